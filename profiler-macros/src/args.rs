@@ -1,0 +1,195 @@
+//! The grammar of the arguments, shared by the attribute and the section macros.
+
+use proc_macro2::{Span, TokenStream, TokenTree};
+use syn::ext::IdentExt;
+use syn::parse::{ParseStream, Parser};
+use syn::{Expr, Ident, LitStr, Path, Token};
+
+use crate::errors::Errors;
+use crate::keys::{self, Key};
+use crate::values;
+
+/// What the measurements of a call site are called.
+#[derive(Clone)]
+pub(crate) enum Name {
+    /// A string literal.
+    Literal(LitStr),
+    /// Any other constant expression.
+    Const(Box<Expr>),
+}
+
+/// The arguments of one attribute, or of a section after its name.
+#[derive(Clone, Default)]
+pub(crate) struct Args {
+    pub(crate) name: Option<Name>,
+    pub(crate) log: Option<Expr>,
+    pub(crate) global_step: Option<Expr>,
+    pub(crate) bypass: Option<Expr>,
+    pub(crate) every: Option<u32>,
+    pub(crate) per_instance: Option<bool>,
+    pub(crate) skip: bool,
+    pub(crate) krate: Option<Path>,
+    /// Where each argument stands, in the order they were written.
+    written: Vec<(Key, Span)>,
+}
+
+impl Args {
+    /// Reads the arguments of the attribute.
+    pub(crate) fn of_attribute(tokens: TokenStream, errors: &mut Errors) -> Self {
+        let mut args = Self::default();
+        if tokens.is_empty() {
+            return args;
+        }
+        let parser = |input: ParseStream| {
+            args.read(input, keys::ATTRIBUTE, errors);
+            Ok(())
+        };
+        if let Err(error) = parser.parse2(tokens) {
+            errors.push(error);
+        }
+        args.check_together(errors);
+        args
+    }
+
+    /// Reads arguments to the end of `input`; what is wrong is noted and passed over.
+    pub(crate) fn read(&mut self, input: ParseStream, allowed: &[Key], errors: &mut Errors) {
+        while !input.is_empty() {
+            if let Err(error) = self.argument(input, allowed, errors) {
+                errors.push(error);
+                pass_over(input);
+            } else if !input.is_empty() && !input.peek(Token![,]) {
+                errors.push(input.error("expected `,` between two arguments"));
+                pass_over(input);
+            }
+            // Either the end or a comma.
+            let _comma = input.parse::<Option<Token![,]>>();
+        }
+    }
+
+    /// The arguments of a function inside a measured block: its own, and the block's where it has
+    /// none.
+    pub(crate) fn or(self, block: &Self) -> Self {
+        let per_instance = match (&self.name, self.per_instance) {
+            (Some(_), None) => None,
+            (_, own) => own.or(block.per_instance),
+        };
+        Self {
+            name: self.name,
+            log: self.log.or_else(|| block.log.clone()),
+            global_step: self.global_step.or_else(|| block.global_step.clone()),
+            bypass: self.bypass.or_else(|| block.bypass.clone()),
+            every: self.every.or(block.every),
+            per_instance,
+            skip: self.skip,
+            krate: self.krate.or_else(|| block.krate.clone()),
+            written: self.written,
+        }
+    }
+
+    /// Where an argument was written, if it was.
+    pub(crate) fn written(&self, key: Key) -> Option<Span> {
+        self.written.iter().find(|(other, _)| *other == key).map(|(_, span)| *span)
+    }
+
+    /// Notes arguments that exclude each other.
+    fn check_together(&self, errors: &mut Errors) {
+        if let Some(span) = self.written(Key::Skip).filter(|_| self.written.len() > 1) {
+            errors.at(
+                span,
+                "`skip` leaves the function out, so no other argument has a meaning beside it; \
+                 keep `skip` alone, or remove it",
+            );
+        }
+        if let (Some(_), Some(true)) = (&self.name, self.per_instance)
+            && let Some(span) = self.written(Key::PerInstance)
+        {
+            errors.at(
+                span,
+                "`name` gives all instances one name and `per_instance` gives each its own; \
+                 remove one of the two",
+            );
+        }
+    }
+
+    fn argument(
+        &mut self,
+        input: ParseStream,
+        allowed: &[Key],
+        errors: &mut Errors,
+    ) -> syn::Result<()> {
+        let word = argument_word(input, allowed)?;
+        let key = Key::find(&word.to_string()).filter(|key| allowed.contains(key));
+        let Some(key) = key else {
+            errors.at(word.span(), unknown(&word, allowed));
+            pass_over(input);
+            return Ok(());
+        };
+        if self.written(key).is_some() {
+            errors.at(word.span(), format_args!("`{}` is given twice; keep one", key.word()));
+            pass_over(input);
+            return Ok(());
+        }
+        self.written.push((key, word.span()));
+        self.value(key, &word, input)
+    }
+
+    /// Reads what follows the word of an argument.
+    fn value(&mut self, key: Key, word: &Ident, input: ParseStream) -> syn::Result<()> {
+        if key == Key::Skip {
+            self.skip = true;
+            return values::none(key, input);
+        }
+        if key == Key::PerInstance && values::ends(input) {
+            self.per_instance = Some(true);
+            return Ok(());
+        }
+        values::equals(key, word, input)?;
+        match key {
+            Key::Name => self.name = Some(values::name(input)?),
+            Key::Log => self.log = Some(values::logger(input)?),
+            Key::GlobalStep => self.global_step = Some(values::step(input)?),
+            Key::Bypass => self.bypass = Some(values::condition(input)?),
+            Key::Every => self.every = Some(values::every(input)?),
+            Key::PerInstance => self.per_instance = Some(values::yes_or_no(input)?),
+            Key::Crate => self.krate = Some(values::path(input)?),
+            Key::Skip => {}
+        }
+        Ok(())
+    }
+}
+
+/// The word an argument begins with.
+fn argument_word(input: ParseStream, allowed: &[Key]) -> syn::Result<Ident> {
+    if input.peek(LitStr) && allowed.contains(&Key::Name) {
+        let text: LitStr = input.parse()?;
+        let message = format!("every argument has a word; write `name = \"{}\"`", text.value());
+        return Err(syn::Error::new(text.span(), message));
+    }
+    input.call(Ident::parse_any).map_err(|error| {
+        let message = format!("expected an argument; they are {}", keys::list(allowed));
+        syn::Error::new(error.span(), message)
+    })
+}
+
+/// What to say to a word that is no argument here.
+fn unknown(word: &Ident, allowed: &[Key]) -> String {
+    let word = word.to_string();
+    if word == Key::Name.word() {
+        return "the name of a section comes first, without `name =`".to_owned();
+    }
+    match (Key::nearest(&word, allowed), Key::find(&word)) {
+        (_, Some(_)) => format!(
+            "`{word}` has no meaning for a section; the arguments are {}",
+            keys::list(allowed)
+        ),
+        (Some(key), None) => format!("unknown argument `{word}`; did you mean `{}`?", key.word()),
+        (None, None) => {
+            format!("unknown argument `{word}`; the arguments are {}", keys::list(allowed))
+        }
+    }
+}
+
+/// Skips to the next comma.
+fn pass_over(input: ParseStream) {
+    while !values::ends(input) && input.parse::<TokenTree>().is_ok() {}
+}

@@ -1,0 +1,66 @@
+//! The attributes that an item already has.
+
+use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
+
+use crate::item;
+
+/// The word of this crate's attribute.
+const WORD: &str = "measure_execution_time";
+
+/// What an attribute means to this crate.
+pub(crate) enum Attribute {
+    /// `#[measure_execution_time]`, with its arguments.
+    Own { span: Span, arguments: TokenStream },
+    /// `#[cfg_attr(…, measure_execution_time)]`.
+    ConditionalOwn(Span),
+    /// `#[unsafe(naked)]`: the body is machine code and nothing else.
+    Naked(Span),
+    /// Everything else.
+    Other,
+}
+
+/// The attributes at the beginning of an item, each with the index of its `#`.
+pub(crate) fn of(trees: &[TokenTree], end: usize) -> Vec<(usize, Attribute)> {
+    (0..end)
+        .step_by(2)
+        .filter_map(|at| {
+            let group = item::group(trees.get(at + 1), Delimiter::Bracket)?;
+            match read(&group) {
+                Attribute::Other => None,
+                known => Some((at, known)),
+            }
+        })
+        .collect()
+}
+
+fn read(attribute: &Group) -> Attribute {
+    let inside = item::trees(attribute.stream());
+    let mut at = 0;
+    let mut word = inside.first();
+    while item::is_punct(inside.get(at + 1), ':') && item::is_punct(inside.get(at + 2), ':') {
+        at += 3;
+        word = inside.get(at);
+    }
+    let Some(TokenTree::Ident(name)) = word else { return Attribute::Other };
+    let arguments = item::group(inside.get(at + 1), Delimiter::Parenthesis);
+    let span = name.span();
+    match name.to_string().as_str() {
+        WORD => Attribute::Own {
+            span,
+            arguments: arguments.map(|group| group.stream()).unwrap_or_default(),
+        },
+        "naked" => Attribute::Naked(span),
+        "unsafe" if mentions(arguments.as_ref(), "naked").is_some() => Attribute::Naked(span),
+        "cfg_attr" => {
+            mentions(arguments.as_ref(), WORD).map_or(Attribute::Other, Attribute::ConditionalOwn)
+        }
+        _ => Attribute::Other,
+    }
+}
+
+fn mentions(arguments: Option<&Group>, word: &str) -> Option<Span> {
+    arguments?.stream().into_iter().find_map(|tree| match tree {
+        TokenTree::Ident(ident) if ident == word => Some(ident.span()),
+        _ => None,
+    })
+}

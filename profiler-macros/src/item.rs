@@ -1,0 +1,241 @@
+//! What an attribute was put on, read token by token.
+//!
+//! The body of a function is never looked into: that keeps the cost of an attribute small, and
+//! lets code through that an editor sees half-typed.
+
+use proc_macro2::{Delimiter, Group, Ident, Spacing, Span, TokenStream, TokenTree};
+
+/// What kind of item begins with some tokens.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Function,
+    Impl,
+    Module,
+    Trait,
+    /// Anything else that can be named, with its article.
+    Other(&'static str),
+    /// A macro's use or definition.
+    Macro,
+    /// Not an item, or not yet one.
+    Unknown,
+}
+
+/// The beginning of an item.
+pub(crate) struct Head {
+    pub(crate) kind: Kind,
+    /// Where the attributes end: the index of the first token after them.
+    pub(crate) attributes_end: usize,
+    /// The index of the word that says what the item is.
+    pub(crate) keyword: usize,
+    /// The `const` of a constant function.
+    pub(crate) constant: Option<Span>,
+    pub(crate) asynchronous: bool,
+}
+
+/// The trees of `tokens`, out of the invisible group that a macro's fragment comes in.
+pub(crate) fn trees(tokens: TokenStream) -> Vec<TokenTree> {
+    let trees: Vec<TokenTree> = tokens.into_iter().collect();
+    match trees.as_slice() {
+        [TokenTree::Group(group)] if group.delimiter() == Delimiter::None => {
+            self::trees(group.stream())
+        }
+        _ => trees,
+    }
+}
+
+/// Whether a tree is this punctuation mark.
+pub(crate) fn is_punct(tree: Option<&TokenTree>, mark: char) -> bool {
+    matches!(tree, Some(TokenTree::Punct(punct)) if punct.as_char() == mark)
+}
+
+/// Whether a tree is this word.
+pub(crate) fn is_word(tree: Option<&TokenTree>, word: &str) -> bool {
+    matches!(tree, Some(TokenTree::Ident(ident)) if ident == word)
+}
+
+/// The group with this delimiter that a tree is, also where a macro's fragment hides it.
+pub(crate) fn group(tree: Option<&TokenTree>, delimiter: Delimiter) -> Option<Group> {
+    let Some(TokenTree::Group(group)) = tree else { return None };
+    if group.delimiter() == delimiter {
+        return Some(group.clone());
+    }
+    if group.delimiter() != Delimiter::None {
+        return None;
+    }
+    let mut inside = group.stream().into_iter();
+    let only = inside.next();
+    if inside.next().is_some() {
+        return None;
+    }
+    self::group(only.as_ref(), delimiter)
+}
+
+impl Head {
+    /// Reads the beginning of an item.
+    pub(crate) fn read(trees: &[TokenTree]) -> Self {
+        let attributes_end = skip_attributes(trees);
+        let mut head = Self {
+            kind: Kind::Unknown,
+            attributes_end,
+            keyword: skip_visibility(trees, attributes_end),
+            constant: None,
+            asynchronous: false,
+        };
+        while let Some(TokenTree::Ident(word)) = trees.get(head.keyword) {
+            let next = trees.get(head.keyword + 1);
+            let word = word.to_string();
+            if let Some(kind) = kind_of(&word, next) {
+                head.kind = kind;
+                break;
+            }
+            match word.as_str() {
+                "const" => head.constant = trees.get(head.keyword).map(TokenTree::span),
+                "async" => head.asynchronous = true,
+                "extern" if matches!(next, Some(TokenTree::Literal(_))) => head.keyword += 1,
+                "extern" | "unsafe" | "safe" | "default" | "auto" | "gen" => {}
+                _ => break,
+            }
+            head.keyword += 1;
+        }
+        if head.kind == Kind::Unknown && group(trees.get(head.keyword), Delimiter::Brace).is_some()
+        {
+            head.kind = block_kind(trees.get(head.keyword.wrapping_sub(1)));
+        }
+        head
+    }
+
+    /// The function's name.
+    pub(crate) fn name<'a>(&self, trees: &'a [TokenTree]) -> Option<&'a Ident> {
+        match trees.get(self.keyword + 1) {
+            Some(TokenTree::Ident(name)) => Some(name),
+            _ => None,
+        }
+    }
+}
+
+/// What a word begins, `None` where it only qualifies what follows.
+fn kind_of(word: &str, next: Option<&TokenTree>) -> Option<Kind> {
+    if is_punct(next, '!') {
+        return Some(Kind::Macro);
+    }
+    if is_punct(next, ':') {
+        return Some(Kind::Unknown);
+    }
+    let named = matches!(next, Some(TokenTree::Ident(_)));
+    let qualifies = ["fn", "async", "unsafe", "extern", "safe", "gen", "impl", "trait"]
+        .iter()
+        .any(|qualified| is_word(next, qualified));
+    Some(match word {
+        "fn" => Kind::Function,
+        "impl" => Kind::Impl,
+        "mod" => Kind::Module,
+        "trait" => Kind::Trait,
+        "struct" => Kind::Other("a struct"),
+        "enum" => Kind::Other("an enum"),
+        "union" if named => Kind::Other("a union"),
+        "type" => Kind::Other("a type alias"),
+        "use" => Kind::Other("a `use`"),
+        "static" => Kind::Other("a static"),
+        "macro" => Kind::Macro,
+        "extern" if is_word(next, "crate") => Kind::Other("an `extern crate`"),
+        "const" if !qualifies => Kind::Other("a constant"),
+        "let" => Kind::Other("a statement"),
+        _ => return None,
+    })
+}
+
+/// What a brace group begins that follows only qualifiers.
+fn block_kind(before: Option<&TokenTree>) -> Kind {
+    if is_word(before, "extern") || matches!(before, Some(TokenTree::Literal(_))) {
+        Kind::Other("an `extern` block")
+    } else {
+        Kind::Unknown
+    }
+}
+
+fn skip_attributes(trees: &[TokenTree]) -> usize {
+    let mut at = 0;
+    while is_punct(trees.get(at), '#') && group(trees.get(at + 1), Delimiter::Bracket).is_some() {
+        at += 2;
+    }
+    at
+}
+
+fn skip_visibility(trees: &[TokenTree], at: usize) -> usize {
+    match trees.get(at) {
+        Some(TokenTree::Ident(word)) if word == "pub" => {
+            at + 1 + usize::from(group(trees.get(at + 1), Delimiter::Parenthesis).is_some())
+        }
+        Some(TokenTree::Group(fragment)) if fragment.delimiter() == Delimiter::None => {
+            let first = fragment.stream().into_iter().next();
+            at + usize::from(first.is_none() || is_word(first.as_ref(), "pub"))
+        }
+        _ => at,
+    }
+}
+
+/// How deep in angle brackets a place lies.
+#[derive(Default)]
+pub(crate) struct Angles {
+    depth: usize,
+    /// The last token was a `-` or `=` that a `>` would complete to an arrow.
+    arrow: bool,
+}
+
+impl Angles {
+    /// Takes one more token in; whether it lies outside all angle brackets.
+    pub(crate) fn outside(&mut self, tree: &TokenTree) -> bool {
+        let outside = self.depth == 0;
+        let was_arrow = std::mem::take(&mut self.arrow);
+        if let TokenTree::Punct(punct) = tree {
+            match punct.as_char() {
+                '<' => self.depth += 1,
+                '>' if !was_arrow => self.depth = self.depth.saturating_sub(1),
+                '-' | '=' => self.arrow = punct.spacing() == Spacing::Joint,
+                _ => {}
+            }
+        }
+        outside
+    }
+}
+
+/// The length of the item that `trees` begin with.
+pub(crate) fn length(trees: &[TokenTree], head: &Head) -> usize {
+    let to_semicolon = matches!(
+        head.kind,
+        Kind::Other("a type alias" | "a `use`" | "a static" | "a constant" | "an `extern crate`")
+    );
+    let mut angles = Angles::default();
+    for (at, tree) in trees.iter().enumerate().skip(head.attributes_end) {
+        let ends = match tree {
+            _ if !angles.outside(tree) => false,
+            TokenTree::Punct(punct) => punct.as_char() == ';',
+            TokenTree::Group(_) if to_semicolon => false,
+            tree => group(Some(tree), Delimiter::Brace).is_some(),
+        };
+        if ends {
+            return at + 1;
+        }
+    }
+    trees.len()
+}
+
+/// Where the type that a function returns stands among its tokens, the body left out.
+pub(crate) fn return_type(trees: &[TokenTree], head: &Head) -> std::ops::Range<usize> {
+    let mut angles = Angles::default();
+    let mut start = None;
+    let mut before_is_dash = false;
+    for (at, tree) in trees.iter().enumerate().skip(head.keyword) {
+        if !angles.outside(tree) {
+            continue;
+        }
+        if start.is_none() && before_is_dash && is_punct(Some(tree), '>') {
+            start = Some(at + 1);
+        }
+        if is_word(Some(tree), "where") {
+            return start.unwrap_or(at)..at;
+        }
+        before_is_dash = is_punct(Some(tree), '-');
+    }
+    start.unwrap_or(trees.len())..trees.len()
+}

@@ -1,0 +1,158 @@
+//! The words that the arguments are called by, and which of them a misspelt word meant.
+
+/// One argument of `#[measure_execution_time(…)]`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Key {
+    Name,
+    Log,
+    GlobalStep,
+    Bypass,
+    Every,
+    PerInstance,
+    Skip,
+    Crate,
+}
+
+/// What the attribute takes.
+pub(crate) const ATTRIBUTE: &[Key] = &[
+    Key::Name,
+    Key::Log,
+    Key::GlobalStep,
+    Key::Bypass,
+    Key::Every,
+    Key::PerInstance,
+    Key::Skip,
+    Key::Crate,
+];
+
+/// What a section takes after its name.
+pub(crate) const SECTION: &[Key] = &[Key::Log, Key::GlobalStep, Key::Bypass, Key::Every];
+
+/// What people write who have another profiler, or another word, in mind.
+const SYNONYMS: &[(&str, Key)] = &[
+    ("step", Key::GlobalStep),
+    ("label", Key::Name),
+    ("tag", Key::Name),
+    ("rename", Key::Name),
+    ("logger", Key::Log),
+    ("writer", Key::Log),
+    ("experiment_log_func", Key::Log),
+    ("disable", Key::Bypass),
+    ("disabled", Key::Bypass),
+    ("skip_if", Key::Bypass),
+    ("sample", Key::Every),
+    ("interval", Key::Every),
+    ("ignore", Key::Skip),
+    ("exclude", Key::Skip),
+    ("krate", Key::Crate),
+];
+
+impl Key {
+    /// The word a user writes.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Log => "log",
+            Self::GlobalStep => "global_step",
+            Self::Bypass => "bypass",
+            Self::Every => "every",
+            Self::PerInstance => "per_instance",
+            Self::Skip => "skip",
+            Self::Crate => "crate",
+        }
+    }
+
+    /// How the argument is written in full.
+    pub(crate) fn usage(self) -> &'static str {
+        match self {
+            Self::Name => "name = \"text\"",
+            Self::Log => "log = logger",
+            Self::GlobalStep => "global_step = step",
+            Self::Bypass => "bypass = condition",
+            Self::Every => "every = 100",
+            Self::PerInstance => "per_instance",
+            Self::Skip => "skip",
+            Self::Crate => "crate = path::to::profiler_runtime",
+        }
+    }
+
+    /// The argument with this very word.
+    pub(crate) fn find(word: &str) -> Option<Self> {
+        ATTRIBUTE.iter().copied().find(|key| key.word() == word)
+    }
+
+    /// The argument among `allowed` that a misspelt word most likely meant.
+    pub(crate) fn nearest(word: &str, allowed: &[Self]) -> Option<Self> {
+        let synonym = SYNONYMS.iter().find(|(other, _)| *other == word).map(|(_, key)| *key);
+        if let Some(key) = synonym.filter(|key| allowed.contains(key)) {
+            return Some(key);
+        }
+        let (distance, key) =
+            allowed.iter().map(|key| (distance(word, key.word()), *key)).min_by_key(|pair| pair.0)?;
+        (distance <= (key.word().len() / 3).max(1)).then_some(key)
+    }
+}
+
+/// The words of `keys` as a list in a sentence.
+pub(crate) fn list(keys: &[Key]) -> String {
+    let words: Vec<String> = keys.iter().map(|key| format!("`{}`", key.word())).collect();
+    match words.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => words.concat(),
+    }
+}
+
+/// How many letters must be added, dropped, changed or swapped with their neighbour to turn one
+/// word into the other.
+fn distance(one: &str, other: &str) -> usize {
+    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
+    let mut rows = vec![(0..=other.len()).collect::<Vec<usize>>()];
+    for i in 1..=one.len() {
+        let mut row = vec![i];
+        for j in 1..=other.len() {
+            let change = usize::from(one[i - 1] != other[j - 1]);
+            let mut least =
+                (rows[i - 1][j - 1] + change).min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(least);
+        }
+        rows.push(row);
+    }
+    rows[one.len()][other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_word_finds_the_argument_it_meant() {
+        for (wrong, right) in [
+            ("nmae", "name"),
+            ("nam", "name"),
+            ("logs", "log"),
+            ("globalstep", "global_step"),
+            ("step", "global_step"),
+            ("by_pass", "bypass"),
+            ("evry", "every"),
+            ("skipp", "skip"),
+            ("label", "name"),
+        ] {
+            assert_eq!(Key::nearest(wrong, ATTRIBUTE).map(Key::word), Some(right), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_word_like_none_of_them_finds_nothing() {
+        for word in ["colour", "x", "temperature"] {
+            assert!(Key::nearest(word, ATTRIBUTE).is_none(), "{word}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_allowed_is_proposed() {
+        assert!(Key::nearest("nmae", SECTION).is_none());
+    }
+}

@@ -1,0 +1,139 @@
+//! What cannot be measured, and what to do instead.
+
+use proc_macro2::{Span, TokenStream, TokenTree};
+
+use crate::args::Args;
+use crate::attributes::{self, Attribute};
+use crate::errors::Errors;
+use crate::function::Function;
+use crate::item::{self, Head, Kind};
+use crate::keys::Key;
+
+pub(crate) const TWICE: &str =
+    "`measure_execution_time` is given twice, which would count each call twice; remove one";
+
+pub(crate) const CONDITIONAL: &str =
+    "inside a measured block this attribute cannot depend on a condition; write it without \
+     `cfg_attr`, and the condition as `bypass = cfg!(…)`";
+
+/// The function measured, or the item as it was written and the reason noted.
+pub(crate) fn or_measure(
+    trees: Vec<TokenTree>,
+    head: Head,
+    args: &Args,
+    errors: &mut Errors,
+) -> TokenStream {
+    let Some(constant) = head.constant.filter(|_| head.kind == Kind::Function) else {
+        return function_or_refuse(trees, head, args, errors);
+    };
+    errors.at(
+        constant,
+        "a `const fn` may run in the compiler, where there is no clock; \
+         remove `const`, or measure the function that calls it",
+    );
+    trees.into_iter().collect()
+}
+
+fn function_or_refuse(
+    trees: Vec<TokenTree>,
+    head: Head,
+    args: &Args,
+    errors: &mut Errors,
+) -> TokenStream {
+    for (_, attribute) in attributes::of(&trees, head.attributes_end) {
+        let (span, message) = match attribute {
+            Attribute::Own { span, .. } => (span, TWICE),
+            Attribute::Naked(span) => (
+                span,
+                "a naked function has no place for a clock; measure the function that calls it",
+            ),
+            _ => continue,
+        };
+        errors.at(span, message);
+        return trees.into_iter().collect();
+    }
+    if head.kind != Kind::Function {
+        refuse(&trees, &head, errors);
+        return trees.into_iter().collect();
+    }
+    match Function::new(head, trees) {
+        Ok(function) => function.measured(args),
+        Err(trees) => {
+            if item::is_punct(trees.last(), ';') {
+                errors.at(
+                    span_of(trees.last()),
+                    "a function without a body has nothing to measure; put the attribute on \
+                     its implementations, or give it a body",
+                );
+            }
+            trees.into_iter().collect()
+        }
+    }
+}
+
+/// Notes why an item other than a function cannot be measured; what is not an item, or not yet,
+/// is left to the compiler, which knows better what is wrong with it.
+fn refuse(trees: &[TokenTree], head: &Head, errors: &mut Errors) {
+    let what = match head.kind {
+        Kind::Trait => {
+            errors.at(
+                span_of(trees.get(head.keyword)),
+                "a trait is not measured as a whole; put the attribute on its methods that have \
+                 a body, or on its `impl` blocks",
+            );
+            return;
+        }
+        Kind::Other(what) => what,
+        Kind::Macro => "a macro",
+        Kind::Unknown if is_closure(trees, head) => {
+            errors.at(
+                span_of(trees.get(head.attributes_end)),
+                "a closure takes no attribute; measure what is inside it: \
+                 `|…| measure_execution_time_context!(\"name\", { … })`",
+            );
+            return;
+        }
+        _ => return,
+    };
+    errors.at(
+        span_of(trees.get(head.keyword)),
+        format_args!(
+            "{what} cannot be measured; put `#[measure_execution_time]` on a function, an `impl` \
+             block or an inline `mod`"
+        ),
+    );
+}
+
+/// Notes that a name on a block would make all its functions one.
+pub(crate) fn name_on_block(args: &Args, kind: Kind, errors: &mut Errors) {
+    if let Some(span) = args.written(Key::Name) {
+        let block = if kind == Kind::Module { "`mod`" } else { "`impl`" };
+        errors.at(
+            span,
+            format_args!(
+                "`name` on a {block} would merge all its functions into one; \
+                 put it on one function, or leave it out"
+            ),
+        );
+    }
+}
+
+/// Notes that the functions of a module lie in another file.
+pub(crate) fn module_elsewhere(trees: &[TokenTree], errors: &mut Errors) {
+    if item::is_punct(trees.last(), ';') {
+        errors.at(
+            span_of(trees.last()),
+            "the functions of this module lie in another file; put the attribute on them or on \
+             their `impl` blocks there, or write the module inline: `mod name { … }`",
+        );
+    }
+}
+
+fn is_closure(trees: &[TokenTree], head: &Head) -> bool {
+    let first = trees.get(head.attributes_end);
+    item::is_punct(first, '|') || item::is_word(first, "move")
+}
+
+fn span_of(tree: Option<&TokenTree>) -> Span {
+    tree.map_or_else(Span::call_site, TokenTree::span)
+}

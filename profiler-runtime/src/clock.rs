@@ -1,0 +1,131 @@
+//! CPU time: raw ticks on the measured path, nanoseconds and wall time everywhere else.
+//!
+//! Ticks are those of the invariant time-stamp counter where the processor has one (the `quanta`
+//! crate checks and calibrates it), else nanoseconds of the system's monotonic clock.
+
+use std::sync::OnceLock;
+use std::time::{Duration, SystemTime};
+
+/// The clock of the whole process, calibrated once.
+pub(crate) struct Clock {
+    source: quanta::Clock,
+    /// What two readings with nothing between them differ by, in ticks: taken off each measurement.
+    cost: u64,
+    /// Calls that take less than this many ticks cannot be told from the clock's own noise.
+    too_short: u64,
+    /// When the clock was made: the start of the run as the summary sees it.
+    origin: u64,
+}
+
+/// Odd, so that the median is one of the readings; enough to outlast a cold start, done in 20 µs.
+const CALIBRATION_ROUNDS: usize = 1001;
+
+impl Clock {
+    fn calibrate() -> Self {
+        let source = quanta::Clock::new();
+        let mut gaps = [0_u64; CALIBRATION_ROUNDS];
+        for gap in &mut gaps {
+            let start = source.raw();
+            *gap = source.raw().saturating_sub(start);
+        }
+        gaps.sort_unstable();
+        let cost = gaps[CALIBRATION_ROUNDS / 2];
+        // The counter may advance in steps of many ticks: the smallest difference between two
+        // readings that is not zero.
+        let step = gaps.windows(2).map(|pair| pair[1] - pair[0]).find(|&gap| gap > 0).unwrap_or(1);
+        let origin = source.raw();
+        Self { source, cost, too_short: 4 * cost.max(step), origin }
+    }
+
+    /// The present, in ticks.
+    #[inline]
+    pub(crate) fn ticks(&self) -> u64 {
+        self.source.raw()
+    }
+
+    /// The ticks between two readings, less the cost of taking them.
+    ///
+    /// Below zero where they come closer together than usual: were it cut off there, the mean of many
+    /// short calls would be too long.
+    #[inline]
+    #[allow(clippy::cast_possible_wrap, reason = "ticks since boot are far below 2^63")]
+    pub(crate) fn elapsed(&self, start: u64, end: u64) -> i64 {
+        end.wrapping_sub(start).wrapping_sub(self.cost) as i64
+    }
+
+    /// Ticks since the clock was made.
+    pub(crate) fn since_origin(&self) -> u64 {
+        self.ticks().saturating_sub(self.origin)
+    }
+
+    /// A number of ticks in nanoseconds. Totals may exceed what an integer conversion can take.
+    pub(crate) fn nanoseconds(&self, ticks: f64) -> f64 {
+        // 2^40 ticks are minutes: long enough for all digits of the ratio.
+        const REFERENCE: u64 = 1 << 40;
+        ticks * (self.source.delta_as_nanos(0, REFERENCE) as f64 / REFERENCE as f64)
+    }
+
+    /// Calls shorter than this, in ticks, cannot be timed one by one.
+    pub(crate) fn too_short(&self) -> u64 {
+        self.too_short
+    }
+}
+
+/// The clock; calibrates it on the first call (about a millisecond).
+#[inline]
+pub(crate) fn clock() -> &'static Clock {
+    static CLOCK: OnceLock<Clock> = OnceLock::new();
+    CLOCK.get_or_init(Clock::calibrate)
+}
+
+/// Ties ticks of the recent past to wall time; made anew whenever a batch of records is read, since
+/// the counter's rate is known to some parts in 10⁵ only and would drift by a second a day.
+#[derive(Clone, Copy)]
+pub(crate) struct WallAnchor {
+    ticks: u64,
+    wall: SystemTime,
+}
+
+impl WallAnchor {
+    pub(crate) fn now() -> Self {
+        Self { ticks: clock().ticks(), wall: SystemTime::now() }
+    }
+
+    /// The wall time at a reading of [`Clock::ticks`].
+    pub(crate) fn wall_time(&self, ticks: u64) -> SystemTime {
+        let age = clock().nanoseconds(self.ticks.saturating_sub(ticks) as f64);
+        self.wall.checked_sub(Duration::from_secs_f64(age / 1e9)).unwrap_or(self.wall)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_become_the_nanoseconds_that_passed() {
+        let (start, instant) = (clock().ticks(), std::time::Instant::now());
+        std::thread::sleep(Duration::from_millis(20));
+        let (end, expected) = (clock().ticks(), instant.elapsed().as_nanos() as f64);
+        let measured = clock().nanoseconds((end - start) as f64);
+        assert!((measured / expected - 1.0).abs() < 0.01, "{measured} ns, expected {expected}");
+    }
+
+    #[test]
+    fn the_cost_of_reading_is_taken_off() {
+        assert_eq!(clock().elapsed(1000, 1000 + clock().cost), 0);
+        assert_eq!(clock().elapsed(1000, 1007 + clock().cost), 7);
+        assert_eq!(clock().elapsed(1000, 995 + clock().cost), -5);
+    }
+
+    #[test]
+    fn an_anchor_gives_the_wall_time_of_the_recent_past() {
+        let before = SystemTime::now();
+        let ticks = clock().ticks();
+        let after = SystemTime::now();
+        std::thread::sleep(Duration::from_millis(5));
+        let wall = WallAnchor::now().wall_time(ticks);
+        let slack = Duration::from_millis(1);
+        assert!(wall + slack >= before && wall <= after + slack, "{before:?} {wall:?} {after:?}");
+    }
+}

@@ -1,0 +1,177 @@
+//! The one thread that empties the rings.
+
+use std::collections::VecDeque;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use super::outlet::{self, Delivery, Job};
+use super::{flush, ring};
+use crate::clock::{WallAnchor, clock};
+use crate::health;
+use crate::name::{self, Name};
+use crate::record::Record;
+
+static THREAD: OnceLock<Option<Thread>> = OnceLock::new();
+/// Whether somebody has called the collector already.
+static WOKEN: AtomicBool = AtomicBool::new(false);
+
+/// While loggers keep it waiting.
+const RETRY: Duration = Duration::from_millis(1);
+/// While records come: a thread fills half of its ring in this time at 100,000 calls a second, and
+/// calls the collector where it is faster.
+const BUSY: Duration = Duration::from_millis(10);
+/// When nothing came for a while. Together with the outlet's own half second an entry is safe within
+/// a second.
+const IDLE: Duration = Duration::from_millis(200);
+/// How many rounds without a record make it idle.
+const QUIET_ROUNDS: u32 = 50;
+
+/// Starts the collector if it is not running; false where it cannot be.
+pub(super) fn ensure_started() -> bool {
+    let start = || {
+        let spawned = thread::Builder::new().name("profiler-collector".into()).spawn(run);
+        match spawned {
+            Ok(handle) => Some(handle.thread().clone()),
+            Err(error) => {
+                health::notice(&format!(
+                    "the profiler's collector thread cannot be started ({error}): single calls are \
+                     not logged, the summary is still exact"
+                ));
+                None
+            }
+        }
+    };
+    THREAD.get_or_init(start).is_some()
+}
+
+pub(super) fn is_running() -> bool {
+    matches!(THREAD.get(), Some(Some(_)))
+}
+
+/// Has the collector look at the rings soon. Cheap to call again and again.
+pub(super) fn wake() {
+    if WOKEN.load(Relaxed) || WOKEN.swap(true, Relaxed) {
+        return;
+    }
+    if let Some(Some(thread)) = THREAD.get() {
+        thread.unpark();
+    }
+}
+
+fn run() {
+    let mut collector = Collector::default();
+    loop {
+        WOKEN.store(false, Relaxed);
+        let nap = collector.round();
+        outlet::supervise();
+        thread::park_timeout(nap);
+    }
+}
+
+#[derive(Default)]
+struct Collector {
+    batch: Vec<Record>,
+    /// What the outlet has not taken yet; the rings wait while there is anything.
+    outbox: VecDeque<Job>,
+    names: Vec<&'static Name>,
+    /// The last flush that was passed on.
+    flushed: u64,
+    quiet: u32,
+}
+
+impl Collector {
+    /// Empties the rings once; says how long to wait until the next time.
+    fn round(&mut self) -> Duration {
+        if self.outbox.is_empty() {
+            // Asked before the rings are read: what was pushed before the asking is read now.
+            let wanted = flush::wanted();
+            self.collect();
+            if wanted > self.flushed {
+                self.flushed = wanted;
+                self.outbox.push_back(Job::Flush(wanted));
+                self.quiet = 0;
+            }
+        }
+        outlet::send(&mut self.outbox);
+        if !self.outbox.is_empty() {
+            RETRY
+        } else if self.quiet < QUIET_ROUNDS {
+            BUSY
+        } else {
+            IDLE
+        }
+    }
+
+    fn collect(&mut self) {
+        ring::drain(&mut self.batch);
+        if self.batch.is_empty() {
+            self.quiet = self.quiet.saturating_add(1);
+            return;
+        }
+        self.quiet = 0;
+        // Each ring is in order already; among threads, steps are given in the order of time.
+        self.batch.sort_by_key(|record| record.end);
+        outlet::expect(self.batch.len());
+        let anchor = WallAnchor::now();
+        let mut batch = std::mem::take(&mut self.batch);
+        for record in batch.drain(..) {
+            if let Some(delivery) = self.delivery(record, anchor) {
+                self.outbox.push_back(Job::Log(delivery));
+            }
+        }
+        self.batch = batch;
+    }
+
+    fn delivery(&mut self, record: Record, anchor: WallAnchor) -> Option<Delivery> {
+        let Some(name) = self.name(record.id) else {
+            outlet::forget(1);
+            return None;
+        };
+        let step = record.step.unwrap_or_else(|| next_step(name, &record));
+        Some(Delivery {
+            name,
+            milliseconds: clock().nanoseconds(record.elapsed.max(0) as f64) / 1e6,
+            step,
+            wall_time: anchor.wall_time(record.end),
+            logger: record.logger,
+        })
+    }
+
+    fn name(&mut self, id: u32) -> Option<&'static Name> {
+        if id as usize >= self.names.len() {
+            self.names = name::all();
+        }
+        self.names.get(id as usize).copied()
+    }
+}
+
+/// The name's own count of calls. Entries that were dropped leave a gap: the next one's step is still
+/// its call's number.
+fn next_step(name: &Name, record: &Record) -> u64 {
+    let number = name.next_step.load(Relaxed) + record.skipped;
+    name.next_step.fetch_add(record.skipped + 1, Relaxed);
+    number * u64::from(record.every)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_entry_leaves_a_gap_in_the_steps() {
+        let name = name::declared("collector: gaps", std::panic::Location::caller());
+        let record = |skipped| Record {
+            id: name.id,
+            end: 0,
+            elapsed: 0,
+            step: None,
+            every: 10,
+            skipped,
+            logger: None,
+        };
+        let steps: Vec<_> = [0, 0, 3, 0].map(|skipped| next_step(name, &record(skipped))).into();
+        assert_eq!(steps, [0, 10, 50, 60]);
+    }
+}

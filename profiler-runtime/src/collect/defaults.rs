@@ -1,0 +1,101 @@
+//! The loggers that take the calls without a `log` of their own.
+
+#[cfg(feature = "tensorboard")]
+use std::sync::Arc;
+use std::sync::{Mutex, PoisonError};
+
+use crate::config::Settings;
+use crate::log::{LogError, Logger};
+
+/// All of them in a form that can be shared.
+static DEFAULTS: Mutex<Vec<Logger>> = Mutex::new(Vec::new());
+
+pub(super) fn all() -> Vec<Logger> {
+    let defaults = DEFAULTS.lock().unwrap_or_else(PoisonError::into_inner);
+    defaults.iter().filter_map(Logger::share).collect()
+}
+
+fn add(logger: Logger) {
+    DEFAULTS.lock().unwrap_or_else(PoisonError::into_inner).push(logger.into_shared());
+}
+
+/// Adds a logger that takes every call without one of its own, from now on.
+pub(crate) fn add_default(logger: Logger) {
+    add(logger);
+    crate::switch::with_control(|control| {
+        control.default_logger = true;
+        control.new_generation();
+    });
+}
+
+/// Makes the logger that the environment asks for; true if it asks for one.
+#[cfg(feature = "tensorboard")]
+pub(crate) fn set_default_from(settings: &Settings) -> bool {
+    use crate::log::IntoLogger;
+
+    let Some(dir) = &settings.tensorboard else { return false };
+    let log = ENVIRONMENT.get_or_init(|| Arc::new(LazyTensorBoard::new(dir.clone())));
+    add(Arc::clone(log).into_logger());
+    true
+}
+
+#[cfg(not(feature = "tensorboard"))]
+pub(crate) fn set_default_from(_settings: &Settings) -> bool {
+    false
+}
+
+/// Opens the log that the environment asks for, if it does, so that what is wrong is known now.
+#[cfg(feature = "tensorboard")]
+pub(crate) fn open_from_environment() -> Result<(), LogError> {
+    ENVIRONMENT.get().map_or(Ok(()), |log| log.open().map(drop))
+}
+
+#[cfg(not(feature = "tensorboard"))]
+pub(crate) fn open_from_environment() -> Result<(), LogError> {
+    Ok(())
+}
+
+#[cfg(feature = "tensorboard")]
+use lazy::{ENVIRONMENT, LazyTensorBoard};
+
+#[cfg(feature = "tensorboard")]
+mod lazy {
+    use std::path::PathBuf;
+    use std::sync::{Arc, OnceLock};
+
+    use crate::log::{LogError, Scalar, ScalarLogger, TensorBoardLogger};
+
+    pub(super) static ENVIRONMENT: OnceLock<Arc<LazyTensorBoard>> = OnceLock::new();
+
+    /// A log whose file is made with its first entry, on the thread that calls loggers: the measured
+    /// thread that reads the environment does no I/O.
+    pub(super) struct LazyTensorBoard {
+        dir: PathBuf,
+        log: OnceLock<Result<TensorBoardLogger, String>>,
+    }
+
+    impl LazyTensorBoard {
+        pub(super) fn new(dir: PathBuf) -> Self {
+            Self { dir, log: OnceLock::new() }
+        }
+
+        pub(super) fn open(&self) -> Result<&TensorBoardLogger, LogError> {
+            let open = || TensorBoardLogger::new(&self.dir).map_err(|error| error.to_string());
+            self.log.get_or_init(open).as_ref().map_err(|error| LogError::Closed(error.clone()))
+        }
+    }
+
+    impl ScalarLogger for LazyTensorBoard {
+        fn add_scalar(&self, tag: &str, value: f64, step: u64) -> Result<(), LogError> {
+            self.open()?.add_scalar(tag, value, step)
+        }
+
+        fn add(&self, scalar: &Scalar<'_>) -> Result<(), LogError> {
+            self.open()?.add(scalar)
+        }
+
+        fn flush(&self) -> Result<(), LogError> {
+            self.open()?.flush()
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Waiting, bounded, until what was logged has arrived.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::{collector, outlet, ring};
+use crate::health::{self, DropReason};
+use crate::name;
+
+/// What became of the log entries of this process so far.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+///
+/// let report = profiler_runtime::flush(Duration::from_secs(1));
+/// assert_eq!(report.left, 0, "all that was logged before has arrived");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FlushReport {
+    /// Entries that their loggers took.
+    pub delivered: u64,
+    /// Entries that were dropped; the summary says why.
+    pub dropped: u64,
+    /// Entries still on their way, for which the time did not suffice.
+    pub left: u64,
+}
+
+struct State {
+    wanted: u64,
+    done: u64,
+}
+
+static STATE: Mutex<State> = Mutex::new(State { wanted: 0, done: 0 });
+static DONE: Condvar = Condvar::new();
+
+fn state() -> MutexGuard<'static, State> {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits until everything logged so far has reached its logger and the loggers are flushed, or until
+/// the time is over.
+///
+/// Measured threads go on meanwhile. It never waits longer than `timeout`, whatever the loggers do.
+///
+/// # Examples
+///
+/// ```
+/// let report = profiler_runtime::flush(std::time::Duration::from_millis(100));
+/// println!("{} delivered, {} dropped, {} left", report.delivered, report.dropped, report.left);
+/// ```
+pub fn flush(timeout: Duration) -> FlushReport {
+    if collector::is_running() {
+        let mut state = state();
+        state.wanted += 1;
+        let ticket = state.wanted;
+        drop(state);
+        collector::wake();
+        wait_for(ticket, timeout);
+    }
+    FlushReport {
+        delivered: outlet::delivered(),
+        dropped: dropped(),
+        left: (ring::waiting() + outlet::pending()) as u64,
+    }
+}
+
+fn wait_for(ticket: u64, timeout: Duration) {
+    let guard = state();
+    drop(
+        DONE.wait_timeout_while(guard, timeout, |state| state.done < ticket)
+            .unwrap_or_else(PoisonError::into_inner),
+    );
+}
+
+/// The last flush that was asked for.
+pub(super) fn wanted() -> u64 {
+    state().wanted
+}
+
+/// Says that all flushes up to this one are done.
+pub(super) fn done(ticket: u64) {
+    let mut state = state();
+    state.done = state.done.max(ticket);
+    drop(state);
+    DONE.notify_all();
+}
+
+/// Entries dropped for any reason.
+fn dropped() -> u64 {
+    let counted: u64 = DropReason::ALL.into_iter().map(health::dropped).sum();
+    counted + name::all().iter().map(|name| name.totals().ring_full).sum::<u64>()
+}

@@ -1,0 +1,15 @@
+//! The way from the measured threads to the loggers: rings, one collector, one outlet.
+//!
+//! A measured thread only ever pushes into its own ring. The collector empties the rings and numbers
+//! the steps; it never runs foreign code. Loggers, which are foreign code, run behind the outlet.
+
+mod collector;
+mod defaults;
+mod flush;
+mod outlet;
+mod ring;
+
+pub(crate) use defaults::{add_default, open_from_environment, set_default_from};
+pub use flush::{FlushReport, flush};
+pub(crate) use outlet::delivered;
+pub(crate) use ring::log;

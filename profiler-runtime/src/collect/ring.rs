@@ -1,0 +1,137 @@
+//! Each thread's ring: bounded, one producer, one consumer, never waited for.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rtrb::{Consumer, Producer, PushError, RingBuffer};
+
+use super::collector;
+use crate::entry::Attached;
+use crate::health::{DropReason, count_dropped};
+use crate::local::{self, Busy, Local};
+use crate::record::Record;
+use crate::scope::Closed;
+use crate::stats::StatCell;
+use crate::switch::with_control;
+
+/// The other ends of the threads' rings; looked at by the collector and by `flush`, and by a thread
+/// that makes its ring.
+static RINGS: Mutex<Vec<Consumer<Record>>> = Mutex::new(Vec::new());
+
+/// Records of threads that have no ring any more: calls in destructors of thread-locals.
+static LATE: Mutex<Vec<Record>> = Mutex::new(Vec::new());
+const MAX_LATE: usize = 1024;
+
+/// Hands a finished call to the collector, or counts that it could not be.
+pub(crate) fn log(
+    cell: Option<&'static StatCell>,
+    id: u32,
+    every: u32,
+    closed: &Closed,
+    attached: Attached,
+) {
+    let Attached { logger, step } = attached;
+    let skipped = cell.map_or(0, |cell| cell.skipped.get());
+    let record =
+        Record { id, end: closed.end, elapsed: closed.elapsed, step, every, skipped, logger };
+    // Moved through an option, since only one of the ways takes it.
+    let mut record = Some(record);
+    let outcome = local::with(|local| push(local, &mut record)).unwrap_or_else(|| late(&mut record));
+    match (outcome, cell) {
+        (Outcome::Pushed, Some(cell)) => cell.skipped.set(0),
+        (Outcome::Full, Some(cell)) => {
+            cell.skipped.add(1);
+            cell.ring_full.add(1);
+        }
+        (Outcome::Pushed, None) => {}
+        (Outcome::Full, None) => count_dropped(DropReason::RingFull, 1),
+        (Outcome::Nowhere, _) => count_dropped(DropReason::NoCollector, 1),
+    }
+}
+
+enum Outcome {
+    Pushed,
+    Full,
+    /// There is no ring, and there cannot be one.
+    Nowhere,
+}
+
+fn push(local: &Local, record: &mut Option<Record>) -> Outcome {
+    let Ok(mut ring) = local.ring.try_borrow_mut() else { return Outcome::Nowhere };
+    let ring = match &mut *ring {
+        Some(ring) => ring,
+        empty => match make() {
+            Some(made) => empty.insert(made),
+            None => return Outcome::Nowhere,
+        },
+    };
+    let Some(taken) = record.take() else { return Outcome::Nowhere };
+    match ring.push(taken) {
+        Ok(()) => {
+            wake_at_half(ring);
+            Outcome::Pushed
+        }
+        Err(PushError::Full(_)) => {
+            collector::wake();
+            Outcome::Full
+        }
+    }
+}
+
+/// The collector comes by itself often enough for an ordinary load; a thread that logs faster calls it.
+fn wake_at_half(ring: &Producer<Record>) {
+    let half = ring.buffer().capacity() / 2;
+    // What is known to be free without a look at the other end, first.
+    if ring.cached_slots() < half && ring.slots() < half {
+        collector::wake();
+    }
+}
+
+#[cold]
+fn make() -> Option<Producer<Record>> {
+    let _busy = Busy::claim()?;
+    let capacity = with_control(|control| control.settings.ring);
+    if !collector::ensure_started() {
+        return None;
+    }
+    let (producer, consumer) = RingBuffer::new(capacity);
+    rings().push(consumer);
+    Some(producer)
+}
+
+#[cold]
+fn late(record: &mut Option<Record>) -> Outcome {
+    if !collector::ensure_started() {
+        return Outcome::Nowhere;
+    }
+    let mut late = LATE.lock().unwrap_or_else(PoisonError::into_inner);
+    if late.len() >= MAX_LATE {
+        return Outcome::Full;
+    }
+    late.extend(record.take());
+    Outcome::Pushed
+}
+
+fn rings() -> MutexGuard<'static, Vec<Consumer<Record>>> {
+    RINGS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Moves what stands in the rings now to `batch`, and forgets the rings of threads that have ended.
+///
+/// The rings' capacity bounds what one call moves.
+pub(super) fn drain(batch: &mut Vec<Record>) {
+    rings().retain_mut(|ring| {
+        // Asked before the last look: what was pushed before the thread ended is there to be read.
+        let ended = ring.is_abandoned();
+        for _ in 0..ring.slots() {
+            batch.extend(ring.pop().ok());
+        }
+        !ended
+    });
+    batch.append(&mut LATE.lock().unwrap_or_else(PoisonError::into_inner));
+}
+
+/// How many records wait in the rings.
+pub(super) fn waiting() -> usize {
+    let rings: usize = rings().iter().map(Consumer::slots).sum();
+    rings + LATE.lock().unwrap_or_else(PoisonError::into_inner).len()
+}

@@ -1,0 +1,130 @@
+//! The beginning of a call that needs more than statistics: its logger and its step.
+
+use crate::local;
+use crate::log::{IntoLogger, LogOutcome, Logger};
+use crate::scope::LoggedScope;
+use crate::site::Ticket;
+use crate::step::IntoStep;
+use crate::task::TaskScope;
+
+/// A call that has been decided on and not yet begun: the macros hand it what the arguments give,
+/// then turn it into a guard or a future.
+#[derive(Debug)]
+pub struct Entry {
+    /// None for a call that is not measured.
+    pub(crate) ticket: Option<Ticket>,
+    pub(crate) every: u32,
+    /// Whether it is this call's turn to be logged; known once somebody asked.
+    turn: Option<bool>,
+    pub(crate) attached: Attached,
+}
+
+/// What a call brings along for its log entry.
+#[derive(Debug, Default)]
+pub(crate) struct Attached {
+    pub(crate) logger: Option<Logger>,
+    pub(crate) step: Option<u64>,
+}
+
+impl Entry {
+    /// A call that is not measured.
+    #[must_use]
+    pub const fn off() -> Self {
+        Self { ticket: None, every: 1, turn: None, attached: Attached { logger: None, step: None } }
+    }
+
+    #[inline]
+    pub(crate) fn new(ticket: Option<Ticket>, every: u32) -> Self {
+        Self { ticket, every, ..Self::off() }
+    }
+
+    /// Logs one call in `every`, for names built at run time; zero counts as one.
+    #[must_use]
+    pub fn every(mut self, every: u32) -> Self {
+        self.every = every.max(1);
+        self
+    }
+
+    /// Whether the call's own logger is wanted: it is measured, and its turn has come.
+    #[inline]
+    pub fn wants_log(&mut self) -> bool {
+        self.ticket.is_some_and(|ticket| self.take_turn(ticket))
+    }
+
+    /// Whether a step is wanted: as [`wants_log`](Self::wants_log), and somebody takes it.
+    #[inline]
+    pub fn wants_step(&mut self) -> bool {
+        self.settle();
+        self.is_due()
+    }
+
+    /// The logger of this call.
+    #[inline]
+    pub fn log<Marker>(&mut self, logger: impl IntoLogger<Marker>) {
+        self.attached.logger = Some(logger.into_logger());
+    }
+
+    /// The logger of this call, written as a closure.
+    #[inline]
+    pub fn log_with<F, R>(&mut self, logger: F)
+    where
+        F: Fn(&str, f64, u64) -> R + Send + Sync + 'static,
+        R: LogOutcome,
+    {
+        self.attached.logger = Some(logger.into_logger());
+    }
+
+    /// The step of this call.
+    #[inline]
+    pub fn step(&mut self, step: impl IntoStep) {
+        self.attached.step = Some(step.into_step());
+    }
+
+    /// Opens the scope; the clock is read last.
+    #[inline]
+    pub fn start(mut self) -> LoggedScope {
+        self.settle();
+        LoggedScope::open(self)
+    }
+
+    /// The scope of a future, which begins when it is first polled.
+    #[inline]
+    pub fn task(mut self) -> TaskScope {
+        self.settle();
+        TaskScope::new(self)
+    }
+
+    /// Whether the call is to be logged, after all that was asked and attached.
+    pub(crate) fn is_due(&self) -> bool {
+        self.turn == Some(true)
+    }
+
+    /// A default logger wants one call in so many too, though nobody asked before.
+    #[inline]
+    fn settle(&mut self) {
+        if let Some(ticket) = self.ticket.filter(|ticket| ticket.is_logged()) {
+            self.take_turn(ticket);
+        }
+    }
+
+    /// Asks once for each call, since asking counts.
+    #[inline]
+    fn take_turn(&mut self, ticket: Ticket) -> bool {
+        *self.turn.get_or_insert_with(|| is_due(ticket, self.every))
+    }
+}
+
+/// Whether it is the turn of this call, of `every` on this thread.
+#[inline]
+pub(crate) fn is_due(ticket: Ticket, every: u32) -> bool {
+    if every == 1 {
+        return true;
+    }
+    let turn = local::with(|local| {
+        let cell = local.cell(ticket.id())?;
+        let left = cell.until_logged.get();
+        cell.until_logged.set(left.checked_sub(1).unwrap_or(u64::from(every) - 1));
+        Some(left == 0)
+    });
+    turn.flatten().unwrap_or(true)
+}

@@ -1,0 +1,19 @@
+//! What [`init`](crate::init) can refuse.
+
+use crate::log::LogError;
+
+/// Why the profiler could not be set up as asked. The program can go on: what is annotated is
+/// measured all the same, only the part that failed is missing.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InitError {
+    /// The TensorBoard log could not be opened.
+    #[error("the TensorBoard log that was asked for cannot be opened: {0}")]
+    Log(#[from] LogError),
+    /// A TensorBoard log was asked for, but the crate was built without it.
+    #[error(
+        "a TensorBoard log was asked for, but profiler-runtime was built without its feature \
+         `tensorboard`: enable the feature, or leave the log out"
+    )]
+    NoTensorBoard,
+}

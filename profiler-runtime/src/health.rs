@@ -1,0 +1,108 @@
+//! What went wrong, counted and said: nothing is lost silently.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+/// Why a measurement did not reach its logger. Calls and times in the summary are exact all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DropReason {
+    /// The thread's ring was full: it logged faster than its loggers took.
+    RingFull,
+    /// The logger returned an error.
+    LoggerFailed,
+    /// The logger panicked, now or before; it is not called again for that name.
+    LoggerPanicked,
+    /// The logger has not returned for seconds; it is not called for that name until it does.
+    LoggerBlocked,
+    /// The profiler's own threads could not be started, or the process was ending.
+    NoCollector,
+}
+
+impl DropReason {
+    /// All reasons, in the order in which the summary shows them.
+    pub const ALL: [Self; 5] = [
+        Self::RingFull,
+        Self::LoggerFailed,
+        Self::LoggerPanicked,
+        Self::LoggerBlocked,
+        Self::NoCollector,
+    ];
+
+    /// The reason in words, as the summary shows it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::RingFull => "ring full",
+            Self::LoggerFailed => "logger failed",
+            Self::LoggerPanicked => "logger panicked",
+            Self::LoggerBlocked => "logger blocked",
+            Self::NoCollector => "no collector",
+        }
+    }
+
+    /// The reason as a key in JSON.
+    #[must_use]
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::RingFull => "ring_full",
+            Self::LoggerFailed => "logger_failed",
+            Self::LoggerPanicked => "logger_panicked",
+            Self::LoggerBlocked => "logger_blocked",
+            Self::NoCollector => "no_collector",
+        }
+    }
+}
+
+/// Counted off the measured threads; those count a full ring in their own cells.
+static DROPPED: [AtomicU64; DropReason::ALL.len()] =
+    [const { AtomicU64::new(0) }; DropReason::ALL.len()];
+
+pub(crate) fn count_dropped(reason: DropReason, entries: u64) {
+    DROPPED[reason as usize].fetch_add(entries, Relaxed);
+}
+
+/// What was dropped for a reason, less what stands in the cells of threads.
+pub(crate) fn dropped(reason: DropReason) -> u64 {
+    DROPPED[reason as usize].load(Relaxed)
+}
+
+/// Notices stand below the summary too, for programs without a `tracing` subscriber.
+const MAX_NOTICES: usize = 64;
+static NOTICES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Says something once, as a warning of `tracing` and below the summary.
+pub(crate) fn notice(message: &str) {
+    {
+        let mut notices = NOTICES.lock().unwrap_or_else(PoisonError::into_inner);
+        if notices.len() >= MAX_NOTICES || notices.iter().any(|said| said == message) {
+            return;
+        }
+        notices.push(message.to_owned());
+    }
+    // With the lock released: a subscriber may come back here.
+    tracing::warn!(target: "profiler_runtime", "{message}");
+}
+
+pub(crate) fn notices() -> Vec<String> {
+    NOTICES.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notice_is_said_once() {
+        notice("health: said twice");
+        notice("health: said twice");
+        assert_eq!(notices().iter().filter(|said| *said == "health: said twice").count(), 1);
+    }
+
+    #[test]
+    fn each_reason_has_a_counter_of_its_own() {
+        for (index, reason) in DropReason::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, index);
+        }
+    }
+}

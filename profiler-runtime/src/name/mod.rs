@@ -1,0 +1,106 @@
+//! Names: what groups call sites, and what is kept for each.
+
+mod path;
+mod registry;
+
+use std::panic::Location;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::stats::{StatCell, Totals};
+
+pub(crate) use registry::{OVERFLOW_NAME, all, by_id, declared, of_function, run_time};
+
+/// Names have small numbers, so that a thread finds its cell by two indices.
+pub(crate) const MAX_NAMES: usize = 1 << 16;
+
+/// One name, for as long as the process runs.
+#[derive(Debug)]
+pub(crate) struct Name {
+    pub(crate) id: u32,
+    /// As the summary shows it.
+    pub(crate) text: String,
+    /// As loggers get it.
+    pub(crate) tag: String,
+    /// Where the first call site of the name stands.
+    pub(crate) location: &'static Location<'static>,
+    shared: Mutex<Shared>,
+    /// The number of the next call to be logged; written by the collector, and by threads that end with skips untold.
+    pub(crate) next_step: AtomicU64,
+    /// Why nothing of this name goes to its logger now; see `collect::outlet`.
+    pub(crate) muted: AtomicU8,
+}
+
+/// What threads have left behind, and the cells they hold.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    folded: Totals,
+    live: Vec<Live>,
+}
+
+struct Live(&'static StatCell);
+
+impl std::fmt::Debug for Live {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("StatCell")
+    }
+}
+
+impl Name {
+    fn new(id: u32, text: String, tag: String, location: &'static Location<'static>) -> Self {
+        Self {
+            id,
+            text,
+            tag,
+            location,
+            shared: Mutex::new(Shared { folded: Totals::new(), live: Vec::new() }),
+            next_step: AtomicU64::new(0),
+            muted: AtomicU8::new(0),
+        }
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A cell of this name for the calling thread, which alone may write it until it calls
+    /// [`retire`](Self::retire).
+    pub(crate) fn new_cell(&self) -> &'static StatCell {
+        let cell = crate::stats::take();
+        self.shared().live.push(Live(cell));
+        cell
+    }
+
+    /// Keeps what a cell of this name has counted and gives the cell back.
+    pub(crate) fn retire(&self, cell: &'static StatCell) {
+        let mut shared = self.shared();
+        shared.live.retain(|live| !std::ptr::eq(live.0, cell));
+        cell.drain_into(&mut shared.folded);
+        self.next_step.fetch_add(std::mem::take(&mut shared.folded.unreported_skips), Relaxed);
+        drop(shared);
+        crate::stats::put_back(cell);
+    }
+
+    /// Counts a call on a thread that has no cells any more.
+    pub(crate) fn count_directly(&self, count: impl FnOnce(&StatCell)) {
+        let cell = StatCell::new();
+        count(&cell);
+        cell.drain_into(&mut self.shared().folded);
+    }
+
+    /// Makes room in the buckets of a cell that are about to overflow.
+    #[cold]
+    pub(crate) fn carry(&self, cell: &StatCell) {
+        cell.carry(&mut self.shared().folded);
+    }
+
+    /// What all threads have counted by now.
+    pub(crate) fn totals(&self) -> Totals {
+        let shared = self.shared();
+        let mut totals = shared.folded.clone();
+        for live in &shared.live {
+            live.0.read_into(&mut totals);
+        }
+        totals
+    }
+}

@@ -1,0 +1,181 @@
+//! All names of the process. Looked at when a call site is first used, never for each call.
+
+use std::collections::{HashMap, HashSet};
+use std::panic::Location;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::path::{full_tag, function_name, function_tag};
+use super::{MAX_NAMES, Name};
+use crate::health;
+
+/// What goes over the bound on names is counted here.
+pub(crate) const OVERFLOW_NAME: &str = "(other names)";
+
+struct Registry {
+    by_text: Option<HashMap<&'static str, &'static Name>>,
+    tags: Option<HashSet<&'static str>>,
+    /// By number.
+    names: Vec<&'static Name>,
+    built_at_run_time: usize,
+}
+
+static REGISTRY: Mutex<Registry> =
+    Mutex::new(Registry { by_text: None, tags: None, names: Vec::new(), built_at_run_time: 0 });
+
+fn registry() -> MutexGuard<'static, Registry> {
+    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The name of a function without a name of its own, from the type name of something inside it.
+///
+/// Two functions whose paths are spelled alike (in two blocks of one function, say, or in two
+/// versions of one crate) are told apart by where they stand.
+pub(crate) fn of_function(inner: &str, location: &'static Location<'static>) -> &'static Name {
+    let text = function_name(inner);
+    let mut registry = registry();
+    match registry.get(&text) {
+        Some(name) if name.location == location => name,
+        Some(_) => {
+            let text = format!("{text} ({}:{})", location.file(), location.line());
+            let tag = function_tag(&text);
+            registry.get_or_add(text, [tag], location)
+        }
+        None => {
+            let tags = [function_tag(&text), full_tag(&text)];
+            registry.get_or_add(text, tags, location)
+        }
+    }
+}
+
+/// A name that stands in the source; call sites that give the same one share it.
+pub(crate) fn declared(text: &str, location: &'static Location<'static>) -> &'static Name {
+    registry().get_or_add(text.to_owned(), [text.to_owned()], location)
+}
+
+/// A name built at run time; `limit` bounds how many of them there are.
+pub(crate) fn run_time(
+    text: &str,
+    location: &'static Location<'static>,
+    limit: usize,
+) -> &'static Name {
+    let mut registry = registry();
+    if let Some(name) = registry.get(text) {
+        return name;
+    }
+    if registry.built_at_run_time >= limit {
+        drop(registry);
+        return overflow(&format!(
+            "more than {limit} names were built at run time; the rest is counted under \
+             `{OVERFLOW_NAME}`: build fewer names, or raise PROFILER_MAX_NAMES"
+        ));
+    }
+    registry.built_at_run_time += 1;
+    registry.get_or_add(text.to_owned(), [text.to_owned()], location)
+}
+
+/// The name with a number that [`Name::id`] gave.
+pub(crate) fn by_id(id: u32) -> Option<&'static Name> {
+    registry().names.get(id as usize).copied()
+}
+
+/// All names by now.
+pub(crate) fn all() -> Vec<&'static Name> {
+    registry().names.clone()
+}
+
+fn overflow(notice: &str) -> &'static Name {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if !SAID.swap(true, Relaxed) {
+        health::notice(notice);
+    }
+    let mut registry = registry();
+    registry.get_or_add(OVERFLOW_NAME.to_owned(), [OVERFLOW_NAME.to_owned()], Location::caller())
+}
+
+impl Registry {
+    fn get(&self, text: &str) -> Option<&'static Name> {
+        self.by_text.as_ref()?.get(text).copied()
+    }
+
+    fn get_or_add<const N: usize>(
+        &mut self,
+        text: String,
+        tags: [String; N],
+        location: &'static Location<'static>,
+    ) -> &'static Name {
+        // The last number is kept for what goes over.
+        let full = self.names.len() + 1 >= MAX_NAMES && text != OVERFLOW_NAME;
+        let text = if full { OVERFLOW_NAME.to_owned() } else { text };
+        if let Some(name) = self.get(&text) {
+            return name;
+        }
+        let tag = if full { text.clone() } else { self.free_tag(tags) };
+        #[allow(clippy::cast_possible_truncation, reason = "there are at most MAX_NAMES")]
+        let id = self.names.len() as u32;
+        let name: &'static Name = Box::leak(Box::new(Name::new(id, text, tag, location)));
+        self.names.push(name);
+        self.tags.get_or_insert_default().insert(&name.tag);
+        self.by_text.get_or_insert_default().insert(&name.text, name);
+        name
+    }
+
+    /// The first of `tags` that no name has, or the last one numbered: two names never share a tag.
+    fn free_tag<const N: usize>(&self, tags: [String; N]) -> String {
+        let taken = |tag: &str| self.tags.as_ref().is_some_and(|tags| tags.contains(tag));
+        let mut last = String::new();
+        for tag in tags {
+            if !taken(&tag) {
+                return tag;
+            }
+            last = tag;
+        }
+        (2..).map(|number| format!("{last} #{number}")).find(|tag| !taken(tag)).unwrap_or(last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn here() -> &'static Location<'static> {
+        Location::caller()
+    }
+
+    #[test]
+    fn functions_spelled_alike_stay_two() {
+        let (first, second) = (here(), {
+            here()
+        });
+        let one = of_function("registry_a::f::Here", first);
+        let other = of_function("registry_a::f::Here", second);
+        assert_ne!(one.text, other.text);
+        assert_ne!(one.tag, other.tag);
+        assert!(std::ptr::eq(one, of_function("registry_a::f::Here", first)));
+        assert!(std::ptr::eq(other, of_function("registry_a::f::Here", second)));
+    }
+
+    #[test]
+    fn crates_that_would_share_a_tag_keep_two() {
+        let one = of_function("registry_b::model::f::Here", here());
+        let other = of_function("registry_c::model::f::Here", here());
+        assert_eq!(one.tag, "model/f");
+        assert_eq!(other.tag, "registry_c/model/f");
+        assert_eq!(declared("model/f", here()).tag, "model/f #2");
+    }
+
+    #[test]
+    fn a_declared_name_is_shared() {
+        let one = declared("registry shared", here());
+        assert!(std::ptr::eq(one, declared("registry shared", here())));
+    }
+
+    #[test]
+    fn names_built_at_run_time_are_bounded() {
+        let names: Vec<_> =
+            (0..20).map(|n| run_time(&format!("registry layer {n}"), here(), 8)).collect();
+        assert!(names.iter().any(|name| name.text == OVERFLOW_NAME));
+        assert_eq!(run_time("registry layer 0", here(), 8).text, names[0].text);
+    }
+}

@@ -1,0 +1,299 @@
+//! What one thread counts for one name: one writer, any reader, no locked instruction.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use super::Totals;
+use super::histogram::{BUCKETS, bucket_of};
+
+/// How a scope ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// It returned, early or late.
+    Returned,
+    /// A panic went through it.
+    Panicked,
+    /// Its future was dropped before it was done.
+    Dropped,
+}
+
+/// A sum with one writer: a plain load, an addition and a plain store.
+///
+/// Readers on other threads see some recent value; they see the last one when they know, by joining
+/// the thread say, that it has been written.
+#[derive(Default)]
+pub(crate) struct Sum(AtomicU64);
+
+impl Sum {
+    #[inline]
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn set(&self, value: u64) {
+        self.0.store(value, Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn add(&self, value: u64) {
+        self.set(self.get().wrapping_add(value));
+    }
+
+    /// A sum of ticks, whose single values may be a little below zero.
+    #[inline]
+    fn add_ticks(&self, ticks: i64) {
+        self.add(ticks.cast_unsigned());
+    }
+
+    fn ticks(&self) -> i64 {
+        self.get().cast_signed()
+    }
+
+    fn take(&self) -> u64 {
+        let value = self.get();
+        self.set(0);
+        value
+    }
+}
+
+/// The statistics of one name on one thread.
+///
+/// Only the thread that holds the cell writes; see [`Sum`]. About 3 KiB, nearly all of it buckets of
+/// which a name touches a few. All times are in ticks.
+pub(crate) struct StatCell {
+    /// Scopes of this name that are open on this thread now: above one it recurses.
+    pub(crate) open: Sum,
+    /// Outermost calls, and their times: what counts a recursive frame once.
+    primitive: Sum,
+    total: Sum,
+    own: Sum,
+    /// The sum of squares as the bits of an `f64`.
+    squares: Sum,
+    /// The shortest call plus one, so that zero says there was none.
+    min_plus_one: Sum,
+    max: Sum,
+    recursive: Sum,
+    recursive_total: Sum,
+    panicked: Sum,
+    dropped: Sum,
+    /// Time spent polling, for futures.
+    polled: Sum,
+    futures: Sum,
+    /// Scopes that ended while younger ones were open, so that their self time is an upper bound.
+    disordered: Sum,
+    /// Log entries that found the ring full, of which the collector has not been told.
+    pub(crate) skipped: Sum,
+    /// All log entries that found the ring full.
+    pub(crate) ring_full: Sum,
+    /// Calls still to go until one is logged again.
+    pub(crate) until_logged: Sum,
+    buckets: [AtomicU32; BUCKETS],
+}
+
+/// Counts reach the summary through a lock once every so many calls, so that 32 bits are enough.
+const CARRY: u32 = 1 << 31;
+
+impl StatCell {
+    pub(crate) const fn new() -> Self {
+        const ZERO: Sum = Sum(AtomicU64::new(0));
+        Self {
+            open: ZERO,
+            primitive: ZERO,
+            total: ZERO,
+            own: ZERO,
+            squares: ZERO,
+            min_plus_one: ZERO,
+            max: ZERO,
+            recursive: ZERO,
+            recursive_total: ZERO,
+            panicked: ZERO,
+            dropped: ZERO,
+            polled: ZERO,
+            futures: ZERO,
+            disordered: ZERO,
+            skipped: ZERO,
+            ring_full: ZERO,
+            until_logged: ZERO,
+            buckets: [const { AtomicU32::new(0) }; BUCKETS],
+        }
+    }
+
+    /// Counts a finished call; true where the bucket must be carried over (see
+    /// [`carry`](Self::carry)), which is once in 2³¹ calls.
+    #[inline]
+    #[must_use]
+    pub(crate) fn count(&self, elapsed: i64, own: i64, outermost: bool) -> bool {
+        if outermost {
+            self.primitive.add(1);
+            self.total.add_ticks(elapsed);
+        } else {
+            self.recursive.add(1);
+            self.recursive_total.add_ticks(elapsed);
+        }
+        self.own.add_ticks(own);
+        let exact = elapsed as f64;
+        self.squares.set((f64::from_bits(self.squares.get()) + exact * exact).to_bits());
+        let elapsed = elapsed.max(0).cast_unsigned();
+        // Wraps to the largest value where there was none.
+        if elapsed < self.min_plus_one.get().wrapping_sub(1) {
+            self.min_plus_one.set(elapsed + 1);
+        }
+        if elapsed > self.max.get() {
+            self.max.set(elapsed);
+        }
+        let Some(bucket) = self.buckets.get(bucket_of(elapsed)) else { return false };
+        let count = bucket.load(Relaxed) + 1;
+        bucket.store(count, Relaxed);
+        count >= CARRY
+    }
+
+    /// Counts an ending that was not a return.
+    #[cold]
+    pub(crate) fn count_ending(&self, ending: Ending) {
+        match ending {
+            Ending::Returned => {}
+            Ending::Panicked => self.panicked.add(1),
+            Ending::Dropped => self.dropped.add(1),
+        }
+    }
+
+    /// Counts a future that is done, and the time it spent polling.
+    pub(crate) fn count_future(&self, polled: i64) {
+        self.futures.add(1);
+        self.polled.add_ticks(polled);
+    }
+
+    /// Counts a scope that ended out of order.
+    #[cold]
+    pub(crate) fn count_disordered(&self) {
+        self.disordered.add(1);
+    }
+
+    /// Empties the buckets that are about to overflow into `totals`, which the caller has locked
+    /// against readers.
+    #[cold]
+    pub(crate) fn carry(&self, totals: &mut Totals) {
+        for (index, bucket) in self.buckets.iter().enumerate() {
+            let count = bucket.load(Relaxed);
+            if count >= CARRY {
+                totals.buckets.add(index, count.into());
+                bucket.store(0, Relaxed);
+            }
+        }
+    }
+
+    /// Adds what stands here to `totals`.
+    pub(crate) fn read_into(&self, totals: &mut Totals) {
+        totals.open += self.open.get();
+        totals.primitive_calls += self.primitive.get();
+        totals.recursive_calls += self.recursive.get();
+        totals.total += self.total.ticks();
+        totals.recursive_total += self.recursive_total.ticks();
+        totals.own += self.own.ticks();
+        totals.squares += f64::from_bits(self.squares.get());
+        if let Some(min) = self.min_plus_one.get().checked_sub(1) {
+            totals.min = totals.min.min(min);
+        }
+        totals.max = totals.max.max(self.max.get());
+        totals.panicked += self.panicked.get();
+        totals.dropped_futures += self.dropped.get();
+        totals.polled += self.polled.ticks();
+        totals.futures += self.futures.get();
+        totals.disordered += self.disordered.get();
+        totals.ring_full += self.ring_full.get();
+        for (index, bucket) in self.buckets.iter().enumerate() {
+            let count = bucket.load(Relaxed);
+            if count > 0 {
+                totals.buckets.add(index, count.into());
+            }
+        }
+    }
+
+    /// Moves what stands here to `totals` and leaves the cell as new, for the next thread.
+    pub(crate) fn drain_into(&self, totals: &mut Totals) {
+        self.read_into(totals);
+        totals.unreported_skips += self.skipped.get();
+        for sum in [
+            &self.open,
+            &self.primitive,
+            &self.total,
+            &self.own,
+            &self.squares,
+            &self.min_plus_one,
+            &self.max,
+            &self.recursive,
+            &self.recursive_total,
+            &self.panicked,
+            &self.dropped,
+            &self.polled,
+            &self.futures,
+            &self.disordered,
+            &self.skipped,
+            &self.ring_full,
+            &self.until_logged,
+        ] {
+            sum.take();
+        }
+        for bucket in &self.buckets {
+            bucket.store(0, Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn totals(cell: &StatCell) -> Totals {
+        let mut totals = Totals::new();
+        cell.read_into(&mut totals);
+        totals
+    }
+
+    #[test]
+    fn a_recursive_call_counts_in_calls_but_not_in_the_cumulative_time() {
+        let cell = StatCell::new();
+        assert!(!cell.count(30, 10, false));
+        assert!(!cell.count(100, 70, true));
+        let totals = totals(&cell);
+        assert_eq!((totals.calls(), totals.primitive_calls), (2, 1));
+        assert_eq!((totals.total, totals.own), (100, 80));
+        assert_eq!((totals.min, totals.max), (30, 100));
+    }
+
+    #[test]
+    fn a_call_of_no_length_is_the_shortest() {
+        let cell = StatCell::new();
+        assert!(!cell.count(5, 5, true));
+        assert!(!cell.count(0, 0, true));
+        assert_eq!(totals(&cell).min, 0);
+    }
+
+    #[test]
+    fn a_bucket_is_carried_over_before_it_overflows() {
+        let cell = StatCell::new();
+        let bucket = bucket_of(9);
+        cell.buckets[bucket].store(CARRY - 1, Relaxed);
+        assert!(cell.count(9, 9, true));
+        let mut folded = Totals::new();
+        cell.carry(&mut folded);
+        assert_eq!(cell.buckets[bucket].load(Relaxed), 0);
+        assert!(!cell.count(9, 9, true));
+        cell.read_into(&mut folded);
+        assert_eq!(folded.buckets.quantiles([0.5]), Some([9.0]));
+    }
+
+    #[test]
+    fn a_drained_cell_is_as_new() {
+        let cell = StatCell::new();
+        assert!(!cell.count(42, 40, true));
+        cell.count_ending(Ending::Panicked);
+        cell.count_future(3);
+        let mut first = Totals::new();
+        cell.drain_into(&mut first);
+        assert_eq!((first.calls(), first.panicked, first.futures), (1, 1, 1));
+        let second = totals(&cell);
+        assert_eq!((second.calls(), second.min, second.max), (0, u64::MAX, 0));
+        assert!(second.buckets.quantiles([0.5]).is_none());
+    }
+}

@@ -1,0 +1,105 @@
+//! The buckets of a duration: the layout of the `histogram` crate, so that threads count with one
+//! plain increment and the crate does the reading.
+
+use histogram::Histogram;
+
+/// Sixteen buckets for each power of two.
+const GROUPING_POWER: u8 = 4;
+/// Ticks from 2⁴⁸ on (a day at 3 GHz) count in the last bucket.
+const MAX_VALUE_POWER: u8 = 48;
+/// How many buckets there are.
+pub(crate) const BUCKETS: usize = (MAX_VALUE_POWER as usize - GROUPING_POWER as usize + 1)
+    * (1 << GROUPING_POWER as usize);
+
+/// The largest relative error of a percentile: half a bucket's width over its lower bound.
+pub(crate) const RELATIVE_ERROR: f64 = 0.5 / (1_u64 << GROUPING_POWER) as f64;
+
+/// The bucket of a number of ticks; always below [`BUCKETS`].
+#[inline]
+pub(crate) const fn bucket_of(ticks: u64) -> usize {
+    const LAST: u64 = (1 << MAX_VALUE_POWER) - 1;
+    let ticks = if ticks > LAST { LAST } else { ticks };
+    // Below 2^GROUPING_POWER each value has a bucket of its own.
+    let power = (ticks | (1 << GROUPING_POWER)).ilog2() as u64;
+    let shift = power - GROUPING_POWER as u64;
+    ((shift << GROUPING_POWER) + (ticks >> shift)) as usize
+}
+
+/// Counts per bucket, summed over threads.
+#[derive(Clone, Debug)]
+pub(crate) struct Buckets(Vec<u64>);
+
+impl Buckets {
+    pub(crate) fn new() -> Self {
+        Self(vec![0; BUCKETS])
+    }
+
+    pub(crate) fn add(&mut self, bucket: usize, count: u64) {
+        if let Some(slot) = self.0.get_mut(bucket) {
+            *slot += count;
+        }
+    }
+
+    /// The ticks below which each of `quantiles` (between 0 and 1) of the calls lie, true within
+    /// [`RELATIVE_ERROR`]; `None` where nothing was counted.
+    pub(crate) fn quantiles<const N: usize>(&self, quantiles: [f64; N]) -> Option<[f64; N]> {
+        let histogram =
+            Histogram::from_buckets(GROUPING_POWER, MAX_VALUE_POWER, self.0.clone()).ok()?;
+        let mut ticks = [0.0; N];
+        for (slot, quantile) in ticks.iter_mut().zip(quantiles) {
+            let bucket = histogram.quantile_bucket(quantile).ok()??;
+            *slot = f64::midpoint(bucket.start() as f64, bucket.end() as f64);
+        }
+        Some(ticks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use histogram::Config;
+
+    use super::*;
+
+    fn crate_bucket(ticks: u64) -> usize {
+        let mut histogram = Histogram::new(GROUPING_POWER, MAX_VALUE_POWER).unwrap();
+        histogram.increment(ticks).unwrap();
+        histogram.as_slice().iter().position(|&count| count == 1).unwrap()
+    }
+
+    #[test]
+    fn our_buckets_are_those_of_the_crate() {
+        assert_eq!(Config::new(GROUPING_POWER, MAX_VALUE_POWER).unwrap().total_buckets(), BUCKETS);
+        let edges = (0..48).flat_map(|power| {
+            let edge = 1_u64 << power;
+            [edge.saturating_sub(1), edge, edge + 1, edge + edge / 3]
+        });
+        for ticks in edges.filter(|&ticks| ticks < 1 << 48) {
+            assert_eq!(bucket_of(ticks), crate_bucket(ticks), "{ticks}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_counts_in_the_last_bucket() {
+        assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
+        assert_eq!(bucket_of(1 << 48), BUCKETS - 1);
+    }
+
+    #[test]
+    fn percentiles_are_within_the_stated_error() {
+        let mut buckets = Buckets::new();
+        for ticks in 1..=100_000_u64 {
+            buckets.add(bucket_of(ticks * 37), 1);
+        }
+        let quantiles = [0.5, 0.95, 0.99];
+        let measured = buckets.quantiles(quantiles).unwrap();
+        for (quantile, measured) in quantiles.into_iter().zip(measured) {
+            let exact = quantile * 100_000.0 * 37.0;
+            assert!((measured / exact - 1.0).abs() <= RELATIVE_ERROR, "{quantile} {measured}");
+        }
+    }
+
+    #[test]
+    fn nothing_counted_has_no_percentile() {
+        assert!(Buckets::new().quantiles([0.5]).is_none());
+    }
+}

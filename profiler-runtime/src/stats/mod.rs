@@ -1,0 +1,11 @@
+//! Bounded aggregates: what is kept for each name, however many calls there are.
+
+mod cell;
+mod histogram;
+mod pool;
+mod totals;
+
+pub(crate) use cell::{Ending, StatCell};
+pub(crate) use histogram::{Buckets, RELATIVE_ERROR};
+pub(crate) use pool::{cells_made, put_back, take};
+pub(crate) use totals::Totals;

@@ -1,0 +1,91 @@
+//! What is known of one name over all threads, in ticks.
+
+use super::Buckets;
+
+/// The sum of cells.
+#[derive(Clone, Debug)]
+pub(crate) struct Totals {
+    pub(crate) open: u64,
+    pub(crate) primitive_calls: u64,
+    pub(crate) recursive_calls: u64,
+    /// The time of outermost calls: a recursive frame counts once.
+    pub(crate) total: i64,
+    /// The time of recursive calls, which is part of `total` already.
+    pub(crate) recursive_total: i64,
+    pub(crate) own: i64,
+    pub(crate) squares: f64,
+    /// `u64::MAX` where nothing was counted.
+    pub(crate) min: u64,
+    pub(crate) max: u64,
+    pub(crate) panicked: u64,
+    pub(crate) dropped_futures: u64,
+    pub(crate) polled: i64,
+    pub(crate) futures: u64,
+    pub(crate) disordered: u64,
+    pub(crate) ring_full: u64,
+    /// Log entries lost by threads that ended before they could say so.
+    pub(crate) unreported_skips: u64,
+    pub(crate) buckets: Buckets,
+}
+
+impl Totals {
+    pub(crate) fn new() -> Self {
+        Self {
+            open: 0,
+            primitive_calls: 0,
+            recursive_calls: 0,
+            total: 0,
+            recursive_total: 0,
+            own: 0,
+            squares: 0.0,
+            min: u64::MAX,
+            max: 0,
+            panicked: 0,
+            dropped_futures: 0,
+            polled: 0,
+            futures: 0,
+            disordered: 0,
+            ring_full: 0,
+            unreported_skips: 0,
+            buckets: Buckets::new(),
+        }
+    }
+
+    /// All calls, recursive ones too.
+    pub(crate) fn calls(&self) -> u64 {
+        self.primitive_calls + self.recursive_calls
+    }
+
+    /// The mean over all calls.
+    pub(crate) fn mean(&self) -> f64 {
+        self.every_total() / self.calls().max(1) as f64
+    }
+
+    /// The standard deviation over all calls, of the calls there were (not of a sample).
+    pub(crate) fn deviation(&self) -> f64 {
+        let mean = self.mean();
+        (self.squares / self.calls().max(1) as f64 - mean * mean).max(0.0).sqrt()
+    }
+
+    fn every_total(&self) -> f64 {
+        self.total as f64 + self.recursive_total as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::StatCell;
+
+    #[test]
+    fn mean_and_deviation_are_over_all_calls() {
+        let cell = StatCell::new();
+        for (elapsed, outermost) in [(2, false), (4, true), (4, true), (4, false), (5, true), (5, true), (7, true), (9, true)] {
+            assert!(!cell.count(elapsed, elapsed, outermost));
+        }
+        let mut totals = Totals::new();
+        cell.read_into(&mut totals);
+        assert!((totals.mean() - 5.0).abs() < 1e-12);
+        assert!((totals.deviation() - 2.0).abs() < 1e-12);
+    }
+}

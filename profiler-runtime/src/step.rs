@@ -1,0 +1,62 @@
+//! Steps: whatever integer a program counts with.
+
+/// An integer that can be a step: any of the primitive ones, or a reference to one.
+///
+/// Steps start at zero; a negative one counts as zero.
+#[diagnostic::on_unimplemented(
+    message = "`global_step` takes an integer, not `{Self}`",
+    label = "not an integer",
+    note = "write the step the call belongs to, such as `global_step = epoch * batches + batch`"
+)]
+pub trait IntoStep {
+    /// The step.
+    fn into_step(self) -> u64;
+}
+
+macro_rules! integers {
+    ($($integer:ty),+) => {$(
+        impl IntoStep for $integer {
+            #[inline]
+            fn into_step(self) -> u64 {
+                // Only a negative one, or one beyond 64 bits, is no u64.
+                u64::try_from(self).unwrap_or(if self > 0 { u64::MAX } else { 0 })
+            }
+        }
+
+        impl IntoStep for &$integer {
+            #[inline]
+            fn into_step(self) -> u64 {
+                (*self).into_step()
+            }
+        }
+    )+};
+}
+
+integers!(u8, u16, u32, u128, usize, i8, i16, i32, i64, i128, isize);
+
+impl IntoStep for u64 {
+    #[inline]
+    fn into_step(self) -> u64 {
+        self
+    }
+}
+
+impl IntoStep for &u64 {
+    #[inline]
+    fn into_step(self) -> u64 {
+        *self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_integer_is_a_step() {
+        assert_eq!(7_i32.into_step(), 7);
+        assert_eq!((&9_usize).into_step(), 9);
+        assert_eq!((-1_i64).into_step(), 0);
+        assert_eq!(u128::MAX.into_step(), u64::MAX);
+    }
+}

@@ -1,0 +1,251 @@
+//! Scopes of futures: one for each task, whatever threads poll it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
+
+use crate::clock::clock;
+use crate::collect;
+use crate::entry::{Attached, Entry};
+use crate::local::{self, Local};
+use crate::log::IntoLogger;
+use crate::name;
+use crate::scope::Closed;
+use crate::site::{Ticket, begin_dynamic};
+use crate::stats::{Ending, StatCell};
+use crate::step::IntoStep;
+
+/// The scope of a future: from its first poll to its end, and the time spent polling.
+///
+/// While the future is polled the scope is the innermost one of the polling thread, so that what runs
+/// inside becomes its child; between polls it is no scope of any thread, so that two futures taking
+/// turns on one thread never become each other's parent.
+#[derive(Debug)]
+pub struct TaskScope {
+    entry: Entry,
+    running: Option<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    first_poll: u64,
+    polled: i64,
+    children: i64,
+    /// Whether no scope of the same name was open around the first poll.
+    outermost: bool,
+    panicking: bool,
+}
+
+impl TaskScope {
+    pub(crate) fn new(entry: Entry) -> Self {
+        Self { entry, running: None }
+    }
+
+    /// Runs one poll as the innermost scope of this thread.
+    fn poll<T>(&mut self, poll: impl FnOnce() -> Poll<T>) -> Poll<T> {
+        let Some(ticket) = self.entry.ticket else { return poll() };
+        let frame = PollFrame::enter(ticket, &mut self.running);
+        let result = poll();
+        drop(frame);
+        if result.is_ready() {
+            self.finish(Ending::Returned);
+        }
+        result
+    }
+
+    fn finish(&mut self, ending: Ending) {
+        // Taken, so that a future is counted once however often it is dropped or polled.
+        let (Some(ticket), Some(running)) = (self.entry.ticket.take(), self.running.take()) else {
+            return;
+        };
+        let end = clock().ticks();
+        let elapsed = clock().elapsed(running.first_poll, end);
+        let count = |cell: &StatCell| {
+            let own = running.polled - running.children;
+            let full = cell.count(elapsed, own, running.outermost);
+            cell.count_future(running.polled);
+            cell.count_ending(ending);
+            full
+        };
+        let cell = local::with(|local| local.cell(ticket.id())).flatten();
+        match cell {
+            Some(cell) if !count(cell) => {}
+            _ => count_in_name(ticket.id(), cell, count),
+        }
+        if self.entry.is_due() {
+            let attached = std::mem::take(&mut self.entry.attached);
+            let closed = Closed { end, elapsed };
+            collect::log(cell, ticket.id(), self.entry.every, &closed, attached);
+        }
+    }
+
+    pub(crate) fn attached(&mut self) -> Option<&mut Attached> {
+        // Too late once it runs.
+        (self.entry.ticket.is_some() && self.running.is_none()).then_some(&mut self.entry.attached)
+    }
+}
+
+/// A cell whose buckets are full, or a thread that has no cells any more.
+#[cold]
+fn count_in_name(id: u32, cell: Option<&StatCell>, count: impl FnOnce(&StatCell) -> bool) {
+    let Some(name) = name::by_id(id) else { return };
+    match cell {
+        Some(cell) => name.carry(cell),
+        None => name.count_directly(|cell| _ = count(cell)),
+    }
+}
+
+impl Drop for TaskScope {
+    fn drop(&mut self) {
+        if let Some(running) = &self.running {
+            let panicked = std::thread::panicking() && !running.panicking;
+            self.finish(if panicked { Ending::Panicked } else { Ending::Dropped });
+        }
+    }
+}
+
+/// One poll: open on the thread that polls, closed even when the poll panics.
+struct PollFrame<'a> {
+    running: &'a mut Running,
+    cell: Option<&'static StatCell>,
+    start: u64,
+    serial: u64,
+    outer: u64,
+    outer_children: i64,
+}
+
+impl<'a> PollFrame<'a> {
+    fn enter(ticket: Ticket, running: &'a mut Option<Running>) -> Self {
+        let cell = local::with(|local| local.cell(ticket.id())).flatten();
+        let start = clock().ticks();
+        let running = running.get_or_insert_with(|| Running {
+            first_poll: start,
+            polled: 0,
+            children: 0,
+            outermost: cell.is_none_or(|cell| cell.open.get() == 0),
+            panicking: std::thread::panicking(),
+        });
+        let mut frame = Self { running, cell, start, serial: 0, outer: 0, outer_children: 0 };
+        local::with(|local| frame.push(local));
+        frame
+    }
+
+    fn push(&mut self, local: &Local) {
+        if let Some(cell) = self.cell {
+            cell.open.add(1);
+        }
+        self.serial = local.serial.get() + 1;
+        local.serial.set(self.serial);
+        self.outer = local.top.replace(self.serial);
+        self.outer_children = local.children.replace(0);
+    }
+
+    fn pop(&mut self, local: &Local, elapsed: i64) {
+        if let Some(cell) = self.cell {
+            cell.open.set(cell.open.get().wrapping_sub(1));
+        }
+        if local.top.get() == self.serial {
+            self.running.children += local.children.get();
+        }
+        // A guard that the poll left open (in a future dropped elsewhere, say) ends with the poll.
+        if local.top.get() >= self.serial {
+            local.top.set(self.outer);
+            local.children.set(self.outer_children + elapsed);
+        }
+    }
+}
+
+impl Drop for PollFrame<'_> {
+    fn drop(&mut self) {
+        let elapsed = clock().elapsed(self.start, clock().ticks());
+        self.running.polled += elapsed;
+        local::with(|local| self.pop(local, elapsed));
+    }
+}
+
+pin_project! {
+    /// A future that is measured: made by the attribute on asynchronous functions, and by
+    /// [`MeasureFuture`].
+    ///
+    /// It is measured from its first poll to its end; a future that is dropped before is counted and
+    /// flagged, one that was never polled is not counted.
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless they are awaited or polled"]
+    pub struct Measured<F> {
+        #[pin]
+        future: F,
+        scope: TaskScope,
+    }
+}
+
+/// Measures a future with a scope of its own.
+pub fn measure<F: Future>(scope: TaskScope, future: F) -> Measured<F> {
+    Measured { future, scope }
+}
+
+impl<F: Future> Future for Measured<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        let future = this.future;
+        this.scope.poll(|| future.poll(context))
+    }
+}
+
+impl<F> Measured<F> {
+    /// Logs the future's time, as the attribute's argument of that name.
+    ///
+    /// To be given before the first poll.
+    pub fn log<Marker>(mut self, logger: impl IntoLogger<Marker>) -> Self {
+        if self.scope.entry.wants_log()
+            && let Some(attached) = self.scope.attached()
+        {
+            attached.logger = Some(logger.into_logger());
+        }
+        self
+    }
+
+    /// The step under which the time is logged, as the attribute's argument of that name.
+    ///
+    /// To be given before the first poll.
+    pub fn global_step(mut self, step: impl IntoStep) -> Self {
+        if let Some(attached) = self.scope.attached() {
+            attached.step = Some(step.into_step());
+        }
+        self
+    }
+}
+
+/// Measures any future: `future.measure_execution_time("name").await`.
+///
+/// # Examples
+///
+/// ```
+/// use profiler_runtime::MeasureFuture;
+///
+/// # async fn fetch() -> u32 { 7 }
+/// async fn load() -> u32 {
+///     fetch().measure_execution_time("fetch").await
+/// }
+/// # let mut future = std::pin::pin!(load());
+/// # let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+/// # assert!(future.as_mut().poll(&mut context).is_ready());
+/// # if profiler_runtime::is_enabled() {
+/// # assert_eq!(profiler_runtime::summary().row("fetch").unwrap().calls, 1);
+/// # }
+/// ```
+pub trait MeasureFuture: Future + Sized {
+    /// Measures this future under a name, from its first poll to its end.
+    ///
+    /// The name may be built at run time; how many there can be is bounded by
+    /// `PROFILER_MAX_NAMES`.
+    #[track_caller]
+    fn measure_execution_time(self, name: impl AsRef<str>) -> Measured<Self> {
+        measure(begin_dynamic(&name).task(), self)
+    }
+}
+
+impl<F: Future> MeasureFuture for F {}

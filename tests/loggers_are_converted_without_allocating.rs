@@ -1,0 +1,43 @@
+//! A shared or static logger, or a closure that captures nothing, travels without an allocation.
+
+use std::alloc::System;
+use std::hint::black_box;
+use std::sync::Arc;
+
+use profiler_runtime::{IntoLogger, ScalarLogger, TracingLogger};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// What `convert` and the drop of what it makes take from the allocator.
+fn allocations<T>(convert: impl FnOnce() -> T) -> usize {
+    let region = Region::new(ALLOCATOR);
+    drop(black_box(convert()));
+    region.change().allocations
+}
+
+// One test only: the allocator counts for all threads together.
+#[test]
+fn conversion_does_not_allocate_unless_a_closure_captures() {
+    static TRACING: TracingLogger = TracingLogger;
+    let shared = Arc::new(TracingLogger);
+    let object: Arc<dyn ScalarLogger> = shared.clone();
+    let captured = String::new();
+
+    assert_eq!(allocations(|| shared.clone().into_logger()), 0);
+    assert_eq!(allocations(|| object.clone().into_logger()), 0);
+    assert_eq!(allocations(|| (&TRACING).into_logger()), 0);
+    assert_eq!(allocations(|| TracingLogger.into_logger()), 0);
+    assert_eq!(
+        allocations(|| (|_: &str, _: f64, _: u64| {}).into_logger()),
+        0
+    );
+
+    let capturing = move |_: &str, _: f64, _: u64| assert!(captured.is_empty());
+    assert_eq!(
+        allocations(|| capturing.into_logger()),
+        1,
+        "the counter counts"
+    );
+}
