@@ -63,8 +63,10 @@ fn fill_the_disk_and_free_it(dir: &Path) -> Outcome {
 
     full_disk::limit_files(u64::MAX)?;
     logger.flush()?;
-    logger.add_scalar("step", 1.0, VALUES)?;
-    taken.push(VALUES.cast_signed());
+    for step in VALUES..2 * VALUES {
+        logger.add_scalar("step", 1.0, step)?;
+        taken.push(step.cast_signed());
+    }
     drop(logger);
     let steps: Vec<_> = event_files::only_file(dir)
         .scalars

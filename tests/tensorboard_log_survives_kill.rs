@@ -1,4 +1,5 @@
 //! What was flushed is in the log, however the process ends.
+#![cfg(unix)]
 
 #[path = "support/child.rs"]
 mod child;
@@ -36,7 +37,7 @@ fn what_was_flushed_survives_kill_9_mid_run() -> Outcome {
         .lines()
         .map_while(Result::ok)
         .any(|line| line == "flushed");
-    // On Unix this is signal 9; the child is in the middle of logging.
+    // This is signal 9; the child is in the middle of logging.
     child.kill()?;
     child.wait()?;
     assert!(flushed);

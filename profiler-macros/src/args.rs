@@ -86,9 +86,21 @@ impl Args {
         }
     }
 
+    /// Whether the call site alone knows everything: nothing is to be evaluated at a call.
+    pub(crate) fn is_plain(&self) -> bool {
+        !matches!(self.name, Some(Name::Const(_)))
+            && self.per_instance != Some(true)
+            && self.log.is_none()
+            && self.global_step.is_none()
+            && self.bypass.is_none()
+    }
+
     /// Where an argument was written, if it was.
     pub(crate) fn written(&self, key: Key) -> Option<Span> {
-        self.written.iter().find(|(other, _)| *other == key).map(|(_, span)| *span)
+        self.written
+            .iter()
+            .find(|(other, _)| *other == key)
+            .map(|(_, span)| *span)
     }
 
     /// Notes arguments that exclude each other.
@@ -125,7 +137,10 @@ impl Args {
             return Ok(());
         };
         if self.written(key).is_some() {
-            errors.at(word.span(), format_args!("`{}` is given twice; keep one", key.word()));
+            errors.at(
+                word.span(),
+                format_args!("`{}` is given twice; keep one", key.word()),
+            );
             pass_over(input);
             return Ok(());
         }
@@ -162,7 +177,10 @@ impl Args {
 fn argument_word(input: ParseStream, allowed: &[Key]) -> syn::Result<Ident> {
     if input.peek(LitStr) && allowed.contains(&Key::Name) {
         let text: LitStr = input.parse()?;
-        let message = format!("every argument has a word; write `name = \"{}\"`", text.value());
+        let message = format!(
+            "every argument has a word; write `name = \"{}\"`",
+            text.value()
+        );
         return Err(syn::Error::new(text.span(), message));
     }
     input.call(Ident::parse_any).map_err(|error| {
@@ -184,7 +202,10 @@ fn unknown(word: &Ident, allowed: &[Key]) -> String {
         ),
         (Some(key), None) => format!("unknown argument `{word}`; did you mean `{}`?", key.word()),
         (None, None) => {
-            format!("unknown argument `{word}`; the arguments are {}", keys::list(allowed))
+            format!(
+                "unknown argument `{word}`; the arguments are {}",
+                keys::list(allowed)
+            )
         }
     }
 }

@@ -41,7 +41,9 @@ fn read(attribute: &Group) -> Attribute {
         at += 3;
         word = inside.get(at);
     }
-    let Some(TokenTree::Ident(name)) = word else { return Attribute::Other };
+    let Some(TokenTree::Ident(name)) = word else {
+        return Attribute::Other;
+    };
     let arguments = item::group(inside.get(at + 1), Delimiter::Parenthesis);
     let span = name.span();
     match name.to_string().as_str() {

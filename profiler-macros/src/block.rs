@@ -29,9 +29,8 @@ fn item_trees(body: &Group) -> Vec<TokenTree> {
 fn inside(mut rest: &[TokenTree], args: &Args, errors: &mut Errors) -> TokenStream {
     let mut tokens = TokenStream::new();
     while !rest.is_empty() {
-        let inner_attribute = item::is_punct(rest.first(), '#')
-            && item::is_punct(rest.get(1), '!')
-            && rest.len() > 2;
+        let inner_attribute =
+            item::is_punct(rest.first(), '#') && item::is_punct(rest.get(1), '!') && rest.len() > 2;
         let (item, others) = if inner_attribute {
             rest.split_at(3)
         } else {
@@ -67,10 +66,10 @@ fn member(trees: Vec<TokenTree>, block: &Args, errors: &mut Errors) -> TokenStre
     }
     let args = args.or(block);
     match head.kind {
-        Kind::Function if explicit => refuse::or_measure(bare, head, &args, errors),
+        Kind::Function if explicit => refuse::or_measure(bare, head, &args, true, errors),
         Kind::Function if head.constant.is_some() || own.naked => bare.into_iter().collect(),
         Kind::Function => match Function::new(head, bare) {
-            Ok(function) => function.measured(&args),
+            Ok(function) => function.measured(&args, true),
             Err(trees) => trees.into_iter().collect(),
         },
         Kind::Impl | Kind::Module => {
@@ -78,7 +77,7 @@ fn member(trees: Vec<TokenTree>, block: &Args, errors: &mut Errors) -> TokenStre
             measured(bare, &args, errors)
         }
         Kind::Trait => measured(bare, &args, errors),
-        _ if explicit => refuse::or_measure(bare, head, &args, errors),
+        _ if explicit => refuse::or_measure(bare, head, &args, true, errors),
         _ => bare.into_iter().collect(),
     }
 }

@@ -29,6 +29,8 @@ impl Errors {
 
     /// One `compile_error!` for each mistake.
     pub(crate) fn into_tokens(self) -> TokenStream {
-        self.0.map(syn::Error::into_compile_error).unwrap_or_default()
+        self.0
+            .map(syn::Error::into_compile_error)
+            .unwrap_or_default()
     }
 }

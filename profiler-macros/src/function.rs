@@ -1,10 +1,10 @@
 //! A function, measured.
 
-use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::quote_spanned;
-use syn::Type;
 
 use crate::args::Args;
+use crate::asynchronous;
 use crate::futures;
 use crate::item::{self, Head};
 use crate::site::{Entrance, Runtime};
@@ -23,24 +23,45 @@ impl Function {
         match item::group(trees.last(), Delimiter::Brace) {
             Some(body) if named && trees.len() > head.keyword + 3 => {
                 trees.pop();
-                Ok(Self { head, signature: trees, body })
+                Ok(Self {
+                    head,
+                    signature: trees,
+                    body,
+                })
             }
             _ => Err(trees),
         }
     }
 
-    /// The function with its body measured.
-    pub(crate) fn measured(self, args: &Args) -> TokenStream {
+    /// The function with its body measured; `in_block` where the attribute is not its own. In a
+    /// stripped build the function as it was written.
+    pub(crate) fn measured(mut self, args: &Args, in_block: bool) -> TokenStream {
+        if crate::STRIP {
+            return self
+                .signature
+                .into_iter()
+                .chain([TokenTree::Group(self.body)])
+                .collect();
+        }
         let runtime = Runtime::at(args.krate.as_ref());
-        crate::site::NAME.set(self.head.name(&self.signature).map(|n| n.span()));
-        let entrance = Entrance { args, runtime: &runtime };
+        let place = self
+            .head
+            .name(&self.signature)
+            .filter(|_| in_block)
+            .map(Ident::span);
+        let entrance = Entrance {
+            args,
+            runtime: &runtime,
+            place,
+        };
         let (mut inside, statements) = split_inner_attributes(self.body.stream());
-        let returned = item::return_type(&self.signature, &self.head);
-        let returned = &self.signature[returned];
         if self.head.asynchronous {
-            inside.extend(asynchronous(&entrance, returned, statements));
-        } else if let Some(future) = futures::returned(returned) {
-            inside.extend(future.measured(&entrance, statements));
+            let braces = self.body.span();
+            let (head, signature) = (&self.head, &mut self.signature);
+            let measured = asynchronous::measured(&entrance, head, signature, &statements, braces);
+            inside.extend(measured);
+        } else if let Some(future) = futures::returned(&self.signature, &self.head) {
+            inside.extend(future.measured(&entrance, statements, self.body.span()));
         } else {
             let guard = quote_spanned!(Span::mixed_site()=> _scope);
             inside.extend(entrance.guard(&guard));
@@ -48,50 +69,10 @@ impl Function {
         }
         let mut body = Group::new(Delimiter::Brace, inside);
         body.set_span(self.body.span());
-        self.signature.into_iter().chain([TokenTree::Group(body)]).collect()
-    }
-}
-
-/// The body of an `async fn`: the same statements in a future that is measured.
-fn asynchronous(entrance: &Entrance, returned: &[TokenTree], body: TokenStream) -> TokenStream {
-    let span = Span::mixed_site();
-    let entry = entrance.entry();
-    let runtime = entrance.runtime;
-    let pin_type = pinned_type(returned).map(|returned| {
-        quote_spanned!(span=> if false { return #runtime::never::<#returned>(); })
-    });
-    let future = quote_spanned!(span=> async move { #pin_type #body });
-    let future = if futures::may_be_one(returned) {
-        // Here alone `clippy` takes the value for a forgotten `.await`; of an `async fn` it knows
-        // better. Elsewhere an `allow` could only clash with a `forbid`.
-        quote_spanned! {span=>
-            #[allow(clippy::async_yields_async)]
-            let future = #future;
-            #runtime::measure(entry.task(), future).await
-        }
-    } else {
-        quote_spanned!(span=> #runtime::measure(entry.task(), #future).await)
-    };
-    quote_spanned!(span=> #entry #future)
-}
-
-/// The type that an `async` block must be told that it returns, because nothing else tells it.
-fn pinned_type(returned: &[TokenTree]) -> Option<TokenStream> {
-    let tokens: TokenStream = returned.iter().cloned().collect();
-    if returned.is_empty() {
-        return Some(quote_spanned!(Span::mixed_site()=> ()));
-    }
-    if item::is_punct(returned.first(), '!') {
-        return None;
-    }
-    if !futures::mentions_impl(&tokens) {
-        return Some(tokens);
-    }
-    let mut parsed: Type = syn::parse2(tokens).ok()?;
-    futures::infer_impl(&mut parsed);
-    match parsed {
-        Type::Infer(_) => None,
-        known => Some(quote::quote!(#known)),
+        self.signature
+            .into_iter()
+            .chain([TokenTree::Group(body)])
+            .collect()
     }
 }
 

@@ -8,7 +8,7 @@ use syn::{
     GenericArgument, Path, PathArguments, PathSegment, Token, Type, TypeInfer, TypeParamBound,
 };
 
-use crate::item;
+use crate::item::{self, Head};
 use crate::site::Entrance;
 
 /// How a function returns its future.
@@ -28,11 +28,12 @@ pub(crate) struct Returned<'a> {
 }
 
 /// The future that a function with this return type returns, if the type says that it is one.
-pub(crate) fn returned(tokens: &[TokenTree]) -> Option<Returned<'_>> {
+pub(crate) fn returned<'a>(signature: &'a [TokenTree], head: &Head) -> Option<Returned<'a>> {
+    let tokens = &signature[item::return_type(signature, head)];
     let promising = tokens.iter().any(|tree| match tree {
-        TokenTree::Ident(word) => {
-            ["impl", "Box", "BoxFuture", "LocalBoxFuture"].iter().any(|known| word == known)
-        }
+        TokenTree::Ident(word) => ["impl", "Box", "BoxFuture", "LocalBoxFuture"]
+            .iter()
+            .any(|known| word == known),
         TokenTree::Group(group) => group.delimiter() == Delimiter::None,
         _ => false,
     });
@@ -40,7 +41,10 @@ pub(crate) fn returned(tokens: &[TokenTree]) -> Option<Returned<'_>> {
         return None;
     }
     let parsed: Type = syn::parse2(tokens.iter().cloned().collect()).ok()?;
-    Some(Returned { shape: shape(&parsed)?, tokens })
+    Some(Returned {
+        shape: shape(&parsed)?,
+        tokens,
+    })
 }
 
 fn shape(returned: &Type) -> Option<Shape> {
@@ -62,8 +66,15 @@ fn shape(returned: &Type) -> Option<Shape> {
 
 /// Whether a type is `Box<dyn Future>` or `Box<impl Future>`.
 fn boxed_future(boxed: &Type) -> bool {
-    let Type::Path(named) = boxed else { return false };
-    let inside = named.path.segments.last().filter(|last| last.ident == "Box").and_then(argument);
+    let Type::Path(named) = boxed else {
+        return false;
+    };
+    let inside = named
+        .path
+        .segments
+        .last()
+        .filter(|last| last.ident == "Box")
+        .and_then(argument);
     match inside {
         Some(Type::TraitObject(object)) => is_future(&object.bounds),
         Some(Type::ImplTrait(opaque)) => is_future(&opaque.bounds),
@@ -73,7 +84,9 @@ fn boxed_future(boxed: &Type) -> bool {
 
 /// The one type in the angle brackets of a segment.
 fn argument(segment: &PathSegment) -> Option<&Type> {
-    let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
+    let PathArguments::AngleBracketed(arguments) = &segment.arguments else {
+        return None;
+    };
     match arguments.args.first() {
         Some(GenericArgument::Type(only)) => Some(only),
         _ => None,
@@ -81,7 +94,11 @@ fn argument(segment: &PathSegment) -> Option<&Type> {
 }
 
 fn is_future(bounds: &Punctuated<TypeParamBound, Token![+]>) -> bool {
-    let is_named = |path: &Path| path.segments.last().is_some_and(|last| last.ident == "Future");
+    let is_named = |path: &Path| {
+        path.segments
+            .last()
+            .is_some_and(|last| last.ident == "Future")
+    };
     bounds
         .iter()
         .any(|bound| matches!(bound, TypeParamBound::Trait(named) if is_named(&named.path)))
@@ -89,7 +106,12 @@ fn is_future(bounds: &Punctuated<TypeParamBound, Token![+]>) -> bool {
 
 impl Returned<'_> {
     /// The statements that make the future, and the future measured.
-    pub(crate) fn measured(&self, entrance: &Entrance, body: TokenStream) -> TokenStream {
+    pub(crate) fn measured(
+        &self,
+        entrance: &Entrance,
+        body: TokenStream,
+        braces: Span,
+    ) -> TokenStream {
         let mut tokens = entrance.entry();
         let statements: Vec<TokenTree> = body.into_iter().collect();
         match boxed_tail(&statements) {
@@ -97,14 +119,14 @@ impl Returned<'_> {
                 tokens.extend(statements[..statements.len() - 1].iter().cloned());
                 tokens.extend([measured_inside(entrance, &made)]);
             }
-            _ => tokens.extend(self.around(entrance, statements)),
+            _ => tokens.extend(self.around(entrance, statements, braces)),
         }
         tokens
     }
 
     /// The general form: the body makes a future of the type that was written, around which comes
     /// the measured one.
-    fn around(&self, entrance: &Entrance, body: Vec<TokenTree>) -> TokenStream {
+    fn around(&self, entrance: &Entrance, body: Vec<TokenTree>, braces: Span) -> TokenStream {
         let span = Span::mixed_site();
         let runtime = entrance.runtime;
         let written: TokenStream = self.tokens.iter().cloned().collect();
@@ -118,13 +140,15 @@ impl Returned<'_> {
             (false, _) => quote_spanned!(span=> { #body }),
         };
         let kind = nameable.then(|| quote_spanned!(span=> : #written));
-        let measured = quote_spanned!(span=> #runtime::measure(entry.task(), future));
+        // Where the compiler points if it is no future.
+        let future = quote_spanned!(span.located_at(braces)=> future);
+        let measured = quote_spanned!(span=> #runtime::measure(entry.task(), #future));
         let measured = match self.shape {
             Shape::Pinned => quote_spanned!(span=> ::std::boxed::Box::pin(#measured)),
             Shape::Boxed => quote_spanned!(span=> ::std::boxed::Box::new(#measured)),
             Shape::Bare => measured,
         };
-        quote_spanned!(span=> let future #kind = #made; #measured)
+        quote_spanned!(span=> let #future #kind = #made; #measured)
     }
 }
 
@@ -200,7 +224,10 @@ pub(crate) fn infer_impl(written: &mut Type) {
     match written {
         Type::ImplTrait(opaque) => {
             let token = Token![_](opaque.impl_token.span);
-            *written = Type::Infer(TypeInfer { attrs: Vec::new(), underscore_token: token });
+            *written = Type::Infer(TypeInfer {
+                attrs: Vec::new(),
+                underscore_token: token,
+            });
         }
         Type::Array(array) => infer_impl(&mut array.elem),
         Type::Group(group) => infer_impl(&mut group.elem),

@@ -55,7 +55,9 @@ pub(crate) fn is_word(tree: Option<&TokenTree>, word: &str) -> bool {
 
 /// The group with this delimiter that a tree is, also where a macro's fragment hides it.
 pub(crate) fn group(tree: Option<&TokenTree>, delimiter: Delimiter) -> Option<Group> {
-    let Some(TokenTree::Group(group)) = tree else { return None };
+    let Some(TokenTree::Group(group)) = tree else {
+        return None;
+    };
     if group.delimiter() == delimiter {
         return Some(group.clone());
     }
@@ -99,9 +101,20 @@ impl Head {
         }
         if head.kind == Kind::Unknown && group(trees.get(head.keyword), Delimiter::Brace).is_some()
         {
-            head.kind = block_kind(trees.get(head.keyword.wrapping_sub(1)));
+            head.find_extern(trees);
         }
         head
+    }
+
+    /// Looks back from a brace group for the `extern` that makes it a block of foreign items.
+    fn find_extern(&mut self, trees: &[TokenTree]) {
+        let found = trees[..self.keyword]
+            .iter()
+            .rposition(|tree| is_word(Some(tree), "extern"));
+        if let Some(at) = found {
+            self.kind = Kind::Other("an `extern` block");
+            self.keyword = at;
+        }
     }
 
     /// The function's name.
@@ -122,9 +135,11 @@ fn kind_of(word: &str, next: Option<&TokenTree>) -> Option<Kind> {
         return Some(Kind::Unknown);
     }
     let named = matches!(next, Some(TokenTree::Ident(_)));
-    let qualifies = ["fn", "async", "unsafe", "extern", "safe", "gen", "impl", "trait"]
-        .iter()
-        .any(|qualified| is_word(next, qualified));
+    let qualifies = [
+        "fn", "async", "unsafe", "extern", "safe", "gen", "impl", "trait",
+    ]
+    .iter()
+    .any(|qualified| is_word(next, qualified));
     Some(match word {
         "fn" => Kind::Function,
         "impl" => Kind::Impl,
@@ -142,15 +157,6 @@ fn kind_of(word: &str, next: Option<&TokenTree>) -> Option<Kind> {
         "let" => Kind::Other("a statement"),
         _ => return None,
     })
-}
-
-/// What a brace group begins that follows only qualifiers.
-fn block_kind(before: Option<&TokenTree>) -> Kind {
-    if is_word(before, "extern") || matches!(before, Some(TokenTree::Literal(_))) {
-        Kind::Other("an `extern` block")
-    } else {
-        Kind::Unknown
-    }
 }
 
 fn skip_attributes(trees: &[TokenTree]) -> usize {
@@ -218,6 +224,19 @@ pub(crate) fn length(trees: &[TokenTree], head: &Head) -> usize {
         }
     }
     trees.len()
+}
+
+/// Where the parameters of a function stand among its tokens.
+pub(crate) fn parameters(trees: &[TokenTree], head: &Head) -> Option<usize> {
+    let mut angles = Angles::default();
+    let mut outside = trees
+        .iter()
+        .enumerate()
+        .skip(head.keyword)
+        .filter(|(_, tree)| angles.outside(tree));
+    outside
+        .find(|(_, tree)| group(Some(tree), Delimiter::Parenthesis).is_some())
+        .map(|found| found.0)
 }
 
 /// Where the type that a function returns stands among its tokens, the body left out.

@@ -83,12 +83,17 @@ impl Key {
 
     /// The argument among `allowed` that a misspelt word most likely meant.
     pub(crate) fn nearest(word: &str, allowed: &[Self]) -> Option<Self> {
-        let synonym = SYNONYMS.iter().find(|(other, _)| *other == word).map(|(_, key)| *key);
+        let synonym = SYNONYMS
+            .iter()
+            .find(|(other, _)| *other == word)
+            .map(|(_, key)| *key);
         if let Some(key) = synonym.filter(|key| allowed.contains(key)) {
             return Some(key);
         }
-        let (distance, key) =
-            allowed.iter().map(|key| (distance(word, key.word()), *key)).min_by_key(|pair| pair.0)?;
+        let (distance, key) = allowed
+            .iter()
+            .map(|key| (distance(word, key.word()), *key))
+            .min_by_key(|pair| pair.0)?;
         (distance <= (key.word().len() / 3).max(1)).then_some(key)
     }
 }
@@ -111,8 +116,9 @@ fn distance(one: &str, other: &str) -> usize {
         let mut row = vec![i];
         for j in 1..=other.len() {
             let change = usize::from(one[i - 1] != other[j - 1]);
-            let mut least =
-                (rows[i - 1][j - 1] + change).min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            let mut least = (rows[i - 1][j - 1] + change)
+                .min(rows[i - 1][j] + 1)
+                .min(row[j - 1] + 1);
             if i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1] {
                 least = least.min(rows[i - 2][j - 2] + 1);
             }
@@ -140,7 +146,11 @@ mod tests {
             ("skipp", "skip"),
             ("label", "name"),
         ] {
-            assert_eq!(Key::nearest(wrong, ATTRIBUTE).map(Key::word), Some(right), "{wrong}");
+            assert_eq!(
+                Key::nearest(wrong, ATTRIBUTE).map(Key::word),
+                Some(right),
+                "{wrong}"
+            );
         }
     }
 

@@ -1,5 +1,67 @@
-//! stub docs
+//! The attribute and the macros of `profiler-runtime`. Depend on that crate: it re-exports what is
+//! here, and what is here expands to code that needs it.
+//!
+//! # What the attribute expands to
+//!
+//! ```text
+//! #[measure_execution_time]
+//! fn load(path: &Path) -> io::Result<Vec<u8>> {
+//!     std::fs::read(path)
+//! }
+//! ```
+//!
+//! becomes
+//!
+//! ```text
+//! fn load(path: &Path) -> io::Result<Vec<u8>> {
+//!     let _scope = {
+//!         enum Here {}
+//!         static SITE: ::profiler_runtime::__private::CallSite =
+//!             ::profiler_runtime::__private::CallSite::of::<Here>();
+//!         SITE.enter()
+//!     };
+//!     std::fs::read(path)
+//! }
+//! ```
+//!
+//! The statements are neither parsed nor moved: `return`, `?`, labels and `#[track_caller]` mean what
+//! they meant, mistakes are told in the same words, half-typed code completes. `Here` is what the
+//! call site finds its name by: its type name begins with the path of the function. Local variables
+//! of the expansion are invisible to the user's code, and what the user wrote never stands in the
+//! block with the items.
+//!
+//! An `async fn` becomes
+//!
+//! ```text
+//! async fn fetch(url: Url) -> Result<Page, Error> {
+//!     let entry = { /* Here and SITE, as above */ SITE.begin() };
+//!     measure(entry.task(), async move {
+//!         let url = url;
+//!         if false { return never::<Result<Page, Error>>(); };
+//!         /* the statements */
+//!     })
+//!     .await
+//! }
+//! ```
+//!
+//! Arguments such as `log` are evaluated between the two, and only for a call that is logged:
+//!
+//! ```text
+//! let site = { /* Here and SITE */ &SITE };
+//! let mut entry = site.begin();
+//! if entry.wants_log() { entry.log(self.board.clone()); }
+//! if entry.wants_step() { entry.step(self.epoch); }
+//! let _scope = entry.start();
+//! ```
+//!
+//! # The feature `strip`
+//!
+//! Arguments are checked, mistakes are told as ever; then each function comes back token for token
+//! (from a block only this crate's own attributes are gone, which may not be known inside), and each
+//! section is its block. A variable that only an argument of the attribute mentions is unused then.
+
 mod args;
+mod asynchronous;
 mod attributes;
 mod block;
 mod errors;
@@ -10,6 +72,8 @@ mod keys;
 mod refuse;
 mod section;
 mod site;
+#[cfg(test)]
+mod tests;
 mod values;
 
 use args::Args;
@@ -17,50 +81,117 @@ use errors::Errors;
 use item::{Head, Kind};
 use proc_macro2::TokenStream;
 
+/// Whether functions come back as they were written.
 const STRIP: bool = cfg!(feature = "strip");
 
-/// attr
+/// Measures how long each call of a function takes.
+///
+/// On an `impl` block or an inline `mod` it measures every function inside that can be measured.
+///
+/// ```ignore
+/// // Not run here: this crate cannot depend on the runtime, which depends on it. The runtime's
+/// // own documentation and the examples run the same.
+/// use profiler_runtime::measure_execution_time;
+///
+/// #[measure_execution_time]
+/// fn load() -> Vec<u8> {
+///     vec![1, 2, 3]
+/// }
+/// ```
+///
+/// # Arguments
+///
+/// | argument | takes | meaning |
+/// |---|---|---|
+/// | `name = …` | a string, or a constant expression such as `Self::NAME` | what the measurements are called; default: the path of the function, with its type for a method (`app::model::Mlp::forward`) |
+/// | `log = …` | an expression that gives a logger: an `Arc` or a `&'static` of a `ScalarLogger`, or a closure `\|tag, milliseconds, step\|` | called for each call, on another thread; the expression may use `self` and the arguments, and is evaluated when the function begins |
+/// | `global_step = …` | an expression that gives an integer from 0 | the step that the value is logged at; default: this name's own counter, from 0 and without gaps |
+/// | `bypass = …` | an expression that gives a `bool`, evaluated at each call | `true`: this call is not measured |
+/// | `every = …` | an integer literal from 1 | logs one call in so many; calls and statistics stay exact |
+/// | `per_instance` | nothing, or `= true` or `= false` | each instance of a generic function gets a name of its own (`app::W<u8>::get`), where by default they share one (`app::W<_>::get`) |
+/// | `skip` | nothing | inside a measured block: leaves this function, `impl` or module out |
+/// | `crate = …` | a path | where the runtime crate is, when it has another name |
+///
+/// ```text
+/// impl Trainer {
+///     #[measure_execution_time(log = self.board.clone(), global_step = self.epoch, every = 10)]
+///     fn train(&mut self, batch: &Batch) -> f32 { … }
+/// }
+/// ```
+///
+/// # Functions of every kind
+///
+/// - What ends a call ends its measurement: a value, `return`, `?`, a panic.
+/// - An `async fn` is measured from its first poll to its end, and the time spent polling is kept
+///   beside it. The same holds of a function whose return type says that it returns a future:
+///   `Pin<Box<dyn Future<…>>>`, `BoxFuture`, `LocalBoxFuture`, `Box<dyn Future<…> + Unpin>`,
+///   `impl Future<…>`; that is what `async_trait` makes, so the attribute may stand inside or
+///   outside of it. A future behind another alias, or an associated type, is measured while it is
+///   made, as any value is; measure it with `future.measure_execution_time("name")`.
+/// - Other attributes stay, above or below: `#[inline]`, `#[track_caller]`, `#[test]`,
+///   `#[tokio::main]`, `#[cfg(…)]`, `#[must_use]`, …
+/// - A `const fn` cannot be measured, nor a function without a body, nor a naked one.
+///
+/// # Blocks
+///
+/// ```text
+/// #[measure_execution_time(every = 100)]
+/// impl Model {
+///     pub fn forward(&self, input: &Tensor) -> Tensor { … }   // measured
+///
+///     #[measure_execution_time(every = 1)]
+///     pub fn update(&mut self) { … }                           // measured; all calls are logged
+///
+///     #[measure_execution_time(skip)]
+///     pub fn len(&self) -> usize { … }                         // left out
+///
+///     pub const fn new() -> Self { … }                         // cannot be measured: left alone
+/// }
+/// ```
+///
+/// A function's own arguments take the place of the block's, one by one. In a module, the functions
+/// of `impl` blocks, trait methods with a body and modules inside are measured too. Functions inside
+/// functions are not, nor are those that a macro inside makes. The attribute is known inside a block
+/// by its name; where it is imported under another, put it on each function instead.
 #[proc_macro_attribute]
 pub fn measure_execution_time(
     arguments: proc_macro::TokenStream,
     item: proc_macro::TokenStream,
 ) -> proc_macro::TokenStream {
-    let as_written = if STRIP { Some(item.clone()) } else { None };
     let mut errors = Errors::default();
     let args = Args::of_attribute(arguments.into(), &mut errors);
-    let measured = measured(item.into(), &args, &mut errors);
-    if errors.is_empty() {
-        return as_written.unwrap_or_else(|| measured.into());
-    }
-    let mut tokens = proc_macro::TokenStream::from(errors.into_tokens());
-    tokens.extend(as_written.unwrap_or_else(|| measured.into()));
-    tokens
+    let mut item = measured(item.into(), &args, &mut errors);
+    item.extend(errors.into_tokens());
+    item.into()
 }
 
+/// The item with what can be measured in it measured.
 fn measured(item: TokenStream, args: &Args, errors: &mut Errors) -> TokenStream {
     let trees = item::trees(item);
     let head = Head::read(&trees);
     match head.kind {
+        // What is left out is left out, also where no block around it is measured.
         _ if args.skip => trees.into_iter().collect(),
         Kind::Impl | Kind::Module => {
             refuse::name_on_block(args, head.kind, errors);
             refuse::module_elsewhere(&trees, errors);
             block::measured(trees, args, errors)
         }
-        _ => refuse::or_measure(trees, head, args, errors),
+        _ => refuse::or_measure(trees, head, args, false, errors),
     }
 }
 
-/// scope
+/// What `profiler_runtime::scope!` calls, with the path of the runtime in front.
 #[doc(hidden)]
 #[proc_macro]
 pub fn scope(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
-    section::scope(input.into(), STRIP).into()
+    section::scope(input.into()).into()
 }
 
-/// context
+/// What `profiler_runtime::measure_execution_time_context!` calls, with the path of the runtime in
+/// front.
 #[doc(hidden)]
 #[proc_macro]
 pub fn context(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
-    section::context(input.into(), STRIP).into()
+    section::context(input.into()).into()
 }

@@ -12,8 +12,7 @@ use crate::keys::Key;
 pub(crate) const TWICE: &str =
     "`measure_execution_time` is given twice, which would count each call twice; remove one";
 
-pub(crate) const CONDITIONAL: &str =
-    "inside a measured block this attribute cannot depend on a condition; write it without \
+pub(crate) const CONDITIONAL: &str = "inside a measured block this attribute cannot depend on a condition; write it without \
      `cfg_attr`, and the condition as `bypass = cfg!(…)`";
 
 /// The function measured, or the item as it was written and the reason noted.
@@ -21,10 +20,11 @@ pub(crate) fn or_measure(
     trees: Vec<TokenTree>,
     head: Head,
     args: &Args,
+    in_block: bool,
     errors: &mut Errors,
 ) -> TokenStream {
     let Some(constant) = head.constant.filter(|_| head.kind == Kind::Function) else {
-        return function_or_refuse(trees, head, args, errors);
+        return function_or_refuse(trees, head, args, in_block, errors);
     };
     errors.at(
         constant,
@@ -38,6 +38,7 @@ fn function_or_refuse(
     trees: Vec<TokenTree>,
     head: Head,
     args: &Args,
+    in_block: bool,
     errors: &mut Errors,
 ) -> TokenStream {
     for (_, attribute) in attributes::of(&trees, head.attributes_end) {
@@ -57,13 +58,13 @@ fn function_or_refuse(
         return trees.into_iter().collect();
     }
     match Function::new(head, trees) {
-        Ok(function) => function.measured(args),
+        Ok(function) => function.measured(args, in_block),
         Err(trees) => {
             if item::is_punct(trees.last(), ';') {
                 errors.at(
                     span_of(trees.last()),
-                    "a function without a body has nothing to measure; put the attribute on \
-                     its implementations, or give it a body",
+                    "a function without a body has nothing to measure; measure its \
+                     implementations, or what calls it",
                 );
             }
             trees.into_iter().collect()
@@ -107,11 +108,15 @@ fn refuse(trees: &[TokenTree], head: &Head, errors: &mut Errors) {
 /// Notes that a name on a block would make all its functions one.
 pub(crate) fn name_on_block(args: &Args, kind: Kind, errors: &mut Errors) {
     if let Some(span) = args.written(Key::Name) {
-        let block = if kind == Kind::Module { "`mod`" } else { "`impl`" };
+        let block = if kind == Kind::Module {
+            "a `mod`"
+        } else {
+            "an `impl`"
+        };
         errors.at(
             span,
             format_args!(
-                "`name` on a {block} would merge all its functions into one; \
+                "`name` on {block} would merge all its functions into one; \
                  put it on one function, or leave it out"
             ),
         );

@@ -1,14 +1,15 @@
 //! The section macros: a guard for the rest of a block, and a block of its own.
 
-use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Literal, Span, TokenStream, TokenTree};
 use quote::quote_spanned;
 use syn::parse::{ParseStream, Parser};
 use syn::{Expr, Lit, LitStr, Path, Token};
 
+use crate::STRIP;
 use crate::args::{Args, Name};
 use crate::errors::Errors;
 use crate::item;
-use crate::keys::{Key, SECTION};
+use crate::keys::SECTION;
 use crate::site::{Entrance, Runtime};
 use crate::values;
 
@@ -19,18 +20,17 @@ enum Called {
 }
 
 /// `scope!([crate] name, arguments…)`.
-pub(crate) fn scope(input: TokenStream, strip: bool) -> TokenStream {
+pub(crate) fn scope(input: TokenStream) -> TokenStream {
     let (runtime, tokens) = runtime_of(input);
     let mut errors = Errors::default();
     let section = Section::read(tokens, "scope!(\"name\")", &mut errors);
     let span = Span::mixed_site();
     match section {
-        Some(section) if errors.is_empty() => {
-            if strip {
-                return quote_spanned!(span=> #runtime::Stripped);
-            }
-            section.guard(&runtime)
+        Some(section) if errors.is_empty() && STRIP => {
+            let unused = section.unused(&runtime);
+            quote_spanned!(span=> { #unused #runtime::Stripped })
         }
+        Some(section) if errors.is_empty() => section.guard(&runtime),
         _ => {
             let errors = errors.into_tokens();
             quote_spanned!(span=> { #errors })
@@ -39,7 +39,7 @@ pub(crate) fn scope(input: TokenStream, strip: bool) -> TokenStream {
 }
 
 /// `context!([crate] name, arguments…, { block })`.
-pub(crate) fn context(input: TokenStream, strip: bool) -> TokenStream {
+pub(crate) fn context(input: TokenStream) -> TokenStream {
     let (runtime, tokens) = runtime_of(input);
     let mut errors = Errors::default();
     let (before, block) = part_block(tokens, &mut errors);
@@ -49,23 +49,19 @@ pub(crate) fn context(input: TokenStream, strip: bool) -> TokenStream {
         refuse_await(block.stream(), &mut errors);
     }
     let span = Span::mixed_site();
-    match section {
+    let first = match section {
+        Some(section) if errors.is_empty() && STRIP => section.unused(&runtime),
         Some(section) if errors.is_empty() => {
-            let guard = (!strip).then(|| {
-                let guard = section.guard(&runtime);
-                quote_spanned!(span=> let _scope = #guard;)
-            });
-            let statements = block.as_ref().map(Group::stream);
-            // Braces of the macro's own: of the user's, the compiler would say that they are not
-            // needed around a single expression.
-            let braces = span.located_at(block.map_or(span, |block| block.span()));
-            quote_spanned!(braces=> { #guard #statements })
+            let guard = section.guard(&runtime);
+            quote_spanned!(span=> let _scope = #guard;)
         }
-        _ => {
-            let errors = errors.into_tokens();
-            quote_spanned!(span=> { #errors #block })
-        }
-    }
+        _ => errors.into_tokens(),
+    };
+    let statements = block.as_ref().map(Group::stream);
+    // Braces of the macro's own: of the user's, the compiler would say that they are not needed
+    // around a single expression.
+    let braces = span.located_at(block.map_or(span, |block| block.span()));
+    quote_spanned!(braces=> { #first #statements })
 }
 
 /// The runtime's path, which the outer macro puts first, and what the user wrote.
@@ -85,7 +81,10 @@ fn part_block(tokens: TokenStream, errors: &mut Errors) -> (TokenStream, Option<
     }
     let Some(block) = item::group(trees.last(), Delimiter::Brace) else {
         let last = trees.last().map_or_else(Span::call_site, TokenTree::span);
-        errors.at(last, "expected the block to measure at the end; write `, { … }` after this");
+        errors.at(
+            last,
+            "expected the block to measure at the end; write `, { … }` after this",
+        );
         return (trees.into_iter().collect(), None);
     };
     trees.pop();
@@ -108,7 +107,10 @@ struct Section {
 impl Section {
     fn read(tokens: TokenStream, usage: &str, errors: &mut Errors) -> Option<Self> {
         if tokens.is_empty() {
-            errors.at(Span::call_site(), format_args!("a section needs a name; write `{usage}`"));
+            errors.at(
+                Span::call_site(),
+                format_args!("a section needs a name; write `{usage}`"),
+            );
             return None;
         }
         let parser = |input: ParseStream| {
@@ -120,42 +122,72 @@ impl Section {
             }
             Ok(Self { called, args })
         };
-        let section = parser.parse2(tokens).map_err(|error| errors.push(error)).ok()?;
-        if let (Called::Built(_), Some(span)) = (&section.called, section.args.written(Key::Every))
-        {
-            errors.at(
-                span,
-                "`every` counts the calls of one place, so it needs a name that is a string \
-                 literal; write the literal, or remove `every`",
-            );
-        }
-        Some(section)
+        parser
+            .parse2(tokens)
+            .map_err(|error| errors.push(error))
+            .ok()
     }
 
     /// An expression that is the guard.
-    fn guard(self, runtime: &Runtime) -> TokenStream {
+    fn guard(mut self, runtime: &Runtime) -> TokenStream {
         let span = Span::mixed_site();
-        let Self { called, mut args } = self;
-        match called {
+        match self.called {
             Called::Text(text) => {
-                args.name = Some(Name::Literal(text));
+                self.args.name = Some(Name::Literal(text));
                 let scope = quote_spanned!(span=> scope);
-                let guard = Entrance { args: &args, runtime }.guard(&scope);
+                let guard = Entrance {
+                    args: &self.args,
+                    runtime,
+                    place: None,
+                }
+                .guard(&scope);
                 quote_spanned!(span=> { #guard scope })
             }
-            Called::Built(name) => {
+            Called::Built(_) => {
+                let root = runtime.root();
+                let begin = self.begin_built(runtime);
                 // Off, not even the name is built.
                 let begin = quote_spanned! {span=>
-                    if #runtime::is_enabled() {
-                        #runtime::begin_dynamic(&(#name))
-                    } else {
-                        #runtime::Entry::off()
-                    }
+                    if #root::is_enabled() { #begin } else { #runtime::Entry::off() }
                 };
-                let entry = Entrance { args: &args, runtime }.complete(&begin);
+                let entry = self.entry(&begin, runtime);
                 quote_spanned!(span=> { #entry entry.start() })
             }
         }
+    }
+
+    /// A statement that does nothing, so that what the arguments mention is not unused in a stripped
+    /// build.
+    fn unused(self, runtime: &Runtime) -> TokenStream {
+        let span = Span::mixed_site();
+        let begin = match self.called {
+            Called::Text(_) if self.args.is_plain() => return TokenStream::new(),
+            Called::Text(_) => quote_spanned!(span=> #runtime::Entry::off()),
+            Called::Built(_) => self.begin_built(runtime),
+        };
+        let entry = self.entry(&begin, runtime);
+        quote_spanned!(span=> if false { #entry let _scope = entry.start(); })
+    }
+
+    fn begin_built(&self, runtime: &Runtime) -> TokenStream {
+        let span = Span::mixed_site();
+        let Called::Built(name) = &self.called else {
+            return TokenStream::new();
+        };
+        let every = self.args.every.map(|every| {
+            let every = Literal::u32_unsuffixed(every);
+            quote_spanned!(span=> .every(#every))
+        });
+        quote_spanned!(span=> #runtime::begin_dynamic(&(#name)) #every)
+    }
+
+    fn entry(&self, begin: &TokenStream, runtime: &Runtime) -> TokenStream {
+        Entrance {
+            args: &self.args,
+            runtime,
+            place: None,
+        }
+        .complete(begin)
     }
 }
 

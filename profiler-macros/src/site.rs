@@ -4,7 +4,7 @@
 //! Locals are hygienic, items are not: whatever a user wrote stays outside the block that declares
 //! the items.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Literal, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote_spanned};
 use syn::Path;
 use syn::spanned::Spanned;
@@ -12,91 +12,117 @@ use syn::spanned::Spanned;
 use crate::args::{Args, Name};
 use crate::values::is_closure;
 
-/// The names that the expansion uses of the runtime.
-pub(crate) struct Runtime(TokenStream);
+/// The path of the runtime crate; as tokens, that of what the expansion uses of it.
+pub(crate) struct Runtime {
+    root: TokenStream,
+    /// The user wrote the path.
+    given: bool,
+}
 
 impl Runtime {
     /// The runtime at the path of the `crate` argument, or at its own name.
     pub(crate) fn at(path: Option<&Path>) -> Self {
-        let span = Span::mixed_site();
-        Self(match path {
-            Some(path) => quote_spanned!(span=> #path::__private),
-            None => quote_spanned!(span=> ::profiler_runtime::__private),
-        })
+        match path {
+            Some(path) => Self {
+                root: path.to_token_stream(),
+                given: true,
+            },
+            None => Self {
+                root: quote_spanned!(Span::mixed_site()=> ::profiler_runtime),
+                given: false,
+            },
+        }
+    }
+
+    /// What is public of the runtime.
+    pub(crate) fn root(&self) -> &TokenStream {
+        &self.root
+    }
+
+    /// The path to what the expansion uses, as if written at `place`; one that the user gave means
+    /// what it means where it was written.
+    pub(crate) fn private_at(&self, place: Span) -> TokenStream {
+        let moved = |tree: TokenTree| {
+            let span = if self.given {
+                place.resolved_at(tree.span())
+            } else {
+                place
+            };
+            at(span, tree)
+        };
+        let root: TokenStream = self.root.clone().into_iter().map(moved).collect();
+        quote_spanned!(place=> #root::__private)
     }
 }
 
 impl ToTokens for Runtime {
     fn to_tokens(&self, tokens: &mut TokenStream) {
-        self.0.to_tokens(tokens);
+        let root = &self.root;
+        tokens.extend(quote_spanned!(Span::mixed_site()=> #root::__private));
     }
 }
 
-/// How a call site finds its name.
-#[derive(Clone, Copy)]
-pub(crate) enum Naming<'a> {
-    /// Like the function in whose body it stands.
-    Place,
-    /// A literal.
-    Text(&'a syn::LitStr),
-}
-
-/// A block that declares the call site and yields what `last` makes of `SITE`.
-fn declare(naming: Naming, every: Option<u32>, runtime: &Runtime, last: &TokenStream) -> TokenStream {
-    let span = Span::mixed_site();
-    let at = NAME.get().unwrap_or(span);
-    let which = std::env::var("WHICH").unwrap_or_default();
-    let parens = if which.contains('p') { quote_spanned!(at=> ()) } else { quote_spanned!(span=> ()) };
-    let rt = if which.contains('r') { Runtime(quote_spanned!(at=> ::profiler_runtime::__private)) } else { Runtime(runtime.0.clone()) };
-    let cs = if which.contains('c') { quote_spanned!(at=> CallSite::of::<Here>) } else { quote_spanned!(span=> CallSite::of::<Here>) };
-
-    let every = every.map(|every| {
-        let every = proc_macro2::Literal::u32_unsuffixed(every);
-        quote_spanned!(span=> .every(#every))
-    });
-    match naming {
-        Naming::Place => quote_spanned! {span=> {
-            enum Here {}
-            static SITE: #runtime::CallSite = #rt::#cs #parens #every;
-            #last
-        }},
-        Naming::Text(text) => quote_spanned! {span=> {
-            static SITE: #runtime::CallSite = #runtime::CallSite::named(#text) #every;
-            #last
-        }},
-    }
+fn at(span: Span, mut tree: TokenTree) -> TokenTree {
+    tree.set_span(span);
+    tree
 }
 
 /// How an entry is made of the call site.
 pub(crate) struct Entrance<'a> {
     pub(crate) args: &'a Args,
     pub(crate) runtime: &'a Runtime,
+    /// Where the call site is to say that it stands, if not where the macro was called: functions
+    /// of a measured block would otherwise all stand in one place.
+    pub(crate) place: Option<Span>,
 }
 
 impl Entrance<'_> {
-    fn naming(&self) -> Naming<'_> {
-        match &self.args.name {
-            Some(Name::Literal(text)) => Naming::Text(text),
-            _ => Naming::Place,
-        }
+    /// A block that declares the call site and yields what `last` makes of `SITE`.
+    fn declare(&self, last: &TokenStream) -> TokenStream {
+        let span = Span::mixed_site();
+        let runtime = self.runtime;
+        let every = self.args.every.map(|every| {
+            let every = Literal::u32_unsuffixed(every);
+            quote_spanned!(span=> .every(#every))
+        });
+        let (here, site) = match &self.args.name {
+            Some(Name::Literal(text)) => {
+                (None, self.construct(&quote_spanned!(span=> named(#text))))
+            }
+            _ => (
+                Some(quote_spanned!(span=> enum Here {})),
+                self.construct(&quote_spanned!(span=> of::<Here>())),
+            ),
+        };
+        quote_spanned! {span=> {
+            #here
+            static SITE: #runtime::CallSite = #site #every;
+            #last
+        }}
     }
 
-    /// Whether the call site alone knows everything.
-    fn is_plain(&self) -> bool {
-        let args = self.args;
-        !matches!(args.name, Some(Name::Const(_)))
-            && args.per_instance != Some(true)
-            && args.log.is_none()
-            && args.global_step.is_none()
-            && args.bypass.is_none()
+    /// The call that makes the call site, and sees where it is called from.
+    fn construct(&self, call: &TokenStream) -> TokenStream {
+        let Some(place) = self.place else {
+            let runtime = self.runtime;
+            return quote_spanned!(Span::mixed_site()=> #runtime::CallSite::#call);
+        };
+        // The compiler takes the place of a call from what all of its tokens have in common.
+        let call: TokenStream = call
+            .clone()
+            .into_iter()
+            .map(|tree| at(place, tree))
+            .collect();
+        let runtime = self.runtime.private_at(place);
+        quote_spanned!(place=> #runtime::CallSite::#call)
     }
 
     /// An expression or statements that leave a guard in `into`.
     pub(crate) fn guard(&self, into: &TokenStream) -> TokenStream {
         let span = Span::mixed_site();
-        if self.is_plain() {
+        if self.args.is_plain() {
             let enter = quote_spanned!(span=> SITE.enter());
-            let guard = declare(self.naming(), self.args.every, self.runtime, &enter);
+            let guard = self.declare(&enter);
             return quote_spanned!(span=> let #into = #guard;);
         }
         let entry = self.entry();
@@ -106,13 +132,13 @@ impl Entrance<'_> {
     /// Statements that leave an entry in the local `entry`.
     pub(crate) fn entry(&self) -> TokenStream {
         let span = Span::mixed_site();
-        if self.is_plain() {
+        if self.args.is_plain() {
             let begin = quote_spanned!(span=> SITE.begin());
-            let entry = declare(self.naming(), self.args.every, self.runtime, &begin);
+            let entry = self.declare(&begin);
             return quote_spanned!(span=> let entry = #entry;);
         }
         let site = quote_spanned!(span=> &SITE);
-        let site = declare(self.naming(), self.args.every, self.runtime, &site);
+        let site = self.declare(&site);
         let begin = self.begin();
         let rest = self.complete(&begin);
         quote_spanned!(span=> let site = #site; #rest)
@@ -137,14 +163,21 @@ impl Entrance<'_> {
     pub(crate) fn complete(&self, begin: &TokenStream) -> TokenStream {
         let span = Span::mixed_site();
         let runtime = self.runtime;
-        let Args { log, global_step, bypass, .. } = self.args;
+        let Args {
+            log,
+            global_step,
+            bypass,
+            ..
+        } = self.args;
         let begin = match bypass {
             None => begin.clone(),
             Some(condition) => {
-                let boolean = Span::mixed_site().located_at(condition.span());
-                let boolean = quote_spanned!(boolean=> Bool);
+                // Where the compiler points to say that a `bool` is expected.
+                let place = span.located_at(condition.span());
+                let runtime_there = runtime.private_at(place);
+                let boolean = quote_spanned!(place=> #runtime_there::Bool);
                 quote_spanned! {span=> {
-                    let bypassed: #runtime::#boolean = #condition;
+                    let bypassed: #boolean = #condition;
                     if bypassed { #runtime::Entry::off() } else { #begin }
                 }}
             }
@@ -157,13 +190,10 @@ impl Entrance<'_> {
             };
             quote_spanned!(span=> if entry.wants_log() { #give(#logger); })
         });
-        let step = global_step.as_ref().map(
-            |step| quote_spanned!(span=> if entry.wants_step() { entry.step(#step); }),
-        );
-        let mutable =
-            (log.is_some() || step.is_some()).then(|| quote_spanned!(span=> mut));
+        let step = global_step
+            .as_ref()
+            .map(|step| quote_spanned!(span=> if entry.wants_step() { entry.step(#step); }));
+        let mutable = (log.is_some() || step.is_some()).then(|| quote_spanned!(span=> mut));
         quote_spanned!(span=> let #mutable entry = #begin; #log #step)
     }
 }
-
-thread_local!{ pub(crate) static NAME: std::cell::Cell<Option<Span>> = const { std::cell::Cell::new(None) }; }

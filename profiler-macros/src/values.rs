@@ -1,5 +1,6 @@
 //! The values of the arguments: what each takes, and what to say to anything else.
 
+use proc_macro2::TokenTree;
 use syn::parse::ParseStream;
 use syn::{Expr, Ident, Lit, LitStr, Path, Token, UnOp, token};
 
@@ -32,7 +33,10 @@ pub(crate) fn equals(key: Key, word: &Ident, input: ParseStream) -> syn::Result<
         return Err(input.error(instead));
     }
     if input.peek(Token![==]) || !input.peek(Token![=]) {
-        return Err(input.error(format!("expected one `=` after `{}`; write `{usage}`", key.word())));
+        return Err(input.error(format!(
+            "expected one `=` after `{}`; write `{usage}`",
+            key.word()
+        )));
     }
     let equals: Token![=] = input.parse()?;
     if ends(input) {
@@ -43,7 +47,7 @@ pub(crate) fn equals(key: Key, word: &Ident, input: ParseStream) -> syn::Result<
 
 /// `name = "text"` or `name = CONSTANT`.
 pub(crate) fn name(input: ParseStream) -> syn::Result<Name> {
-    let value: Expr = input.parse()?;
+    let value = expression(input)?;
     match literal(&value) {
         Some(Lit::Str(text)) => Ok(Name::Literal(text_of(text, "`name`")?)),
         Some(other) => Err(wrong(
@@ -68,7 +72,7 @@ pub(crate) fn text_of(text: &LitStr, what: &str) -> syn::Result<LitStr> {
 
 /// `log = logger`.
 pub(crate) fn logger(input: ParseStream) -> syn::Result<Expr> {
-    let value: Expr = input.parse()?;
+    let value = expression(input)?;
     match literal(&value) {
         Some(other) => Err(wrong(
             &value,
@@ -84,7 +88,7 @@ pub(crate) fn logger(input: ParseStream) -> syn::Result<Expr> {
 
 /// `global_step = step`.
 pub(crate) fn step(input: ParseStream) -> syn::Result<Expr> {
-    let value: Expr = input.parse()?;
+    let value = expression(input)?;
     let wrong_kind = match literal(&value) {
         Some(Lit::Int(_)) | None => None,
         Some(other) => Some(kind(other)),
@@ -103,39 +107,48 @@ pub(crate) fn step(input: ParseStream) -> syn::Result<Expr> {
 
 /// `bypass = condition`.
 pub(crate) fn condition(input: ParseStream) -> syn::Result<Expr> {
-    let value: Expr = input.parse()?;
+    let value = expression(input)?;
     match literal(&value) {
         Some(Lit::Bool(_)) | None => Ok(value),
         Some(other) => Err(wrong(
             &value,
-            &format!("`bypass` takes a `bool`, not {}; write `bypass = true`", kind(other)),
+            &format!(
+                "`bypass` takes a `bool`, not {}; write `bypass = true`",
+                kind(other)
+            ),
         )),
     }
 }
 
 /// `every = 100`.
 pub(crate) fn every(input: ParseStream) -> syn::Result<u32> {
-    let value: Expr = input.parse()?;
+    let value = expression(input)?;
     let found = match literal(&value) {
         Some(Lit::Int(number)) => match number.base10_parse() {
             Ok(0) => "0; write 1 to log each call, and leave `log` out to log none",
             Ok(count) => return Ok(count),
-            Err(_) => "a larger one; write a number below 2³²",
+            Err(_) => "one above 4294967295; write a smaller number",
         },
         _ if negative(&value) => "a negative number; write `every = 100` for one call in 100",
         Some(Lit::Str(_)) => "a string; write the number without quotes",
         Some(Lit::Float(_)) => "a fraction; write `every = 100` for one call in 100",
-        _ => "this; write `every = 100` for one call in 100",
+        _ => "an expression; write `every = 100` for one call in 100",
     };
-    Err(wrong(&value, &format!("`every` takes an integer literal from 1, not {found}")))
+    Err(wrong(
+        &value,
+        &format!("`every` takes an integer literal from 1, not {found}"),
+    ))
 }
 
 /// `per_instance = true`.
 pub(crate) fn yes_or_no(input: ParseStream) -> syn::Result<bool> {
-    let value: Expr = input.parse()?;
+    let value = expression(input)?;
     match literal(&value) {
         Some(Lit::Bool(answer)) => Ok(answer.value),
-        _ => Err(wrong(&value, "`per_instance` takes `true` or `false`, or stands alone")),
+        _ => Err(wrong(
+            &value,
+            "`per_instance` takes `true` or `false`, or stands alone",
+        )),
     }
 }
 
@@ -149,7 +162,25 @@ pub(crate) fn path(input: ParseStream) -> syn::Result<Path> {
     }
     let found = input.span();
     Path::parse_mod_style(input).map_err(|_| {
-        syn::Error::new(found, format!("`crate` takes the path of the runtime; write `{usage}`"))
+        syn::Error::new(
+            found,
+            format!("`crate` takes the path of the runtime; write `{usage}`"),
+        )
+    })
+}
+
+/// An expression; one that breaks off is told at its last token.
+fn expression(input: ParseStream) -> syn::Result<Expr> {
+    let from = input.fork();
+    input.parse().map_err(|error: syn::Error| {
+        if !input.is_empty() {
+            return error;
+        }
+        let mut last = from.span();
+        while let Ok(tree) = from.parse::<TokenTree>() {
+            last = tree.span();
+        }
+        syn::Error::new(last, "the expression breaks off here; complete it")
     })
 }
 

@@ -4,13 +4,12 @@
 //! crate checks and calibrates it), else nanoseconds of the system's monotonic clock.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 
 /// The clock of the whole process, calibrated once.
 pub(crate) struct Clock {
     source: quanta::Clock,
-    /// What two readings with nothing between them differ by, in ticks: taken off each measurement.
-    cost: u64,
     /// Calls that take less than this many ticks cannot be told from the clock's own noise.
     too_short: u64,
     /// When the clock was made: the start of the run as the summary sees it.
@@ -32,25 +31,24 @@ impl Clock {
         let cost = gaps[CALIBRATION_ROUNDS / 2];
         // The counter may advance in steps of many ticks: the smallest difference between two
         // readings that is not zero.
-        let step = gaps.windows(2).map(|pair| pair[1] - pair[0]).find(|&gap| gap > 0).unwrap_or(1);
+        let step = gaps
+            .windows(2)
+            .map(|pair| pair[1] - pair[0])
+            .find(|&gap| gap > 0)
+            .unwrap_or(1);
         let origin = source.raw();
-        Self { source, cost, too_short: 4 * cost.max(step), origin }
+        COST.store(cost, Relaxed);
+        COUNTER.store(counter::is_source(&source), Relaxed);
+        Self {
+            source,
+            too_short: 4 * cost.max(step),
+            origin,
+        }
     }
 
     /// The present, in ticks.
-    #[inline]
     pub(crate) fn ticks(&self) -> u64 {
         self.source.raw()
-    }
-
-    /// The ticks between two readings, less the cost of taking them.
-    ///
-    /// Below zero where they come closer together than usual: were it cut off there, the mean of many
-    /// short calls would be too long.
-    #[inline]
-    #[allow(clippy::cast_possible_wrap, reason = "ticks since boot are far below 2^63")]
-    pub(crate) fn elapsed(&self, start: u64, end: u64) -> i64 {
-        end.wrapping_sub(start).wrapping_sub(self.cost) as i64
     }
 
     /// Ticks since the clock was made.
@@ -71,6 +69,71 @@ impl Clock {
     }
 }
 
+/// Whether ticks are those of a counter that can be read in place; false until the clock is made.
+static COUNTER: AtomicBool = AtomicBool::new(false);
+/// What two readings with nothing between them differ by, in ticks: taken off each measurement.
+static COST: AtomicU64 = AtomicU64::new(0);
+
+/// Whether [`read_counter`] may be called; makes the clock if there is none yet.
+pub(crate) fn has_counter() -> bool {
+    clock();
+    COUNTER.load(Relaxed)
+}
+
+/// The present in ticks, by one instruction; only after [`has_counter`] said so.
+#[inline(always)]
+pub(crate) fn read_counter() -> u64 {
+    counter::read()
+}
+
+/// The ticks between two readings, less the cost of taking them.
+///
+/// Below zero where they come closer together than usual: were it cut off there, the mean of many
+/// short calls would be too long.
+#[inline(always)]
+pub(crate) fn elapsed(start: u64, end: u64) -> i64 {
+    end.wrapping_sub(start)
+        .wrapping_sub(COST.load(Relaxed))
+        .cast_signed()
+}
+
+#[cfg(target_arch = "x86_64")]
+mod counter {
+    use std::arch::x86_64::_rdtsc;
+
+    #[inline(always)]
+    pub(super) fn read() -> u64 {
+        // SAFETY: every x86-64 processor has the instruction, which touches no memory. An operating
+        // system can forbid it to a program; `read` is called only where `quanta` reads the counter
+        // with the same instruction, and has done so hundreds of times to calibrate.
+        unsafe { _rdtsc() }
+    }
+
+    /// Whether `source` reads the same counter.
+    ///
+    /// `quanta` does not say so by any method; what it prints of itself does. That is not relied on:
+    /// its readings must lie between two of ours too, which nanoseconds of another clock would not do
+    /// once, let alone each time. Where either fails, `quanta` is called for each reading.
+    pub(super) fn is_source(source: &quanta::Clock) -> bool {
+        format!("{source:?}").contains("Counter(")
+            && (0..8).all(|_| {
+                let (before, reading, after) = (read(), source.raw(), read());
+                (before..=after).contains(&reading)
+            })
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod counter {
+    pub(super) fn read() -> u64 {
+        0
+    }
+
+    pub(super) fn is_source(_: &quanta::Clock) -> bool {
+        false
+    }
+}
+
 /// The clock; calibrates it on the first call (about a millisecond).
 #[inline]
 pub(crate) fn clock() -> &'static Clock {
@@ -88,13 +151,18 @@ pub(crate) struct WallAnchor {
 
 impl WallAnchor {
     pub(crate) fn now() -> Self {
-        Self { ticks: clock().ticks(), wall: SystemTime::now() }
+        Self {
+            ticks: clock().ticks(),
+            wall: SystemTime::now(),
+        }
     }
 
     /// The wall time at a reading of [`Clock::ticks`].
     pub(crate) fn wall_time(&self, ticks: u64) -> SystemTime {
         let age = clock().nanoseconds(self.ticks.saturating_sub(ticks) as f64);
-        self.wall.checked_sub(Duration::from_secs_f64(age / 1e9)).unwrap_or(self.wall)
+        self.wall
+            .checked_sub(Duration::from_secs_f64(age / 1e9))
+            .unwrap_or(self.wall)
     }
 }
 
@@ -108,14 +176,30 @@ mod tests {
         std::thread::sleep(Duration::from_millis(20));
         let (end, expected) = (clock().ticks(), instant.elapsed().as_nanos() as f64);
         let measured = clock().nanoseconds((end - start) as f64);
-        assert!((measured / expected - 1.0).abs() < 0.01, "{measured} ns, expected {expected}");
+        assert!(
+            (measured / expected - 1.0).abs() < 0.01,
+            "{measured} ns, expected {expected}"
+        );
     }
 
     #[test]
     fn the_cost_of_reading_is_taken_off() {
-        assert_eq!(clock().elapsed(1000, 1000 + clock().cost), 0);
-        assert_eq!(clock().elapsed(1000, 1007 + clock().cost), 7);
-        assert_eq!(clock().elapsed(1000, 995 + clock().cost), -5);
+        clock();
+        let cost = COST.load(Relaxed);
+        assert_eq!(elapsed(1000, 1000 + cost), 0);
+        assert_eq!(elapsed(1000, 1007 + cost), 7);
+        assert_eq!(elapsed(1000, 995 + cost), -5);
+    }
+
+    #[test]
+    fn the_counter_is_read_in_place_where_there_is_one() {
+        let before = clock().ticks();
+        if has_counter() {
+            let ticks = read_counter();
+            assert!((before..=clock().ticks()).contains(&ticks));
+        } else {
+            assert!(!format!("{:?}", clock().source).contains("Counter("));
+        }
     }
 
     #[test]
@@ -126,6 +210,9 @@ mod tests {
         std::thread::sleep(Duration::from_millis(5));
         let wall = WallAnchor::now().wall_time(ticks);
         let slack = Duration::from_millis(1);
-        assert!(wall + slack >= before && wall <= after + slack, "{before:?} {wall:?} {after:?}");
+        assert!(
+            wall + slack >= before && wall <= after + slack,
+            "{before:?} {wall:?} {after:?}"
+        );
     }
 }

@@ -107,9 +107,16 @@ pub(crate) struct Filter {
 
 impl Filter {
     pub(crate) fn parse(text: &str) -> Self {
-        let globs = || text.split(',').map(str::trim).filter(|glob| !glob.is_empty());
+        let globs = || {
+            text.split(',')
+                .map(str::trim)
+                .filter(|glob| !glob.is_empty())
+        };
         Self {
-            included: globs().filter(|glob| !glob.starts_with('-')).map(WildMatch::new).collect(),
+            included: globs()
+                .filter(|glob| !glob.starts_with('-'))
+                .map(WildMatch::new)
+                .collect(),
             excluded: globs()
                 .filter_map(|glob| glob.strip_prefix('-'))
                 .map(|glob| WildMatch::new(glob.trim()))
@@ -144,16 +151,25 @@ pub(crate) struct Settings {
 impl Settings {
     /// Reads the environment; what cannot be understood is left at its default and put into words.
     pub(crate) fn from_environment() -> (Self, Vec<String>) {
-        Self::read(&|name| env::var_os(name).map(|value| value.to_string_lossy().into_owned()), &|| {
-            env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned()).collect()
-        })
+        Self::read(
+            &|name| env::var_os(name).map(|value| value.to_string_lossy().into_owned()),
+            &|| {
+                env::vars_os()
+                    .map(|(name, _)| name.to_string_lossy().into_owned())
+                    .collect()
+            },
+        )
     }
 
     fn read(
         get: &dyn Fn(&str) -> Option<String>,
         names: &dyn Fn() -> Vec<String>,
     ) -> (Self, Vec<String>) {
-        let mut reader = Reader { get, set: Vec::new(), problems: Vec::new() };
+        let mut reader = Reader {
+            get,
+            set: Vec::new(),
+            problems: Vec::new(),
+        };
         let settings = Self {
             enabled: reader.value("PROFILER_ENABLED", parse_bool).unwrap_or(true),
             filter: reader
@@ -171,7 +187,9 @@ impl Settings {
                 .unwrap_or(2048),
             from_environment: Vec::new(),
         };
-        let Reader { set, mut problems, .. } = reader;
+        let Reader {
+            set, mut problems, ..
+        } = reader;
         problems.extend(names().iter().filter_map(|name| misspelled(name)));
         if settings.tensorboard.is_some() && !cfg!(feature = "tensorboard") {
             problems.push(
@@ -180,7 +198,13 @@ impl Settings {
                     .to_owned(),
             );
         }
-        (Self { from_environment: set, ..settings }, problems)
+        (
+            Self {
+                from_environment: set,
+                ..settings
+            },
+            problems,
+        )
     }
 }
 
@@ -200,8 +224,9 @@ impl Reader<'_> {
             self.set.push(variable.name);
         } else {
             let Variable { takes, default, .. } = variable;
-            self.problems
-                .push(format!("{name}={text} is not understood: it takes {takes}; {default} holds"));
+            self.problems.push(format!(
+                "{name}={text} is not understood: it takes {takes}; {default} holds"
+            ));
         }
         value
     }
@@ -216,7 +241,10 @@ fn parse_bool(text: &str) -> Option<bool> {
 }
 
 fn parse_number(text: &str, least: usize, most: usize) -> Option<usize> {
-    text.trim().parse().ok().filter(|number| (least..=most).contains(number))
+    text.trim()
+        .parse()
+        .ok()
+        .filter(|number| (least..=most).contains(number))
 }
 
 /// A `PROFILER_` variable one or two letters away from one of ours would be silently without effect.
@@ -224,8 +252,13 @@ fn misspelled(name: &str) -> Option<String> {
     if !name.starts_with("PROFILER") || VARIABLES.iter().any(|variable| variable.name == name) {
         return None;
     }
-    let near = VARIABLES.iter().find(|variable| distance(variable.name, name) <= 2)?;
-    Some(format!("{name} is not a variable of the profiler; did you mean {}?", near.name))
+    let near = VARIABLES
+        .iter()
+        .find(|variable| distance(variable.name, name) <= 2)?;
+    Some(format!(
+        "{name} is not a variable of the profiler; did you mean {}?",
+        near.name
+    ))
 }
 
 /// The Levenshtein distance.
@@ -249,19 +282,33 @@ mod tests {
     use super::*;
 
     fn read(variables: &[(&str, &str)]) -> (Settings, Vec<String>) {
-        let variables: Vec<(String, String)> =
-            variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        let variables: Vec<(String, String)> = variables
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()))
+            .collect();
         let get = |name: &str| {
-            variables.iter().find(|(other, _)| other == name).map(|(_, value)| value.clone())
+            variables
+                .iter()
+                .find(|(other, _)| other == name)
+                .map(|(_, value)| value.clone())
         };
-        Settings::read(&get, &|| variables.iter().map(|(name, _)| name.clone()).collect())
+        Settings::read(&get, &|| {
+            variables.iter().map(|(name, _)| name.clone()).collect()
+        })
     }
 
     #[test]
     fn booleans_are_read_in_all_their_spellings() {
-        for (text, expected) in
-            [("1", true), ("TRUE", true), ("on", true), ("Yes", true), ("0", false), ("false", false), ("off", false), ("no", false)]
-        {
+        for (text, expected) in [
+            ("1", true),
+            ("TRUE", true),
+            ("on", true),
+            ("Yes", true),
+            ("0", false),
+            ("false", false),
+            ("off", false),
+            ("no", false),
+        ] {
             let (settings, problems) = read(&[("PROFILER_ENABLED", text)]);
             assert_eq!((settings.enabled, problems.len()), (expected, 0), "{text}");
         }
@@ -269,8 +316,7 @@ mod tests {
 
     #[test]
     fn a_value_that_is_not_understood_is_named_and_left_at_the_default() {
-        let (settings, problems) =
-            read(&[("PROFILER_ENABLED", "perhaps"), ("PROFILER_RING", "3")]);
+        let (settings, problems) = read(&[("PROFILER_ENABLED", "perhaps"), ("PROFILER_RING", "3")]);
         assert!(settings.enabled);
         assert_eq!(settings.ring, 2048);
         assert!(problems[0].contains("PROFILER_ENABLED=perhaps") && problems[0].contains("`off`"));

@@ -30,12 +30,24 @@ impl Entry {
     /// A call that is not measured.
     #[must_use]
     pub const fn off() -> Self {
-        Self { ticket: None, every: 1, turn: None, attached: Attached { logger: None, step: None } }
+        Self {
+            ticket: None,
+            every: 1,
+            turn: None,
+            attached: Attached {
+                logger: None,
+                step: None,
+            },
+        }
     }
 
     #[inline]
     pub(crate) fn new(ticket: Option<Ticket>, every: u32) -> Self {
-        Self { ticket, every, ..Self::off() }
+        Self {
+            ticket,
+            every,
+            ..Self::off()
+        }
     }
 
     /// Logs one call in `every`, for names built at run time; zero counts as one.
@@ -120,11 +132,11 @@ pub(crate) fn is_due(ticket: Ticket, every: u32) -> bool {
     if every == 1 {
         return true;
     }
-    let turn = local::with(|local| {
-        let cell = local.cell(ticket.id())?;
-        let left = cell.until_logged.get();
-        cell.until_logged.set(left.checked_sub(1).unwrap_or(u64::from(every) - 1));
-        Some(left == 0)
-    });
-    turn.flatten().unwrap_or(true)
+    let Some(cell) = local::cell(ticket.id()) else {
+        return true;
+    };
+    let left = cell.until_logged.get();
+    cell.until_logged
+        .set(left.checked_sub(1).unwrap_or(u64::from(every) - 1));
+    left == 0
 }

@@ -58,12 +58,15 @@ pub(crate) fn write_summary() {
         SummaryTarget::Stderr => io::stderr().write_all(as_table(&summary()).as_bytes()),
         SummaryTarget::Stdout => {
             let mut stdout = io::stdout().lock();
-            stdout.write_all(as_table(&summary()).as_bytes()).and_then(|()| stdout.flush())
+            stdout
+                .write_all(as_table(&summary()).as_bytes())
+                .and_then(|()| stdout.flush())
         }
         SummaryTarget::File(path) => {
             let summary = summary();
             let ends_in = |extension| {
-                path.extension().is_some_and(|other| other.eq_ignore_ascii_case(extension))
+                path.extension()
+                    .is_some_and(|other| other.eq_ignore_ascii_case(extension))
             };
             let text = if ends_in("json") {
                 summary.to_json()

@@ -85,7 +85,10 @@ pub(crate) fn notice(message: &str) {
 }
 
 pub(crate) fn notices() -> Vec<String> {
-    NOTICES.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    NOTICES
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone()
 }
 
 #[cfg(test)]
@@ -96,7 +99,13 @@ mod tests {
     fn a_notice_is_said_once() {
         notice("health: said twice");
         notice("health: said twice");
-        assert_eq!(notices().iter().filter(|said| *said == "health: said twice").count(), 1);
+        assert_eq!(
+            notices()
+                .iter()
+                .filter(|said| *said == "health: said twice")
+                .count(),
+            1
+        );
     }
 
     #[test]

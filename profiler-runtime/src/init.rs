@@ -73,24 +73,36 @@ pub struct Builder {
 impl Builder {
     /// Whether calls are measured, unless `PROFILER_ENABLED` says otherwise; on by default.
     pub fn enabled(self, enabled: bool) -> Self {
-        Self { enabled: Some(enabled), ..self }
+        Self {
+            enabled: Some(enabled),
+            ..self
+        }
     }
 
     /// Which names are measured, unless `PROFILER_FILTER` says otherwise: globs separated by commas,
     /// `-` before one excludes.
     pub fn filter(self, globs: &str) -> Self {
-        Self { filter: Some(Filter::parse(globs)), ..self }
+        Self {
+            filter: Some(Filter::parse(globs)),
+            ..self
+        }
     }
 
     /// Where the summary goes when the guard is dropped, unless `PROFILER_SUMMARY` says otherwise.
     pub fn summary(self, target: SummaryTarget) -> Self {
-        Self { summary: Some(target), ..self }
+        Self {
+            summary: Some(target),
+            ..self
+        }
     }
 
     /// Writes each call of a name without a `log` of its own to a TensorBoard log in this folder,
     /// unless `PROFILER_TENSORBOARD` names another.
     pub fn tensorboard(self, dir: impl Into<PathBuf>) -> Self {
-        Self { tensorboard: Some(dir.into()), ..self }
+        Self {
+            tensorboard: Some(dir.into()),
+            ..self
+        }
     }
 
     /// Hands each call of a name without a `log` of its own to this logger. May be given several

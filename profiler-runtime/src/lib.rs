@@ -30,7 +30,9 @@ pub use init::{Builder, Profiler, builder, init};
 pub use log::TensorBoardLogger;
 #[cfg(feature = "tensorboard-rs")]
 pub use log::TensorBoardRsLogger;
-pub use log::{IntoLogger, LogError, LogFn, LogOutcome, Logger, Scalar, ScalarLogger, TracingLogger};
+pub use log::{
+    IntoLogger, LogError, LogFn, LogOutcome, Logger, Scalar, ScalarLogger, TracingLogger,
+};
 pub use profiler_macros::measure_execution_time;
 pub use step::IntoStep;
 pub use summary::{Row, SortBy, Summary, TableOptions, summary};
@@ -58,6 +60,7 @@ pub mod __private {
     pub use crate::entry::Entry;
     pub use crate::scope::{LoggedScope, Scope};
     pub use crate::site::{CallSite, begin_dynamic};
+    pub use crate::stats::cells_made;
     pub use crate::task::{TaskScope, measure};
 
     /// `bool`, whatever the name means where the macro is used.

@@ -1,43 +1,69 @@
 //! What each thread keeps for itself: its open scopes and its cells.
+//!
+//! In two parts. [`Hot`] is what a measured call touches; it needs no destructor, so that nothing has
+//! to be checked before it is touched. [`Kept`] is the rest, and its destructor empties both when the
+//! thread ends.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 
 use rtrb::Producer;
 
-use crate::name;
+use crate::name::{self, MAX_NAMES};
 use crate::record::Record;
 use crate::stats::StatCell;
 
-/// Cells by a name's number, in two steps: a thread that meets few names holds few pages.
+/// Names whose cells are found by one index; the program's first ones.
+const DIRECT: usize = 1024;
+/// The others are found by two.
 const PAGE: usize = 256;
 type Page = [Cell<Option<&'static StatCell>>; PAGE];
-const _: () = assert!(PAGE * PAGE == name::MAX_NAMES);
+const PAGES: usize = (MAX_NAMES - DIRECT) / PAGE;
+const _: () = assert!(DIRECT + PAGE * PAGES == MAX_NAMES);
 
-/// The state of one thread.
+/// What [`Hot::top`] is on a thread that has ended: the number of no scope.
+pub(crate) const ENDED: u64 = u64::MAX;
+
+/// What a measured call reads and writes.
 ///
 /// There is no stack of open scopes: each guard keeps what its opening replaced, and puts it back.
-pub(crate) struct Local {
+// Apart from each other: side by side they would be read at once, and a processor waits to read at once
+// what was written one after the other.
+#[repr(C)]
+pub(crate) struct Hot {
     /// The number of the scope that was opened last.
     pub(crate) serial: Cell<u64>,
-    /// The number of the innermost open scope; zero where none is open.
-    pub(crate) top: Cell<u64>,
+    _apart: u64,
     /// How many ticks the children of the innermost open scope took so far.
     pub(crate) children: Cell<i64>,
-    pages: [OnceCell<Box<Page>>; PAGE],
+    _apart_too: u64,
+    /// The number of the innermost open scope; zero where none is open.
+    pub(crate) top: Cell<u64>,
+    cells: [Cell<Option<&'static StatCell>>; DIRECT],
+}
+
+struct Kept {
+    pages: [OnceCell<Box<Page>>; PAGES],
     /// Decisions on names that calls bring along.
     texts: RefCell<BTreeMap<Box<str>, u64>>,
     /// The way to the collector, made for the first record.
-    pub(crate) ring: RefCell<Option<Producer<Record>>>,
+    ring: RefCell<Option<Producer<Record>>>,
 }
 
 thread_local! {
-    static LOCAL: Local = const {
-        Local {
+    static HOT: Hot = const {
+        Hot {
             serial: Cell::new(0),
-            top: Cell::new(0),
+            _apart: 0,
             children: Cell::new(0),
-            pages: [const { OnceCell::new() }; PAGE],
+            _apart_too: 0,
+            top: Cell::new(0),
+            cells: [const { Cell::new(None) }; DIRECT],
+        }
+    };
+    static KEPT: Kept = const {
+        Kept {
+            pages: [const { OnceCell::new() }; PAGES],
             texts: RefCell::new(BTreeMap::new()),
             ring: RefCell::new(None),
         }
@@ -46,57 +72,94 @@ thread_local! {
     static BUSY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `f` on the calling thread's state; `None` where the thread is ending and has none any more.
-#[inline]
-pub(crate) fn with<T>(f: impl FnOnce(&Local) -> T) -> Option<T> {
-    LOCAL.try_with(f).ok()
+/// Runs `f` on what measured calls touch. Nothing there is ever destroyed, so that this works to the
+/// thread's very end: always `Some`, which the compiler knows too.
+#[inline(always)]
+pub(crate) fn hot<T>(f: impl FnOnce(&Hot) -> T) -> Option<T> {
+    HOT.try_with(f).ok()
 }
 
-impl Local {
-    /// The thread's cell for a name; made on the first call.
-    #[inline]
+impl Hot {
+    /// The thread's cell for a name, if it is one of the first and has one already.
+    #[inline(always)]
     pub(crate) fn cell(&self, id: u32) -> Option<&'static StatCell> {
-        let page = self.pages.get(id as usize / PAGE)?.get();
-        match page.and_then(|page| page[id as usize % PAGE].get()) {
-            Some(cell) => Some(cell),
-            None => self.make_cell(id),
-        }
-    }
-
-    #[cold]
-    fn make_cell(&self, id: u32) -> Option<&'static StatCell> {
-        let _busy = Busy::claim()?;
-        let page = self.pages.get(id as usize / PAGE)?;
-        let page = page.get_or_init(|| Box::new([const { Cell::new(None) }; PAGE]));
-        let cell = name::by_id(id)?.new_cell();
-        page[id as usize % PAGE].set(Some(cell));
-        Some(cell)
+        self.cells.get(id as usize)?.get()
     }
 }
 
-impl Drop for Local {
+/// The calling thread's cell for a name, made on the first call; `None` where the thread is ending and
+/// keeps nothing any more.
+pub(crate) fn cell(id: u32) -> Option<&'static StatCell> {
+    hot(|hot| hot.cell(id)).flatten().or_else(|| {
+        KEPT.try_with(|kept| with_slot(kept, id, |slot| slot.get().or_else(|| make_cell(slot, id))))
+            .ok()??
+    })
+}
+
+fn with_slot<T>(
+    kept: &Kept,
+    id: u32,
+    f: impl FnOnce(&Cell<Option<&'static StatCell>>) -> T,
+) -> Option<T> {
+    let Some(beyond) = (id as usize).checked_sub(DIRECT) else {
+        return hot(|hot| hot.cells.get(id as usize).map(f)).flatten();
+    };
+    let page = kept.pages.get(beyond / PAGE)?;
+    let page = page.get_or_init(|| Box::new([const { Cell::new(None) }; PAGE]));
+    page.get(beyond % PAGE).map(f)
+}
+
+#[cold]
+fn make_cell(slot: &Cell<Option<&'static StatCell>>, id: u32) -> Option<&'static StatCell> {
+    let _busy = Busy::claim()?;
+    let cell = name::by_id(id)?.new_cell();
+    slot.set(Some(cell));
+    Some(cell)
+}
+
+impl Drop for Kept {
     fn drop(&mut self) {
-        for (high, page) in self.pages.iter().enumerate() {
-            for (low, cell) in page.get().into_iter().flat_map(|page| page.iter().enumerate()) {
-                #[allow(clippy::cast_possible_truncation, reason = "below MAX_NAMES")]
-                let id = (high * PAGE + low) as u32;
-                if let (Some(cell), Some(name)) = (cell.take(), name::by_id(id)) {
-                    name.retire(cell);
+        hot(|hot| {
+            retire_all(&hot.cells, 0);
+            for (index, page) in self.pages.iter().enumerate() {
+                if let Some(page) = page.get() {
+                    retire_all(&**page, DIRECT + index * PAGE);
                 }
             }
+            // A guard that is still held, by another thread-local say, must not touch its cell again.
+            hot.top.set(ENDED);
+        });
+    }
+}
+
+fn retire_all(cells: &[Cell<Option<&'static StatCell>>], first: usize) {
+    for (index, cell) in cells.iter().enumerate() {
+        #[allow(clippy::cast_possible_truncation, reason = "below MAX_NAMES")]
+        let id = (first + index) as u32;
+        if let (Some(cell), Some(name)) = (cell.take(), name::by_id(id)) {
+            name.retire(cell);
         }
     }
+}
+
+/// Runs `f` on the thread's end of its ring; `None` where the thread is ending.
+pub(crate) fn with_ring<T>(f: impl FnOnce(&mut Option<Producer<Record>>) -> T) -> Option<T> {
+    KEPT.try_with(|kept| kept.ring.try_borrow_mut().ok().map(|mut ring| f(&mut ring)))
+        .ok()?
 }
 
 /// What the thread has decided for a name it was given as text.
 pub(crate) fn known_text(text: &str) -> Option<u64> {
-    with(|local| local.texts.try_borrow().ok()?.get(text).copied()).flatten()
+    KEPT.try_with(|kept| kept.texts.try_borrow().ok()?.get(text).copied())
+        .ok()?
 }
 
 /// Keeps a decision for [`known_text`].
 pub(crate) fn remember_text(text: &str, decided: u64) {
-    with(|local| {
-        let Ok(mut texts) = local.texts.try_borrow_mut() else { return };
+    let _ = KEPT.try_with(|kept| {
+        let Ok(mut texts) = kept.texts.try_borrow_mut() else {
+            return;
+        };
         match texts.get_mut(text) {
             Some(known) => *known = decided,
             None => drop(texts.insert(text.into(), decided)),

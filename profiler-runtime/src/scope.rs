@@ -1,11 +1,15 @@
 //! The guards of synchronous code, and what happens when they open and close.
+//!
+//! Opening and closing each have a fast way, which calls nothing, and a slow way, which does whatever
+//! is out of the ordinary. The fast ways end in the slow ones, so that they have nothing to save.
 
 use std::marker::PhantomData;
+use std::thread::panicking;
 
-use crate::clock::clock;
+use crate::clock::{clock, elapsed, has_counter, read_counter};
 use crate::collect;
 use crate::entry::{Attached, Entry, is_due};
-use crate::local::{self, Local};
+use crate::local::{self, Hot};
 use crate::name;
 use crate::site::Ticket;
 use crate::stats::{Ending, StatCell};
@@ -16,7 +20,7 @@ use crate::stats::{Ending, StatCell};
 /// therefore not be held across an `.await` on a multi-threaded executor; measure the future there
 /// ([`MeasureFuture`](crate::MeasureFuture)).
 ///
-/// Made by [`scope!`](crate::scope).
+/// Made by [`scope!`](crate::scope!).
 #[must_use = "a scope ends when its guard is dropped: bind it, as in `let _scope = scope!(\"load\");`"]
 pub struct Scope {
     open: Option<Open>,
@@ -27,16 +31,22 @@ pub struct Scope {
 pub(crate) struct Open {
     cell: &'static StatCell,
     start: u64,
+    /// The scope's number on its thread, and flags. A scope with a flag is never the innermost one by
+    /// this number, and so closes the slow way.
     serial: u64,
     outer: u64,
     outer_children: i64,
-    id: u32,
-    every: u32,
-    /// Whether a default logger wants this call.
-    logged: bool,
-    /// Whether a panic was under way already.
-    panicking: bool,
 }
+
+/// A default logger wants this call.
+const LOGGED: u64 = 1 << 63;
+/// A panic was under way when the scope opened.
+const UNWINDING: u64 = 1 << 62;
+/// The thread had ended its bookkeeping when the scope opened: the number is that of the name.
+const OUTSIDE: u64 = 1 << 61;
+/// Its start is not a reading of the counter.
+const SYSTEM_CLOCK: u64 = 1 << 60;
+const FLAGS: u64 = LOGGED | UNWINDING | OUTSIDE | SYSTEM_CLOCK;
 
 /// What closing a scope has measured.
 pub(crate) struct Closed {
@@ -48,131 +58,177 @@ pub(crate) struct Closed {
 static NO_CELL: StatCell = StatCell::new();
 
 impl Open {
-    /// Opens a scope; the clock is read last.
-    #[inline]
-    pub(crate) fn now(ticket: Ticket, every: u32) -> Option<Self> {
-        let mut open = local::with(|local| Self::on(local, ticket, every))
-            .unwrap_or_else(|| Some(Self::outside(ticket, every)))?;
-        open.start = clock().ticks();
-        Some(open)
+    /// Opens a scope where nothing is out of the ordinary; the clock is read last.
+    #[inline(always)]
+    pub(crate) fn fast(ticket: Ticket) -> Option<Self> {
+        local::hot(|hot| {
+            // A ticket with a flag is larger than any name whose cell is found here.
+            let mut open = Self::push(hot, hot.cell(ticket.raw())?);
+            open.start = read_counter();
+            Some(open)
+        })
+        .flatten()
     }
 
-    #[inline]
-    fn on(local: &Local, ticket: Ticket, every: u32) -> Option<Self> {
-        let cell = local.cell(ticket.id())?;
+    /// Opens any scope; the clock is read last.
+    pub(crate) fn slow(ticket: Ticket, every: u32) -> Self {
+        let logged = ticket.is_logged() && is_due(ticket, every);
+        let inside = local::cell(ticket.id()).and_then(|cell| {
+            if logged {
+                cell.every.set(every.into());
+            }
+            local::hot(|hot| Self::push(hot, cell))
+        });
+        let mut open = inside.unwrap_or_else(|| Self::outside(ticket));
+        let flags = [
+            (logged, LOGGED),
+            (panicking(), UNWINDING),
+            (!has_counter(), SYSTEM_CLOCK),
+        ];
+        open.serial |= flags
+            .iter()
+            .filter(|(set, _)| *set)
+            .fold(0, |flags, (_, flag)| flags | flag);
+        open.start = clock().ticks();
+        open
+    }
+
+    #[inline(always)]
+    fn push(hot: &Hot, cell: &'static StatCell) -> Self {
         cell.open.add(1);
-        let serial = local.serial.get() + 1;
-        local.serial.set(serial);
-        Some(Self {
+        let serial = hot.serial.get() + 1;
+        hot.serial.set(serial);
+        let outer = hot.top.replace(serial);
+        let outer_children = hot.children.replace(0);
+        Self {
             cell,
             start: 0,
             serial,
-            outer: local.top.replace(serial),
-            outer_children: local.children.replace(0),
-            id: ticket.id(),
-            every,
-            logged: ticket.is_logged() && is_due(ticket, every),
-            panicking: std::thread::panicking(),
-        })
-    }
-
-    /// On a thread whose state is gone already: the scope stands by itself.
-    #[cold]
-    fn outside(ticket: Ticket, every: u32) -> Self {
-        Self {
-            cell: &NO_CELL,
-            start: 0,
-            serial: 0,
-            outer: 0,
-            outer_children: 0,
-            id: ticket.id(),
-            every,
-            logged: ticket.is_logged(),
-            panicking: std::thread::panicking(),
+            outer,
+            outer_children,
         }
     }
 
-    /// Closes the scope; the clock is read first.
-    #[inline]
-    fn close(&self) -> Closed {
-        let clock = clock();
-        let end = clock.ticks();
-        let elapsed = clock.elapsed(self.start, end);
-        if local::with(|local| self.close_on(local, elapsed)).is_none() {
-            self.close_outside(elapsed);
+    /// On a thread whose cells are gone: the scope stands by itself.
+    fn outside(ticket: Ticket) -> Self {
+        let serial = OUTSIDE | u64::from(ticket.id());
+        Self {
+            cell: &NO_CELL,
+            start: 0,
+            serial,
+            outer: 0,
+            outer_children: 0,
+        }
+    }
+
+    /// Counts the innermost scope and puts back the one around it; true where the cell's buckets must
+    /// be carried over.
+    #[inline(always)]
+    fn pop(&self, hot: &Hot, elapsed: i64) -> bool {
+        let own = elapsed - hot.children.get();
+        hot.top.set(self.outer);
+        hot.children.set(self.outer_children + elapsed);
+        self.count(elapsed, own)
+    }
+
+    #[inline(always)]
+    fn count(&self, elapsed: i64, own: i64) -> bool {
+        let depth = self.cell.open.get().wrapping_sub(1);
+        self.cell.open.set(depth);
+        self.cell.count(elapsed, own, depth == 0)
+    }
+
+    /// Closes any scope.
+    fn close(&self, end: u64) -> Closed {
+        let elapsed = elapsed(self.start, end);
+        let panicked = panicking() && self.serial & UNWINDING == 0;
+        if self.serial & OUTSIDE == 0 {
+            self.close_inside(elapsed, panicked);
+        } else {
+            self.close_outside(elapsed, panicked);
         }
         Closed { end, elapsed }
     }
 
-    #[inline]
-    fn close_on(&self, local: &Local, elapsed: i64) {
-        let depth = self.cell.open.get().wrapping_sub(1);
-        self.cell.open.set(depth);
-        let own = if local.top.get() == self.serial {
-            let own = elapsed - local.children.get();
-            local.top.set(self.outer);
-            local.children.set(self.outer_children + elapsed);
-            own
-        } else {
-            self.close_out_of_order(local, elapsed)
-        };
-        if self.cell.count(elapsed, own, depth == 0) {
-            self.carry();
+    fn close_inside(&self, elapsed: i64, panicked: bool) {
+        let serial = self.serial & !FLAGS;
+        let full = local::hot(|hot| match hot.top.get() {
+            top if top == serial => self.pop(hot, elapsed),
+            // The thread has kept this cell for us; there is nothing around the scope any more.
+            local::ENDED => self.count(elapsed, elapsed),
+            top => {
+                // Dropped before a younger guard, or the younger one was forgotten. The time is
+                // exact; what the children took is not known any more: all counts as its own.
+                self.cell.count_disordered();
+                if serial < top {
+                    hot.top.set(self.outer);
+                    hot.children.set(self.outer_children + elapsed);
+                }
+                self.count(elapsed, elapsed)
+            }
+        });
+        if full == Some(true) {
+            carry(self.cell);
         }
-        if std::thread::panicking() && !self.panicking {
+        if panicked {
             self.cell.count_ending(Ending::Panicked);
         }
     }
 
-    /// A guard that was dropped before a younger one, or whose younger one was forgotten. Its time is
-    /// exact; what its children took is not known any more, so that all of it counts as its own.
-    #[cold]
-    fn close_out_of_order(&self, local: &Local, elapsed: i64) -> i64 {
-        self.cell.count_disordered();
-        if self.serial < local.top.get() {
-            local.top.set(self.outer);
-            local.children.set(self.outer_children + elapsed);
-        }
-        elapsed
-    }
-
-    #[cold]
-    fn close_outside(&self, elapsed: i64) {
-        let Some(name) = name::by_id(self.id) else { return };
+    fn close_outside(&self, elapsed: i64, panicked: bool) {
+        let Some(name) = name::by_id(self.id()) else {
+            return;
+        };
         name.count_directly(|cell| {
             let _ = cell.count(elapsed, elapsed, true);
-            if std::thread::panicking() && !self.panicking {
+            if panicked {
                 cell.count_ending(Ending::Panicked);
             }
         });
     }
 
-    #[cold]
-    fn carry(&self) {
-        if let Some(name) = name::by_id(self.id) {
-            name.carry(self.cell);
-        }
+    /// Hands a finished call to the collector.
+    fn log(&self, closed: &Closed, every: u32, attached: Attached) {
+        let cell = (self.serial & OUTSIDE == 0).then_some(self.cell);
+        collect::log(cell, self.id(), every, closed, attached);
     }
 
-    /// Hands a finished call to the collector.
-    #[cold]
-    fn log(&self, closed: &Closed, attached: Attached) {
-        collect::log(Some(self.cell), self.id, self.every, closed, attached);
+    #[allow(clippy::cast_possible_truncation, reason = "the number of a name")]
+    fn id(&self) -> u32 {
+        if self.serial & OUTSIDE == 0 {
+            self.cell.id.get() as u32
+        } else {
+            (self.serial & !FLAGS) as u32
+        }
     }
 }
 
-impl From<Option<Open>> for Scope {
-    #[inline]
-    fn from(open: Option<Open>) -> Self {
-        Self { open, not_send: PhantomData }
+#[cold]
+fn carry(cell: &StatCell) {
+    #[allow(clippy::cast_possible_truncation, reason = "the number of a name")]
+    if let Some(name) = name::by_id(cell.id.get() as u32) {
+        name.carry(cell);
     }
 }
 
 impl Scope {
     /// A scope that is not measured.
-    #[inline]
+    #[inline(always)]
     pub(crate) const fn off() -> Self {
-        Self { open: None, not_send: PhantomData }
+        Self {
+            open: None,
+            not_send: PhantomData,
+        }
+    }
+}
+
+impl From<Option<Open>> for Scope {
+    #[inline(always)]
+    fn from(open: Option<Open>) -> Self {
+        Self {
+            open,
+            not_send: PhantomData,
+        }
     }
 }
 
@@ -187,31 +243,70 @@ impl Drop for Scope {
 
 #[inline(never)]
 fn end(open: &Open) {
-    let closed = open.close();
-    if open.logged {
-        open.log(&closed, Attached::default());
+    // Asked first, and both ways of going on end the function: nothing has to be saved.
+    if panicking() {
+        return end_slow(open);
+    }
+    local::hot(|hot| {
+        // A flag in the number fails the comparison too.
+        if hot.top.get() != open.serial {
+            return end_slow(open);
+        }
+        if open.pop(hot, elapsed(open.start, read_counter())) {
+            carry(open.cell);
+        }
+    });
+}
+
+#[cold]
+#[inline(never)]
+fn end_slow(open: &Open) {
+    let closed = open.close(clock().ticks());
+    if open.serial & LOGGED != 0 {
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "it was put there from a u32"
+        )]
+        let every = if open.serial & OUTSIDE == 0 {
+            open.cell.every.get() as u32
+        } else {
+            1
+        };
+        open.log(&closed, every, Attached::default());
     }
 }
 
 /// A scope that brings its own logger, step or turn.
 ///
-/// Made by [`scope!`](crate::scope) with arguments; see [`Scope`].
+/// Made by [`scope!`](crate::scope!) with arguments; see [`Scope`].
 #[must_use = "a scope ends when its guard is dropped: bind it, as in `let _scope = scope!(\"load\");`"]
 pub struct LoggedScope {
     open: Option<Open>,
+    /// Whether it is this call's turn to be logged.
     due: bool,
+    every: u32,
     attached: Attached,
     not_send: PhantomData<*const ()>,
 }
 
 impl LoggedScope {
-    #[inline]
     pub(crate) fn open(entry: Entry) -> Self {
         let due = entry.is_due();
-        let Entry { ticket, every, attached, .. } = entry;
+        let Entry {
+            ticket,
+            every,
+            attached,
+            ..
+        } = entry;
         // Its turn has been decided on; the opening must not decide again.
-        let open = ticket.and_then(|ticket| Open::now(ticket.unlogged(), every));
-        Self { open, due, attached, not_send: PhantomData }
+        let open = ticket.map(|ticket| Open::slow(ticket.unlogged(), every));
+        Self {
+            open,
+            due,
+            every,
+            attached,
+            not_send: PhantomData,
+        }
     }
 }
 
@@ -219,27 +314,26 @@ impl Drop for LoggedScope {
     #[inline]
     fn drop(&mut self) {
         if let Some(open) = &self.open {
-            end_logged(open, self.due, &mut self.attached);
+            let closed = open.close(clock().ticks());
+            if self.due {
+                open.log(&closed, self.every, std::mem::take(&mut self.attached));
+            }
         }
-    }
-}
-
-#[inline(never)]
-fn end_logged(open: &Open, due: bool, attached: &mut Attached) {
-    let closed = open.close();
-    if due {
-        open.log(&closed, std::mem::take(attached));
     }
 }
 
 impl std::fmt::Debug for Scope {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Scope").field("measured", &self.open.is_some()).finish()
+        f.debug_struct("Scope")
+            .field("measured", &self.open.is_some())
+            .finish()
     }
 }
 
 impl std::fmt::Debug for LoggedScope {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LoggedScope").field("measured", &self.open.is_some()).finish()
+        f.debug_struct("LoggedScope")
+            .field("measured", &self.open.is_some())
+            .finish()
     }
 }

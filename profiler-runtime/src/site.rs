@@ -5,6 +5,7 @@ use std::panic::Location;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
 
+use crate::clock;
 use crate::entry::Entry;
 use crate::local::{self, Busy};
 use crate::name::{self, Name};
@@ -42,16 +43,24 @@ impl std::fmt::Debug for Source {
     }
 }
 
-/// What a call under a name may do, in one word: the name's number and two flags.
+/// What a call under a name may do, in one word: the name's number and flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket(u32);
 
 impl Ticket {
     const EXCLUDED: u32 = 1 << 31;
     const LOGGED: u32 = 1 << 30;
+    /// The clock is not a counter that can be read in place.
+    const SYSTEM_CLOCK: u32 = 1 << 29;
 
     pub(crate) fn id(self) -> u32 {
-        self.0 & !(Self::EXCLUDED | Self::LOGGED)
+        self.0 & !(Self::EXCLUDED | Self::LOGGED | Self::SYSTEM_CLOCK)
+    }
+
+    /// The whole word: the name's number where no flag is set, else more than any number.
+    #[inline(always)]
+    pub(crate) fn raw(self) -> u32 {
+        self.0
     }
 
     /// The same for a call whose log entry is taken care of.
@@ -77,11 +86,14 @@ fn decide(name: &Name) -> u64 {
     if verdict.logged {
         ticket |= Ticket::LOGGED;
     }
+    if !clock::has_counter() {
+        ticket |= Ticket::SYSTEM_CLOCK;
+    }
     u64::from(verdict.switch) << 32 | u64::from(ticket)
 }
 
 /// What `decided` says under `switch`: nothing, where it is of another generation.
-#[inline]
+#[inline(always)]
 #[allow(clippy::cast_possible_truncation, reason = "the halves of a word")]
 fn unpack(decided: u64, switch: u32) -> Option<Ticket> {
     ((decided >> 32) as u32 == switch).then_some(Ticket(decided as u32))
@@ -126,28 +138,49 @@ impl CallSite {
     /// While compiling, where `every` is zero.
     #[must_use]
     pub const fn every(mut self, every: u32) -> Self {
-        assert!(every > 0, "`every` takes a number from 1 on: one call in so many is logged");
+        assert!(
+            every > 0,
+            "`every` takes a number from 1 on: one call in so many is logged"
+        );
         self.every = every;
         self
     }
 
     /// Opens a scope that ends when the guard is dropped.
-    #[inline]
+    #[inline(always)]
     pub fn enter(&'static self) -> Scope {
         let switch = switch::load();
         if switch::is_off(switch) {
-            return Scope::off();
+            Scope::off()
+        } else {
+            self.open(switch)
         }
-        self.open(switch)
     }
 
     #[inline(never)]
     fn open(&'static self, switch: u32) -> Scope {
-        let ticket = unpack(self.decided.load(Relaxed), switch).or_else(|| self.resolve());
-        match ticket.and_then(admitted) {
-            Some(ticket) => Scope::from(Open::now(ticket, self.every)),
-            None => Scope::off(),
+        // Asked first: what is known later need not be saved while it is asked.
+        if std::thread::panicking() {
+            return self.open_slow();
         }
+        match unpack(self.decided.load(Relaxed), switch).and_then(Open::fast) {
+            None => self.open_slow(),
+            open => Scope::from(open),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn open_slow(&'static self) -> Scope {
+        let ticket = self.ticket(switch::load());
+        Scope::from(ticket.map(|ticket| Open::slow(ticket, self.every)))
+    }
+
+    /// What a call may do now; none where it is not measured.
+    #[inline]
+    fn ticket(&'static self, switch: u32) -> Option<Ticket> {
+        let ticket = unpack(self.decided.load(Relaxed), switch).or_else(|| self.resolve());
+        ticket.and_then(admitted)
     }
 
     /// Begins a call that needs more than statistics.
@@ -157,8 +190,7 @@ impl CallSite {
         if switch::is_off(switch) {
             return Entry::off();
         }
-        let ticket = unpack(self.decided.load(Relaxed), switch).or_else(|| self.resolve());
-        Entry::new(ticket.and_then(admitted), self.every)
+        Entry::new(self.ticket(switch), self.every)
     }
 
     /// Begins a call under a name that is known only inside the function: an associated constant, or
@@ -243,7 +275,9 @@ pub fn begin_dynamic(name: &(impl AsRef<str> + ?Sized)) -> Entry {
     }
     let location = Location::caller();
     let text = name.as_ref();
-    let Some(_busy) = Busy::claim() else { return Entry::off() };
+    let Some(_busy) = Busy::claim() else {
+        return Entry::off();
+    };
     let ticket = by_text(text, switch, || {
         let limit = with_control(|control| control.settings.max_names);
         name::run_time(text, location, limit)

@@ -22,7 +22,11 @@ static SWITCH: AtomicU32 = AtomicU32::new(UNREAD);
 /// The word; relaxed, since whatever depends on it is read with its own ordering.
 #[inline]
 pub(crate) fn load() -> u32 {
-    if cfg!(feature = "strip") { 0 } else { SWITCH.load(Relaxed) }
+    if cfg!(feature = "strip") {
+        0
+    } else {
+        SWITCH.load(Relaxed)
+    }
 }
 
 #[inline]
@@ -59,7 +63,12 @@ pub(crate) fn with_control<T>(change: impl FnOnce(&mut Control) -> T) -> T {
     let control = guard.get_or_insert_with(|| {
         let (settings, problems) = Settings::from_environment();
         notices = problems;
-        Control { settings, bypasses: 0, generation: GENERATION, default_logger: false }
+        Control {
+            settings,
+            bypasses: 0,
+            generation: GENERATION,
+            default_logger: false,
+        }
     });
     if first {
         control.default_logger = crate::collect::set_default_from(&control.settings);
@@ -93,7 +102,10 @@ impl Control {
     /// Makes every site decide again.
     pub(crate) fn new_generation(&mut self) {
         // Zero is what a site that never decided holds.
-        self.generation = self.generation.checked_add(GENERATION).unwrap_or(GENERATION);
+        self.generation = self
+            .generation
+            .checked_add(GENERATION)
+            .unwrap_or(GENERATION);
     }
 
     pub(crate) fn set_filter(&mut self, filter: Filter) {
@@ -104,7 +116,11 @@ impl Control {
     /// What calls under `name` may do now.
     pub(crate) fn verdict(&self, name: &str) -> Verdict {
         let measured = self.on() && self.settings.filter.allows(name);
-        Verdict { switch: self.word(), measured, logged: measured && self.default_logger }
+        Verdict {
+            switch: self.word(),
+            measured,
+            logged: measured && self.default_logger,
+        }
     }
 }
 
@@ -138,7 +154,11 @@ pub fn set_enabled(enabled: bool) {
 #[must_use]
 pub fn is_enabled() -> bool {
     let switch = load();
-    if switch == UNREAD { with_control(|control| control.on()) } else { !is_off(switch) }
+    if switch == UNREAD {
+        with_control(|control| control.on())
+    } else {
+        !is_off(switch)
+    }
 }
 
 /// Runs `f` with measuring off, on all threads, until it returns or panics.

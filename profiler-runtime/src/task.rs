@@ -6,10 +6,10 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
-use crate::clock::clock;
+use crate::clock::{clock, elapsed};
 use crate::collect;
 use crate::entry::{Attached, Entry};
-use crate::local::{self, Local};
+use crate::local::{self, Hot};
 use crate::log::IntoLogger;
 use crate::name;
 use crate::scope::Closed;
@@ -40,12 +40,17 @@ struct Running {
 
 impl TaskScope {
     pub(crate) fn new(entry: Entry) -> Self {
-        Self { entry, running: None }
+        Self {
+            entry,
+            running: None,
+        }
     }
 
     /// Runs one poll as the innermost scope of this thread.
     fn poll<T>(&mut self, poll: impl FnOnce() -> Poll<T>) -> Poll<T> {
-        let Some(ticket) = self.entry.ticket else { return poll() };
+        let Some(ticket) = self.entry.ticket else {
+            return poll();
+        };
         let frame = PollFrame::enter(ticket, &mut self.running);
         let result = poll();
         drop(frame);
@@ -61,7 +66,7 @@ impl TaskScope {
             return;
         };
         let end = clock().ticks();
-        let elapsed = clock().elapsed(running.first_poll, end);
+        let elapsed = elapsed(running.first_poll, end);
         let count = |cell: &StatCell| {
             let own = running.polled - running.children;
             let full = cell.count(elapsed, own, running.outermost);
@@ -69,7 +74,7 @@ impl TaskScope {
             cell.count_ending(ending);
             full
         };
-        let cell = local::with(|local| local.cell(ticket.id())).flatten();
+        let cell = local::cell(ticket.id());
         match cell {
             Some(cell) if !count(cell) => {}
             _ => count_in_name(ticket.id(), cell, count),
@@ -101,7 +106,11 @@ impl Drop for TaskScope {
     fn drop(&mut self) {
         if let Some(running) = &self.running {
             let panicked = std::thread::panicking() && !running.panicking;
-            self.finish(if panicked { Ending::Panicked } else { Ending::Dropped });
+            self.finish(if panicked {
+                Ending::Panicked
+            } else {
+                Ending::Dropped
+            });
         }
     }
 }
@@ -118,7 +127,7 @@ struct PollFrame<'a> {
 
 impl<'a> PollFrame<'a> {
     fn enter(ticket: Ticket, running: &'a mut Option<Running>) -> Self {
-        let cell = local::with(|local| local.cell(ticket.id())).flatten();
+        let cell = local::cell(ticket.id());
         let start = clock().ticks();
         let running = running.get_or_insert_with(|| Running {
             first_poll: start,
@@ -127,41 +136,51 @@ impl<'a> PollFrame<'a> {
             outermost: cell.is_none_or(|cell| cell.open.get() == 0),
             panicking: std::thread::panicking(),
         });
-        let mut frame = Self { running, cell, start, serial: 0, outer: 0, outer_children: 0 };
-        local::with(|local| frame.push(local));
+        let mut frame = Self {
+            running,
+            cell,
+            start,
+            serial: 0,
+            outer: 0,
+            outer_children: 0,
+        };
+        local::hot(|hot| frame.push(hot));
         frame
     }
 
-    fn push(&mut self, local: &Local) {
+    fn push(&mut self, hot: &Hot) {
+        if hot.top.get() == local::ENDED {
+            return;
+        }
         if let Some(cell) = self.cell {
             cell.open.add(1);
         }
-        self.serial = local.serial.get() + 1;
-        local.serial.set(self.serial);
-        self.outer = local.top.replace(self.serial);
-        self.outer_children = local.children.replace(0);
+        self.serial = hot.serial.get() + 1;
+        hot.serial.set(self.serial);
+        self.outer = hot.top.replace(self.serial);
+        self.outer_children = hot.children.replace(0);
     }
 
-    fn pop(&mut self, local: &Local, elapsed: i64) {
+    fn pop(&mut self, hot: &Hot, elapsed: i64) {
         if let Some(cell) = self.cell {
             cell.open.set(cell.open.get().wrapping_sub(1));
         }
-        if local.top.get() == self.serial {
-            self.running.children += local.children.get();
+        if hot.top.get() == self.serial {
+            self.running.children += hot.children.get();
         }
         // A guard that the poll left open (in a future dropped elsewhere, say) ends with the poll.
-        if local.top.get() >= self.serial {
-            local.top.set(self.outer);
-            local.children.set(self.outer_children + elapsed);
+        if hot.top.get() >= self.serial && hot.top.get() != local::ENDED {
+            hot.top.set(self.outer);
+            hot.children.set(self.outer_children + elapsed);
         }
     }
 }
 
 impl Drop for PollFrame<'_> {
     fn drop(&mut self) {
-        let elapsed = clock().elapsed(self.start, clock().ticks());
+        let elapsed = elapsed(self.start, clock().ticks());
         self.running.polled += elapsed;
-        local::with(|local| self.pop(local, elapsed));
+        local::hot(|hot| self.pop(hot, elapsed));
     }
 }
 

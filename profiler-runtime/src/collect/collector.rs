@@ -31,7 +31,9 @@ const QUIET_ROUNDS: u32 = 50;
 /// Starts the collector if it is not running; false where it cannot be.
 pub(super) fn ensure_started() -> bool {
     let start = || {
-        let spawned = thread::Builder::new().name("profiler-collector".into()).spawn(run);
+        let spawned = thread::Builder::new()
+            .name("profiler-collector".into())
+            .spawn(run);
         match spawned {
             Ok(handle) => Some(handle.thread().clone()),
             Err(error) => {
@@ -171,7 +173,9 @@ mod tests {
             skipped,
             logger: None,
         };
-        let steps: Vec<_> = [0, 0, 3, 0].map(|skipped| next_step(name, &record(skipped))).into();
+        let steps: Vec<_> = [0, 0, 3, 0]
+            .map(|skipped| next_step(name, &record(skipped)))
+            .into();
         assert_eq!(steps, [0, 10, 50, 60]);
     }
 }

@@ -16,7 +16,10 @@ pub(super) fn all() -> Vec<Logger> {
 }
 
 fn add(logger: Logger) {
-    DEFAULTS.lock().unwrap_or_else(PoisonError::into_inner).push(logger.into_shared());
+    DEFAULTS
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push(logger.into_shared());
 }
 
 /// Adds a logger that takes every call without one of its own, from now on.
@@ -33,7 +36,9 @@ pub(crate) fn add_default(logger: Logger) {
 pub(crate) fn set_default_from(settings: &Settings) -> bool {
     use crate::log::IntoLogger;
 
-    let Some(dir) = &settings.tensorboard else { return false };
+    let Some(dir) = &settings.tensorboard else {
+        return false;
+    };
     let log = ENVIRONMENT.get_or_init(|| Arc::new(LazyTensorBoard::new(dir.clone())));
     add(Arc::clone(log).into_logger());
     true
@@ -76,12 +81,18 @@ mod lazy {
 
     impl LazyTensorBoard {
         pub(super) fn new(dir: PathBuf) -> Self {
-            Self { dir, log: OnceLock::new() }
+            Self {
+                dir,
+                log: OnceLock::new(),
+            }
         }
 
         pub(super) fn open(&self) -> Result<&TensorBoardLogger, LogError> {
             let open = || TensorBoardLogger::new(&self.dir).map_err(|error| error.to_string());
-            self.log.get_or_init(open).as_ref().map_err(|error| LogError::Closed(error.clone()))
+            self.log
+                .get_or_init(open)
+                .as_ref()
+                .map_err(|error| LogError::Closed(error.clone()))
         }
     }
 

@@ -91,5 +91,9 @@ pub(super) fn done(ticket: u64) {
 /// Entries dropped for any reason.
 fn dropped() -> u64 {
     let counted: u64 = DropReason::ALL.into_iter().map(health::dropped).sum();
-    counted + name::all().iter().map(|name| name.totals().ring_full).sum::<u64>()
+    counted
+        + name::all()
+            .iter()
+            .map(|name| name.totals().ring_full)
+            .sum::<u64>()
 }

@@ -110,7 +110,10 @@ fn ensure_worker() {
 fn start_worker() -> Option<Arc<Watch>> {
     let watch = Arc::new(Watch::default());
     let own = Arc::clone(&watch);
-    match thread::Builder::new().name("profiler-log".into()).spawn(move || work(&own)) {
+    match thread::Builder::new()
+        .name("profiler-log".into())
+        .spawn(move || work(&own))
+    {
         Ok(_) => Some(watch),
         Err(error) => {
             health::notice(&format!(
@@ -127,10 +130,15 @@ pub(super) fn supervise() {
     let mut worker = lock(&WORKER);
     let Some(watch) = worker.as_ref() else { return };
     let since = watch.since.load(Relaxed);
-    if since == 0 || clock().nanoseconds(clock().elapsed(since, clock().ticks()) as f64) < BLOCKED_AFTER.as_nanos() as f64 {
+    if since == 0
+        || clock().nanoseconds(clock().ticks().saturating_sub(since) as f64)
+            < BLOCKED_AFTER.as_nanos() as f64
+    {
         return;
     }
-    let Some(name) = name::by_id(watch.name.load(Relaxed)) else { return };
+    let Some(name) = name::by_id(watch.name.load(Relaxed)) else {
+        return;
+    };
     if BLOCKED.load(Relaxed) >= MAX_BLOCKED {
         return;
     }
@@ -207,17 +215,27 @@ fn guarded(watch: &Watch, id: u32, call: impl FnOnce()) {
 }
 
 fn deliver(delivery: Delivery) {
-    let Delivery { name, milliseconds, step, wall_time, logger } = delivery;
+    let Delivery {
+        name,
+        milliseconds,
+        step,
+        wall_time,
+        logger,
+    } = delivery;
     match name.muted.load(Relaxed) {
         0 => {}
         MUTED_PANICKED => return count_dropped(DropReason::LoggerPanicked, 1),
         _ => return count_dropped(DropReason::LoggerBlocked, 1),
     }
-    let scalar =
-        Scalar { name: &name.text, ..Scalar::new(&name.tag, milliseconds, step, wall_time) };
+    let scalar = Scalar {
+        name: &name.text,
+        ..Scalar::new(&name.tag, milliseconds, step, wall_time)
+    };
     let result = match logger {
         Some(logger) => add(name, logger, &scalar),
-        None => defaults::all().into_iter().try_for_each(|logger| add(name, logger, &scalar)),
+        None => defaults::all()
+            .into_iter()
+            .try_for_each(|logger| add(name, logger, &scalar)),
     };
     match result {
         Ok(()) => drop(DELIVERED.fetch_add(1, Relaxed)),
@@ -235,13 +253,22 @@ fn add(name: &Name, logger: Logger, scalar: &Scalar<'_>) -> Result<(), LogError>
 
 /// Keeps a logger until it is flushed; one that belongs to a single call is flushed at once.
 fn remember(id: u32, logger: Logger) -> Result<(), LogError> {
-    let Some(address) = logger.address() else { return logger.as_dyn().flush() };
+    let Some(address) = logger.address() else {
+        return logger.as_dyn().flush();
+    };
     let mut unflushed = lock(&UNFLUSHED);
-    if !unflushed.iter().any(|(_, other)| other.address() == Some(address)) {
+    if !unflushed
+        .iter()
+        .any(|(_, other)| other.address() == Some(address))
+    {
         unflushed.push((id, logger));
     }
     // Loggers made anew for each call must not pile up.
-    let oldest = if unflushed.len() > 64 { Some(unflushed.swap_remove(0)) } else { None };
+    let oldest = if unflushed.len() > 64 {
+        Some(unflushed.swap_remove(0))
+    } else {
+        None
+    };
     drop(unflushed);
     oldest.map_or(Ok(()), |(_, logger)| logger.as_dyn().flush())
 }

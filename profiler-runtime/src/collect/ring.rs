@@ -7,7 +7,7 @@ use rtrb::{Consumer, Producer, PushError, RingBuffer};
 use super::collector;
 use crate::entry::Attached;
 use crate::health::{DropReason, count_dropped};
-use crate::local::{self, Busy, Local};
+use crate::local::{self, Busy};
 use crate::record::Record;
 use crate::scope::Closed;
 use crate::stats::StatCell;
@@ -31,11 +31,19 @@ pub(crate) fn log(
 ) {
     let Attached { logger, step } = attached;
     let skipped = cell.map_or(0, |cell| cell.skipped.get());
-    let record =
-        Record { id, end: closed.end, elapsed: closed.elapsed, step, every, skipped, logger };
+    let record = Record {
+        id,
+        end: closed.end,
+        elapsed: closed.elapsed,
+        step,
+        every,
+        skipped,
+        logger,
+    };
     // Moved through an option, since only one of the ways takes it.
     let mut record = Some(record);
-    let outcome = local::with(|local| push(local, &mut record)).unwrap_or_else(|| late(&mut record));
+    let outcome =
+        local::with_ring(|ring| push(ring, &mut record)).unwrap_or_else(|| late(&mut record));
     match (outcome, cell) {
         (Outcome::Pushed, Some(cell)) => cell.skipped.set(0),
         (Outcome::Full, Some(cell)) => {
@@ -55,16 +63,17 @@ enum Outcome {
     Nowhere,
 }
 
-fn push(local: &Local, record: &mut Option<Record>) -> Outcome {
-    let Ok(mut ring) = local.ring.try_borrow_mut() else { return Outcome::Nowhere };
-    let ring = match &mut *ring {
+fn push(ring: &mut Option<Producer<Record>>, record: &mut Option<Record>) -> Outcome {
+    let ring = match ring {
         Some(ring) => ring,
         empty => match make() {
             Some(made) => empty.insert(made),
             None => return Outcome::Nowhere,
         },
     };
-    let Some(taken) = record.take() else { return Outcome::Nowhere };
+    let Some(taken) = record.take() else {
+        return Outcome::Nowhere;
+    };
     match ring.push(taken) {
         Ok(()) => {
             wake_at_half(ring);

@@ -6,7 +6,10 @@ use crate::summary::{Row, Summary};
 
 pub(crate) fn render(summary: &Summary) -> String {
     let mut csv = String::new();
-    let header: Vec<&str> = numbers(&Row::default()).into_iter().map(|(key, _)| key).collect();
+    let header: Vec<&str> = numbers(&Row::default())
+        .into_iter()
+        .map(|(key, _)| key)
+        .collect();
     let _ = write!(csv, "name,tag,location,{}\r\n", header.join(","));
     for row in &summary.rows {
         let texts = [&row.name, &row.tag, &row.location].map(|text| quoted(text));

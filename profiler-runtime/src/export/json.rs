@@ -12,8 +12,15 @@ pub(crate) fn render(summary: &Summary) -> String {
         .iter()
         .map(|(reason, entries)| format!("{}:{entries}", string(reason.key())))
         .collect();
-    let notices: Vec<String> = summary.notices.iter().map(|notice| string(notice)).collect();
-    let nothing = summary.nothing_measured.as_deref().map_or("null".to_owned(), string);
+    let notices: Vec<String> = summary
+        .notices
+        .iter()
+        .map(|notice| string(notice))
+        .collect();
+    let nothing = summary
+        .nothing_measured
+        .as_deref()
+        .map_or("null".to_owned(), string);
     format!(
         "{{\"wall_ns\":{:.1},\"percentile_error\":{},\"delivered\":{},\"dropped\":{{{}}},\
          \"notices\":[{}],\"nothing_measured\":{nothing},\"rows\":[{}]}}\n",
@@ -27,10 +34,20 @@ pub(crate) fn render(summary: &Summary) -> String {
 }
 
 fn row(row: &Row) -> String {
-    let texts = [("name", &row.name), ("tag", &row.tag), ("location", &row.location)];
-    let mut fields: Vec<String> =
-        texts.iter().map(|(key, text)| format!("\"{key}\":{}", string(text))).collect();
-    fields.extend(numbers(row).into_iter().map(|(key, value)| format!("\"{key}\":{value}")));
+    let texts = [
+        ("name", &row.name),
+        ("tag", &row.tag),
+        ("location", &row.location),
+    ];
+    let mut fields: Vec<String> = texts
+        .iter()
+        .map(|(key, text)| format!("\"{key}\":{}", string(text)))
+        .collect();
+    fields.extend(
+        numbers(row)
+            .into_iter()
+            .map(|(key, value)| format!("\"{key}\":{value}")),
+    );
     format!("{{{}}}", fields.join(","))
 }
 

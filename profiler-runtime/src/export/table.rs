@@ -55,13 +55,19 @@ impl TableOptions {
 
     /// How many rows are shown at most; all by default.
     pub const fn limit(self, rows: usize) -> Self {
-        Self { limit: Some(rows), ..self }
+        Self {
+            limit: Some(rows),
+            ..self
+        }
     }
 
     /// How many characters wide the table may be; the terminal's width by default, or no bound where
     /// there is no terminal. Long names are shortened in the middle, numbers never.
     pub const fn width(self, columns: usize) -> Self {
-        Self { width: Some(columns), ..self }
+        Self {
+            width: Some(columns),
+            ..self
+        }
     }
 }
 
@@ -74,12 +80,19 @@ pub(crate) fn render(summary: &Summary, options: &TableOptions) -> String {
     }
     let mut rows: Vec<&Row> = summary.rows.iter().collect();
     sort(&mut rows, options.sort_by);
-    let hidden = rows.len().saturating_sub(options.limit.unwrap_or(usize::MAX));
+    let hidden = rows
+        .len()
+        .saturating_sub(options.limit.unwrap_or(usize::MAX));
     rows.truncate(rows.len() - hidden);
 
     let columns = columns(&rows);
     let numbers: usize = columns.iter().map(|column| column.width() + 2).sum();
-    let longest = rows.iter().map(|row| shown_name(row).chars().count()).max().unwrap_or(0).max(4);
+    let longest = rows
+        .iter()
+        .map(|row| shown_name(row).chars().count())
+        .max()
+        .unwrap_or(0)
+        .max(4);
     let room = width(options).saturating_sub(numbers).max(SHORTEST_NAME);
     let name_width = longest.min(room);
 
@@ -90,7 +103,11 @@ pub(crate) fn render(summary: &Summary, options: &TableOptions) -> String {
     }
     let _ = write!(table, "\n{}\n", "─".repeat(name_width + numbers));
     for (index, row) in rows.iter().enumerate() {
-        let _ = write!(table, "{:name_width$}", shortened(&shown_name(row), name_width));
+        let _ = write!(
+            table,
+            "{:name_width$}",
+            shortened(&shown_name(row), name_width)
+        );
         for column in &columns {
             let _ = write!(table, "  {:>1$}", column.cells[index], column.width());
         }
@@ -115,7 +132,9 @@ fn sort(rows: &mut [&Row], by: SortBy) {
         SortBy::Name => 0.0,
     };
     rows.sort_by(|left, right| {
-        key(right).total_cmp(&key(left)).then_with(|| left.name.cmp(&right.name))
+        key(right)
+            .total_cmp(&key(left))
+            .then_with(|| left.name.cmp(&right.name))
     });
 }
 
@@ -126,7 +145,12 @@ struct Column {
 
 impl Column {
     fn width(&self) -> usize {
-        let cells = self.cells.iter().map(|cell| cell.chars().count()).max().unwrap_or(0);
+        let cells = self
+            .cells
+            .iter()
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or(0);
         cells.max(self.title.chars().count())
     }
 
@@ -135,7 +159,10 @@ impl Column {
         let unit = Unit::for_times(&times);
         Self {
             title: format!("{title} ({})", unit.name),
-            cells: times.iter().map(|time| format!("{:.3}", time / unit.nanoseconds)).collect(),
+            cells: times
+                .iter()
+                .map(|time| format!("{:.3}", time / unit.nanoseconds))
+                .collect(),
         }
     }
 }
@@ -161,7 +188,10 @@ fn columns(rows: &[&Row]) -> Vec<Column> {
         Column::times("Max", rows, |row| row.max_ns),
         Column {
             title: "% wall".to_owned(),
-            cells: rows.iter().map(|row| format!("{:.2}", row.wall_share * 100.0)).collect(),
+            cells: rows
+                .iter()
+                .map(|row| format!("{:.2}", row.wall_share * 100.0))
+                .collect(),
         },
     ]);
     columns
@@ -182,10 +212,22 @@ struct Unit {
 }
 
 const UNITS: [Unit; 4] = [
-    Unit { name: "ns", nanoseconds: 1.0 },
-    Unit { name: "µs", nanoseconds: 1e3 },
-    Unit { name: "ms", nanoseconds: 1e6 },
-    Unit { name: "s", nanoseconds: 1e9 },
+    Unit {
+        name: "ns",
+        nanoseconds: 1.0,
+    },
+    Unit {
+        name: "µs",
+        nanoseconds: 1e3,
+    },
+    Unit {
+        name: "ms",
+        nanoseconds: 1e6,
+    },
+    Unit {
+        name: "s",
+        nanoseconds: 1e9,
+    },
 ];
 
 impl Unit {
@@ -196,17 +238,33 @@ impl Unit {
         let shortest = shown.clone().fold(f64::INFINITY, f64::min);
         let longest = shown.fold(0.0, f64::max);
         let [ns, us, ms, s] = &UNITS;
-        let fine = [s, ms, us].into_iter().find(|unit| shortest / unit.nanoseconds >= 0.02);
-        let fine = if longest == 0.0 { ns } else { fine.unwrap_or(ns) };
-        let coarse = [ns, us, ms].into_iter().find(|unit| longest / unit.nanoseconds < 1e7);
+        let fine = [s, ms, us]
+            .into_iter()
+            .find(|unit| shortest / unit.nanoseconds >= 0.02);
+        let fine = if longest == 0.0 {
+            ns
+        } else {
+            fine.unwrap_or(ns)
+        };
+        let coarse = [ns, us, ms]
+            .into_iter()
+            .find(|unit| longest / unit.nanoseconds < 1e7);
         let coarse = coarse.unwrap_or(s);
-        if fine.nanoseconds >= coarse.nanoseconds { fine } else { coarse }
+        if fine.nanoseconds >= coarse.nanoseconds {
+            fine
+        } else {
+            coarse
+        }
     }
 }
 
 /// Names whose single values are not to be trusted are marked.
 fn shown_name(row: &Row) -> String {
-    if row.too_short { format!("~ {}", row.name) } else { row.name.clone() }
+    if row.too_short {
+        format!("~ {}", row.name)
+    } else {
+        row.name.clone()
+    }
 }
 
 /// The middle of a path says least: its crate and its function are kept.
@@ -246,11 +304,19 @@ fn with_notes(mut table: String, summary: &Summary, rows: &[&Row]) -> String {
         }
     };
     count("panicked", |row| row.panicked);
-    count("futures dropped before they were done", |row| row.dropped_futures);
+    count("futures dropped before they were done", |row| {
+        row.dropped_futures
+    });
     count("still open, in no column", |row| row.open);
-    count("ended before a scope inside them, so that self is an upper bound", |row| row.disordered);
+    count(
+        "ended before a scope inside them, so that self is an upper bound",
+        |row| row.disordered,
+    );
     for (reason, entries) in &summary.dropped {
-        note(&format!("{entries} log entries dropped: {}", reason.as_str()));
+        note(&format!(
+            "{entries} log entries dropped: {}",
+            reason.as_str()
+        ));
     }
     for notice in &summary.notices {
         note(notice);
@@ -269,7 +335,11 @@ mod tests {
         assert_eq!(unit(&[30e6, 12e9]), "s");
         assert_eq!(unit(&[9e6, 12e9]), "ms");
         assert_eq!(unit(&[12.0]), "ns");
-        assert_eq!(unit(&[12.0, 90e9]), "ms", "not ten digits, even if the shortest reads as zero");
+        assert_eq!(
+            unit(&[12.0, 90e9]),
+            "ms",
+            "not ten digits, even if the shortest reads as zero"
+        );
         assert_eq!(unit(&[0.0, 0.0]), "ns");
         assert_eq!(unit(&[]), "ns");
     }
@@ -279,14 +349,27 @@ mod tests {
         let name = "application::model::layers::Attention::forward";
         let short = shortened(name, 24);
         assert_eq!(short.chars().count(), 24);
-        assert!(short.starts_with("applicat…") && short.ends_with("Attention::forward"[3..].trim()));
+        assert!(
+            short.starts_with("applicat…") && short.ends_with("Attention::forward"[3..].trim())
+        );
         assert_eq!(shortened("main", 24), "main");
     }
 
     #[test]
     fn recursive_calls_show_both_counts() {
-        let row = Row { calls: 150, primitive_calls: 100, ..Row::default() };
+        let row = Row {
+            calls: 150,
+            primitive_calls: 100,
+            ..Row::default()
+        };
         assert_eq!(calls(&row), "150/100");
-        assert_eq!(calls(&Row { calls: 7, primitive_calls: 7, ..Row::default() }), "7");
+        assert_eq!(
+            calls(&Row {
+                calls: 7,
+                primitive_calls: 7,
+                ..Row::default()
+            }),
+            "7"
+        );
     }
 }

@@ -92,9 +92,9 @@ impl fmt::Debug for Logger {
 /// | with the feature `tensorboard-rs`: `Arc<Mutex<SummaryWriter>>`, `SummaryWriter` | the latter |
 ///
 /// A closure returns nothing, or a `Result<(), E>` whose error can be displayed. It must be
-/// `Send + Sync + 'static`: it is called later, on a thread of the profiler. Where the compiler
-/// asks for the types of its parameters, write them out as in the table, or wrap it in
-/// [`LogFn::new`].
+/// `Send + Sync + 'static`: it is called later, on a thread of the profiler. Outside of the macros
+/// its parameters need their types, as in the table: without them the compiler says that an
+/// "implementation of `Fn` is not general enough". [`LogFn::new`] spares them.
 ///
 /// For a logger of your own, implement [`ScalarLogger`] and pass it in an [`Arc`].
 ///

@@ -110,7 +110,10 @@ impl TensorBoardRsLogger {
     }
 
     /// Runs `call` on the writer unless it has panicked before; a panic in it is the last.
-    fn with_writer(&self, call: impl FnOnce(&mut SummaryWriter)) -> Result<(), LogError> {
+    fn with_writer(
+        &self,
+        call: impl FnOnce(&mut SummaryWriter) -> Result<(), LogError>,
+    ) -> Result<(), LogError> {
         refuse_abort()?;
         let Some(writer) = &self.writer else {
             return Err(closed());
@@ -118,8 +121,7 @@ impl TensorBoardRsLogger {
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let mut writer = writer.lock().map_err(|_| closed())?;
             // A panic passes the guard of the lock and poisons it: the mark for everybody.
-            call(&mut writer);
-            Ok(())
+            call(&mut writer)
         }));
         outcome.unwrap_or_else(|_| Err(closed()))
     }
@@ -128,18 +130,24 @@ impl TensorBoardRsLogger {
 impl ScalarLogger for TensorBoardRsLogger {
     fn add_scalar(&self, tag: &str, value: f64, step: u64) -> Result<(), LogError> {
         let step = usize::try_from(step).map_err(|_| step_too_large(step))?;
-        if !PACE.admit(pace::now()) {
-            return Err(too_fast());
-        }
         // The crate takes no other type.
         #[expect(clippy::cast_possible_truncation)]
         let value = value as f32;
-        self.with_writer(|writer| writer.add_scalar(tag, value, step))
+        self.with_writer(|writer| {
+            if !PACE.admit(pace::now()) {
+                return Err(too_fast());
+            }
+            writer.add_scalar(tag, value, step);
+            Ok(())
+        })
     }
 
     /// Asks the writer to write; see [`TensorBoardRsLogger`] for what that is worth.
     fn flush(&self) -> Result<(), LogError> {
-        self.with_writer(SummaryWriter::flush)
+        self.with_writer(|writer| {
+            writer.flush();
+            Ok(())
+        })
     }
 }
 

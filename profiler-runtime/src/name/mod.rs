@@ -53,7 +53,10 @@ impl Name {
             text,
             tag,
             location,
-            shared: Mutex::new(Shared { folded: Totals::new(), live: Vec::new() }),
+            shared: Mutex::new(Shared {
+                folded: Totals::new(),
+                live: Vec::new(),
+            }),
             next_step: AtomicU64::new(0),
             muted: AtomicU8::new(0),
         }
@@ -67,16 +70,24 @@ impl Name {
     /// [`retire`](Self::retire).
     pub(crate) fn new_cell(&self) -> &'static StatCell {
         let cell = crate::stats::take();
+        cell.id.set(self.id.into());
         self.shared().live.push(Live(cell));
         cell
     }
 
-    /// Keeps what a cell of this name has counted and gives the cell back.
+    /// Keeps what a cell of this name has counted and gives the cell back, at the thread's end.
+    ///
+    /// Not while scopes are open in it, which a later destructor may still close: the cell stays with
+    /// the name then.
     pub(crate) fn retire(&self, cell: &'static StatCell) {
+        if cell.open.get() > 0 {
+            return;
+        }
         let mut shared = self.shared();
         shared.live.retain(|live| !std::ptr::eq(live.0, cell));
         cell.drain_into(&mut shared.folded);
-        self.next_step.fetch_add(std::mem::take(&mut shared.folded.unreported_skips), Relaxed);
+        self.next_step
+            .fetch_add(std::mem::take(&mut shared.folded.unreported_skips), Relaxed);
         drop(shared);
         crate::stats::put_back(cell);
     }

@@ -11,14 +11,21 @@ pub(crate) fn function_name(inner: &str) -> String {
     parts.retain(|part| *part != "{{closure}}");
     // An `impl` outside its type's module is spelled `app::io::<impl app::Mlp>::save`.
     let target = parts.iter().rposition(|part| part.starts_with("<impl "));
-    let Some(index) = target else { return parts.join("::") };
-    let header = parts[index].trim_start_matches("<impl ").trim_end_matches('>');
+    let Some(index) = target else {
+        return parts.join("::");
+    };
+    let header = parts[index]
+        .trim_start_matches("<impl ")
+        .trim_end_matches('>');
     let target = match header.split_once(" for ") {
         Some((of, target)) => format!("<{target} as {of}>"),
         // A generic's own `>` went with the trim.
         None => balanced(header),
     };
-    std::iter::once(target.as_str()).chain(parts[index + 1..].iter().copied()).collect::<Vec<_>>().join("::")
+    std::iter::once(target.as_str())
+        .chain(parts[index + 1..].iter().copied())
+        .collect::<Vec<_>>()
+        .join("::")
 }
 
 /// The tag of a function: its path without the crate, `/` between the parts, so that viewers group
@@ -33,14 +40,18 @@ pub(crate) fn function_tag(name: &str) -> String {
 
 /// Not `&[app::M]` or another type that no crate defines.
 fn is_crate(part: &str) -> bool {
-    part.chars().all(|char| char.is_alphanumeric() || char == '_')
+    part.chars()
+        .all(|char| char.is_alphanumeric() || char == '_')
 }
 
 /// The same with the crate, for where two crates would share a tag.
 pub(crate) fn full_tag(name: &str) -> String {
     let mut tag = Vec::new();
     for part in segments(name) {
-        match part.strip_prefix('<').and_then(|part| part.strip_suffix('>')) {
+        match part
+            .strip_prefix('<')
+            .and_then(|part| part.strip_suffix('>'))
+        {
             // A trait is known by its last part: `<app::Mlp as app::nn::Layer>`.
             Some(header) => match split_as(header) {
                 Some((target, of)) => {
@@ -71,7 +82,8 @@ fn segments(path: &str) -> Vec<&str> {
 
 /// `Type as Trait` at its outermost ` as `.
 fn split_as(header: &str) -> Option<(&str, &str)> {
-    let at = depths(header).find(|&(index, depth)| depth == 0 && header[index..].starts_with(" as "))?;
+    let at =
+        depths(header).find(|&(index, depth)| depth == 0 && header[index..].starts_with(" as "))?;
     Some((&header[..at.0], &header[at.0 + 4..]))
 }
 
@@ -109,13 +121,28 @@ mod tests {
             ("app::model::Mlp::forward::Here", "app::model::Mlp::forward"),
             ("app::W<_>::get::Here", "app::W<_>::get"),
             ("app::W<i32>::get::{{closure}}", "app::W<i32>::get"),
-            ("<app::W<_> as app::Tr>::g::Here", "<app::W<_> as app::Tr>::g"),
+            (
+                "<app::W<_> as app::Tr>::g::Here",
+                "<app::W<_> as app::Tr>::g",
+            ),
             ("app::Tr::d::Here", "app::Tr::d"),
             ("app::load::{{closure}}::{{closure}}::Here", "app::load"),
-            ("app::io::<impl app::model::Mlp>::save::Here", "app::model::Mlp::save"),
-            ("app::io::<impl app::W<app::X<u8>>>::save::Here", "app::W<app::X<u8>>::save"),
-            ("app::io::<impl app::Tr for app::M>::save::Here", "<app::M as app::Tr>::save"),
-            ("<fn(u8) -> app::M as app::Tr>::g::Here", "<fn(u8) -> app::M as app::Tr>::g"),
+            (
+                "app::io::<impl app::model::Mlp>::save::Here",
+                "app::model::Mlp::save",
+            ),
+            (
+                "app::io::<impl app::W<app::X<u8>>>::save::Here",
+                "app::W<app::X<u8>>::save",
+            ),
+            (
+                "app::io::<impl app::Tr for app::M>::save::Here",
+                "<app::M as app::Tr>::save",
+            ),
+            (
+                "<fn(u8) -> app::M as app::Tr>::g::Here",
+                "<fn(u8) -> app::M as app::Tr>::g",
+            ),
         ] {
             assert_eq!(function_name(inner), name);
         }
@@ -127,18 +154,35 @@ mod tests {
             ("app::main", "main"),
             ("app::model::Mlp::forward", "model/Mlp/forward"),
             ("app::W<app::X>::get", "W<app::X>/get"),
-            ("<app::model::Mlp as app::nn::Layer>::forward", "model/Mlp/Layer/forward"),
-            ("<&[app::M] as core::clone::Clone>::clone", "&[app::M]/Clone/clone"),
+            (
+                "<app::model::Mlp as app::nn::Layer>::forward",
+                "model/Mlp/Layer/forward",
+            ),
+            (
+                "<&[app::M] as core::clone::Clone>::clone",
+                "&[app::M]/Clone/clone",
+            ),
             ("main", "main"),
         ] {
             assert_eq!(function_tag(name), tag);
         }
-        assert_eq!(full_tag("app::model::Mlp::forward"), "app/model/Mlp/forward");
+        assert_eq!(
+            full_tag("app::model::Mlp::forward"),
+            "app/model/Mlp/forward"
+        );
     }
 
     #[test]
     fn any_spelling_gives_some_name() {
-        for inner in ["", "::", "<<<", ">>", "a::<impl ", "<impl for >::x", "é::ü::x"] {
+        for inner in [
+            "",
+            "::",
+            "<<<",
+            ">>",
+            "a::<impl ",
+            "<impl for >::x",
+            "é::ü::x",
+        ] {
             let name = function_name(inner);
             let _ = function_tag(&name);
         }

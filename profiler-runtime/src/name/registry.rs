@@ -20,8 +20,12 @@ struct Registry {
     built_at_run_time: usize,
 }
 
-static REGISTRY: Mutex<Registry> =
-    Mutex::new(Registry { by_text: None, tags: None, names: Vec::new(), built_at_run_time: 0 });
+static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
+    by_text: None,
+    tags: None,
+    names: Vec::new(),
+    built_at_run_time: 0,
+});
 
 fn registry() -> MutexGuard<'static, Registry> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
@@ -90,7 +94,11 @@ fn overflow(notice: &str) -> &'static Name {
         health::notice(notice);
     }
     let mut registry = registry();
-    registry.get_or_add(OVERFLOW_NAME.to_owned(), [OVERFLOW_NAME.to_owned()], Location::caller())
+    registry.get_or_add(
+        OVERFLOW_NAME.to_owned(),
+        [OVERFLOW_NAME.to_owned()],
+        Location::caller(),
+    )
 }
 
 impl Registry {
@@ -110,13 +118,22 @@ impl Registry {
         if let Some(name) = self.get(&text) {
             return name;
         }
-        let tag = if full { text.clone() } else { self.free_tag(tags) };
-        #[allow(clippy::cast_possible_truncation, reason = "there are at most MAX_NAMES")]
+        let tag = if full {
+            text.clone()
+        } else {
+            self.free_tag(tags)
+        };
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "there are at most MAX_NAMES"
+        )]
         let id = self.names.len() as u32;
         let name: &'static Name = Box::leak(Box::new(Name::new(id, text, tag, location)));
         self.names.push(name);
         self.tags.get_or_insert_default().insert(&name.tag);
-        self.by_text.get_or_insert_default().insert(&name.text, name);
+        self.by_text
+            .get_or_insert_default()
+            .insert(&name.text, name);
         name
     }
 
@@ -130,7 +147,10 @@ impl Registry {
             }
             last = tag;
         }
-        (2..).map(|number| format!("{last} #{number}")).find(|tag| !taken(tag)).unwrap_or(last)
+        (2..)
+            .map(|number| format!("{last} #{number}"))
+            .find(|tag| !taken(tag))
+            .unwrap_or(last)
     }
 }
 
@@ -145,15 +165,16 @@ mod tests {
 
     #[test]
     fn functions_spelled_alike_stay_two() {
-        let (first, second) = (here(), {
-            here()
-        });
+        let (first, second) = (here(), { here() });
         let one = of_function("registry_a::f::Here", first);
         let other = of_function("registry_a::f::Here", second);
         assert_ne!(one.text, other.text);
         assert_ne!(one.tag, other.tag);
         assert!(std::ptr::eq(one, of_function("registry_a::f::Here", first)));
-        assert!(std::ptr::eq(other, of_function("registry_a::f::Here", second)));
+        assert!(std::ptr::eq(
+            other,
+            of_function("registry_a::f::Here", second)
+        ));
     }
 
     #[test]
@@ -173,8 +194,9 @@ mod tests {
 
     #[test]
     fn names_built_at_run_time_are_bounded() {
-        let names: Vec<_> =
-            (0..20).map(|n| run_time(&format!("registry layer {n}"), here(), 8)).collect();
+        let names: Vec<_> = (0..20)
+            .map(|n| run_time(&format!("registry layer {n}"), here(), 8))
+            .collect();
         assert!(names.iter().any(|name| name.text == OVERFLOW_NAME));
         assert_eq!(run_time("registry layer 0", here(), 8).text, names[0].text);
     }

@@ -24,23 +24,23 @@ pub(crate) enum Ending {
 pub(crate) struct Sum(AtomicU64);
 
 impl Sum {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn set(&self, value: u64) {
         self.0.store(value, Relaxed);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(&self, value: u64) {
         self.set(self.get().wrapping_add(value));
     }
 
     /// A sum of ticks, whose single values may be a little below zero.
-    #[inline]
+    #[inline(always)]
     fn add_ticks(&self, ticks: i64) {
         self.add(ticks.cast_unsigned());
     }
@@ -60,17 +60,19 @@ impl Sum {
 ///
 /// Only the thread that holds the cell writes; see [`Sum`]. About 3 KiB, nearly all of it buckets of
 /// which a name touches a few. All times are in ticks.
+// What every call writes stands first, in one cache line.
+#[repr(C, align(64))]
 pub(crate) struct StatCell {
     /// Scopes of this name that are open on this thread now: above one it recurses.
     pub(crate) open: Sum,
-    /// Outermost calls, and their times: what counts a recursive frame once.
-    primitive: Sum,
+    /// The time of outermost calls: what counts a recursive frame once. All calls are counted by the
+    /// buckets together.
     total: Sum,
     own: Sum,
     /// The sum of squares as the bits of an `f64`.
     squares: Sum,
-    /// The shortest call plus one, so that zero says there was none.
-    min_plus_one: Sum,
+    /// The bits of the shortest call inverted, so that zero says there was none.
+    inverted_min: Sum,
     max: Sum,
     recursive: Sum,
     recursive_total: Sum,
@@ -85,8 +87,12 @@ pub(crate) struct StatCell {
     pub(crate) skipped: Sum,
     /// All log entries that found the ring full.
     pub(crate) ring_full: Sum,
+    /// The number of the name.
+    pub(crate) id: Sum,
     /// Calls still to go until one is logged again.
     pub(crate) until_logged: Sum,
+    /// One call in so many goes to the default loggers, as the call site says that last opened here.
+    pub(crate) every: Sum,
     buckets: [AtomicU32; BUCKETS],
 }
 
@@ -98,11 +104,10 @@ impl StatCell {
         const ZERO: Sum = Sum(AtomicU64::new(0));
         Self {
             open: ZERO,
-            primitive: ZERO,
             total: ZERO,
             own: ZERO,
             squares: ZERO,
-            min_plus_one: ZERO,
+            inverted_min: ZERO,
             max: ZERO,
             recursive: ZERO,
             recursive_total: ZERO,
@@ -113,38 +118,54 @@ impl StatCell {
             disordered: ZERO,
             skipped: ZERO,
             ring_full: ZERO,
+            id: ZERO,
             until_logged: ZERO,
+            every: ZERO,
             buckets: [const { AtomicU32::new(0) }; BUCKETS],
         }
     }
 
-    /// Counts a finished call; true where the bucket must be carried over (see
-    /// [`carry`](Self::carry)), which is once in 2³¹ calls.
-    #[inline]
+    /// Counts a finished call; true where a bucket may have to be carried over (see
+    /// [`carry`](Self::carry)): once in 2³¹ calls, and after each that took a day.
+    #[inline(always)]
     #[must_use]
     pub(crate) fn count(&self, elapsed: i64, own: i64, outermost: bool) -> bool {
         if outermost {
-            self.primitive.add(1);
             self.total.add_ticks(elapsed);
         } else {
-            self.recursive.add(1);
-            self.recursive_total.add_ticks(elapsed);
+            self.count_recursive(elapsed);
         }
         self.own.add_ticks(own);
         let exact = elapsed as f64;
-        self.squares.set((f64::from_bits(self.squares.get()) + exact * exact).to_bits());
+        self.squares
+            .set((f64::from_bits(self.squares.get()) + exact * exact).to_bits());
         let elapsed = elapsed.max(0).cast_unsigned();
-        // Wraps to the largest value where there was none.
-        if elapsed < self.min_plus_one.get().wrapping_sub(1) {
-            self.min_plus_one.set(elapsed + 1);
+        if !elapsed > self.inverted_min.get() {
+            self.inverted_min.set(!elapsed);
         }
         if elapsed > self.max.get() {
             self.max.set(elapsed);
         }
-        let Some(bucket) = self.buckets.get(bucket_of(elapsed)) else { return false };
+        let Some(bucket) = self.buckets.get(bucket_of(elapsed)) else {
+            self.count_in_last_bucket();
+            return true;
+        };
         let count = bucket.load(Relaxed) + 1;
         bucket.store(count, Relaxed);
         count >= CARRY
+    }
+
+    #[cold]
+    fn count_in_last_bucket(&self) {
+        if let Some(last) = self.buckets.last() {
+            last.store(last.load(Relaxed) + 1, Relaxed);
+        }
+    }
+
+    #[cold]
+    fn count_recursive(&self, elapsed: i64) {
+        self.recursive.add(1);
+        self.recursive_total.add_ticks(elapsed);
     }
 
     /// Counts an ending that was not a return.
@@ -185,15 +206,12 @@ impl StatCell {
     /// Adds what stands here to `totals`.
     pub(crate) fn read_into(&self, totals: &mut Totals) {
         totals.open += self.open.get();
-        totals.primitive_calls += self.primitive.get();
         totals.recursive_calls += self.recursive.get();
         totals.total += self.total.ticks();
         totals.recursive_total += self.recursive_total.ticks();
         totals.own += self.own.ticks();
         totals.squares += f64::from_bits(self.squares.get());
-        if let Some(min) = self.min_plus_one.get().checked_sub(1) {
-            totals.min = totals.min.min(min);
-        }
+        totals.min = totals.min.min(!self.inverted_min.get());
         totals.max = totals.max.max(self.max.get());
         totals.panicked += self.panicked.get();
         totals.dropped_futures += self.dropped.get();
@@ -202,10 +220,7 @@ impl StatCell {
         totals.disordered += self.disordered.get();
         totals.ring_full += self.ring_full.get();
         for (index, bucket) in self.buckets.iter().enumerate() {
-            let count = bucket.load(Relaxed);
-            if count > 0 {
-                totals.buckets.add(index, count.into());
-            }
+            totals.buckets.add(index, bucket.load(Relaxed).into());
         }
     }
 
@@ -215,11 +230,10 @@ impl StatCell {
         totals.unreported_skips += self.skipped.get();
         for sum in [
             &self.open,
-            &self.primitive,
             &self.total,
             &self.own,
             &self.squares,
-            &self.min_plus_one,
+            &self.inverted_min,
             &self.max,
             &self.recursive,
             &self.recursive_total,
@@ -231,6 +245,7 @@ impl StatCell {
             &self.skipped,
             &self.ring_full,
             &self.until_logged,
+            &self.every,
         ] {
             sum.take();
         }
@@ -256,7 +271,7 @@ mod tests {
         assert!(!cell.count(30, 10, false));
         assert!(!cell.count(100, 70, true));
         let totals = totals(&cell);
-        assert_eq!((totals.calls(), totals.primitive_calls), (2, 1));
+        assert_eq!((totals.calls(), totals.recursive_calls), (2, 1));
         assert_eq!((totals.total, totals.own), (100, 80));
         assert_eq!((totals.min, totals.max), (30, 100));
     }

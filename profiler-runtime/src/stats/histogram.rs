@@ -8,21 +8,19 @@ const GROUPING_POWER: u8 = 4;
 /// Ticks from 2⁴⁸ on (a day at 3 GHz) count in the last bucket.
 const MAX_VALUE_POWER: u8 = 48;
 /// How many buckets there are.
-pub(crate) const BUCKETS: usize = (MAX_VALUE_POWER as usize - GROUPING_POWER as usize + 1)
-    * (1 << GROUPING_POWER as usize);
+pub(crate) const BUCKETS: usize =
+    (MAX_VALUE_POWER as usize - GROUPING_POWER as usize + 1) * (1 << GROUPING_POWER as usize);
 
 /// The largest relative error of a percentile: half a bucket's width over its lower bound.
 pub(crate) const RELATIVE_ERROR: f64 = 0.5 / (1_u64 << GROUPING_POWER) as f64;
 
-/// The bucket of a number of ticks; always below [`BUCKETS`].
-#[inline]
+/// The bucket of a number of ticks; not below [`BUCKETS`] for what counts in the last one.
+#[inline(always)]
 pub(crate) const fn bucket_of(ticks: u64) -> usize {
-    const LAST: u64 = (1 << MAX_VALUE_POWER) - 1;
-    let ticks = if ticks > LAST { LAST } else { ticks };
     // Below 2^GROUPING_POWER each value has a bucket of its own.
-    let power = (ticks | (1 << GROUPING_POWER)).ilog2() as u64;
-    let shift = power - GROUPING_POWER as u64;
-    ((shift << GROUPING_POWER) + (ticks >> shift)) as usize
+    let power = (ticks | (1 << GROUPING_POWER)).ilog2() as usize;
+    let shift = power - GROUPING_POWER as usize;
+    (shift << GROUPING_POWER) + (ticks >> shift) as usize
 }
 
 /// Counts per bucket, summed over threads.
@@ -38,6 +36,11 @@ impl Buckets {
         if let Some(slot) = self.0.get_mut(bucket) {
             *slot += count;
         }
+    }
+
+    /// All that was counted.
+    pub(crate) fn count(&self) -> u64 {
+        self.0.iter().sum()
     }
 
     /// The ticks below which each of `quantiles` (between 0 and 1) of the calls lie, true within
@@ -63,12 +66,21 @@ mod tests {
     fn crate_bucket(ticks: u64) -> usize {
         let mut histogram = Histogram::new(GROUPING_POWER, MAX_VALUE_POWER).unwrap();
         histogram.increment(ticks).unwrap();
-        histogram.as_slice().iter().position(|&count| count == 1).unwrap()
+        histogram
+            .as_slice()
+            .iter()
+            .position(|&count| count == 1)
+            .unwrap()
     }
 
     #[test]
     fn our_buckets_are_those_of_the_crate() {
-        assert_eq!(Config::new(GROUPING_POWER, MAX_VALUE_POWER).unwrap().total_buckets(), BUCKETS);
+        assert_eq!(
+            Config::new(GROUPING_POWER, MAX_VALUE_POWER)
+                .unwrap()
+                .total_buckets(),
+            BUCKETS
+        );
         let edges = (0..48).flat_map(|power| {
             let edge = 1_u64 << power;
             [edge.saturating_sub(1), edge, edge + 1, edge + edge / 3]
@@ -79,9 +91,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_counts_in_the_last_bucket() {
-        assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
-        assert_eq!(bucket_of(1 << 48), BUCKETS - 1);
+    fn what_is_too_long_is_beyond_the_last_bucket() {
+        assert_eq!(bucket_of((1 << 48) - 1), BUCKETS - 1);
+        assert_eq!(bucket_of(1 << 48), BUCKETS);
+        assert!(bucket_of(u64::MAX) > BUCKETS);
     }
 
     #[test]
@@ -94,7 +107,10 @@ mod tests {
         let measured = buckets.quantiles(quantiles).unwrap();
         for (quantile, measured) in quantiles.into_iter().zip(measured) {
             let exact = quantile * 100_000.0 * 37.0;
-            assert!((measured / exact - 1.0).abs() <= RELATIVE_ERROR, "{quantile} {measured}");
+            assert!(
+                (measured / exact - 1.0).abs() <= RELATIVE_ERROR,
+                "{quantile} {measured}"
+            );
         }
     }
 

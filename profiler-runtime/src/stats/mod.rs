@@ -7,5 +7,6 @@ mod totals;
 
 pub(crate) use cell::{Ending, StatCell};
 pub(crate) use histogram::{Buckets, RELATIVE_ERROR};
-pub(crate) use pool::{cells_made, put_back, take};
+pub use pool::cells_made;
+pub(crate) use pool::{put_back, take};
 pub(crate) use totals::Totals;

@@ -20,10 +20,13 @@ pub(crate) fn take() -> &'static StatCell {
 
 /// Takes back a cell that has been drained and that nobody writes any more.
 pub(crate) fn put_back(cell: &'static StatCell) {
-    SPARE.lock().unwrap_or_else(PoisonError::into_inner).push(cell);
+    SPARE
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push(cell);
 }
 
 /// How many cells were ever made: the most that were in use at once.
-pub(crate) fn cells_made() -> usize {
+pub fn cells_made() -> usize {
     MADE.load(Relaxed)
 }

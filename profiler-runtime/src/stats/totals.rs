@@ -6,7 +6,6 @@ use super::Buckets;
 #[derive(Clone, Debug)]
 pub(crate) struct Totals {
     pub(crate) open: u64,
-    pub(crate) primitive_calls: u64,
     pub(crate) recursive_calls: u64,
     /// The time of outermost calls: a recursive frame counts once.
     pub(crate) total: i64,
@@ -32,7 +31,6 @@ impl Totals {
     pub(crate) fn new() -> Self {
         Self {
             open: 0,
-            primitive_calls: 0,
             recursive_calls: 0,
             total: 0,
             recursive_total: 0,
@@ -53,7 +51,13 @@ impl Totals {
 
     /// All calls, recursive ones too.
     pub(crate) fn calls(&self) -> u64 {
-        self.primitive_calls + self.recursive_calls
+        self.buckets.count()
+    }
+
+    /// Calls that were not made from a call of the same name. A snapshot may catch a recursive call
+    /// before its bucket.
+    pub(crate) fn primitive_calls(&self) -> u64 {
+        self.calls().saturating_sub(self.recursive_calls)
     }
 
     /// The mean over all calls.
@@ -64,7 +68,9 @@ impl Totals {
     /// The standard deviation over all calls, of the calls there were (not of a sample).
     pub(crate) fn deviation(&self) -> f64 {
         let mean = self.mean();
-        (self.squares / self.calls().max(1) as f64 - mean * mean).max(0.0).sqrt()
+        (self.squares / self.calls().max(1) as f64 - mean * mean)
+            .max(0.0)
+            .sqrt()
     }
 
     fn every_total(&self) -> f64 {
@@ -80,7 +86,16 @@ mod tests {
     #[test]
     fn mean_and_deviation_are_over_all_calls() {
         let cell = StatCell::new();
-        for (elapsed, outermost) in [(2, false), (4, true), (4, true), (4, false), (5, true), (5, true), (7, true), (9, true)] {
+        for (elapsed, outermost) in [
+            (2, false),
+            (4, true),
+            (4, true),
+            (4, false),
+            (5, true),
+            (5, true),
+            (7, true),
+            (9, true),
+        ] {
             assert!(!cell.count(elapsed, elapsed, outermost));
         }
         let mut totals = Totals::new();

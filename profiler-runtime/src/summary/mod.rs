@@ -69,7 +69,11 @@ pub fn summary() -> Summary {
     let dropped = DropReason::ALL
         .into_iter()
         .map(|reason| {
-            let in_rows = if reason == DropReason::RingFull { ring_full } else { 0 };
+            let in_rows = if reason == DropReason::RingFull {
+                ring_full
+            } else {
+                0
+            };
             (reason, health::dropped(reason) + in_rows)
         })
         .filter(|(_, entries)| *entries > 0)

@@ -73,7 +73,7 @@ impl Row {
             tag: name.tag.clone(),
             location: format!("{}:{}", name.location.file(), name.location.line()),
             calls,
-            primitive_calls: totals.primitive_calls,
+            primitive_calls: totals.primitive_calls(),
             total_ns: ns(totals.total as f64),
             self_ns: ns(totals.own as f64),
             mean_ns: ns(totals.mean()),

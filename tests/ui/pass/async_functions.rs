@@ -11,7 +11,10 @@ use profiler_runtime::measure_execution_time;
 fn run<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        if let Poll::Ready(output) = future
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+        {
             return output;
         }
     }
@@ -72,7 +75,11 @@ async unsafe fn careful(pointer: &u8) -> u8 {
 
 #[measure_execution_time]
 async fn countdown(from: u32) -> u32 {
-    if from == 0 { 0 } else { 1 + Box::pin(countdown(from - 1)).await }
+    if from == 0 {
+        0
+    } else {
+        1 + Box::pin(countdown(from - 1)).await
+    }
 }
 
 trait Source {
@@ -113,9 +120,17 @@ fn main() {
     assert_eq!(run(question("")).ok(), Some(0));
     assert!(run(question("x")).is_err());
     assert_eq!(run(opaque("a")).to_string(), "a");
-    assert_eq!(run(half_opaque(1)).map(|shown| shown.to_string()), Ok("1".to_owned()));
+    assert_eq!(
+        run(half_opaque(1)).map(|shown| shown.to_string()),
+        Ok("1".to_owned())
+    );
     let mut endless = pin!(is_send(forever()));
-    assert!(endless.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    assert!(
+        endless
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+            .is_pending()
+    );
     assert_eq!(run(run(a_future())), 1);
     // SAFETY: it is not unsafe at all.
     assert_eq!(run(unsafe { careful(&3) }), 3);

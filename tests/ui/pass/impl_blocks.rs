@@ -45,7 +45,9 @@ where
 
     #[inline]
     fn with<F: Fn(T) -> T>(&self, f: F) -> Model<T, { N }> {
-        Model { weights: self.weights.map(f) }
+        Model {
+            weights: self.weights.map(f),
+        }
     }
 
     async fn later(&self) -> usize {

@@ -58,7 +58,11 @@ from_parts! {
         one + other
     }
 }
-from_parts!(fn private() -> Vec<u8> { Vec::new() });
+from_parts!(
+    fn private() -> Vec<u8> {
+        Vec::new()
+    }
+);
 from_item! {
     fn item() -> u8 { 1 }
 }

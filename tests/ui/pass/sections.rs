@@ -30,9 +30,15 @@ fn main() {
     let mut total = 0;
     'outer: for step in 0..10_u32 {
         let _step = scope!("step", log = logger.clone(), global_step = step);
-        measure_execution_time_context!("all", log = |_, _, _| {}, every = 2, bypass = step == 3, {
-            total += step;
-        });
+        measure_execution_time_context!(
+            "all",
+            log = |_, _, _| {},
+            every = 2,
+            bypass = step == 3,
+            {
+                total += step;
+            }
+        );
         let name = format!("step {step}");
         let _named = scope!(name);
         let _also = scope!(&name, global_step = step,);
@@ -51,15 +57,20 @@ fn main() {
     assert_eq!(early(-1), None);
 
     // A future that is made in a section and awaited elsewhere.
-    let future = measure_execution_time_context!("make", {
-        async { std::future::ready(1).await }
+    let future = measure_execution_time_context!("make", { async { std::future::ready(1).await } });
+    let closure = measure_execution_time_context!("closure", {
+        async |x: u8| std::future::ready(x).await
     });
-    let closure = measure_execution_time_context!("closure", { async |x: u8| { std::future::ready(x).await } });
     drop((future, closure(1)));
     let text = measure_execution_time_context!("borrow", {
         let text = String::from("text");
         text.as_str().len()
     },);
     assert_eq!(text, 4);
-    assert_eq!(1 + measure_execution_time_context!("nested", { measure_execution_time_context!("inner", { 2 }) }), 3);
+    assert_eq!(
+        1 + measure_execution_time_context!("nested", {
+            measure_execution_time_context!("inner", { 2 })
+        }),
+        3
+    );
 }

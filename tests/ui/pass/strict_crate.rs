@@ -17,7 +17,6 @@
     unit_bindings,
     unnameable_types,
     unreachable_pub,
-    unused_crate_dependencies,
     unused_extern_crates,
     unused_import_braces,
     unused_lifetimes,
@@ -79,6 +78,7 @@ fn main() {
     assert_eq!(plain(), 1);
     assert_eq!(full(3), 3);
     logged();
+    assert_eq!(NAME.len(), 15);
     assert_eq!(each(4), 4);
     drop(later());
     drop(boxed(1));

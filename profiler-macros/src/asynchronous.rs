@@ -1,0 +1,128 @@
+//! An `async fn`, measured: the same statements in a future that is measured, from its first poll
+//! to its end.
+//!
+//! The compiler itself makes of `async fn f(x: X) { … }` a block `async move { let x = x; … }`. The
+//! same is done here, so that arguments are dropped when and in which order they would be, and
+//! mistakes with them are told in the same words.
+
+use proc_macro2::{Delimiter, Group, Ident, Spacing, Span, TokenStream, TokenTree};
+use quote::{quote, quote_spanned};
+use syn::Type;
+
+use crate::futures;
+use crate::item::{self, Angles, Head};
+use crate::site::Entrance;
+
+/// The statements of a measured `async fn`; moves what must move with them out of the signature.
+pub(crate) fn measured(
+    entrance: &Entrance,
+    head: &Head,
+    signature: &mut [TokenTree],
+    statements: &TokenStream,
+    braces: Span,
+) -> TokenStream {
+    let span = Span::mixed_site();
+    let runtime = entrance.runtime;
+    let arguments = rebind(head, signature);
+    let returned = item::return_type(signature, head);
+    let end = signature.last().map_or(span, TokenTree::span);
+    let returned = &signature[returned];
+    let pinned = pinned_type(returned).map(|pinned| {
+        // The compiler points to this call to say what it expects: so it stands at the type.
+        let place = returned.first().map_or(end, TokenTree::span);
+        let runtime = runtime.private_at(place);
+        let never = quote_spanned!(place=> #runtime::never::<#pinned>());
+        quote_spanned!(span=> if false { return #never; };)
+    });
+    let mut block = Group::new(Delimiter::Brace, quote!(#arguments #pinned #statements));
+    block.set_span(braces);
+    let future = quote_spanned!(span.located_at(braces)=> async move #block);
+    let entry = entrance.entry();
+    if futures::may_be_one(returned) {
+        // Here alone `clippy` takes the value for a forgotten `.await`; of an `async fn` it knows
+        // better. Elsewhere an `allow` could only clash with a `forbid`.
+        return quote_spanned! {span=>
+            #entry
+            #[allow(clippy::async_yields_async)]
+            let future = #future;
+            #runtime::measure(entry.task(), future).await
+        };
+    }
+    quote_spanned!(span=> #entry #runtime::measure(entry.task(), #future).await)
+}
+
+/// The type that an `async` block must be told that it returns, because nothing else tells it.
+fn pinned_type(returned: &[TokenTree]) -> Option<TokenStream> {
+    if returned.is_empty() {
+        return Some(quote_spanned!(Span::mixed_site()=> ()));
+    }
+    if item::is_punct(returned.first(), '!') {
+        return None;
+    }
+    let tokens: TokenStream = returned.iter().cloned().collect();
+    if !futures::mentions_impl(&tokens) {
+        return Some(tokens);
+    }
+    let mut parsed: Type = syn::parse2(tokens).ok()?;
+    futures::infer_impl(&mut parsed);
+    match parsed {
+        Type::Infer(_) => None,
+        known => Some(quote!(#known)),
+    }
+}
+
+/// Statements that bind the arguments once more, each as it was; a `mut` moves from the signature
+/// to them.
+fn rebind(head: &Head, signature: &mut [TokenTree]) -> TokenStream {
+    let mut bindings = TokenStream::new();
+    let Some(at) = item::parameters(signature, head) else {
+        return bindings;
+    };
+    let Some(group) = item::group(signature.get(at), Delimiter::Parenthesis) else {
+        return bindings;
+    };
+    let mut trees: Vec<TokenTree> = group.stream().into_iter().collect();
+    let mut moved = Vec::new();
+    for start in starts(&trees) {
+        if let Some((mutable, name)) = plain(&trees[start..]) {
+            let keyword = mutable.then(|| trees[start].clone());
+            bindings.extend(quote_spanned!(Span::mixed_site()=> let #keyword #name = #name;));
+            moved.extend(mutable.then_some(start));
+        }
+    }
+    if !moved.is_empty() {
+        for start in moved.into_iter().rev() {
+            trees.remove(start);
+        }
+        let mut parameters = Group::new(Delimiter::Parenthesis, trees.into_iter().collect());
+        parameters.set_span(group.span());
+        signature[at] = TokenTree::Group(parameters);
+    }
+    bindings
+}
+
+/// Where each parameter begins.
+fn starts(trees: &[TokenTree]) -> Vec<usize> {
+    let mut angles = Angles::default();
+    let mut starts = vec![0];
+    for (at, tree) in trees.iter().enumerate() {
+        if angles.outside(tree) && item::is_punct(Some(tree), ',') {
+            starts.push(at + 1);
+        }
+    }
+    starts
+}
+
+/// A parameter that is a name and nothing more, and whether it is `mut`.
+fn plain(parameter: &[TokenTree]) -> Option<(bool, Ident)> {
+    let mutable = item::is_word(parameter.first(), "mut");
+    let parameter = &parameter[usize::from(mutable)..];
+    let (Some(TokenTree::Ident(name)), Some(TokenTree::Punct(colon))) =
+        (parameter.first(), parameter.get(1))
+    else {
+        return None;
+    };
+    let path = colon.spacing() == Spacing::Joint && item::is_punct(parameter.get(2), ':');
+    (colon.as_char() == ':' && !path && name != "self" && name != "_")
+        .then(|| (mutable, name.clone()))
+}

@@ -1,0 +1,209 @@
+//! What comes out for what goes in, without a compiler around it.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use crate::args::Args;
+use crate::errors::Errors;
+
+/// The expansion, without spaces.
+fn expand(arguments: TokenStream, item: TokenStream) -> String {
+    let mut errors = Errors::default();
+    let args = Args::of_attribute(arguments, &mut errors);
+    let tokens = crate::measured(item, &args, &mut errors);
+    assert!(errors.is_empty(), "{}", errors.into_tokens());
+    text(&tokens)
+}
+
+/// Tokens without the spaces that a printer chooses.
+fn text(tokens: &TokenStream) -> String {
+    tokens.to_string().split_whitespace().collect()
+}
+
+fn same(one: &str, other: &TokenStream) {
+    assert_eq!(one, text(other));
+}
+
+fn contains(expanded: &str, tokens: &TokenStream) {
+    assert!(expanded.contains(&text(tokens)), "{expanded}");
+}
+
+#[cfg(not(feature = "strip"))]
+#[test]
+fn the_documented_expansion_is_the_expansion() {
+    let expanded = expand(
+        quote!(),
+        quote! {
+            fn load(path: &Path) -> io::Result<Vec<u8>> {
+                std::fs::read(path)
+            }
+        },
+    );
+    let documentation: String = include_str!("lib.rs")
+        .lines()
+        .map_while(|line| line.strip_prefix("//!"))
+        .skip_while(|line| *line != " becomes")
+        .skip_while(|line| *line != " ```text")
+        .skip(1)
+        .take_while(|line| *line != " ```")
+        .collect();
+    let documented: TokenStream = documentation.parse().expect("it is code");
+    same(&expanded, &documented);
+}
+
+#[test]
+fn half_typed_statements_come_through_untouched() {
+    // Brackets are closed by whoever makes tokens, a compiler or an editor.
+    for body in [
+        "self.",
+        "let x =",
+        "if let Some()",
+        "foo(&mut self.bar, )",
+        "match x { Some(y) => }",
+    ] {
+        let statements: TokenStream = body.parse().expect("brackets match");
+        let expanded = expand(quote!(), quote!(fn half(&self) { #statements }));
+        let end = format!("{}}}", text(&statements));
+        assert!(expanded.ends_with(&end), "{expanded}");
+    }
+}
+
+#[test]
+fn what_is_no_item_yet_comes_through_untouched() {
+    for item in [
+        "pub",
+        "pub fn",
+        "fn half",
+        "fn half(",
+        "impl",
+        "impl Half",
+        "async",
+        "#[inline]",
+    ] {
+        let closed = if item.ends_with('(') {
+            format!("{item})")
+        } else {
+            item.to_owned()
+        };
+        let tokens: TokenStream = closed.parse().expect("brackets match");
+        same(&expand(quote!(), tokens.clone()), &tokens);
+    }
+}
+
+#[cfg(not(feature = "strip"))]
+#[test]
+fn the_body_of_a_boxed_future_is_measured_in_place() {
+    let expanded = expand(
+        quote!(name = "poll"),
+        quote! {
+            fn poll(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+                let this = self.clone();
+                Box::pin(async move { this.run().await })
+            }
+        },
+    );
+    let expected = quote! {
+        Box::pin(::profiler_runtime::__private::measure(entry.task(), async move { this.run().await }))
+    };
+    assert!(
+        expanded.ends_with(&format!("{}}}", text(&expected))),
+        "{expanded}"
+    );
+    assert_eq!(
+        expanded.matches("Box::pin").count(),
+        1,
+        "no second box: {expanded}"
+    );
+}
+
+#[cfg(not(feature = "strip"))]
+#[test]
+fn arguments_of_an_async_function_are_bound_inside_as_they_were() {
+    let expanded = expand(
+        quote!(),
+        quote!(
+            async fn f<T: Into<(u8, u8)>>(mut a: T, (b, c): (u8, u8), _: u8, d: &str) {}
+        ),
+    );
+    let signature = quote!(async fn f<T: Into<(u8, u8)> >(a: T, (b, c): (u8, u8), _: u8, d: &str));
+    assert!(expanded.starts_with(&text(&signature)), "{expanded}");
+    let bindings = quote!(let mut a = a; let d = d; if false);
+    contains(&expanded, &bindings);
+}
+
+#[test]
+fn a_block_keeps_everything_that_is_not_measured() {
+    let block = quote! {
+        impl<T, const N: usize> Model<T, { N }> where T: Fn() -> u8 {
+            const LIMIT: usize = { 1 };
+            type Item = Vec<T>;
+            pub const fn new() -> Self { Self }
+            made!();
+            fn declared(&self);
+        }
+    };
+    same(&expand(quote!(), block.clone()), &block);
+}
+
+#[cfg(not(feature = "strip"))]
+#[test]
+fn a_functions_own_arguments_replace_those_of_its_block_one_by_one() {
+    let expanded = expand(
+        quote!(every = 10, bypass = off()),
+        quote! {
+            mod m {
+                #[inline]
+                #[measure_execution_time(every = 2, name = "own")]
+                fn own() {}
+                #[profiler_runtime::measure_execution_time(skip)]
+                fn skipped() {}
+            }
+        },
+    );
+    contains(&expanded, &quote!(named("own").every(2)));
+    contains(&expanded, &quote!(= off();));
+    contains(&expanded, &quote!(#[inline] fn own()));
+    let skipped = quote! { fn skipped() {} };
+    contains(&expanded, &skipped);
+    assert!(!expanded.contains("#[measure_execution_time"), "{expanded}");
+}
+
+#[cfg(feature = "strip")]
+#[test]
+fn a_stripped_function_is_the_function_that_was_written() {
+    let function = quote! {
+        /// Documented.
+        #[inline]
+        pub async unsafe fn f<T>(mut a: T) -> Vec<T> where T: Copy { #![allow(unused)] vec![a] }
+    };
+    same(
+        &expand(quote!(log = logger, every = 2), function.clone()),
+        &function,
+    );
+}
+
+#[cfg(feature = "strip")]
+#[test]
+fn a_stripped_block_loses_only_the_attributes_that_were_for_it() {
+    let expanded = expand(
+        quote!(),
+        quote!(
+            mod m {
+                #[measure_execution_time(skip)]
+                fn one() {}
+                #[inline]
+                fn two() {}
+            }
+        ),
+    );
+    same(
+        &expanded,
+        &quote!(
+            mod m {
+                fn one() {}
+                #[inline]
+                fn two() {}
+            }
+        ),
+    );
+}

@@ -1,0 +1,8 @@
+use profiler_runtime::measure_execution_time;
+
+#[measure_execution_time]
+#[inline]
+#[measure_execution_time(every = 2)]
+fn train() {}
+
+fn main() {}

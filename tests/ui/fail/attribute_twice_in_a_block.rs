@@ -1,0 +1,10 @@
+use profiler_runtime::measure_execution_time;
+
+#[measure_execution_time]
+mod inside {
+    #[measure_execution_time]
+    #[measure_execution_time]
+    fn train() {}
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use profiler_runtime::measure_execution_time;
+
+const OFTEN: u32 = 10;
+
+#[measure_execution_time(every = OFTEN)]
+fn train() {}
+
+fn main() {}

@@ -1,0 +1,6 @@
+use profiler_runtime::measure_execution_time;
+
+#[measure_execution_time(every = 10_000_000_000)]
+fn train() {}
+
+fn main() {}

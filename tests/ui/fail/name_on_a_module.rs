@@ -1,0 +1,8 @@
+use profiler_runtime::measure_execution_time;
+
+#[measure_execution_time(name = "model", every = 2)]
+mod model {
+    fn train() {}
+}
+
+fn main() {}

@@ -1,0 +1,6 @@
+use profiler_runtime::measure_execution_time_context;
+
+fn main() {
+    let sum = measure_execution_time_context!("load" { 1 + 1 });
+    assert_eq!(sum, 2);
+}

@@ -1,0 +1,7 @@
+#![deny(warnings)]
+
+use profiler_runtime::scope;
+
+fn main() {
+    scope!("load");
+}
