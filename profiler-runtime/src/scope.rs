@@ -334,6 +334,6 @@ impl std::fmt::Debug for LoggedScope {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("LoggedScope")
             .field("measured", &self.open.is_some())
-            .finish()
+            .finish_non_exhaustive()
     }
 }

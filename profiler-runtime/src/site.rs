@@ -58,7 +58,7 @@ impl Ticket {
     }
 
     /// The whole word: the name's number where no flag is set, else more than any number.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn raw(self) -> u32 {
         self.0
     }
@@ -93,7 +93,7 @@ fn decide(name: &Name) -> u64 {
 }
 
 /// What `decided` says under `switch`: nothing, where it is of another generation.
-#[inline(always)]
+#[inline]
 #[allow(clippy::cast_possible_truncation, reason = "the halves of a word")]
 fn unpack(decided: u64, switch: u32) -> Option<Ticket> {
     ((decided >> 32) as u32 == switch).then_some(Ticket(decided as u32))

@@ -24,7 +24,8 @@ pub struct FlushReport {
     pub delivered: u64,
     /// Entries that were dropped; the summary says why.
     pub dropped: u64,
-    /// Entries still on their way, for which the time did not suffice.
+    /// Entries logged before the call that are still on their way: the time did not suffice, or a
+    /// logger does not return.
     pub left: u64,
 }
 
@@ -52,27 +53,34 @@ fn state() -> MutexGuard<'static, State> {
 /// println!("{} delivered, {} dropped, {} left", report.delivered, report.dropped, report.left);
 /// ```
 pub fn flush(timeout: Duration) -> FlushReport {
-    if collector::is_running() {
+    let complete = !collector::is_running() || {
         let mut state = state();
         state.wanted += 1;
         let ticket = state.wanted;
         drop(state);
         collector::wake();
-        wait_for(ticket, timeout);
-    }
+        wait_for(ticket, timeout)
+    };
+    // Entries that came after the call are nobody's business here; those that a blocked logger holds
+    // are.
+    let left = if complete {
+        outlet::held_up()
+    } else {
+        ring::waiting() + outlet::pending()
+    };
     FlushReport {
         delivered: outlet::delivered(),
         dropped: dropped(),
-        left: (ring::waiting() + outlet::pending()) as u64,
+        left: left as u64,
     }
 }
 
-fn wait_for(ticket: u64, timeout: Duration) {
-    let guard = state();
-    drop(
-        DONE.wait_timeout_while(guard, timeout, |state| state.done < ticket)
-            .unwrap_or_else(PoisonError::into_inner),
-    );
+/// Whether the flush was done in time.
+fn wait_for(ticket: u64, timeout: Duration) -> bool {
+    let (state, _) = DONE
+        .wait_timeout_while(state(), timeout, |state| state.done < ticket)
+        .unwrap_or_else(PoisonError::into_inner);
+    state.done >= ticket
 }
 
 /// The last flush that was asked for.

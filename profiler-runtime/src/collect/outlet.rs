@@ -68,6 +68,11 @@ pub(super) fn forget(entries: usize) {
     PENDING.fetch_sub(entries, Relaxed);
 }
 
+/// Entries in the hands of loggers that do not return.
+pub(super) fn held_up() -> usize {
+    BLOCKED.load(Relaxed)
+}
+
 pub(super) fn pending() -> usize {
     PENDING.load(Relaxed)
 }

@@ -147,7 +147,7 @@ impl Registry {
             }
             last = tag;
         }
-        (2..)
+        (2..u32::MAX)
             .map(|number| format!("{last} #{number}"))
             .find(|tag| !taken(tag))
             .unwrap_or(last)

@@ -20,27 +20,30 @@ pub(crate) enum Ending {
 ///
 /// Readers on other threads see some recent value; they see the last one when they know, by joining
 /// the thread say, that it has been written.
-#[derive(Default)]
 pub(crate) struct Sum(AtomicU64);
 
 impl Sum {
-    #[inline(always)]
+    const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    #[inline]
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn set(&self, value: u64) {
         self.0.store(value, Relaxed);
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn add(&self, value: u64) {
         self.set(self.get().wrapping_add(value));
     }
 
     /// A sum of ticks, whose single values may be a little below zero.
-    #[inline(always)]
+    #[inline]
     fn add_ticks(&self, ticks: i64) {
         self.add(ticks.cast_unsigned());
     }
@@ -101,26 +104,25 @@ const CARRY: u32 = 1 << 31;
 
 impl StatCell {
     pub(crate) const fn new() -> Self {
-        const ZERO: Sum = Sum(AtomicU64::new(0));
         Self {
-            open: ZERO,
-            total: ZERO,
-            own: ZERO,
-            squares: ZERO,
-            inverted_min: ZERO,
-            max: ZERO,
-            recursive: ZERO,
-            recursive_total: ZERO,
-            panicked: ZERO,
-            dropped: ZERO,
-            polled: ZERO,
-            futures: ZERO,
-            disordered: ZERO,
-            skipped: ZERO,
-            ring_full: ZERO,
-            id: ZERO,
-            until_logged: ZERO,
-            every: ZERO,
+            open: Sum::new(),
+            total: Sum::new(),
+            own: Sum::new(),
+            squares: Sum::new(),
+            inverted_min: Sum::new(),
+            max: Sum::new(),
+            recursive: Sum::new(),
+            recursive_total: Sum::new(),
+            panicked: Sum::new(),
+            dropped: Sum::new(),
+            polled: Sum::new(),
+            futures: Sum::new(),
+            disordered: Sum::new(),
+            skipped: Sum::new(),
+            ring_full: Sum::new(),
+            id: Sum::new(),
+            until_logged: Sum::new(),
+            every: Sum::new(),
             buckets: [const { AtomicU32::new(0) }; BUCKETS],
         }
     }

@@ -16,6 +16,10 @@ pub(crate) const RELATIVE_ERROR: f64 = 0.5 / (1_u64 << GROUPING_POWER) as f64;
 
 /// The bucket of a number of ticks; not below [`BUCKETS`] for what counts in the last one.
 #[inline(always)]
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "at most GROUPING_POWER + 1 bits are left"
+)]
 pub(crate) const fn bucket_of(ticks: u64) -> usize {
     // Below 2^GROUPING_POWER each value has a bucket of its own.
     let power = (ticks | (1 << GROUPING_POWER)).ilog2() as usize;

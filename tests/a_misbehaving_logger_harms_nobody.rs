@@ -1,0 +1,175 @@
+//! Loggers that panic, block or fail are contained, counted and reported once; the others go on.
+
+#![cfg(not(feature = "strip"))]
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Condvar, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use profiler_runtime::{
+    DropReason, LogError, ScalarLogger, flush, measure_execution_time, summary,
+};
+use profiler_tests::{alone, measuring, row};
+
+const LONG: Duration = Duration::from_secs(20);
+
+static GOOD: AtomicU64 = AtomicU64::new(0);
+
+#[measure_execution_time(name = "loggers: good", log = |_, _, _| _ = GOOD.fetch_add(1, Relaxed))]
+fn good() {}
+
+fn dropped(reason: DropReason) -> u64 {
+    let summary = summary();
+    summary
+        .dropped
+        .iter()
+        .find(|(other, _)| *other == reason)
+        .map_or(0, |(_, count)| *count)
+}
+
+fn notices_about(name: &str) -> usize {
+    summary()
+        .notices
+        .iter()
+        .filter(|notice| notice.contains(name))
+        .count()
+}
+
+struct Panicking;
+
+impl ScalarLogger for Panicking {
+    fn add_scalar(&self, _tag: &str, _value: f64, _step: u64) -> Result<(), LogError> {
+        PANICS.fetch_add(1, Relaxed);
+        panic!("a logger that panics, as asked");
+    }
+}
+
+static PANICS: AtomicU64 = AtomicU64::new(0);
+static PANICKING: Panicking = Panicking;
+
+#[measure_execution_time(name = "loggers: panics", log = &PANICKING)]
+fn panics() {}
+
+#[test]
+fn one_that_panics_is_not_called_again() {
+    let _alone = alone();
+    if !measuring() {
+        return;
+    }
+    let (before, good_before) = (dropped(DropReason::LoggerPanicked), GOOD.load(Relaxed));
+    for _ in 0..10 {
+        panics();
+        good();
+    }
+    assert_eq!(flush(LONG).left, 0);
+    assert_eq!(PANICS.load(Relaxed), 1);
+    assert_eq!(dropped(DropReason::LoggerPanicked) - before, 10);
+    assert_eq!(GOOD.load(Relaxed) - good_before, 10, "the others go on");
+    assert_eq!(
+        row("loggers: panics").calls,
+        10,
+        "and every call is counted"
+    );
+    assert_eq!(notices_about("loggers: panics"), 1);
+}
+
+struct Failing;
+
+impl ScalarLogger for Failing {
+    fn add_scalar(&self, _tag: &str, _value: f64, step: u64) -> Result<(), LogError> {
+        if step % 2 == 0 {
+            Err(LogError::other("the sink is full"))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+static FAILING: Failing = Failing;
+
+#[measure_execution_time(name = "loggers: fails", log = &FAILING)]
+fn fails() {}
+
+#[test]
+fn one_that_fails_is_counted_and_goes_on() {
+    let _alone = alone();
+    if !measuring() {
+        return;
+    }
+    let before = (dropped(DropReason::LoggerFailed), flush(LONG).delivered);
+    for _ in 0..10 {
+        fails();
+    }
+    let report = flush(LONG);
+    assert_eq!(report.left, 0);
+    assert_eq!(dropped(DropReason::LoggerFailed) - before.0, 5);
+    assert_eq!(report.delivered - before.1, 5);
+    assert_eq!(notices_about("the sink is full"), 1);
+}
+
+/// Blocks until it is let go.
+struct Blocking;
+
+static BLOCKING: Blocking = Blocking;
+static GATE: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
+static TAKEN: AtomicU64 = AtomicU64::new(0);
+static ENTERED: AtomicBool = AtomicBool::new(false);
+
+impl ScalarLogger for Blocking {
+    fn add_scalar(&self, _tag: &str, _value: f64, _step: u64) -> Result<(), LogError> {
+        ENTERED.store(true, Relaxed);
+        let open = GATE.0.lock().map_err(LogError::other)?;
+        drop(
+            GATE.1
+                .wait_while(open, |open| !*open)
+                .map_err(LogError::other)?,
+        );
+        TAKEN.fetch_add(1, Relaxed);
+        Ok(())
+    }
+}
+
+#[measure_execution_time(name = "loggers: blocks", log = &BLOCKING)]
+fn blocks() {}
+
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < LONG, "{what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn one_that_blocks_holds_up_neither_the_program_nor_the_others() {
+    let _alone = alone();
+    if !measuring() {
+        return;
+    }
+    let good_before = GOOD.load(Relaxed);
+    blocks();
+    wait_until("the logger is called", || ENTERED.load(Relaxed));
+    let start = Instant::now();
+    let report = flush(Duration::from_millis(50));
+    assert!(report.left >= 1, "a flush waits no longer than it is told");
+    assert!(start.elapsed() < LONG);
+    good();
+    // Another thread takes over.
+    wait_until("the others go on", || GOOD.load(Relaxed) > good_before);
+    blocks();
+    wait_until("what comes meanwhile is counted", || {
+        dropped(DropReason::LoggerBlocked) == 1
+    });
+    assert_eq!(notices_about("loggers: blocks"), 1);
+
+    *GATE.0.lock().unwrap() = true;
+    GATE.1.notify_all();
+    wait_until("the held-up entry is taken", || TAKEN.load(Relaxed) == 1);
+    wait_until("it is called again", || {
+        blocks();
+        flush(Duration::from_secs(1));
+        TAKEN.load(Relaxed) > 1
+    });
+    assert_eq!(flush(LONG).left, 0);
+}

@@ -1,0 +1,378 @@
+//! Every form of asynchronous function is measured from its first poll to its end, and does what it
+//! did: on, off, stripped.
+
+#[path = "support/counts.rs"]
+mod counts;
+#[path = "support/poll.rs"]
+mod poll;
+
+use std::cell::RefCell;
+use std::future::{Future, ready};
+use std::pin::{Pin, pin};
+
+use counts::{assert_calls, column, expected};
+use poll::{poll_once, run, yields};
+use profiler_runtime::{MeasureFuture, measure_execution_time};
+
+const HERE: &str = module_path!();
+
+/// Calls that the summary knows to be futures; everything else would be the making of one.
+#[track_caller]
+fn assert_futures(name: &str, made: u64) {
+    assert_calls(HERE, &[(name, made)]);
+    let full = if name.starts_with('<') {
+        name.replace("crate::", &format!("{HERE}::"))
+    } else {
+        format!("{HERE}::{name}")
+    };
+    assert_eq!(column(&full, |row| row.futures), expected(made), "{full}");
+}
+
+fn send<F: Future + Send>(future: F) -> F {
+    future
+}
+
+#[test]
+fn async_functions() {
+    #[measure_execution_time]
+    async fn question(text: &str) -> Result<u32, Box<dyn std::error::Error + Send + Sync>> {
+        yields(2).await;
+        if text.is_empty() {
+            return Ok(0);
+        }
+        Ok(text.parse()?)
+    }
+
+    #[measure_execution_time]
+    async fn shown(value: u8) -> Result<impl std::fmt::Display, std::fmt::Error> {
+        if value == 0 {
+            return Err(std::fmt::Error);
+        }
+        Ok(value)
+    }
+
+    #[measure_execution_time]
+    async fn countdown(mut from: u32) -> u32 {
+        if from == 0 {
+            return 0;
+        }
+        from -= 1;
+        1 + Box::pin(countdown(from)).await
+    }
+
+    #[measure_execution_time]
+    async unsafe fn careful((value, _): (u8, u8)) -> u8 {
+        value
+    }
+
+    assert_eq!(run(send(question("7"))).ok(), Some(7));
+    assert_eq!(run(question("")).ok(), Some(0));
+    assert!(run(question("x")).is_err());
+    assert_eq!(
+        run(shown(1)).map(|shown| shown.to_string()),
+        Ok("1".to_owned())
+    );
+    assert!(run(shown(0)).is_err());
+    assert_eq!(run(countdown(3)), 3);
+    // SAFETY: it is not unsafe at all.
+    assert_eq!(run(unsafe { careful((1, 2)) }), 1);
+    for (name, made) in [
+        ("question", 3),
+        ("shown", 2),
+        ("countdown", 4),
+        ("careful", 1),
+    ] {
+        assert_futures(&format!("async_functions::{name}"), made);
+    }
+}
+
+trait Source {
+    fn next(&mut self) -> impl Future<Output = u8> + Send;
+
+    #[allow(async_fn_in_trait, reason = "that is what is tested")]
+    #[measure_execution_time]
+    async fn two(&mut self) -> u8 {
+        self.next().await + self.next().await
+    }
+}
+
+struct Count(u8);
+
+impl Source for Count {
+    #[measure_execution_time]
+    async fn next(&mut self) -> u8 {
+        yields(1).await;
+        self.0 += 1;
+        self.0
+    }
+}
+
+#[test]
+fn async_functions_in_traits() {
+    assert_eq!(run(Count(0).two()), 3);
+    assert_futures("Source::two", 1);
+    assert_futures("<crate::Count as crate::Source>::next", 2);
+}
+
+#[async_trait::async_trait]
+trait Service: Sync {
+    async fn inside(&self, add: u8) -> u8;
+
+    async fn outside(&self, add: u8) -> Result<u8, std::num::TryFromIntError>;
+
+    #[measure_execution_time]
+    async fn given(&self) -> u8 {
+        self.inside(1).await
+    }
+}
+
+struct Inside(u8);
+
+#[async_trait::async_trait]
+impl Service for Inside {
+    #[measure_execution_time]
+    async fn inside(&self, add: u8) -> u8 {
+        yields(1).await;
+        self.0 + add
+    }
+
+    async fn outside(&self, add: u8) -> Result<u8, std::num::TryFromIntError> {
+        Ok(add)
+    }
+}
+
+struct Outside(u8);
+
+#[measure_execution_time]
+#[async_trait::async_trait]
+impl Service for Outside {
+    async fn inside(&self, add: u8) -> u8 {
+        self.0 + add
+    }
+
+    async fn outside(&self, add: u8) -> Result<u8, std::num::TryFromIntError> {
+        if add == 0 {
+            return Ok(0);
+        }
+        yields(1).await;
+        u8::try_from(i32::from(self.0) - i32::from(add))
+    }
+}
+
+#[test]
+fn async_trait_above_and_below() {
+    let services: [Box<dyn Service>; 2] = [Box::new(Inside(1)), Box::new(Outside(2))];
+    assert_eq!(
+        services
+            .iter()
+            .map(|service| run(service.given()))
+            .sum::<u8>(),
+        5
+    );
+    assert_eq!(run(services[1].outside(0)), Ok(0));
+    assert!(run(services[1].outside(3)).is_err());
+    assert_futures("Service::given", 2);
+    assert_futures("<crate::Inside as crate::Service>::inside", 1);
+    assert_futures("<crate::Outside as crate::Service>::inside", 1);
+    assert_futures("<crate::Outside as crate::Service>::outside", 2);
+}
+
+type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+#[test]
+fn functions_that_return_a_future() {
+    #[measure_execution_time]
+    fn in_place(values: &[u8]) -> Pin<Box<dyn Future<Output = u8> + '_>> {
+        let sum = values.iter().sum();
+        Box::pin(async move {
+            yields(1).await;
+            sum
+        })
+    }
+
+    #[measure_execution_time]
+    fn early(value: u8) -> BoxFuture<'static, u8> {
+        if value == 0 {
+            return Box::pin(ready(100));
+        }
+        Box::pin(async move { value })
+    }
+
+    #[measure_execution_time]
+    fn branches(value: u8) -> BoxFuture<'static, u8> {
+        match value {
+            0 => Box::pin(ready(100)),
+            other => Box::pin(async move { other }),
+        }
+    }
+
+    #[measure_execution_time]
+    fn opaque(value: &u8) -> impl Future<Output = u8> {
+        async move { *value }
+    }
+
+    #[measure_execution_time]
+    fn opaque_early(value: u8) -> impl Future<Output = u8> {
+        if value == 0 {
+            return ready(1);
+        }
+        ready(value)
+    }
+
+    #[measure_execution_time]
+    fn unpinned(value: u8) -> Box<dyn Future<Output = u8> + Unpin> {
+        Box::new(ready(value))
+    }
+
+    assert_eq!(run(in_place(&[1, 2])), 3);
+    assert_eq!(run(early(0)) + run(early(1)), 101);
+    assert_eq!(run(branches(0)) + run(branches(1)), 101);
+    assert_eq!(run(opaque(&1)), 1);
+    assert_eq!(run(opaque_early(0)) + run(opaque_early(2)), 3);
+    assert_eq!(run(unpinned(1)), 1);
+    let made = [
+        ("in_place", 1),
+        ("early", 2),
+        ("branches", 2),
+        ("opaque", 1),
+        ("opaque_early", 2),
+    ];
+    for (name, made) in made.into_iter().chain([("unpinned", 1)]) {
+        assert_futures(&format!("functions_that_return_a_future::{name}"), made);
+    }
+}
+
+#[test]
+fn a_future_that_is_only_made_is_not_a_call() {
+    #[measure_execution_time]
+    fn made() -> BoxFuture<'static, u8> {
+        Box::pin(async { 1 })
+    }
+
+    #[measure_execution_time]
+    async fn declared() {}
+
+    drop((made(), declared()));
+    assert_futures("a_future_that_is_only_made_is_not_a_call::made", 0);
+    assert_futures("a_future_that_is_only_made_is_not_a_call::declared", 0);
+}
+
+#[test]
+fn dropped_and_panicking_futures_are_flagged() {
+    #[measure_execution_time]
+    async fn pending() {
+        std::future::pending::<()>().await;
+    }
+
+    #[measure_execution_time]
+    async fn panics() {
+        yields(1).await;
+        std::panic::resume_unwind(Box::new("on purpose"));
+    }
+
+    {
+        let mut pending = pin!(pending());
+        assert!(poll_once(pending.as_mut()).is_pending());
+    }
+    assert!(std::panic::catch_unwind(|| run(panics())).is_err());
+    let name = |name: &str| format!("{HERE}::dropped_and_panicking_futures_are_flagged::{name}");
+    assert_eq!(
+        column(&name("pending"), |row| row.dropped_futures),
+        expected(1)
+    );
+    assert_eq!(column(&name("panics"), |row| row.panicked), expected(1));
+}
+
+#[test]
+fn any_future_under_a_name_of_its_own() {
+    let future = async {
+        yields(3).await;
+        7
+    };
+    assert_eq!(run(future.measure_execution_time("any future")), 7);
+    assert_eq!(counts::calls("any future"), expected(1));
+}
+
+/// Says in which order it and others were dropped.
+struct Told<'a>(&'a RefCell<Vec<&'static str>>, &'static str);
+
+impl Drop for Told<'_> {
+    fn drop(&mut self) {
+        self.0.borrow_mut().push(self.1);
+    }
+}
+
+#[test]
+fn arguments_are_dropped_in_the_order_they_would_be() {
+    #[measure_execution_time]
+    async fn measured(_one: Told<'_>, mut two: Told<'_>, _three: Told<'_>) {
+        let _local = Told(two.0, "local");
+        yields(1).await;
+        two.1 = "two";
+    }
+
+    async fn bare(_one: Told<'_>, mut two: Told<'_>, _three: Told<'_>) {
+        let _local = Told(two.0, "local");
+        yields(1).await;
+        two.1 = "two";
+    }
+
+    let orders = [RefCell::default(), RefCell::default()];
+    let told = |at: usize, name| Told(&orders[at], name);
+    run(measured(told(0, "one"), told(0, "2"), told(0, "three")));
+    run(bare(told(1, "one"), told(1, "2"), told(1, "three")));
+    let [measured, bare] = orders.map(RefCell::into_inner);
+    assert_eq!(measured, bare);
+}
+
+#[tokio::test]
+#[measure_execution_time]
+async fn a_tokio_test_with_the_attribute_below() {
+    yields(1).await;
+}
+
+#[measure_execution_time]
+#[tokio::test]
+async fn a_tokio_test_with_the_attribute_above() {
+    yields(1).await;
+}
+
+#[test]
+fn tokio_tests() {
+    a_tokio_test_with_the_attribute_below();
+    a_tokio_test_with_the_attribute_above();
+    for name in ["below", "above"] {
+        // Once from here, and perhaps once as a test already.
+        let calls = counts::calls(&format!("{HERE}::a_tokio_test_with_the_attribute_{name}"));
+        assert!(
+            (expected(1)..=expected(2)).contains(&calls),
+            "{name}: {calls}"
+        );
+    }
+}
+
+#[test]
+fn tokio_entry_points() {
+    #[measure_execution_time]
+    #[tokio::main(flavor = "current_thread")]
+    async fn above() -> u8 {
+        yields(1).await;
+        1
+    }
+
+    #[tokio::main(flavor = "current_thread")]
+    #[measure_execution_time]
+    async fn below() -> u8 {
+        yields(1).await;
+        2
+    }
+
+    assert_eq!(above() + below(), 3);
+    assert_calls(
+        HERE,
+        &[
+            ("tokio_entry_points::above", 1),
+            ("tokio_entry_points::below", 1),
+        ],
+    );
+}

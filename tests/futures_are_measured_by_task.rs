@@ -1,0 +1,174 @@
+//! A future's scope belongs to its task: from its first poll to its end, whatever is polled between.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use profiler_runtime::{MeasureFuture, measure_execution_time, scope};
+use profiler_tests::{if_measuring, measuring, row, work};
+
+/// Gives the others a turn, once.
+async fn turn() {
+    let mut waited = false;
+    std::future::poll_fn(|_| {
+        if waited {
+            return Poll::Ready(());
+        }
+        waited = true;
+        Poll::Pending
+    })
+    .await;
+}
+
+fn poll(future: Pin<&mut impl Future<Output = ()>>) -> bool {
+    future
+        .poll(&mut Context::from_waker(Waker::noop()))
+        .is_ready()
+}
+
+#[measure_execution_time(name = "futures: one")]
+async fn one() {
+    work(100);
+    turn().await;
+    work(100);
+}
+
+#[measure_execution_time(name = "futures: other")]
+async fn other() {
+    work(300);
+    turn().await;
+    work(300);
+}
+
+#[test]
+fn two_that_take_turns_are_not_each_others_parents() {
+    let (mut one, mut other) = (pin!(one()), pin!(other()));
+    assert!(!poll(one.as_mut()) && !poll(other.as_mut()));
+    assert!(poll(one.as_mut()) && poll(other.as_mut()));
+    let (one, other) = (row("futures: one"), row("futures: other"));
+    assert_eq!((one.calls, one.futures), (if_measuring(1), if_measuring(1)));
+    for row in [&one, &other] {
+        assert!(
+            (row.polled_ns - row.self_ns).abs() < 1.0,
+            "{} has no children",
+            row.name
+        );
+        assert_eq!(row.primitive_calls, row.calls);
+    }
+    if measuring() {
+        assert!(one.polled_ns >= 200e3 && one.polled_ns < one.total_ns);
+        assert!(one.total_ns >= 500e3, "it waited while the other worked");
+        assert!(other.polled_ns >= 600e3);
+    }
+}
+
+#[test]
+fn what_runs_inside_a_poll_is_its_child() {
+    let child = async {
+        {
+            let _scope = scope!("futures: child");
+            work(200);
+        }
+        turn().await;
+        work(100);
+    };
+    let mut parent = pin!(child.measure_execution_time("futures: parent"));
+    assert!(!poll(parent.as_mut()) && poll(parent.as_mut()));
+    let (parent, child) = (row("futures: parent"), row("futures: child"));
+    let difference = parent.polled_ns - parent.self_ns - child.total_ns;
+    assert!(difference.abs() < 1.0, "{difference} ns unaccounted for");
+    assert_eq!(child.calls, if_measuring(1));
+}
+
+#[test]
+fn a_scope_around_a_poll_is_its_parent() {
+    {
+        let _around = scope!("futures: around");
+        work(100);
+        assert!(poll(pin!(
+            async { work(200) }.measure_execution_time("futures: within")
+        )));
+    }
+    let (around, within) = (row("futures: around"), row("futures: within"));
+    let difference = around.total_ns - around.self_ns - within.polled_ns;
+    assert!(difference.abs() < 1.0, "{difference} ns unaccounted for");
+}
+
+#[test]
+fn one_that_is_dropped_midway_is_counted_and_flagged() {
+    {
+        let mut future = pin!(turn().measure_execution_time("futures: dropped"));
+        assert!(!poll(future.as_mut()));
+    }
+    drop(turn().measure_execution_time("futures: never polled"));
+    let row_dropped = row("futures: dropped");
+    assert_eq!(
+        (row_dropped.calls, row_dropped.dropped_futures),
+        (if_measuring(1), if_measuring(1))
+    );
+    assert_eq!(row("futures: never polled").calls, 0);
+}
+
+#[test]
+fn one_that_panics_is_counted_and_flagged() {
+    let result = std::panic::catch_unwind(|| {
+        poll(pin!(
+            async { panic!("as asked") }.measure_execution_time("futures: panics")
+        ))
+    });
+    assert!(result.is_err());
+    let row = row("futures: panics");
+    assert_eq!(
+        (row.calls, row.panicked, row.dropped_futures),
+        (if_measuring(1), if_measuring(1), 0)
+    );
+}
+
+#[test]
+fn a_recursive_future_counts_once_in_the_total() {
+    #[measure_execution_time(name = "futures: recursive")]
+    fn recursive(depth: u32) -> Pin<Box<dyn Future<Output = u32> + Send>> {
+        Box::pin(async move {
+            if depth == 0 {
+                0
+            } else {
+                recursive(depth - 1).await + 1
+            }
+        })
+    }
+    let mut future = pin!(async { assert_eq!(recursive(4).await, 4) });
+    assert!(poll(future.as_mut()));
+    let row = row("futures: recursive");
+    assert_eq!(
+        (row.calls, row.primitive_calls),
+        (if_measuring(5), if_measuring(1))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn tasks_move_between_threads() {
+    #[measure_execution_time(name = "futures: task")]
+    async fn task() -> u64 {
+        for _ in 0..5 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            inner().await;
+        }
+        7
+    }
+    #[measure_execution_time(name = "futures: task inner")]
+    async fn inner() {
+        tokio::task::yield_now().await;
+    }
+    let tasks: Vec<_> = (0..50).map(|_| tokio::spawn(task())).collect();
+    for task in tasks {
+        assert_eq!(task.await.unwrap(), 7);
+    }
+    let (task, inner) = (row("futures: task"), row("futures: task inner"));
+    assert_eq!(
+        (task.calls, task.primitive_calls),
+        (if_measuring(50), if_measuring(50))
+    );
+    assert_eq!((inner.calls, inner.open), (if_measuring(250), 0));
+    assert!(task.polled_ns <= task.total_ns);
+}

@@ -1,0 +1,89 @@
+//! A measured call allocates nothing once its thread has met its name, whatever it is measured with.
+
+use std::alloc::System;
+use std::sync::Arc;
+use std::time::Duration;
+
+use profiler_runtime::{LogError, ScalarLogger, flush, measure_execution_time, scope};
+use profiler_tests::if_measuring;
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+struct Nowhere;
+
+impl ScalarLogger for Nowhere {
+    fn add_scalar(&self, _tag: &str, _value: f64, _step: u64) -> Result<(), LogError> {
+        Ok(())
+    }
+}
+
+static NOWHERE: Nowhere = Nowhere;
+
+#[measure_execution_time]
+fn plain() {}
+
+#[measure_execution_time(log = &NOWHERE)]
+fn to_a_static() {}
+
+#[measure_execution_time(log = logger.clone(), global_step = step)]
+fn to_an_arc(logger: &Arc<Nowhere>, step: u64) {}
+
+#[measure_execution_time(log = |_, _, _| {})]
+fn to_a_closure() {}
+
+#[measure_execution_time(log = &NOWHERE, every = 10)]
+fn now_and_then() {}
+
+#[measure_execution_time(bypass = true)]
+fn bypassed() {}
+
+#[measure_execution_time]
+fn recursive(depth: u32) {
+    if depth > 0 {
+        recursive(depth - 1);
+    }
+}
+
+/// Allocations of the whole process, the profiler's own threads included, while `calls` runs.
+fn allocations(mut calls: impl FnMut()) -> usize {
+    let region = Region::new(ALLOCATOR);
+    calls();
+    region.change().allocations
+}
+
+#[test]
+fn no_form_of_measuring_allocates_after_the_first_call() {
+    let logger = Arc::new(Nowhere);
+    let name = String::from("steady: built at run time");
+    let mut everything = || {
+        plain();
+        to_a_static();
+        to_an_arc(&logger, 7);
+        to_a_closure();
+        now_and_then();
+        bypassed();
+        recursive(20);
+        let _literal = scope!("steady: literal");
+        let _built = scope!(&name);
+    };
+    // The first rounds make cells, the ring, the collector and what it keeps.
+    for _ in 0..100 {
+        everything();
+    }
+    flush(Duration::from_secs(10));
+    let on_this_thread = allocations(|| {
+        for _ in 0..200 {
+            everything();
+        }
+    });
+    assert_eq!(on_this_thread, 0);
+    assert_eq!(
+        profiler_tests::rows_ending_in("::plain")[0..]
+            .iter()
+            .map(|row| row.calls)
+            .sum::<u64>(),
+        if_measuring(300)
+    );
+}

@@ -1,0 +1,150 @@
+//! Threads that come and go, destructors that run when thread-locals are gone: every call is counted,
+//! and the cells of ended threads are used again.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread;
+
+use profiler_runtime::__private::cells_made;
+use profiler_runtime::{flush, measure_execution_time, scope};
+use profiler_tests::{alone, if_measuring, measuring, row};
+
+static LOGGED: AtomicU64 = AtomicU64::new(0);
+
+#[measure_execution_time(name = "threads: call", log = |_, _, _| _ = LOGGED.fetch_add(1, Relaxed))]
+fn call() {}
+
+#[measure_execution_time(name = "threads: plain")]
+fn plain() {}
+
+#[measure_execution_time(name = "threads: other")]
+fn other() {}
+
+#[test]
+fn sixty_four_threads_come_and_go() {
+    let _alone = alone();
+    for _ in 0..20 {
+        thread::scope(|scope| {
+            for _ in 0..64 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        call();
+                        plain();
+                    }
+                });
+            }
+        });
+    }
+    let report = flush(std::time::Duration::from_secs(20));
+    assert_eq!(report.left, 0);
+    assert_eq!(row("threads: call").calls, if_measuring(64_000));
+    assert_eq!(row("threads: plain").calls, if_measuring(64_000));
+    let dropped = row("threads: call").dropped_entries;
+    assert_eq!(
+        LOGGED.load(Relaxed) + dropped,
+        if_measuring(64_000),
+        "logged or counted"
+    );
+}
+
+#[test]
+fn ten_thousand_threads_share_the_cells_of_a_few() {
+    let _alone = alone();
+    let before = cells_made();
+    for _ in 0..1_250 {
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let _scope = scope!("threads: many");
+                });
+            }
+        });
+    }
+    assert_eq!(row("threads: many").calls, if_measuring(10_000));
+    let made = cells_made() - before;
+    // Scoped threads may still be ending while the next ones start.
+    assert!(
+        made <= 64,
+        "{made} cells for at most some 8 threads at a time"
+    );
+}
+
+#[test]
+fn ten_thousand_names_cost_one_cell_each_on_a_thread() {
+    let _alone = alone();
+    let before = cells_made();
+    thread::spawn(|| {
+        for round in 0..2 {
+            for number in 0..3_000 {
+                let _scope = scope!(format!("threads: name {number}"));
+            }
+            assert!(round < 2);
+        }
+    })
+    .join()
+    .unwrap();
+    assert!(cells_made() - before <= 3_000);
+    assert_eq!(row("threads: name 2999").calls, if_measuring(2));
+}
+
+/// Measured calls while thread-locals are destroyed, in whatever order that happens.
+struct AtTheEnd(&'static str);
+
+impl Drop for AtTheEnd {
+    fn drop(&mut self) {
+        for _ in 0..3 {
+            let _scope = scope!("threads: late");
+            call_late();
+        }
+    }
+}
+
+static LATE: AtomicU64 = AtomicU64::new(0);
+
+#[measure_execution_time(name = "threads: late logged", log = |_, _, _| _ = LATE.fetch_add(1, Relaxed))]
+fn call_late() {}
+
+thread_local! {
+    static FIRST: RefCell<Option<AtTheEnd>> = const { RefCell::new(None) };
+    static HELD: RefCell<Option<profiler_runtime::__private::Scope>> = const { RefCell::new(None) };
+    static LAST: RefCell<Option<AtTheEnd>> = const { RefCell::new(None) };
+}
+
+#[test]
+fn calls_from_destructors_of_thread_locals_are_counted() {
+    let _alone = alone();
+    thread::spawn(|| {
+        FIRST
+            .with_borrow_mut(|slot| *slot = Some(AtTheEnd("registered before the profiler's own")));
+        other();
+        LAST.with_borrow_mut(|slot| *slot = Some(AtTheEnd("registered after them")));
+        assert_eq!(
+            FIRST.with_borrow(|slot| slot.as_ref().map(|end| end.0.len())),
+            Some(36)
+        );
+    })
+    .join()
+    .unwrap();
+    assert_eq!(flush(std::time::Duration::from_secs(20)).left, 0);
+    assert_eq!(row("threads: late").calls, if_measuring(6));
+    assert_eq!(row("threads: late logged").calls, if_measuring(6));
+    assert_eq!(LATE.load(Relaxed), if_measuring(6));
+}
+
+#[cfg(not(feature = "strip"))]
+#[test]
+fn a_guard_held_by_a_thread_local_is_counted_when_that_is_destroyed() {
+    let _alone = alone();
+    static SITE: profiler_runtime::__private::CallSite =
+        profiler_runtime::__private::CallSite::named("threads: held");
+    thread::spawn(|| {
+        // Registered first, so that it is destroyed last.
+        HELD.with_borrow_mut(|slot| *slot = Some(SITE.enter()));
+        other();
+    })
+    .join()
+    .unwrap();
+    let row = row("threads: held");
+    assert_eq!((row.calls, row.open), (if_measuring(1), 0));
+    assert!(!measuring() || row.total_ns > 0.0);
+}

@@ -1,0 +1,87 @@
+//! Without a `global_step` the steps of a name count its calls, over all threads, from zero.
+
+#![cfg(not(feature = "strip"))]
+
+use std::sync::Mutex;
+use std::thread;
+use std::time::Duration;
+
+use profiler_runtime::{flush, measure_execution_time, measure_execution_time_context};
+use profiler_tests::{measuring, row};
+
+type Steps = Mutex<Vec<u64>>;
+
+fn taken(steps: &Steps) -> Vec<u64> {
+    assert_eq!(flush(Duration::from_secs(20)).left, 0);
+    steps.lock().unwrap().clone()
+}
+
+static THREADS: Steps = Mutex::new(Vec::new());
+
+#[measure_execution_time(name = "steps: threads", log = |_, _, step| THREADS.lock().unwrap().push(step))]
+fn on_threads() {}
+
+#[test]
+fn they_have_neither_gaps_nor_doubles_over_threads() {
+    thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| {
+                for _ in 0..500 {
+                    on_threads();
+                    thread::yield_now();
+                }
+            });
+        }
+    });
+    let mut steps = taken(&THREADS);
+    steps.sort_unstable();
+    assert_eq!(row("steps: threads").dropped_entries, 0);
+    let expected: Vec<u64> = (0..if measuring() { 3_000 } else { 0 }).collect();
+    assert_eq!(steps, expected);
+}
+
+static EVERY: Steps = Mutex::new(Vec::new());
+
+#[measure_execution_time(name = "steps: every", every = 7, log = |_, _, step| EVERY.lock().unwrap().push(step))]
+fn now_and_then() {}
+
+#[test]
+fn one_call_in_so_many_is_logged_under_its_number() {
+    for _ in 0..30 {
+        now_and_then();
+    }
+    let expected: &[u64] = if measuring() {
+        &[0, 7, 14, 21, 28]
+    } else {
+        &[]
+    };
+    assert_eq!(taken(&EVERY), expected);
+    assert_eq!(
+        row("steps: every").calls,
+        if measuring() { 30 } else { 0 },
+        "all are counted"
+    );
+}
+
+static GIVEN: Mutex<Vec<(String, u64)>> = Mutex::new(Vec::new());
+
+#[test]
+fn a_given_step_is_logged_as_it_is() {
+    for epoch in [3_i32, 1, 4] {
+        measure_execution_time_context!(
+            "steps: given",
+            log = |tag, milliseconds, step| {
+                assert!(milliseconds >= 0.0);
+                GIVEN.lock().unwrap().push((tag.to_owned(), step));
+            },
+            global_step = epoch,
+            {}
+        );
+    }
+    assert_eq!(flush(Duration::from_secs(20)).left, 0);
+    let taken = GIVEN.lock().unwrap().clone();
+    let expected: Vec<_> = [3, 1, 4]
+        .map(|step| ("steps: given".to_owned(), step))
+        .into();
+    assert_eq!(taken, if measuring() { expected } else { Vec::new() });
+}

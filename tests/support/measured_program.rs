@@ -1,0 +1,67 @@
+//! A program with annotations and hardly another line of the profiler's: what it does is said by its
+//! first argument.
+
+use std::env;
+use std::process::exit;
+use std::thread::sleep;
+use std::time::Duration;
+
+use profiler_runtime::{measure_execution_time, scope};
+
+#[measure_execution_time]
+fn load(items: u64) -> u64 {
+    (0..items).sum()
+}
+
+#[measure_execution_time(name = "train/step")]
+fn step(number: u64) -> u64 {
+    load(number % 100) + load(10)
+}
+
+fn steps(count: u64) {
+    for number in 0..count {
+        std::hint::black_box(step(number));
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = env::args().collect();
+    let count = arguments
+        .get(2)
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(100);
+    match arguments.get(1).map_or("", String::as_str) {
+        "steps" => steps(count),
+        // With the guard that `init` gives.
+        "guard" => match profiler_runtime::init() {
+            Ok(_profiler) => steps(count),
+            Err(error) => {
+                eprintln!("init: {error}");
+                exit(3);
+            }
+        },
+        // Leaves without running destructors.
+        "exit" => {
+            steps(count);
+            exit(7);
+        }
+        "panic" => {
+            steps(count);
+            let _scope = scope!("doomed");
+            panic!("as asked");
+        }
+        // Until it is killed.
+        "forever" => {
+            println!("running");
+            for number in 0.. {
+                steps(number);
+                sleep(Duration::from_millis(1));
+            }
+        }
+        "nothing" => {}
+        other => {
+            eprintln!("unknown: {other}");
+            exit(2);
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! A program with annotations and no other line of ours gets a table and a log by its environment, and
+//! whatever cannot be understood is said once.
+
+#![cfg(not(feature = "strip"))]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const VARIABLES: [&str; 6] = [
+    "PROFILER_ENABLED",
+    "PROFILER_FILTER",
+    "PROFILER_SUMMARY",
+    "PROFILER_TENSORBOARD",
+    "PROFILER_MAX_NAMES",
+    "PROFILER_RING",
+];
+
+fn run(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_measured-program"));
+    for variable in VARIABLES {
+        command.env_remove(variable);
+    }
+    command
+        .args(arguments)
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn json(path: &Path) -> serde_json::Value {
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn row<'a>(summary: &'a serde_json::Value, name: &str) -> &'a serde_json::Value {
+    let rows = summary["rows"].as_array().unwrap();
+    rows.iter()
+        .find(|row| row["name"] == name)
+        .unwrap_or(&serde_json::Value::Null)
+}
+
+#[test]
+fn a_table_comes_at_the_end_whatever_the_end() {
+    for (mode, code) in [
+        ("steps", Some(0)),
+        ("guard", Some(0)),
+        ("exit", Some(7)),
+        ("panic", Some(101)),
+    ] {
+        let output = run(&[mode, "50"], &[("PROFILER_SUMMARY", "stderr")]);
+        assert_eq!(output.status.code(), code, "{mode}: {}", stderr(&output));
+        let table = stderr(&output);
+        assert_eq!(
+            table.matches("train/step").count(),
+            1,
+            "{mode}, once: {table}"
+        );
+        assert!(
+            table.contains("measured_program::load") && table.contains("% wall"),
+            "{table}"
+        );
+        assert_eq!(
+            table.contains("doomed: 1 panicked"),
+            mode == "panic",
+            "{table}"
+        );
+    }
+    assert!(
+        run(&["steps"], &[]).stderr.is_empty(),
+        "nothing is said unasked"
+    );
+}
+
+#[test]
+fn the_summary_goes_to_standard_output_or_a_file_in_its_format() {
+    let dir = tempfile::tempdir().unwrap();
+    let table = run(&["steps"], &[("PROFILER_SUMMARY", "stdout")]);
+    assert!(String::from_utf8_lossy(&table.stdout).contains("train/step"));
+
+    let path = dir.path().join("summary.json");
+    run(
+        &["steps", "50"],
+        &[("PROFILER_SUMMARY", path.to_str().unwrap())],
+    );
+    let summary = json(&path);
+    assert_eq!(row(&summary, "train/step")["calls"], 50);
+    assert_eq!(row(&summary, "measured_program::load")["calls"], 100);
+
+    let path = dir.path().join("summary.csv");
+    run(
+        &["steps", "50"],
+        &[("PROFILER_SUMMARY", path.to_str().unwrap())],
+    );
+    let csv = fs::read_to_string(path).unwrap();
+    assert!(
+        csv.starts_with("name,tag,location,calls,") && csv.contains("\r\ntrain/step,train/step,")
+    );
+
+    let path = dir.path().join("summary.txt");
+    run(
+        &["steps", "50"],
+        &[("PROFILER_SUMMARY", path.to_str().unwrap())],
+    );
+    assert!(fs::read_to_string(path).unwrap().starts_with("Name"));
+}
+
+#[test]
+fn off_means_off_and_says_how_to_turn_it_on() {
+    for off in ["0", "false", "OFF", "no"] {
+        let output = run(
+            &["steps"],
+            &[("PROFILER_ENABLED", off), ("PROFILER_SUMMARY", "stderr")],
+        );
+        let text = stderr(&output);
+        assert!(
+            text.contains("nothing was measured") && text.contains("PROFILER_ENABLED=1"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn nothing_annotated_is_told_from_everything_filtered_out() {
+    let text = stderr(&run(
+        &["nothing"],
+        &[("PROFILER_SUMMARY", "stderr"), ("PROFILER_RING", "x")],
+    ));
+    assert!(
+        text.is_empty() || text.contains("nothing that is annotated has run"),
+        "{text}"
+    );
+    let text = stderr(&run(&["guard", "0"], &[("PROFILER_SUMMARY", "stderr")]));
+    assert!(text.contains("nothing that is annotated has run"), "{text}");
+    let text = stderr(&run(
+        &["steps"],
+        &[
+            ("PROFILER_SUMMARY", "stderr"),
+            ("PROFILER_FILTER", "elsewhere::*"),
+        ],
+    ));
+    assert!(
+        text.contains("the filter `elsewhere::*` leaves nothing of the 2 names"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_filter_leaves_what_it_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("summary.json");
+    for (filter, step, load) in [
+        ("train/*", true, false),
+        ("-train/*", false, true),
+        ("*,-*::load", true, false),
+        ("nomatch,*load", false, true),
+    ] {
+        run(
+            &["steps"],
+            &[
+                ("PROFILER_FILTER", filter),
+                ("PROFILER_SUMMARY", path.to_str().unwrap()),
+            ],
+        );
+        let summary = json(&path);
+        assert_eq!(!row(&summary, "train/step").is_null(), step, "{filter}");
+        assert_eq!(
+            !row(&summary, "measured_program::load").is_null(),
+            load,
+            "{filter}"
+        );
+    }
+}
+
+#[test]
+fn what_is_not_understood_is_said_once_and_the_default_holds() {
+    let text = stderr(&run(
+        &["steps"],
+        &[
+            ("PROFILER_SUMMARY", "stderr"),
+            ("PROFILER_ENABLED", "perhaps"),
+            ("PROFILER_RING", "1"),
+            ("PROFILER_SUMARY", "x"),
+        ],
+    ));
+    assert_eq!(
+        text.matches("PROFILER_ENABLED=perhaps is not understood")
+            .count(),
+        1,
+        "{text}"
+    );
+    assert_eq!(
+        text.matches("PROFILER_RING=1 is not understood").count(),
+        1,
+        "{text}"
+    );
+    assert!(text.contains("did you mean PROFILER_SUMMARY?"), "{text}");
+    assert!(
+        text.contains("train/step"),
+        "it is measured all the same: {text}"
+    );
+}
+
+#[test]
+fn a_log_is_written_without_a_line_of_ours() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = run(
+        &["steps", "200"],
+        &[("PROFILER_TENSORBOARD", dir.path().to_str().unwrap())],
+    );
+    assert!(
+        output.status.success() && output.stderr.is_empty(),
+        "{}",
+        stderr(&output)
+    );
+    let files: Vec<_> = fs::read_dir(dir.path())
+        .unwrap()
+        .map(|file| file.unwrap().path())
+        .collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+    let bytes = fs::read(&files[0]).unwrap();
+    let count = |tag: &[u8]| {
+        bytes
+            .windows(tag.len())
+            .filter(|window| *window == tag)
+            .count()
+    };
+    assert_eq!((count(b"train/step"), count(b"\x04load")), (200, 400));
+}
+
+#[test]
+fn a_log_that_cannot_be_written_is_an_error_of_init_and_else_a_notice() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a file");
+    fs::write(&file, "in the way").unwrap();
+    let log = file.join("log");
+    let variables = [
+        ("PROFILER_TENSORBOARD", log.to_str().unwrap()),
+        ("PROFILER_SUMMARY", "stderr"),
+    ];
+    let output = run(&["guard"], &variables);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(
+        stderr(&output).contains("cannot be opened"),
+        "{}",
+        stderr(&output)
+    );
+    let output = run(&["steps", "10"], &variables);
+    assert!(output.status.success(), "the program goes on");
+    let text = stderr(&output);
+    assert!(
+        text.contains("30 log entries dropped: logger failed"),
+        "{text}"
+    );
+    assert_eq!(text.matches("cannot write").count(), 1, "said once: {text}");
+}

@@ -1,0 +1,216 @@
+//! Every call is counted, on whatever thread; self time is the total without the children's totals.
+
+use std::thread;
+
+use profiler_runtime::{measure_execution_time, scope};
+use profiler_tests::{if_measuring, measuring, row, rows_ending_in, work};
+
+#[measure_execution_time(name = "exact: inner")]
+fn inner() {
+    work(200);
+}
+
+#[measure_execution_time(name = "exact: outer")]
+fn outer() {
+    work(300);
+    inner();
+    inner();
+}
+
+#[test]
+fn self_time_is_the_total_without_the_children() {
+    for _ in 0..20 {
+        outer();
+    }
+    let (outer, inner) = (row("exact: outer"), row("exact: inner"));
+    assert_eq!(
+        (outer.calls, inner.calls),
+        (if_measuring(20), if_measuring(40))
+    );
+    let difference = outer.total_ns - inner.total_ns - outer.self_ns;
+    assert!(difference.abs() < 1.0, "{difference} ns unaccounted for");
+    assert!((inner.total_ns - inner.self_ns).abs() < 1.0);
+    if measuring() {
+        assert!(outer.self_ns >= 20.0 * 300e3 && inner.self_ns >= 40.0 * 200e3);
+        assert!(
+            outer.min_ns >= 700e3 && outer.min_ns <= outer.p50_ns && outer.p50_ns <= outer.p99_ns
+        );
+        assert!(outer.p99_ns <= outer.max_ns && outer.mean_ns <= outer.max_ns);
+    }
+}
+
+#[measure_execution_time(name = "exact: recursive")]
+fn fibonacci(n: u64) -> u64 {
+    if n < 2 {
+        n
+    } else {
+        fibonacci(n - 1) + fibonacci(n - 2)
+    }
+}
+
+#[test]
+fn a_recursive_frame_counts_once_in_the_total() {
+    let start = std::time::Instant::now();
+    assert_eq!(fibonacci(15), 610);
+    let elapsed = start.elapsed().as_nanos() as f64;
+    let row = row("exact: recursive");
+    assert_eq!(
+        (row.calls, row.primitive_calls),
+        (if_measuring(1973), if_measuring(1))
+    );
+    assert!(row.total_ns <= elapsed, "{} of {elapsed} ns", row.total_ns);
+    assert!(
+        (row.total_ns - row.self_ns).abs() < 1.0,
+        "all of it is its own"
+    );
+}
+
+#[measure_execution_time(name = "exact: even")]
+fn even(n: u64) -> bool {
+    n == 0 || odd(n - 1)
+}
+
+#[measure_execution_time(name = "exact: odd")]
+fn odd(n: u64) -> bool {
+    n != 0 && even(n - 1)
+}
+
+#[test]
+fn recursion_through_another_function_is_recursion() {
+    assert!(even(20));
+    let (even, odd) = (row("exact: even"), row("exact: odd"));
+    assert_eq!(
+        (even.calls, even.primitive_calls),
+        (if_measuring(11), if_measuring(1))
+    );
+    assert_eq!(
+        (odd.calls, odd.primitive_calls),
+        (if_measuring(10), if_measuring(1))
+    );
+    assert!(odd.total_ns <= even.total_ns);
+    assert!(even.self_ns + odd.self_ns <= even.total_ns + 1.0);
+}
+
+#[measure_execution_time(name = "exact: threads")]
+fn on_threads() {
+    std::hint::black_box(0);
+}
+
+#[test]
+fn calls_of_all_threads_are_counted() {
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| (0..10_000).for_each(|_| on_threads()));
+        }
+    });
+    assert_eq!(row("exact: threads").calls, if_measuring(80_000));
+}
+
+#[test]
+fn a_live_thread_is_read_while_it_works() {
+    let (sender, receiver) = std::sync::mpsc::channel::<()>();
+    let (ready, is_ready) = std::sync::mpsc::channel();
+    let worker = thread::spawn(move || {
+        for _ in 0..100 {
+            let _scope = scope!("exact: live");
+        }
+        ready.send(()).unwrap();
+        receiver.recv().unwrap_err();
+    });
+    is_ready.recv().unwrap();
+    assert_eq!(row("exact: live").calls, if_measuring(100));
+    drop(sender);
+    worker.join().unwrap();
+    assert_eq!(row("exact: live").calls, if_measuring(100));
+}
+
+#[test]
+fn guards_dropped_out_of_order_keep_their_times() {
+    let older = scope!("exact: older");
+    let younger = scope!("exact: younger");
+    work(100);
+    drop(older);
+    work(100);
+    drop(younger);
+    let _after = scope!("exact: after");
+    let (older, younger) = (row("exact: older"), row("exact: younger"));
+    assert_eq!(
+        (older.calls, younger.calls),
+        (if_measuring(1), if_measuring(1))
+    );
+    assert_eq!(older.disordered, if_measuring(1), "and it is said");
+    if measuring() {
+        assert!(older.total_ns >= 100e3 && younger.total_ns >= 200e3);
+    }
+}
+
+#[test]
+fn a_forgotten_guard_stays_open_and_disturbs_nobody() {
+    {
+        let _outer = scope!("exact: around forgotten");
+        std::mem::forget(scope!("exact: forgotten"));
+    }
+    {
+        let _next = scope!("exact: after forgotten");
+        work(50);
+    }
+    assert_eq!(row("exact: around forgotten").calls, if_measuring(1));
+    let next = row("exact: after forgotten");
+    assert_eq!(next.calls, if_measuring(1));
+    assert!((next.total_ns - next.self_ns).abs() < 1.0);
+    assert!(
+        rows_ending_in("exact: forgotten").is_empty(),
+        "it has not ended"
+    );
+}
+
+#[test]
+fn calls_too_short_for_the_clock_are_marked() {
+    for _ in 0..1000 {
+        let _scope = scope!("exact: nothing");
+    }
+    for _ in 0..10 {
+        let _scope = scope!("exact: something");
+        work(50);
+    }
+    assert_eq!(row("exact: nothing").too_short, measuring());
+    assert!(!row("exact: something").too_short);
+}
+
+#[test]
+fn panics_are_counted_and_flagged() {
+    for number in 0..6 {
+        let result = std::panic::catch_unwind(|| {
+            let _scope = scope!("exact: panics");
+            assert!(number % 3 != 0, "as asked");
+        });
+        assert_eq!(result.is_err(), number % 3 == 0);
+    }
+    let row = row("exact: panics");
+    assert_eq!(
+        (row.calls, row.panicked),
+        (if_measuring(6), if_measuring(2))
+    );
+}
+
+#[test]
+fn what_runs_while_a_panic_passes_is_not_flagged() {
+    struct Cleanup;
+    impl Drop for Cleanup {
+        fn drop(&mut self) {
+            let _scope = scope!("exact: cleanup");
+            work(20);
+        }
+    }
+    let result = std::panic::catch_unwind(|| {
+        let _scope = scope!("exact: around cleanup");
+        let _cleanup = Cleanup;
+        panic!("as asked");
+    });
+    assert!(result.is_err());
+    assert_eq!(
+        (row("exact: cleanup").calls, row("exact: cleanup").panicked),
+        (if_measuring(1), 0)
+    );
+    assert_eq!(row("exact: around cleanup").panicked, if_measuring(1));
+}
