@@ -80,7 +80,7 @@ fn no_form_of_measuring_allocates_after_the_first_call() {
     });
     assert_eq!(on_this_thread, 0);
     assert_eq!(
-        profiler_tests::rows_ending_in("::plain")[0..]
+        profiler_tests::rows_ending_in("::plain")
             .iter()
             .map(|row| row.calls)
             .sum::<u64>(),

@@ -1,10 +1,14 @@
 //! What [`init`](crate::init) can refuse.
 
+use std::fmt;
+
 use crate::log::LogError;
 
 /// Why the profiler could not be set up as asked. The program can go on: what is annotated is
 /// measured all the same, only the part that failed is missing.
-#[derive(Debug, thiserror::Error)]
+///
+/// It is shown in words by `Debug` too: that is what a `main` that returns it prints.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum InitError {
     /// The TensorBoard log could not be opened.
@@ -16,4 +20,10 @@ pub enum InitError {
          `tensorboard`: enable the feature, or leave the log out"
     )]
     NoTensorBoard,
+}
+
+impl fmt::Debug for InitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }

@@ -92,7 +92,7 @@ mod lazy {
             self.log
                 .get_or_init(open)
                 .as_ref()
-                .map_err(|error| LogError::Closed(error.clone()))
+                .map_err(|error| LogError::other(error))
         }
     }
 
@@ -103,6 +103,10 @@ mod lazy {
 
         fn add(&self, scalar: &Scalar<'_>) -> Result<(), LogError> {
             self.open()?.add(scalar)
+        }
+
+        fn unsaved(&self) -> u64 {
+            self.open().map_or(0, ScalarLogger::unsaved)
         }
 
         fn flush(&self) -> Result<(), LogError> {

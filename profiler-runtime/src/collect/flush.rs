@@ -25,7 +25,7 @@ pub struct FlushReport {
     /// Entries that were dropped; the summary says why.
     pub dropped: u64,
     /// Entries logged before the call that are still on their way: the time did not suffice, or a
-    /// logger does not return.
+    /// logger does not return or cannot save what it took.
     pub left: u64,
 }
 
@@ -66,12 +66,12 @@ pub fn flush(timeout: Duration) -> FlushReport {
     let left = if complete {
         outlet::held_up()
     } else {
-        ring::waiting() + outlet::pending()
+        (ring::waiting() + outlet::pending()) as u64 + outlet::unsaved()
     };
     FlushReport {
         delivered: outlet::delivered(),
         dropped: dropped(),
-        left: left as u64,
+        left,
     }
 }
 

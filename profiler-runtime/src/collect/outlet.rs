@@ -51,6 +51,9 @@ static BLOCKED: AtomicUsize = AtomicUsize::new(0);
 /// Loggers that took something since they were last flushed, each with a name it took.
 static UNFLUSHED: Mutex<Vec<(u32, Logger)>> = Mutex::new(Vec::new());
 
+/// Values that loggers took and could not save when they were last flushed.
+static UNSAVED: AtomicU64 = AtomicU64::new(0);
+
 const MUTED_BLOCKED: u8 = 1;
 const MUTED_PANICKED: u8 = 2;
 
@@ -68,9 +71,14 @@ pub(super) fn forget(entries: usize) {
     PENDING.fetch_sub(entries, Relaxed);
 }
 
-/// Entries in the hands of loggers that do not return.
-pub(super) fn held_up() -> usize {
-    BLOCKED.load(Relaxed)
+/// Entries in the hands of loggers that do not return, or cannot save what they took.
+pub(super) fn held_up() -> u64 {
+    BLOCKED.load(Relaxed) as u64 + unsaved()
+}
+
+/// Values that loggers took and could not save when they were last flushed.
+pub(crate) fn unsaved() -> u64 {
+    UNSAVED.load(Relaxed)
 }
 
 pub(super) fn pending() -> usize {
@@ -246,7 +254,7 @@ fn deliver(delivery: Delivery) {
         Ok(()) => drop(DELIVERED.fetch_add(1, Relaxed)),
         Err(error) => {
             count_dropped(DropReason::LoggerFailed, 1);
-            say_failure(name, &error);
+            say_failure(name.id, &error);
         }
     }
 }
@@ -279,24 +287,30 @@ fn remember(id: u32, logger: Logger) -> Result<(), LogError> {
 }
 
 fn flush_loggers(watch: &Watch) {
+    let mut failed = Vec::new();
     // One at a time: one that blocks keeps none of the others from the next worker.
     while let Some((id, logger)) = { lock(&UNFLUSHED).pop() } {
         guarded(watch, id, || {
-            if let Err(error) = logger.as_dyn().flush()
-                && let Some(name) = name::by_id(id)
-            {
-                say_failure(name, &error);
+            if let Err(error) = logger.as_dyn().flush() {
+                say_failure(id, &error);
+                failed.push((id, logger));
             }
-            drop(logger);
         });
         if watch.retired.load(Relaxed) {
             return;
         }
     }
+    let unsaved = failed
+        .iter()
+        .map(|(_, logger)| logger.as_dyn().unsaved())
+        .sum();
+    UNSAVED.store(unsaved, Relaxed);
+    // There may be room again the next time.
+    lock(&UNFLUSHED).append(&mut failed);
 }
 
 /// Says once for each kind of failure what went wrong; how often is counted.
-fn say_failure(name: &Name, error: &LogError) {
+fn say_failure(id: u32, error: &LogError) {
     static SAID: Mutex<Option<HashSet<String>>> = Mutex::new(None);
     const MAX_SAID: usize = 64;
     let error = error.to_string();
@@ -306,5 +320,6 @@ fn say_failure(name: &Name, error: &LogError) {
         return;
     }
     drop(said);
-    health::notice(&format!("the logger of `{}` failed: {error}", name.text));
+    let name = name::by_id(id).map_or("?", |name| &name.text);
+    health::notice(&format!("the logger of `{name}` failed: {error}"));
 }

@@ -23,11 +23,12 @@ pub(crate) fn render(summary: &Summary) -> String {
         .map_or("null".to_owned(), string);
     format!(
         "{{\"wall_ns\":{:.1},\"percentile_error\":{},\"delivered\":{},\"dropped\":{{{}}},\
-         \"notices\":[{}],\"nothing_measured\":{nothing},\"rows\":[{}]}}\n",
+         \"unsaved\":{},\"notices\":[{}],\"nothing_measured\":{nothing},\"rows\":[{}]}}\n",
         summary.wall_ns,
         summary.percentile_error,
         summary.delivered,
         dropped.join(","),
+        summary.unsaved,
         notices.join(","),
         rows.join(",\n"),
     )

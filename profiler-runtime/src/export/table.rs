@@ -154,38 +154,48 @@ impl Column {
         cells.max(self.title.chars().count())
     }
 
-    fn times(title: &str, rows: &[&Row], time: impl Fn(&Row) -> f64) -> Self {
-        let times: Vec<f64> = rows.iter().map(|row| time(row)).collect();
-        let unit = Unit::for_times(&times);
+    fn times(title: &str, unit: &Unit, rows: &[&Row], time: impl Fn(&Row) -> Option<f64>) -> Self {
+        let cell = |row: &&Row| match time(row) {
+            Some(time) => format!("{:.3}", time / unit.nanoseconds),
+            None => "-".to_owned(),
+        };
         Self {
             title: format!("{title} ({})", unit.name),
-            cells: times
-                .iter()
-                .map(|time| format!("{:.3}", time / unit.nanoseconds))
-                .collect(),
+            cells: rows.iter().map(cell).collect(),
         }
     }
 }
 
+/// Totals are in one unit and the times of single calls in one, so that they compare at a glance.
 fn columns(rows: &[&Row]) -> Vec<Column> {
+    let totals = Unit::for_times(rows.iter().map(|row| row.total_ns));
+    let calls_unit = Unit::for_times(rows.iter().map(|row| row.mean_ns));
+    let total =
+        |title, time: fn(&Row) -> f64| Column::times(title, totals, rows, |row| Some(time(row)));
+    let call = |title, time: fn(&Row) -> f64| {
+        Column::times(title, calls_unit, rows, |row| {
+            (row.calls > 0).then(|| time(row))
+        })
+    };
     let mut columns = vec![
         Column {
             title: "Calls".to_owned(),
             cells: rows.iter().map(|row| calls(row)).collect(),
         },
-        Column::times("Total", rows, |row| row.total_ns),
-        Column::times("Self", rows, |row| row.self_ns),
+        total("Total", |row| row.total_ns),
+        total("Self", |row| row.self_ns),
     ];
     if rows.iter().any(|row| row.futures > 0) {
-        columns.push(Column::times("Polled", rows, |row| row.polled_ns));
+        let polled = |row: &Row| (row.futures > 0).then_some(row.polled_ns);
+        columns.push(Column::times("Polled", totals, rows, polled));
     }
     columns.extend([
-        Column::times("Mean", rows, |row| row.mean_ns),
-        Column::times("p50", rows, |row| row.p50_ns),
-        Column::times("p95", rows, |row| row.p95_ns),
-        Column::times("p99", rows, |row| row.p99_ns),
-        Column::times("Min", rows, |row| row.min_ns),
-        Column::times("Max", rows, |row| row.max_ns),
+        call("Mean", |row| row.mean_ns),
+        call("p50", |row| row.p50_ns),
+        call("p95", |row| row.p95_ns),
+        call("p99", |row| row.p99_ns),
+        call("Min", |row| row.min_ns),
+        call("Max", |row| row.max_ns),
         Column {
             title: "% wall".to_owned(),
             cells: rows
@@ -231,20 +241,20 @@ const UNITS: [Unit; 4] = [
 ];
 
 impl Unit {
-    /// The largest unit in which the shortest time still shows a digit, but not so small that the
-    /// longest takes more than seven before the point.
-    fn for_times(times: &[f64]) -> &'static Self {
-        let shown = times.iter().copied().filter(|time| *time >= 1.0);
+    /// The largest unit in which the shortest time is at least one, but not so small that the longest
+    /// takes more than seven digits before the point.
+    fn for_times(times: impl Iterator<Item = f64> + Clone) -> &'static Self {
+        let shown = times.filter(|time| *time > 0.0);
         let shortest = shown.clone().fold(f64::INFINITY, f64::min);
         let longest = shown.fold(0.0, f64::max);
         let [ns, us, ms, s] = &UNITS;
         let fine = [s, ms, us]
             .into_iter()
-            .find(|unit| shortest / unit.nanoseconds >= 0.02);
-        let fine = if longest == 0.0 {
-            ns
-        } else {
+            .find(|unit| shortest >= unit.nanoseconds);
+        let fine = if longest > 0.0 {
             fine.unwrap_or(ns)
+        } else {
+            ns
         };
         let coarse = [ns, us, ms]
             .into_iter()
@@ -304,9 +314,7 @@ fn with_notes(mut table: String, summary: &Summary, rows: &[&Row]) -> String {
         }
     };
     count("panicked", |row| row.panicked);
-    count("futures dropped before they were done", |row| {
-        row.dropped_futures
-    });
+    count("dropped before done", |row| row.dropped_futures);
     count("still open, in no column", |row| row.open);
     count(
         "ended before a scope inside them, so that self is an upper bound",
@@ -316,6 +324,12 @@ fn with_notes(mut table: String, summary: &Summary, rows: &[&Row]) -> String {
         note(&format!(
             "{entries} log entries dropped: {}",
             reason.as_str()
+        ));
+    }
+    if summary.unsaved > 0 {
+        note(&format!(
+            "{} log entries taken and not written yet",
+            summary.unsaved
         ));
     }
     for notice in &summary.notices {
@@ -330,15 +344,16 @@ mod tests {
 
     #[test]
     fn units_show_the_shortest_and_the_longest() {
-        let unit = |times: &[f64]| Unit::for_times(times).name;
+        let unit = |times: &[f64]| Unit::for_times(times.iter().copied()).name;
         assert_eq!(unit(&[1_500.0, 2_500_000.0]), "µs");
-        assert_eq!(unit(&[30e6, 12e9]), "s");
-        assert_eq!(unit(&[9e6, 12e9]), "ms");
+        assert_eq!(unit(&[80e6]), "ms");
+        assert_eq!(unit(&[30e6, 12e9]), "ms");
+        assert_eq!(unit(&[2e9, 12e9]), "s");
         assert_eq!(unit(&[12.0]), "ns");
         assert_eq!(
             unit(&[12.0, 90e9]),
             "ms",
-            "not ten digits, even if the shortest reads as zero"
+            "not eleven digits, even if the shortest reads as zero"
         );
         assert_eq!(unit(&[0.0, 0.0]), "ns");
         assert_eq!(unit(&[]), "ns");

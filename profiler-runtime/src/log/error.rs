@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 /// Why a logger could not take or keep a value.
 ///
+/// It is shown in words by `Debug` too: that is what a `main` that returns it prints.
+///
 /// # Examples
 ///
 /// ```
@@ -13,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// let error = LogError::other("the metrics server is gone");
 /// assert_eq!(error.to_string(), "the metrics server is gone");
 /// ```
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
     /// A file or folder of the log could not be made or written.
@@ -51,5 +53,11 @@ impl LogError {
             path: path.as_ref().to_owned(),
             source,
         }
+    }
+}
+
+impl fmt::Debug for LogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }

@@ -111,6 +111,14 @@ pub trait ScalarLogger: Send + Sync {
         self.add_scalar(scalar.tag, scalar.value, scalar.step)
     }
 
+    /// How many values were taken that no flush has yet brought to where they survive.
+    ///
+    /// Asked after a flush that failed, so that the report and the summary can say what would be lost
+    /// if the process ended now. Zero by default.
+    fn unsaved(&self) -> u64 {
+        0
+    }
+
     /// Brings everything taken so far to where it survives the end of the process.
     ///
     /// Called at least once a second while values arrive, on [`flush`](crate::flush), and at exit.
@@ -132,6 +140,10 @@ macro_rules! forward_to_pointee {
 
             fn add(&self, scalar: &Scalar<'_>) -> Result<(), LogError> {
                 (**self).add(scalar)
+            }
+
+            fn unsaved(&self) -> u64 {
+                (**self).unsaved()
             }
 
             fn flush(&self) -> Result<(), LogError> {

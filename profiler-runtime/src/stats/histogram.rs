@@ -27,16 +27,22 @@ pub(crate) const fn bucket_of(ticks: u64) -> usize {
     (shift << GROUPING_POWER) + (ticks >> shift) as usize
 }
 
-/// Counts per bucket, summed over threads.
+/// Counts per bucket, summed over threads. Takes no memory until something is counted.
 #[derive(Clone, Debug)]
 pub(crate) struct Buckets(Vec<u64>);
 
 impl Buckets {
     pub(crate) fn new() -> Self {
-        Self(vec![0; BUCKETS])
+        Self(Vec::new())
     }
 
     pub(crate) fn add(&mut self, bucket: usize, count: u64) {
+        if count == 0 {
+            return;
+        }
+        if self.0.is_empty() {
+            self.0.resize(BUCKETS, 0);
+        }
         if let Some(slot) = self.0.get_mut(bucket) {
             *slot += count;
         }
@@ -50,6 +56,7 @@ impl Buckets {
     /// The ticks below which each of `quantiles` (between 0 and 1) of the calls lie, true within
     /// [`RELATIVE_ERROR`]; `None` where nothing was counted.
     pub(crate) fn quantiles<const N: usize>(&self, quantiles: [f64; N]) -> Option<[f64; N]> {
+        // The crate takes them in full.
         let histogram =
             Histogram::from_buckets(GROUPING_POWER, MAX_VALUE_POWER, self.0.clone()).ok()?;
         let mut ticks = [0.0; N];

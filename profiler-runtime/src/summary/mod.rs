@@ -37,7 +37,8 @@ pub use crate::export::table::{SortBy, TableOptions};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Summary {
-    /// One row for each name that was called, the longest total first.
+    /// One row for each name that was called, the longest total first; names whose calls have all not
+    /// ended yet are the last.
     pub rows: Vec<Row>,
     /// Nanoseconds since the profiler was first used.
     pub wall_ns: f64,
@@ -47,6 +48,9 @@ pub struct Summary {
     pub delivered: u64,
     /// Entries that were dropped, for each reason that occurred.
     pub dropped: Vec<(DropReason, u64)>,
+    /// Values that loggers took and could not bring to safety when they were last flushed: lost if the
+    /// process ends before they can.
+    pub unsaved: u64,
     /// What was said once: variables that were not understood, loggers that failed.
     pub notices: Vec<String>,
     /// Why there are no rows, and what to do; `None` where there are.
@@ -85,6 +89,7 @@ pub fn summary() -> Summary {
         percentile_error: crate::stats::RELATIVE_ERROR,
         delivered: collect::delivered(),
         dropped,
+        unsaved: collect::unsaved(),
         notices: health::notices(),
     }
 }
@@ -107,7 +112,7 @@ fn why_nothing() -> String {
         );
     }
     if seen > 0 {
-        return "what is annotated has begun and not ended yet, or was bypassed".to_owned();
+        return "all that is annotated was bypassed".to_owned();
     }
     "nothing that is annotated has run: put #[measure_execution_time] on a function that does"
         .to_owned()

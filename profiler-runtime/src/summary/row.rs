@@ -58,16 +58,22 @@ pub struct Row {
 }
 
 impl Row {
-    /// The row of a name; none where no call has ended.
+    /// The row of a name; none where no call has begun.
     pub(crate) fn of(name: &'static Name) -> Option<Self> {
         let totals = name.totals();
         let calls = totals.calls();
-        let [p50, p95, p99] = totals.buckets.quantiles([0.5, 0.95, 0.99])?;
-        if calls == 0 {
+        if calls == 0 && totals.open == 0 {
             return None;
         }
+        let percentiles = totals.buckets.quantiles([0.5, 0.95, 0.99]);
+        let [p50, p95, p99] = percentiles.unwrap_or_default();
         let ns = |ticks: f64| clock().nanoseconds(ticks).max(0.0);
-        let (min, max) = (totals.min as f64, totals.max as f64);
+        let (min, max) = if calls == 0 {
+            (0, 0)
+        } else {
+            (totals.min, totals.max)
+        };
+        let (min, max) = (min as f64, max as f64);
         Some(Self {
             name: name.text.clone(),
             tag: name.tag.clone(),
@@ -80,10 +86,11 @@ impl Row {
             std_ns: ns(totals.deviation()),
             min_ns: ns(min),
             max_ns: ns(max),
-            // The middle of a bucket may lie outside of what was seen.
-            p50_ns: ns(p50.clamp(min, max)),
-            p95_ns: ns(p95.clamp(min, max)),
-            p99_ns: ns(p99.clamp(min, max)),
+            // The middle of a bucket may lie outside of what was seen; a snapshot may see the new
+            // shortest call before it is the longest too.
+            p50_ns: ns(p50.clamp(min, max.max(min))),
+            p95_ns: ns(p95.clamp(min, max.max(min))),
+            p99_ns: ns(p99.clamp(min, max.max(min))),
             wall_share: 0.0,
             futures: totals.futures,
             polled_ns: ns(totals.polled as f64),
@@ -92,7 +99,7 @@ impl Row {
             open: totals.open,
             dropped_entries: totals.ring_full,
             disordered: totals.disordered,
-            too_short: p50 < clock().too_short() as f64,
+            too_short: calls > 0 && p50 < clock().too_short() as f64,
         })
     }
 }

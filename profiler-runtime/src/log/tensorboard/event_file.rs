@@ -101,6 +101,11 @@ impl EventFile {
         self.lost
     }
 
+    /// How many values wait to be written.
+    pub(super) fn waiting(&self) -> u64 {
+        self.waiting.iter().map(|batch| batch.values).sum::<u64>() + self.open.values
+    }
+
     /// Takes one value; where it cannot, the value counts as lost.
     pub(super) fn add(
         &mut self,

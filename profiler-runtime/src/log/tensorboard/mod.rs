@@ -193,6 +193,10 @@ impl ScalarLogger for TensorBoardLogger {
             .add(scalar.tag, scalar.value, scalar.step, scalar.wall_time)
     }
 
+    fn unsaved(&self) -> u64 {
+        self.file().waiting()
+    }
+
     /// Hands every value taken so far to the operating system.
     ///
     /// # Errors

@@ -1,0 +1,173 @@
+//! Annotate a training loop and see where its time goes: start here.
+//!
+//! A small network learns to read handwritten digits. Loading a batch, forward, backward and
+//! update each carry one attribute; a whole epoch is measured in context form. At the end there
+//! is a table, and a log that `TensorBoard` shows, with the duration of every single call.
+//!
+//! ```text
+//! cargo run --release --example quickstart [-- --out DIR]
+//! ```
+//!
+//! Then try the same with `PROFILER_ENABLED=0` before it, or with `--features strip` after it.
+
+#[path = "quickstart/options.rs"]
+mod options;
+#[path = "quickstart/report.rs"]
+mod report;
+
+use std::error::Error;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use profiler_examples::digits::{Digits, PIXELS, SIDE};
+use profiler_examples::network::{Activations, Gradients, Network};
+use profiler_examples::random::Random;
+use profiler_runtime::{
+    LogError, ScalarLogger, TensorBoardLogger, measure_execution_time,
+    measure_execution_time_context,
+};
+
+use crate::options::Options;
+
+const EPOCHS: u64 = 30;
+const BATCH: usize = 32;
+const HIDDEN: usize = 128;
+const HELD_OUT: usize = 360;
+const RATE: f32 = 0.05;
+
+struct Trainer {
+    network: Network,
+    images: Digits,
+    /// The numbers of the images that this epoch has not seen yet.
+    unseen: Vec<usize>,
+    random: Random,
+    board: Arc<TensorBoardLogger>,
+}
+
+impl Trainer {
+    // One attribute measures a function. With `log`, each single call goes to a logger too, under
+    // this function's own step; the expression may use `self` and the arguments.
+    #[measure_execution_time(log = self.board.clone())]
+    fn load_batch(&mut self) -> Digits {
+        let rest = self.unseen.len().saturating_sub(BATCH);
+        let numbers = self.unseen.split_off(rest);
+        let mut batch = self.images.select(&numbers);
+        for image in batch.images_mut().chunks_exact_mut(PIXELS) {
+            shift(image, &mut self.random);
+        }
+        scale(batch.images_mut());
+        batch
+    }
+
+    #[measure_execution_time(log = self.board.clone())]
+    fn forward(&self, batch: &Digits) -> Activations {
+        self.network.forward(batch)
+    }
+
+    #[measure_execution_time(log = self.board.clone())]
+    fn backward(&self, batch: &Digits, activations: &Activations) -> Gradients {
+        self.network.backward(batch, activations)
+    }
+
+    #[measure_execution_time(log = self.board.clone())]
+    fn update(&mut self, gradients: &Gradients) {
+        self.network.update(gradients, RATE);
+    }
+
+    // Logged under the epoch instead of a count of its own.
+    #[measure_execution_time(log = self.board.clone(), global_step = epoch)]
+    fn evaluate(&self, test: &Digits, epoch: u64) -> Result<f64, LogError> {
+        let accuracy = self.network.forward(test).correct(test) as f64 / test.len() as f64;
+        // The logger is yours: anything else may go to it as well.
+        self.board.add_scalar("test/accuracy", accuracy, epoch)?;
+        Ok(accuracy)
+    }
+
+    /// Sees every image once; the mean loss.
+    fn train_epoch(&mut self) -> f64 {
+        self.unseen = (0..self.images.len()).collect();
+        self.random.shuffle(&mut self.unseen);
+        let (mut loss, mut batches) = (0.0, 0.0);
+        while !self.unseen.is_empty() {
+            let batch = self.load_batch();
+            let activations = self.forward(&batch);
+            let gradients = self.backward(&batch, &activations);
+            self.update(&gradients);
+            loss += f64::from(activations.loss(&batch));
+            batches += 1.0;
+        }
+        loss / batches
+    }
+}
+
+/// From the data set's 0 to 16 to a range around zero.
+fn scale(images: &mut [f32]) {
+    for pixel in images {
+        *pixel = *pixel / 8.0 - 1.0;
+    }
+}
+
+/// Moves an image sideways by one pixel at most, so that the network sees more than there is.
+fn shift(image: &mut [f32], random: &mut Random) {
+    let (from, to, blank) = match random.below(3) {
+        0 => (0..SIDE - 1, 1, 0),
+        1 => (1..SIDE, 0, SIDE - 1),
+        _ => return,
+    };
+    for row in image.chunks_exact_mut(SIDE) {
+        row.copy_within(from.clone(), to);
+        row[blank] = 0.0;
+    }
+}
+
+fn run(options: &Options) -> Result<(), Box<dyn Error>> {
+    // Flushes what is logged, also when the program leaves early.
+    let _profiler = profiler_runtime::init()?;
+    let board = Arc::new(TensorBoardLogger::new(options.new_run()?)?);
+
+    let mut random = Random::seeded(17);
+    let (images, mut test) = Digits::parted(HELD_OUT, &mut random);
+    scale(test.images_mut());
+    println!(
+        "training on {} handwritten digits, testing on {} others",
+        images.len(),
+        test.len()
+    );
+    let network = Network::new(HIDDEN, &mut random);
+    let mut trainer = Trainer {
+        network,
+        images,
+        unseen: Vec::new(),
+        random,
+        board: Arc::clone(&board),
+    };
+
+    for epoch in 0..EPOCHS {
+        // The context form measures any block, and gives the block's value.
+        let loss =
+            measure_execution_time_context!("epoch", log = board.clone(), global_step = epoch, {
+                trainer.train_epoch()
+            });
+        board.add_scalar("train/loss", loss, epoch)?;
+        let accuracy = trainer.evaluate(&test, epoch)?;
+        println!(
+            "epoch {epoch:2}  loss {loss:.4}  accuracy {:5.1} %",
+            100.0 * accuracy
+        );
+    }
+    report::show(options, &board)
+}
+
+fn main() -> ExitCode {
+    let outcome = Options::from_arguments().and_then(|options| match options {
+        Some(options) => run(&options),
+        None => Ok(()),
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What the command line asks for, and where things are written.
+
+use std::env;
+use std::error::Error;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+const USAGE: &str = "\
+Trains a small network and shows where the time goes.
+
+usage: cargo run --release --example quickstart [-- --out DIR]
+
+    --out DIR    where to write; a folder, made where it is missing (profiles/quickstart)
+    --help       show this";
+
+pub(crate) struct Options {
+    out: PathBuf,
+}
+
+impl Options {
+    /// Reads the arguments; nothing to run where help was asked for.
+    pub(crate) fn from_arguments() -> Result<Option<Self>, Box<dyn Error>> {
+        let mut out = PathBuf::from("profiles/quickstart");
+        let mut arguments = env::args_os().skip(1);
+        while let Some(argument) = arguments.next() {
+            let text = argument.to_string_lossy();
+            if text == "--help" || text == "-h" {
+                println!("{USAGE}");
+                return Ok(None);
+            } else if text == "--out" {
+                out = arguments.next().unwrap_or_default().into();
+            } else if let Some(dir) = text.strip_prefix("--out=") {
+                out = dir.into();
+            } else {
+                return Err(format!("unknown argument `{text}`\n\n{USAGE}").into());
+            }
+        }
+        if out.as_os_str().is_empty() {
+            return Err(format!("`--out` needs a folder\n\n{USAGE}").into());
+        }
+        Ok(Some(Self { out }))
+    }
+
+    /// The folder to point `TensorBoard` at: each run has a folder of its own in it, so that runs
+    /// can be compared and none overwrites another.
+    pub(crate) fn log_dir(&self) -> PathBuf {
+        self.out.join("tensorboard")
+    }
+
+    /// A new folder for the log of this run: `run-1`, `run-2`, …
+    pub(crate) fn new_run(&self) -> Result<PathBuf, Box<dyn Error>> {
+        let parent = self.log_dir();
+        let explained = |error: io::Error| {
+            let parent = parent.display();
+            format!("cannot write to {parent}: {error}; choose another folder with `-- --out DIR`")
+        };
+        fs::create_dir_all(&parent).map_err(explained)?;
+        for number in 1_u32.. {
+            let run = parent.join(format!("run-{number}"));
+            match fs::create_dir(&run) {
+                Ok(()) => return Ok(run),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(explained(error).into()),
+            }
+        }
+        Err("there are too many runs; choose another folder with `-- --out DIR`".into())
+    }
+
+    /// Where the numbers of the table go, for programs.
+    pub(crate) fn summary_file(&self) -> PathBuf {
+        self.out.join("summary.json")
+    }
+}
