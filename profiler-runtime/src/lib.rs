@@ -1,4 +1,75 @@
 //! Know how long your functions really take, without slowing them down.
+//!
+//! Put [`#[measure_execution_time]`](macro@measure_execution_time) on a function, run the program with
+//! `PROFILER_SUMMARY=stderr`, and read the table:
+//!
+//! ```text
+//! Name                     Calls  Total (ms)  Self (ms)  Mean (µs)  p50 (µs)  p95 (µs)  p99 (µs)  …
+//! ──────────────────────────────────────────────────────────────────────────────────────────────────
+//! app::Trainer::backward    1350      79.126     79.126     58.612    52.009    88.431   107.020
+//! app::Trainer::forward     1350      44.610     44.610     33.044    29.154    45.832    72.177
+//! ```
+//!
+//! # In a program
+//!
+//! ```
+//! use profiler_runtime::{measure_execution_time, measure_execution_time_context, scope};
+//!
+//! #[measure_execution_time]
+//! fn load(path: &str) -> String {
+//!     path.repeat(3)
+//! }
+//!
+//! fn main() -> Result<(), profiler_runtime::InitError> {
+//!     let _profiler = profiler_runtime::init()?;
+//!     for epoch in 0..2 {
+//!         let data = load("data");
+//!         let length = measure_execution_time_context!("train", global_step = epoch, { data.len() });
+//!         let _scope = scope!("report");
+//!         assert_eq!(length, 12);
+//!     }
+//!     println!("{}", profiler_runtime::summary());
+//!     Ok(())
+//! }
+//! ```
+//!
+//! | to | use |
+//! |---|---|
+//! | measure a function, all of an `impl` block or a module | [`macro@measure_execution_time`] |
+//! | measure a block; until a guard goes; a future | [`measure_execution_time_context!`], [`scope!`], [`MeasureFuture`] |
+//! | see totals, self times, percentiles | [`summary`], `PROFILER_SUMMARY` |
+//! | see each call | `log = …` with a [`TensorBoardLogger`], a [`TracingLogger`], a closure or any [`ScalarLogger`]; `PROFILER_TENSORBOARD` |
+//! | turn it on and off | [`set_enabled`], [`bypass`], `PROFILER_ENABLED`, `PROFILER_FILTER`; the feature `strip` |
+//! | set it up, and close it down in order | [`init`], [`builder`], [`flush`] |
+//!
+//! # What it costs
+//!
+//! Off, a measured call costs one relaxed load and a branch. On, it costs two readings of the
+//! processor's time-stamp counter and some writes to memory of its own thread: no lock, no shared
+//! cache line, no allocation, no I/O, and nothing grows with the number of calls. Calls that are
+//! logged one by one go through a bounded ring to a thread of the profiler's; when that cannot keep
+//! up, entries are dropped and counted, calls and times stay exact.
+//!
+//! A name takes 3 KiB for each thread that calls it and, once such a thread has ended, 6 KiB more; a
+//! thread that ends gives its memory to the next. A thread that logs takes a ring of
+//! `PROFILER_RING` entries.
+//!
+//! # Features
+//!
+//! - `tensorboard` (default): [`TensorBoardLogger`].
+//! - `tensorboard-rs`: accepts the writer of the crate of that name as a logger.
+//! - `strip`: every annotated function is the function that was written, token for token; everything
+//!   else is still here and does nothing. It wins over all other features, wherever in the program it
+//!   is set. What only arguments of the attribute mention (`log = board.clone()`) is unused then.
+//!
+//! # Threads, futures, panics
+//!
+//! Scopes nest on each thread, and in each task: a future's scope is the innermost one while it is
+//! polled, on whatever thread, and no scope of any thread between. A call that ends with a panic, or a
+//! future that is dropped before it is done, is counted and flagged. Whatever runs in destructors of
+//! thread-locals is counted too.
+//!
+//! What the numbers mean and how far to trust them stands in `docs/accuracy.md`.
 
 // The measured path is two functions, whatever it is written in.
 #![allow(clippy::inline_always)]
@@ -43,12 +114,50 @@ pub use switch::{bypass, is_enabled, set_enabled};
 pub use task::{MeasureFuture, Measured};
 
 /// Opens a scope that lasts until its guard is dropped.
+///
+/// `scope!(name, key = value, …)` takes the name, then any of the attribute's arguments `log`,
+/// `global_step`, `bypass` and `every`. A literal is looked up once; any other expression that gives a
+/// string is looked up at each call (some 30 ns), and `PROFILER_MAX_NAMES` bounds how many such names
+/// there can be.
+///
+/// # Examples
+///
+/// ```
+/// use profiler_runtime::scope;
+///
+/// for layer in 0..3 {
+///     let _scope = scope!(format!("layer {layer}"), global_step = layer);
+///     // the layer
+/// }
+/// # if profiler_runtime::is_enabled() {
+/// assert_eq!(profiler_runtime::summary().row("layer 2").map(|row| row.calls), Some(1));
+/// # }
+/// ```
 #[macro_export]
 macro_rules! scope {
     ($($arguments:tt)*) => { $crate::__private::scope!([$crate] $($arguments)*) };
 }
 
-/// Measures a block.
+/// Measures a block, and gives its value.
+///
+/// `measure_execution_time_context!(name, key = value, …, { block })` takes what [`scope!`] takes, and a
+/// block. `return`, `?`, `break` and `continue` in the block mean what they mean around it.
+///
+/// # Examples
+///
+/// ```
+/// use profiler_runtime::measure_execution_time_context;
+///
+/// fn parse(text: &str) -> Result<i32, std::num::ParseIntError> {
+///     let number = measure_execution_time_context!(
+///         "parse",
+///         log = |tag, milliseconds, step| println!("{tag} {step}: {milliseconds} ms"),
+///         { text.trim().parse::<i32>()? }
+///     );
+///     Ok(number + 1)
+/// }
+/// assert_eq!(parse(" 41 "), Ok(42));
+/// ```
 #[macro_export]
 macro_rules! measure_execution_time_context {
     ($($arguments:tt)*) => { $crate::__private::context!([$crate] $($arguments)*) };

@@ -241,8 +241,8 @@ const UNITS: [Unit; 4] = [
 ];
 
 impl Unit {
-    /// The largest unit in which the shortest time is at least one, but not so small that the longest
-    /// takes more than seven digits before the point.
+    /// The largest unit in which the shortest time is at least a tenth, but not so small that the
+    /// longest takes more than seven digits before the point.
     fn for_times(times: impl Iterator<Item = f64> + Clone) -> &'static Self {
         let shown = times.filter(|time| *time > 0.0);
         let shortest = shown.clone().fold(f64::INFINITY, f64::min);
@@ -250,7 +250,7 @@ impl Unit {
         let [ns, us, ms, s] = &UNITS;
         let fine = [s, ms, us]
             .into_iter()
-            .find(|unit| shortest >= unit.nanoseconds);
+            .find(|unit| shortest >= 0.1 * unit.nanoseconds);
         let fine = if longest > 0.0 {
             fine.unwrap_or(ns)
         } else {

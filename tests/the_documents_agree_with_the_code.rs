@@ -1,0 +1,53 @@
+//! What stands twice stands alike: the table of variables in the documents is that in the code.
+
+use std::fs;
+use std::path::Path;
+
+use profiler_runtime::__private::VARIABLES;
+
+fn document(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../docs")
+        .join(name);
+    fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn every_variable_stands_in_the_documents_as_in_the_code() {
+    let text = document("environment.md");
+    let rows: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .collect();
+    let expected: Vec<String> = VARIABLES
+        .iter()
+        .map(|variable| {
+            let (name, takes) = (variable.name, variable.takes);
+            format!(
+                "| `{name}` | {takes} | {} | {} |",
+                variable.default, variable.meaning
+            )
+        })
+        .collect();
+    assert_eq!(rows, expected);
+}
+
+#[test]
+fn every_test_file_is_run() {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let manifest = fs::read_to_string(tests.join("Cargo.toml")).unwrap();
+    let files = fs::read_dir(tests)
+        .unwrap()
+        .map(|file| file.unwrap().file_name());
+    for file in files.filter_map(|file| file.into_string().ok()) {
+        if Path::new(&file)
+            .extension()
+            .is_some_and(|extension| extension == "rs")
+        {
+            assert!(
+                manifest.contains(&format!("path = \"{file}\"")),
+                "{file} is in no target"
+            );
+        }
+    }
+}
