@@ -94,36 +94,36 @@ mod everything {
 
     use std::{fmt, fmt::Write as _};
 
-    pub const LIMIT: usize = { 2 * 3 };
+    pub(crate) const LIMIT: usize = { 2 * 3 };
     static NAME: &str = "name";
 
-    pub struct Unit;
+    pub(crate) struct Unit;
 
     #[derive(Debug)]
-    pub struct Fields<const N: usize = { 1 + 2 }> {
-        pub values: [u8; N],
+    pub(crate) struct Fields<const N: usize = { 1 + 2 }> {
+        pub(crate) values: [u8; N],
     }
 
     unsafe extern "C" {
         fn abs(value: i32) -> i32;
     }
 
-    pub const fn constant() -> usize {
+    pub(crate) const fn constant() -> usize {
         LIMIT
     }
 
-    pub fn free() -> Result<String, fmt::Error> {
+    pub(crate) fn free() -> Result<String, fmt::Error> {
         let mut text = String::new();
         write!(text, "{}", constant())?;
         Ok(text)
     }
 
-    pub extern "C" fn exported() -> i32 {
+    pub(crate) extern "C" fn exported() -> i32 {
         // SAFETY: every `i32` but the least has an absolute value.
         unsafe { abs(-4) }
     }
 
-    pub trait Shape {
+    pub(crate) trait Shape {
         fn area(&self) -> u32;
 
         fn double(&self) -> u32 {
@@ -144,13 +144,15 @@ mod everything {
 
     #[measure_execution_time(skip)]
     impl Unit {
-        pub fn left_out(&self) -> u8 {
+        #[allow(clippy::unused_self, reason = "a method is what is tested")]
+        pub(crate) fn left_out(&self) -> u8 {
             7
         }
     }
 
     impl Unit {
-        pub fn static_name(&self) -> &'static str {
+        #[allow(clippy::unused_self, reason = "a method is what is tested")]
+        pub(crate) fn static_name(&self) -> &'static str {
             nested::deep()
         }
     }

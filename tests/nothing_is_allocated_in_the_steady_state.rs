@@ -28,7 +28,10 @@ fn plain() {}
 fn to_a_static() {}
 
 #[measure_execution_time(log = logger.clone(), global_step = step)]
-fn to_an_arc(logger: &Arc<Nowhere>, step: u64) {}
+fn to_an_arc(logger: &Arc<Nowhere>, step: u64) {
+    // Stripped, nothing else uses them.
+    let _ = (logger, step);
+}
 
 #[measure_execution_time(log = |_, _, _| {})]
 fn to_a_closure() {}

@@ -3,7 +3,7 @@
 use profiler_runtime::{Row, is_enabled, summary};
 
 /// The calls that are counted of so many that are made.
-pub fn expected(calls: u64) -> u64 {
+pub(crate) fn expected(calls: u64) -> u64 {
     if is_enabled() && !cfg!(feature = "strip") {
         calls
     } else {
@@ -12,18 +12,19 @@ pub fn expected(calls: u64) -> u64 {
 }
 
 /// What one column of a name's row holds, nothing where there is no row.
-pub fn column(name: &str, of: fn(&Row) -> u64) -> u64 {
+pub(crate) fn column(name: &str, of: fn(&Row) -> u64) -> u64 {
     summary().row(name).map_or(0, of)
 }
 
 /// How often the summary says that a name was called.
-pub fn calls(name: &str) -> u64 {
+pub(crate) fn calls(name: &str) -> u64 {
     column(name, |row| row.calls)
 }
 
 /// Says that so many calls were made under each of these names, which stand in `module`.
 #[track_caller]
-pub fn assert_calls(module: &str, made: &[(&str, u64)]) {
+#[allow(dead_code, reason = "not every test has names in its own module")]
+pub(crate) fn assert_calls(module: &str, made: &[(&str, u64)]) {
     for (name, made) in made {
         let full = if name.starts_with('<') {
             name.replace("crate::", &format!("{module}::"))

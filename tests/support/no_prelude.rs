@@ -28,32 +28,32 @@ use ::profiler_runtime::{measure_execution_time, measure_execution_time_context,
 use ::std::future::Future;
 
 #[measure_execution_time]
-pub fn plain(_scope: u8) -> u8 {
+pub(crate) fn plain(_scope: u8) -> u8 {
     SITE + _scope
 }
 
 #[measure_execution_time(bypass = SITE == 2, global_step = SITE, every = 2)]
-pub fn full(entry: u8, site: u8, name: u8, bypassed: u8) -> u8 {
+pub(crate) fn full(entry: u8, site: u8, name: u8, bypassed: u8) -> u8 {
     let scope = entry + site;
     scope + name + bypassed
 }
 
 #[measure_execution_time]
-pub async fn later(entry: u8) -> u8 {
+pub(crate) async fn later(entry: u8) -> u8 {
     entry
 }
 
 #[measure_execution_time]
-pub fn future(future: u8) -> impl Future<Output = u8> {
+pub(crate) fn future(future: u8) -> impl Future<Output = u8> {
     async move { future }
 }
 
 #[measure_execution_time(per_instance)]
-pub fn each<Here, const SITE: usize>(_: Here) -> usize {
+pub(crate) fn each<Here, const SITE: usize>(_: Here) -> usize {
     SITE
 }
 
-pub fn sections() -> u8 {
+pub(crate) fn sections() -> u8 {
     let entry = 1_u8;
     let _scope = scope!("no_prelude guard", global_step = entry);
     let name = "no_prelude block";

@@ -5,7 +5,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
 /// Polls a future to its end.
-pub fn run<F: Future>(future: F) -> F::Output {
+pub(crate) fn run<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     loop {
         if let Poll::Ready(output) = poll_once(future.as_mut()) {
@@ -15,13 +15,13 @@ pub fn run<F: Future>(future: F) -> F::Output {
 }
 
 /// Polls a future once.
-pub fn poll_once<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+pub(crate) fn poll_once<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
 /// Gives the thread away so many times.
 #[allow(dead_code, reason = "not every test has to wait")]
-pub async fn yields(times: usize) {
+pub(crate) async fn yields(times: usize) {
     for _ in 0..times {
         let mut given = false;
         std::future::poll_fn(|context| {

@@ -270,11 +270,15 @@ impl Unit {
 
 /// Names whose single values are not to be trusted are marked.
 fn shown_name(row: &Row) -> String {
-    if row.too_short {
-        format!("~ {}", row.name)
-    } else {
-        row.name.clone()
-    }
+    let mark = if row.too_short { "~ " } else { "" };
+    format!("{mark}{}", printable(&row.name))
+}
+
+/// A name may hold anything, a line of the table must not.
+fn printable(name: &str) -> String {
+    name.chars()
+        .map(|char| if char.is_control() { '\u{fffd}' } else { char })
+        .collect()
 }
 
 /// The middle of a path says least: its crate and its function are kept.
@@ -310,7 +314,7 @@ fn with_notes(mut table: String, summary: &Summary, rows: &[&Row]) -> String {
     }
     let mut count = |what: &str, of: fn(&Row) -> u64| {
         for row in rows.iter().filter(|row| of(row) > 0) {
-            note(&format!("{}: {} {what}", row.name, of(row)));
+            note(&format!("{}: {} {what}", printable(&row.name), of(row)));
         }
     };
     count("panicked", |row| row.panicked);

@@ -58,9 +58,8 @@ fn main() {
 
     // A future that is made in a section and awaited elsewhere.
     let future = measure_execution_time_context!("make", { async { std::future::ready(1).await } });
-    let closure = measure_execution_time_context!("closure", {
-        async |x: u8| std::future::ready(x).await
-    });
+    let closure =
+        measure_execution_time_context!("closure", { async |x: u8| std::future::ready(x).await });
     drop((future, closure(1)));
     let text = measure_execution_time_context!("borrow", {
         let text = String::from("text");
