@@ -1,5 +1,10 @@
 //! Every form of asynchronous function is measured from its first poll to its end, and does what it
 //! did: on, off, stripped.
+#![allow(
+    clippy::manual_async_fn,
+    clippy::unused_async,
+    reason = "forms are what is tested"
+)]
 
 #[path = "support/counts.rs"]
 mod counts;
@@ -35,7 +40,10 @@ fn send<F: Future + Send>(future: F) -> F {
 #[test]
 fn async_functions() {
     #[measure_execution_time]
-    async fn question(text: &str) -> Result<u32, Box<dyn std::error::Error + Send + Sync>> {
+    async fn question(
+        text: &str,
+        _unused: u8,
+    ) -> Result<u32, Box<dyn std::error::Error + Send + Sync>> {
         yields(2).await;
         if text.is_empty() {
             return Ok(0);
@@ -65,9 +73,9 @@ fn async_functions() {
         value
     }
 
-    assert_eq!(run(send(question("7"))).ok(), Some(7));
-    assert_eq!(run(question("")).ok(), Some(0));
-    assert!(run(question("x")).is_err());
+    assert_eq!(run(send(question("7", 1))).ok(), Some(7));
+    assert_eq!(run(question("", 1)).ok(), Some(0));
+    assert!(run(question("x", 1)).is_err());
     assert_eq!(
         run(shown(1)).map(|shown| shown.to_string()),
         Ok("1".to_owned())
@@ -305,16 +313,16 @@ impl Drop for Told<'_> {
 #[test]
 fn arguments_are_dropped_in_the_order_they_would_be() {
     #[measure_execution_time]
-    async fn measured(_one: Told<'_>, mut two: Told<'_>, _three: Told<'_>) {
+    async fn measured(one: Told<'_>, mut two: Told<'_>, three: Told<'_>) {
         let _local = Told(two.0, "local");
         yields(1).await;
-        two.1 = "two";
+        (two.1, _) = ("two", (&one, &three));
     }
 
-    async fn bare(_one: Told<'_>, mut two: Told<'_>, _three: Told<'_>) {
+    async fn bare(one: Told<'_>, mut two: Told<'_>, three: Told<'_>) {
         let _local = Told(two.0, "local");
         yields(1).await;
-        two.1 = "two";
+        (two.1, _) = ("two", (&one, &three));
     }
 
     let orders = [RefCell::default(), RefCell::default()];

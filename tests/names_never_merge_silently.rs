@@ -1,4 +1,5 @@
 //! Two functions are two names; one function is one name, unless it is asked to be more.
+#![allow(clippy::unused_self, reason = "methods are what is tested")]
 
 #[path = "support/counts.rs"]
 mod counts;

@@ -2,8 +2,9 @@
 //! to its end.
 //!
 //! The compiler itself makes of `async fn f(x: X) { … }` a block `async move { let x = x; … }`. The
-//! same is done here, so that arguments are dropped when and in which order they would be, and
-//! mistakes with them are told in the same words.
+//! same is done here, so that named arguments are dropped when and in which order they would be, and
+//! mistakes with them are told in the same words. Others (patterns, names that begin with `_`) are
+//! dropped when the whole call ends.
 
 use proc_macro2::{Delimiter, Group, Ident, Spacing, Span, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
@@ -123,6 +124,7 @@ fn plain(parameter: &[TokenTree]) -> Option<(bool, Ident)> {
         return None;
     };
     let path = colon.spacing() == Spacing::Joint && item::is_punct(parameter.get(2), ':');
-    (colon.as_char() == ':' && !path && name != "self" && name != "_")
-        .then(|| (mutable, name.clone()))
+    // A name with `_` in front says that it is not used; lints hold it against whoever uses it.
+    let used = name != "self" && !name.to_string().starts_with('_');
+    (colon.as_char() == ':' && !path && used).then(|| (mutable, name.clone()))
 }

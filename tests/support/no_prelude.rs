@@ -6,6 +6,8 @@
     dead_code,
     non_camel_case_types,
     missing_docs,
+    clippy::manual_async_fn,
+    clippy::unused_async,
     clippy::used_underscore_binding
 )]
 
