@@ -107,6 +107,35 @@ pub use log::TensorBoardRsLogger;
 pub use log::{
     IntoLogger, LogError, LogFn, LogOutcome, Logger, Scalar, ScalarLogger, TracingLogger,
 };
+/// # Examples
+///
+/// ```
+/// use std::sync::mpsc;
+/// use std::time::Duration;
+///
+/// use profiler_runtime::{flush, measure_execution_time};
+///
+/// struct Model {
+///     times: mpsc::Sender<(String, u64)>,
+/// }
+///
+/// impl Model {
+///     #[measure_execution_time(
+///         name = "forward",
+///         log = { let times = self.times.clone(); move |tag: &str, _: f64, step| times.send((tag.to_owned(), step)) },
+///     )]
+///     fn forward(&self, x: f32) -> f32 {
+///         x * 2.0
+///     }
+/// }
+///
+/// let (times, logged) = mpsc::channel();
+/// assert_eq!(Model { times }.forward(1.5), 3.0);
+/// flush(Duration::from_secs(5));
+/// # if profiler_runtime::is_enabled() {
+/// assert_eq!(logged.recv(), Ok(("forward".to_owned(), 0)));
+/// # }
+/// ```
 pub use profiler_macros::measure_execution_time;
 pub use step::IntoStep;
 pub use summary::{Row, SortBy, Summary, TableOptions, summary};
