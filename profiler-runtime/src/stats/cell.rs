@@ -128,7 +128,7 @@ impl StatCell {
     }
 
     /// Counts a finished call; true where a bucket may have to be carried over (see
-    /// [`carry`](Self::carry)): once in 2³¹ calls, and after each that took a day.
+    /// [`carry`](Self::carry)): once in 2³¹ calls.
     #[inline(always)]
     #[must_use]
     pub(crate) fn count(&self, elapsed: i64, own: i64, outermost: bool) -> bool {
@@ -141,27 +141,40 @@ impl StatCell {
         let exact = elapsed as f64;
         self.squares
             .set((f64::from_bits(self.squares.get()) + exact * exact).to_bits());
-        let elapsed = elapsed.max(0).cast_unsigned();
+        // Below zero it is larger than what any bucket holds.
+        let elapsed = elapsed.cast_unsigned();
+        let Some(bucket) = self.buckets.get(bucket_of(elapsed)) else {
+            return self.count_beyond(elapsed.cast_signed());
+        };
+        let count = bucket.load(Relaxed) + 1;
+        bucket.store(count, Relaxed);
+        self.widen(elapsed);
+        count >= CARRY
+    }
+
+    /// Takes a call into minimum and maximum.
+    #[inline(always)]
+    fn widen(&self, elapsed: u64) {
         if !elapsed > self.inverted_min.get() {
             self.inverted_min.set(!elapsed);
         }
         if elapsed > self.max.get() {
             self.max.set(elapsed);
         }
-        let Some(bucket) = self.buckets.get(bucket_of(elapsed)) else {
-            self.count_in_last_bucket();
-            return true;
+    }
+
+    /// A call of less than no length, which the clock's noise can make of a very short one, or one
+    /// that is longer than the buckets reach.
+    #[cold]
+    fn count_beyond(&self, elapsed: i64) -> bool {
+        let elapsed = elapsed.max(0).cast_unsigned();
+        self.widen(elapsed);
+        let Some(bucket) = self.buckets.get(bucket_of(elapsed)).or(self.buckets.last()) else {
+            return false;
         };
         let count = bucket.load(Relaxed) + 1;
         bucket.store(count, Relaxed);
         count >= CARRY
-    }
-
-    #[cold]
-    fn count_in_last_bucket(&self) {
-        if let Some(last) = self.buckets.last() {
-            last.store(last.load(Relaxed) + 1, Relaxed);
-        }
     }
 
     #[cold]
@@ -284,6 +297,18 @@ mod tests {
         assert!(!cell.count(5, 5, true));
         assert!(!cell.count(0, 0, true));
         assert_eq!(totals(&cell).min, 0);
+    }
+
+    #[test]
+    fn calls_beyond_the_buckets_are_counted_at_their_ends() {
+        let cell = StatCell::new();
+        for elapsed in [-3, 1 << 50, i64::MAX / 4] {
+            assert!(!cell.count(elapsed, elapsed, true));
+        }
+        let totals = totals(&cell);
+        assert_eq!(totals.calls(), 3);
+        assert_eq!((totals.min, totals.max), (0, u64::MAX / 8));
+        assert_eq!(totals.total, (1 << 50) + i64::MAX / 4 - 3);
     }
 
     #[test]
