@@ -1,6 +1,7 @@
 //! Every `PROFILER_*` variable, in one table.
 
 use std::env;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use wildmatch::WildMatch;
@@ -83,6 +84,13 @@ pub enum SummaryTarget {
 }
 
 impl SummaryTarget {
+    /// A file's name need not be text.
+    fn from_os(value: &OsStr) -> Self {
+        value
+            .to_str()
+            .map_or_else(|| Self::File(value.into()), Self::parse)
+    }
+
     /// Reads a target as the variable `PROFILER_SUMMARY` spells it; anything that is no keyword is a
     /// file.
     #[must_use]
@@ -151,18 +159,15 @@ pub(crate) struct Settings {
 impl Settings {
     /// Reads the environment; what cannot be understood is left at its default and put into words.
     pub(crate) fn from_environment() -> (Self, Vec<String>) {
-        Self::read(
-            &|name| env::var_os(name).map(|value| value.to_string_lossy().into_owned()),
-            &|| {
-                env::vars_os()
-                    .map(|(name, _)| name.to_string_lossy().into_owned())
-                    .collect()
-            },
-        )
+        Self::read(&|name| env::var_os(name), &|| {
+            env::vars_os()
+                .map(|(name, _)| name.to_string_lossy().into_owned())
+                .collect()
+        })
     }
 
     fn read(
-        get: &dyn Fn(&str) -> Option<String>,
+        get: &dyn Fn(&str) -> Option<OsString>,
         names: &dyn Fn() -> Vec<String>,
     ) -> (Self, Vec<String>) {
         let mut reader = Reader {
@@ -171,19 +176,21 @@ impl Settings {
             problems: Vec::new(),
         };
         let settings = Self {
-            enabled: reader.value("PROFILER_ENABLED", parse_bool).unwrap_or(true),
+            enabled: reader.text("PROFILER_ENABLED", parse_bool).unwrap_or(true),
             filter: reader
-                .value("PROFILER_FILTER", |text| Some(Filter::parse(text)))
+                .text("PROFILER_FILTER", |text| Some(Filter::parse(text)))
                 .unwrap_or_default(),
             summary: reader
-                .value("PROFILER_SUMMARY", |text| Some(SummaryTarget::parse(text)))
+                .value("PROFILER_SUMMARY", |value| {
+                    Some(SummaryTarget::from_os(value))
+                })
                 .unwrap_or_default(),
             tensorboard: reader.value("PROFILER_TENSORBOARD", |text| Some(PathBuf::from(text))),
             max_names: reader
-                .value("PROFILER_MAX_NAMES", |text| parse_number(text, 1, 60_000))
+                .text("PROFILER_MAX_NAMES", |text| parse_number(text, 1, 60_000))
                 .unwrap_or(4096),
             ring: reader
-                .value("PROFILER_RING", |text| parse_number(text, 16, 1 << 20))
+                .text("PROFILER_RING", |text| parse_number(text, 16, 1 << 20))
                 .unwrap_or(2048),
             from_environment: Vec::new(),
         };
@@ -209,13 +216,19 @@ impl Settings {
 }
 
 struct Reader<'a> {
-    get: &'a dyn Fn(&str) -> Option<String>,
+    get: &'a dyn Fn(&str) -> Option<OsString>,
     set: Vec<&'static str>,
     problems: Vec<String>,
 }
 
 impl Reader<'_> {
-    fn value<T>(&mut self, name: &str, parse: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+    /// A value that is text.
+    fn text<T>(&mut self, name: &str, parse: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+        self.value(name, |value| parse(value.to_str()?))
+    }
+
+    /// Any value: paths need not be text.
+    fn value<T>(&mut self, name: &str, parse: impl FnOnce(&OsStr) -> Option<T>) -> Option<T> {
         let variable = VARIABLES.iter().find(|variable| variable.name == name)?;
         // Set to nothing is the usual way to say "not set" in a shell.
         let text = (self.get)(name).filter(|text| !text.is_empty())?;
@@ -225,7 +238,8 @@ impl Reader<'_> {
         } else {
             let Variable { takes, default, .. } = variable;
             self.problems.push(format!(
-                "{name}={text} is not understood: it takes {takes}; {default} holds"
+                "{name}={} is not understood: it takes {takes}; {default} holds",
+                text.display()
             ));
         }
         value
@@ -290,7 +304,7 @@ mod tests {
             variables
                 .iter()
                 .find(|(other, _)| other == name)
-                .map(|(_, value)| value.clone())
+                .map(|(_, value)| value.clone().into())
         };
         Settings::read(&get, &|| {
             variables.iter().map(|(name, _)| name.clone()).collect()

@@ -1,7 +1,8 @@
 //! The beginning of a call that needs more than statistics: its logger and its step.
 
-use crate::local;
+use crate::local::{self, NoCell};
 use crate::log::{IntoLogger, LogOutcome, Logger};
+use crate::name;
 use crate::scope::LoggedScope;
 use crate::site::Ticket;
 use crate::step::IntoStep;
@@ -126,17 +127,25 @@ impl Entry {
     }
 }
 
-/// Whether it is the turn of this call, of `every` on this thread.
+/// Whether it is the turn of this call, of `every`.
+///
+/// Each thread counts for itself; a thread that ends leaves its turn to the next, and one that comes to
+/// others waits a whole turn.
 #[inline]
 pub(crate) fn is_due(ticket: Ticket, every: u32) -> bool {
     if every == 1 {
         return true;
     }
-    let Some(cell) = local::cell(ticket.id()) else {
-        return true;
+    let cell = match local::cell(ticket.id()) {
+        Ok(cell) => cell,
+        Err(reason) => return reason == NoCell::Ended,
     };
-    let left = cell.until_logged.get();
-    cell.until_logged
-        .set(left.checked_sub(1).unwrap_or(u64::from(every) - 1));
+    // One more than is left, so that zero says that the thread has not asked before.
+    let left = match cell.until_logged.get().checked_sub(1) {
+        Some(left) => left,
+        None => name::by_id(ticket.id()).map_or(0, |name| name.first_turn(every)),
+    };
+    let next = left.checked_sub(1).unwrap_or(u64::from(every) - 1);
+    cell.until_logged.set(next + 1);
     left == 0
 }

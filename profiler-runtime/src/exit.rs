@@ -1,10 +1,9 @@
 //! The end of the program: what a guard does in order, and an exit handler as well as it can.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::panic::catch_unwind;
-use std::sync::Once;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::collect;
@@ -14,34 +13,43 @@ use crate::summary::{Summary, TableOptions, summary};
 use crate::switch::with_control;
 
 static WRITTEN: AtomicBool = AtomicBool::new(false);
+/// The process that the profiler runs in; zero before it does.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// How long an exiting process waits for loggers.
 const AT_EXIT: Duration = Duration::from_secs(2);
 
 /// Has the process flush the loggers and write the summary when it exits.
 pub(crate) fn register() {
-    static REGISTERED: Once = Once::new();
-    if cfg!(feature = "strip") {
+    if cfg!(feature = "strip") || PROCESS.swap(std::process::id(), Relaxed) != 0 {
         return;
     }
-    REGISTERED.call_once(|| {
-        // SAFETY: `at_exit` is a function of this program with the C ABI that `atexit` asks for. It
-        // does not unwind: all it does is inside `catch_unwind`. It runs while the process is whole:
-        // other threads still run, statics are never destroyed in Rust, and the thread-locals it
-        // meets are either alive or asked with `try_with`.
-        let refused = unsafe { libc::atexit(at_exit) } != 0;
-        if refused {
-            health::notice(
-                "the system takes no more exit handlers: keep the guard of `init` to the end of \
-                 `main` to have the summary written",
-            );
-        }
-    });
+    // SAFETY: `at_exit` is a function of this program with the C ABI that `atexit` asks for. It does
+    // not unwind: all it does is inside `catch_unwind`. It may run while other threads hold any lock of
+    // theirs, so that it takes none of theirs, and waits for ours for a bounded time only. Statics are
+    // never destroyed in Rust, and the thread-locals it meets are alive or asked with `try_with`. In a
+    // forked process, where our threads are missing, it does nothing.
+    let refused = unsafe { libc::atexit(at_exit) } != 0;
+    if refused {
+        health::notice(
+            "the system takes no more exit handlers: keep the guard of `init` to the end of `main` to \
+             have the summary written",
+        );
+    }
+}
+
+/// Whether this is the process that the profiler was set up in, and not one forked from it, which has
+/// all its counts and none of its threads.
+pub(crate) fn is_own_process() -> bool {
+    matches!(PROCESS.load(Relaxed), 0) || PROCESS.load(Relaxed) == std::process::id()
 }
 
 extern "C" fn at_exit() {
     // Nobody is left to tell of a panic.
     let _ = catch_unwind(|| {
+        if !is_own_process() {
+            return;
+        }
         collect::flush(AT_EXIT);
         if !WRITTEN.load(Relaxed) {
             write_summary();
@@ -51,16 +59,23 @@ extern "C" fn at_exit() {
 
 /// Writes the summary to where the settings say.
 pub(crate) fn write_summary() {
+    if !is_own_process() {
+        return;
+    }
     WRITTEN.store(true, Relaxed);
     let target = with_control(|control| control.settings.summary.clone());
     let result = match &target {
         SummaryTarget::Off => Ok(()),
-        SummaryTarget::Stderr => io::stderr().write_all(as_table(&summary()).as_bytes()),
+        SummaryTarget::Stderr => {
+            let mut summary = summary();
+            // They stand there already.
+            summary
+                .notices
+                .retain(|notice| !health::is_on_stderr(notice));
+            stderr().and_then(|mut stderr| stderr.write_all(as_table(&summary).as_bytes()))
+        }
         SummaryTarget::Stdout => {
-            let mut stdout = io::stdout().lock();
-            stdout
-                .write_all(as_table(&summary()).as_bytes())
-                .and_then(|()| stdout.flush())
+            stdout().and_then(|mut stdout| stdout.write_all(as_table(&summary()).as_bytes()))
         }
         SummaryTarget::File(path) => {
             let summary = summary();
@@ -89,4 +104,30 @@ pub(crate) fn write_summary() {
 
 fn as_table(summary: &Summary) -> String {
     format!("\n{summary}\n")
+}
+
+/// Standard error, past the lock of `std`: another thread may hold that for as long as it likes.
+#[cfg(unix)]
+pub(crate) fn stderr() -> io::Result<File> {
+    use std::os::fd::AsFd;
+
+    io::stderr().as_fd().try_clone_to_owned().map(File::from)
+}
+
+/// Standard output, the same way. What `std` keeps in its buffer comes later.
+#[cfg(unix)]
+fn stdout() -> io::Result<File> {
+    use std::os::fd::AsFd;
+
+    io::stdout().as_fd().try_clone_to_owned().map(File::from)
+}
+
+#[cfg(not(unix))]
+pub(crate) fn stderr() -> io::Result<io::Stderr> {
+    Ok(io::stderr())
+}
+
+#[cfg(not(unix))]
+fn stdout() -> io::Result<io::Stdout> {
+    Ok(io::stdout())
 }

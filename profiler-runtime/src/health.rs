@@ -1,7 +1,12 @@
 //! What went wrong, counted and said: nothing is lost silently.
 
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::exit;
+use crate::local::Busy;
 
 /// Why a measurement did not reach its logger. Calls and times in the summary are exact all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,28 +72,58 @@ pub(crate) fn dropped(reason: DropReason) -> u64 {
     DROPPED[reason as usize].load(Relaxed)
 }
 
-/// Notices stand below the summary too, for programs without a `tracing` subscriber.
+/// Notices stand below the summary too.
 const MAX_NOTICES: usize = 64;
-static NOTICES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static NOTICES: Mutex<Vec<Notice>> = Mutex::new(Vec::new());
 
-/// Says something once, as a warning of `tracing` and below the summary.
+struct Notice {
+    message: String,
+    on_stderr: bool,
+}
+
+fn all_notices() -> MutexGuard<'static, Vec<Notice>> {
+    NOTICES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Says something once: as a warning of `tracing`, or on standard error in a program that has no
+/// subscriber; and below the summary.
 pub(crate) fn notice(message: &str) {
+    let on_stderr = !tracing::dispatcher::has_been_set();
     {
-        let mut notices = NOTICES.lock().unwrap_or_else(PoisonError::into_inner);
-        if notices.len() >= MAX_NOTICES || notices.iter().any(|said| said == message) {
+        let _busy = Busy::claim();
+        let mut notices = all_notices();
+        if notices.len() >= MAX_NOTICES || notices.iter().any(|said| said.message == message) {
             return;
         }
-        notices.push(message.to_owned());
+        notices.push(Notice {
+            message: message.to_owned(),
+            on_stderr,
+        });
     }
-    // With the lock released: a subscriber may come back here.
-    tracing::warn!(target: "profiler_runtime", "{message}");
+    // With the lock released: a subscriber is foreign code, which may come back here or panic.
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        if on_stderr {
+            let _ = exit::stderr()
+                .and_then(|mut stderr| writeln!(stderr, "profiler: warning: {message}"));
+        } else {
+            tracing::warn!(target: "profiler_runtime", "{message}");
+        }
+    }));
 }
 
 pub(crate) fn notices() -> Vec<String> {
-    NOTICES
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clone()
+    let _busy = Busy::claim();
+    all_notices()
+        .iter()
+        .map(|notice| notice.message.clone())
+        .collect()
+}
+
+/// Whether a notice went to standard error when it was said.
+pub(crate) fn is_on_stderr(message: &str) -> bool {
+    all_notices()
+        .iter()
+        .any(|notice| notice.on_stderr && notice.message == message)
 }
 
 #[cfg(test)]

@@ -39,6 +39,8 @@ pub(crate) struct Hot {
     _apart_too: u64,
     /// The number of the innermost open scope; zero where none is open.
     pub(crate) top: Cell<u64>,
+    /// The number of the innermost poll: what is older belongs to an earlier one.
+    pub(crate) floor: Cell<u64>,
     cells: [Cell<Option<&'static StatCell>>; DIRECT],
 }
 
@@ -58,6 +60,7 @@ thread_local! {
             children: Cell::new(0),
             _apart_too: 0,
             top: Cell::new(0),
+            floor: Cell::new(0),
             cells: [const { Cell::new(None) }; DIRECT],
         }
     };
@@ -87,13 +90,26 @@ impl Hot {
     }
 }
 
-/// The calling thread's cell for a name, made on the first call; `None` where the thread is ending and
-/// keeps nothing any more.
-pub(crate) fn cell(id: u32) -> Option<&'static StatCell> {
-    hot(|hot| hot.cell(id)).flatten().or_else(|| {
-        KEPT.try_with(|kept| with_slot(kept, id, |slot| slot.get().or_else(|| make_cell(slot, id))))
-            .ok()??
-    })
+/// Why a thread has no cell for a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoCell {
+    /// The thread is inside the profiler: what is called there is not measured.
+    Busy,
+    /// The thread is ending and keeps nothing any more.
+    Ended,
+}
+
+/// The calling thread's cell for a name, made on the first call.
+pub(crate) fn cell(id: u32) -> Result<&'static StatCell, NoCell> {
+    if let Some(cell) = hot(|hot| hot.cell(id)).flatten() {
+        return Ok(cell);
+    }
+    let busy = Busy::claim().ok_or(NoCell::Busy)?;
+    let made = KEPT.try_with(|kept| with_slot(kept, id, |slot| known_or_made(slot, id)));
+    drop(busy);
+    made.map_err(|_| NoCell::Ended)?
+        .flatten()
+        .ok_or(NoCell::Ended)
 }
 
 fn with_slot<T>(
@@ -109,16 +125,17 @@ fn with_slot<T>(
     page.get(beyond % PAGE).map(f)
 }
 
-#[cold]
-fn make_cell(slot: &Cell<Option<&'static StatCell>>, id: u32) -> Option<&'static StatCell> {
-    let _busy = Busy::claim()?;
-    let cell = name::by_id(id)?.new_cell();
-    slot.set(Some(cell));
-    Some(cell)
+fn known_or_made(slot: &Cell<Option<&'static StatCell>>, id: u32) -> Option<&'static StatCell> {
+    slot.get().or_else(|| {
+        let cell = name::by_id(id)?.new_cell();
+        slot.set(Some(cell));
+        Some(cell)
+    })
 }
 
 impl Drop for Kept {
     fn drop(&mut self) {
+        let _busy = Busy::claim();
         hot(|hot| {
             retire_all(&hot.cells, 0);
             for (index, page) in self.pages.iter().enumerate() {
@@ -144,6 +161,7 @@ fn retire_all(cells: &[Cell<Option<&'static StatCell>>], first: usize) {
 
 /// Runs `f` on the thread's end of its ring; `None` where the thread is ending.
 pub(crate) fn with_ring<T>(f: impl FnOnce(&mut Option<Producer<Record>>) -> T) -> Option<T> {
+    // Nothing that is called with the ring borrowed comes back here: it is claimed to be busy.
     KEPT.try_with(|kept| kept.ring.try_borrow_mut().ok().map(|mut ring| f(&mut ring)))
         .ok()?
 }
@@ -169,13 +187,25 @@ pub(crate) fn remember_text(text: &str, decided: u64) {
 
 /// Marks the thread as being inside the profiler, where it takes locks and allocates.
 ///
-/// A global allocator that is measured itself would come back here; it is the profiler it would
-/// measure then, and it would wait for a lock that its own thread holds. Such calls go unmeasured.
+/// A global allocator or a `tracing` subscriber that is measured itself would come back here; it is the
+/// profiler it would measure then, and it would wait for a lock that its own thread holds. Such calls
+/// go unmeasured, unless the fast way, which takes no lock, does for them.
 pub(crate) struct Busy(());
 
 impl Busy {
+    /// None where the thread is marked already.
     pub(crate) fn claim() -> Option<Self> {
-        (!BUSY.replace(true)).then_some(Self(()))
+        // Made only where it is claimed: dropping it takes the mark away.
+        if BUSY.replace(true) {
+            None
+        } else {
+            Some(Self(()))
+        }
+    }
+
+    /// Marks a thread of the profiler's own for as long as it lives.
+    pub(crate) fn for_ever() {
+        BUSY.set(true);
     }
 }
 

@@ -9,16 +9,16 @@ use std::thread::panicking;
 use crate::clock::{clock, elapsed, has_counter, read_counter};
 use crate::collect;
 use crate::entry::{Attached, Entry, is_due};
-use crate::local::{self, Hot};
+use crate::local::{self, Hot, NoCell};
 use crate::name;
 use crate::site::Ticket;
 use crate::stats::{Ending, StatCell};
 
 /// A scope that is being measured until it is dropped.
 ///
-/// It belongs to the thread that opened it: a parent's time is known only on its own thread. It can
-/// therefore not be held across an `.await` on a multi-threaded executor; measure the future there
-/// ([`MeasureFuture`](crate::MeasureFuture)).
+/// It belongs to the thread that opened it: a parent's time is known only on its own thread. Do not hold
+/// it across an `.await`: executors that move tasks between threads refuse it, and others would run
+/// other tasks inside it. Measure the future instead ([`MeasureFuture`](crate::MeasureFuture)).
 ///
 /// Made by [`scope!`](crate::scope!).
 #[must_use = "a scope ends when its guard is dropped: bind it, as in `let _scope = scope!(\"load\");`"]
@@ -70,16 +70,19 @@ impl Open {
         .flatten()
     }
 
-    /// Opens any scope; the clock is read last.
-    pub(crate) fn slow(ticket: Ticket, every: u32) -> Self {
+    /// Opens any scope, but not inside the profiler itself; the clock is read last.
+    pub(crate) fn slow(ticket: Ticket, every: u32) -> Option<Self> {
         let logged = ticket.is_logged() && is_due(ticket, every);
-        let inside = local::cell(ticket.id()).and_then(|cell| {
-            if logged {
-                cell.every.set(every.into());
+        let mut open = match local::cell(ticket.id()) {
+            Ok(cell) => {
+                if logged {
+                    cell.every.set(every.into());
+                }
+                local::hot(|hot| Self::push(hot, cell))?
             }
-            local::hot(|hot| Self::push(hot, cell))
-        });
-        let mut open = inside.unwrap_or_else(|| Self::outside(ticket));
+            Err(NoCell::Ended) => Self::outside(ticket),
+            Err(NoCell::Busy) => return None,
+        };
         let flags = [
             (logged, LOGGED),
             (panicking(), UNWINDING),
@@ -90,15 +93,15 @@ impl Open {
             .filter(|(set, _)| *set)
             .fold(0, |flags, (_, flag)| flags | flag);
         open.start = clock().ticks();
-        open
+        Some(open)
     }
 
     #[inline(always)]
     fn push(hot: &Hot, cell: &'static StatCell) -> Self {
-        cell.open.add(1);
         let serial = hot.serial.get() + 1;
         hot.serial.set(serial);
         let outer = hot.top.replace(serial);
+        cell.enter(serial, outer);
         let outer_children = hot.children.replace(0);
         Self {
             cell,
@@ -128,14 +131,14 @@ impl Open {
         let own = elapsed - hot.children.get();
         hot.top.set(self.outer);
         hot.children.set(self.outer_children + elapsed);
-        self.count(elapsed, own)
+        self.cell
+            .count(elapsed, own, self.cell.leave(self.serial()))
     }
 
+    /// The scope's number without flags. Where none can be set, the compiler knows.
     #[inline(always)]
-    fn count(&self, elapsed: i64, own: i64) -> bool {
-        let depth = self.cell.open.get().wrapping_sub(1);
-        self.cell.open.set(depth);
-        self.cell.count(elapsed, own, depth == 0)
+    fn serial(&self) -> u64 {
+        self.serial & !FLAGS
     }
 
     /// Closes any scope.
@@ -151,20 +154,21 @@ impl Open {
     }
 
     fn close_inside(&self, elapsed: i64, panicked: bool) {
-        let serial = self.serial & !FLAGS;
+        let serial = self.serial();
         let full = local::hot(|hot| match hot.top.get() {
             top if top == serial => self.pop(hot, elapsed),
             // The thread has kept this cell for us; there is nothing around the scope any more.
-            local::ENDED => self.count(elapsed, elapsed),
+            local::ENDED => self.cell.count(elapsed, elapsed, self.cell.leave(serial)),
             top => {
                 // Dropped before a younger guard, or the younger one was forgotten. The time is
                 // exact; what the children took is not known any more: all counts as its own.
                 self.cell.count_disordered();
-                if serial < top {
+                // One that was held from an earlier poll has nothing around it in this one.
+                if serial < top && serial > hot.floor.get() {
                     hot.top.set(self.outer);
                     hot.children.set(self.outer_children + elapsed);
                 }
-                self.count(elapsed, elapsed)
+                self.cell.count(elapsed, elapsed, self.cell.leave(serial))
             }
         });
         if full == Some(true) {
@@ -198,7 +202,7 @@ impl Open {
         if self.serial & OUTSIDE == 0 {
             self.cell.id.get() as u32
         } else {
-            (self.serial & !FLAGS) as u32
+            self.serial() as u32
         }
     }
 }
@@ -299,7 +303,7 @@ impl LoggedScope {
             ..
         } = entry;
         // Its turn has been decided on; the opening must not decide again.
-        let open = ticket.map(|ticket| Open::slow(ticket.unlogged(), every));
+        let open = ticket.and_then(|ticket| Open::slow(ticket.unlogged(), every));
         Self {
             open,
             due,

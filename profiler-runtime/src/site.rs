@@ -3,7 +3,7 @@
 use std::any::type_name;
 use std::panic::Location;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::clock;
 use crate::entry::Entry;
@@ -24,7 +24,7 @@ pub struct CallSite {
     every: u32,
     name: OnceLock<&'static Name>,
     /// The one name this site was first entered under, where it is entered under given names.
-    given: AtomicPtr<u8>,
+    given: OnceLock<&'static str>,
 }
 
 #[derive(Clone, Copy)]
@@ -127,7 +127,7 @@ impl CallSite {
             location: Location::caller(),
             every: 1,
             name: OnceLock::new(),
-            given: AtomicPtr::new(std::ptr::null_mut()),
+            given: OnceLock::new(),
         }
     }
 
@@ -173,7 +173,7 @@ impl CallSite {
     #[inline(never)]
     fn open_slow(&'static self) -> Scope {
         let ticket = self.ticket(switch::load());
-        Scope::from(ticket.map(|ticket| Open::slow(ticket, self.every)))
+        Scope::from(ticket.and_then(|ticket| Open::slow(ticket, self.every)))
     }
 
     /// What a call may do now; none where it is not measured.
@@ -201,8 +201,7 @@ impl CallSite {
         if switch::is_off(switch) {
             return Entry::off();
         }
-        let known = unpack(self.decided.load(Relaxed), switch)
-            .filter(|_| std::ptr::eq(self.given.load(Relaxed), given.as_ptr()));
+        let known = unpack(self.decided.load(Relaxed), switch).filter(|_| self.was_given(given));
         let ticket = known.or_else(|| self.resolve_as(given, switch));
         Entry::new(ticket.and_then(admitted), self.every)
     }
@@ -230,14 +229,19 @@ impl CallSite {
                 name::declared(given, self.location)
             }
         };
-        let first = self.name.get_or_init(|| {
-            self.given.store(given.as_ptr().cast_mut(), Relaxed);
-            find()
-        });
-        if std::ptr::eq(self.given.load(Relaxed), given.as_ptr()) {
-            return self.store(decide(first));
+        self.given.get_or_init(|| given);
+        if self.was_given(given) {
+            return self.store(decide(self.name.get_or_init(find)));
         }
         by_text(given, switch, find)
+    }
+
+    /// Whether this is the very string that the site was first entered with: the same address and the
+    /// same length, since one constant may begin where another does.
+    fn was_given(&self, given: &'static str) -> bool {
+        self.given
+            .get()
+            .is_some_and(|first| std::ptr::eq(*first, given))
     }
 
     fn store(&self, decided: u64) -> Option<Ticket> {
@@ -259,11 +263,22 @@ fn by_text(text: &str, switch: u32, find: impl FnOnce() -> &'static Name) -> Opt
         return Some(ticket);
     }
     let name = find();
-    let decided = decide(name);
-    if name.text != name::OVERFLOW_NAME {
-        local::remember_text(text, decided);
+    if name.text == name::OVERFLOW_NAME {
+        return overflow(name, switch);
     }
+    let decided = decide(name);
+    local::remember_text(text, decided);
     current(decided)
+}
+
+/// The ticket of names that go over the bound: in a thread's table they would grow without one.
+fn overflow(name: &Name, switch: u32) -> Option<Ticket> {
+    static DECIDED: AtomicU64 = AtomicU64::new(0);
+    unpack(DECIDED.load(Relaxed), switch).or_else(|| {
+        let decided = decide(name);
+        DECIDED.store(decided, Relaxed);
+        current(decided)
+    })
 }
 
 /// Begins a call under a name built at run time.
@@ -279,8 +294,9 @@ pub fn begin_dynamic(name: &(impl AsRef<str> + ?Sized)) -> Entry {
         return Entry::off();
     };
     let ticket = by_text(text, switch, || {
-        let limit = with_control(|control| control.settings.max_names);
-        name::run_time(text, location, limit)
+        name::run_time(text, location, || {
+            with_control(|control| control.settings.max_names)
+        })
     });
     Entry::new(ticket.and_then(admitted), 1)
 }

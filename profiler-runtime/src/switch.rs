@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::config::{Filter, Settings};
 use crate::health;
+use crate::local::Busy;
 
 const ON: u32 = 1;
 const GENERATION: u32 = 2;
@@ -57,6 +58,8 @@ pub(crate) struct Verdict {
 /// Runs `change` on the settings, read from the environment by whoever comes first, and makes what
 /// it changed effective on all threads.
 pub(crate) fn with_control<T>(change: impl FnOnce(&mut Control) -> T) -> T {
+    // What is allocated under the lock must not be decided upon under it.
+    let busy = Busy::claim();
     let mut notices = Vec::new();
     let mut guard = lock();
     let first = guard.is_none();
@@ -76,6 +79,7 @@ pub(crate) fn with_control<T>(change: impl FnOnce(&mut Control) -> T) -> T {
     let result = change(control);
     SWITCH.store(control.word(), Relaxed);
     drop(guard);
+    drop(busy);
     if first {
         crate::exit::register();
     }

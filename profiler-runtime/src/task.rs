@@ -35,7 +35,10 @@ struct Running {
     children: i64,
     /// Whether no scope of the same name was open around the first poll.
     outermost: bool,
+    /// Whether a panic was under way at the first poll.
     panicking: bool,
+    /// When a panic went through a poll.
+    panicked: Option<u64>,
 }
 
 impl TaskScope {
@@ -65,7 +68,8 @@ impl TaskScope {
         let (Some(ticket), Some(running)) = (self.entry.ticket.take(), self.running.take()) else {
             return;
         };
-        let end = clock().ticks();
+        let end = running.panicked.unwrap_or_else(|| clock().ticks());
+        let ending = running.panicked.map_or(ending, |_| Ending::Panicked);
         let elapsed = elapsed(running.first_poll, end);
         let count = |cell: &StatCell| {
             let own = running.polled - running.children;
@@ -74,7 +78,7 @@ impl TaskScope {
             cell.count_ending(ending);
             full
         };
-        let cell = local::cell(ticket.id());
+        let cell = local::cell(ticket.id()).ok();
         match cell {
             Some(cell) if !count(cell) => {}
             _ => count_in_name(ticket.id(), cell, count),
@@ -104,14 +108,7 @@ fn count_in_name(id: u32, cell: Option<&StatCell>, count: impl FnOnce(&StatCell)
 
 impl Drop for TaskScope {
     fn drop(&mut self) {
-        if let Some(running) = &self.running {
-            let panicked = std::thread::panicking() && !running.panicking;
-            self.finish(if panicked {
-                Ending::Panicked
-            } else {
-                Ending::Dropped
-            });
-        }
+        self.finish(Ending::Dropped);
     }
 }
 
@@ -123,18 +120,21 @@ struct PollFrame<'a> {
     serial: u64,
     outer: u64,
     outer_children: i64,
+    outer_floor: u64,
 }
 
 impl<'a> PollFrame<'a> {
     fn enter(ticket: Ticket, running: &'a mut Option<Running>) -> Self {
-        let cell = local::cell(ticket.id());
+        let cell = local::cell(ticket.id()).ok();
+        let first = running.is_none();
         let start = clock().ticks();
         let running = running.get_or_insert_with(|| Running {
             first_poll: start,
             polled: 0,
             children: 0,
-            outermost: cell.is_none_or(|cell| cell.open.get() == 0),
+            outermost: true,
             panicking: std::thread::panicking(),
+            panicked: None,
         });
         let mut frame = Self {
             running,
@@ -143,35 +143,45 @@ impl<'a> PollFrame<'a> {
             serial: 0,
             outer: 0,
             outer_children: 0,
+            outer_floor: 0,
         };
-        local::hot(|hot| frame.push(hot));
+        local::hot(|hot| frame.push(hot, first));
         frame
     }
 
-    fn push(&mut self, hot: &Hot) {
+    fn push(&mut self, hot: &Hot, first: bool) {
         if hot.top.get() == local::ENDED {
             return;
-        }
-        if let Some(cell) = self.cell {
-            cell.open.add(1);
         }
         self.serial = hot.serial.get() + 1;
         hot.serial.set(self.serial);
         self.outer = hot.top.replace(self.serial);
+        self.outer_floor = hot.floor.replace(self.serial);
         self.outer_children = hot.children.replace(0);
+        let Some(cell) = self.cell else { return };
+        let outermost = cell.enter_poll(self.serial, self.outer);
+        if first {
+            self.running.outermost = outermost;
+            cell.begin_future();
+        }
     }
 
     fn pop(&mut self, hot: &Hot, elapsed: i64) {
-        if let Some(cell) = self.cell {
-            cell.open.set(cell.open.get().wrapping_sub(1));
+        let top = hot.top.get();
+        if top == local::ENDED {
+            return;
         }
-        if hot.top.get() == self.serial {
+        hot.top.set(self.outer);
+        hot.floor.set(self.outer_floor);
+        if top == self.serial {
             self.running.children += hot.children.get();
+        } else if let Some(cell) = self.cell {
+            // The poll left a guard open, and what its children took went to that one.
+            cell.count_disordered();
         }
-        // A guard that the poll left open (in a future dropped elsewhere, say) ends with the poll.
-        if hot.top.get() >= self.serial && hot.top.get() != local::ENDED {
-            hot.top.set(self.outer);
-            hot.children.set(self.outer_children + elapsed);
+        hot.children.set(self.outer_children + elapsed);
+        if let Some(cell) = self.cell {
+            cell.leave_poll(self.serial);
         }
     }
 }
@@ -180,6 +190,10 @@ impl Drop for PollFrame<'_> {
     fn drop(&mut self) {
         let elapsed = elapsed(self.start, clock().ticks());
         self.running.polled += elapsed;
+        if std::thread::panicking() && !self.running.panicking {
+            // The executor may catch it, and drop the future much later.
+            self.running.panicked = Some(clock().ticks());
+        }
         local::hot(|hot| self.pop(hot, elapsed));
     }
 }

@@ -7,9 +7,10 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use super::outlet::{self, Delivery, Job};
-use super::{flush, ring};
+use super::{defaults, flush, ring};
 use crate::clock::{WallAnchor, clock};
 use crate::health;
+use crate::local::Busy;
 use crate::name::{self, Name};
 use crate::record::Record;
 
@@ -63,6 +64,7 @@ pub(super) fn wake() {
 }
 
 fn run() {
+    Busy::for_ever();
     let mut collector = Collector::default();
     loop {
         WOKEN.store(false, Relaxed);
@@ -115,30 +117,40 @@ impl Collector {
         self.quiet = 0;
         // Each ring is in order already; among threads, steps are given in the order of time.
         self.batch.sort_by_key(|record| record.end);
-        outlet::expect(self.batch.len());
         let anchor = WallAnchor::now();
         let mut batch = std::mem::take(&mut self.batch);
         for record in batch.drain(..) {
-            if let Some(delivery) = self.delivery(record, anchor) {
-                self.outbox.push_back(Job::Log(delivery));
-            }
+            self.deliver(record, anchor);
         }
         self.batch = batch;
     }
 
-    fn delivery(&mut self, record: Record, anchor: WallAnchor) -> Option<Delivery> {
+    /// Turns a record into one job for each logger that takes it.
+    fn deliver(&mut self, record: Record, anchor: WallAnchor) {
         let Some(name) = self.name(record.id) else {
-            outlet::forget(1);
-            return None;
+            return;
         };
         let step = record.step.unwrap_or_else(|| next_step(name, &record));
-        Some(Delivery {
+        let delivery = |logger, mute| Delivery {
             name,
             milliseconds: clock().nanoseconds(record.elapsed.max(0) as f64) / 1e6,
             step,
             wall_time: anchor.wall_time(record.end),
-            logger: record.logger,
-        })
+            logger,
+            mute,
+        };
+        let jobs = self.outbox.len();
+        match record.logger {
+            Some(logger) => self
+                .outbox
+                .push_back(Job::Log(delivery(logger, &name.mute))),
+            None => self.outbox.extend(
+                defaults::all()
+                    .into_iter()
+                    .map(|(logger, mute)| Job::Log(delivery(logger, mute))),
+            ),
+        }
+        outlet::expect(self.outbox.len() - jobs);
     }
 
     fn name(&mut self, id: u32) -> Option<&'static Name> {
@@ -152,9 +164,8 @@ impl Collector {
 /// The name's own count of calls. Entries that were dropped leave a gap: the next one's step is still
 /// its call's number.
 fn next_step(name: &Name, record: &Record) -> u64 {
-    let number = name.next_step.load(Relaxed) + record.skipped;
-    name.next_step.fetch_add(record.skipped + 1, Relaxed);
-    number * u64::from(record.every)
+    let calls = record.skipped + u64::from(record.every);
+    name.next_step.fetch_add(calls, Relaxed) + record.skipped
 }
 
 #[cfg(test)]
@@ -173,7 +184,7 @@ mod tests {
             skipped,
             logger: None,
         };
-        let steps: Vec<_> = [0, 0, 3, 0]
+        let steps: Vec<_> = [0, 0, 30, 0]
             .map(|skipped| next_step(name, &record(skipped)))
             .into();
         assert_eq!(steps, [0, 10, 50, 60]);

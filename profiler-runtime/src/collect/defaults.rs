@@ -4,22 +4,28 @@
 use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
 
+use super::outlet::Mute;
 use crate::config::Settings;
+use crate::local::Busy;
 use crate::log::{LogError, Logger};
 
-/// All of them in a form that can be shared.
-static DEFAULTS: Mutex<Vec<Logger>> = Mutex::new(Vec::new());
+/// All of them in a form that can be shared, each with a mute of its own.
+static DEFAULTS: Mutex<Vec<(Logger, &'static Mute)>> = Mutex::new(Vec::new());
 
-pub(super) fn all() -> Vec<Logger> {
+pub(super) fn all() -> Vec<(Logger, &'static Mute)> {
     let defaults = DEFAULTS.lock().unwrap_or_else(PoisonError::into_inner);
-    defaults.iter().filter_map(Logger::share).collect()
+    defaults
+        .iter()
+        .filter_map(|(logger, mute)| Some((logger.share()?, *mute)))
+        .collect()
 }
 
 fn add(logger: Logger) {
-    DEFAULTS
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .push(logger.into_shared());
+    let _busy = Busy::claim();
+    // Default loggers stay for the rest of the process.
+    let mute: &'static Mute = Box::leak(Box::default());
+    let mut defaults = DEFAULTS.lock().unwrap_or_else(PoisonError::into_inner);
+    defaults.push((logger.into_shared(), mute));
 }
 
 /// Adds a logger that takes every call without one of its own, from now on.
@@ -56,6 +62,7 @@ pub(crate) fn open_from_environment() -> Result<(), LogError> {
 }
 
 #[cfg(not(feature = "tensorboard"))]
+#[allow(clippy::unnecessary_wraps, reason = "as with the feature")]
 pub(crate) fn open_from_environment() -> Result<(), LogError> {
     Ok(())
 }
@@ -106,7 +113,7 @@ mod lazy {
         }
 
         fn unsaved(&self) -> u64 {
-            self.open().map_or(0, ScalarLogger::unsaved)
+            self.open().map_or(0, |log| log.unsaved())
         }
 
         fn flush(&self) -> Result<(), LogError> {

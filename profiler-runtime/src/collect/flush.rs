@@ -4,6 +4,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{collector, outlet, ring};
+use crate::exit;
 use crate::health::{self, DropReason};
 use crate::name;
 
@@ -53,7 +54,8 @@ fn state() -> MutexGuard<'static, State> {
 /// println!("{} delivered, {} dropped, {} left", report.delivered, report.dropped, report.left);
 /// ```
 pub fn flush(timeout: Duration) -> FlushReport {
-    let complete = !collector::is_running() || {
+    // A forked process has none of our threads, and nobody to wait for.
+    let complete = !collector::is_running() || !exit::is_own_process() || {
         let mut state = state();
         state.wanted += 1;
         let ticket = state.wanted;
@@ -66,7 +68,8 @@ pub fn flush(timeout: Duration) -> FlushReport {
     let left = if complete {
         outlet::held_up()
     } else {
-        (ring::waiting() + outlet::pending()) as u64 + outlet::unsaved()
+        // Something is, whatever the counts say: a logger may be in the middle of a flush.
+        ((ring::waiting() + outlet::pending()) as u64 + outlet::unsaved()).max(1)
     };
     FlushReport {
         delivered: outlet::delivered(),

@@ -11,5 +11,5 @@ mod ring;
 
 pub(crate) use defaults::{add_default, open_from_environment, set_default_from};
 pub use flush::{FlushReport, flush};
-pub(crate) use outlet::{delivered, unsaved};
+pub(crate) use outlet::{Mute, delivered, unsaved};
 pub(crate) use ring::log;

@@ -6,24 +6,49 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::{defaults, flush};
+use super::flush;
 use crate::clock::clock;
 use crate::health::{self, DropReason, count_dropped};
+use crate::local::Busy;
 use crate::log::{LogError, Logger, Scalar};
 use crate::name::{self, Name};
 
-/// One entry, complete.
+/// One entry, complete, for one logger.
 pub(super) struct Delivery {
     pub(super) name: &'static Name,
     pub(super) milliseconds: f64,
     pub(super) step: u64,
     pub(super) wall_time: SystemTime,
-    pub(super) logger: Option<Logger>,
+    pub(super) logger: Logger,
+    pub(super) mute: &'static Mute,
+}
+
+/// Whether a logger is called, for one name or as a default one.
+#[derive(Debug, Default)]
+pub(crate) struct Mute(AtomicU8);
+
+impl Mute {
+    const SILENT_UNTIL_BACK: u8 = 1;
+    const SILENT: u8 = 2;
+
+    pub(crate) const fn new() -> Self {
+        Self(AtomicU8::new(0))
+    }
+
+    /// The reason for which entries are dropped now.
+    fn reason(&self) -> Option<DropReason> {
+        match self.0.load(Relaxed) {
+            0 => None,
+            Self::SILENT => Some(DropReason::LoggerPanicked),
+            _ => Some(DropReason::LoggerBlocked),
+        }
+    }
 }
 
 pub(super) enum Job {
@@ -48,14 +73,12 @@ static PENDING: AtomicUsize = AtomicUsize::new(0);
 static DELIVERED: AtomicU64 = AtomicU64::new(0);
 static WORKER: Mutex<Option<Arc<Watch>>> = Mutex::new(None);
 static BLOCKED: AtomicUsize = AtomicUsize::new(0);
-/// Loggers that took something since they were last flushed, each with a name it took.
-static UNFLUSHED: Mutex<Vec<(u32, Logger)>> = Mutex::new(Vec::new());
+/// Loggers that took something since they were last flushed.
+static UNFLUSHED: Mutex<Vec<Unflushed>> = Mutex::new(Vec::new());
+const MAX_UNFLUSHED: usize = 64;
 
 /// Values that loggers took and could not save when they were last flushed.
 static UNSAVED: AtomicU64 = AtomicU64::new(0);
-
-const MUTED_BLOCKED: u8 = 1;
-const MUTED_PANICKED: u8 = 2;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -102,16 +125,26 @@ pub(super) fn send(outbox: &mut VecDeque<Job>) {
     READY.notify_one();
 }
 
+/// A logger with a name that it took something for.
+struct Unflushed {
+    id: u32,
+    logger: Logger,
+    mute: &'static Mute,
+}
+
 /// What can be seen of a worker from outside.
 #[derive(Default)]
 struct Watch {
-    /// When the call it is in began, in ticks; zero while it is in none.
+    /// When the foreign call it is in began, in ticks; zero while it is in none, and [`GIVEN_UP`] when
+    /// another worker has taken over. Each change is one exchange, so that both sides agree on it.
     since: AtomicU64,
-    /// The name it calls a logger for.
-    name: AtomicU32,
-    /// Another one has taken over.
-    retired: AtomicBool,
+    /// Whom it calls a logger for.
+    on_behalf: Mutex<Option<(u32, &'static Mute)>>,
+    /// The flush it is in the middle of; zero for none.
+    ticket: AtomicU64,
 }
+
+const GIVEN_UP: u64 = u64::MAX;
 
 fn ensure_worker() {
     let mut worker = lock(&WORKER);
@@ -143,53 +176,66 @@ pub(super) fn supervise() {
     let mut worker = lock(&WORKER);
     let Some(watch) = worker.as_ref() else { return };
     let since = watch.since.load(Relaxed);
+    let age = clock().nanoseconds(clock().ticks().saturating_sub(since) as f64);
     if since == 0
-        || clock().nanoseconds(clock().ticks().saturating_sub(since) as f64)
-            < BLOCKED_AFTER.as_nanos() as f64
+        || age < BLOCKED_AFTER.as_nanos() as f64
+        || BLOCKED.load(Relaxed) >= MAX_BLOCKED
+        || watch
+            .since
+            .compare_exchange(since, GIVEN_UP, AcqRel, Relaxed)
+            .is_err()
     {
         return;
     }
-    let Some(name) = name::by_id(watch.name.load(Relaxed)) else {
-        return;
-    };
-    if BLOCKED.load(Relaxed) >= MAX_BLOCKED {
-        return;
-    }
-    name.muted.store(MUTED_BLOCKED, Relaxed);
-    watch.retired.store(true, Relaxed);
     BLOCKED.fetch_add(1, Relaxed);
+    let on_behalf = *lock(&watch.on_behalf);
+    if let Some((_, mute)) = on_behalf {
+        mute.0.store(Mute::SILENT_UNTIL_BACK, Relaxed);
+    }
+    // Whoever waits for a flush is answered by the next worker.
+    let ticket = watch.ticket.load(Relaxed);
+    if ticket != 0 {
+        lock(&JOBS).push_front(Job::Flush(ticket));
+    }
     *worker = start_worker();
     drop(worker);
+    let name = on_behalf
+        .and_then(|(id, _)| name::by_id(id))
+        .map_or("?", |name| &name.text);
     health::notice(&format!(
-        "the logger of `{}` has not returned for {} s: its entries are dropped and counted until it \
+        "the logger of `{name}` has not returned for {} s: its entries are dropped and counted until it \
          does; the others go on",
-        name.text,
         BLOCKED_AFTER.as_secs()
     ));
 }
 
 fn work(watch: &Watch) {
+    Busy::for_ever();
     let mut flush_at = Instant::now() + FLUSH_EVERY;
     loop {
-        match next_job(flush_at) {
+        let on = match next_job(flush_at) {
             Some(Job::Log(delivery)) => {
-                let name = delivery.name;
-                guarded(watch, name.id, || deliver(delivery));
+                let on = deliver(watch, delivery);
                 forget(1);
+                on
             }
             Some(Job::Flush(ticket)) => {
-                flush_loggers(watch);
-                // A retired one no longer speaks for the queue.
-                if !watch.retired.load(Relaxed) {
+                watch.ticket.store(ticket, Relaxed);
+                let on = flush_loggers(watch);
+                watch.ticket.store(0, Relaxed);
+                if on {
                     flush::done(ticket);
                 }
+                on
             }
             None => {
-                flush_loggers(watch);
+                let on = flush_loggers(watch);
                 flush_at = Instant::now() + FLUSH_EVERY;
+                on
             }
-        }
-        if watch.retired.load(Relaxed) {
+        };
+        // Another one has taken over.
+        if !on {
             return;
         }
     }
@@ -204,109 +250,109 @@ fn next_job(flush_at: Instant) -> Option<Job> {
     jobs.pop_front()
 }
 
-/// Runs foreign code for a name: watched, and with panics contained.
-fn guarded(watch: &Watch, id: u32, call: impl FnOnce()) {
-    watch.name.store(id, Relaxed);
-    watch.since.store(clock().ticks(), Relaxed);
-    let outcome = catch_unwind(AssertUnwindSafe(call));
-    watch.since.store(0, Relaxed);
-    let Some(name) = name::by_id(id) else { return };
-    if watch.retired.load(Relaxed) {
-        // It came back after all.
-        name.muted.store(0, Relaxed);
-        BLOCKED.fetch_sub(1, Relaxed);
-    }
-    if outcome.is_err() {
-        name.muted.store(MUTED_PANICKED, Relaxed);
-        count_dropped(DropReason::LoggerPanicked, 1);
-        health::notice(&format!(
-            "the logger of `{}` panicked: it is not called again for this name, and its entries are \
-             counted as dropped",
-            name.text
-        ));
-    }
+/// What came of foreign code.
+struct Outcome<T> {
+    /// What it returned; none where it panicked.
+    result: Option<T>,
+    /// Whether this worker is still the one: it took too long otherwise.
+    on: bool,
 }
 
-fn deliver(delivery: Delivery) {
+/// Runs foreign code: watched, and with panics contained.
+fn guarded<T>(watch: &Watch, id: u32, mute: &'static Mute, call: impl FnOnce() -> T) -> Outcome<T> {
+    *lock(&watch.on_behalf) = Some((id, mute));
+    watch.since.store(clock().ticks(), Release);
+    let result = catch_unwind(AssertUnwindSafe(call)).ok();
+    let on = watch.since.swap(0, AcqRel) != GIVEN_UP;
+    if !on {
+        // It came back after all.
+        mute.0.store(0, Relaxed);
+        BLOCKED.fetch_sub(1, Relaxed);
+    }
+    if result.is_none() {
+        mute.0.store(Mute::SILENT, Relaxed);
+        let name = name::by_id(id).map_or("?", |name| &name.text);
+        health::notice(&format!(
+            "the logger of `{name}` panicked: it is not called again for it, and its entries are \
+             counted as dropped"
+        ));
+    }
+    Outcome { result, on }
+}
+
+/// Calls a logger with an entry; false where another worker has taken over meanwhile.
+fn deliver(watch: &Watch, delivery: Delivery) -> bool {
     let Delivery {
         name,
         milliseconds,
         step,
         wall_time,
         logger,
+        mute,
     } = delivery;
-    match name.muted.load(Relaxed) {
-        0 => {}
-        MUTED_PANICKED => return count_dropped(DropReason::LoggerPanicked, 1),
-        _ => return count_dropped(DropReason::LoggerBlocked, 1),
-    }
-    let scalar = Scalar {
-        name: &name.text,
-        ..Scalar::new(&name.tag, milliseconds, step, wall_time)
-    };
-    let result = match logger {
-        Some(logger) => add(name, logger, &scalar),
-        None => defaults::all()
-            .into_iter()
-            .try_for_each(|logger| add(name, logger, &scalar)),
-    };
-    match result {
-        Ok(()) => drop(DELIVERED.fetch_add(1, Relaxed)),
-        Err(error) => {
+    let silent = mute.reason();
+    let Outcome { result, on } = guarded(watch, name.id, mute, move || {
+        if silent.is_some() {
+            // Its destructor may be the last one, and is foreign too.
+            drop(logger);
+            return Ok(());
+        }
+        let scalar = Scalar {
+            name: &name.text,
+            ..Scalar::new(&name.tag, milliseconds, step, wall_time)
+        };
+        logger.as_dyn().add(&scalar)?;
+        remember(name.id, logger, mute)
+    });
+    match (silent, result) {
+        (Some(reason), _) => count_dropped(reason, 1),
+        (None, Some(Ok(()))) => _ = DELIVERED.fetch_add(1, Relaxed),
+        (None, Some(Err(error))) => {
             count_dropped(DropReason::LoggerFailed, 1);
             say_failure(name.id, &error);
         }
+        (None, None) => count_dropped(DropReason::LoggerPanicked, 1),
     }
-}
-
-fn add(name: &Name, logger: Logger, scalar: &Scalar<'_>) -> Result<(), LogError> {
-    logger.as_dyn().add(scalar)?;
-    remember(name.id, logger)
+    on
 }
 
 /// Keeps a logger until it is flushed; one that belongs to a single call is flushed at once.
-fn remember(id: u32, logger: Logger) -> Result<(), LogError> {
-    let Some(address) = logger.address() else {
+fn remember(id: u32, logger: Logger, mute: &'static Mute) -> Result<(), LogError> {
+    if logger.share().is_none() {
         return logger.as_dyn().flush();
-    };
+    }
     let mut unflushed = lock(&UNFLUSHED);
-    if !unflushed
-        .iter()
-        .any(|(_, other)| other.address() == Some(address))
-    {
-        unflushed.push((id, logger));
+    if !unflushed.iter().any(|other| other.logger.is_same(&logger)) {
+        unflushed.push(Unflushed { id, logger, mute });
     }
     // Loggers made anew for each call must not pile up.
-    let oldest = if unflushed.len() > 64 {
-        Some(unflushed.swap_remove(0))
-    } else {
-        None
-    };
+    let oldest = (unflushed.len() > MAX_UNFLUSHED).then(|| unflushed.swap_remove(0));
     drop(unflushed);
-    oldest.map_or(Ok(()), |(_, logger)| logger.as_dyn().flush())
+    oldest.map_or(Ok(()), |oldest| oldest.logger.as_dyn().flush())
 }
 
-fn flush_loggers(watch: &Watch) {
+/// Flushes what took something since the last time; false where another worker has taken over.
+fn flush_loggers(watch: &Watch) -> bool {
     let mut failed = Vec::new();
+    let mut unsaved = 0;
+    let mut on = true;
     // One at a time: one that blocks keeps none of the others from the next worker.
-    while let Some((id, logger)) = { lock(&UNFLUSHED).pop() } {
-        guarded(watch, id, || {
-            if let Err(error) = logger.as_dyn().flush() {
-                say_failure(id, &error);
-                failed.push((id, logger));
-            }
+    while on && let Some(Unflushed { id, logger, mute }) = { lock(&UNFLUSHED).pop() } {
+        let outcome = guarded(watch, id, mute, || {
+            let error = logger.as_dyn().flush().err()?;
+            unsaved += logger.as_dyn().unsaved();
+            // There may be room again the next time.
+            failed.push(Unflushed { id, logger, mute });
+            Some(error)
         });
-        if watch.retired.load(Relaxed) {
-            return;
+        on = outcome.on;
+        if let Some(Some(error)) = outcome.result {
+            say_failure(id, &error);
         }
     }
-    let unsaved = failed
-        .iter()
-        .map(|(_, logger)| logger.as_dyn().unsaved())
-        .sum();
     UNSAVED.store(unsaved, Relaxed);
-    // There may be room again the next time.
     lock(&UNFLUSHED).append(&mut failed);
+    on
 }
 
 /// Says once for each kind of failure what went wrong; how often is counted.

@@ -1,5 +1,6 @@
 //! Each thread's ring: bounded, one producer, one consumer, never waited for.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
@@ -29,6 +30,11 @@ pub(crate) fn log(
     closed: &Closed,
     attached: Attached,
 ) {
+    // Whatever is called from here on, an allocator or a logger's destructor, is not measured: it would
+    // find the ring in use.
+    let Some(_busy) = Busy::claim() else {
+        return count_dropped(DropReason::NoCollector, 1);
+    };
     let Attached { logger, step } = attached;
     let skipped = cell.map_or(0, |cell| cell.skipped.get());
     let record = Record {
@@ -44,10 +50,12 @@ pub(crate) fn log(
     let mut record = Some(record);
     let outcome =
         local::with_ring(|ring| push(ring, &mut record)).unwrap_or_else(|| late(&mut record));
+    // A logger that goes unused here is foreign code too.
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(record)));
     match (outcome, cell) {
         (Outcome::Pushed, Some(cell)) => cell.skipped.set(0),
         (Outcome::Full, Some(cell)) => {
-            cell.skipped.add(1);
+            cell.skipped.add(every.into());
             cell.ring_full.add(1);
         }
         (Outcome::Pushed, None) => {}
@@ -79,7 +87,8 @@ fn push(ring: &mut Option<Producer<Record>>, record: &mut Option<Record>) -> Out
             wake_at_half(ring);
             Outcome::Pushed
         }
-        Err(PushError::Full(_)) => {
+        Err(PushError::Full(rejected)) => {
+            *record = Some(rejected);
             collector::wake();
             Outcome::Full
         }
@@ -97,7 +106,6 @@ fn wake_at_half(ring: &Producer<Record>) {
 
 #[cold]
 fn make() -> Option<Producer<Record>> {
-    let _busy = Busy::claim()?;
     let capacity = with_control(|control| control.settings.ring);
     if !collector::ensure_started() {
         return None;

@@ -61,15 +61,10 @@ impl Logger {
         }
     }
 
-    /// What tells a logger that is shared by many calls from others; none where it is not shared.
-    pub(crate) fn address(&self) -> Option<*const ()> {
-        match &self.0 {
-            Held::Shared(logger) => Some(Arc::as_ptr(logger).cast()),
-            Held::Static(logger) => Some(std::ptr::from_ref(*logger).cast()),
-            Held::Owned(_) => None,
-            #[cfg(feature = "tensorboard-rs")]
-            Held::TensorBoardRs(_) => None,
-        }
+    /// Whether both are handles to one shared logger. Addresses alone do not tell: loggers without fields
+    /// may share one.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        std::ptr::eq(self.as_dyn(), other.as_dyn())
     }
 }
 

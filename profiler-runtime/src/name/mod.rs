@@ -4,9 +4,11 @@ mod path;
 mod registry;
 
 use std::panic::Location;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::collect::Mute;
+use crate::local::Busy;
 use crate::stats::{StatCell, Totals};
 
 pub(crate) use registry::{OVERFLOW_NAME, all, by_id, declared, of_function, run_time};
@@ -25,10 +27,14 @@ pub(crate) struct Name {
     /// Where the first call site of the name stands.
     pub(crate) location: &'static Location<'static>,
     shared: Mutex<Shared>,
-    /// The number of the next call to be logged; written by the collector, and by threads that end with skips untold.
+    /// The number of the next call to be logged; written by the collector, and by threads that end with
+    /// skips untold.
     pub(crate) next_step: AtomicU64,
-    /// Why nothing of this name goes to its logger now; see `collect::outlet`.
-    pub(crate) muted: AtomicU8,
+    /// How many calls go unlogged until one is, for the next thread that logs one in so many; one more
+    /// than that, and zero where no thread did before.
+    turns: AtomicU64,
+    /// Whether its own loggers are called.
+    pub(crate) mute: Mute,
 }
 
 /// What threads have left behind, and the cells they hold.
@@ -58,7 +64,8 @@ impl Name {
                 live: Vec::new(),
             }),
             next_step: AtomicU64::new(0),
-            muted: AtomicU8::new(0),
+            turns: AtomicU64::new(0),
+            mute: Mute::new(),
         }
     }
 
@@ -80,8 +87,11 @@ impl Name {
     /// Not while scopes are open in it, which a later destructor may still close: the cell stays with
     /// the name then.
     pub(crate) fn retire(&self, cell: &'static StatCell) {
-        if cell.open.get() > 0 {
+        if cell.is_open() {
             return;
+        }
+        if let Some(left) = cell.until_logged.get().checked_sub(1) {
+            self.turns.store(left + 1, Relaxed);
         }
         let mut shared = self.shared();
         shared.live.retain(|live| !std::ptr::eq(live.0, cell));
@@ -92,8 +102,17 @@ impl Name {
         crate::stats::put_back(cell);
     }
 
+    /// How many calls a thread that meets the name leaves unlogged at first, where one in `every` is
+    /// logged: what a thread that has ended left over, or a whole turn where others are at it.
+    pub(crate) fn first_turn(&self, every: u32) -> u64 {
+        let left = self.turns.swap(u64::from(every), Relaxed);
+        left.saturating_sub(1)
+    }
+
     /// Counts a call on a thread that has no cells any more.
     pub(crate) fn count_directly(&self, count: impl FnOnce(&StatCell)) {
+        // What is allocated under the lock must not be counted under it.
+        let Some(_busy) = Busy::claim() else { return };
         let cell = StatCell::new();
         count(&cell);
         cell.drain_into(&mut self.shared().folded);
@@ -102,11 +121,14 @@ impl Name {
     /// Makes room in the buckets of a cell that are about to overflow.
     #[cold]
     pub(crate) fn carry(&self, cell: &StatCell) {
+        // There is room for as many again until the next time.
+        let Some(_busy) = Busy::claim() else { return };
         cell.carry(&mut self.shared().folded);
     }
 
     /// What all threads have counted by now.
     pub(crate) fn totals(&self) -> Totals {
+        let _busy = Busy::claim();
         let shared = self.shared();
         let mut totals = shared.folded.clone();
         for live in &shared.live {

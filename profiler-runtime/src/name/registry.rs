@@ -2,12 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::panic::Location;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::path::{full_tag, function_name, function_tag};
 use super::{MAX_NAMES, Name};
 use crate::health;
+use crate::local::Busy;
 
 /// What goes over the bound on names is counted here.
 pub(crate) const OVERFLOW_NAME: &str = "(other names)";
@@ -38,10 +38,10 @@ fn registry() -> MutexGuard<'static, Registry> {
 pub(crate) fn of_function(inner: &str, location: &'static Location<'static>) -> &'static Name {
     let text = function_name(inner);
     let mut registry = registry();
-    match registry.get(&text) {
+    let name = match registry.get(&text) {
         Some(name) if name.location == location => name,
         Some(_) => {
-            let text = format!("{text} ({}:{})", location.file(), location.line());
+            let text = apart(&text, location, &registry);
             let tag = function_tag(&text);
             registry.get_or_add(text, [tag], location)
         }
@@ -49,34 +49,76 @@ pub(crate) fn of_function(inner: &str, location: &'static Location<'static>) -> 
             let tags = [function_tag(&text), full_tag(&text)];
             registry.get_or_add(text, tags, location)
         }
+    };
+    drop(registry);
+    said_if_full(name)
+}
+
+/// What to say of functions that get no number any more.
+fn said_if_full(name: &'static Name) -> &'static Name {
+    if name.text == OVERFLOW_NAME {
+        health::notice(&format!(
+            "the program has more than {MAX_NAMES} names; further functions are counted under \
+             `{OVERFLOW_NAME}`"
+        ));
+    }
+    name
+}
+
+/// The name of a function whose path another function has: with where it stands, as far as needed.
+fn apart(text: &str, location: &Location<'_>, registry: &Registry) -> String {
+    let (file, line, column) = (location.file(), location.line(), location.column());
+    let by_line = format!("{text} ({file}:{line})");
+    match registry.get(&by_line) {
+        Some(name) if name.location != location => format!("{text} ({file}:{line}:{column})"),
+        _ => by_line,
     }
 }
 
 /// A name that stands in the source; call sites that give the same one share it.
 pub(crate) fn declared(text: &str, location: &'static Location<'static>) -> &'static Name {
-    registry().get_or_add(text.to_owned(), [text.to_owned()], location)
+    let name = registry().get_or_add(text.to_owned(), [text.to_owned()], location);
+    said_if_full(name)
 }
 
 /// A name built at run time; `limit` bounds how many of them there are.
 pub(crate) fn run_time(
     text: &str,
     location: &'static Location<'static>,
-    limit: usize,
+    limit: impl FnOnce() -> usize,
 ) -> &'static Name {
+    // From when on no name can be added, names are looked up without a lock.
+    if let Some(frozen) = FROZEN.get() {
+        return frozen.names.get(text).copied().unwrap_or(frozen.overflow);
+    }
+    let limit = limit();
     let mut registry = registry();
     if let Some(name) = registry.get(text) {
         return name;
     }
-    if registry.built_at_run_time >= limit {
-        drop(registry);
-        return overflow(&format!(
-            "more than {limit} names were built at run time; the rest is counted under \
-             `{OVERFLOW_NAME}`: build fewer names, or raise PROFILER_MAX_NAMES"
-        ));
+    if registry.built_at_run_time < limit {
+        registry.built_at_run_time += 1;
+        return registry.get_or_add(text.to_owned(), [text.to_owned()], location);
     }
-    registry.built_at_run_time += 1;
-    registry.get_or_add(text.to_owned(), [text.to_owned()], location)
+    let text = OVERFLOW_NAME.to_owned();
+    let overflow = registry.get_or_add(text.clone(), [text], Location::caller());
+    let names = registry.by_text.clone().unwrap_or_default();
+    drop(registry);
+    FROZEN.get_or_init(|| Frozen { names, overflow });
+    health::notice(&format!(
+        "more than {limit} names were built at run time; the rest is counted under `{OVERFLOW_NAME}`: \
+         build fewer names, or raise PROFILER_MAX_NAMES"
+    ));
+    overflow
 }
+
+/// What names built at run time can be, once there are as many as there may be.
+struct Frozen {
+    names: HashMap<&'static str, &'static Name>,
+    overflow: &'static Name,
+}
+
+static FROZEN: OnceLock<Frozen> = OnceLock::new();
 
 /// The name with a number that [`Name::id`] gave.
 pub(crate) fn by_id(id: u32) -> Option<&'static Name> {
@@ -85,20 +127,8 @@ pub(crate) fn by_id(id: u32) -> Option<&'static Name> {
 
 /// All names by now.
 pub(crate) fn all() -> Vec<&'static Name> {
+    let _busy = Busy::claim();
     registry().names.clone()
-}
-
-fn overflow(notice: &str) -> &'static Name {
-    static SAID: AtomicBool = AtomicBool::new(false);
-    if !SAID.swap(true, Relaxed) {
-        health::notice(notice);
-    }
-    let mut registry = registry();
-    registry.get_or_add(
-        OVERFLOW_NAME.to_owned(),
-        [OVERFLOW_NAME.to_owned()],
-        Location::caller(),
-    )
 }
 
 impl Registry {
@@ -195,9 +225,12 @@ mod tests {
     #[test]
     fn names_built_at_run_time_are_bounded() {
         let names: Vec<_> = (0..20)
-            .map(|n| run_time(&format!("registry layer {n}"), here(), 8))
+            .map(|n| run_time(&format!("registry layer {n}"), here(), || 8))
             .collect();
         assert!(names.iter().any(|name| name.text == OVERFLOW_NAME));
-        assert_eq!(run_time("registry layer 0", here(), 8).text, names[0].text);
+        assert_eq!(
+            run_time("registry layer 0", here(), || 8).text,
+            names[0].text
+        );
     }
 }

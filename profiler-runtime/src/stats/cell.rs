@@ -66,8 +66,8 @@ impl Sum {
 // What every call writes stands first, in one cache line.
 #[repr(C, align(64))]
 pub(crate) struct StatCell {
-    /// Scopes of this name that are open on this thread now: above one it recurses.
-    pub(crate) open: Sum,
+    /// The number of the outermost open scope of this name on this thread; zero where none is open.
+    outermost: Sum,
     /// The time of outermost calls: what counts a recursive frame once. All calls are counted by the
     /// buckets together.
     total: Sum,
@@ -83,7 +83,11 @@ pub(crate) struct StatCell {
     dropped: Sum,
     /// Time spent polling, for futures.
     polled: Sum,
+    /// Futures that were first polled on this thread, and those that ended on it.
+    futures_begun: Sum,
     futures: Sum,
+    /// Whether it is a poll that is open here.
+    polling: Sum,
     /// Scopes that ended while younger ones were open, so that their self time is an upper bound.
     disordered: Sum,
     /// Log entries that found the ring full, of which the collector has not been told.
@@ -105,7 +109,7 @@ const CARRY: u32 = 1 << 31;
 impl StatCell {
     pub(crate) const fn new() -> Self {
         Self {
-            open: Sum::new(),
+            outermost: Sum::new(),
             total: Sum::new(),
             own: Sum::new(),
             squares: Sum::new(),
@@ -116,7 +120,9 @@ impl StatCell {
             panicked: Sum::new(),
             dropped: Sum::new(),
             polled: Sum::new(),
+            futures_begun: Sum::new(),
             futures: Sum::new(),
+            polling: Sum::new(),
             disordered: Sum::new(),
             skipped: Sum::new(),
             ring_full: Sum::new(),
@@ -125,6 +131,53 @@ impl StatCell {
             every: Sum::new(),
             buckets: [const { AtomicU32::new(0) }; BUCKETS],
         }
+    }
+
+    /// Notes that a scope with this number opens, inside of the one with the number `outer`.
+    ///
+    /// It is the outermost one of the name, unless that is still open around it: then its number is not
+    /// above `outer`. A number above is that of a scope whose guard was forgotten.
+    #[inline(always)]
+    pub(crate) fn enter(&self, serial: u64, outer: u64) {
+        // Zero, none, wraps to above all.
+        if self.outermost.get().wrapping_sub(1) >= outer {
+            self.outermost.set(serial);
+        }
+    }
+
+    /// Notes that the scope with this number closes; true where it was the outermost one.
+    #[inline(always)]
+    pub(crate) fn leave(&self, serial: u64) -> bool {
+        let outermost = self.outermost.get() == serial;
+        if outermost {
+            self.outermost.set(0);
+        }
+        outermost
+    }
+
+    /// Whether a scope is open here.
+    pub(crate) fn is_open(&self) -> bool {
+        self.outermost.get() != 0
+    }
+
+    /// The same as [`enter`](Self::enter) for a poll; true where it is the outermost.
+    pub(crate) fn enter_poll(&self, serial: u64, outer: u64) -> bool {
+        self.enter(serial, outer);
+        let outermost = self.outermost.get() == serial;
+        self.polling.set(u64::from(outermost));
+        outermost
+    }
+
+    /// Notes that the poll with this number ends.
+    pub(crate) fn leave_poll(&self, serial: u64) {
+        if self.leave(serial) {
+            self.polling.set(0);
+        }
+    }
+
+    /// Notes that a future is polled for the first time.
+    pub(crate) fn begin_future(&self) {
+        self.futures_begun.add(1);
     }
 
     /// Counts a finished call; true where a bucket may have to be carried over (see
@@ -220,7 +273,7 @@ impl StatCell {
 
     /// Adds what stands here to `totals`.
     pub(crate) fn read_into(&self, totals: &mut Totals) {
-        totals.open += self.open.get();
+        totals.open += u64::from(self.is_open()).saturating_sub(self.polling.get());
         totals.recursive_calls += self.recursive.get();
         totals.total += self.total.ticks();
         totals.recursive_total += self.recursive_total.ticks();
@@ -231,6 +284,7 @@ impl StatCell {
         totals.panicked += self.panicked.get();
         totals.dropped_futures += self.dropped.get();
         totals.polled += self.polled.ticks();
+        totals.futures_begun += self.futures_begun.get();
         totals.futures += self.futures.get();
         totals.disordered += self.disordered.get();
         totals.ring_full += self.ring_full.get();
@@ -244,7 +298,7 @@ impl StatCell {
         self.read_into(totals);
         totals.unreported_skips += self.skipped.get();
         for sum in [
-            &self.open,
+            &self.outermost,
             &self.total,
             &self.own,
             &self.squares,
@@ -255,7 +309,9 @@ impl StatCell {
             &self.panicked,
             &self.dropped,
             &self.polled,
+            &self.futures_begun,
             &self.futures,
+            &self.polling,
             &self.disordered,
             &self.skipped,
             &self.ring_full,

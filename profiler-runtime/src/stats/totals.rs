@@ -5,7 +5,9 @@ use super::Buckets;
 /// The sum of cells.
 #[derive(Clone, Debug)]
 pub(crate) struct Totals {
+    /// Threads on which a scope of the name is open.
     pub(crate) open: u64,
+    pub(crate) futures_begun: u64,
     pub(crate) recursive_calls: u64,
     /// The time of outermost calls: a recursive frame counts once.
     pub(crate) total: i64,
@@ -31,6 +33,7 @@ impl Totals {
     pub(crate) fn new() -> Self {
         Self {
             open: 0,
+            futures_begun: 0,
             recursive_calls: 0,
             total: 0,
             recursive_total: 0,
@@ -58,6 +61,11 @@ impl Totals {
     /// before its bucket.
     pub(crate) fn primitive_calls(&self) -> u64 {
         self.calls().saturating_sub(self.recursive_calls)
+    }
+
+    /// Calls that have begun and not ended: threads with an open scope, and futures.
+    pub(crate) fn open(&self) -> u64 {
+        self.open + self.futures_begun.saturating_sub(self.futures)
     }
 
     /// The mean over all calls.

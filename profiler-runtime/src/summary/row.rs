@@ -46,7 +46,7 @@ pub struct Row {
     pub panicked: u64,
     /// Futures that were dropped before they were done.
     pub dropped_futures: u64,
-    /// Calls that have begun and not ended yet; they are in no other column.
+    /// Calls that have begun and not ended yet, recursive ones aside; they are in no other column.
     pub open: u64,
     /// Log entries that found the ring full; the calls are in all other columns.
     pub dropped_entries: u64,
@@ -62,7 +62,7 @@ impl Row {
     pub(crate) fn of(name: &'static Name) -> Option<Self> {
         let totals = name.totals();
         let calls = totals.calls();
-        if calls == 0 && totals.open == 0 {
+        if calls == 0 && totals.open() == 0 {
             return None;
         }
         let percentiles = totals.buckets.quantiles([0.5, 0.95, 0.99]);
@@ -96,7 +96,7 @@ impl Row {
             polled_ns: ns(totals.polled as f64),
             panicked: totals.panicked,
             dropped_futures: totals.dropped_futures,
-            open: totals.open,
+            open: totals.open(),
             dropped_entries: totals.ring_full,
             disordered: totals.disordered,
             too_short: calls > 0 && p50 < clock().too_short() as f64,

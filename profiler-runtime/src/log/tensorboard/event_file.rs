@@ -41,6 +41,8 @@ pub(super) struct EventFile {
     waiting: VecDeque<Batch>,
     failure: Option<Failure>,
     lost: u64,
+    /// What is to be said once nobody waits for the file.
+    notice: Option<String>,
     /// Where events are put together; kept for its memory.
     scratch: Vec<u8>,
 }
@@ -82,6 +84,7 @@ impl EventFile {
             waiting: VecDeque::from([first_batch()]),
             failure: None,
             lost: 0,
+            notice: None,
             scratch: Vec::new(),
         };
         this.write_waiting().map_err(|error| {
@@ -99,6 +102,11 @@ impl EventFile {
 
     pub(super) fn lost(&self) -> u64 {
         self.lost
+    }
+
+    /// What is to be said, once the file is not locked any more: whoever listens may log to it.
+    pub(super) fn take_notice(&mut self) -> Option<String> {
+        self.notice.take()
     }
 
     /// How many values wait to be written.
@@ -265,11 +273,11 @@ impl EventFile {
     fn start_over(&mut self) -> io::Result<()> {
         let dir = self.path.parent().unwrap_or(Path::new("."));
         let (file, path) = name::create_file(dir)?;
-        tracing::warn!(
-            deleted = %self.path.display(),
-            path = %path.display(),
-            "the TensorBoard log was deleted while the program runs; going on in a new file"
-        );
+        self.notice = Some(format!(
+            "the TensorBoard log {} was deleted while the program runs; it goes on in {}",
+            self.path.display(),
+            path.display()
+        ));
         self.file = file;
         self.path = path;
         self.length = 0;

@@ -6,11 +6,12 @@ mod name;
 mod record;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use self::event_file::EventFile;
 use super::{LogError, Scalar, ScalarLogger};
+use crate::health;
 
 /// Writes scalars to an event file that `TensorBoard` shows.
 ///
@@ -104,13 +105,14 @@ impl TensorBoardLogger {
         step: u64,
     ) -> Result<(), LogError> {
         let now = SystemTime::now();
-        let mut file = self.file();
-        let mut outcome = Ok(());
-        for (tag, value) in scalars {
-            let taken = file.add(tag.as_ref(), *value, step, now);
-            outcome = outcome.and(taken);
-        }
-        outcome
+        self.with_file(|file| {
+            let mut outcome = Ok(());
+            for (tag, value) in scalars {
+                let taken = file.add(tag.as_ref(), *value, step, now);
+                outcome = outcome.and(taken);
+            }
+            outcome
+        })
     }
 
     /// The folder, as it was given.
@@ -148,7 +150,7 @@ impl TensorBoardLogger {
     /// # Ok::<(), profiler_runtime::LogError>(())
     /// ```
     pub fn path(&self) -> PathBuf {
-        self.file().path().to_owned()
+        self.with_file(|file| file.path().to_owned())
     }
 
     /// How many values were refused: each one's caller was given the error.
@@ -167,12 +169,20 @@ impl TensorBoardLogger {
     /// # Ok::<(), profiler_runtime::LogError>(())
     /// ```
     pub fn lost(&self) -> u64 {
-        self.file().lost()
+        self.with_file(|file| file.lost())
     }
 
-    /// No code under the lock leaves half a change behind when it panics, so poison is no news.
-    fn file(&self) -> MutexGuard<'_, EventFile> {
-        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Runs `f` on the file, then says what it left to be said.
+    fn with_file<T>(&self, f: impl FnOnce(&mut EventFile) -> T) -> T {
+        // No code under the lock leaves half a change behind when it panics, so poison is no news.
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = f(&mut file);
+        let notice = file.take_notice();
+        drop(file);
+        if let Some(notice) = notice {
+            health::notice(&notice);
+        }
+        result
     }
 }
 
@@ -185,16 +195,15 @@ impl ScalarLogger for TensorBoardLogger {
     /// while the disk takes nothing and 1 MiB of values waits. The value counts as
     /// [`lost`](TensorBoardLogger::lost).
     fn add_scalar(&self, tag: &str, value: f64, step: u64) -> Result<(), LogError> {
-        self.file().add(tag, value, step, SystemTime::now())
+        self.with_file(|file| file.add(tag, value, step, SystemTime::now()))
     }
 
     fn add(&self, scalar: &Scalar<'_>) -> Result<(), LogError> {
-        self.file()
-            .add(scalar.tag, scalar.value, scalar.step, scalar.wall_time)
+        self.with_file(|file| file.add(scalar.tag, scalar.value, scalar.step, scalar.wall_time))
     }
 
     fn unsaved(&self) -> u64 {
-        self.file().waiting()
+        self.with_file(|file| file.waiting())
     }
 
     /// Hands every value taken so far to the operating system.
@@ -203,7 +212,7 @@ impl ScalarLogger for TensorBoardLogger {
     ///
     /// [`LogError::Io`] when the disk does not take them all; the rest waits for the next flush.
     fn flush(&self) -> Result<(), LogError> {
-        self.file().write_out()
+        self.with_file(EventFile::write_out)
     }
 }
 
