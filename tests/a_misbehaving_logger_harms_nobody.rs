@@ -78,7 +78,7 @@ struct Failing;
 
 impl ScalarLogger for Failing {
     fn add_scalar(&self, _tag: &str, _value: f64, step: u64) -> Result<(), LogError> {
-        if step % 2 == 0 {
+        if step.is_multiple_of(2) {
             Err(LogError::other("the sink is full"))
         } else {
             Ok(())
@@ -172,4 +172,93 @@ fn one_that_blocks_holds_up_neither_the_program_nor_the_others() {
         TAKEN.load(Relaxed) > 1
     });
     assert_eq!(flush(LONG).left, 0);
+}
+
+/// Takes everything, then cannot bring it to safety.
+struct Unsafe {
+    in_flush: fn() -> Result<(), LogError>,
+}
+
+static UNSAVED_ASKED: AtomicU64 = AtomicU64::new(0);
+
+impl ScalarLogger for Unsafe {
+    fn add_scalar(&self, _tag: &str, _value: f64, _step: u64) -> Result<(), LogError> {
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<(), LogError> {
+        (self.in_flush)()
+    }
+
+    fn unsaved(&self) -> u64 {
+        UNSAVED_ASKED.fetch_add(1, Relaxed);
+        panic!("in unsaved, as asked");
+    }
+}
+
+static PANICS_WHEN_ASKED: Unsafe = Unsafe {
+    in_flush: || Err(LogError::other("no room for it")),
+};
+
+#[measure_execution_time(name = "loggers: unsaved panics", log = &PANICS_WHEN_ASKED)]
+fn unsaved_panics() {}
+
+#[test]
+fn one_that_panics_while_it_is_flushed_stops_no_other() {
+    let _alone = alone();
+    if !measuring() {
+        return;
+    }
+    let good_before = GOOD.load(Relaxed);
+    unsaved_panics();
+    assert_eq!(flush(LONG).left, 0);
+    assert_eq!(UNSAVED_ASKED.load(Relaxed), 1);
+    for _ in 0..100 {
+        good();
+    }
+    assert_eq!(flush(LONG).left, 0);
+    assert_eq!(GOOD.load(Relaxed) - good_before, 100);
+    assert_eq!(notices_about("loggers: unsaved panics"), 1);
+}
+
+static FLUSH_GATE: AtomicBool = AtomicBool::new(false);
+
+fn wait_for_the_gate() -> Result<(), LogError> {
+    while !FLUSH_GATE.load(Relaxed) {
+        thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+static BLOCKS_IN_FLUSH: Unsafe = Unsafe {
+    in_flush: wait_for_the_gate,
+};
+
+#[measure_execution_time(name = "loggers: flush blocks", log = &BLOCKS_IN_FLUSH)]
+fn flush_blocks() {}
+
+#[test]
+fn a_flush_that_blocks_is_not_taken_for_done() {
+    let _alone = alone();
+    if !measuring() {
+        return;
+    }
+    let good_before = GOOD.load(Relaxed);
+    flush_blocks();
+    assert!(
+        flush(Duration::from_millis(300)).left >= 1,
+        "it is not safe"
+    );
+    good();
+    // Answered by the worker that takes over, long before the time is up.
+    let start = Instant::now();
+    let report = flush(LONG);
+    assert!(start.elapsed() < LONG);
+    assert_eq!(GOOD.load(Relaxed) - good_before, 1);
+    assert!(
+        report.left >= 1,
+        "what the blocked one holds is still not safe"
+    );
+    FLUSH_GATE.store(true, Relaxed);
+    wait_until("it comes back", || flush(LONG).left == 0);
 }

@@ -126,6 +126,67 @@ fn one_that_panics_is_counted_and_flagged() {
 }
 
 #[test]
+fn a_guard_held_across_polls_spoils_only_its_own_self_time() {
+    fn child(microseconds: u64) {
+        let _scope = scope!("futures: held child");
+        work(microseconds);
+    }
+    let held = async {
+        child(100);
+        let guard = scope!("futures: held guard");
+        turn().await;
+        child(100);
+        drop(guard);
+        child(500);
+    };
+    {
+        let _root = scope!("futures: held root");
+        let mut future = pin!(held.measure_execution_time("futures: held"));
+        assert!(!poll(future.as_mut()) && poll(future.as_mut()));
+    }
+    let (root, future, guard) = (
+        row("futures: held root"),
+        row("futures: held"),
+        row("futures: held guard"),
+    );
+    assert_eq!((root.disordered, guard.disordered), (0, if_measuring(1)));
+    assert!(
+        future.disordered > 0 || !measuring(),
+        "what its first poll lost is said"
+    );
+    let difference = root.total_ns - root.self_ns - future.polled_ns;
+    assert!(difference.abs() < 1.0, "{difference} ns unaccounted for");
+    assert!(!measuring() || future.self_ns < future.polled_ns - 600e3 + 100e3);
+}
+
+#[test]
+fn a_panic_that_the_executor_catches_is_a_panic_whenever_the_future_goes() {
+    let mut future =
+        Box::pin(async { panic!("as asked") }.measure_execution_time("futures: caught"));
+    let start = std::time::Instant::now();
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poll(future.as_mut())));
+    let polled = start.elapsed().as_nanos() as f64;
+    assert!(result.is_err());
+    std::thread::sleep(Duration::from_millis(20));
+    drop(future);
+    let row = row("futures: caught");
+    assert_eq!((row.panicked, row.dropped_futures), (if_measuring(1), 0));
+    assert!(row.total_ns <= polled, "it ended with the panic");
+}
+
+#[test]
+fn one_that_waits_is_open() {
+    let mut future = pin!(turn().measure_execution_time("futures: waits"));
+    assert!(!poll(future.as_mut()));
+    assert_eq!(row("futures: waits").open, if_measuring(1));
+    assert!(poll(future.as_mut()));
+    assert_eq!(
+        (row("futures: waits").open, row("futures: waits").calls),
+        (0, if_measuring(1))
+    );
+}
+
+#[test]
 fn a_recursive_future_counts_once_in_the_total() {
     #[measure_execution_time(name = "futures: recursive")]
     fn recursive(depth: u32) -> Pin<Box<dyn Future<Output = u32> + Send>> {

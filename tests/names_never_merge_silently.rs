@@ -237,3 +237,38 @@ fn sections_have_the_names_they_are_given() {
         assert_eq!(calls(name), expected(made), "{name}");
     }
 }
+
+/// One constant may begin where another does.
+#[test]
+fn constants_at_one_address_are_two_names() {
+    const BOTH: &str = "constants: layer10";
+    const ONE: &str = BOTH.split_at(17).0;
+
+    fn call<const FIRST: bool>() {
+        #[measure_execution_time(name = if FIRST_NAME { ONE } else { BOTH })]
+        fn fixed() {}
+        fixed();
+    }
+    const FIRST_NAME: bool = true;
+
+    trait Named {
+        const NAME: &'static str;
+        #[measure_execution_time(name = Self::NAME)]
+        fn run() {}
+    }
+    struct First;
+    struct Second;
+    impl Named for First {
+        const NAME: &'static str = ONE;
+    }
+    impl Named for Second {
+        const NAME: &'static str = BOTH;
+    }
+    First::run();
+    Second::run();
+    Second::run();
+    call::<true>();
+    let calls = |name| profiler_tests::row(name).calls;
+    assert_eq!(calls("constants: layer1"), profiler_tests::if_measuring(2));
+    assert_eq!(calls("constants: layer10"), profiler_tests::if_measuring(2));
+}

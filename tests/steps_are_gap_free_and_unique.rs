@@ -63,6 +63,43 @@ fn one_call_in_so_many_is_logged_under_its_number() {
     );
 }
 
+static THREAD_EACH: Steps = Mutex::new(Vec::new());
+
+#[measure_execution_time(name = "steps: a thread each", every = 10, log = |_, _, step| THREAD_EACH.lock().unwrap().push(step))]
+fn on_a_thread_of_its_own() {}
+
+#[test]
+fn one_call_in_so_many_is_logged_however_many_threads_make_them() {
+    for _ in 0..50 {
+        thread::spawn(on_a_thread_of_its_own).join().unwrap();
+    }
+    let expected: &[u64] = if measuring() {
+        &[0, 10, 20, 30, 40]
+    } else {
+        &[]
+    };
+    assert_eq!(taken(&THREAD_EACH), expected);
+}
+
+static SHARED: Steps = Mutex::new(Vec::new());
+
+#[measure_execution_time(name = "steps: shared", every = 3, log = |_, _, step| SHARED.lock().unwrap().push(step))]
+fn thinned() {}
+
+#[measure_execution_time(name = "steps: shared", log = |_, _, step| SHARED.lock().unwrap().push(step))]
+fn full() {}
+
+#[test]
+fn steps_stay_unique_where_call_sites_of_a_name_log_differently() {
+    for _ in 0..30 {
+        thinned();
+        full();
+    }
+    let steps = taken(&SHARED);
+    assert!(steps.is_sorted_by(|left, right| left < right), "{steps:?}");
+    assert_eq!(steps.len(), if measuring() { 40 } else { 0 });
+}
+
 static GIVEN: Mutex<Vec<(String, u64)>> = Mutex::new(Vec::new());
 
 #[test]

@@ -5,7 +5,9 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 const VARIABLES: [&str; 6] = [
     "PROFILER_ENABLED",
@@ -202,6 +204,58 @@ fn what_is_not_understood_is_said_once_and_the_default_holds() {
         text.contains("train/step"),
         "it is measured all the same: {text}"
     );
+}
+
+#[test]
+fn it_is_said_on_standard_error_where_nobody_listens_and_no_summary_is_written() {
+    let text = stderr(&run(&["steps"], &[("PROFILER_ENABLED", "flase")]));
+    assert_eq!(
+        text.matches("PROFILER_ENABLED=flase is not understood")
+            .count(),
+        1,
+        "{text}"
+    );
+    let text = stderr(&run(
+        &["steps"],
+        &[("PROFILER_TENSORBOARD", "/dev/null/log")],
+    ));
+    assert_eq!(text.matches("cannot write the log").count(), 1, "{text}");
+}
+
+#[test]
+fn the_end_of_a_program_waits_for_nobody_who_holds_standard_output() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_measured-program"))
+        .args(["stdout-held", "10"])
+        .envs([("PROFILER_SUMMARY", "stdout"), ("PROFILER_ENABLED", "1")])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let start = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        assert!(start.elapsed() < Duration::from_secs(20), "it hangs");
+        sleep(Duration::from_millis(10));
+    }
+    let output = child.wait_with_output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("train/step"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_forked_process_ends_without_a_word() {
+    let output = run(&["fork", "10"], &[("PROFILER_SUMMARY", "stderr")]);
+    assert!(output.status.success());
+    assert_eq!(
+        stderr(&output).matches("train/step").count(),
+        1,
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn default_loggers_do_not_depend_on_each_other() {
+    let output = run(&["two-loggers", "10"], &[]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "30\n");
 }
 
 #[test]

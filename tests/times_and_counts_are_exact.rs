@@ -167,6 +167,31 @@ fn a_forgotten_guard_stays_open_and_disturbs_nobody() {
 }
 
 #[test]
+fn calls_after_a_forgotten_guard_of_the_same_name_are_no_recursion() {
+    let call = || {
+        let scope = scope!("exact: forgotten once");
+        work(100);
+        scope
+    };
+    {
+        let _outer = scope!("exact: around forgotten once");
+        std::mem::forget(call());
+    }
+    {
+        let _other = scope!("exact: around the next");
+        for _ in 0..5 {
+            drop(call());
+        }
+    }
+    let row = row("exact: forgotten once");
+    assert_eq!(
+        (row.calls, row.primitive_calls),
+        (if_measuring(5), if_measuring(5))
+    );
+    assert!(!measuring() || row.total_ns >= 500e3);
+}
+
+#[test]
 fn calls_too_short_for_the_clock_are_marked() {
     for _ in 0..1000 {
         let _scope = scope!("exact: nothing");

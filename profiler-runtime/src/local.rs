@@ -41,6 +41,9 @@ pub(crate) struct Hot {
     pub(crate) top: Cell<u64>,
     /// The number of the innermost poll: what is older belongs to an earlier one.
     pub(crate) floor: Cell<u64>,
+    /// The numbers above the first and up to the second are of scopes that an older one, when it
+    /// closed, took for forgotten.
+    forgotten: Cell<(u64, u64)>,
     cells: [Cell<Option<&'static StatCell>>; DIRECT],
 }
 
@@ -61,6 +64,7 @@ thread_local! {
             _apart_too: 0,
             top: Cell::new(0),
             floor: Cell::new(0),
+            forgotten: Cell::new((0, 0)),
             cells: [const { Cell::new(None) }; DIRECT],
         }
     };
@@ -83,6 +87,17 @@ pub(crate) fn hot<T>(f: impl FnOnce(&Hot) -> T) -> Option<T> {
 }
 
 impl Hot {
+    /// Takes all scopes younger than this one for forgotten.
+    pub(crate) fn forget_above(&self, serial: u64) {
+        self.forgotten.set((serial, self.serial.get()));
+    }
+
+    /// Whether a scope was taken for forgotten.
+    pub(crate) fn is_forgotten(&self, serial: u64) -> bool {
+        let (above, up_to) = self.forgotten.get();
+        above < serial && serial <= up_to
+    }
+
     /// The thread's cell for a name, if it is one of the first and has one already.
     #[inline(always)]
     pub(crate) fn cell(&self, id: u32) -> Option<&'static StatCell> {

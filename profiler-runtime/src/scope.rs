@@ -101,7 +101,7 @@ impl Open {
         let serial = hot.serial.get() + 1;
         hot.serial.set(serial);
         let outer = hot.top.replace(serial);
-        cell.enter(serial, outer);
+        cell.enter(serial, |outermost| hot.is_forgotten(outermost));
         let outer_children = hot.children.replace(0);
         Self {
             cell,
@@ -167,6 +167,7 @@ impl Open {
                 if serial < top && serial > hot.floor.get() {
                     hot.top.set(self.outer);
                     hot.children.set(self.outer_children + elapsed);
+                    hot.forget_above(serial);
                 }
                 self.cell.count(elapsed, elapsed, self.cell.leave(serial))
             }

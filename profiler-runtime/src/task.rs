@@ -159,7 +159,7 @@ impl<'a> PollFrame<'a> {
         self.outer_floor = hot.floor.replace(self.serial);
         self.outer_children = hot.children.replace(0);
         let Some(cell) = self.cell else { return };
-        let outermost = cell.enter_poll(self.serial, self.outer);
+        let outermost = cell.enter_poll(self.serial, |outermost| hot.is_forgotten(outermost));
         if first {
             self.running.outermost = outermost;
             cell.begin_future();

@@ -3,6 +3,8 @@
 
 use std::env;
 use std::process::exit;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -57,6 +59,40 @@ fn main() {
                 steps(1);
                 sleep(Duration::from_millis(1));
             }
+        }
+        // Another thread holds standard output for as long as it lives.
+        "stdout-held" => {
+            steps(count);
+            let (held, is_held) = std::sync::mpsc::channel();
+            std::thread::spawn(move || {
+                let _held = std::io::stdout().lock();
+                let _ = held.send(());
+                std::thread::park();
+            });
+            let _ = is_held.recv();
+        }
+        "fork" => {
+            steps(count);
+            // SAFETY: the child only does what may be done after a fork: it exits.
+            match unsafe { libc::fork() } {
+                0 => exit(0),
+                child => {
+                    let mut status = 0;
+                    // SAFETY: the child is ours, and `status` is there to be written.
+                    unsafe { libc::waitpid(child, &raw mut status, 0) };
+                }
+            }
+        }
+        "two-loggers" => {
+            let good = Arc::new(AtomicU64::new(0));
+            let counter = Arc::clone(&good);
+            let _profiler = profiler_runtime::builder()
+                .logger(|_: &str, _: f64, _: u64| Err::<(), _>("refused"))
+                .logger(move |_: &str, _: f64, _: u64| _ = counter.fetch_add(1, Relaxed))
+                .init();
+            steps(count);
+            profiler_runtime::flush(Duration::from_secs(10));
+            println!("{}", good.load(Relaxed));
         }
         "nothing" => {}
         other => {

@@ -135,12 +135,11 @@ impl StatCell {
 
     /// Notes that a scope with this number opens, inside of the one with the number `outer`.
     ///
-    /// It is the outermost one of the name, unless that is still open around it: then its number is not
-    /// above `outer`. A number above is that of a scope whose guard was forgotten.
+    /// It is the outermost one of the name, unless that is still open around it.
     #[inline(always)]
-    pub(crate) fn enter(&self, serial: u64, outer: u64) {
-        // Zero, none, wraps to above all.
-        if self.outermost.get().wrapping_sub(1) >= outer {
+    pub(crate) fn enter(&self, serial: u64, is_forgotten: impl FnOnce(u64) -> bool) {
+        let outermost = self.outermost.get();
+        if outermost == 0 || is_forgotten(outermost) {
             self.outermost.set(serial);
         }
     }
@@ -161,8 +160,8 @@ impl StatCell {
     }
 
     /// The same as [`enter`](Self::enter) for a poll; true where it is the outermost.
-    pub(crate) fn enter_poll(&self, serial: u64, outer: u64) -> bool {
-        self.enter(serial, outer);
+    pub(crate) fn enter_poll(&self, serial: u64, is_forgotten: impl FnOnce(u64) -> bool) -> bool {
+        self.enter(serial, is_forgotten);
         let outermost = self.outermost.get() == serial;
         self.polling.set(u64::from(outermost));
         outermost
