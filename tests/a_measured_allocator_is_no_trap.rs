@@ -2,7 +2,9 @@
 //! itself.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+#[cfg(not(feature = "strip"))]
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::Duration;
 
@@ -17,6 +19,10 @@ fn measured_alloc(layout: Layout) -> *mut u8 {
     unsafe { System.alloc(layout) }
 }
 
+#[cfg_attr(
+    feature = "strip",
+    allow(dead_code, reason = "only an argument of the attribute uses it")
+)]
 static LOGGED: AtomicU64 = AtomicU64::new(0);
 
 #[measure_execution_time(name = "allocator: dealloc", log = |_, _, _| _ = LOGGED.fetch_add(1, Relaxed))]

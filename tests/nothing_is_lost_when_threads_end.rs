@@ -134,12 +134,11 @@ fn calls_from_destructors_of_thread_locals_are_counted() {
 #[cfg(not(feature = "strip"))]
 #[test]
 fn a_guard_held_by_a_thread_local_is_counted_when_that_is_destroyed() {
-    static SITE: profiler_runtime::__private::CallSite =
-        profiler_runtime::__private::CallSite::named("threads: held");
+    static SITE: profiler_runtime::__private::CallSite = profiler_runtime::__private::CallSite::NEW;
     let _alone = alone();
     thread::spawn(|| {
         // Registered first, so that it is destroyed last.
-        HELD.with_borrow_mut(|slot| *slot = Some(SITE.enter()));
+        HELD.with_borrow_mut(|slot| *slot = Some(SITE.enter_named("threads: held")));
         other();
     })
     .join()

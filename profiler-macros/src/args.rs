@@ -93,6 +93,7 @@ impl Args {
             && self.log.is_none()
             && self.global_step.is_none()
             && self.bypass.is_none()
+            && self.every.is_none()
     }
 
     /// Where an argument was written, if it was.

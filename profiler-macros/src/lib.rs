@@ -17,8 +17,8 @@
 //!     let _scope = {
 //!         enum Here {}
 //!         static SITE: ::profiler_runtime::__private::CallSite =
-//!             ::profiler_runtime::__private::CallSite::of::<Here>();
-//!         SITE.enter()
+//!             ::profiler_runtime::__private::CallSite::NEW;
+//!         SITE.enter(::profiler_runtime::__private::type_name::<Here>())
 //!     };
 //!     std::fs::read(path)
 //! }
@@ -34,7 +34,7 @@
 //!
 //! ```text
 //! async fn fetch(url: Url) -> Result<Page, Error> {
-//!     let entry = { /* Here and SITE, as above */ SITE.begin() };
+//!     let entry = { /* Here and SITE, as above */ SITE.begin(type_name::<Here>(), 1) };
 //!     measure(entry.task(), async move {
 //!         let url = url;
 //!         if false { return never::<Result<Page, Error>>(); };
@@ -47,8 +47,7 @@
 //! Arguments such as `log` are evaluated between the two, and only for a call that is logged:
 //!
 //! ```text
-//! let site = { /* Here and SITE */ &SITE };
-//! let mut entry = site.begin();
+//! let mut entry = { /* Here and SITE */ SITE.begin(type_name::<Here>(), 1) };
 //! if entry.wants_log() { entry.log(self.board.clone()); }
 //! if entry.wants_step() { entry.step(self.epoch); }
 //! let _scope = entry.start();

@@ -134,14 +134,15 @@ impl Section {
         match self.called {
             Called::Text(text) => {
                 self.args.name = Some(Name::Literal(text));
-                let scope = quote_spanned!(span=> scope);
-                let guard = Entrance {
+                let entrance = Entrance {
                     args: &self.args,
                     runtime,
                     place: None,
-                }
-                .guard(&scope);
-                quote_spanned!(span=> { #guard scope })
+                };
+                entrance.plain_guard().unwrap_or_else(|| {
+                    let entry = entrance.entry();
+                    quote_spanned!(span=> { #entry entry.start() })
+                })
             }
             Called::Built(_) => {
                 let root = runtime.root();

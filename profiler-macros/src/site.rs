@@ -4,7 +4,7 @@
 //! Locals are hygienic, items are not: whatever a user wrote stays outside the block that declares
 //! the items.
 
-use proc_macro2::{Literal, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote_spanned};
 use syn::Path;
 use syn::spanned::Spanned;
@@ -81,48 +81,70 @@ impl Entrance<'_> {
     fn declare(&self, last: &TokenStream) -> TokenStream {
         let span = Span::mixed_site();
         let runtime = self.runtime;
-        let every = self.args.every.map(|every| {
-            let every = Literal::u32_unsuffixed(every);
-            quote_spanned!(span=> .every(#every))
-        });
-        let (here, site) = match &self.args.name {
-            Some(Name::Literal(text)) => {
-                (None, self.construct(&quote_spanned!(span=> named(#text))))
-            }
-            _ => (
-                Some(quote_spanned!(span=> enum Here {})),
-                self.construct(&quote_spanned!(span=> of::<Here>())),
-            ),
+        let here = match &self.args.name {
+            None if !self.is_per_instance() => Some(quote_spanned!(span=> enum Here {})),
+            _ => None,
         };
+        let site = if self.is_given() {
+            "GivenSite"
+        } else {
+            "CallSite"
+        };
+        let site = Ident::new(site, span);
         quote_spanned! {span=> {
             #here
-            static SITE: #runtime::CallSite = #site #every;
+            static SITE: #runtime::#site = #runtime::#site::NEW;
             #last
         }}
     }
 
-    /// The call that makes the call site, and sees where it is called from.
-    fn construct(&self, call: &TokenStream) -> TokenStream {
-        let Some(place) = self.place else {
-            let runtime = self.runtime;
-            return quote_spanned!(Span::mixed_site()=> #runtime::CallSite::#call);
-        };
-        // The compiler takes the place of a call from what all of its tokens have in common.
-        let call: TokenStream = call
-            .clone()
-            .into_iter()
-            .map(|tree| at(place, tree))
-            .collect();
-        let runtime = self.runtime.private_at(place);
-        quote_spanned!(place=> #runtime::CallSite::#call)
+    /// Whether each call brings its name along, which only the body knows.
+    fn is_given(&self) -> bool {
+        matches!(self.args.name, Some(Name::Const(_))) || self.is_per_instance()
     }
 
-    /// An expression or statements that leave a guard in `into`.
+    fn is_per_instance(&self) -> bool {
+        self.args.name.is_none() && self.args.per_instance == Some(true)
+    }
+
+    /// A call of a method that sees where it is called from: `enter` or `begin`, each with what it
+    /// finds the name by.
+    fn call(&self, method: &str, more: &TokenStream) -> TokenStream {
+        let span = Span::mixed_site();
+        let runtime = self.runtime;
+        let (suffix, by) = match &self.args.name {
+            Some(Name::Literal(text)) => ("_named", quote_spanned!(span=> #text)),
+            Some(Name::Const(_)) => ("_named", quote_spanned!(span=> name)),
+            None if self.is_per_instance() => {
+                ("", quote_spanned!(span=> #runtime::type_name_of(&|| ())))
+            }
+            None => ("", quote_spanned!(span=> #runtime::type_name::<Here>())),
+        };
+        // The compiler takes the place of a call from the method and its brackets.
+        let place = self.place.unwrap_or(span);
+        let method = Ident::new(&format!("{method}{suffix}"), place);
+        let mut arguments = Group::new(Delimiter::Parenthesis, quote_spanned!(span=> #by #more));
+        arguments.set_span(place);
+        quote_spanned!(span=> #method #arguments)
+    }
+
+    fn begin_call(&self) -> TokenStream {
+        let every = Literal::u32_unsuffixed(self.args.every.unwrap_or(1));
+        self.call("begin", &quote_spanned!(Span::mixed_site()=> , #every))
+    }
+
+    /// An expression that is the guard, where nothing but the name is given.
+    pub(crate) fn plain_guard(&self) -> Option<TokenStream> {
+        self.args.is_plain().then(|| {
+            let enter = self.call("enter", &TokenStream::new());
+            self.declare(&quote_spanned!(Span::mixed_site()=> SITE.#enter))
+        })
+    }
+
+    /// Statements that leave a guard in `into`.
     pub(crate) fn guard(&self, into: &TokenStream) -> TokenStream {
         let span = Span::mixed_site();
-        if self.args.is_plain() {
-            let enter = quote_spanned!(span=> SITE.enter());
-            let guard = self.declare(&enter);
+        if let Some(guard) = self.plain_guard() {
             return quote_spanned!(span=> let #into = #guard;);
         }
         let entry = self.entry();
@@ -132,30 +154,18 @@ impl Entrance<'_> {
     /// Statements that leave an entry in the local `entry`.
     pub(crate) fn entry(&self) -> TokenStream {
         let span = Span::mixed_site();
-        if self.args.is_plain() {
-            let begin = quote_spanned!(span=> SITE.begin());
-            let entry = self.declare(&begin);
-            return quote_spanned!(span=> let entry = #entry;);
-        }
-        let site = quote_spanned!(span=> &SITE);
-        let site = self.declare(&site);
-        let begin = self.begin();
-        let rest = self.complete(&begin);
-        quote_spanned!(span=> let site = #site; #rest)
-    }
-
-    fn begin(&self) -> TokenStream {
-        let span = Span::mixed_site();
         let runtime = self.runtime;
+        let begin = self.begin_call();
         match &self.args.name {
-            Some(Name::Const(name)) => quote_spanned! {span=> {
-                let name: #runtime::Str = const { #name };
-                site.begin_as(name)
-            }},
-            None if self.args.per_instance == Some(true) => {
-                quote_spanned!(span=> site.begin_as(#runtime::type_name_of(&|| ())))
+            // What the user wrote stays outside of the block with the items.
+            Some(Name::Const(name)) => {
+                let begin = self.declare(&quote_spanned!(span=> SITE.#begin));
+                self.complete(&quote_spanned! {span=> {
+                    let name: #runtime::Str = const { #name };
+                    #begin
+                }})
             }
-            _ => quote_spanned!(span=> site.begin()),
+            _ => self.complete(&self.declare(&quote_spanned!(span=> SITE.#begin))),
         }
     }
 

@@ -161,7 +161,7 @@ fn a_functions_own_arguments_replace_those_of_its_block_one_by_one() {
             }
         },
     );
-    contains(&expanded, &quote!(named("own").every(2)));
+    contains(&expanded, &quote!(begin_named("own", 2)));
     contains(&expanded, &quote!(= off();));
     contains(&expanded, &quote!(#[inline] fn own()));
     let skipped = quote! { fn skipped() {} };

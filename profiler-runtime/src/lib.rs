@@ -195,12 +195,14 @@ macro_rules! measure_execution_time_context {
 /// What the macros expand to. Not for direct use: it changes without notice.
 #[doc(hidden)]
 pub mod __private {
+    pub use std::any::type_name;
+
     pub use profiler_macros::{context, scope};
 
     pub use crate::config::{VARIABLES, Variable};
     pub use crate::entry::Entry;
     pub use crate::scope::{LoggedScope, Scope};
-    pub use crate::site::{CallSite, begin_dynamic};
+    pub use crate::site::{CallSite, GivenSite, begin_dynamic};
     pub use crate::stats::cells_made;
     pub use crate::task::{TaskScope, measure};
 

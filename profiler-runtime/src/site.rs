@@ -1,6 +1,5 @@
 //! Call sites: one annotated place each, as a static in the annotated function.
 
-use std::any::type_name;
 use std::panic::Location;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,33 +11,32 @@ use crate::name::{self, Name};
 use crate::scope::{Open, Scope};
 use crate::switch::{self, with_control};
 
-/// One annotated place: its name, where it stands, and what has been decided for it.
+/// One annotated place: what has been decided for it.
 ///
-/// Made by the macros, in a static.
+/// Made by the macros, in a static: one word, and the same in every place, so that a thousand of them
+/// cost the compiler little. What tells them apart comes with each call, and is looked at once.
 #[derive(Debug)]
 pub struct CallSite {
     /// The last decision: the switch's word it was made for, and a [`Ticket`]. Zero before the first.
     decided: AtomicU64,
-    source: Source,
-    location: &'static Location<'static>,
-    every: u32,
-    name: OnceLock<&'static Name>,
-    /// The one name this site was first entered under, where it is entered under given names.
-    given: OnceLock<&'static str>,
 }
 
+/// What a call site brings along with each call.
 #[derive(Clone, Copy)]
-enum Source {
-    /// The type name of something inside the function.
-    Inside(fn() -> &'static str),
-    Declared(&'static str),
+struct Place {
+    text: &'static str,
+    /// Whether `text` is a name that stands in the source, or the type name of something inside the
+    /// function.
+    named: bool,
+    location: &'static Location<'static>,
 }
 
-impl std::fmt::Debug for Source {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Inside(inner) => f.write_str(inner()),
-            Self::Declared(name) => f.write_str(name),
+impl Place {
+    fn name(self) -> &'static Name {
+        if self.named {
+            name::declared(self.text, self.location)
+        } else {
+            name::of_function(self.text, self.location)
         }
     }
 }
@@ -69,6 +67,11 @@ impl Ticket {
         Self(self.0 & !Self::LOGGED)
     }
 
+    /// Whether the filter leaves the name out.
+    fn is_excluded(self) -> bool {
+        self.0 & Self::EXCLUDED != 0
+    }
+
     /// Whether a default logger takes calls under this name.
     #[inline]
     pub(crate) fn is_logged(self) -> bool {
@@ -94,167 +97,211 @@ fn decide(name: &Name) -> u64 {
 
 /// What `decided` says under `switch`: nothing, where it is of another generation.
 #[inline]
-#[allow(clippy::cast_possible_truncation, reason = "the halves of a word")]
 fn unpack(decided: u64, switch: u32) -> Option<Ticket> {
-    ((decided >> 32) as u32 == switch).then_some(Ticket(decided as u32))
-}
-
-#[inline]
-fn admitted(ticket: Ticket) -> Option<Ticket> {
-    (ticket.0 & Ticket::EXCLUDED == 0).then_some(ticket)
+    ((decided >> 32) as u32 == switch).then_some(ticket_of(decided))
 }
 
 impl CallSite {
-    /// A site in a function that is called by its path, found through a type inside the function.
-    #[must_use]
+    /// A site that nothing is decided for.
+    pub const NEW: Self = Self {
+        decided: AtomicU64::new(0),
+    };
+
+    /// Opens a scope that ends when the guard is dropped. The function is found through the name of a
+    /// type inside it.
+    // Without optimisation each function would get its own copy of what is inlined.
+    #[cfg_attr(debug_assertions, inline(never))]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     #[track_caller]
-    pub const fn of<Inside>() -> Self {
-        Self::new(Source::Inside(type_name::<Inside>))
-    }
-
-    /// A site with a name that stands in the source.
-    #[must_use]
-    #[track_caller]
-    pub const fn named(name: &'static str) -> Self {
-        Self::new(Source::Declared(name))
-    }
-
-    #[track_caller]
-    const fn new(source: Source) -> Self {
-        Self {
-            decided: AtomicU64::new(0),
-            source,
-            location: Location::caller(),
-            every: 1,
-            name: OnceLock::new(),
-            given: OnceLock::new(),
-        }
-    }
-
-    /// Logs one call in `every`.
-    ///
-    /// # Panics
-    ///
-    /// While compiling, where `every` is zero.
-    #[must_use]
-    pub const fn every(mut self, every: u32) -> Self {
-        assert!(
-            every > 0,
-            "`every` takes a number from 1 on: one call in so many is logged"
-        );
-        self.every = every;
-        self
-    }
-
-    /// Opens a scope that ends when the guard is dropped.
-    #[inline(always)]
-    pub fn enter(&'static self) -> Scope {
+    pub fn enter(&'static self, inside: &'static str) -> Scope {
         let switch = switch::load();
         if switch::is_off(switch) {
-            Scope::off()
-        } else {
-            self.open(switch)
+            return Scope::off();
         }
+        self.open::<false>(switch, inside, Location::caller())
+    }
+
+    /// The same under a name that stands in the source.
+    #[cfg_attr(debug_assertions, inline(never))]
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[track_caller]
+    pub fn enter_named(&'static self, name: &'static str) -> Scope {
+        let switch = switch::load();
+        if switch::is_off(switch) {
+            return Scope::off();
+        }
+        self.open::<true>(switch, name, Location::caller())
     }
 
     #[inline(never)]
-    fn open(&'static self, switch: u32) -> Scope {
+    fn open<const NAMED: bool>(
+        &'static self,
+        switch: u32,
+        text: &'static str,
+        location: &'static Location<'static>,
+    ) -> Scope {
         // Asked first: what is known later need not be saved while it is asked.
         if std::thread::panicking() {
-            return self.open_slow();
+            return self.open_slow(text, NAMED, location);
         }
-        match unpack(self.decided.load(Relaxed), switch).and_then(Open::fast) {
-            None => self.open_slow(),
-            open => Scope::from(open),
+        let ticket = unpack(self.decided.load(Relaxed), switch);
+        match ticket.and_then(Open::fast) {
+            Some(open) => Scope::from(Some(open)),
+            None if ticket.is_some_and(Ticket::is_excluded) => Scope::off(),
+            None => self.open_slow(text, NAMED, location),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn open_slow(&'static self) -> Scope {
-        let ticket = self.ticket(switch::load());
-        Scope::from(ticket.and_then(|ticket| Open::slow(ticket, self.every)))
+    fn open_slow(
+        &'static self,
+        text: &'static str,
+        named: bool,
+        location: &'static Location<'static>,
+    ) -> Scope {
+        let ticket = self.ticket(
+            switch::load(),
+            Place {
+                text,
+                named,
+                location,
+            },
+        );
+        Scope::from(ticket.and_then(|ticket| Open::slow(ticket, 1)))
+    }
+
+    /// Begins a call that needs more than statistics, one in `every` of which is logged.
+    #[inline]
+    #[track_caller]
+    pub fn begin(&'static self, inside: &'static str, every: u32) -> Entry {
+        self.begin_at(
+            Place {
+                text: inside,
+                named: false,
+                location: Location::caller(),
+            },
+            every,
+        )
+    }
+
+    /// The same under a name that stands in the source.
+    #[inline]
+    #[track_caller]
+    pub fn begin_named(&'static self, name: &'static str, every: u32) -> Entry {
+        self.begin_at(
+            Place {
+                text: name,
+                named: true,
+                location: Location::caller(),
+            },
+            every,
+        )
+    }
+
+    #[inline]
+    fn begin_at(&'static self, place: Place, every: u32) -> Entry {
+        let switch = switch::load();
+        if switch::is_off(switch) {
+            return Entry::off();
+        }
+        Entry::new(self.ticket(switch, place), every)
     }
 
     /// What a call may do now; none where it is not measured.
     #[inline]
-    fn ticket(&'static self, switch: u32) -> Option<Ticket> {
-        let ticket = unpack(self.decided.load(Relaxed), switch).or_else(|| self.resolve());
-        ticket.and_then(admitted)
-    }
-
-    /// Begins a call that needs more than statistics.
-    #[inline]
-    pub fn begin(&'static self) -> Entry {
-        let switch = switch::load();
-        if switch::is_off(switch) {
-            return Entry::off();
-        }
-        Entry::new(self.ticket(switch), self.every)
-    }
-
-    /// Begins a call under a name that is known only inside the function: an associated constant, or
-    /// that of one instance of a generic function.
-    #[inline]
-    pub fn begin_as(&'static self, given: &'static str) -> Entry {
-        let switch = switch::load();
-        if switch::is_off(switch) {
-            return Entry::off();
-        }
-        let known = unpack(self.decided.load(Relaxed), switch).filter(|_| self.was_given(given));
-        let ticket = known.or_else(|| self.resolve_as(given, switch));
-        Entry::new(ticket.and_then(admitted), self.every)
+    fn ticket(&'static self, switch: u32, place: Place) -> Option<Ticket> {
+        let ticket = unpack(self.decided.load(Relaxed), switch).or_else(|| self.resolve(place));
+        ticket.filter(|ticket| !ticket.is_excluded())
     }
 
     /// Finds the site's name and what may be done under it, once per generation.
     #[cold]
-    fn resolve(&'static self) -> Option<Ticket> {
+    fn resolve(&'static self, place: Place) -> Option<Ticket> {
         let _busy = Busy::claim()?;
-        let name = self.name.get_or_init(|| match self.source {
-            Source::Inside(inner) => name::of_function(inner(), self.location),
-            Source::Declared(name) => name::declared(name, self.location),
-        });
-        self.store(decide(name))
-    }
-
-    /// The same for a name that the call brings: the first one is kept by the site, further ones
-    /// (other instances of a generic function) by the thread.
-    #[cold]
-    fn resolve_as(&'static self, given: &'static str, switch: u32) -> Option<Ticket> {
-        let _busy = Busy::claim()?;
-        let find = || {
-            if given.ends_with("::{{closure}}") {
-                name::of_function(given, self.location)
-            } else {
-                name::declared(given, self.location)
-            }
+        // An older decision knows the name. Threads that come here at once find the same one.
+        let name = match self.decided.load(Relaxed) {
+            0 => place.name(),
+            decided => name::by_id(ticket_of(decided).id()).unwrap_or_else(|| place.name()),
         };
-        self.given.get_or_init(|| given);
-        if self.was_given(given) {
-            return self.store(decide(self.name.get_or_init(find)));
-        }
-        by_text(given, switch, find)
-    }
-
-    /// Whether this is the very string that the site was first entered with: the same address and the
-    /// same length, since one constant may begin where another does.
-    fn was_given(&self, given: &'static str) -> bool {
-        self.given
-            .get()
-            .is_some_and(|first| std::ptr::eq(*first, given))
-    }
-
-    fn store(&self, decided: u64) -> Option<Ticket> {
+        let decided = decide(name);
         self.decided.store(decided, Relaxed);
         current(decided)
     }
 }
 
+/// A call site whose calls bring names along that are known only inside the function: an associated
+/// constant, or that of one instance of a generic function.
+#[derive(Debug)]
+pub struct GivenSite {
+    site: CallSite,
+    /// The name it was first entered under; further ones are kept by each thread.
+    first: OnceLock<&'static str>,
+}
+
+impl GivenSite {
+    /// A site that nothing is decided for.
+    pub const NEW: Self = Self {
+        site: CallSite::NEW,
+        first: OnceLock::new(),
+    };
+
+    /// Begins a call under a name that stands in the source.
+    #[inline]
+    #[track_caller]
+    pub fn begin_named(&'static self, name: &'static str, every: u32) -> Entry {
+        self.begin_at(
+            Place {
+                text: name,
+                named: true,
+                location: Location::caller(),
+            },
+            every,
+        )
+    }
+
+    /// Begins a call of one instance of a function, found through the name of a type inside it.
+    #[inline]
+    #[track_caller]
+    pub fn begin(&'static self, inside: &'static str, every: u32) -> Entry {
+        self.begin_at(
+            Place {
+                text: inside,
+                named: false,
+                location: Location::caller(),
+            },
+            every,
+        )
+    }
+
+    #[inline]
+    fn begin_at(&'static self, place: Place, every: u32) -> Entry {
+        let switch = switch::load();
+        if switch::is_off(switch) {
+            return Entry::off();
+        }
+        let first = self.first.get_or_init(|| place.text);
+        // The very string: the same address and the same length, since one constant may begin where
+        // another does.
+        let ticket = if std::ptr::eq(*first, place.text) {
+            self.site.ticket(switch, place)
+        } else {
+            let _busy = Busy::claim();
+            by_text(place.text, switch, || place.name()).filter(|ticket| !ticket.is_excluded())
+        };
+        Entry::new(ticket, every)
+    }
+}
+
 /// The ticket of a decision that was just made; none where the switch went off meanwhile.
-#[allow(clippy::cast_possible_truncation, reason = "the halves of a word")]
 fn current(decided: u64) -> Option<Ticket> {
-    let switch = (decided >> 32) as u32;
-    (!switch::is_off(switch)).then_some(Ticket(decided as u32))
+    (!switch::is_off((decided >> 32) as u32)).then_some(ticket_of(decided))
+}
+
+#[inline]
+#[allow(clippy::cast_possible_truncation, reason = "one half of a word")]
+fn ticket_of(decided: u64) -> Ticket {
+    Ticket(decided as u32)
 }
 
 /// The ticket of a name that calls bring along, from the thread's own table where it has it.
@@ -298,5 +345,5 @@ pub fn begin_dynamic(name: &(impl AsRef<str> + ?Sized)) -> Entry {
             with_control(|control| control.settings.max_names)
         })
     });
-    Entry::new(ticket.and_then(admitted), 1)
+    Entry::new(ticket.filter(|ticket| !ticket.is_excluded()), 1)
 }

@@ -96,10 +96,7 @@ mod lazy {
 
         pub(super) fn open(&self) -> Result<&TensorBoardLogger, LogError> {
             let open = || TensorBoardLogger::new(&self.dir).map_err(|error| error.to_string());
-            self.log
-                .get_or_init(open)
-                .as_ref()
-                .map_err(|error| LogError::other(error))
+            self.log.get_or_init(open).as_ref().map_err(LogError::other)
         }
     }
 
@@ -113,7 +110,7 @@ mod lazy {
         }
 
         fn unsaved(&self) -> u64 {
-            self.open().map_or(0, |log| log.unsaved())
+            self.open().map_or(0, ScalarLogger::unsaved)
         }
 
         fn flush(&self) -> Result<(), LogError> {

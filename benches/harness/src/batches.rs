@@ -1,0 +1,193 @@
+//! Batches: each round runs one of every variant, on all threads at once.
+
+use std::hint::{black_box, spin_loop};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use crate::Samples;
+
+/// One thing whose calls are timed.
+#[derive(Clone, Copy, Debug)]
+pub struct Variant {
+    /// What the table calls it.
+    pub name: &'static str,
+    /// Makes that many calls.
+    pub run: fn(u64),
+    /// Calls in one batch, where the run's own number does not suit.
+    pub batch: Option<u64>,
+    /// Before each batch, on one thread, off the clock.
+    pub before: fn(),
+    /// After each batch, on one thread, off the clock.
+    pub after: fn(),
+}
+
+impl Variant {
+    /// A variant that needs nothing around its batches.
+    pub const fn new(name: &'static str, run: fn(u64)) -> Self {
+        Self {
+            name,
+            run,
+            batch: None,
+            before: nothing,
+            after: nothing,
+        }
+    }
+
+    /// Runs `before` and `after` around each batch.
+    #[must_use]
+    pub const fn between(mut self, before: fn(), after: fn()) -> Self {
+        self.before = before;
+        self.after = after;
+        self
+    }
+
+    /// Makes batches of `calls` calls, and runs `after` behind each.
+    #[must_use]
+    pub const fn paced(mut self, calls: u64, after: fn()) -> Self {
+        self.batch = Some(calls);
+        self.after = after;
+        self
+    }
+}
+
+const fn nothing() {}
+
+/// Calls `call` so often that the loop's own cost is that of its twin: neither argument nor result can
+/// be optimised away.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "the loop is part of each variant")]
+pub fn batch(calls: u64, call: impl Fn(u64) -> u64) {
+    for argument in 0..calls {
+        black_box(call(black_box(argument)));
+    }
+}
+
+/// The share of a batch that runs before the clock.
+const WARMING: u64 = 10;
+
+/// Runs `rounds` rounds of one batch of every variant on `threads` threads at once.
+///
+/// Returns each variant's nanoseconds per call, one sample for each round: the mean of the threads.
+pub fn measure(variants: &[Variant], threads: usize, rounds: usize, calls: u64) -> Vec<Samples> {
+    let gate = Gate::new(threads);
+    let mine = |leader| all_rounds(variants, rounds, calls, leader, &gate);
+    let each: Vec<Vec<Vec<f64>>> = thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(|| mine(false))).collect();
+        let first = mine(true);
+        let others = others.into_iter().filter_map(|other| other.join().ok());
+        std::iter::once(first).chain(others).collect()
+    });
+    (0..variants.len())
+        .map(|variant| mean_of_threads(&each, variant, rounds))
+        .collect()
+}
+
+fn mean_of_threads(each: &[Vec<Vec<f64>>], variant: usize, rounds: usize) -> Samples {
+    let mean = |round: usize| {
+        let sum: f64 = each.iter().map(|thread| thread[variant][round]).sum();
+        sum / each.len() as f64
+    };
+    Samples((0..rounds).map(mean).collect())
+}
+
+/// What one thread measures, for each variant and round.
+fn all_rounds(
+    variants: &[Variant],
+    rounds: usize,
+    calls: u64,
+    leader: bool,
+    gate: &Gate,
+) -> Vec<Vec<f64>> {
+    let mut samples = vec![Vec::with_capacity(rounds); variants.len()];
+    for round in 0..=rounds {
+        for at in order(variants.len(), round) {
+            let sample = one_batch(&variants[at], calls, leader, gate);
+            // The first round makes what is made on first use.
+            if round > 0 {
+                samples[at].push(sample);
+            }
+        }
+    }
+    samples
+}
+
+/// Every variant once, in an order that is another each round and the same on all threads: none shall
+/// always find what the same other one left in the caches.
+fn order(variants: usize, round: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..variants).collect();
+    order.sort_by_cached_key(|&at| hash(at + variants * round));
+    order
+}
+
+/// Numbers that lie side by side are torn apart (the finaliser of `SplitMix64`).
+fn hash(number: usize) -> u64 {
+    let mut bits = (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+fn one_batch(variant: &Variant, calls: u64, leader: bool, gate: &Gate) -> f64 {
+    let calls = variant.batch.unwrap_or(calls);
+    if leader {
+        (variant.before)();
+    }
+    gate.wait();
+    // What the variants before have left in the caches and the branch predictor is no cost of a call.
+    (variant.run)(calls / WARMING);
+    let start = Instant::now();
+    (variant.run)(calls);
+    let elapsed = start.elapsed();
+    gate.wait();
+    if leader {
+        (variant.after)();
+    }
+    elapsed.as_nanos() as f64 / calls as f64
+}
+
+/// Lets all threads through when all have come; they spin, since waking up takes longer than a batch.
+struct Gate {
+    threads: usize,
+    arrived: AtomicUsize,
+}
+
+/// Long enough for threads that run; then the processor goes to one that does not.
+const SPINS: u32 = 10_000;
+
+impl Gate {
+    fn new(threads: usize) -> Self {
+        Self {
+            threads,
+            arrived: AtomicUsize::new(0),
+        }
+    }
+
+    fn wait(&self) {
+        let ticket = self.arrived.fetch_add(1, Ordering::AcqRel);
+        let all = (ticket / self.threads + 1) * self.threads;
+        let mut spins = 0;
+        while self.arrived.load(Ordering::Acquire) < all {
+            spins += 1;
+            if spins < SPINS {
+                spin_loop();
+            } else {
+                thread::yield_now();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_round_has_every_variant_once_in_an_order_of_its_own() {
+        let first = order(9, 1);
+        let mut sorted = first.clone();
+        sorted.sort_unstable();
+        assert!(sorted.into_iter().eq(0..9));
+        assert_ne!(first, order(9, 2));
+    }
+}

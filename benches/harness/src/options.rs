@@ -1,0 +1,143 @@
+//! The options that the benches take.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+/// What a bench is asked to do.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where the numbers go as JSON too.
+    pub json: Option<PathBuf>,
+    /// How often everything is measured, where the command line says so.
+    pub rounds: Option<usize>,
+    /// How many calls in a batch.
+    pub calls: u64,
+    /// How many threads in the run on all cores.
+    pub threads: usize,
+    /// What the bench takes beside these.
+    pub rest: Vec<String>,
+}
+
+/// What is wrong with the options, or with the file they name.
+#[derive(Debug, thiserror::Error)]
+pub enum OptionsError {
+    /// An option ends the line.
+    #[error("`{0}` needs a value; write `{0} VALUE`")]
+    NoValue(String),
+    /// Not a number that makes sense.
+    #[error("`{option}` takes a whole number from 1 on, not `{value}`")]
+    NotANumber {
+        /// The option.
+        option: String,
+        /// What it was given.
+        value: String,
+    },
+    /// An option that no bench has.
+    #[error("unknown option `{0}`; there are --json PATH, --rounds N, --calls N and --threads N")]
+    Unknown(String),
+    /// The numbers could not be written.
+    #[error("cannot write `{path}`: {source}; name a file in a folder that exists")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+}
+
+impl Options {
+    /// Reads the command line.
+    ///
+    /// # Errors
+    ///
+    /// If it has an option that is not known, or lacks a value.
+    pub fn from_command_line() -> Result<Self, OptionsError> {
+        Self::parse(std::env::args().skip(1))
+    }
+
+    fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, OptionsError> {
+        let mut options = Self {
+            json: None,
+            rounds: None,
+            calls: 5000,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            rest: Vec::new(),
+        };
+        while let Some(option) = words.next() {
+            if !option.starts_with("--") {
+                options.rest.push(option);
+                continue;
+            }
+            let value = words
+                .next()
+                .ok_or_else(|| OptionsError::NoValue(option.clone()))?;
+            match option.as_str() {
+                "--json" => options.json = Some(value.into()),
+                "--rounds" => options.rounds = Some(number(&option, &value)?),
+                "--calls" => options.calls = number(&option, &value)? as u64,
+                "--threads" => options.threads = number(&option, &value)?,
+                _ => return Err(OptionsError::Unknown(option)),
+            }
+        }
+        Ok(options)
+    }
+
+    /// Writes `report` where `--json` says, if it was given.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    pub fn write_json(&self, report: &impl Serialize) -> Result<(), OptionsError> {
+        let Some(path) = &self.json else {
+            return Ok(());
+        };
+        write(path, report).map_err(|source| OptionsError::Write {
+            path: path.clone(),
+            source,
+        })
+    }
+}
+
+fn write(path: &Path, report: &impl Serialize) -> std::io::Result<()> {
+    let mut text = serde_json::to_string_pretty(report)?;
+    text.push('\n');
+    std::fs::write(path, text)
+}
+
+fn number(option: &str, value: &str) -> Result<usize, OptionsError> {
+    match value.parse() {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err(OptionsError::NotANumber {
+            option: option.to_owned(),
+            value: value.to_owned(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(words: &[&str]) -> Result<Options, OptionsError> {
+        Options::parse(words.iter().map(ToString::to_string))
+    }
+
+    #[test]
+    fn options_stand_in_any_order() {
+        let options = parse(&["--rounds", "7", "extra", "--json", "out.json"]).unwrap();
+        assert_eq!(
+            (options.rounds, options.rest),
+            (Some(7), vec!["extra".to_owned()])
+        );
+        assert_eq!(options.json.as_deref(), Some(Path::new("out.json")));
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_what_to_do() {
+        let message = |words: &[&str]| parse(words).unwrap_err().to_string();
+        assert!(message(&["--rounds", "0"]).contains("from 1 on, not `0`"));
+        assert!(message(&["--json"]).contains("--json VALUE"));
+        assert!(message(&["--round", "3"]).contains("--rounds N"));
+    }
+}

@@ -1,0 +1,54 @@
+//! What one measured call costs: in nanoseconds, as a multiple of two raw timestamps taken in the same
+//! run, and in memory. On one thread, then on all cores at once.
+
+mod memory;
+mod report;
+mod subjects;
+mod variants;
+
+use bench_harness::memory::CountingAllocator;
+use bench_harness::{Machine, Options, measure};
+use serde::Serialize;
+
+use report::Run;
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+#[derive(Serialize)]
+struct Report {
+    machine: Machine,
+    runs: Vec<Run>,
+    memory: memory::Report,
+}
+
+/// Batches of each variant, unless `--rounds` says otherwise.
+const ROUNDS: usize = 1500;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let options = Options::from_command_line()?;
+    let _profiler = profiler_runtime::builder().filter("-filtered out").init()?;
+    let machine = Machine::this();
+    println!("{machine}\n");
+    let subjects = variants::all();
+    let variants: Vec<_> = subjects.iter().map(|subject| subject.variant).collect();
+    let rounds = options.rounds.unwrap_or(ROUNDS);
+    let mut runs = Vec::new();
+    let mut counts = vec![1, options.threads];
+    counts.dedup();
+    for threads in counts {
+        let samples = measure(&variants, threads, rounds, options.calls);
+        let run = Run::new(threads, &subjects, &samples);
+        println!("{run}");
+        runs.push(run);
+    }
+    report::print_bounds(&runs);
+    let memory = memory::Report::measure(&subjects);
+    println!("{memory}");
+    options.write_json(&Report {
+        machine,
+        runs,
+        memory,
+    })?;
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! What one measured call costs, side by side with other profilers: the same body, the same loop, each in
+//! processes of its own, since what one leaves running would slow the next.
+
+mod child;
+mod report;
+mod subjects;
+
+use std::process::{Command, Stdio};
+
+use bench_harness::{Machine, Options};
+use serde::Serialize;
+
+use child::Measured;
+use report::Row;
+use subjects::PEERS;
+
+/// How many processes each has; what one run of luck does to one of them, the median leaves out.
+const PROCESSES: usize = 3;
+
+/// Says to a process which peer it measures.
+const CHILD: &str = "PEERS_MEASURE";
+
+#[derive(Serialize)]
+struct Report {
+    machine: Machine,
+    threads: usize,
+    rows: Vec<Row>,
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let options = Options::from_command_line()?;
+    if let Ok(name) = std::env::var(CHILD) {
+        return child::run(&name, &options);
+    }
+    let machine = Machine::this();
+    println!("{machine}\n");
+    let mut results: Vec<Vec<Measured>> = PEERS.iter().map(|_| Vec::new()).collect();
+    for _ in 0..PROCESSES {
+        for (peer, results) in PEERS.iter().zip(&mut results) {
+            results.push(in_process(peer.name)?);
+        }
+    }
+    let rows = PEERS.iter().zip(&results);
+    let rows: Vec<Row> = rows.map(|(peer, all)| Row::new(peer.name, all)).collect();
+    println!("{}", report::table(options.threads, &rows));
+    options.write_json(&Report {
+        machine,
+        threads: options.threads,
+        rows,
+    })?;
+    Ok(())
+}
+
+/// Measures one peer in a process of its own, with the options of this one.
+fn in_process(name: &str) -> Result<Measured, Box<dyn std::error::Error>> {
+    let output = Command::new(std::env::current_exe()?)
+        .args(std::env::args().skip(1))
+        .env(CHILD, name)
+        .stderr(Stdio::inherit())
+        .output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().find_map(|line| line.strip_prefix(child::MARK));
+    let Some(line) = line.filter(|_| output.status.success()) else {
+        return Err(format!("{name}: its process ended with {}: {text}", output.status).into());
+    };
+    Ok(serde_json::from_str(line)?)
+}

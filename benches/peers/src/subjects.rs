@@ -1,0 +1,111 @@
+//! The same function, measured by each.
+
+use std::any::Any;
+use std::hint::black_box;
+use std::sync::LazyLock;
+
+use bench_harness::{Variant, batch};
+use tracing::Subscriber;
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::Registry;
+
+/// A way to measure a function.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) name: &'static str,
+    pub(crate) variant: Variant,
+    /// Sets it up; what it gives is kept to the end.
+    pub(crate) start: fn() -> Box<dyn Any>,
+}
+
+pub(crate) const BARE: Variant = Variant::new("bare", |n| batch(n, bare));
+
+pub(crate) const FLOOR: Variant = Variant::new("two raw timestamps", |n| {
+    static CLOCK: LazyLock<quanta::Clock> = LazyLock::new(quanta::Clock::new);
+    let clock = &*CLOCK;
+    batch(n, |x| two_raw(clock, x));
+});
+
+pub(crate) const PEERS: [Peer; 5] = [
+    Peer {
+        name: "profiler-runtime",
+        variant: Variant::new("profiler-runtime", |n| batch(n, ours)),
+        start: nothing,
+    },
+    Peer {
+        name: "profiler-runtime, off",
+        variant: Variant::new("profiler-runtime, off", |n| batch(n, ours)),
+        start: || {
+            profiler_runtime::set_enabled(false);
+            Box::new(())
+        },
+    },
+    Peer {
+        name: "hotpath, guard alive",
+        variant: Variant::new("hotpath", |n| batch(n, with_hotpath)),
+        start: || Box::new(hotpath::HotpathGuardBuilder::new("main").build()),
+    },
+    Peer {
+        name: "tracing, no-op subscriber",
+        variant: Variant::new("tracing, no-op subscriber", |n| batch(n, with_tracing)),
+        start: || {
+            let subscriber = Registry::default().with(NoOp);
+            if let Err(error) = tracing::subscriber::set_global_default(subscriber) {
+                println!("{error}");
+            }
+            Box::new(())
+        },
+    },
+    Peer {
+        name: "tracing, no subscriber",
+        variant: Variant::new("tracing, no subscriber", |n| batch(n, with_tracing)),
+        start: nothing,
+    },
+];
+
+fn nothing() -> Box<dyn Any> {
+    Box::new(())
+}
+
+/// Takes every span, and does nothing with it.
+struct NoOp;
+
+impl<S: Subscriber> Layer<S> for NoOp {}
+
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "it is the body of each subject")]
+fn body(x: u64) -> u64 {
+    black_box(x) + 1
+}
+
+#[inline(never)]
+fn bare(x: u64) -> u64 {
+    body(x)
+}
+
+#[inline(never)]
+fn two_raw(clock: &quanta::Clock, x: u64) -> u64 {
+    let start = clock.raw();
+    let result = body(x);
+    black_box(clock.raw().wrapping_sub(start));
+    result
+}
+
+#[inline(never)]
+#[profiler_runtime::measure_execution_time]
+fn ours(x: u64) -> u64 {
+    body(x)
+}
+
+#[inline(never)]
+#[hotpath::measure]
+fn with_hotpath(x: u64) -> u64 {
+    body(x)
+}
+
+#[inline(never)]
+#[tracing::instrument(skip_all)]
+fn with_tracing(x: u64) -> u64 {
+    body(x)
+}

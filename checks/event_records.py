@@ -1,0 +1,81 @@
+"""The records of a TensorBoard event file, read byte by byte.
+
+TensorBoard's own readers stop at a broken record without a word, and may leave checksums to faster
+code. This reader shares nothing with them, nor with the writer it checks: the polynomial of CRC-32C
+and the layout of a record are written down here once more.
+
+A record is the length of its data (64 bits, little endian), the masked checksum of those 8 bytes, the
+data, and the masked checksum of the data.
+"""
+
+import struct
+
+_HEADER = struct.Struct("<QI")
+_FOOTER = struct.Struct("<I")
+# Castagnoli's polynomial, its bits reversed.
+_POLYNOMIAL = 0x82F63B78
+
+
+class BrokenRecord(Exception):
+    """A file that is not a whole number of whole records."""
+
+
+def _table():
+    for byte in range(256):
+        value = byte
+        for _ in range(8):
+            value = value >> 1 ^ (_POLYNOMIAL if value & 1 else 0)
+        yield value
+
+
+_TABLE = tuple(_table())
+
+
+def crc32c(data):
+    """The CRC-32C of some bytes."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ _TABLE[(crc ^ byte) & 0xFF]
+    return crc ^ 0xFFFFFFFF
+
+
+def masked_crc32c(data):
+    """The checksum as a record holds it: rotated and moved, so that one over data that holds
+    checksums is still of use."""
+    crc = crc32c(data)
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def encode(data):
+    """The record that holds some data."""
+    length = struct.pack("<Q", len(data))
+    return b"".join(
+        (
+            length,
+            _FOOTER.pack(masked_crc32c(length)),
+            data,
+            _FOOTER.pack(masked_crc32c(data)),
+        )
+    )
+
+
+def read(content):
+    """Yields the data of each record in the content of a file.
+
+    Raises BrokenRecord at the first one that is torn or whose checksum is wrong.
+    """
+    at = 0
+    while at < len(content):
+        if len(content) - at < _HEADER.size:
+            raise BrokenRecord(f"the file ends within the length of the record at byte {at}")
+        length, length_crc = _HEADER.unpack_from(content, at)
+        if masked_crc32c(content[at : at + 8]) != length_crc:
+            raise BrokenRecord(f"the checksum of the length of the record at byte {at} is wrong")
+        start, end = at + _HEADER.size, at + _HEADER.size + length
+        if end + _FOOTER.size > len(content):
+            raise BrokenRecord(f"the file ends within the record at byte {at}")
+        data = content[start:end]
+        if masked_crc32c(data) != _FOOTER.unpack_from(content, end)[0]:
+            raise BrokenRecord(f"the checksum of the data of the record at byte {at} is wrong")
+        yield data
+        at = end + _FOOTER.size

@@ -1,0 +1,265 @@
+"""The consumer check fails on what is wrong, and says what it is."""
+
+import copy
+import json
+import math
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+from tensorboard.compat.proto import event_pb2, summary_pb2
+
+import consumers
+import event_records
+import read_tensorboard
+
+TAG, OTHER, OWN = "model/forward", "model/backward", "train/loss"
+
+
+def scalar(step, **values):
+    """An event with some values at a step."""
+    values = [summary_pb2.Summary.Value(tag=tag, simple_value=of) for tag, of in values.items()]
+    return event_pb2.Event(
+        wall_time=1e9 + step, step=step, summary=summary_pb2.Summary(value=values)
+    )
+
+
+def good_events():
+    """Eight calls of two names, and a metric of the program's own."""
+    events = [event_pb2.Event(wall_time=1e9, file_version="brain.Event:2")]
+    for step in range(8):
+        values = {TAG: 1.5 + 0.1 * step, OTHER: 0.25 * (8 - step), OWN: 1 / (step + 1)}
+        events.append(scalar(step, **values))
+    return events
+
+
+def row(tag, milliseconds):
+    """The row of a summary that belongs to some values."""
+    values = sorted(value * 1e6 for value in milliseconds)
+    mean = sum(values) / len(values)
+    deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / len(values))
+    return {
+        "name": f"program::{tag.replace('/', '::')}",
+        "tag": tag,
+        "calls": len(values),
+        "primitive_calls": len(values),
+        "total_ns": sum(values),
+        "mean_ns": mean,
+        "std_ns": deviation,
+        "min_ns": values[0],
+        "max_ns": values[-1],
+        "p50_ns": values[3],
+        "p95_ns": values[7] * 1.02,
+        "p99_ns": values[7],
+        "dropped_entries": 0,
+        "too_short": False,
+    }
+
+
+def good_summary():
+    """The summary of the same."""
+    logged = [
+        row(TAG, [1.5 + 0.1 * step for step in range(8)]),
+        row(OTHER, [0.25 * (8 - step) for step in range(8)]),
+    ]
+    return {
+        "percentile_error": 0.03125,
+        "delivered": 16,
+        "dropped": {},
+        "unsaved": 0,
+        "nothing_measured": None,
+        "rows": logged,
+    }
+
+
+class Case(unittest.TestCase):
+    """A log and its summary, right until a test breaks them."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.directory = Path(folder.name)
+        self.file = self.directory / "tensorboard" / "run-1" / "events.out.tfevents.1.host.1.0"
+        self.file.parent.mkdir(parents=True)
+        self.events, self.summary = good_events(), good_summary()
+
+    def write(self):
+        """Writes both."""
+        content = b"".join(event_records.encode(event.SerializeToString()) for event in self.events)
+        self.file.write_bytes(content)
+        (self.directory / "summary.json").write_text(json.dumps(self.summary), encoding="utf-8")
+
+    def verdict(self, also=(OWN,), own_steps=()):
+        """What the check has to say; the program, which takes seconds, stands aside."""
+        as_library = lambda log_dir, run, expected: consumers.by_library(log_dir / run)
+        with mock.patch.object(consumers, "by_program", as_library):
+            return read_tensorboard.check(self.directory, also, own_steps)
+
+    def assert_wrong(self, sentence, **options):
+        """The check fails, and says this."""
+        wrong, _ = self.verdict(**options)
+        self.assertTrue(any(sentence in one for one in wrong), f"{sentence!r} is not in {wrong}")
+
+
+class ChecksumTest(unittest.TestCase):
+    def test_checksums_are_those_that_the_standard_gives(self):
+        # RFC 3720, appendix B.4.
+        self.assertEqual(event_records.crc32c(bytes(32)), 0x8A9136AA)
+        self.assertEqual(event_records.crc32c(bytes([0xFF] * 32)), 0x62A8AB43)
+        self.assertEqual(event_records.crc32c(bytes(range(32))), 0x46DD794E)
+
+    def test_every_flipped_bit_of_a_record_is_found(self):
+        record = event_records.encode(b"a scalar")
+        for bit in range(8 * len(record)):
+            broken = bytearray(record)
+            broken[bit // 8] ^= 1 << bit % 8
+            with self.assertRaises(event_records.BrokenRecord):
+                list(event_records.read(bytes(broken)))
+
+
+class FileTest(Case):
+    def test_a_right_log_passes(self):
+        self.write()
+        wrong, found = self.verdict()
+        self.assertEqual(wrong, [])
+        self.assertIn("9 records", found)
+        self.assertIn("24 scalars", found)
+
+    def test_the_program_itself_reads_the_same(self):
+        self.write()
+        self.assertEqual(read_tensorboard.main([str(self.directory), "--also", OWN]), 0)
+
+    def test_a_flipped_bit_fails(self):
+        self.write()
+        content = bytearray(self.file.read_bytes())
+        content[len(content) // 2] ^= 4
+        self.file.write_bytes(content)
+        self.assert_wrong("checksum of the data")
+
+    def test_a_torn_last_record_fails(self):
+        self.write()
+        self.file.write_bytes(self.file.read_bytes()[:-3])
+        self.assert_wrong("the file ends within the record")
+
+    def test_a_whole_record_that_is_no_event_fails(self):
+        self.write()
+        self.file.write_bytes(self.file.read_bytes() + event_records.encode(b"\xff\xff"))
+        self.assert_wrong("no event")
+
+    def test_a_file_without_its_version_fails(self):
+        del self.events[0]
+        self.write()
+        self.assert_wrong("does not name the version")
+
+    def test_a_folder_without_a_log_fails(self):
+        self.assert_wrong("needs a summary.json")
+
+    def test_an_older_run_is_checked_for_broken_records_only(self):
+        self.write()
+        older = self.file.parent.parent / "run-0" / self.file.name
+        older.parent.mkdir()
+        event = event_pb2.Event(wall_time=1e8, file_version="brain.Event:2")
+        older.write_bytes(event_records.encode(event.SerializeToString()))
+        self.assertEqual(self.verdict()[0], [])
+        older.write_bytes(older.read_bytes()[:-1])
+        self.assert_wrong("run-0")
+
+
+class StepsTest(Case):
+    def test_a_missing_step_fails(self):
+        self.events[3].summary.value[0].tag = "elsewhere"
+        self.write()
+        self.assert_wrong(f"{TAG}: 8 calls are in the summary and 7 in the log")
+
+    def test_a_gap_fails_though_the_count_is_right(self):
+        self.events[8].step = 8
+        self.write()
+        self.assert_wrong(f"{TAG}: the steps of 8 scalars have gaps or repeats: 7 is missing")
+
+    def test_a_repeated_step_fails(self):
+        self.events[4].step = 2
+        self.write()
+        self.assert_wrong("3 is missing")
+
+    def test_steps_from_one_fail(self):
+        for event in self.events[1:]:
+            event.step += 1
+        self.write()
+        self.assert_wrong("0 is missing")
+
+    def test_steps_that_the_program_gives_need_not_be_contiguous(self):
+        self.events[8].step = 80
+        self.write()
+        self.assertEqual(self.verdict(own_steps=(TAG, OTHER, OWN))[0], [])
+
+
+class ValuesTest(Case):
+    def test_a_value_that_differs_in_the_fifth_digit_fails(self):
+        self.events[3].summary.value[0].simple_value *= 1.0001
+        self.write()
+        self.assert_wrong(f"{TAG}: mean_ns")
+
+    def test_each_number_of_a_row_is_compared(self):
+        good = copy.deepcopy(self.summary)
+        for key in ("total_ns", "mean_ns", "min_ns", "max_ns", "std_ns"):
+            self.summary = copy.deepcopy(good)
+            self.summary["rows"][0][key] += 1
+            self.write()
+            self.assert_wrong(f"{TAG}: {key}")
+
+    def test_a_percentile_beyond_its_stated_error_fails(self):
+        for key in ("p50_ns", "p95_ns", "p99_ns"):
+            self.summary = good_summary()
+            self.summary["rows"][0][key] *= 1.06
+            self.write()
+            self.assert_wrong(f"{TAG}: {key}")
+
+    def test_values_below_the_noise_of_the_clock_are_only_counted(self):
+        self.summary["rows"][0].update(too_short=True, mean_ns=0)
+        self.write()
+        self.assertEqual(self.verdict()[0], [])
+
+
+class TagsTest(Case):
+    def test_a_row_that_is_not_in_the_log_fails(self):
+        self.summary["rows"].append(row("model/update", [1.0] * 8))
+        self.write()
+        self.assert_wrong("model/update: it is in the summary and not in the log")
+
+    def test_a_tag_that_nobody_expects_fails(self):
+        self.write()
+        self.assert_wrong(f"{OWN}: it is in the log, but neither", also=())
+
+    def test_an_expected_tag_that_is_missing_fails(self):
+        self.write()
+        self.assert_wrong("test/accuracy: it should be in the log", also=(OWN, "test/accuracy"))
+
+    def test_dropped_entries_fail(self):
+        self.summary["dropped"] = {"ring_full": 2}
+        self.write()
+        self.assert_wrong("entries were dropped")
+
+    def test_unsaved_entries_fail(self):
+        self.summary["unsaved"] = 3
+        self.write()
+        self.assert_wrong("3 entries were not saved")
+
+    def test_a_call_that_has_not_ended_is_in_no_log(self):
+        self.summary["rows"].append(row("main", [1.0] * 8) | {"calls": 0})
+        self.write()
+        self.assertEqual(self.verdict()[0], [])
+
+    def test_deliveries_that_are_not_in_the_log_fail(self):
+        self.summary["delivered"] += 1
+        self.write()
+        self.assert_wrong("17 entries were delivered and 16 are in the log")
+
+    def test_a_summary_without_rows_fails(self):
+        self.summary.update(rows=[], nothing_measured="profiling is off")
+        self.write()
+        self.assert_wrong("the summary has no rows: profiling is off")
+
+
+if __name__ == "__main__":
+    unittest.main()
