@@ -103,6 +103,10 @@ fn unpack(decided: u64, switch: u32) -> Option<Ticket> {
 
 impl CallSite {
     /// A site that nothing is decided for.
+    #[allow(
+        clippy::declare_interior_mutable_const,
+        reason = "what each static begins as"
+    )]
     pub const NEW: Self = Self {
         decided: AtomicU64::new(0),
     };
@@ -241,6 +245,10 @@ pub struct GivenSite {
 
 impl GivenSite {
     /// A site that nothing is decided for.
+    #[allow(
+        clippy::declare_interior_mutable_const,
+        reason = "what each static begins as"
+    )]
     pub const NEW: Self = Self {
         site: CallSite::NEW,
         first: OnceLock::new(),
