@@ -177,21 +177,23 @@ pub(super) fn supervise() {
     let Some(watch) = worker.as_ref() else { return };
     let since = watch.since.load(Relaxed);
     let age = clock().nanoseconds(clock().ticks().saturating_sub(since) as f64);
-    if since == 0
-        || age < BLOCKED_AFTER.as_nanos() as f64
-        || BLOCKED.load(Relaxed) >= MAX_BLOCKED
-        || watch
-            .since
-            .compare_exchange(since, GIVEN_UP, AcqRel, Relaxed)
-            .is_err()
-    {
+    if since == 0 || age < BLOCKED_AFTER.as_nanos() as f64 || BLOCKED.load(Relaxed) >= MAX_BLOCKED {
+        return;
+    }
+    // Held until all of it is said: the worker, if it comes back right now, waits to take it back.
+    let guard = lock(&watch.on_behalf);
+    let given_up = watch
+        .since
+        .compare_exchange(since, GIVEN_UP, AcqRel, Relaxed);
+    if given_up.is_err() {
         return;
     }
     BLOCKED.fetch_add(1, Relaxed);
-    let on_behalf = *lock(&watch.on_behalf);
+    let on_behalf = *guard;
     if let Some((_, mute)) = on_behalf {
         mute.0.store(Mute::SILENT_UNTIL_BACK, Relaxed);
     }
+    drop(guard);
     // Whoever waits for a flush is answered by the next worker.
     let ticket = watch.ticket.load(Relaxed);
     if ticket != 0 {
@@ -266,6 +268,7 @@ fn guarded<T>(watch: &Watch, id: u32, mute: &'static Mute, call: impl FnOnce() -
     let on = watch.since.swap(0, AcqRel) != GIVEN_UP;
     if !on {
         // It came back after all.
+        let _guard = lock(&watch.on_behalf);
         mute.0.store(0, Relaxed);
         BLOCKED.fetch_sub(1, Relaxed);
     }
@@ -350,7 +353,9 @@ fn flush_loggers(watch: &Watch) -> bool {
             say_failure(id, &error);
         }
     }
-    UNSAVED.store(unsaved, Relaxed);
+    if on {
+        UNSAVED.store(unsaved, Relaxed);
+    }
     lock(&UNFLUSHED).append(&mut failed);
     on
 }
