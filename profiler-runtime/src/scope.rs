@@ -6,7 +6,7 @@
 use std::marker::PhantomData;
 use std::thread::panicking;
 
-use crate::clock::{clock, elapsed, has_counter, read_counter};
+use crate::clock::{elapsed, has_counter, now, read_counter};
 use crate::collect;
 use crate::entry::{Attached, Entry, is_due};
 use crate::local::{self, Hot, NoCell};
@@ -92,7 +92,7 @@ impl Open {
             .iter()
             .filter(|(set, _)| *set)
             .fold(0, |flags, (_, flag)| flags | flag);
-        open.start = clock().ticks();
+        open.start = now();
         Some(open)
     }
 
@@ -266,7 +266,7 @@ fn end(open: &Open) {
 #[cold]
 #[inline(never)]
 fn end_slow(open: &Open) {
-    let closed = open.close(clock().ticks());
+    let closed = open.close(now());
     if open.serial & LOGGED != 0 {
         #[allow(
             clippy::cast_possible_truncation,
@@ -304,7 +304,14 @@ impl LoggedScope {
             ..
         } = entry;
         // Its turn has been decided on; the opening must not decide again.
-        let open = ticket.and_then(|ticket| Open::slow(ticket.unlogged(), every));
+        let open = ticket.map(Ticket::unlogged).and_then(|ticket| {
+            let fast = if panicking() {
+                None
+            } else {
+                Open::fast(ticket)
+            };
+            fast.or_else(|| Open::slow(ticket, every))
+        });
         Self {
             open,
             due,
@@ -315,14 +322,19 @@ impl LoggedScope {
     }
 }
 
+#[inline(never)]
+fn end_logged(open: &Open, every: u32, attached: &mut Attached) {
+    let closed = open.close(now());
+    open.log(&closed, every, std::mem::take(attached));
+}
+
 impl Drop for LoggedScope {
     #[inline]
     fn drop(&mut self) {
-        if let Some(open) = &self.open {
-            let closed = open.close(clock().ticks());
-            if self.due {
-                open.log(&closed, self.every, std::mem::take(&mut self.attached));
-            }
+        match &self.open {
+            Some(open) if self.due => end_logged(open, self.every, &mut self.attached),
+            Some(open) => end(open),
+            None => {}
         }
     }
 }

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
-use crate::clock::{clock, elapsed};
+use crate::clock::{elapsed, now};
 use crate::collect;
 use crate::entry::{Attached, Entry};
 use crate::local::{self, Hot};
@@ -37,8 +37,10 @@ struct Running {
     outermost: bool,
     /// Whether a panic was under way at the first poll.
     panicking: bool,
-    /// When a panic went through a poll.
-    panicked: Option<u64>,
+    /// When the last poll ended.
+    last_end: u64,
+    /// Whether a panic went through a poll, which was the last one then.
+    panicked: bool,
 }
 
 impl TaskScope {
@@ -68,8 +70,17 @@ impl TaskScope {
         let (Some(ticket), Some(running)) = (self.entry.ticket.take(), self.running.take()) else {
             return;
         };
-        let end = running.panicked.unwrap_or_else(|| clock().ticks());
-        let ending = running.panicked.map_or(ending, |_| Ending::Panicked);
+        // The executor may catch a panic, and drop the future much later.
+        let ending = if running.panicked {
+            Ending::Panicked
+        } else {
+            ending
+        };
+        let end = if ending == Ending::Dropped {
+            now()
+        } else {
+            running.last_end
+        };
         let elapsed = elapsed(running.first_poll, end);
         let count = |cell: &StatCell| {
             let own = running.polled - running.children;
@@ -127,14 +138,15 @@ impl<'a> PollFrame<'a> {
     fn enter(ticket: Ticket, running: &'a mut Option<Running>) -> Self {
         let cell = local::cell(ticket.id()).ok();
         let first = running.is_none();
-        let start = clock().ticks();
+        let start = now();
         let running = running.get_or_insert_with(|| Running {
             first_poll: start,
             polled: 0,
             children: 0,
             outermost: true,
             panicking: std::thread::panicking(),
-            panicked: None,
+            last_end: start,
+            panicked: false,
         });
         let mut frame = Self {
             running,
@@ -188,12 +200,11 @@ impl<'a> PollFrame<'a> {
 
 impl Drop for PollFrame<'_> {
     fn drop(&mut self) {
-        let elapsed = elapsed(self.start, clock().ticks());
+        let end = now();
+        let elapsed = elapsed(self.start, end);
+        self.running.last_end = end;
         self.running.polled += elapsed;
-        if std::thread::panicking() && !self.running.panicking {
-            // The executor may catch it, and drop the future much later.
-            self.running.panicked = Some(clock().ticks());
-        }
+        self.running.panicked |= std::thread::panicking() && !self.running.panicking;
         local::hot(|hot| self.pop(hot, elapsed));
     }
 }
