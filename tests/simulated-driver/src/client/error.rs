@@ -1,0 +1,54 @@
+//! What can go wrong with the remote control.
+
+use std::path::PathBuf;
+
+/// Why a driver could not be installed, loaded or controlled.
+#[derive(Debug, thiserror::Error)]
+pub enum SimulatorError {
+    /// The program does not know where it is.
+    #[error("cannot tell where this program is, and so where the simulated driver is: {0}")]
+    Program(#[source] std::io::Error),
+    /// Cargo built no driver for the program.
+    #[error(
+        "no simulated driver beside {program}; let the package depend on `simulated-driver`, or \
+         build that first"
+    )]
+    NotBuilt {
+        /// The program that runs.
+        program: PathBuf,
+    },
+    /// The library cannot be loaded.
+    #[error("cannot load {path} as a simulated driver: {source}")]
+    Load {
+        /// The library.
+        path: PathBuf,
+        /// What the system says.
+        source: libloading::Error,
+    },
+    /// A command is wrong.
+    #[error("the script was refused: {0}")]
+    Script(String),
+    /// A script holds a zero byte.
+    #[error("a script must not hold a zero byte")]
+    Zero,
+    /// The clock is real.
+    #[error("the real clock moves by itself; run `clock virtual` first")]
+    RealClock,
+    /// The report is none.
+    #[error("cannot read the report; are the driver and the test of one build? {0}")]
+    Report(#[source] serde_json::Error),
+    /// A file cannot be read or written.
+    #[error("cannot use {path}: {source}")]
+    File {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// An entry point cannot be hidden.
+    #[error("cannot hide {symbol}: the library exports no such function, or is no 64-bit ELF file")]
+    Hide {
+        /// The entry point.
+        symbol: String,
+    },
+}

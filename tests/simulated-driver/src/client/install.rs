@@ -1,0 +1,124 @@
+//! Puts a driver into a folder from which programs load it as the true one.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{FILE, Simulator, SimulatorError, hide};
+
+/// The names under which programs look for the driver.
+const NAMES: [&str; 2] = ["libcuda.so", "libcuda.so.1"];
+
+/// A driver to install: which version it is, and what it lacks.
+#[derive(Clone, Debug)]
+pub struct Installation {
+    folder: PathBuf,
+    version: i32,
+    hidden: Vec<String>,
+}
+
+impl Installation {
+    /// A driver of the newest version, to be put into `folder`, which is created where missing.
+    pub fn new(folder: &Path) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            version: crate::driver::NEWEST,
+            hidden: Vec::new(),
+        }
+    }
+
+    /// Makes it a driver of this version, such as 11040 for CUDA 11.4, without what is newer.
+    #[must_use]
+    pub fn driver_version(mut self, version: i32) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// Makes it a driver without this entry point.
+    #[must_use]
+    pub fn without(mut self, entry_point: &str) -> Self {
+        self.hidden.push(entry_point.to_owned());
+        self
+    }
+
+    /// Puts it there: a copy, which shares nothing with other drivers, and the names of a driver.
+    ///
+    /// # Errors
+    ///
+    /// Fails where no driver was built, a file cannot be written, or an entry point to be hidden
+    /// does not exist.
+    pub fn create(self) -> Result<Installed, SimulatorError> {
+        let mut hidden = self.hidden;
+        hidden.extend(crate::driver::newer_than(self.version).map(str::to_owned));
+        hidden.sort_unstable();
+        hidden.dedup();
+        std::fs::create_dir_all(&self.folder).map_err(|error| failed(&self.folder, error))?;
+        let built = Simulator::built()?;
+        let mut library = std::fs::read(&built).map_err(|error| failed(&built, error))?;
+        for symbol in &hidden {
+            hide::hide(&mut library, symbol).ok_or_else(|| SimulatorError::Hide {
+                symbol: symbol.clone(),
+            })?;
+        }
+        let path = self.folder.join(FILE);
+        std::fs::write(&path, library).map_err(|error| failed(&path, error))?;
+        for name in NAMES {
+            let link = self.folder.join(name);
+            if !link.exists() {
+                std::os::unix::fs::symlink(FILE, &link).map_err(|error| failed(&link, error))?;
+            }
+        }
+        let mut script = format!("driver-version {}\n", self.version);
+        for symbol in hidden {
+            script.extend(["hide ", &symbol, "\n"]);
+        }
+        Ok(Installed {
+            folder: self.folder,
+            script,
+        })
+    }
+}
+
+fn failed(path: &Path, source: std::io::Error) -> SimulatorError {
+    SimulatorError::File {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// A driver in a folder.
+#[derive(Clone, Debug)]
+pub struct Installed {
+    folder: PathBuf,
+    script: String,
+}
+
+impl Installed {
+    /// The library file, for those who take the path of a driver.
+    pub fn library(&self) -> PathBuf {
+        self.folder.join(FILE)
+    }
+
+    /// The script that tells the driver its version; `SIMULATED_DRIVER` begins with it.
+    pub fn script(&self) -> &str {
+        &self.script
+    }
+
+    /// A command that runs `program` on this driver, which runs `script` first.
+    pub fn command(&self, program: impl AsRef<OsStr>, script: &str) -> Command {
+        let mut command = Command::new(program);
+        self.set_up(&mut command, script);
+        command
+    }
+
+    /// Makes `command` run on this driver, which runs `script` first.
+    pub fn set_up(&self, command: &mut Command, script: &str) {
+        let mut path = self.folder.clone().into_os_string();
+        if let Some(rest) = std::env::var_os("LD_LIBRARY_PATH").filter(|rest| !rest.is_empty()) {
+            path.push(":");
+            path.push(rest);
+        }
+        command.env("LD_LIBRARY_PATH", path);
+        command.env("SIMULATED_DRIVER", format!("{}{script}", self.script));
+    }
+}

@@ -1,0 +1,185 @@
+//! The remote control of a loaded driver.
+
+mod error;
+mod hide;
+mod install;
+
+use std::ffi::{CString, c_char, c_int};
+use std::path::{Path, PathBuf};
+
+use libloading::Library;
+
+pub use error::SimulatorError;
+pub use install::{Installation, Installed};
+
+use crate::report::Report;
+
+/// The name of the library file.
+const FILE: &str = "libprofiler_simulated_driver.so";
+
+/// A simulated driver in this process.
+///
+/// Two of the same file are the same driver. The driver stays loaded until the process exits.
+#[derive(Clone, Copy, Debug)]
+pub struct Simulator {
+    run: extern "C" fn(*const c_char, *mut c_char, c_int) -> usize,
+    now: extern "C" fn() -> u64,
+    advance: extern "C" fn(u64) -> c_int,
+    allow_waiting: extern "C" fn(c_int),
+    calls: extern "C" fn(*const c_char) -> u64,
+    thread: extern "C" fn() -> u64,
+    report: extern "C" fn(*mut c_char, c_int) -> usize,
+    library: &'static Library,
+}
+
+impl Simulator {
+    /// The library that Cargo built beside the program that runs.
+    ///
+    /// # Errors
+    ///
+    /// [`SimulatorError::NotBuilt`] where there is none: the package that the program belongs to
+    /// does not depend on this one.
+    pub fn built() -> Result<PathBuf, SimulatorError> {
+        let program = std::env::current_exe().map_err(SimulatorError::Program)?;
+        let folders = program.ancestors().skip(1).take(3);
+        let mut places =
+            folders.flat_map(|folder| [folder.join(FILE), folder.join("deps").join(FILE)]);
+        places
+            .find(|place| place.is_file())
+            .ok_or(SimulatorError::NotBuilt { program })
+    }
+
+    /// Loads a driver.
+    ///
+    /// # Errors
+    ///
+    /// [`SimulatorError::Load`] where the file cannot be loaded or is no simulated driver.
+    pub fn open(library: &Path) -> Result<Self, SimulatorError> {
+        let failed = |source| SimulatorError::Load {
+            path: library.to_owned(),
+            source,
+        };
+        // SAFETY: loading this library runs no code of its own, and it is never unloaded.
+        let loaded = unsafe { Library::new(library) }.map_err(failed)?;
+        let library: &'static Library = Box::leak(Box::new(loaded));
+        macro_rules! function {
+            ($name:literal) => {
+                // SAFETY: the library exports the function under this name with the type of the
+                // field it is put in; both stand in this crate (see `driver/control.rs`).
+                *unsafe { library.get($name.as_bytes()) }.map_err(failed)?
+            };
+        }
+        Ok(Self {
+            run: function!("simulated_driver_run"),
+            now: function!("simulated_driver_now"),
+            advance: function!("simulated_driver_advance"),
+            allow_waiting: function!("simulated_driver_allow_waiting"),
+            calls: function!("simulated_driver_calls"),
+            thread: function!("simulated_driver_thread"),
+            report: function!("simulated_driver_report"),
+            library,
+        })
+    }
+
+    /// The loaded library, for the functions of the driver that it exports.
+    pub fn library(&self) -> &'static Library {
+        self.library
+    }
+
+    /// Runs commands, one per line or between semicolons; the README lists them.
+    ///
+    /// # Errors
+    ///
+    /// [`SimulatorError::Script`] with the first command that is wrong; those before it were done.
+    pub fn run(&self, script: &str) -> Result<(), SimulatorError> {
+        let text = CString::new(script).map_err(|_| SimulatorError::Zero)?;
+        let mut refusal = vec![0_u8; 512];
+        let length = (self.run)(text.as_ptr(), refusal.as_mut_ptr().cast(), 512);
+        if length == 0 {
+            return Ok(());
+        }
+        refusal.truncate(length.min(511));
+        Err(SimulatorError::Script(
+            String::from_utf8_lossy(&refusal).into_owned(),
+        ))
+    }
+
+    /// Nanoseconds on the driver's clock, which all times in the report are of.
+    pub fn now(&self) -> u64 {
+        (self.now)()
+    }
+
+    /// Moves a clock that is not real by `ns` nanoseconds.
+    ///
+    /// # Errors
+    ///
+    /// [`SimulatorError::RealClock`] where it is.
+    pub fn advance(&self, ns: u64) -> Result<(), SimulatorError> {
+        if (self.advance)(ns) == 0 {
+            Ok(())
+        } else {
+            Err(SimulatorError::RealClock)
+        }
+    }
+
+    /// Runs `work`, in which this thread may wait for devices whatever the policy is.
+    pub fn allow_waiting<R>(&self, work: impl FnOnce() -> R) -> R {
+        struct Region(extern "C" fn(c_int));
+        impl Drop for Region {
+            fn drop(&mut self) {
+                (self.0)(0);
+            }
+        }
+        (self.allow_waiting)(1);
+        let _region = Region(self.allow_waiting);
+        work()
+    }
+
+    /// How often an entry point was called since the last `reset`; `None` where there is none.
+    pub fn calls(&self, name: &str) -> Option<u64> {
+        let name = CString::new(name).ok()?;
+        Some((self.calls)(name.as_ptr())).filter(|calls| *calls != u64::MAX)
+    }
+
+    /// The number of this thread in the report.
+    pub fn thread(&self) -> u64 {
+        (self.thread)()
+    }
+
+    /// All that the driver knows.
+    ///
+    /// # Errors
+    ///
+    /// [`SimulatorError::Report`] where it cannot be read, as when the driver is of another build.
+    pub fn report(&self) -> Result<Report, SimulatorError> {
+        // Other threads may make the report longer between the two calls.
+        let mut room = 1 << 16;
+        loop {
+            let mut text = vec![0_u8; room];
+            let space = c_int::try_from(room).unwrap_or(c_int::MAX);
+            let length = (self.report)(text.as_mut_ptr().cast(), space);
+            if length < room || space == c_int::MAX {
+                text.truncate(length);
+                return serde_json::from_slice(&text).map_err(SimulatorError::Report);
+            }
+            room = length + (1 << 16);
+        }
+    }
+}
+
+impl Report {
+    /// Reads the file that `report-at-exit` wrote.
+    ///
+    /// # Errors
+    ///
+    /// [`SimulatorError::File`] where there is no such file: the process never loaded the driver,
+    /// or was killed. [`SimulatorError::Report`] where it is no report.
+    pub fn read(path: &Path) -> Result<Self, SimulatorError> {
+        let failed = |source| SimulatorError::File {
+            path: path.to_owned(),
+            source,
+        };
+        let text = std::fs::read(path).map_err(failed)?;
+        serde_json::from_slice(&text).map_err(SimulatorError::Report)
+    }
+}

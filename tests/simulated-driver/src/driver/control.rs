@@ -1,0 +1,194 @@
+//! The exported control functions. Their names begin with `simulated_driver_`.
+
+use std::ffi::{c_char, c_int};
+use std::sync::{Mutex, Once, PoisonError};
+
+use super::ffi::{Out, Text};
+use super::machine::Locked;
+use super::{exports, fault, policy, script, thread};
+use crate::report::{Objects, Report};
+
+/// Runs a script. Returns 0, or the length of what was wrong, which is written into `refusal`, cut
+/// to `room` bytes with the zero at its end.
+// SAFETY: no other library exports a name that begins with `simulated_driver_`.
+#[unsafe(no_mangle)]
+extern "C" fn simulated_driver_run(text: Text, refusal: Out<u8>, room: c_int) -> usize {
+    script::run_environment();
+    let done = match text.get() {
+        Ok(text) => script::run(text),
+        Err(_) => Err("a script is a C string in UTF-8".to_owned()),
+    };
+    let Err(message) = done else { return 0 };
+    // A caller without room wants to know only that it was refused.
+    let _ = refusal.set_text(&message, room);
+    message.len().max(1)
+}
+
+/// Nanoseconds on the driver's clock.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "C" fn simulated_driver_now() -> u64 {
+    Locked::new().clock.now()
+}
+
+/// Moves a clock that is not real by this many nanoseconds; returns 0, or 1 where it is real.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "C" fn simulated_driver_advance(ns: u64) -> c_int {
+    c_int::from(script::advance(ns).is_err())
+}
+
+/// Opens (not 0) or closes a region in which this thread may wait for devices.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "C" fn simulated_driver_allow_waiting(open: c_int) {
+    thread::allow_waiting(open != 0);
+}
+
+/// The calls of one entry point, or `u64::MAX` where there is none of this name.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "C" fn simulated_driver_calls(name: Text) -> u64 {
+    let Ok(name) = name.get() else {
+        return u64::MAX;
+    };
+    exports::all()
+        .find(|entry| entry.name == name)
+        .map_or(u64::MAX, super::entry::EntryPoint::calls)
+}
+
+/// The number of this thread, as it stands in the log.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "C" fn simulated_driver_thread() -> u64 {
+    thread::id()
+}
+
+/// The report as JSON: its length without the zero at its end, and the text where there is `room`.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "C" fn simulated_driver_report(text: Out<u8>, room: c_int) -> usize {
+    let report = json();
+    // Without room the caller wants to know only how much is needed.
+    let _ = text.set_text(&report, room);
+    report.len()
+}
+
+fn json() -> String {
+    serde_json::to_string(&report()).unwrap_or_default()
+}
+
+fn report() -> Report {
+    let machine = Locked::new();
+    let called = exports::all().filter(|entry| entry.calls() > 0);
+    let objects = |of: [u64; 7]| {
+        let [
+            contexts,
+            streams,
+            events,
+            graphs,
+            graph_execs,
+            modules,
+            allocations,
+        ] = of;
+        Objects {
+            contexts,
+            streams,
+            events,
+            graphs,
+            graph_execs,
+            modules,
+            allocations,
+        }
+    };
+    let defaults = machine
+        .streams
+        .values()
+        .filter(|stream| stream.is_default)
+        .count() as u64;
+    let (m, memory) = (&*machine, &machine.memory);
+    let mut activities = m.truth.activities.clone();
+    activities.sort_by_key(|activity| activity.order);
+    Report {
+        now: m.clock.now(),
+        calls: called
+            .map(|entry| (entry.name.to_owned(), entry.calls()))
+            .collect(),
+        alive: objects([
+            m.contexts.alive(),
+            m.streams.alive() - defaults,
+            m.events.alive(),
+            m.graphs.alive(),
+            m.execs.alive(),
+            m.modules.alive(),
+            memory.alive(),
+        ]),
+        peak: objects([
+            m.contexts.peak(),
+            m.streams.peak(),
+            m.events.peak(),
+            m.graphs.peak(),
+            m.execs.peak(),
+            m.modules.peak(),
+            memory.peak,
+        ]),
+        created: objects([
+            m.contexts.created(),
+            m.streams.created(),
+            m.events.created(),
+            m.graphs.created(),
+            m.execs.created(),
+            m.modules.created(),
+            memory.created,
+        ]),
+        events_lost_with_context: m.truth.events_lost_with_context,
+        bytes: (0..m.devices.len())
+            .map(|device| memory.in_use(device))
+            .sum(),
+        activities,
+        unlogged: m.truth.unlogged,
+        unfinished: m.timeline.unfinished(),
+        misuses: m.truth.misuses.clone(),
+        unread_records: m.truth.unread_records,
+        captures_invalidated: m.truth.captures_invalidated,
+        faults: fault::happened(),
+    }
+}
+
+static REPORT_PATH: Mutex<String> = Mutex::new(String::new());
+
+unsafe extern "C" {
+    /// Of the C library: calls `function` when the process exits, the last one given first.
+    safe fn atexit(function: extern "C" fn()) -> c_int;
+}
+
+/// Writes the report to a file when the process exits.
+pub(crate) fn report_at_exit(path: &str) {
+    static ONCE: Once = Once::new();
+    path.clone_into(&mut REPORT_PATH.lock().unwrap_or_else(PoisonError::into_inner));
+    ONCE.call_once(|| at_exit(write_report));
+}
+
+/// Shuts the driver down when the process exits.
+pub(crate) fn shut_down_at_exit() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| at_exit(shut_down));
+}
+
+fn at_exit(function: extern "C" fn()) {
+    // It fails only without memory, and then a test finds out by what did not happen.
+    let _ = atexit(function);
+}
+
+extern "C" fn write_report() {
+    let path = REPORT_PATH.lock().unwrap_or_else(PoisonError::into_inner);
+    // A test finds out by the report that is not there.
+    let _ = std::fs::write(&*path, json());
+}
+
+extern "C" fn shut_down() {
+    policy::DOWN.store(true, std::sync::atomic::Ordering::Relaxed);
+}
+
+/// Keeps `c_char` and the byte that strings are written as one type on all targets we build for.
+const _: () = assert!(size_of::<c_char>() == size_of::<u8>());

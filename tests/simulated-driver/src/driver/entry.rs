@@ -1,0 +1,194 @@
+//! How a call comes in: counted, checked, made to fail on request, and then done.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use super::clock::Pace;
+use super::code::{Answer, Code, DEINITIALIZED, NOT_INITIALIZED, SUCCESS};
+use super::fault::{Fault, Plan};
+use super::machine::Locked;
+use super::{policy, script, thread};
+
+/// Makes the host wait for a device.
+pub(crate) const WAITS: u8 = 1;
+/// May break a capture that goes on in another thread.
+pub(crate) const UNSAFE_IN_CAPTURE: u8 = 2;
+/// Works before `cuInit`.
+pub(crate) const EARLY: u8 = 4;
+
+/// The address of a C function.
+#[derive(Debug)]
+pub(crate) struct Address(pub(crate) *const ());
+
+// SAFETY: the address of a function is the same, and valid, on all threads.
+unsafe impl Sync for Address {}
+
+/// A function that the driver exports.
+#[derive(Debug)]
+pub(crate) struct EntryPoint {
+    pub(crate) name: &'static str,
+    /// The first CUDA version that has it, as `cuDriverGetVersion` writes it.
+    pub(crate) since: i32,
+    pub(crate) traits: u8,
+    pub(crate) address: Address,
+    calls: AtomicU64,
+    armed: AtomicBool,
+    faults: Mutex<Vec<Fault>>,
+}
+
+impl EntryPoint {
+    pub(crate) const fn new(
+        name: &'static str,
+        since: i32,
+        traits: u8,
+        address: *const (),
+    ) -> Self {
+        Self {
+            name,
+            since,
+            traits,
+            address: Address(address),
+            calls: AtomicU64::new(0),
+            armed: AtomicBool::new(false),
+            faults: Mutex::new(Vec::new()),
+        }
+    }
+
+    pub(crate) fn is(&self, marked: u8) -> bool {
+        self.traits & marked != 0
+    }
+
+    pub(crate) fn calls(&self) -> u64 {
+        self.calls.load(Relaxed)
+    }
+
+    pub(crate) fn forget_calls(&self) {
+        self.calls.store(0, Relaxed);
+    }
+
+    pub(crate) fn add_fault(&self, fault: Fault) {
+        let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        faults.push(Fault {
+            since: self.calls(),
+            ..fault
+        });
+        self.armed.store(true, Relaxed);
+    }
+
+    pub(crate) fn clear_faults(&self) {
+        self.armed.store(false, Relaxed);
+        self.faults
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+    }
+
+    fn plan(&self, call: u64) -> Option<Plan> {
+        if !self.armed.load(Relaxed) {
+            return None;
+        }
+        Some(Plan::of(
+            &self.faults.lock().unwrap_or_else(PoisonError::into_inner),
+            call,
+        ))
+    }
+}
+
+/// Runs one call of `entry`.
+pub(crate) fn enter(entry: &'static EntryPoint, body: impl FnOnce(&mut Locked) -> Answer) -> Code {
+    script::run_environment();
+    let call = entry.calls.fetch_add(1, Relaxed) + 1;
+    if policy::DOWN.load(Relaxed) {
+        return DEINITIALIZED;
+    }
+    if entry.is(WAITS) {
+        policy::before_waiting(entry);
+    }
+    let done = match entry.plan(call) {
+        None => run(entry, body),
+        Some(plan) => run_with(entry, &plan, body),
+    };
+    done.err().unwrap_or(SUCCESS)
+}
+
+fn run(entry: &'static EntryPoint, body: impl FnOnce(&mut Locked) -> Answer) -> Answer {
+    let mut machine = Locked::new();
+    machine.call = entry.name;
+    if !machine.initialised && !entry.is(EARLY) {
+        return Err(NOT_INITIALIZED);
+    }
+    if entry.is(UNSAFE_IN_CAPTURE) {
+        machine.permit_unsafe()?;
+    }
+    body(&mut machine)
+}
+
+/// Runs a call that faults were set for.
+fn run_with(
+    entry: &'static EntryPoint,
+    plan: &Plan,
+    body: impl FnOnce(&mut Locked) -> Answer,
+) -> Answer {
+    if plan.hang {
+        Locked::new().wait_for_release();
+    }
+    if plan.delay_ns > 0 {
+        delay(plan.delay_ns);
+    }
+    if let (Some(code), false) = (plan.code, plan.after) {
+        return Err(code);
+    }
+    thread::plan_work_fault(plan.work);
+    thread::plan_poison(plan.sticky);
+    let done = run(entry, body);
+    thread::plan_work_fault(None);
+    thread::plan_poison(None);
+    match plan.code.or(plan.sticky) {
+        Some(code) => Err(code),
+        None => done,
+    }
+}
+
+fn delay(ns: u64) {
+    let mut machine = Locked::new();
+    if machine.clock.pace() == Pace::Real {
+        drop(machine);
+        std::thread::sleep(Duration::from_nanos(ns));
+    } else {
+        let at = machine.clock.now() + ns;
+        machine.advance_to(at);
+    }
+}
+
+/// Declares exported functions and a `TABLE` of them.
+///
+/// Each is safe to call as far as its arguments keep what their types in `ffi` say.
+macro_rules! entry_points {
+    ($($name:ident($($argument:ident: $type:ty),* $(,)?) since $since:literal
+        $(, $marked:ident)* => $body:expr;)*) => {
+        $(
+            // SAFETY: the names are those of the CUDA driver, whose place this library takes; the
+            // linker keeps them apart from any other driver's (see build.rs).
+            #[unsafe(no_mangle)]
+            extern "C" fn $name($($argument: $type),*) -> $crate::driver::code::Code {
+                $crate::driver::entry::enter(&entries::$name, $body)
+            }
+        )*
+
+        #[allow(non_upper_case_globals)]
+        mod entries {
+            use $crate::driver::entry::EntryPoint;
+            $(pub(super) static $name: EntryPoint = EntryPoint::new(
+                stringify!($name),
+                $since,
+                0 $(| $crate::driver::entry::$marked)*,
+                super::$name as *const (),
+            );)*
+        }
+
+        /// The entry points declared here.
+        pub(crate) static TABLE: &[&$crate::driver::entry::EntryPoint] = &[$(&entries::$name),*];
+    };
+}
+pub(crate) use entry_points;

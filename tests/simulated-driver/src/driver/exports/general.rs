@@ -1,0 +1,78 @@
+//! Initialisation, versions, errors, and the look-up of entry points.
+
+use std::ffi::{c_char, c_void};
+
+use crate::driver::code::{Answer, INVALID_VALUE, NOT_FOUND, describe};
+use crate::driver::entry::{EntryPoint, entry_points};
+use crate::driver::ffi::{Out, Text};
+use crate::driver::machine::Machine;
+
+entry_points! {
+    cuInit(flags: u32) since 2_000, EARLY => |m| {
+        if flags != 0 {
+            return Err(INVALID_VALUE);
+        }
+        m.initialise()
+    };
+    cuDriverGetVersion(version: Out<i32>) since 2_020, EARLY => |m| {
+        version.set(m.settings.driver_version)
+    };
+    cuGetErrorName(code: u32, name: Out<*const c_char>) since 6_000, EARLY => |_| {
+        text(describe(code).map(|(name, _)| name), &name)
+    };
+    cuGetErrorString(code: u32, text_out: Out<*const c_char>) since 6_000, EARLY => |_| {
+        text(describe(code).map(|(_, text)| text), &text_out)
+    };
+    cuGetProcAddress(symbol: Text, function: Out<*const c_void>, version: i32, _flags: u64)
+        since 11_030, EARLY => |m| look_up(m, symbol.get()?, &function, version).map_err(|_| NOT_FOUND);
+    cuGetProcAddress_v2(
+        symbol: Text,
+        function: Out<*const c_void>,
+        version: i32,
+        _flags: u64,
+        status: Out<u32>,
+    ) since 12_000, EARLY => |m| {
+        let found = look_up(m, symbol.get()?, &function, version);
+        status.set_if_wanted(found.err().unwrap_or(0));
+        found.map_err(|_| NOT_FOUND)
+    };
+    cuProfilerStart() since 4_000 => |m| m.usable_current().map(drop);
+    cuProfilerStop() since 4_000 => |m| m.usable_current().map(drop);
+}
+
+fn text(text: Option<&'static str>, out: &Out<*const c_char>) -> Answer {
+    let Some(text) = text else {
+        out.set(std::ptr::null())?;
+        return Err(INVALID_VALUE);
+    };
+    out.set(text.as_ptr().cast())
+}
+
+/// Finds the newest variant of a function that both sides know: `cuMemAlloc` is `cuMemAlloc_v2`.
+/// Fails with the status that the driver tells: 1 for no such function, 2 for one too new.
+fn look_up(
+    machine: &Machine,
+    symbol: &str,
+    function: &Out<*const c_void>,
+    version: i32,
+) -> Result<(), u32> {
+    let is_variant = |entry: &&EntryPoint| {
+        let rest = entry.name.strip_prefix(symbol);
+        let rest = rest.map(|rest| rest.strip_prefix("_v").unwrap_or(rest));
+        rest.is_some_and(|rest| rest.bytes().all(|digit| digit.is_ascii_digit()))
+            && !machine.settings.hidden.contains(entry.name)
+            && entry.since <= machine.settings.driver_version
+    };
+    let mut variants: Vec<&EntryPoint> = super::all().filter(is_variant).collect();
+    if variants.is_empty() {
+        function.set_if_wanted(std::ptr::null());
+        return Err(1);
+    }
+    variants.retain(|entry| entry.since <= version);
+    let newest = variants
+        .into_iter()
+        .max_by_key(|entry| (entry.since, entry.name));
+    let address = newest.map_or(std::ptr::null(), |entry| entry.address.0.cast());
+    function.set(address).map_err(|_| 1_u32)?;
+    if address.is_null() { Err(2) } else { Ok(()) }
+}

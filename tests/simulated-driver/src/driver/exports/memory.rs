@@ -1,0 +1,133 @@
+//! Memory: allocation, copies and fills.
+
+use crate::driver::code::Answer;
+use crate::driver::entry::entry_points;
+use crate::driver::ffi::Out;
+use crate::driver::machine::Locked;
+use crate::driver::memory::{Direction, Use};
+use crate::driver::policy;
+use crate::driver::stream::Queued;
+use crate::driver::task::Join;
+
+entry_points! {
+    cuMemGetInfo_v2(free: Out<usize>, total: Out<usize>) since 3_020 => |m| {
+        m.usable_current()?;
+        let device = m.current_device()?;
+        let all = m.devices[device].settings.bytes;
+        let left = all.saturating_sub(m.memory.in_use(device));
+        free.set(usize::try_from(left).unwrap_or(usize::MAX))?;
+        total.set(usize::try_from(all).unwrap_or(usize::MAX))
+    };
+    cuMemAlloc_v2(address: Out<usize>, bytes: usize) since 3_020, WAITS, UNSAFE_IN_CAPTURE => |m| {
+        address.set(m.allocate(bytes, Use::Device)?)
+    };
+    cuMemAllocManaged(address: Out<usize>, bytes: usize, _flags: u32)
+        since 6_000, WAITS, UNSAFE_IN_CAPTURE => |m| address.set(m.allocate(bytes, Use::Managed)?);
+    cuMemHostAlloc(address: Out<usize>, bytes: usize, _flags: u32)
+        since 2_020, WAITS, UNSAFE_IN_CAPTURE => |m| address.set(m.allocate(bytes, Use::Host)?);
+    cuMemAllocHost_v2(address: Out<usize>, bytes: usize)
+        since 3_020, WAITS, UNSAFE_IN_CAPTURE => |m| address.set(m.allocate(bytes, Use::Host)?);
+    cuMemHostRegister_v2(address: usize, bytes: usize, _flags: u32)
+        since 6_050, WAITS, UNSAFE_IN_CAPTURE => |m| m.register(address, bytes);
+    cuMemHostUnregister(address: usize) since 4_000, WAITS, UNSAFE_IN_CAPTURE => |m| free(m, address);
+    cuMemHostGetDevicePointer_v2(device: Out<usize>, host: usize, _flags: u32) since 3_020 => |m| {
+        m.usable_current()?;
+        device.set(host)
+    };
+    cuMemFree_v2(address: usize) since 3_020, WAITS, UNSAFE_IN_CAPTURE => |m| free(m, address);
+    cuMemFreeHost(address: usize) since 2_000, WAITS, UNSAFE_IN_CAPTURE => |m| free(m, address);
+    cuMemAllocAsync(address: Out<usize>, bytes: usize, stream: usize) since 11_020 => |m| {
+        address.set(m.allocate_async(bytes, stream)?)
+    };
+    cuMemFreeAsync(address: usize, stream: usize) since 11_020 => |m| m.free_async(address, stream);
+
+    cuMemcpy(to: usize, from: usize, bytes: usize) since 4_000, WAITS, UNSAFE_IN_CAPTURE => |m| {
+        copy(m, to, from, bytes, Direction::Either)
+    };
+    cuMemcpyHtoD_v2(to: usize, from: usize, bytes: usize)
+        since 3_020, WAITS, UNSAFE_IN_CAPTURE => |m| copy(m, to, from, bytes, Direction::HostToDevice);
+    cuMemcpyDtoH_v2(to: usize, from: usize, bytes: usize)
+        since 3_020, WAITS, UNSAFE_IN_CAPTURE => |m| copy(m, to, from, bytes, Direction::DeviceToHost);
+    cuMemcpyDtoD_v2(to: usize, from: usize, bytes: usize)
+        since 3_020, WAITS, UNSAFE_IN_CAPTURE => |m| {
+        copy(m, to, from, bytes, Direction::DeviceToDevice)
+    };
+    cuMemcpyAsync(to: usize, from: usize, bytes: usize, stream: usize) since 4_000 => |m| {
+        copy_async(m, to, from, bytes, Direction::Either, stream)
+    };
+    cuMemcpyHtoDAsync_v2(to: usize, from: usize, bytes: usize, stream: usize) since 3_020 => |m| {
+        copy_async(m, to, from, bytes, Direction::HostToDevice, stream)
+    };
+    cuMemcpyDtoHAsync_v2(to: usize, from: usize, bytes: usize, stream: usize) since 3_020 => |m| {
+        copy_async(m, to, from, bytes, Direction::DeviceToHost, stream)
+    };
+    cuMemcpyDtoDAsync_v2(to: usize, from: usize, bytes: usize, stream: usize) since 3_020 => |m| {
+        copy_async(m, to, from, bytes, Direction::DeviceToDevice, stream)
+    };
+    cuMemcpyPeerAsync(
+        to: usize, _to_context: usize, from: usize, _from_context: usize,
+        bytes: usize, stream: usize,
+    ) since 4_000 => |m| copy_async(m, to, from, bytes, Direction::DeviceToDevice, stream);
+
+    cuMemsetD8_v2(to: usize, value: u8, count: usize) since 3_020, WAITS, UNSAFE_IN_CAPTURE => |m| {
+        fill(m, to, u32::from(value), 1, count)
+    };
+    cuMemsetD16_v2(to: usize, value: u16, count: usize)
+        since 3_020, WAITS, UNSAFE_IN_CAPTURE => |m| fill(m, to, u32::from(value), 2, count);
+    cuMemsetD32_v2(to: usize, value: u32, count: usize)
+        since 3_020, WAITS, UNSAFE_IN_CAPTURE => |m| fill(m, to, value, 4, count);
+    cuMemsetD8Async(to: usize, value: u8, count: usize, stream: usize) since 3_020 => |m| {
+        m.fill(to, u32::from(value), 1, count, stream).map(drop)
+    };
+    cuMemsetD16Async(to: usize, value: u16, count: usize, stream: usize) since 3_020 => |m| {
+        m.fill(to, u32::from(value), 2, count, stream).map(drop)
+    };
+    cuMemsetD32Async(to: usize, value: u32, count: usize, stream: usize) since 3_020 => |m| {
+        m.fill(to, value, 4, count, stream).map(drop)
+    };
+}
+
+/// Frees, for which a driver waits until no work of the context is left.
+fn free(machine: &mut Locked, address: usize) -> Answer {
+    let context = machine.usable_current()?;
+    let all = machine.all_work(context)?;
+    machine.wait_for(&all);
+    machine.free(address)
+}
+
+/// Copies in the legacy default stream, and waits.
+fn copy(m: &mut Locked, to: usize, from: usize, bytes: usize, direction: Direction) -> Answer {
+    let context = m.usable_current()?;
+    m.copy(to, from, bytes, direction, 0)?;
+    wait_for_stream(m, 0)?;
+    m.usable(context)
+}
+
+fn copy_async(
+    m: &mut Locked,
+    to: usize,
+    from: usize,
+    bytes: usize,
+    direction: Direction,
+    stream: usize,
+) -> Answer {
+    if let Some(end) = m.copy(to, from, bytes, direction, stream)? {
+        policy::before_implicit_waiting(m.call);
+        m.wait_for(&end);
+    }
+    Ok(())
+}
+
+fn fill(m: &mut Locked, to: usize, pattern: u32, width: usize, count: usize) -> Answer {
+    match m.fill(to, pattern, width, count, 0)? {
+        Queued::Runs(point) => m.wait_for(&Join::from(point)),
+        Queued::Captured => {}
+    }
+    Ok(())
+}
+
+fn wait_for_stream(machine: &mut Locked, stream: usize) -> Answer {
+    let work = machine.work_of(stream)?;
+    machine.wait_for(&work);
+    Ok(())
+}

@@ -1,0 +1,41 @@
+//! The exported functions, by the chapter of the driver's manual they stand in.
+#![allow(non_snake_case, reason = "the names are the driver's")]
+#![allow(
+    clippy::similar_names,
+    clippy::too_many_arguments,
+    reason = "so are the signatures"
+)]
+
+mod absent;
+mod context;
+mod device;
+mod event;
+mod general;
+mod graph;
+mod launch;
+mod memory;
+mod module;
+mod occupancy;
+mod pool;
+mod stream;
+
+use super::entry::EntryPoint;
+
+/// All entry points.
+pub(crate) fn all() -> impl Iterator<Item = &'static EntryPoint> {
+    let tables = [
+        general::TABLE,
+        device::TABLE,
+        context::TABLE,
+        stream::TABLE,
+        event::TABLE,
+        graph::TABLE,
+        launch::TABLE,
+        memory::TABLE,
+        module::TABLE,
+        occupancy::TABLE,
+        pool::TABLE,
+        absent::TABLE,
+    ];
+    tables.into_iter().flatten().copied()
+}

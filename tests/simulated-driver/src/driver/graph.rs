@@ -1,0 +1,176 @@
+//! Graphs: captured work that runs again with each launch.
+
+use std::sync::Arc;
+
+use super::code::{Answer, INVALID_HANDLE};
+use super::event::Recorded;
+use super::machine::Machine;
+use super::slab::Missing;
+use super::task::{Join, Place, Point, Task};
+
+/// One piece of work of a graph.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) task: Task,
+    /// The nodes before it.
+    pub(crate) after: Vec<usize>,
+    /// An event from outside that it waits for.
+    pub(crate) waits_for: Option<usize>,
+}
+
+/// A graph.
+#[derive(Debug, Default)]
+pub(crate) struct Graph {
+    nodes: Vec<Node>,
+}
+
+/// A graph that can run.
+#[derive(Debug)]
+pub(crate) struct Exec {
+    pub(crate) context: usize,
+    nodes: Arc<[Node]>,
+    /// The end of its last run; the next one comes after it.
+    pub(crate) last: Point,
+}
+
+impl Graph {
+    pub(crate) fn add(&mut self, node: Node) -> usize {
+        self.nodes.push(node);
+        self.nodes.len() - 1
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Adds the nodes of another graph behind `before`; returns its ends.
+    pub(crate) fn append(&mut self, nodes: &[Node], before: &[usize]) -> Vec<usize> {
+        let base = self.nodes.len();
+        let mut ends: Vec<usize> = before.to_vec();
+        for node in nodes {
+            let mut after: Vec<usize> = node.after.iter().map(|at| at + base).collect();
+            if after.is_empty() {
+                after.extend(before);
+            }
+            ends.retain(|end| !after.contains(end));
+            let index = self.add(Node {
+                after,
+                ..node.clone()
+            });
+            ends.push(index);
+        }
+        ends
+    }
+
+    /// Whether every node is one of `ends` or comes before one.
+    pub(crate) fn all_before(&self, ends: &[usize]) -> bool {
+        let mut reached = vec![false; self.nodes.len()];
+        let mut todo = ends.to_vec();
+        while let Some(node) = todo.pop() {
+            if !std::mem::replace(&mut reached[node], true) {
+                todo.extend(&self.nodes[node].after);
+            }
+        }
+        reached.into_iter().all(|reached| reached)
+    }
+}
+
+impl Machine {
+    pub(crate) fn graph(&mut self, handle: usize) -> Answer<&Graph> {
+        if let Err(missing) = self.graphs.get(handle) {
+            return Err(self.missing(missing, handle));
+        }
+        self.graphs.get(handle).map_err(|_| INVALID_HANDLE)
+    }
+
+    /// Makes a graph that can run in the current context; returns its handle.
+    pub(crate) fn instantiate(&mut self, graph: usize) -> Answer<usize> {
+        let context = self.usable_current()?;
+        let nodes = self.graph(graph)?.nodes.clone().into();
+        Ok(self.execs.insert(Exec {
+            context,
+            nodes,
+            last: Point::At(0),
+        }))
+    }
+
+    pub(crate) fn destroy_graph(&mut self, handle: usize) -> Answer {
+        let removed = self.graphs.remove(handle, Missing::Destroyed);
+        removed
+            .map(drop)
+            .map_err(|missing| self.missing(missing, handle))
+    }
+
+    pub(crate) fn destroy_exec(&mut self, handle: usize) -> Answer {
+        let removed = self.execs.remove(handle, Missing::Destroyed);
+        removed
+            .map(drop)
+            .map_err(|missing| self.missing(missing, handle))
+    }
+
+    fn exec(&mut self, handle: usize) -> Answer<&mut Exec> {
+        if let Err(missing) = self.execs.get(handle) {
+            return Err(self.missing(missing, handle));
+        }
+        self.execs.get_mut(handle).map_err(|_| INVALID_HANDLE)
+    }
+
+    /// Runs a graph in a stream, or makes it part of the graph that the stream captures.
+    pub(crate) fn launch_graph(&mut self, handle: usize, stream: usize) -> Answer {
+        let key = self.stream_key(stream)?;
+        let (context, capture) = (self.stream(key)?.context, self.stream(key)?.capture);
+        let exec = self.exec(handle)?;
+        let (nodes, last) = (Arc::clone(&exec.nodes), exec.last);
+        self.usable(context)?;
+        if let Some(capture) = capture {
+            return self.capture_graph(capture, key, &nodes);
+        }
+        self.refuse_implicit(key)?;
+        let mut begin = self.order(key);
+        begin.add(last);
+        let place = Place {
+            graph: Some(handle),
+            ..self.place(key)?
+        };
+        let all = self.run_nodes(&nodes, &begin, place);
+        let end = self.meet(&all, key)?;
+        self.stream(key)?.tail = end;
+        self.exec(handle)?.last = end;
+        Ok(())
+    }
+
+    /// Queues all nodes; returns when all of them are over.
+    fn run_nodes(&mut self, nodes: &[Node], begin: &Join, place: Place) -> Join {
+        let (mut points, mut all) = (Vec::with_capacity(nodes.len()), begin.clone());
+        for node in nodes {
+            let mut after = if node.after.is_empty() {
+                begin.clone()
+            } else {
+                Join::default()
+            };
+            node.after
+                .iter()
+                .for_each(|before| after.add(points[*before]));
+            if let Some(event) = node.waits_for
+                && let Ok(event) = self.events.get(event)
+                && let Recorded::At(point) = event.recorded
+            {
+                after.add(point);
+            }
+            if node
+                .task
+                .event
+                .is_some_and(|event| self.events.get(event).is_err())
+            {
+                self.misuse(
+                    "a graph records an event that was destroyed",
+                    node.task.event.unwrap_or(0),
+                );
+            }
+            let point = self.submit(&after, node.task.clone(), place);
+            points.push(point);
+            all.add(point);
+        }
+        all
+    }
+}

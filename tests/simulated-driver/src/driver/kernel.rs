@@ -1,0 +1,322 @@
+//! Modules and kernels: how long a kernel takes is read from its name, its parameters or its PTX.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::code::{Answer, INVALID_HANDLE, INVALID_PTX, INVALID_VALUE, NOT_FOUND};
+use super::ffi::Parameters;
+use super::machine::Machine;
+use super::script::nanoseconds;
+use super::slab::Missing;
+use super::task::{Span, Task};
+use crate::report::ActivityKind;
+
+/// The comment in PTX that states the length of a kernel: `// simulated: NAME = 20us` or
+/// `// simulated: NAME = parameter 1 us`.
+const STATEMENT: &str = "// simulated:";
+
+/// How long a kernel takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Length {
+    /// As long as the settings say for kernels that say nothing.
+    Default,
+    Ns(u64),
+    /// The value of a parameter of 4 or 8 bytes, in units of this many nanoseconds.
+    Parameter {
+        index: usize,
+        bytes: usize,
+        unit: u64,
+    },
+}
+
+/// A loaded module.
+#[derive(Debug)]
+pub(crate) struct Module {
+    pub(crate) context: usize,
+    /// `None` for a binary, whose kernels are not known.
+    kernels: Option<BTreeMap<String, Length>>,
+    /// The kernels that were asked for.
+    functions: BTreeMap<String, usize>,
+}
+
+/// A kernel of a loaded module.
+#[derive(Debug)]
+pub(crate) struct Function {
+    pub(crate) context: usize,
+    name: Arc<str>,
+    length: Length,
+}
+
+/// The kernels that a PTX text declares.
+pub(crate) fn parse(ptx: &str) -> Answer<BTreeMap<String, Length>> {
+    let code = without_comments(ptx);
+    if !code.contains(".version") || !code.contains(".target") {
+        return Err(INVALID_PTX);
+    }
+    let mut kernels = BTreeMap::new();
+    for entry in code.split(".entry").skip(1) {
+        let head = entry.split('{').next().unwrap_or(entry);
+        let (name, parameters) = match head.split_once('(') {
+            Some((name, rest)) => (name.trim(), rest.split(')').next().unwrap_or("")),
+            None => (head.trim(), ""),
+        };
+        let parameters: Vec<&str> = parameters
+            .split(',')
+            .filter(|text| text.contains(".param"))
+            .collect();
+        let stated = stated_length(ptx, name, &parameters)?;
+        let length = stated.unwrap_or_else(|| named_length(name, &parameters));
+        kernels.insert(name.to_owned(), length);
+    }
+    Ok(kernels)
+}
+
+fn without_comments(ptx: &str) -> String {
+    let mut code = String::new();
+    let mut rest = ptx;
+    while let Some((before, comment)) = rest.split_once("/*") {
+        code.push_str(before);
+        rest = comment.split_once("*/").map_or("", |(_, after)| after);
+    }
+    code.push_str(rest);
+    code.lines()
+        .map(|line| line.split("//").next().unwrap_or(""))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// The bytes of an integer parameter.
+fn integer(parameter: &str) -> Option<usize> {
+    parameter.split_whitespace().find_map(|token| match token {
+        ".u64" | ".s64" | ".b64" => Some(8),
+        ".u32" | ".s32" | ".b32" => Some(4),
+        _ => None,
+    })
+}
+
+fn parameter(parameters: &[&str], index: usize, unit: &str) -> Option<Length> {
+    let bytes = integer(parameters.get(index)?)?;
+    let unit = nanoseconds(&format!("1{unit}"))?;
+    Some(Length::Parameter { index, bytes, unit })
+}
+
+fn stated_length(ptx: &str, name: &str, parameters: &[&str]) -> Answer<Option<Length>> {
+    let statements = ptx
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix(STATEMENT));
+    for statement in statements {
+        let Some((kernel, length)) = statement.split_once('=') else {
+            return Err(INVALID_PTX);
+        };
+        if kernel.trim() != name {
+            continue;
+        }
+        let words: Vec<&str> = length.split_whitespace().collect();
+        let length = match words[..] {
+            [length] => nanoseconds(length).map(Length::Ns),
+            ["parameter", index, unit] => index
+                .parse()
+                .ok()
+                .and_then(|index| parameter(parameters, index, unit)),
+            _ => None,
+        };
+        return length.map(Some).ok_or(INVALID_PTX);
+    }
+    Ok(None)
+}
+
+/// `work_20us` takes 20 µs; `spin_ns(.param .u64 length)` takes what its first parameter says.
+fn named_length(name: &str, parameters: &[&str]) -> Length {
+    let Some((_, last)) = name.rsplit_once('_') else {
+        return Length::Default;
+    };
+    let by_parameter = || match last {
+        "ns" | "us" | "ms" => parameter(parameters, 0, last),
+        _ => None,
+    };
+    let has_unit = last.ends_with('s') && last.starts_with(|first: char| first.is_ascii_digit());
+    let stated = if has_unit {
+        nanoseconds(last).map(Length::Ns)
+    } else {
+        None
+    };
+    stated.or_else(by_parameter).unwrap_or(Length::Default)
+}
+
+/// The shape of a launch: blocks of a grid, threads of a block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+}
+
+impl Shape {
+    fn is_valid(&self) -> bool {
+        let threads: u64 = self.block.into_iter().map(u64::from).product();
+        self.grid.into_iter().all(|blocks| blocks > 0) && (1..=1_024).contains(&threads)
+    }
+}
+
+impl Machine {
+    /// Loads PTX, or a binary, into the current context; returns the module.
+    pub(crate) fn load_module(&mut self, ptx: Option<&str>) -> Answer<usize> {
+        let context = self.usable_current()?;
+        let kernels = ptx.map(parse).transpose()?;
+        Ok(self.modules.insert(Module {
+            context,
+            kernels,
+            functions: BTreeMap::new(),
+        }))
+    }
+
+    pub(crate) fn unload_module(&mut self, handle: usize) -> Answer {
+        let removed = self.modules.remove(handle, Missing::Destroyed);
+        let module = removed.map_err(|missing| self.missing(missing, handle))?;
+        for function in module.functions.into_values() {
+            // Unloading its module is how a function ends.
+            let _ = self.functions.remove(function, Missing::Destroyed);
+        }
+        self.usable(module.context)
+    }
+
+    /// The kernel of this name.
+    pub(crate) fn find_function(&mut self, handle: usize, name: &str) -> Answer<usize> {
+        let module = match self.modules.get_mut(handle) {
+            Ok(module) => module,
+            Err(missing) => return Err(self.missing(missing, handle)),
+        };
+        if let Some(function) = module.functions.get(name) {
+            return Ok(*function);
+        }
+        let length = match &module.kernels {
+            Some(kernels) => *kernels.get(name).ok_or(NOT_FOUND)?,
+            None => named_length(name, &[]),
+        };
+        let function = Function {
+            context: module.context,
+            name: name.into(),
+            length,
+        };
+        let function = self.functions.insert(function);
+        module.functions.insert(name.to_owned(), function);
+        Ok(function)
+    }
+
+    pub(crate) fn function(&mut self, handle: usize) -> Answer<&Function> {
+        if let Err(missing) = self.functions.get(handle) {
+            return Err(self.missing(missing, handle));
+        }
+        self.functions.get(handle).map_err(|_| INVALID_HANDLE)
+    }
+
+    /// Queues a kernel.
+    pub(crate) fn launch(
+        &mut self,
+        function: usize,
+        shape: Shape,
+        stream: usize,
+        parameters: &Parameters,
+    ) -> Answer {
+        let kernel = self.function(function)?;
+        let (context, name, length) = (kernel.context, Arc::clone(&kernel.name), kernel.length);
+        if !shape.is_valid() {
+            return Err(INVALID_VALUE);
+        }
+        let key = self.stream_key(stream)?;
+        if self.stream(key)?.context != context {
+            self.misuse("kernel and stream belong to different contexts", function);
+            return Err(INVALID_HANDLE);
+        }
+        let ns = match (self.settings.kernels.get(&*name).copied(), length) {
+            (Some(ns), _) | (None, Length::Ns(ns)) => ns,
+            (None, Length::Default) => self.settings.default_kernel_ns,
+            (None, Length::Parameter { index, bytes, unit }) => {
+                parameters.integer(index, bytes)?.saturating_mul(unit)
+            }
+        };
+        let task = Task::new(ActivityKind::Kernel, Span::Ns(ns));
+        self.enqueue(
+            key,
+            Task {
+                name: Some(name),
+                ..task
+            },
+        )
+        .map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{INVALID_PTX, Length, parse};
+
+    const HEAD: &str = ".version 7.0\n.target sm_75\n";
+
+    fn length(ptx: &str, kernel: &str) -> Length {
+        parse(&format!("{HEAD}{ptx}")).unwrap()[kernel]
+    }
+
+    #[test]
+    fn a_kernel_states_its_length_in_its_name() {
+        assert_eq!(
+            length(".visible .entry work_20us() { ret; }", "work_20us"),
+            Length::Ns(20_000)
+        );
+        assert_eq!(
+            length(".entry work_20() { ret; }", "work_20"),
+            Length::Default
+        );
+        assert_eq!(length(".entry axpy{ ret; }", "axpy"), Length::Default);
+    }
+
+    #[test]
+    fn a_kernel_takes_its_length_from_a_parameter() {
+        let spin = ".entry spin_ns(\n .param .u64 spin_ns_param_0\n)\n{ ret; }";
+        assert_eq!(
+            length(spin, "spin_ns"),
+            Length::Parameter {
+                index: 0,
+                bytes: 8,
+                unit: 1
+            }
+        );
+        let spin = ".entry spin_us(.param .align 4 .u32 a, .param .u64 b) { ret; }";
+        assert_eq!(
+            length(spin, "spin_us"),
+            Length::Parameter {
+                index: 0,
+                bytes: 4,
+                unit: 1_000
+            }
+        );
+        assert_eq!(
+            length(".entry spin_ns() { ret; }", "spin_ns"),
+            Length::Default
+        );
+    }
+
+    #[test]
+    fn a_comment_states_the_length_of_a_kernel() {
+        let ptx = "// simulated: a = 3ms\n// simulated: b = parameter 1 us\n\
+            .entry a() {} .entry b(.param .f32 x, .param .u32 y) {} // .entry c()\n/* .entry d() */";
+        assert_eq!(length(ptx, "a"), Length::Ns(3_000_000));
+        assert_eq!(
+            length(ptx, "b"),
+            Length::Parameter {
+                index: 1,
+                bytes: 4,
+                unit: 1_000
+            }
+        );
+        assert_eq!(parse(&format!("{HEAD}{ptx}")).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn what_is_no_ptx_is_refused() {
+        assert_eq!(parse("hello"), Err(INVALID_PTX));
+        assert_eq!(
+            parse(&format!("{HEAD}// simulated: a = soon\n.entry a() {{}}")),
+            Err(INVALID_PTX)
+        );
+    }
+}

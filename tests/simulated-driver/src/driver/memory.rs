@@ -1,0 +1,305 @@
+//! Memory: that of a device is memory of the host, so that copies truly copy.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::code::{Answer, INVALID_VALUE, OUT_OF_MEMORY};
+use super::ffi;
+use super::machine::Machine;
+use super::stream::Queued;
+use super::task::{Effect, Join, Source, Span, Task};
+use crate::report::ActivityKind;
+
+const ALIGNMENT: usize = 256;
+
+/// What an allocation is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    Device,
+    Managed,
+    /// Pinned: the device copies it without the host's help.
+    Host,
+    /// The program's own memory, pinned by it.
+    Registered,
+}
+
+/// A range of memory.
+#[derive(Debug)]
+struct Allocation {
+    bytes: usize,
+    context: usize,
+    device: usize,
+    used_for: Use,
+    /// How it was allocated; `None` for what the program allocated.
+    layout: Option<Layout>,
+}
+
+/// All allocations by address.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    alive: BTreeMap<usize, Allocation>,
+    pub(crate) peak: u64,
+    pub(crate) created: u64,
+}
+
+impl Memory {
+    /// The allocation that holds all of a range.
+    fn holding(&self, address: usize, bytes: usize) -> Option<&Allocation> {
+        let (start, allocation) = self.alive.range(..=address).next_back()?;
+        (address.checked_add(bytes)? <= start + allocation.bytes).then_some(allocation)
+    }
+
+    pub(crate) fn holds(&self, address: usize, bytes: usize) -> bool {
+        self.holding(address, bytes).is_some()
+    }
+
+    pub(crate) fn in_use(&self, device: usize) -> u64 {
+        let used = self.alive.values().filter(|allocation| {
+            allocation.device == device && matches!(allocation.used_for, Use::Device | Use::Managed)
+        });
+        used.map(|allocation| allocation.bytes as u64).sum()
+    }
+
+    pub(crate) fn alive(&self) -> u64 {
+        self.alive.len() as u64
+    }
+
+    fn insert(&mut self, address: usize, allocation: Allocation) {
+        self.alive.insert(address, allocation);
+        self.created += 1;
+        self.peak = self.peak.max(self.alive());
+    }
+
+    /// Frees what begins at `address`; `false` where nothing does.
+    pub(crate) fn free(&mut self, address: usize) -> bool {
+        let Some(allocation) = self.alive.remove(&address) else {
+            return false;
+        };
+        if let Some(layout) = allocation.layout {
+            // SAFETY: `allocate` got the address from the same allocator with the same layout, and
+            // what is removed from `alive` is never freed again.
+            unsafe { dealloc(address as *mut u8, layout) };
+        }
+        true
+    }
+
+    pub(crate) fn free_context(&mut self, context: usize) {
+        let of_context = self
+            .alive
+            .iter()
+            .filter(|(_, memory)| memory.context == context);
+        let addresses: Vec<usize> = of_context.map(|(address, _)| *address).collect();
+        for address in addresses {
+            self.free(address);
+        }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        let addresses: Vec<usize> = self.alive.keys().copied().collect();
+        for address in addresses {
+            self.free(address);
+        }
+    }
+}
+
+/// Which end of a copy is memory of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    HostToDevice,
+    DeviceToHost,
+    DeviceToDevice,
+    /// As the addresses say.
+    Either,
+}
+
+impl Machine {
+    /// Allocates in the current context; returns the address.
+    pub(crate) fn allocate(&mut self, bytes: usize, used_for: Use) -> Answer<usize> {
+        let context = self.usable_current()?;
+        let device = self.context(context)?.device;
+        if bytes == 0 {
+            return Err(INVALID_VALUE);
+        }
+        let all = self.devices[device].settings.bytes;
+        if used_for == Use::Device && self.memory.in_use(device) + bytes as u64 > all {
+            return Err(OUT_OF_MEMORY);
+        }
+        let layout = Layout::from_size_align(bytes, ALIGNMENT).map_err(|_| OUT_OF_MEMORY)?;
+        // SAFETY: the layout has a size above zero.
+        let address = unsafe { alloc_zeroed(layout) } as usize;
+        if address == 0 {
+            return Err(OUT_OF_MEMORY);
+        }
+        let layout = Some(layout);
+        self.memory.insert(
+            address,
+            Allocation {
+                bytes,
+                context,
+                device,
+                used_for,
+                layout,
+            },
+        );
+        Ok(address)
+    }
+
+    /// Pins memory of the program.
+    pub(crate) fn register(&mut self, address: usize, bytes: usize) -> Answer {
+        let context = self.usable_current()?;
+        let device = self.context(context)?.device;
+        if address == 0 || bytes == 0 {
+            return Err(INVALID_VALUE);
+        }
+        let used_for = Use::Registered;
+        self.memory.insert(
+            address,
+            Allocation {
+                bytes,
+                context,
+                device,
+                used_for,
+                layout: None,
+            },
+        );
+        Ok(())
+    }
+
+    /// Frees what begins at `address`; null is nothing to free.
+    pub(crate) fn free(&mut self, address: usize) -> Answer {
+        if address == 0 || self.memory.free(address) {
+            return Ok(());
+        }
+        self.misuse("no allocation begins at this address", address);
+        Err(INVALID_VALUE)
+    }
+
+    /// Frees in stream order.
+    pub(crate) fn free_async(&mut self, address: usize, stream: usize) -> Answer {
+        if address != 0 && !self.memory.alive.contains_key(&address) {
+            self.misuse("no allocation begins at this address", address);
+            return Err(INVALID_VALUE);
+        }
+        let key = self.stream_key(stream)?;
+        let captured = self.stream(key)?.capture.is_some();
+        // A graph may run again, so what it would free lives as long as its context.
+        let effect = if captured {
+            Effect::None
+        } else {
+            Effect::Free { address }
+        };
+        let task = Task {
+            effect,
+            ..Task::new(ActivityKind::Memory, Span::Ns(0))
+        };
+        self.enqueue(key, task).map(drop)
+    }
+
+    /// Allocates in stream order; returns the address.
+    pub(crate) fn allocate_async(&mut self, bytes: usize, stream: usize) -> Answer<usize> {
+        let key = self.stream_key(stream)?;
+        let address = self.allocate(bytes, Use::Device)?;
+        let queued = self.enqueue(key, Task::new(ActivityKind::Memory, Span::Ns(0)));
+        if let Err(code) = queued {
+            self.memory.free(address);
+            return Err(code);
+        }
+        Ok(address)
+    }
+
+    fn check_device(&mut self, address: usize, bytes: usize) -> Answer {
+        if bytes > 0 && !self.memory.holds(address, bytes) {
+            self.misuse("no allocation holds this range", address);
+            return Err(INVALID_VALUE);
+        }
+        Ok(())
+    }
+
+    /// Queues a copy. Returns what the call must wait for: memory of the host that is not pinned
+    /// is filled before the call returns.
+    pub(crate) fn copy(
+        &mut self,
+        to: usize,
+        from: usize,
+        bytes: usize,
+        direction: Direction,
+        stream: usize,
+    ) -> Answer<Option<Join>> {
+        let to_host = direction == Direction::DeviceToHost
+            || (direction == Direction::Either && !self.memory.holds(to, bytes));
+        let from_host = direction == Direction::HostToDevice
+            || (direction == Direction::Either && !self.memory.holds(from, bytes));
+        if to == 0 || from == 0 {
+            return Err(INVALID_VALUE);
+        }
+        if !to_host {
+            self.check_device(to, bytes)?;
+        }
+        if !from_host {
+            self.check_device(from, bytes)?;
+        }
+        let key = self.stream_key(stream)?;
+        let waits = to_host && !self.memory.holds(to, bytes);
+        let keeps = from_host
+            && !self.memory.holds(from, bytes)
+            && self.stream(key)?.capture.is_none()
+            && !self.order(key).pending.is_empty();
+        let from = if keeps {
+            Source::Kept(Arc::from(ffi::keep(from, bytes)))
+        } else {
+            Source::Address(from)
+        };
+        let span = Span::Ns(self.settings.copy_time(bytes));
+        let known = [
+            self.memory.holds(to, bytes),
+            matches!(&from, Source::Address(from) if self.memory.holds(*from, bytes)),
+        ];
+        let effect = Effect::Copy {
+            to,
+            from,
+            bytes,
+            known,
+        };
+        let task = Task {
+            effect,
+            ..Task::new(ActivityKind::Copy, span)
+        };
+        Ok(match self.enqueue(key, task)? {
+            Queued::Runs(point) if waits => Some(Join::from(point)),
+            _ => None,
+        })
+    }
+
+    /// Queues the filling of `count` items of `width` bytes.
+    pub(crate) fn fill(
+        &mut self,
+        to: usize,
+        pattern: u32,
+        width: usize,
+        count: usize,
+        stream: usize,
+    ) -> Answer<Queued> {
+        if !to.is_multiple_of(width) {
+            return Err(INVALID_VALUE);
+        }
+        self.check_device(to, width * count)?;
+        let key = self.stream_key(stream)?;
+        let span = Span::Ns(self.settings.copy_time(width * count));
+        let effect = Effect::Fill {
+            to,
+            pattern,
+            width,
+            count,
+        };
+        self.enqueue(
+            key,
+            Task {
+                effect,
+                ..Task::new(ActivityKind::Fill, span)
+            },
+        )
+    }
+}

@@ -1,0 +1,206 @@
+//! Handles that look like pointers, lead to objects, and tell a dead object from no object.
+
+use std::collections::VecDeque;
+
+/// What a handle leads to when it leads to nothing alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// The driver never gave this handle out, or for another kind of object.
+    Never,
+    /// It was destroyed by a call.
+    Destroyed,
+    /// It went with its context.
+    WithContext,
+}
+
+/// A kind of object; part of each handle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub(crate) enum Kind {
+    Context = 1,
+    Stream,
+    Event,
+    Graph,
+    Exec,
+    Module,
+    Function,
+}
+
+const KIND_SHIFT: u32 = 43;
+const GENERATION_SHIFT: u32 = 28;
+const GENERATION_MASK: usize = 0x7fff;
+const INDEX_SHIFT: u32 = 4;
+const INDEX_MASK: usize = 0xff_ffff;
+
+#[derive(Debug)]
+struct Slot<T> {
+    generation: usize,
+    value: Result<T, Missing>,
+}
+
+/// Objects of one kind.
+#[derive(Debug)]
+pub(crate) struct Slab<T> {
+    kind: Kind,
+    slots: Vec<Slot<T>>,
+    /// Oldest first, so that a handle is given out again as late as can be.
+    free: VecDeque<usize>,
+    alive: usize,
+    peak: usize,
+    created: u64,
+}
+
+impl<T> Slab<T> {
+    pub(crate) fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            slots: Vec::new(),
+            free: VecDeque::new(),
+            alive: 0,
+            peak: 0,
+            created: 0,
+        }
+    }
+
+    pub(crate) fn insert(&mut self, value: T) -> usize {
+        self.alive += 1;
+        self.peak = self.peak.max(self.alive);
+        self.created += 1;
+        // Some slots rest, so that a handle used after its end is recognised.
+        let index = if self.free.len() > 64 {
+            self.free.pop_front()
+        } else {
+            None
+        };
+        let index = index.unwrap_or_else(|| {
+            self.slots.push(Slot {
+                generation: 0,
+                value: Err(Missing::Never),
+            });
+            self.slots.len() - 1
+        });
+        let slot = &mut self.slots[index];
+        slot.generation = (slot.generation + 1) & GENERATION_MASK;
+        slot.value = Ok(value);
+        self.kind as usize * (1 << KIND_SHIFT)
+            + slot.generation * (1 << GENERATION_SHIFT)
+            + index * (1 << INDEX_SHIFT)
+    }
+
+    fn index(&self, handle: usize) -> Result<usize, Missing> {
+        let index = (handle >> INDEX_SHIFT) & INDEX_MASK;
+        let known = handle >> KIND_SHIFT == self.kind as usize
+            && handle.trailing_zeros() >= INDEX_SHIFT
+            && index < self.slots.len();
+        if !known {
+            return Err(Missing::Never);
+        }
+        let generation = (handle >> GENERATION_SHIFT) & GENERATION_MASK;
+        if generation == self.slots[index].generation {
+            Ok(index)
+        } else {
+            Err(Missing::Destroyed)
+        }
+    }
+
+    pub(crate) fn get(&self, handle: usize) -> Result<&T, Missing> {
+        self.slots[self.index(handle)?]
+            .value
+            .as_ref()
+            .map_err(|missing| *missing)
+    }
+
+    pub(crate) fn get_mut(&mut self, handle: usize) -> Result<&mut T, Missing> {
+        let index = self.index(handle)?;
+        self.slots[index].value.as_mut().map_err(|missing| *missing)
+    }
+
+    /// Takes an object out; later uses of its handle find `why`.
+    pub(crate) fn remove(&mut self, handle: usize, why: Missing) -> Result<T, Missing> {
+        let index = self.index(handle)?;
+        let slot = &mut self.slots[index];
+        slot.value.as_ref().map_err(|missing| *missing)?;
+        self.alive -= 1;
+        self.free.push_back(index);
+        std::mem::replace(&mut slot.value, Err(why))
+    }
+
+    /// Takes out every object for which `doomed` holds, as gone with its context.
+    pub(crate) fn remove_with_context(&mut self, doomed: impl Fn(&T) -> bool) -> u64 {
+        let mut removed = 0;
+        for (index, slot) in self.slots.iter_mut().enumerate() {
+            if slot.value.as_ref().is_ok_and(&doomed) {
+                slot.value = Err(Missing::WithContext);
+                self.free.push_back(index);
+                removed += 1;
+            }
+        }
+        self.alive -= usize::try_from(removed).unwrap_or(self.alive);
+        removed
+    }
+
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.slots
+            .iter_mut()
+            .filter_map(|slot| slot.value.as_mut().ok())
+    }
+
+    pub(crate) fn values(&self) -> impl Iterator<Item = &T> {
+        self.slots
+            .iter()
+            .filter_map(|slot| slot.value.as_ref().ok())
+    }
+
+    pub(crate) fn alive(&self) -> u64 {
+        self.alive as u64
+    }
+
+    pub(crate) fn peak(&self) -> u64 {
+        self.peak as u64
+    }
+
+    pub(crate) fn created(&self) -> u64 {
+        self.created
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, Missing, Slab};
+
+    #[test]
+    fn a_handle_outlives_its_object_without_leading_to_another() {
+        let mut slab = Slab::new(Kind::Event);
+        let first = slab.insert('a');
+        assert_eq!(slab.remove(first, Missing::Destroyed), Ok('a'));
+        for letter in 'b'..='z' {
+            let handle = slab.insert(letter);
+            assert_ne!(handle, first);
+            assert_eq!(slab.get(handle), Ok(&letter));
+            assert_eq!(slab.get(first), Err(Missing::Destroyed));
+            slab.remove(handle, Missing::Destroyed).unwrap();
+        }
+        assert_eq!((slab.alive(), slab.peak(), slab.created()), (0, 1, 26));
+    }
+
+    #[test]
+    fn a_handle_of_another_kind_leads_nowhere() {
+        let (mut streams, events) = (Slab::new(Kind::Stream), Slab::<()>::new(Kind::Event));
+        let stream = streams.insert(());
+        assert_eq!(events.get(stream), Err(Missing::Never));
+        assert_eq!(streams.get(stream + 8), Err(Missing::Never));
+        assert_eq!(streams.get(0), Err(Missing::Never));
+    }
+
+    #[test]
+    fn objects_that_go_with_their_context_are_told_apart() {
+        let mut slab = Slab::new(Kind::Stream);
+        let (kept, lost) = (slab.insert(1), slab.insert(2));
+        assert_eq!(slab.remove_with_context(|value| *value == 2), 1);
+        assert_eq!(
+            (slab.get(kept), slab.get(lost)),
+            (Ok(&1), Err(Missing::WithContext))
+        );
+        assert_eq!(slab.alive(), 1);
+    }
+}

@@ -1,0 +1,321 @@
+//! When work starts and ends: known at once where all before it is, else as soon as it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::code::Code;
+use super::event::Recorded;
+use super::ffi::{self, HostFunction};
+use super::machine::Machine;
+use super::task::{Effect, Join, Place, Point, Source, Span, Task};
+use super::thread::{self, WorkFault};
+use crate::report::Activity;
+
+/// Work whose end is not known yet.
+#[derive(Debug)]
+struct Pending {
+    work: Work,
+    /// How much of what it waits for is not known yet.
+    waiting: usize,
+    dependents: Vec<u64>,
+    stalls: bool,
+}
+
+#[derive(Debug)]
+struct Work {
+    order: u64,
+    task: Task,
+    place: Place,
+    thread: u64,
+    enqueued: u64,
+    /// The earliest start as far as it is known.
+    start: u64,
+    fails: Option<Code>,
+}
+
+/// All work whose end is not known yet.
+#[derive(Debug, Default)]
+pub(crate) struct Timeline {
+    order: u64,
+    pending: BTreeMap<u64, Pending>,
+    /// Host functions that wait for their time, by time.
+    scheduled: BTreeSet<(u64, u64)>,
+    /// The host function that runs now.
+    pub(crate) running: Option<u64>,
+    stalled: Vec<u64>,
+    /// Ends that somebody waits for: how many do, and the end once it is known.
+    watched: BTreeMap<u64, (usize, Option<u64>)>,
+}
+
+impl Timeline {
+    /// A number that rises with each call.
+    pub(crate) fn next_order(&mut self) -> u64 {
+        self.order += 1;
+        self.order
+    }
+
+    pub(crate) fn unfinished(&self) -> u64 {
+        self.pending.len() as u64
+    }
+
+    /// When the next host function is due.
+    pub(crate) fn next_host_function(&self) -> Option<u64> {
+        self.scheduled.first().map(|(start, _)| *start)
+    }
+
+    /// Takes the next host function if it is due at `now`: its work, function, and context.
+    pub(crate) fn take_host_function(&mut self, now: u64) -> Option<(u64, HostFunction, usize)> {
+        let (start, work) = *self.scheduled.first()?;
+        if start > now {
+            return None;
+        }
+        self.scheduled.pop_first();
+        let Work { task, place, .. } = &self.pending.get(&work)?.work;
+        let Span::Host(function) = task.span else {
+            return None;
+        };
+        let context = place.context;
+        self.running = Some(work);
+        Some((work, function, context))
+    }
+
+    pub(crate) fn watch(&mut self, work: u64) {
+        self.watched.entry(work).or_default().0 += 1;
+    }
+
+    /// The end of work that is watched, which ends the watch; `None` while it is not known.
+    pub(crate) fn end_of(&mut self, work: u64) -> Option<u64> {
+        let (watchers, end) = self.watched.get_mut(&work)?;
+        let end = (*end)?;
+        *watchers -= 1;
+        if *watchers == 0 {
+            self.watched.remove(&work);
+        }
+        Some(end)
+    }
+}
+
+impl Machine {
+    /// Queues `task` behind `after`, and says when it ends.
+    pub(crate) fn submit(&mut self, after: &Join, task: Task, place: Place) -> Point {
+        let enqueued = self.clock.now();
+        let latency = if task.event.is_some() {
+            0
+        } else {
+            self.settings.launch_latency_ns
+        };
+        let fault = thread::take_work_fault();
+        let event = task.event;
+        let work = Work {
+            order: self.timeline.next_order(),
+            task,
+            place,
+            thread: thread::id(),
+            enqueued,
+            start: (enqueued + latency).max(after.at),
+            fails: if let Some(WorkFault::Fail(code)) = fault {
+                Some(code)
+            } else {
+                None
+            },
+        };
+        let stalls = fault == Some(WorkFault::Stall);
+        let point = match (&work.task.span, after.pending.is_empty() && !stalls) {
+            (Span::Ns(ns), true) => {
+                let end = work.start + ns;
+                self.finish(work, end);
+                Point::At(end)
+            }
+            _ => Point::After(self.defer(after, work, stalls)),
+        };
+        if let Some(event) = event
+            && let Ok(event) = self.events.get_mut(event)
+        {
+            event.recorded = Recorded::At(point);
+        }
+        point
+    }
+
+    fn defer(&mut self, after: &Join, work: Work, stalls: bool) -> u64 {
+        let id = work.order;
+        for before in &after.pending {
+            if let Some(before) = self.timeline.pending.get_mut(before) {
+                before.dependents.push(id);
+            }
+        }
+        let waiting = after.pending.len();
+        let pending = Pending {
+            work,
+            waiting,
+            dependents: Vec::new(),
+            stalls,
+        };
+        self.timeline.pending.insert(id, pending);
+        if waiting == 0 {
+            // It does not end by itself: it stalls, or is a host function.
+            self.begin(id);
+        }
+        id
+    }
+
+    /// Begins work that waits for nothing any more, and returns its end where that is known.
+    fn begin(&mut self, id: u64) -> Option<u64> {
+        let pending = self.timeline.pending.get(&id)?;
+        let start = pending.work.start;
+        if pending.stalls {
+            self.timeline.stalled.push(id);
+            return None;
+        }
+        match pending.work.task.span {
+            Span::Ns(ns) => Some(start + ns),
+            Span::Host(_) => {
+                self.timeline.scheduled.insert((start, id));
+                super::worker::wake();
+                None
+            }
+        }
+    }
+
+    /// Ends pending work at `end`, and all that waited for nothing else.
+    pub(crate) fn complete(&mut self, id: u64, end: u64) {
+        let mut ended = BTreeMap::new();
+        let mut todo = vec![(id, end)];
+        while let Some((id, end)) = todo.pop() {
+            let Some(pending) = self.timeline.pending.remove(&id) else {
+                continue;
+            };
+            self.finish(pending.work, end);
+            ended.insert(id, end);
+            for next in pending.dependents {
+                let Some(dependent) = self.timeline.pending.get_mut(&next) else {
+                    continue;
+                };
+                dependent.work.start = dependent.work.start.max(end);
+                dependent.waiting -= 1;
+                if dependent.waiting == 0
+                    && let Some(end) = self.begin(next)
+                {
+                    todo.push((next, end));
+                }
+            }
+        }
+        self.settle(&ended);
+    }
+
+    /// Puts times where points waited for the ends in `ended`.
+    fn settle(&mut self, ended: &BTreeMap<u64, u64>) {
+        let settle_point = |point: &mut Point| {
+            if let Point::After(work) = *point
+                && let Some(end) = ended.get(&work)
+            {
+                *point = Point::At(*end);
+            }
+        };
+        let settle_join = |join: &mut Join| {
+            let pending = std::mem::take(&mut join.pending);
+            for work in pending {
+                join.add(
+                    ended
+                        .get(&work)
+                        .map_or(Point::After(work), |end| Point::At(*end)),
+                );
+            }
+        };
+        self.streams
+            .values_mut()
+            .for_each(|stream| settle_point(&mut stream.tail));
+        self.contexts
+            .values_mut()
+            .for_each(|context| settle_join(&mut context.orphans));
+        self.execs
+            .values_mut()
+            .for_each(|exec| settle_point(&mut exec.last));
+        for event in self.events.values_mut() {
+            if let Recorded::At(point) = &mut event.recorded {
+                settle_point(point);
+            }
+        }
+        for (work, (_, end)) in &mut self.timeline.watched {
+            *end = end.or(ended.get(work).copied());
+        }
+    }
+
+    /// Lets stalled work end now.
+    pub(crate) fn release_stalled(&mut self) {
+        let now = self.clock.now();
+        for id in std::mem::take(&mut self.timeline.stalled) {
+            let Some(pending) = self.timeline.pending.get_mut(&id) else {
+                continue;
+            };
+            pending.stalls = false;
+            pending.work.start = pending.work.start.max(now);
+            if let Some(end) = self.begin(id) {
+                self.complete(id, end);
+            }
+        }
+    }
+
+    /// Does what work does, and writes it into the log.
+    fn finish(&mut self, work: Work, end: u64) {
+        let Work {
+            order,
+            task,
+            place,
+            thread,
+            enqueued,
+            start,
+            fails,
+        } = work;
+        match &task.effect {
+            Effect::None => {}
+            Effect::Copy {
+                to,
+                from,
+                bytes,
+                known,
+            } => {
+                let from = match from {
+                    Source::Address(address) => *address,
+                    Source::Kept(kept) => kept.as_ptr() as usize,
+                };
+                let there =
+                    |address: usize, known: bool| !known || self.memory.holds(address, *bytes);
+                if there(*to, known[0]) && there(from, known[1]) {
+                    ffi::copy(*to, from, *bytes);
+                }
+            }
+            Effect::Fill {
+                to,
+                pattern,
+                width,
+                count,
+            } => {
+                if self.memory.holds(*to, width * count) {
+                    ffi::fill(*to, *pattern, *width, *count);
+                }
+            }
+            Effect::Free { address } => {
+                self.memory.free(*address);
+            }
+        }
+        if let Some(code) = fails {
+            self.fail_context(place.context, end, code);
+        }
+        if let Some(kind) = task.kind {
+            self.truth.log(|| Activity {
+                order,
+                kind,
+                name: task.name.as_deref().map(str::to_owned),
+                device: place.device as u64,
+                context: place.context_id,
+                stream: place.stream,
+                stream_id: place.stream_id,
+                thread,
+                graph: place.graph.map(|graph| graph as u64),
+                event: task.event.map(|event| event as u64),
+                enqueued,
+                start,
+                end,
+            });
+        }
+    }
+}

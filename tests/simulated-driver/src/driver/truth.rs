@@ -1,0 +1,56 @@
+//! The ground truth and the list of misuses, both bounded.
+
+use crate::report::{Activity, Misuse};
+
+const MOST_ACTIVITIES: usize = 4_000_000;
+const MOST_MISUSES: usize = 1_000;
+
+/// What happened.
+#[derive(Debug)]
+pub(crate) struct Truth {
+    pub(crate) logging: bool,
+    pub(crate) activities: Vec<Activity>,
+    pub(crate) unlogged: u64,
+    pub(crate) misuses: Vec<Misuse>,
+    pub(crate) unread_records: u64,
+    pub(crate) captures_invalidated: u64,
+    pub(crate) events_lost_with_context: u64,
+}
+
+impl Truth {
+    pub(crate) fn new() -> Self {
+        Self {
+            logging: true,
+            activities: Vec::new(),
+            unlogged: 0,
+            misuses: Vec::new(),
+            unread_records: 0,
+            captures_invalidated: 0,
+            events_lost_with_context: 0,
+        }
+    }
+
+    pub(crate) fn log(&mut self, activity: impl FnOnce() -> Activity) {
+        if self.logging && self.activities.len() < MOST_ACTIVITIES {
+            self.activities.push(activity());
+        } else {
+            self.unlogged += 1;
+        }
+    }
+
+    pub(crate) fn misuse(&mut self, call: &str, what: &str, handle: usize) {
+        if self.misuses.len() < MOST_MISUSES {
+            self.misuses.push(Misuse {
+                call: call.to_owned(),
+                what: what.to_owned(),
+                handle: handle as u64,
+                thread: super::thread::id(),
+            });
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.activities = Vec::new();
+        self.unlogged = 0;
+    }
+}

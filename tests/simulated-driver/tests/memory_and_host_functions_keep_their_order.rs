@@ -1,0 +1,120 @@
+//! Copies move bytes, host functions run, and both in the order of their stream.
+
+mod support;
+
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+use support::{Driver, NON_BLOCKING, made};
+
+#[test]
+fn copies_and_fills_move_bytes() {
+    let driver = Driver::ready();
+    let device: usize = made(|address| driver.cuMemAlloc_v2(address, 8));
+    let (from, mut to) = ([1_u8, 2, 3, 4, 5, 6, 7, 8], [0_u8; 8]);
+    assert_eq!(driver.cuMemcpyHtoD_v2(device, from.as_ptr(), 8), 0);
+    assert_eq!(driver.cuMemsetD32_v2(device, 0x0909_0909, 1), 0);
+    assert_eq!(driver.cuMemcpyDtoH_v2(to.as_mut_ptr(), device, 8), 0);
+    assert_eq!(to, [9, 9, 9, 9, 5, 6, 7, 8]);
+    assert_eq!(driver.report().bytes, 8);
+    assert_eq!(driver.cuMemFree_v2(device), 0);
+    assert_eq!(driver.report().alive.allocations, 0);
+}
+
+#[test]
+fn memory_is_bounded_and_checked() {
+    let driver = Driver::ready_after("clock virtual; device 0 memory 1000");
+    let device: usize = made(|address| driver.cuMemAlloc_v2(address, 600));
+    assert_eq!(driver.cuMemAlloc_v2(&mut 0, 600), 2);
+    let (mut free, mut total) = (0, 0);
+    assert_eq!(driver.cuMemGetInfo_v2(&raw mut free, &raw mut total), 0);
+    assert_eq!((free, total), (400, 1_000));
+    assert_eq!(driver.cuMemcpyHtoD_v2(device + 599, [0; 2].as_ptr(), 2), 1);
+    assert_eq!(driver.cuMemFree_v2(device + 4), 1);
+    assert_eq!(
+        (driver.cuMemFree_v2(device), driver.cuMemFree_v2(device)),
+        (0, 1)
+    );
+    let misuses = driver.report().misuses;
+    assert_eq!(misuses.len(), 3);
+    assert_eq!(misuses[0].call, "cuMemcpyHtoD_v2");
+}
+
+#[test]
+fn a_copy_takes_its_time() {
+    let driver = Driver::ready_after("clock virtual; copy 2us; copy-bytes-per-us 1000");
+    let device: usize = made(|address| driver.cuMemAllocAsync(address, 5_000, 0));
+    let before = driver.now();
+    assert_eq!(
+        driver.cuMemcpyHtoD_v2(device, vec![0; 5_000].as_ptr(), 5_000),
+        0
+    );
+    assert_eq!(driver.now() - before, 7_000);
+    assert_eq!(driver.cuMemFreeAsync(device, 0), 0);
+    assert_eq!(driver.report().bytes, 0);
+}
+
+/// A host function that waits for a word of the test, and the order in which such ran.
+extern "C" fn wait_for_word(word: usize) {
+    let word = word as *const Mutex<Receiver<()>>;
+    // SAFETY: the test passes a receiver that lives until the stream is done.
+    let word = unsafe { &*word }.lock().expect("no panic");
+    word.recv().expect("the test speaks");
+}
+
+extern "C" fn advance_nothing(_: usize) {}
+
+#[test]
+fn a_host_function_holds_up_its_stream_as_long_as_it_runs() {
+    let driver = Driver::ready_after("clock real");
+    let (stream, kernel) = (driver.stream(NON_BLOCKING), driver.kernel("work_10us"));
+    let device: usize = made(|address| driver.cuMemAllocAsync(address, 4, stream));
+    let (speak, word) = channel();
+    let word = Mutex::new(word);
+    let start = driver.recorded(stream);
+    assert_eq!(driver.launch(kernel, stream), 0);
+    assert_eq!(
+        driver.cuLaunchHostFunc(stream, wait_for_word, &raw const word as usize),
+        0
+    );
+    let mut bytes = vec![7_u8; 4];
+    assert_eq!(
+        driver.cuMemcpyHtoDAsync_v2(device, bytes.as_ptr(), 4, stream),
+        0
+    );
+    bytes.fill(0);
+    let end = driver.recorded(stream);
+    while driver.cuEventQuery(start) != 0 {
+        thread::yield_now();
+    }
+    assert_eq!(driver.cuEventQuery(end), 600);
+    assert!(driver.report().unfinished >= 3);
+    speak.send(()).expect("the function waits");
+    assert_eq!(driver.cuStreamSynchronize(stream), 0);
+    assert!(driver.ns(start, end) >= 10_000.0);
+    assert_eq!(
+        driver.cuMemcpyDtoHAsync_v2(bytes.as_mut_ptr(), device, 4, stream),
+        0
+    );
+    assert_eq!(bytes, [7; 4], "the copy kept what it was given");
+}
+
+#[test]
+fn host_functions_run_when_a_virtual_clock_passes_them() {
+    let driver = Driver::ready();
+    let (stream, kernel) = (driver.stream(NON_BLOCKING), driver.kernel("work_10us"));
+    assert_eq!(driver.launch(kernel, stream), 0);
+    assert_eq!(driver.cuLaunchHostFunc(stream, advance_nothing, 0), 0);
+    assert_eq!(driver.launch(kernel, stream), 0);
+    let (begin, end) = (driver.now(), driver.recorded(stream));
+    driver.advance(9_999).expect("the clock is virtual");
+    assert_eq!(driver.report().unfinished, 3);
+    driver.advance(1).expect("the clock is virtual");
+    assert_eq!(
+        (driver.report().unfinished, driver.cuEventQuery(end)),
+        (0, 600)
+    );
+    assert_eq!(driver.cuEventSynchronize(end), 0);
+    assert_eq!(driver.now() - begin, 20_000);
+}

@@ -1,0 +1,195 @@
+//! Streams are lines of work in order, and the default ones wait for others and are waited for.
+
+mod support;
+
+use std::thread;
+
+use support::{Driver, NON_BLOCKING, PER_THREAD, made};
+
+/// Start and end of the kernels in the order of their launches, since the first began.
+fn spans(driver: &Driver) -> Vec<(u64, u64)> {
+    let report = driver.report();
+    let first = report
+        .kernels()
+        .map(|kernel| kernel.start)
+        .min()
+        .unwrap_or(0);
+    report
+        .kernels()
+        .map(|kernel| (kernel.start - first, kernel.end - first))
+        .collect()
+}
+
+#[test]
+fn work_of_one_stream_runs_one_after_the_other() {
+    let driver = Driver::ready();
+    let (stream, kernel) = (driver.stream(NON_BLOCKING), driver.kernel("work_10us"));
+    for _ in 0..3 {
+        assert_eq!(driver.launch(kernel, stream), 0);
+    }
+    assert_eq!(
+        spans(&driver),
+        [(0, 10_000), (10_000, 20_000), (20_000, 30_000)]
+    );
+}
+
+#[test]
+fn work_of_two_streams_runs_at_the_same_time() {
+    let driver = Driver::ready();
+    let kernel = driver.kernel("work_10us");
+    for _ in 0..2 {
+        assert_eq!(driver.launch(kernel, driver.stream(NON_BLOCKING)), 0);
+    }
+    assert_eq!(spans(&driver), [(0, 10_000), (0, 10_000)]);
+}
+
+#[test]
+fn the_legacy_stream_and_blocking_streams_wait_for_each_other() {
+    let driver = Driver::ready();
+    let (kernel, blocking) = (driver.kernel("work_10us"), driver.stream(0));
+    for stream in [blocking, 0, blocking, driver.stream(0)] {
+        assert_eq!(driver.launch(kernel, stream), 0);
+    }
+    assert_eq!(
+        spans(&driver),
+        [
+            (0, 10_000),
+            (10_000, 20_000),
+            (20_000, 30_000),
+            (20_000, 30_000)
+        ]
+    );
+}
+
+#[test]
+fn the_legacy_stream_and_non_blocking_streams_do_not_know_each_other() {
+    let driver = Driver::ready();
+    let kernel = driver.kernel("work_10us");
+    for stream in [driver.stream(NON_BLOCKING), 0, driver.stream(NON_BLOCKING)] {
+        assert_eq!(driver.launch(kernel, stream), 0);
+    }
+    assert_eq!(spans(&driver), [(0, 10_000); 3]);
+}
+
+#[test]
+fn work_of_a_destroyed_stream_is_still_waited_for() {
+    let driver = Driver::ready();
+    let (kernel, stream) = (driver.kernel("work_10us"), driver.stream(0));
+    assert_eq!(driver.launch(kernel, stream), 0);
+    assert_eq!(driver.cuStreamDestroy_v2(stream), 0);
+    let before = driver.now();
+    assert_eq!(driver.cuCtxSynchronize(), 0);
+    assert_eq!(driver.now() - before, 10_000);
+}
+
+#[test]
+fn the_per_thread_stream_is_another_one_on_each_thread() {
+    let driver = Driver::ready();
+    let kernel = driver.kernel("work_10us");
+    let context: usize = made(|context| driver.cuCtxGetCurrent(context));
+    assert_eq!(driver.launch(kernel, PER_THREAD), 0);
+    let here: u64 = made(|id| driver.cuStreamGetId(PER_THREAD, id));
+    let there = thread::spawn(move || {
+        assert_eq!(driver.cuCtxSetCurrent(context), 0);
+        assert_eq!(driver.launch(kernel, PER_THREAD), 0);
+        assert_eq!(driver.launch(kernel, 0), 0);
+        made(|id| driver.cuStreamGetId(PER_THREAD, id))
+    });
+    assert_ne!(there.join().expect("no panic"), here);
+    assert_eq!(spans(&driver), [(0, 10_000), (0, 10_000), (10_000, 20_000)]);
+    let report = driver.report();
+    let kernels: Vec<_> = report.kernels().collect();
+    assert_eq!((kernels[0].stream, kernels[1].stream), (2, 2));
+    assert_ne!(kernels[0].thread, kernels[1].thread);
+}
+
+#[test]
+fn a_stream_waits_for_an_event_of_another_stream() {
+    let driver = Driver::ready();
+    let (first, second) = (driver.stream(NON_BLOCKING), driver.stream(NON_BLOCKING));
+    let kernel = driver.kernel("work_10us");
+    assert_eq!(driver.launch(kernel, first), 0);
+    let event = driver.recorded(first);
+    assert_eq!(driver.launch(kernel, first), 0);
+    assert_eq!(driver.cuStreamWaitEvent(second, event, 0), 0);
+    assert_eq!(driver.launch(kernel, second), 0);
+    assert_eq!(
+        spans(&driver),
+        [(0, 10_000), (10_000, 20_000), (10_000, 20_000)]
+    );
+}
+
+#[test]
+fn work_starts_no_earlier_than_it_is_launched() {
+    let driver = Driver::ready();
+    let (stream, kernel) = (driver.stream(NON_BLOCKING), driver.kernel("work_10us"));
+    assert_eq!(driver.launch(kernel, stream), 0);
+    driver.advance(50_000).expect("the clock is virtual");
+    driver.run("launch-latency 5us").expect("a right script");
+    assert_eq!(driver.launch(kernel, stream), 0);
+    assert_eq!(spans(&driver), [(0, 10_000), (55_000, 65_000)]);
+}
+
+#[test]
+fn a_stream_says_whether_its_work_is_over() {
+    let driver = Driver::ready();
+    let (stream, kernel) = (driver.stream(NON_BLOCKING), driver.kernel("work_10us"));
+    assert_eq!(driver.cuStreamQuery(stream), 0);
+    assert_eq!(driver.launch(kernel, stream), 0);
+    driver.advance(9_999).expect("the clock is virtual");
+    assert_eq!(driver.cuStreamQuery(stream), 600);
+    driver.advance(1).expect("the clock is virtual");
+    assert_eq!(driver.cuStreamQuery(stream), 0);
+}
+
+#[test]
+fn devices_and_contexts_have_streams_of_their_own() {
+    let driver = Driver::ready_after("clock virtual; devices 2");
+    let kernel = driver.kernel("work_10us");
+    assert_eq!(driver.launch(kernel, 0), 0);
+    let second = driver.primary(1);
+    assert_eq!(driver.cuCtxSetCurrent(second), 0);
+    assert_eq!(driver.launch(driver.kernel("work_10us"), 0), 0);
+    assert_eq!(driver.launch(kernel, 0), 400, "a kernel of another context");
+    assert_eq!(spans(&driver), [(0, 10_000), (0, 10_000)]);
+    let report = driver.report();
+    assert_eq!(
+        report
+            .kernels()
+            .map(|kernel| kernel.device)
+            .collect::<Vec<_>>(),
+        [0, 1]
+    );
+    assert_eq!(report.misuses.len(), 1);
+}
+
+#[test]
+fn a_waiting_call_takes_real_time_on_the_real_clock() {
+    let driver = Driver::ready_after("clock real");
+    let (stream, spin) = (driver.stream(NON_BLOCKING), driver.kernel("spin_ns"));
+    let start = std::time::Instant::now();
+    assert_eq!(driver.spin(spin, 3_000_000, stream), 0);
+    assert_eq!(driver.cuStreamQuery(stream), 600);
+    assert_eq!(driver.cuStreamSynchronize(stream), 0);
+    assert!(start.elapsed().as_nanos() >= 3_000_000);
+    assert_eq!(driver.cuStreamQuery(stream), 0);
+}
+
+#[test]
+fn a_manual_clock_moves_for_nobody_who_waits() {
+    let driver = Driver::ready_after("clock manual");
+    let (stream, kernel) = (driver.stream(NON_BLOCKING), driver.kernel("work_10us"));
+    assert_eq!(driver.launch(kernel, stream), 0);
+    let begin = driver.now();
+    let waiter = thread::spawn(move || {
+        assert_eq!(driver.cuStreamSynchronize(stream), 0);
+        driver.now()
+    });
+    while driver.calls("cuStreamSynchronize") == Some(0) {
+        thread::yield_now();
+    }
+    assert_eq!(driver.now(), begin);
+    driver.advance(4_000).expect("the clock is manual");
+    driver.advance(6_000).expect("the clock is manual");
+    assert_eq!(waiter.join().expect("no panic"), begin + 10_000);
+}
