@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use profiler_runtime::{
-    DropReason, LogError, ScalarLogger, flush, measure_execution_time, summary,
+    DropReason, LogError, ScalarLogger, flush, measure_execution_time, scope, summary,
 };
 use profiler_tests::{alone, measuring, row};
 
@@ -148,6 +148,7 @@ fn one_that_blocks_holds_up_neither_the_program_nor_the_others() {
         return;
     }
     let good_before = GOOD.load(Relaxed);
+    let before = dropped(DropReason::LoggerBlocked);
     blocks();
     wait_until("the logger is called", || ENTERED.load(Relaxed));
     let start = Instant::now();
@@ -159,7 +160,7 @@ fn one_that_blocks_holds_up_neither_the_program_nor_the_others() {
     wait_until("the others go on", || GOOD.load(Relaxed) > good_before);
     blocks();
     wait_until("what comes meanwhile is counted", || {
-        dropped(DropReason::LoggerBlocked) == 1
+        dropped(DropReason::LoggerBlocked) == before + 1
     });
     assert_eq!(notices_about("loggers: blocks"), 1);
 
@@ -262,5 +263,37 @@ fn a_flush_that_blocks_is_not_taken_for_done() {
         "what the blocked one holds is still not safe"
     );
     FLUSH_GATE.store(true, Relaxed);
+    wait_until("it comes back", || flush(LONG).left == 0);
+}
+
+struct Shared;
+
+static SHARED_GATE: AtomicBool = AtomicBool::new(false);
+
+impl ScalarLogger for Shared {
+    fn add_scalar(&self, _tag: &str, _value: f64, _step: u64) -> Result<(), LogError> {
+        while !SHARED_GATE.load(Relaxed) {
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+}
+
+static SHARED: Shared = Shared;
+
+#[test]
+fn one_that_blocks_for_many_names_costs_one_thread() {
+    let _alone = alone();
+    if !measuring() {
+        return;
+    }
+    let good_before = GOOD.load(Relaxed);
+    for number in 0..12 {
+        drop(scope!(format!("loggers: shared {number}"), log = &SHARED));
+    }
+    good();
+    wait_until("the others go on", || GOOD.load(Relaxed) > good_before);
+    assert_eq!(notices_about("loggers: shared"), 1);
+    SHARED_GATE.store(true, Relaxed);
     wait_until("it comes back", || flush(LONG).left == 0);
 }

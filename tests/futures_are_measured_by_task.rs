@@ -160,6 +160,34 @@ fn a_guard_held_across_polls_spoils_only_its_own_self_time() {
 }
 
 #[test]
+fn guards_that_interleaved_futures_hold_are_not_each_others_recursion() {
+    async fn request() {
+        let _scope = scope!("futures: request");
+        work(50);
+        turn().await;
+        work(50);
+    }
+    let mut futures: Vec<_> = (0..10)
+        .map(|_| Box::pin(request().measure_execution_time("futures: serve")))
+        .collect();
+    for future in &mut futures {
+        assert!(!poll(future.as_mut()));
+    }
+    for future in &mut futures {
+        assert!(poll(future.as_mut()));
+    }
+    let row = row("futures: request");
+    assert_eq!(
+        (row.calls, row.primitive_calls),
+        (if_measuring(10), if_measuring(10))
+    );
+    assert!(
+        !measuring() || row.total_ns >= 10.0 * 500e3,
+        "each waits for the nine others"
+    );
+}
+
+#[test]
 fn a_panic_that_the_executor_catches_is_a_panic_whenever_the_future_goes() {
     let mut future =
         Box::pin(async { panic!("as asked") }.measure_execution_time("futures: caught"));

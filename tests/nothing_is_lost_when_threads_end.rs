@@ -70,15 +70,14 @@ fn ten_thousand_threads_share_the_cells_of_a_few() {
 }
 
 #[test]
-fn ten_thousand_names_cost_one_cell_each_on_a_thread() {
+fn three_thousand_names_cost_one_cell_each_on_a_thread() {
     let _alone = alone();
     let before = cells_made();
     thread::spawn(|| {
-        for round in 0..2 {
+        for _ in 0..2 {
             for number in 0..3_000 {
                 let _scope = scope!(format!("threads: name {number}"));
             }
-            assert!(round < 2);
         }
     })
     .join()

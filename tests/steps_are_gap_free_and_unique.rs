@@ -81,6 +81,28 @@ fn one_call_in_so_many_is_logged_however_many_threads_make_them() {
     assert_eq!(taken(&THREAD_EACH), expected);
 }
 
+static WAVES: Steps = Mutex::new(Vec::new());
+
+#[measure_execution_time(name = "steps: waves", every = 100, log = |_, _, step| WAVES.lock().unwrap().push(step))]
+fn in_waves() {}
+
+#[test]
+fn short_lived_threads_at_once_log_their_share() {
+    for _ in 0..100 {
+        thread::scope(|scope| {
+            for _ in 0..16 {
+                scope.spawn(|| (0..10).for_each(|_| in_waves()));
+            }
+        });
+    }
+    let logged = taken(&WAVES).len();
+    // The turns that threads are in the middle of are not lost, but not over yet.
+    assert!(
+        !measuring() || (140..=180).contains(&logged),
+        "{logged} of 16,000 calls"
+    );
+}
+
 static SHARED: Steps = Mutex::new(Vec::new());
 
 #[measure_execution_time(name = "steps: shared", every = 3, log = |_, _, step| SHARED.lock().unwrap().push(step))]

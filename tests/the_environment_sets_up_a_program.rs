@@ -253,6 +253,46 @@ fn a_forked_process_ends_without_a_word() {
 }
 
 #[test]
+fn a_guard_that_went_too_early_does_not_take_the_table_with_it() {
+    let text = stderr(&run(
+        &["guard-lost", "10"],
+        &[("PROFILER_SUMMARY", "stderr")],
+    ));
+    assert_eq!(text.matches("train/step").count(), 1, "{text}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn ten_thousand_names_stay_within_the_stated_bound() {
+    let output = run(&["names", "10000"], &[("PROFILER_MAX_NAMES", "60000")]);
+    let grown: u64 = String::from_utf8_lossy(&output.stdout)
+        .trim()
+        .parse()
+        .unwrap();
+    // 3 KiB for the thread that calls, 6 KiB once it has ended, and 1 KiB for the names themselves.
+    assert!(
+        grown > 10_000 && grown < 10_000 * (3 + 6 + 1),
+        "{grown} KiB"
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_process_without_descriptors_still_gives_its_table() {
+    let script = "ulimit -n 64; exec \"$0\" descriptors 10";
+    let output = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_measured-program")])
+        .envs([("PROFILER_SUMMARY", "stderr"), ("PROFILER_ENABLED", "1")])
+        .output()
+        .unwrap();
+    assert!(
+        stderr(&output).contains("train/step"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
 fn default_loggers_do_not_depend_on_each_other() {
     let output = run(&["two-loggers", "10"], &[]);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "30\n");

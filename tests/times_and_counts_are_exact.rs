@@ -192,6 +192,29 @@ fn calls_after_a_forgotten_guard_of_the_same_name_are_no_recursion() {
 }
 
 #[test]
+fn any_number_of_forgotten_guards_leaves_their_names_alone() {
+    let call = |name: &str| {
+        let scope = scope!(name);
+        work(20);
+        scope
+    };
+    for name in ["exact: left 1", "exact: left 2", "exact: left 3"] {
+        let _outer = scope!("exact: around left");
+        std::mem::forget(call(name));
+    }
+    let _outer = scope!("exact: around calls");
+    for name in ["exact: left 1", "exact: left 2", "exact: left 3"] {
+        (0..3).for_each(|_| drop(call(name)));
+        let row = row(name);
+        assert_eq!(
+            (row.calls, row.primitive_calls),
+            (if_measuring(3), if_measuring(3)),
+            "{name}"
+        );
+    }
+}
+
+#[test]
 fn calls_too_short_for_the_clock_are_marked() {
     for _ in 0..1000 {
         let _scope = scope!("exact: nothing");

@@ -145,6 +145,7 @@ pub(crate) fn is_due(ticket: Ticket, every: u32) -> bool {
         Some(left) => left,
         None => name::by_id(ticket.id()).map_or(0, |name| name.first_turn(every)),
     };
+    cell.every.set(every.into());
     let next = left.checked_sub(1).unwrap_or(u64::from(every) - 1);
     cell.until_logged.set(next + 1);
     left == 0

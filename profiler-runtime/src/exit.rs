@@ -1,9 +1,9 @@
 //! The end of the program: what a guard does in order, and an exit handler as well as it can.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
 use std::panic::catch_unwind;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::collect;
@@ -12,7 +12,8 @@ use crate::health;
 use crate::summary::{Summary, TableOptions, summary};
 use crate::switch::with_control;
 
-static WRITTEN: AtomicBool = AtomicBool::new(false);
+/// How many calls the last summary that was written told of, and one; zero where none was written.
+static WRITTEN: AtomicU64 = AtomicU64::new(0);
 /// The process that the profiler runs in; zero before it does.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
@@ -51,7 +52,8 @@ extern "C" fn at_exit() {
             return;
         }
         collect::flush(AT_EXIT);
-        if !WRITTEN.load(Relaxed) {
+        // A guard may have gone long before the calls that matter.
+        if WRITTEN.load(Relaxed) <= calls(&summary()) {
             write_summary();
         }
     });
@@ -62,7 +64,7 @@ pub(crate) fn write_summary() {
     if !is_own_process() {
         return;
     }
-    WRITTEN.store(true, Relaxed);
+    WRITTEN.store(calls(&summary()) + 1, Relaxed);
     let target = with_control(|control| control.settings.summary.clone());
     let result = match &target {
         SummaryTarget::Off => Ok(()),
@@ -72,11 +74,9 @@ pub(crate) fn write_summary() {
             summary
                 .notices
                 .retain(|notice| !health::is_on_stderr(notice));
-            stderr().and_then(|mut stderr| stderr.write_all(as_table(&summary).as_bytes()))
+            Descriptor::stderr().write_all(as_table(&summary).as_bytes())
         }
-        SummaryTarget::Stdout => {
-            stdout().and_then(|mut stdout| stdout.write_all(as_table(&summary()).as_bytes()))
-        }
+        SummaryTarget::Stdout => Descriptor::stdout().write_all(as_table(&summary()).as_bytes()),
         SummaryTarget::File(path) => {
             let summary = summary();
             let ends_in = |extension| {
@@ -102,32 +102,42 @@ pub(crate) fn write_summary() {
     }
 }
 
+fn calls(summary: &Summary) -> u64 {
+    summary.rows.iter().map(|row| row.calls).sum()
+}
+
 fn as_table(summary: &Summary) -> String {
     format!("\n{summary}\n")
 }
 
-/// Standard error, past the lock of `std`: another thread may hold that for as long as it likes.
-#[cfg(unix)]
-pub(crate) fn stderr() -> io::Result<File> {
-    use std::os::fd::AsFd;
+/// A standard stream past the lock of `std`, which another thread may hold for as long as it likes, and
+/// past its buffer: what is in there comes later.
+pub(crate) struct Descriptor(i32);
 
-    io::stderr().as_fd().try_clone_to_owned().map(File::from)
+impl Descriptor {
+    fn stdout() -> Self {
+        Self(1)
+    }
+
+    pub(crate) fn stderr() -> Self {
+        Self(2)
+    }
 }
 
-/// Standard output, the same way. What `std` keeps in its buffer comes later.
-#[cfg(unix)]
-fn stdout() -> io::Result<File> {
-    use std::os::fd::AsFd;
+impl Write for Descriptor {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        #[cfg_attr(
+            unix,
+            allow(clippy::useless_conversion, reason = "other systems take 32 bits")
+        )]
+        let length = bytes.len().try_into().unwrap_or_default();
+        // SAFETY: the bytes are there for as long as the call. A descriptor that is not open is an error
+        // of the call, one that the program has reused for something else is the program's word.
+        let written = unsafe { libc::write(self.0, bytes.as_ptr().cast(), length) };
+        usize::try_from(written).map_err(|_| io::Error::last_os_error())
+    }
 
-    io::stdout().as_fd().try_clone_to_owned().map(File::from)
-}
-
-#[cfg(not(unix))]
-pub(crate) fn stderr() -> io::Result<io::Stderr> {
-    Ok(io::stderr())
-}
-
-#[cfg(not(unix))]
-fn stdout() -> io::Result<io::Stdout> {
-    Ok(io::stdout())
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

@@ -87,13 +87,17 @@ fn all_notices() -> MutexGuard<'static, Vec<Notice>> {
 
 /// Says something once: as a warning of `tracing`, or on standard error in a program that has no
 /// subscriber; and below the summary.
-pub(crate) fn notice(message: &str) {
-    let on_stderr = !tracing::dispatcher::has_been_set();
+pub(crate) fn notice(mut message: &str) {
+    // Asked on this thread: a subscriber may be another thread's, or not listen to warnings.
+    let on_stderr = !tracing::event_enabled!(target: "profiler_runtime", tracing::Level::WARN);
     {
         let _busy = Busy::claim();
         let mut notices = all_notices();
-        if notices.len() >= MAX_NOTICES || notices.iter().any(|said| said.message == message) {
+        if notices.len() > MAX_NOTICES || notices.iter().any(|said| said.message == message) {
             return;
+        }
+        if notices.len() == MAX_NOTICES {
+            message = "further warnings are not shown";
         }
         notices.push(Notice {
             message: message.to_owned(),
@@ -103,8 +107,8 @@ pub(crate) fn notice(message: &str) {
     // With the lock released: a subscriber is foreign code, which may come back here or panic.
     let _ = catch_unwind(AssertUnwindSafe(|| {
         if on_stderr {
-            let _ = exit::stderr()
-                .and_then(|mut stderr| writeln!(stderr, "profiler: warning: {message}"));
+            let line = format!("profiler: warning: {message}\n");
+            let _ = exit::Descriptor::stderr().write_all(line.as_bytes());
         } else {
             tracing::warn!(target: "profiler_runtime", "{message}");
         }

@@ -41,16 +41,13 @@ pub(crate) struct Hot {
     pub(crate) top: Cell<u64>,
     /// The number of the innermost poll: what is older belongs to an earlier one.
     pub(crate) floor: Cell<u64>,
-    /// The numbers above the first and up to the second are of scopes that an older one, when it
-    /// closed, took for forgotten.
-    forgotten: Cell<(u64, u64)>,
     cells: [Cell<Option<&'static StatCell>>; DIRECT],
 }
 
 struct Kept {
     pages: [OnceCell<Box<Page>>; PAGES],
-    /// Decisions on names that calls bring along.
-    texts: RefCell<BTreeMap<Box<str>, u64>>,
+    /// Decisions on names that calls bring along, for each place that keeps names apart.
+    texts: RefCell<BTreeMap<usize, BTreeMap<Box<str>, u64>>>,
     /// The way to the collector, made for the first record.
     ring: RefCell<Option<Producer<Record>>>,
 }
@@ -64,7 +61,6 @@ thread_local! {
             _apart_too: 0,
             top: Cell::new(0),
             floor: Cell::new(0),
-            forgotten: Cell::new((0, 0)),
             cells: [const { Cell::new(None) }; DIRECT],
         }
     };
@@ -87,22 +83,30 @@ pub(crate) fn hot<T>(f: impl FnOnce(&Hot) -> T) -> Option<T> {
 }
 
 impl Hot {
-    /// Takes all scopes younger than this one for forgotten.
-    pub(crate) fn forget_above(&self, serial: u64) {
-        self.forgotten.set((serial, self.serial.get()));
-    }
-
-    /// Whether a scope was taken for forgotten.
-    pub(crate) fn is_forgotten(&self, serial: u64) -> bool {
-        let (above, up_to) = self.forgotten.get();
-        above < serial && serial <= up_to
-    }
-
     /// The thread's cell for a name, if it is one of the first and has one already.
     #[inline(always)]
     pub(crate) fn cell(&self, id: u32) -> Option<&'static StatCell> {
         self.cells.get(id as usize)?.get()
     }
+}
+
+/// Takes all scopes younger than the one with this number for forgotten: calls of their names are not
+/// made from within them any more. One that is closed later after all is told by its cell.
+#[cold]
+pub(crate) fn forget_above(serial: u64) {
+    let forget = |cells: &[Cell<Option<&'static StatCell>>]| {
+        cells
+            .iter()
+            .filter_map(Cell::get)
+            .for_each(|cell| cell.forget_above(serial));
+    };
+    hot(|hot| forget(&hot.cells));
+    let _ = KEPT.try_with(|kept| {
+        kept.pages
+            .iter()
+            .filter_map(OnceCell::get)
+            .for_each(|page| forget(&**page));
+    });
 }
 
 /// Why a thread has no cell for a name.
@@ -182,17 +186,25 @@ pub(crate) fn with_ring<T>(f: impl FnOnce(&mut Option<Producer<Record>>) -> T) -
 }
 
 /// What the thread has decided for a name it was given as text.
-pub(crate) fn known_text(text: &str) -> Option<u64> {
-    KEPT.try_with(|kept| kept.texts.try_borrow().ok()?.get(text).copied())
-        .ok()?
+pub(crate) fn known_text(place: usize, text: &str) -> Option<u64> {
+    KEPT.try_with(|kept| {
+        kept.texts
+            .try_borrow()
+            .ok()?
+            .get(&place)?
+            .get(text)
+            .copied()
+    })
+    .ok()?
 }
 
 /// Keeps a decision for [`known_text`].
-pub(crate) fn remember_text(text: &str, decided: u64) {
+pub(crate) fn remember_text(place: usize, text: &str, decided: u64) {
     let _ = KEPT.try_with(|kept| {
         let Ok(mut texts) = kept.texts.try_borrow_mut() else {
             return;
         };
+        let texts = texts.entry(place).or_default();
         match texts.get_mut(text) {
             Some(known) => *known = decided,
             None => drop(texts.insert(text.into(), decided)),

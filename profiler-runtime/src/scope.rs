@@ -101,7 +101,7 @@ impl Open {
         let serial = hot.serial.get() + 1;
         hot.serial.set(serial);
         let outer = hot.top.replace(serial);
-        cell.enter(serial, |outermost| hot.is_forgotten(outermost));
+        cell.enter(serial);
         let outer_children = hot.children.replace(0);
         Self {
             cell,
@@ -158,7 +158,9 @@ impl Open {
         let full = local::hot(|hot| match hot.top.get() {
             top if top == serial => self.pop(hot, elapsed),
             // The thread has kept this cell for us; there is nothing around the scope any more.
-            local::ENDED => self.cell.count(elapsed, elapsed, self.cell.leave(serial)),
+            local::ENDED => self
+                .cell
+                .count(elapsed, elapsed, self.cell.leave_late(serial)),
             top => {
                 // Dropped before a younger guard, or the younger one was forgotten. The time is
                 // exact; what the children took is not known any more: all counts as its own.
@@ -167,9 +169,10 @@ impl Open {
                 if serial < top && serial > hot.floor.get() {
                     hot.top.set(self.outer);
                     hot.children.set(self.outer_children + elapsed);
-                    hot.forget_above(serial);
+                    local::forget_above(serial);
                 }
-                self.cell.count(elapsed, elapsed, self.cell.leave(serial))
+                let outermost = self.cell.leave_late(serial);
+                self.cell.count(elapsed, elapsed, outermost)
             }
         });
         if full == Some(true) {

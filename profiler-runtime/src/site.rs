@@ -295,7 +295,9 @@ impl GivenSite {
             self.site.ticket(switch, place)
         } else {
             let _busy = Busy::claim();
-            by_text(place.text, switch, || place.name()).filter(|ticket| !ticket.is_excluded())
+            // Functions spelled alike are told apart by where they stand.
+            let at = std::ptr::from_ref(place.location).addr();
+            by_text(at, place.text, switch, || place.name()).filter(|ticket| !ticket.is_excluded())
         };
         Entry::new(ticket, every)
     }
@@ -313,8 +315,14 @@ fn ticket_of(decided: u64) -> Ticket {
 }
 
 /// The ticket of a name that calls bring along, from the thread's own table where it has it.
-fn by_text(text: &str, switch: u32, find: impl FnOnce() -> &'static Name) -> Option<Ticket> {
-    if let Some(ticket) = local::known_text(text).and_then(|decided| unpack(decided, switch)) {
+fn by_text(
+    place: usize,
+    text: &str,
+    switch: u32,
+    find: impl FnOnce() -> &'static Name,
+) -> Option<Ticket> {
+    let known = local::known_text(place, text);
+    if let Some(ticket) = known.and_then(|decided| unpack(decided, switch)) {
         return Some(ticket);
     }
     let name = find();
@@ -322,7 +330,7 @@ fn by_text(text: &str, switch: u32, find: impl FnOnce() -> &'static Name) -> Opt
         return overflow(name, switch);
     }
     let decided = decide(name);
-    local::remember_text(text, decided);
+    local::remember_text(place, text, decided);
     current(decided)
 }
 
@@ -348,7 +356,7 @@ pub fn begin_dynamic(name: &(impl AsRef<str> + ?Sized)) -> Entry {
     let Some(_busy) = Busy::claim() else {
         return Entry::off();
     };
-    let ticket = by_text(text, switch, || {
+    let ticket = by_text(0, text, switch, || {
         name::run_time(text, location, || {
             with_control(|control| control.settings.max_names)
         })

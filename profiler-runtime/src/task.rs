@@ -9,7 +9,7 @@ use pin_project_lite::pin_project;
 use crate::clock::{elapsed, now};
 use crate::collect;
 use crate::entry::{Attached, Entry};
-use crate::local::{self, Hot};
+use crate::local::{self, Hot, NoCell};
 use crate::log::IntoLogger;
 use crate::name;
 use crate::scope::Closed;
@@ -89,7 +89,12 @@ impl TaskScope {
             cell.count_ending(ending);
             full
         };
-        let cell = local::cell(ticket.id()).ok();
+        let cell = match local::cell(ticket.id()) {
+            Ok(cell) => Some(cell),
+            Err(NoCell::Ended) => None,
+            // Inside the profiler nothing is measured.
+            Err(NoCell::Busy) => return,
+        };
         match cell {
             Some(cell) if !count(cell) => {}
             _ => count_in_name(ticket.id(), cell, count),
@@ -171,7 +176,7 @@ impl<'a> PollFrame<'a> {
         self.outer_floor = hot.floor.replace(self.serial);
         self.outer_children = hot.children.replace(0);
         let Some(cell) = self.cell else { return };
-        let outermost = cell.enter_poll(self.serial, |outermost| hot.is_forgotten(outermost));
+        let outermost = cell.enter_poll(self.serial);
         if first {
             self.running.outermost = outermost;
             cell.begin_future();
@@ -190,6 +195,7 @@ impl<'a> PollFrame<'a> {
         } else if let Some(cell) = self.cell {
             // The poll left a guard open, and what its children took went to that one.
             cell.count_disordered();
+            local::forget_above(self.serial);
         }
         hot.children.set(self.outer_children + elapsed);
         if let Some(cell) = self.cell {

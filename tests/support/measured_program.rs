@@ -26,6 +26,13 @@ fn steps(count: u64) {
     }
 }
 
+fn resident_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok())
+        .unwrap_or(0)
+}
+
 fn main() {
     let arguments: Vec<String> = env::args().collect();
     let count = arguments
@@ -93,6 +100,33 @@ fn main() {
             steps(count);
             profiler_runtime::flush(Duration::from_secs(10));
             println!("{}", good.load(Relaxed));
+        }
+        // As many names as are asked for, on two threads after each other; says what that took.
+        "names" => {
+            let before = resident_kib();
+            for _ in 0..2 {
+                let thread = std::thread::spawn(move || {
+                    for number in 0..count {
+                        let _scope = scope!(format!("name {number}"));
+                    }
+                });
+                let _ = thread.join();
+            }
+            println!("{}", resident_kib().saturating_sub(before));
+        }
+        // Uses up all descriptors before it ends.
+        "descriptors" => {
+            steps(count);
+            let mut open = Vec::new();
+            while let Ok(file) = std::fs::File::open("/dev/null") {
+                open.push(file);
+            }
+            std::mem::forget(open);
+        }
+        // A guard that goes at once.
+        "guard-lost" => {
+            let _ = profiler_runtime::init();
+            steps(count);
         }
         "nothing" => {}
         other => {

@@ -54,22 +54,17 @@ fn state() -> MutexGuard<'static, State> {
 /// println!("{} delivered, {} dropped, {} left", report.delivered, report.dropped, report.left);
 /// ```
 pub fn flush(timeout: Duration) -> FlushReport {
-    // A forked process has none of our threads, and nobody to wait for.
-    let complete = !collector::is_running() || !exit::is_own_process() || {
-        let mut state = state();
-        state.wanted += 1;
-        let ticket = state.wanted;
-        drop(state);
-        collector::wake();
-        wait_for(ticket, timeout)
-    };
-    // Entries that came after the call are nobody's business here; those that a blocked logger holds
-    // are.
+    // A forked process has none of our threads: what waits there stays.
+    let own = exit::is_own_process();
+    let complete = own && (!collector::is_running() || request(timeout));
     let left = if complete {
+        // Entries that came after the call are nobody's business here; those that a blocked logger
+        // holds are.
         outlet::held_up()
     } else {
+        let waiting = (ring::waiting() + outlet::pending()) as u64 + outlet::unsaved();
         // Something is, whatever the counts say: a logger may be in the middle of a flush.
-        ((ring::waiting() + outlet::pending()) as u64 + outlet::unsaved()).max(1)
+        waiting.max(u64::from(own))
     };
     FlushReport {
         delivered: outlet::delivered(),
@@ -78,7 +73,16 @@ pub fn flush(timeout: Duration) -> FlushReport {
     }
 }
 
-/// Whether the flush was done in time.
+/// Asks the collector for a flush; true where it was done in time.
+fn request(timeout: Duration) -> bool {
+    let mut state = state();
+    state.wanted += 1;
+    let ticket = state.wanted;
+    drop(state);
+    collector::wake();
+    wait_for(ticket, timeout)
+}
+
 fn wait_for(ticket: u64, timeout: Duration) -> bool {
     let (state, _) = DONE
         .wait_timeout_while(state(), timeout, |state| state.done < ticket)

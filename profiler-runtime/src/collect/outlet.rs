@@ -138,13 +138,27 @@ struct Watch {
     /// When the foreign call it is in began, in ticks; zero while it is in none, and [`GIVEN_UP`] when
     /// another worker has taken over. Each change is one exchange, so that both sides agree on it.
     since: AtomicU64,
-    /// Whom it calls a logger for.
-    on_behalf: Mutex<Option<(u32, &'static Mute)>>,
+    /// Which logger it calls, and for whom.
+    on_behalf: Mutex<Option<OnBehalf>>,
     /// The flush it is in the middle of; zero for none.
     ticket: AtomicU64,
 }
 
 const GIVEN_UP: u64 = u64::MAX;
+
+/// A foreign call: for which name, with which mute; and the logger, if it is shared by calls.
+struct OnBehalf {
+    id: u32,
+    mute: &'static Mute,
+    logger: Option<Logger>,
+}
+
+/// Shared loggers that have not returned. None is called by another worker, whatever the name.
+static STUCK: Mutex<Vec<Logger>> = Mutex::new(Vec::new());
+
+fn is_stuck(logger: &Logger) -> bool {
+    lock(&STUCK).iter().any(|stuck| stuck.is_same(logger))
+}
 
 fn ensure_worker() {
     let mut worker = lock(&WORKER);
@@ -188,27 +202,38 @@ pub(super) fn supervise() {
     if given_up.is_err() {
         return;
     }
-    BLOCKED.fetch_add(1, Relaxed);
-    let on_behalf = *guard;
-    if let Some((_, mute)) = on_behalf {
-        mute.0.store(Mute::SILENT_UNTIL_BACK, Relaxed);
+    let blocked = BLOCKED.fetch_add(1, Relaxed) + 1;
+    let mut id = None;
+    if let Some(on_behalf) = guard.as_ref() {
+        id = Some(on_behalf.id);
+        match on_behalf.logger.as_ref().and_then(Logger::share) {
+            Some(logger) => lock(&STUCK).push(logger),
+            None => {
+                let mute = &on_behalf.mute.0;
+                let _ = mute.compare_exchange(0, Mute::SILENT_UNTIL_BACK, Relaxed, Relaxed);
+            }
+        }
     }
-    drop(guard);
     // Whoever waits for a flush is answered by the next worker.
     let ticket = watch.ticket.load(Relaxed);
+    drop(guard);
     if ticket != 0 {
         lock(&JOBS).push_front(Job::Flush(ticket));
     }
     *worker = start_worker();
     drop(worker);
-    let name = on_behalf
-        .and_then(|(id, _)| name::by_id(id))
-        .map_or("?", |name| &name.text);
+    let name = id.and_then(name::by_id).map_or("?", |name| &name.text);
     health::notice(&format!(
         "the logger of `{name}` has not returned for {} s: its entries are dropped and counted until it \
          does; the others go on",
         BLOCKED_AFTER.as_secs()
     ));
+    if blocked == MAX_BLOCKED {
+        health::notice(&format!(
+            "{MAX_BLOCKED} loggers have not returned: should another one not, nothing is logged until \
+             one does"
+        ));
+    }
 }
 
 fn work(watch: &Watch) {
@@ -261,17 +286,29 @@ struct Outcome<T> {
 }
 
 /// Runs foreign code: watched, and with panics contained.
-fn guarded<T>(watch: &Watch, id: u32, mute: &'static Mute, call: impl FnOnce() -> T) -> Outcome<T> {
-    *lock(&watch.on_behalf) = Some((id, mute));
+fn guarded<T>(watch: &Watch, on_behalf: OnBehalf, call: impl FnOnce() -> T) -> Outcome<T> {
+    let (id, mute) = (on_behalf.id, on_behalf.mute);
+    *lock(&watch.on_behalf) = Some(on_behalf);
     watch.since.store(clock().ticks(), Release);
     let result = catch_unwind(AssertUnwindSafe(call)).ok();
     let on = watch.since.swap(0, AcqRel) != GIVEN_UP;
     if !on {
         // It came back after all.
-        let _guard = lock(&watch.on_behalf);
-        mute.0.store(0, Relaxed);
+        let guard = lock(&watch.on_behalf);
+        if let Some(logger) = guard
+            .as_ref()
+            .and_then(|on_behalf| on_behalf.logger.as_ref())
+        {
+            lock(&STUCK).retain(|stuck| !stuck.is_same(logger));
+        }
+        let _ = mute
+            .0
+            .compare_exchange(Mute::SILENT_UNTIL_BACK, 0, Relaxed, Relaxed);
         BLOCKED.fetch_sub(1, Relaxed);
     }
+    // The last handle to a logger may go with it, and its destructor is foreign too.
+    let last = lock(&watch.on_behalf).take();
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(last)));
     if result.is_none() {
         mute.0.store(Mute::SILENT, Relaxed);
         let name = name::by_id(id).map_or("?", |name| &name.text);
@@ -293,8 +330,14 @@ fn deliver(watch: &Watch, delivery: Delivery) -> bool {
         logger,
         mute,
     } = delivery;
-    let silent = mute.reason();
-    let Outcome { result, on } = guarded(watch, name.id, mute, move || {
+    let stuck = || is_stuck(&logger).then_some(DropReason::LoggerBlocked);
+    let silent = mute.reason().or_else(stuck);
+    let on_behalf = OnBehalf {
+        id: name.id,
+        mute,
+        logger: logger.share(),
+    };
+    let Outcome { result, on } = guarded(watch, on_behalf, move || {
         if silent.is_some() {
             // Its destructor may be the last one, and is foreign too.
             drop(logger);
@@ -341,7 +384,16 @@ fn flush_loggers(watch: &Watch) -> bool {
     let mut on = true;
     // One at a time: one that blocks keeps none of the others from the next worker.
     while on && let Some(Unflushed { id, logger, mute }) = { lock(&UNFLUSHED).pop() } {
-        let outcome = guarded(watch, id, mute, || {
+        if is_stuck(&logger) {
+            failed.push(Unflushed { id, logger, mute });
+            continue;
+        }
+        let on_behalf = OnBehalf {
+            id,
+            mute,
+            logger: logger.share(),
+        };
+        let outcome = guarded(watch, on_behalf, || {
             let error = logger.as_dyn().flush().err()?;
             unsaved += logger.as_dyn().unsaved();
             // There may be room again the next time.

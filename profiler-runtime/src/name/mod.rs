@@ -16,6 +16,9 @@ pub(crate) use registry::{OVERFLOW_NAME, all, by_id, declared, of_function, run_
 /// Names have small numbers, so that a thread finds its cell by two indices.
 pub(crate) const MAX_NAMES: usize = 1 << 16;
 
+/// No call of the name was ever logged: the first one will be.
+const NEVER_LOGGED: u64 = 1 << 63;
+
 /// One name, for as long as the process runs.
 #[derive(Debug)]
 pub(crate) struct Name {
@@ -30,8 +33,8 @@ pub(crate) struct Name {
     /// The number of the next call to be logged; written by the collector, and by threads that end with
     /// skips untold.
     pub(crate) next_step: AtomicU64,
-    /// How many calls go unlogged until one is, for the next thread that logs one in so many; one more
-    /// than that, and zero where no thread did before.
+    /// Calls of threads that have ended since each logged one last, where one in so many is logged; and
+    /// [`NEVER_LOGGED`].
     turns: AtomicU64,
     /// Whether its own loggers are called.
     pub(crate) mute: Mute,
@@ -64,7 +67,7 @@ impl Name {
                 live: Vec::new(),
             }),
             next_step: AtomicU64::new(0),
-            turns: AtomicU64::new(0),
+            turns: AtomicU64::new(NEVER_LOGGED),
             mute: Mute::new(),
         }
     }
@@ -91,7 +94,8 @@ impl Name {
             return;
         }
         if let Some(left) = cell.until_logged.get().checked_sub(1) {
-            self.turns.store(left + 1, Relaxed);
+            let turn = cell.every.get().saturating_sub(1);
+            self.turns.fetch_add(turn.saturating_sub(left), Relaxed);
         }
         let mut shared = self.shared();
         shared.live.retain(|live| !std::ptr::eq(live.0, cell));
@@ -103,10 +107,18 @@ impl Name {
     }
 
     /// How many calls a thread that meets the name leaves unlogged at first, where one in `every` is
-    /// logged: what a thread that has ended left over, or a whole turn where others are at it.
+    /// logged: none for the first call of all, else a turn, less the calls that ended threads have made
+    /// towards one.
     pub(crate) fn first_turn(&self, every: u32) -> u64 {
-        let left = self.turns.swap(u64::from(every), Relaxed);
-        left.saturating_sub(1)
+        let made = self.turns.swap(0, Relaxed);
+        let turn = u64::from(every) - 1;
+        if made & NEVER_LOGGED != 0 {
+            self.turns.fetch_add(made & !NEVER_LOGGED, Relaxed);
+            return 0;
+        }
+        let used = made.min(turn);
+        self.turns.fetch_add(made - used, Relaxed);
+        turn - used
     }
 
     /// Counts a call on a thread that has no cells any more.

@@ -88,6 +88,8 @@ pub(crate) struct StatCell {
     futures: Sum,
     /// Whether it is a poll that is open here.
     polling: Sum,
+    /// Scopes that are open and were taken for forgotten when an older one closed.
+    forgotten: Sum,
     /// Scopes that ended while younger ones were open, so that their self time is an upper bound.
     disordered: Sum,
     /// Log entries that found the ring full, of which the collector has not been told.
@@ -123,6 +125,7 @@ impl StatCell {
             futures_begun: Sum::new(),
             futures: Sum::new(),
             polling: Sum::new(),
+            forgotten: Sum::new(),
             disordered: Sum::new(),
             skipped: Sum::new(),
             ring_full: Sum::new(),
@@ -137,11 +140,31 @@ impl StatCell {
     ///
     /// It is the outermost one of the name, unless that is still open around it.
     #[inline(always)]
-    pub(crate) fn enter(&self, serial: u64, is_forgotten: impl FnOnce(u64) -> bool) {
-        let outermost = self.outermost.get();
-        if outermost == 0 || is_forgotten(outermost) {
+    pub(crate) fn enter(&self, serial: u64) {
+        if self.outermost.get() == 0 {
             self.outermost.set(serial);
         }
+    }
+
+    /// Takes the outermost scope for forgotten if its number is above this one.
+    pub(crate) fn forget_above(&self, serial: u64) {
+        if self.outermost.get() > serial {
+            self.outermost.set(0);
+            self.polling.set(0);
+            self.forgotten.add(1);
+        }
+    }
+
+    /// Notes that a scope with this number closes out of order; true where it is to be counted as an
+    /// outermost one.
+    pub(crate) fn leave_late(&self, serial: u64) -> bool {
+        if self.leave(serial) {
+            return true;
+        }
+        // Taken for forgotten meanwhile, it was not; a call from within another one of its name it is
+        // only if that is open.
+        self.forgotten.set(self.forgotten.get().saturating_sub(1));
+        self.outermost.get() == 0
     }
 
     /// Notes that the scope with this number closes; true where it was the outermost one.
@@ -156,14 +179,16 @@ impl StatCell {
 
     /// Whether a scope is open here.
     pub(crate) fn is_open(&self) -> bool {
-        self.outermost.get() != 0
+        self.outermost.get() != 0 || self.forgotten.get() != 0
     }
 
     /// The same as [`enter`](Self::enter) for a poll; true where it is the outermost.
-    pub(crate) fn enter_poll(&self, serial: u64, is_forgotten: impl FnOnce(u64) -> bool) -> bool {
-        self.enter(serial, is_forgotten);
+    pub(crate) fn enter_poll(&self, serial: u64) -> bool {
+        self.enter(serial);
         let outermost = self.outermost.get() == serial;
-        self.polling.set(u64::from(outermost));
+        if outermost {
+            self.polling.set(1);
+        }
         outermost
     }
 
@@ -272,7 +297,8 @@ impl StatCell {
 
     /// Adds what stands here to `totals`.
     pub(crate) fn read_into(&self, totals: &mut Totals) {
-        totals.open += u64::from(self.is_open()).saturating_sub(self.polling.get());
+        let open = u64::from(self.outermost.get() != 0).saturating_sub(self.polling.get());
+        totals.open += open + self.forgotten.get();
         totals.recursive_calls += self.recursive.get();
         totals.total += self.total.ticks();
         totals.recursive_total += self.recursive_total.ticks();
@@ -311,6 +337,7 @@ impl StatCell {
             &self.futures_begun,
             &self.futures,
             &self.polling,
+            &self.forgotten,
             &self.disordered,
             &self.skipped,
             &self.ring_full,
