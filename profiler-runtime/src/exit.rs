@@ -25,11 +25,12 @@ pub(crate) fn register() {
     if cfg!(feature = "strip") || PROCESS.swap(std::process::id(), Relaxed) != 0 {
         return;
     }
-    // SAFETY: `at_exit` is a function of this program with the C ABI that `atexit` asks for. It does
-    // not unwind: all it does is inside `catch_unwind`. It may run while other threads hold any lock of
-    // theirs, so that it takes none of theirs, and waits for ours for a bounded time only. Statics are
-    // never destroyed in Rust, and the thread-locals it meets are alive or asked with `try_with`. In a
-    // forked process, where our threads are missing, it does nothing.
+    // Other threads may hold any lock of theirs when it runs: it takes none of theirs, and waits for ours
+    // for a bounded time only. In a forked process, where our threads are missing, it does nothing.
+    //
+    // SAFETY: `at_exit` is a function of this program with the C ABI that `atexit` asks for, and does not
+    // unwind: all it does is inside `catch_unwind`. Statics are never destroyed in Rust, and the
+    // thread-locals it meets are alive or asked with `try_with`.
     let refused = unsafe { libc::atexit(at_exit) } != 0;
     if refused {
         health::notice(

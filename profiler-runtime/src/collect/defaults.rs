@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
 
-use super::outlet::Mute;
+use super::watch::Mute;
 use crate::config::Settings;
 use crate::local::Busy;
 use crate::log::{LogError, Logger};

@@ -8,8 +8,10 @@ mod defaults;
 mod flush;
 mod outlet;
 mod ring;
+mod watch;
 
 pub(crate) use defaults::{add_default, open_from_environment, set_default_from};
 pub use flush::{FlushReport, flush};
-pub(crate) use outlet::{Mute, delivered, unsaved};
+pub(crate) use outlet::{delivered, unsaved};
 pub(crate) use ring::log;
+pub(crate) use watch::Mute;

@@ -5,15 +5,13 @@
 //! queue, and the name stays silent until the call returns.
 
 use std::collections::{HashSet, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::flush;
-use crate::clock::clock;
+use super::watch::{self, Mute, OnBehalf, Outcome, Watch, is_stuck};
 use crate::health::{self, DropReason, count_dropped};
 use crate::local::Busy;
 use crate::log::{LogError, Logger, Scalar};
@@ -29,28 +27,6 @@ pub(super) struct Delivery {
     pub(super) mute: &'static Mute,
 }
 
-/// Whether a logger is called, for one name or as a default one.
-#[derive(Debug, Default)]
-pub(crate) struct Mute(AtomicU8);
-
-impl Mute {
-    const SILENT_UNTIL_BACK: u8 = 1;
-    const SILENT: u8 = 2;
-
-    pub(crate) const fn new() -> Self {
-        Self(AtomicU8::new(0))
-    }
-
-    /// The reason for which entries are dropped now.
-    fn reason(&self) -> Option<DropReason> {
-        match self.0.load(Relaxed) {
-            0 => None,
-            Self::SILENT => Some(DropReason::LoggerPanicked),
-            _ => Some(DropReason::LoggerBlocked),
-        }
-    }
-}
-
 pub(super) enum Job {
     Log(Delivery),
     /// Everything before it is to be flushed.
@@ -61,10 +37,6 @@ pub(super) enum Job {
 const QUEUE: usize = 8192;
 /// Loggers are flushed at least this often while entries come.
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
-/// A call that takes longer is taken for blocked.
-const BLOCKED_AFTER: Duration = Duration::from_secs(2);
-/// Threads given up to blocked loggers; after that nothing is logged until one returns.
-const MAX_BLOCKED: usize = 8;
 
 static JOBS: Mutex<VecDeque<Job>> = Mutex::new(VecDeque::new());
 static READY: Condvar = Condvar::new();
@@ -72,7 +44,6 @@ static READY: Condvar = Condvar::new();
 static PENDING: AtomicUsize = AtomicUsize::new(0);
 static DELIVERED: AtomicU64 = AtomicU64::new(0);
 static WORKER: Mutex<Option<Arc<Watch>>> = Mutex::new(None);
-static BLOCKED: AtomicUsize = AtomicUsize::new(0);
 /// Loggers that took something since they were last flushed.
 static UNFLUSHED: Mutex<Vec<Unflushed>> = Mutex::new(Vec::new());
 const MAX_UNFLUSHED: usize = 64;
@@ -96,7 +67,7 @@ pub(super) fn forget(entries: usize) {
 
 /// Entries in the hands of loggers that do not return, or cannot save what they took.
 pub(super) fn held_up() -> u64 {
-    BLOCKED.load(Relaxed) as u64 + unsaved()
+    watch::blocked() as u64 + unsaved()
 }
 
 /// Values that loggers took and could not save when they were last flushed.
@@ -132,34 +103,6 @@ struct Unflushed {
     mute: &'static Mute,
 }
 
-/// What can be seen of a worker from outside.
-#[derive(Default)]
-struct Watch {
-    /// When the foreign call it is in began, in ticks; zero while it is in none, and [`GIVEN_UP`] when
-    /// another worker has taken over. Each change is one exchange, so that both sides agree on it.
-    since: AtomicU64,
-    /// Which logger it calls, and for whom.
-    on_behalf: Mutex<Option<OnBehalf>>,
-    /// The flush it is in the middle of; zero for none.
-    ticket: AtomicU64,
-}
-
-const GIVEN_UP: u64 = u64::MAX;
-
-/// A foreign call: for which name, with which mute; and the logger, if it is shared by calls.
-struct OnBehalf {
-    id: u32,
-    mute: &'static Mute,
-    logger: Option<Logger>,
-}
-
-/// Shared loggers that have not returned. None is called by another worker, whatever the name.
-static STUCK: Mutex<Vec<Logger>> = Mutex::new(Vec::new());
-
-fn is_stuck(logger: &Logger) -> bool {
-    lock(&STUCK).iter().any(|stuck| stuck.is_same(logger))
-}
-
 fn ensure_worker() {
     let mut worker = lock(&WORKER);
     if worker.is_none() {
@@ -188,52 +131,16 @@ fn start_worker() -> Option<Arc<Watch>> {
 /// Called by the collector: gives the queue to another thread where a logger does not return.
 pub(super) fn supervise() {
     let mut worker = lock(&WORKER);
-    let Some(watch) = worker.as_ref() else { return };
-    let since = watch.since.load(Relaxed);
-    let age = clock().nanoseconds(clock().ticks().saturating_sub(since) as f64);
-    if since == 0 || age < BLOCKED_AFTER.as_nanos() as f64 || BLOCKED.load(Relaxed) >= MAX_BLOCKED {
+    let Some(given_up) = worker.as_ref().and_then(|watch| watch.give_up_if_blocked()) else {
         return;
-    }
-    // Held until all of it is said: the worker, if it comes back right now, waits to take it back.
-    let guard = lock(&watch.on_behalf);
-    let given_up = watch
-        .since
-        .compare_exchange(since, GIVEN_UP, AcqRel, Relaxed);
-    if given_up.is_err() {
-        return;
-    }
-    let blocked = BLOCKED.fetch_add(1, Relaxed) + 1;
-    let mut id = None;
-    if let Some(on_behalf) = guard.as_ref() {
-        id = Some(on_behalf.id);
-        match on_behalf.logger.as_ref().and_then(Logger::share) {
-            Some(logger) => lock(&STUCK).push(logger),
-            None => {
-                let mute = &on_behalf.mute.0;
-                let _ = mute.compare_exchange(0, Mute::SILENT_UNTIL_BACK, Relaxed, Relaxed);
-            }
-        }
-    }
+    };
     // Whoever waits for a flush is answered by the next worker.
-    let ticket = watch.ticket.load(Relaxed);
-    drop(guard);
-    if ticket != 0 {
-        lock(&JOBS).push_front(Job::Flush(ticket));
+    if given_up.ticket != 0 {
+        lock(&JOBS).push_front(Job::Flush(given_up.ticket));
     }
     *worker = start_worker();
     drop(worker);
-    let name = id.and_then(name::by_id).map_or("?", |name| &name.text);
-    health::notice(&format!(
-        "the logger of `{name}` has not returned for {} s: its entries are dropped and counted until it \
-         does; the others go on",
-        BLOCKED_AFTER.as_secs()
-    ));
-    if blocked == MAX_BLOCKED {
-        health::notice(&format!(
-            "{MAX_BLOCKED} loggers have not returned: should another one not, nothing is logged until \
-             one does"
-        ));
-    }
+    given_up.say();
 }
 
 fn work(watch: &Watch) {
@@ -277,49 +184,6 @@ fn next_job(flush_at: Instant) -> Option<Job> {
     jobs.pop_front()
 }
 
-/// What came of foreign code.
-struct Outcome<T> {
-    /// What it returned; none where it panicked.
-    result: Option<T>,
-    /// Whether this worker is still the one: it took too long otherwise.
-    on: bool,
-}
-
-/// Runs foreign code: watched, and with panics contained.
-fn guarded<T>(watch: &Watch, on_behalf: OnBehalf, call: impl FnOnce() -> T) -> Outcome<T> {
-    let (id, mute) = (on_behalf.id, on_behalf.mute);
-    *lock(&watch.on_behalf) = Some(on_behalf);
-    watch.since.store(clock().ticks(), Release);
-    let result = catch_unwind(AssertUnwindSafe(call)).ok();
-    let on = watch.since.swap(0, AcqRel) != GIVEN_UP;
-    if !on {
-        // It came back after all.
-        let guard = lock(&watch.on_behalf);
-        if let Some(logger) = guard
-            .as_ref()
-            .and_then(|on_behalf| on_behalf.logger.as_ref())
-        {
-            lock(&STUCK).retain(|stuck| !stuck.is_same(logger));
-        }
-        let _ = mute
-            .0
-            .compare_exchange(Mute::SILENT_UNTIL_BACK, 0, Relaxed, Relaxed);
-        BLOCKED.fetch_sub(1, Relaxed);
-    }
-    // The last handle to a logger may go with it, and its destructor is foreign too.
-    let last = lock(&watch.on_behalf).take();
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(last)));
-    if result.is_none() {
-        mute.0.store(Mute::SILENT, Relaxed);
-        let name = name::by_id(id).map_or("?", |name| &name.text);
-        health::notice(&format!(
-            "the logger of `{name}` panicked: it is not called again for it, and its entries are \
-             counted as dropped"
-        ));
-    }
-    Outcome { result, on }
-}
-
 /// Calls a logger with an entry; false where another worker has taken over meanwhile.
 fn deliver(watch: &Watch, delivery: Delivery) -> bool {
     let Delivery {
@@ -337,7 +201,7 @@ fn deliver(watch: &Watch, delivery: Delivery) -> bool {
         mute,
         logger: logger.share(),
     };
-    let Outcome { result, on } = guarded(watch, on_behalf, move || {
+    let Outcome { result, on } = watch.run(on_behalf, move || {
         if silent.is_some() {
             // Its destructor may be the last one, and is foreign too.
             drop(logger);
@@ -393,7 +257,7 @@ fn flush_loggers(watch: &Watch) -> bool {
             mute,
             logger: logger.share(),
         };
-        let outcome = guarded(watch, on_behalf, || {
+        let outcome = watch.run(on_behalf, || {
             let error = logger.as_dyn().flush().err()?;
             unsaved += logger.as_dyn().unsaved();
             // There may be room again the next time.

@@ -1,0 +1,192 @@
+//! Foreign code under watch: panics contained, and a call that does not return given up.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::clock::clock;
+use crate::health::{self, DropReason};
+use crate::log::Logger;
+use crate::name;
+
+/// A call that takes longer is taken for blocked.
+const BLOCKED_AFTER: Duration = Duration::from_secs(2);
+/// Threads given up to blocked loggers; after that nothing is logged until one returns.
+const MAX_BLOCKED: usize = 8;
+
+static BLOCKED: AtomicUsize = AtomicUsize::new(0);
+/// Shared loggers that have not returned. None is called by another worker, whatever the name.
+static STUCK: Mutex<Vec<Logger>> = Mutex::new(Vec::new());
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How many calls have not returned.
+pub(super) fn blocked() -> usize {
+    BLOCKED.load(Relaxed)
+}
+
+pub(super) fn is_stuck(logger: &Logger) -> bool {
+    lock(&STUCK).iter().any(|stuck| stuck.is_same(logger))
+}
+
+/// Whether a logger is called, for one name or as a default one.
+#[derive(Debug, Default)]
+pub(crate) struct Mute(AtomicU8);
+
+impl Mute {
+    const SILENT_UNTIL_BACK: u8 = 1;
+    const SILENT: u8 = 2;
+
+    pub(crate) const fn new() -> Self {
+        Self(AtomicU8::new(0))
+    }
+
+    /// The reason for which entries are dropped now.
+    pub(super) fn reason(&self) -> Option<DropReason> {
+        match self.0.load(Relaxed) {
+            0 => None,
+            Self::SILENT => Some(DropReason::LoggerPanicked),
+            _ => Some(DropReason::LoggerBlocked),
+        }
+    }
+
+    fn silence_until_back(&self) {
+        let _ = self
+            .0
+            .compare_exchange(0, Self::SILENT_UNTIL_BACK, Relaxed, Relaxed);
+    }
+
+    fn back(&self) {
+        let _ = self
+            .0
+            .compare_exchange(Self::SILENT_UNTIL_BACK, 0, Relaxed, Relaxed);
+    }
+}
+
+/// A foreign call: for which name, with which mute; and the logger, if it is shared by calls.
+pub(super) struct OnBehalf {
+    pub(super) id: u32,
+    pub(super) mute: &'static Mute,
+    pub(super) logger: Option<Logger>,
+}
+
+/// What came of foreign code.
+pub(super) struct Outcome<T> {
+    /// What it returned; none where it panicked.
+    pub(super) result: Option<T>,
+    /// Whether this worker is still the one: the call took too long otherwise.
+    pub(super) on: bool,
+}
+
+/// What can be seen of a worker from outside.
+#[derive(Default)]
+pub(super) struct Watch {
+    /// When the foreign call it is in began, in ticks; zero while it is in none, and [`GIVEN_UP`] when
+    /// another worker has taken over. Each change is one exchange, so that both sides agree on it.
+    since: AtomicU64,
+    on_behalf: Mutex<Option<OnBehalf>>,
+    /// The flush it is in the middle of; zero for none.
+    pub(super) ticket: AtomicU64,
+}
+
+const GIVEN_UP: u64 = u64::MAX;
+
+/// A worker that another one is to take over from.
+pub(super) struct GivenUp {
+    id: Option<u32>,
+    blocked: usize,
+    /// The flush it was in the middle of; zero for none.
+    pub(super) ticket: u64,
+}
+
+impl Watch {
+    /// Runs foreign code: watched, and with panics contained.
+    pub(super) fn run<T>(&self, on_behalf: OnBehalf, call: impl FnOnce() -> T) -> Outcome<T> {
+        let (id, mute) = (on_behalf.id, on_behalf.mute);
+        *lock(&self.on_behalf) = Some(on_behalf);
+        self.since.store(clock().ticks(), Release);
+        let result = catch_unwind(AssertUnwindSafe(call)).ok();
+        let on = self.since.swap(0, AcqRel) != GIVEN_UP;
+        // Waits until whoever gave it up has said all of it.
+        let on_behalf = lock(&self.on_behalf).take();
+        if !on {
+            take_back(on_behalf.as_ref());
+        }
+        // The last handle to a logger may go with it, and its destructor is foreign too.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(on_behalf)));
+        if result.is_none() {
+            mute.0.store(Mute::SILENT, Relaxed);
+            health::notice(&format!(
+                "the logger of `{}` panicked: it is not called again for it, and its entries are \
+                 counted as dropped",
+                name_of(Some(id))
+            ));
+        }
+        Outcome { result, on }
+    }
+
+    /// Gives the worker up if its call takes too long.
+    pub(super) fn give_up_if_blocked(&self) -> Option<GivenUp> {
+        let since = self.since.load(Relaxed);
+        let age = clock().nanoseconds(clock().ticks().saturating_sub(since) as f64);
+        if since == 0 || age < BLOCKED_AFTER.as_nanos() as f64 || blocked() >= MAX_BLOCKED {
+            return None;
+        }
+        // Held until all of it is said: the worker may come back right now.
+        let on_behalf = lock(&self.on_behalf);
+        self.since
+            .compare_exchange(since, GIVEN_UP, AcqRel, Relaxed)
+            .ok()?;
+        let blocked = BLOCKED.fetch_add(1, Relaxed) + 1;
+        if let Some(OnBehalf { mute, logger, .. }) = on_behalf.as_ref() {
+            match logger.as_ref().and_then(Logger::share) {
+                Some(logger) => lock(&STUCK).push(logger),
+                None => mute.silence_until_back(),
+            }
+        }
+        let id = on_behalf.as_ref().map(|on_behalf| on_behalf.id);
+        Some(GivenUp {
+            id,
+            blocked,
+            ticket: self.ticket.load(Relaxed),
+        })
+    }
+}
+
+/// A call that was given up came back after all.
+fn take_back(on_behalf: Option<&OnBehalf>) {
+    BLOCKED.fetch_sub(1, Relaxed);
+    let Some(OnBehalf { mute, logger, .. }) = on_behalf else {
+        return;
+    };
+    mute.back();
+    if let Some(logger) = logger {
+        lock(&STUCK).retain(|stuck| !stuck.is_same(logger));
+    }
+}
+
+impl GivenUp {
+    /// Says it, with no lock held: whoever listens is foreign code.
+    pub(super) fn say(&self) {
+        health::notice(&format!(
+            "the logger of `{}` has not returned for {} s: its entries are dropped and counted until \
+             it does; the others go on",
+            name_of(self.id),
+            BLOCKED_AFTER.as_secs()
+        ));
+        if self.blocked == MAX_BLOCKED {
+            health::notice(&format!(
+                "{MAX_BLOCKED} loggers have not returned: should another one not, nothing is logged \
+                 until one does"
+            ));
+        }
+    }
+}
+
+fn name_of(id: Option<u32>) -> &'static str {
+    id.and_then(name::by_id).map_or("?", |name| &name.text)
+}
