@@ -65,21 +65,20 @@ pub(crate) fn write_summary() {
     if !is_own_process() {
         return;
     }
-    WRITTEN.store(calls(&summary()) + 1, Relaxed);
+    let mut summary = summary();
+    WRITTEN.store(calls(&summary) + 1, Relaxed);
     let target = with_control(|control| control.settings.summary.clone());
     let result = match &target {
         SummaryTarget::Off => Ok(()),
         SummaryTarget::Stderr => {
-            let mut summary = summary();
             // They stand there already.
             summary
                 .notices
                 .retain(|notice| !health::is_on_stderr(notice));
             Descriptor::stderr().write_all(as_table(&summary).as_bytes())
         }
-        SummaryTarget::Stdout => Descriptor::stdout().write_all(as_table(&summary()).as_bytes()),
+        SummaryTarget::Stdout => Descriptor::stdout().write_all(as_table(&summary).as_bytes()),
         SummaryTarget::File(path) => {
-            let summary = summary();
             let ends_in = |extension| {
                 path.extension()
                     .is_some_and(|other| other.eq_ignore_ascii_case(extension))

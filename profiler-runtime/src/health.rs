@@ -89,7 +89,9 @@ fn all_notices() -> MutexGuard<'static, Vec<Notice>> {
 /// subscriber; and below the summary.
 pub(crate) fn notice(mut message: &str) {
     // Asked on this thread: a subscriber may be another thread's, or not listen to warnings.
-    let on_stderr = !tracing::event_enabled!(target: "profiler_runtime", tracing::Level::WARN);
+    // It is foreign code, too.
+    let is_heard = || tracing::event_enabled!(target: "profiler_runtime", tracing::Level::WARN);
+    let on_stderr = !catch_unwind(is_heard).unwrap_or(false);
     {
         let _busy = Busy::claim();
         let mut notices = all_notices();

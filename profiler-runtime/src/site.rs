@@ -32,6 +32,28 @@ struct Place {
 }
 
 impl Place {
+    /// A call by a function, found through the name of a type inside it.
+    #[inline]
+    #[track_caller]
+    fn inside(text: &'static str) -> Self {
+        Self {
+            text,
+            named: false,
+            location: Location::caller(),
+        }
+    }
+
+    /// A call under a name that stands in the source.
+    #[inline]
+    #[track_caller]
+    fn named(text: &'static str) -> Self {
+        Self {
+            text,
+            named: true,
+            location: Location::caller(),
+        }
+    }
+
     fn name(self) -> &'static Name {
         if self.named {
             name::declared(self.text, self.location)
@@ -179,28 +201,14 @@ impl CallSite {
     #[inline]
     #[track_caller]
     pub fn begin(&'static self, inside: &'static str, every: u32) -> Entry {
-        self.begin_at(
-            Place {
-                text: inside,
-                named: false,
-                location: Location::caller(),
-            },
-            every,
-        )
+        self.begin_at(Place::inside(inside), every)
     }
 
     /// The same under a name that stands in the source.
     #[inline]
     #[track_caller]
     pub fn begin_named(&'static self, name: &'static str, every: u32) -> Entry {
-        self.begin_at(
-            Place {
-                text: name,
-                named: true,
-                location: Location::caller(),
-            },
-            every,
-        )
+        self.begin_at(Place::named(name), every)
     }
 
     #[inline]
@@ -258,28 +266,14 @@ impl GivenSite {
     #[inline]
     #[track_caller]
     pub fn begin_named(&'static self, name: &'static str, every: u32) -> Entry {
-        self.begin_at(
-            Place {
-                text: name,
-                named: true,
-                location: Location::caller(),
-            },
-            every,
-        )
+        self.begin_at(Place::named(name), every)
     }
 
     /// Begins a call of one instance of a function, found through the name of a type inside it.
     #[inline]
     #[track_caller]
     pub fn begin(&'static self, inside: &'static str, every: u32) -> Entry {
-        self.begin_at(
-            Place {
-                text: inside,
-                named: false,
-                location: Location::caller(),
-            },
-            every,
-        )
+        self.begin_at(Place::inside(inside), every)
     }
 
     #[inline]

@@ -1,9 +1,10 @@
 //! What one thread counts for one name: one writer, any reader, no locked instruction.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::Totals;
 use super::histogram::{BUCKETS, bucket_of};
+use super::sum::Sum;
 
 /// How a scope ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,49 +15,6 @@ pub(crate) enum Ending {
     Panicked,
     /// Its future was dropped before it was done.
     Dropped,
-}
-
-/// A sum with one writer: a plain load, an addition and a plain store.
-///
-/// Readers on other threads see some recent value; they see the last one when they know, by joining
-/// the thread say, that it has been written.
-pub(crate) struct Sum(AtomicU64);
-
-impl Sum {
-    const fn new() -> Self {
-        Self(AtomicU64::new(0))
-    }
-
-    #[inline]
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-
-    #[inline]
-    pub(crate) fn set(&self, value: u64) {
-        self.0.store(value, Relaxed);
-    }
-
-    #[inline]
-    pub(crate) fn add(&self, value: u64) {
-        self.set(self.get().wrapping_add(value));
-    }
-
-    /// A sum of ticks, whose single values may be a little below zero.
-    #[inline]
-    fn add_ticks(&self, ticks: i64) {
-        self.add(ticks.cast_unsigned());
-    }
-
-    fn ticks(&self) -> i64 {
-        self.get().cast_signed()
-    }
-
-    fn take(&self) -> u64 {
-        let value = self.get();
-        self.set(0);
-        value
-    }
 }
 
 /// The statistics of one name on one thread.
@@ -344,7 +302,7 @@ impl StatCell {
             &self.until_logged,
             &self.every,
         ] {
-            sum.take();
+            sum.set(0);
         }
         for bucket in &self.buckets {
             bucket.store(0, Relaxed);

@@ -3,6 +3,7 @@
 mod cell;
 mod histogram;
 mod pool;
+mod sum;
 mod totals;
 
 pub(crate) use cell::{Ending, StatCell};
