@@ -127,14 +127,18 @@ impl Open {
     /// Counts the innermost scope and puts back the one around it; true where the cell's buckets must
     /// be carried over.
     #[inline(always)]
-    fn pop(&self, hot: &Hot, serial: u64, elapsed: i64) -> bool {
+    fn pop(&self, hot: &Hot, elapsed: i64) -> bool {
         let own = elapsed - hot.children.get();
         hot.top.set(self.outer);
         hot.children.set(self.outer_children + elapsed);
-        self.cell.count(elapsed, own, self.cell.leave(serial))
+        self.cell
+            .count(elapsed, own, self.cell.leave(self.serial()))
     }
 
     /// The scope's number without flags.
+    // The fast way could hand along the number that it has compared, and need not mask: two
+    // instructions less, and 3 % slower in a side by side run.
+    #[inline(always)]
     fn serial(&self) -> u64 {
         self.serial & !FLAGS
     }
@@ -154,7 +158,7 @@ impl Open {
     fn close_inside(&self, elapsed: i64, panicked: bool) {
         let serial = self.serial();
         let full = local::hot(|hot| match hot.top.get() {
-            top if top == serial => self.pop(hot, serial, elapsed),
+            top if top == serial => self.pop(hot, elapsed),
             // The thread has kept this cell for us; there is nothing around the scope any more.
             local::ENDED => self
                 .cell
@@ -258,7 +262,7 @@ fn end(open: &Open) {
         if hot.top.get() != open.serial {
             return end_slow(open);
         }
-        if open.pop(hot, open.serial, elapsed(open.start, read_counter())) {
+        if open.pop(hot, elapsed(open.start, read_counter())) {
             carry(open.cell);
         }
     });
