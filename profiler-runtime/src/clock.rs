@@ -63,6 +63,16 @@ impl Clock {
         ticks * (self.source.delta_as_nanos(0, REFERENCE) as f64 / REFERENCE as f64)
     }
 
+    /// A duration in ticks.
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "less than the centuries that 64 bits hold"
+    )]
+    pub(crate) fn in_ticks(&self, duration: Duration) -> u64 {
+        (duration.as_nanos() as f64 / self.nanoseconds(1.0)) as u64
+    }
+
     /// Calls shorter than this, in ticks, cannot be timed one by one.
     pub(crate) fn too_short(&self) -> u64 {
         self.too_short

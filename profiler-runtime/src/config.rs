@@ -20,7 +20,7 @@ pub struct Variable {
 }
 
 /// All of them; `docs/environment.md` shows the same table, and a test holds them together.
-pub const VARIABLES: [Variable; 6] = [
+pub const VARIABLES: [Variable; 9] = [
     Variable {
         name: "PROFILER_ENABLED",
         takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
@@ -55,7 +55,25 @@ pub const VARIABLES: [Variable; 6] = [
         name: "PROFILER_RING",
         takes: "a number from 16 to 1048576",
         default: "`2048`",
-        meaning: "How many log entries each thread that logs holds until they are collected (about 100 bytes each). What goes over is dropped and counted.",
+        meaning: "How many log entries each thread that logs holds until they are collected (about 100 bytes each), and how many GPU times each thread that measures them (about 300 bytes each). What goes over is dropped and counted.",
+    },
+    Variable {
+        name: "PROFILER_BACKEND",
+        takes: "`auto`, `cuda` or `cpu`",
+        default: "`auto`",
+        meaning: "What takes the times. `auto`: the GPU too, where the program uses CUDA. `cuda`: the same, but without a device `init` fails, and a program that does not call it is warned. `cpu`: no GPU times.",
+    },
+    Variable {
+        name: "PROFILER_CUDA_LIBRARY",
+        takes: "the path of a CUDA driver library",
+        default: "the one that the program has loaded, else the system's",
+        meaning: "The driver that GPU times are taken from; it is loaded with the first measured call.",
+    },
+    Variable {
+        name: "PROFILER_CUDA_EVENTS",
+        takes: "a number from 1 to 1048576",
+        default: "`4096`",
+        meaning: "How many scopes of one CUDA context may wait for the device at once (two events each). What goes over has no GPU time, and is counted.",
     },
 ];
 
@@ -100,6 +118,39 @@ impl SummaryTarget {
             "stderr" | "on" | "1" | "yes" | "true" => Self::Stderr,
             "stdout" => Self::Stdout,
             _ => Self::File(text.into()),
+        }
+    }
+}
+
+/// What takes the times.
+///
+/// # Examples
+///
+/// ```
+/// use profiler_runtime::{Backend, builder};
+///
+/// let _profiler = builder().backend(Backend::Cpu).init()?;
+/// # Ok::<(), profiler_runtime::InitError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Backend {
+    /// The GPU too, where the program uses CUDA.
+    #[default]
+    Auto,
+    /// The GPU too; that it cannot is an error of [`init`](crate::init), and a warning without it.
+    Cuda,
+    /// The CPU alone.
+    Cpu,
+}
+
+impl Backend {
+    fn parse(text: &str) -> Option<Self> {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "auto" => Some(Self::Auto),
+            "cuda" => Some(Self::Cuda),
+            "cpu" => Some(Self::Cpu),
+            _ => None,
         }
     }
 }
@@ -152,6 +203,9 @@ pub(crate) struct Settings {
     pub(crate) tensorboard: Option<PathBuf>,
     pub(crate) max_names: usize,
     pub(crate) ring: usize,
+    pub(crate) backend: Backend,
+    pub(crate) cuda_library: Option<PathBuf>,
+    pub(crate) cuda_events: usize,
     /// The variables that were set, which a builder in the program does not override.
     pub(crate) from_environment: Vec<&'static str>,
 }
@@ -192,6 +246,15 @@ impl Settings {
             ring: reader
                 .text("PROFILER_RING", |text| parse_number(text, 16, 1 << 20))
                 .unwrap_or(2048),
+            backend: reader
+                .text("PROFILER_BACKEND", Backend::parse)
+                .unwrap_or_default(),
+            cuda_library: reader.value("PROFILER_CUDA_LIBRARY", |path| Some(PathBuf::from(path))),
+            cuda_events: reader
+                .text("PROFILER_CUDA_EVENTS", |text| {
+                    parse_number(text, 1, 1 << 20)
+                })
+                .unwrap_or(4096),
             from_environment: Vec::new(),
         };
         let Reader {

@@ -1,5 +1,8 @@
 //! The beginning of a call that needs more than statistics: its logger and its step.
 
+use std::marker::PhantomData;
+
+use crate::cuda::{self, Ask, Evidence, Given, IntoStream, Mode};
 use crate::local::{self, NoCell};
 use crate::log::{IntoLogger, LogOutcome, Logger};
 use crate::name;
@@ -9,15 +12,18 @@ use crate::step::IntoStep;
 use crate::task::TaskScope;
 
 /// A call that has been decided on and not yet begun: the macros hand it what the arguments give,
-/// then turn it into a guard or a future.
+/// then turn it into a guard or a future. `'s` is for how long its stream is lent.
 #[derive(Debug)]
-pub struct Entry {
+pub struct Entry<'s> {
     /// None for a call that is not measured.
     pub(crate) ticket: Option<Ticket>,
     pub(crate) every: u32,
     /// Whether it is this call's turn to be logged; known once somebody asked.
     turn: Option<bool>,
     pub(crate) attached: Attached,
+    /// What it asks of the GPU, where it asks for anything.
+    pub(crate) ask: Option<Ask>,
+    lender: PhantomData<&'s ()>,
 }
 
 /// What a call brings along for its log entry.
@@ -27,7 +33,7 @@ pub(crate) struct Attached {
     pub(crate) step: Option<u64>,
 }
 
-impl Entry {
+impl<'s> Entry<'s> {
     /// A call that is not measured.
     #[must_use]
     pub const fn off() -> Self {
@@ -39,6 +45,8 @@ impl Entry {
                 logger: None,
                 step: None,
             },
+            ask: None,
+            lender: PhantomData,
         }
     }
 
@@ -71,6 +79,31 @@ impl Entry {
         self.is_due()
     }
 
+    /// Whether the call's own stream is wanted: it is measured, and there is a driver.
+    #[inline]
+    pub fn wants_stream(&mut self) -> bool {
+        self.ticket.is_some() && cuda::find(Evidence::Given).is_some()
+    }
+
+    /// The stream that the GPU time of this call is taken on.
+    #[inline]
+    pub fn stream(&mut self, stream: impl IntoStream<'s>) {
+        let given = Given::from(stream.into_stream());
+        self.ask.get_or_insert_default().stream = Some(given);
+    }
+
+    /// Has the end of the scope wait for the device.
+    #[inline]
+    pub fn synchronous(&mut self) {
+        self.ask.get_or_insert_default().mode = Mode::Synchronous;
+    }
+
+    /// Has the events become part of the graph that is being captured.
+    #[inline]
+    pub fn captured(&mut self) {
+        self.ask.get_or_insert_default().mode = Mode::Captured;
+    }
+
     /// The logger of this call.
     #[inline]
     pub fn log<Marker>(&mut self, logger: impl IntoLogger<Marker>) {
@@ -95,16 +128,9 @@ impl Entry {
 
     /// Opens the scope; the clock is read last.
     #[inline]
-    pub fn start(mut self) -> LoggedScope {
+    pub fn start(mut self) -> LoggedScope<'s> {
         self.settle();
         LoggedScope::open(self)
-    }
-
-    /// The scope of a future, which begins when it is first polled.
-    #[inline]
-    pub fn task(mut self) -> TaskScope {
-        self.settle();
-        TaskScope::new(self)
     }
 
     /// Whether the call is to be logged, after all that was asked and attached.
@@ -124,6 +150,15 @@ impl Entry {
     #[inline]
     fn take_turn(&mut self, ticket: Ticket) -> bool {
         *self.turn.get_or_insert_with(|| is_due(ticket, self.every))
+    }
+}
+
+impl Entry<'static> {
+    /// The scope of a future, which begins when it is first polled.
+    #[inline]
+    pub fn task(mut self) -> TaskScope {
+        self.settle();
+        TaskScope::new(self)
     }
 }
 

@@ -20,6 +20,9 @@ pub enum InitError {
          `tensorboard`: enable the feature, or leave the log out"
     )]
     NoTensorBoard,
+    /// GPU times were asked for (`PROFILER_BACKEND=cuda`) and cannot be had.
+    #[error(transparent)]
+    Cuda(#[from] crate::cuda::CudaError),
 }
 
 impl fmt::Debug for InitError {

@@ -20,17 +20,20 @@ pub enum DropReason {
     LoggerPanicked,
     /// The logger has not returned for seconds; it is not called for that name until it does.
     LoggerBlocked,
+    /// The name is logged by its GPU time, and the call had none; the summary says why.
+    NoCudaTime,
     /// The profiler's own threads could not be started, or the process was ending.
     NoCollector,
 }
 
 impl DropReason {
     /// All reasons, in the order in which the summary shows them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::RingFull,
         Self::LoggerFailed,
         Self::LoggerPanicked,
         Self::LoggerBlocked,
+        Self::NoCudaTime,
         Self::NoCollector,
     ];
 
@@ -42,6 +45,7 @@ impl DropReason {
             Self::LoggerFailed => "logger failed",
             Self::LoggerPanicked => "logger panicked",
             Self::LoggerBlocked => "logger blocked",
+            Self::NoCudaTime => "no GPU time",
             Self::NoCollector => "no collector",
         }
     }
@@ -54,6 +58,7 @@ impl DropReason {
             Self::LoggerFailed => "logger_failed",
             Self::LoggerPanicked => "logger_panicked",
             Self::LoggerBlocked => "logger_blocked",
+            Self::NoCudaTime => "no_cuda_time",
             Self::NoCollector => "no_collector",
         }
     }

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::collect;
-use crate::config::{Filter, SummaryTarget};
+use crate::config::{Backend, Filter, SummaryTarget};
+use crate::cuda::{self, CudaError};
 use crate::error::InitError;
 use crate::exit;
 use crate::log::{IntoLogger, Logger};
@@ -26,7 +27,8 @@ const CLOSING: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 ///
-/// If the environment asks for a log that cannot be opened.
+/// If the environment asks for a log that cannot be opened, or for GPU times (`PROFILER_BACKEND=cuda`) where
+/// there are none.
 ///
 /// # Examples
 ///
@@ -67,6 +69,7 @@ pub struct Builder {
     filter: Option<Filter>,
     summary: Option<SummaryTarget>,
     tensorboard: Option<PathBuf>,
+    backend: Option<Backend>,
     loggers: Vec<Logger>,
 }
 
@@ -105,6 +108,14 @@ impl Builder {
         }
     }
 
+    /// What takes the times, unless `PROFILER_BACKEND` says otherwise; [`Backend::Auto`] by default.
+    pub fn backend(self, backend: Backend) -> Self {
+        Self {
+            backend: Some(backend),
+            ..self
+        }
+    }
+
     /// Hands each call of a name without a `log` of its own to this logger. May be given several
     /// times.
     pub fn logger<Marker>(mut self, logger: impl IntoLogger<Marker>) -> Self {
@@ -116,7 +127,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// If a log that was asked for cannot be opened, or the crate was built without it.
+    /// If a log that was asked for cannot be opened, or the crate was built without it; if GPU times were
+    /// asked for ([`Backend::Cuda`]) and cannot be had.
     pub fn init(self) -> Result<Profiler, InitError> {
         let tensorboard_set = with_control(|control| {
             let settings = &mut control.settings;
@@ -124,6 +136,9 @@ impl Builder {
             let enabled = self.enabled.filter(|_| is_free("PROFILER_ENABLED"));
             let filter = self.filter.filter(|_| is_free("PROFILER_FILTER"));
             let summary = self.summary.filter(|_| is_free("PROFILER_SUMMARY"));
+            let backend = self.backend.filter(|_| is_free("PROFILER_BACKEND"));
+            settings.backend = backend.unwrap_or(settings.backend);
+            cuda::reconsider();
             settings.enabled = enabled.unwrap_or(settings.enabled);
             settings.summary = summary.unwrap_or_else(|| settings.summary.clone());
             if let Some(filter) = filter {
@@ -133,6 +148,7 @@ impl Builder {
         });
         // A stripped program keeps its set-up code, and writes nothing.
         if !cfg!(feature = "strip") {
+            require_cuda()?;
             collect::open_from_environment()?;
             for logger in self.loggers {
                 collect::add_default(logger);
@@ -143,6 +159,19 @@ impl Builder {
         }
         GUARDS.fetch_add(1, Relaxed);
         Ok(Profiler { _private: () })
+    }
+}
+
+/// GPU times that were asked for in so many words are to be had, or it is an error.
+fn require_cuda() -> Result<(), CudaError> {
+    if with_control(|control| control.settings.backend) != Backend::Cuda {
+        return Ok(());
+    }
+    let status = cuda::status();
+    if status.is_ready() {
+        Ok(())
+    } else {
+        Err(CudaError { status })
     }
 }
 
@@ -169,7 +198,8 @@ pub struct Profiler {
 impl Drop for Profiler {
     fn drop(&mut self) {
         if GUARDS.fetch_sub(1, Relaxed) == 1 {
-            collect::flush(CLOSING);
+            cuda::return_stashes();
+            collect::flush_and_close(CLOSING);
             exit::write_summary();
         }
     }

@@ -77,6 +77,7 @@
 mod clock;
 mod collect;
 mod config;
+pub mod cuda;
 mod entry;
 mod error;
 mod exit;
@@ -86,6 +87,7 @@ mod init;
 mod local;
 mod log;
 mod name;
+mod own_cost;
 mod record;
 mod scope;
 mod site;
@@ -96,7 +98,7 @@ mod switch;
 mod task;
 
 pub use collect::{FlushReport, flush};
-pub use config::SummaryTarget;
+pub use config::{Backend, SummaryTarget};
 pub use error::InitError;
 pub use health::DropReason;
 pub use init::{Builder, Profiler, builder, init};
@@ -105,8 +107,10 @@ pub use log::TensorBoardLogger;
 #[cfg(feature = "tensorboard-rs")]
 pub use log::TensorBoardRsLogger;
 pub use log::{
-    IntoLogger, LogError, LogFn, LogOutcome, Logger, Scalar, ScalarLogger, TracingLogger,
+    CudaSpan, IntoLogger, LogError, LogFn, LogOutcome, Logger, Scalar, ScalarLogger, TracingLogger,
 };
+pub use name::TimeSource;
+pub use own_cost::OwnCost;
 /// # Examples
 ///
 /// ```
@@ -138,7 +142,7 @@ pub use log::{
 /// ```
 pub use profiler_macros::measure_execution_time;
 pub use step::IntoStep;
-pub use summary::{Row, SortBy, Summary, TableOptions, summary};
+pub use summary::{CudaTimes, Row, SortBy, Summary, TableOptions, Verdict, summary};
 pub use switch::{bypass, is_enabled, set_enabled};
 pub use task::{MeasureFuture, Measured};
 

@@ -8,6 +8,7 @@ use std::thread::panicking;
 
 use crate::clock::{elapsed, has_counter, now, read_counter};
 use crate::collect;
+use crate::cuda::{self, Ask, Span};
 use crate::entry::{Attached, Entry, is_due};
 use crate::local::{self, Hot, NoCell};
 use crate::name;
@@ -46,12 +47,42 @@ const UNWINDING: u64 = 1 << 62;
 const OUTSIDE: u64 = 1 << 61;
 /// Its start is not a reading of the counter.
 const SYSTEM_CLOCK: u64 = 1 << 60;
-const FLAGS: u64 = LOGGED | UNWINDING | OUTSIDE | SYSTEM_CLOCK;
+/// It has a GPU time.
+const CUDA: u64 = 1 << 59;
+const FLAGS: u64 = LOGGED | UNWINDING | OUTSIDE | SYSTEM_CLOCK | CUDA;
+
+/// What counting a call came to.
+struct Counted {
+    /// The cell's buckets must be carried over.
+    full: bool,
+    /// No scope of the same name is around it.
+    outermost: bool,
+}
 
 /// What closing a scope has measured.
 pub(crate) struct Closed {
     pub(crate) end: u64,
     pub(crate) elapsed: i64,
+    /// Whether no scope of the same name was around it.
+    outermost: bool,
+}
+
+impl Closed {
+    pub(crate) fn new(end: u64, elapsed: i64, outermost: bool) -> Self {
+        Self {
+            end,
+            elapsed,
+            outermost,
+        }
+    }
+
+    pub(crate) fn span(&self) -> Span {
+        Span {
+            end: self.end,
+            elapsed: self.elapsed,
+            outermost: self.outermost,
+        }
+    }
 }
 
 /// Stands for the cell of a thread that has none any more; never counts anything.
@@ -71,7 +102,7 @@ impl Open {
     }
 
     /// Opens any scope, but not inside the profiler itself; the clock is read last.
-    pub(crate) fn slow(ticket: Ticket, every: u32) -> Option<Self> {
+    pub(crate) fn slow(ticket: Ticket, every: u32, ask: Option<Ask>) -> Option<Self> {
         let logged = ticket.is_logged() && is_due(ticket, every);
         let mut open = match local::cell(ticket.id()) {
             Ok(cell) => {
@@ -83,7 +114,10 @@ impl Open {
             Err(NoCell::Ended) => Self::outside(ticket),
             Err(NoCell::Busy) => return None,
         };
+        let wants_cuda = (ticket.is_cuda() || ask.is_some()) && open.serial & OUTSIDE == 0;
+        let has_cuda = wants_cuda && cuda::begin(open.serial, ticket.id(), ask.unwrap_or_default());
         let flags = [
+            (has_cuda, CUDA),
             (logged, LOGGED),
             (panicking(), UNWINDING),
             (!has_counter(), SYSTEM_CLOCK),
@@ -124,15 +158,21 @@ impl Open {
         }
     }
 
-    /// Counts the innermost scope and puts back the one around it; true where the cell's buckets must
-    /// be carried over.
+    /// Counts the innermost scope and puts back the one around it.
     #[inline(always)]
-    fn pop(&self, hot: &Hot, elapsed: i64) -> bool {
+    fn pop(&self, hot: &Hot, elapsed: i64) -> Counted {
         let own = elapsed - hot.children.get();
         hot.top.set(self.outer);
         hot.children.set(self.outer_children + elapsed);
-        self.cell
-            .count(elapsed, own, self.cell.leave(self.serial()))
+        self.count(elapsed, own, self.cell.leave(self.serial()))
+    }
+
+    #[inline(always)]
+    fn count(&self, elapsed: i64, own: i64, outermost: bool) -> Counted {
+        Counted {
+            full: self.cell.count(elapsed, own, outermost),
+            outermost,
+        }
     }
 
     /// The scope's number without flags.
@@ -147,22 +187,22 @@ impl Open {
     fn close(&self, end: u64) -> Closed {
         let elapsed = elapsed(self.start, end);
         let panicked = panicking() && self.serial & UNWINDING == 0;
-        if self.serial & OUTSIDE == 0 {
-            self.close_inside(elapsed, panicked);
+        let outermost = if self.serial & OUTSIDE == 0 {
+            self.close_inside(elapsed, panicked)
         } else {
             self.close_outside(elapsed, panicked);
-        }
-        Closed { end, elapsed }
+            true
+        };
+        Closed::new(end, elapsed, outermost)
     }
 
-    fn close_inside(&self, elapsed: i64, panicked: bool) {
+    /// True where no scope of the same name is around it.
+    fn close_inside(&self, elapsed: i64, panicked: bool) -> bool {
         let serial = self.serial();
-        let full = local::hot(|hot| match hot.top.get() {
+        let counted = local::hot(|hot| match hot.top.get() {
             top if top == serial => self.pop(hot, elapsed),
             // The thread has kept this cell for us; there is nothing around the scope any more.
-            local::ENDED => self
-                .cell
-                .count(elapsed, elapsed, self.cell.leave_late(serial)),
+            local::ENDED => self.count(elapsed, elapsed, self.cell.leave_late(serial)),
             top => {
                 // Dropped before a younger guard, or the younger one was forgotten. The time is
                 // exact; what the children took is not known any more: all counts as its own.
@@ -173,16 +213,16 @@ impl Open {
                     hot.children.set(self.outer_children + elapsed);
                     local::forget_above(serial);
                 }
-                let outermost = self.cell.leave_late(serial);
-                self.cell.count(elapsed, elapsed, outermost)
+                self.count(elapsed, elapsed, self.cell.leave_late(serial))
             }
         });
-        if full == Some(true) {
+        if counted.as_ref().is_some_and(|counted| counted.full) {
             carry(self.cell);
         }
         if panicked {
             self.cell.count_ending(Ending::Panicked);
         }
+        counted.is_none_or(|counted| counted.outermost)
     }
 
     fn close_outside(&self, elapsed: i64, panicked: bool) {
@@ -197,10 +237,23 @@ impl Open {
         });
     }
 
-    /// Hands a finished call to the collector.
-    fn log(&self, closed: &Closed, every: u32, attached: Attached) {
-        let cell = (self.serial & OUTSIDE == 0).then_some(self.cell);
-        collect::log(cell, self.id(), every, closed, attached);
+    fn cell(&self) -> Option<&'static StatCell> {
+        (self.serial & OUTSIDE == 0).then_some(self.cell)
+    }
+
+    /// Hands a finished call on: to the resolver if it has a GPU time, to the collector if it is to be
+    /// logged without one.
+    fn hand_on(&self, closed: &Closed, log: Option<(u32, Attached)>) {
+        let (cell, span) = (self.cell(), closed.span());
+        if self.serial & CUDA != 0 {
+            cuda::log(cell, log, |part| cuda::end(self.serial(), span, part));
+        } else if let Some((every, attached)) = log {
+            if cuda::came_late() {
+                let finish = |part| cuda::end_without(self.id(), span, part);
+                return cuda::log(cell, Some((every, attached)), finish);
+            }
+            collect::log(cell, self.id(), every, closed, attached);
+        }
     }
 
     #[allow(clippy::cast_possible_truncation, reason = "the number of a name")]
@@ -210,6 +263,28 @@ impl Open {
         } else {
             self.serial() as u32
         }
+    }
+}
+
+/// Calls of nothing, to find out what a call costs.
+pub(crate) struct Probe;
+
+impl Probe {
+    /// Opens and closes scopes, and leaves no trace. One thread at a time.
+    pub(crate) fn run(calls: u32) {
+        static CELL: StatCell = StatCell::new();
+        local::hot(|hot| {
+            if hot.top.get() == local::ENDED {
+                return;
+            }
+            let children = hot.children.get();
+            for _ in 0..calls {
+                let mut open = Open::push(hot, &CELL);
+                open.start = now();
+                open.pop(hot, elapsed(open.start, now()));
+            }
+            hot.children.set(children);
+        });
     }
 }
 
@@ -262,7 +337,7 @@ fn end(open: &Open) {
         if hot.top.get() != open.serial {
             return end_slow(open);
         }
-        if open.pop(hot, elapsed(open.start, read_counter())) {
+        if open.pop(hot, elapsed(open.start, read_counter())).full {
             carry(open.cell);
         }
     });
@@ -272,50 +347,50 @@ fn end(open: &Open) {
 #[inline(never)]
 fn end_slow(open: &Open) {
     let closed = open.close(now());
-    if open.serial & LOGGED != 0 {
+    let logged = (open.serial & LOGGED != 0).then(|| {
         #[allow(
             clippy::cast_possible_truncation,
             reason = "it was put there from a u32"
         )]
-        let every = if open.serial & OUTSIDE == 0 {
-            open.cell.every.get() as u32
-        } else {
-            1
-        };
-        open.log(&closed, every, Attached::default());
-    }
+        let every = open.cell().map_or(1, |cell| cell.every.get() as u32);
+        (every, Attached::default())
+    });
+    open.hand_on(&closed, logged);
 }
 
-/// A scope that brings its own logger, step or turn.
+/// A scope that brings its own logger, step, turn or stream.
 ///
 /// Made by [`scope!`](crate::scope!) with arguments; see [`Scope`].
 #[must_use = "a scope ends when its guard is dropped: bind it, as in `let _scope = scope!(\"load\");`"]
-pub struct LoggedScope {
+pub struct LoggedScope<'s> {
     open: Option<Open>,
     /// Whether it is this call's turn to be logged.
     due: bool,
     every: u32,
     attached: Attached,
     not_send: PhantomData<*const ()>,
+    /// Its stream is lent for as long as it is open.
+    lender: PhantomData<&'s ()>,
 }
 
-impl LoggedScope {
-    pub(crate) fn open(entry: Entry) -> Self {
+impl<'s> LoggedScope<'s> {
+    pub(crate) fn open(entry: Entry<'s>) -> Self {
         let due = entry.is_due();
         let Entry {
             ticket,
             every,
             attached,
+            ask,
             ..
         } = entry;
         // Its turn has been decided on; the opening must not decide again.
         let open = ticket.map(Ticket::unlogged).and_then(|ticket| {
-            let fast = if panicking() {
+            let fast = if panicking() || ask.is_some() {
                 None
             } else {
                 Open::fast(ticket)
             };
-            fast.or_else(|| Open::slow(ticket, every))
+            fast.or_else(|| Open::slow(ticket, every, ask))
         });
         Self {
             open,
@@ -323,6 +398,7 @@ impl LoggedScope {
             every,
             attached,
             not_send: PhantomData,
+            lender: PhantomData,
         }
     }
 }
@@ -330,10 +406,10 @@ impl LoggedScope {
 #[inline(never)]
 fn end_logged(open: &Open, every: u32, attached: &mut Attached) {
     let closed = open.close(now());
-    open.log(&closed, every, std::mem::take(attached));
+    open.hand_on(&closed, Some((every, std::mem::take(attached))));
 }
 
-impl Drop for LoggedScope {
+impl Drop for LoggedScope<'_> {
     #[inline]
     fn drop(&mut self) {
         match &self.open {
@@ -352,7 +428,7 @@ impl std::fmt::Debug for Scope {
     }
 }
 
-impl std::fmt::Debug for LoggedScope {
+impl std::fmt::Debug for LoggedScope<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("LoggedScope")
             .field("measured", &self.open.is_some())

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::clock;
+use crate::cuda;
 use crate::entry::Entry;
 use crate::local::{self, Busy};
 use crate::name::{self, Name};
@@ -72,9 +73,15 @@ impl Ticket {
     const LOGGED: u32 = 1 << 30;
     /// The clock is not a counter that can be read in place.
     const SYSTEM_CLOCK: u32 = 1 << 29;
+    /// GPU time is taken where there is a stream.
+    const CUDA: u32 = 1 << 28;
+    /// The program may load the CUDA driver yet.
+    const PROBING: u32 = 1 << 27;
+    const FLAGS: u32 =
+        Self::EXCLUDED | Self::LOGGED | Self::SYSTEM_CLOCK | Self::CUDA | Self::PROBING;
 
     pub(crate) fn id(self) -> u32 {
-        self.0 & !(Self::EXCLUDED | Self::LOGGED | Self::SYSTEM_CLOCK)
+        self.0 & !Self::FLAGS
     }
 
     /// The whole word: the name's number where no flag is set, else more than any number.
@@ -94,6 +101,20 @@ impl Ticket {
         self.0 & Self::EXCLUDED != 0
     }
 
+    /// Whether GPU time is taken where there is a stream.
+    #[inline]
+    pub(crate) fn is_cuda(self) -> bool {
+        self.0 & Self::CUDA != 0
+    }
+
+    /// Whether the program has loaded the CUDA driver since it was decided on.
+    fn outdated(self) -> bool {
+        self.0 & Self::PROBING != 0 && {
+            cuda::probe();
+            cuda::is_in_use()
+        }
+    }
+
     /// Whether a default logger takes calls under this name.
     #[inline]
     pub(crate) fn is_logged(self) -> bool {
@@ -103,6 +124,10 @@ impl Ticket {
 
 /// The decision for a name, packed with the switch's word for which it holds.
 fn decide(name: &Name) -> u64 {
+    // Before the verdict: what is found makes it another one.
+    if !cuda::is_in_use() {
+        cuda::look();
+    }
     let verdict = with_control(|control| control.verdict(&name.text));
     let mut ticket = name.id;
     if !verdict.measured {
@@ -113,6 +138,11 @@ fn decide(name: &Name) -> u64 {
     }
     if !clock::has_counter() {
         ticket |= Ticket::SYSTEM_CLOCK;
+    }
+    if cuda::is_in_use() {
+        ticket |= Ticket::CUDA;
+    } else if cuda::is_probing() {
+        ticket |= Ticket::PROBING;
     }
     u64::from(verdict.switch) << 32 | u64::from(ticket)
 }
@@ -194,25 +224,25 @@ impl CallSite {
                 location,
             },
         );
-        Scope::from(ticket.and_then(|ticket| Open::slow(ticket, 1)))
+        Scope::from(ticket.and_then(|ticket| Open::slow(ticket, 1, None)))
     }
 
     /// Begins a call that needs more than statistics, one in `every` of which is logged.
     #[inline]
     #[track_caller]
-    pub fn begin(&'static self, inside: &'static str, every: u32) -> Entry {
+    pub fn begin<'s>(&'static self, inside: &'static str, every: u32) -> Entry<'s> {
         self.begin_at(Place::inside(inside), every)
     }
 
     /// The same under a name that stands in the source.
     #[inline]
     #[track_caller]
-    pub fn begin_named(&'static self, name: &'static str, every: u32) -> Entry {
+    pub fn begin_named<'s>(&'static self, name: &'static str, every: u32) -> Entry<'s> {
         self.begin_at(Place::named(name), every)
     }
 
     #[inline]
-    fn begin_at(&'static self, place: Place, every: u32) -> Entry {
+    fn begin_at<'s>(&'static self, place: Place, every: u32) -> Entry<'s> {
         let switch = switch::load();
         if switch::is_off(switch) {
             return Entry::off();
@@ -223,7 +253,8 @@ impl CallSite {
     /// What a call may do now; none where it is not measured.
     #[inline]
     fn ticket(&'static self, switch: u32, place: Place) -> Option<Ticket> {
-        let ticket = unpack(self.decided.load(Relaxed), switch).or_else(|| self.resolve(place));
+        let known = unpack(self.decided.load(Relaxed), switch).filter(|known| !known.outdated());
+        let ticket = known.or_else(|| self.resolve(place));
         ticket.filter(|ticket| !ticket.is_excluded())
     }
 
@@ -265,19 +296,19 @@ impl GivenSite {
     /// Begins a call under a name that stands in the source.
     #[inline]
     #[track_caller]
-    pub fn begin_named(&'static self, name: &'static str, every: u32) -> Entry {
+    pub fn begin_named<'s>(&'static self, name: &'static str, every: u32) -> Entry<'s> {
         self.begin_at(Place::named(name), every)
     }
 
     /// Begins a call of one instance of a function, found through the name of a type inside it.
     #[inline]
     #[track_caller]
-    pub fn begin(&'static self, inside: &'static str, every: u32) -> Entry {
+    pub fn begin<'s>(&'static self, inside: &'static str, every: u32) -> Entry<'s> {
         self.begin_at(Place::inside(inside), every)
     }
 
     #[inline]
-    fn begin_at(&'static self, place: Place, every: u32) -> Entry {
+    fn begin_at<'s>(&'static self, place: Place, every: u32) -> Entry<'s> {
         let switch = switch::load();
         if switch::is_off(switch) {
             return Entry::off();
@@ -340,7 +371,7 @@ fn overflow(name: &Name, switch: u32) -> Option<Ticket> {
 
 /// Begins a call under a name built at run time.
 #[track_caller]
-pub fn begin_dynamic(name: &(impl AsRef<str> + ?Sized)) -> Entry {
+pub fn begin_dynamic<'s>(name: &(impl AsRef<str> + ?Sized)) -> Entry<'s> {
     let switch = switch::load();
     if switch::is_off(switch) {
         return Entry::off();

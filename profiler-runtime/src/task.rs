@@ -8,6 +8,7 @@ use pin_project_lite::pin_project;
 
 use crate::clock::{elapsed, now};
 use crate::collect;
+use crate::cuda::{self, Ask, IntoStream, Opened, Stream};
 use crate::entry::{Attached, Entry};
 use crate::local::{self, Hot, NoCell};
 use crate::log::IntoLogger;
@@ -24,8 +25,10 @@ use crate::step::IntoStep;
 /// turns on one thread never become each other's parent.
 #[derive(Debug)]
 pub struct TaskScope {
-    entry: Entry,
+    entry: Entry<'static>,
     running: Option<Running>,
+    /// The stream that was current where the future was made, and is so wherever it is polled.
+    inherited: Option<Stream>,
 }
 
 #[derive(Debug)]
@@ -41,14 +44,25 @@ struct Running {
     last_end: u64,
     /// Whether a panic went through a poll, which was the last one then.
     panicked: bool,
+    /// Its GPU's side, where it has one.
+    cuda: Option<Opened>,
 }
 
 impl TaskScope {
-    pub(crate) fn new(entry: Entry) -> Self {
+    pub(crate) fn new(entry: Entry<'static>) -> Self {
         Self {
             entry,
             running: None,
+            inherited: None,
         }
+    }
+
+    /// Has the future run on the stream that is current now.
+    fn inheriting(mut self) -> Self {
+        if self.entry.ticket.is_some() {
+            self.inherited = cuda::current_stream();
+        }
+        self
     }
 
     /// Runs one poll as the innermost scope of this thread.
@@ -56,9 +70,15 @@ impl TaskScope {
         let Some(ticket) = self.entry.ticket else {
             return poll();
         };
-        let frame = PollFrame::enter(ticket, &mut self.running);
-        let result = poll();
-        drop(frame);
+        let Self {
+            entry,
+            running,
+            inherited,
+        } = self;
+        let result = cuda::poll_with(inherited.as_ref(), || {
+            let _frame = PollFrame::enter(ticket, running, &mut entry.ask);
+            poll()
+        });
         if result.is_ready() {
             self.finish(Ending::Returned);
         }
@@ -99,16 +119,28 @@ impl TaskScope {
             Some(cell) if !count(cell) => {}
             _ => count_in_name(ticket.id(), cell, count),
         }
-        if self.entry.is_due() {
+        let log = self.entry.is_due().then(|| {
             let attached = std::mem::take(&mut self.entry.attached);
-            let closed = Closed { end, elapsed };
-            collect::log(cell, ticket.id(), self.entry.every, &closed, attached);
+            (self.entry.every, attached)
+        });
+        let closed = Closed::new(end, elapsed, running.outermost);
+        let span = closed.span();
+        match (running.cuda, log) {
+            (Some(opened), log) => cuda::log(cell, log, |part| cuda::finish(opened, span, part)),
+            (None, Some((every, attached))) => {
+                collect::log(cell, ticket.id(), every, &closed, attached);
+            }
+            (None, None) => {}
         }
     }
 
     pub(crate) fn attached(&mut self) -> Option<&mut Attached> {
-        // Too late once it runs.
-        (self.entry.ticket.is_some() && self.running.is_none()).then_some(&mut self.entry.attached)
+        self.pending().map(|entry| &mut entry.attached)
+    }
+
+    /// What may still be changed: nothing once it runs.
+    fn pending(&mut self) -> Option<&mut Entry<'static>> {
+        (self.entry.ticket.is_some() && self.running.is_none()).then_some(&mut self.entry)
     }
 }
 
@@ -137,10 +169,16 @@ struct PollFrame<'a> {
     outer: u64,
     outer_children: i64,
     outer_floor: u64,
+    /// Its place among the GPU scopes of this thread.
+    cuda_place: Option<usize>,
 }
 
 impl<'a> PollFrame<'a> {
-    fn enter(ticket: Ticket, running: &'a mut Option<Running>) -> Self {
+    fn enter(ticket: Ticket, running: &'a mut Option<Running>, ask: &mut Option<Ask>) -> Self {
+        // Before the clock is read, as for any scope.
+        let wants_cuda = running.is_none() && (ticket.is_cuda() || ask.is_some());
+        let opened =
+            wants_cuda.then(|| cuda::begin_task(ticket.id(), ask.take().unwrap_or_default()));
         let cell = local::cell(ticket.id()).ok();
         let first = running.is_none();
         let start = now();
@@ -152,7 +190,10 @@ impl<'a> PollFrame<'a> {
             panicking: std::thread::panicking(),
             last_end: start,
             panicked: false,
+            cuda: opened.flatten(),
         });
+        let link = running.cuda.as_ref().map(Opened::link);
+        let cuda_place = link.and_then(cuda::push_poll);
         let mut frame = Self {
             running,
             cell,
@@ -161,6 +202,7 @@ impl<'a> PollFrame<'a> {
             outer: 0,
             outer_children: 0,
             outer_floor: 0,
+            cuda_place,
         };
         local::hot(|hot| frame.push(hot, first));
         frame
@@ -212,6 +254,9 @@ impl Drop for PollFrame<'_> {
         self.running.polled += elapsed;
         self.running.panicked |= std::thread::panicking() && !self.running.panicking;
         local::hot(|hot| self.pop(hot, elapsed));
+        if let Some(place) = self.cuda_place {
+            cuda::pop_poll(place);
+        }
     }
 }
 
@@ -267,6 +312,19 @@ impl<F> Measured<F> {
         }
         self
     }
+
+    /// The stream that the GPU time is taken on, as the attribute's argument of that name: from an event at
+    /// the first poll to one at the end.
+    ///
+    /// To be given before the first poll.
+    pub fn stream(mut self, stream: impl IntoStream<'static>) -> Self {
+        if let Some(entry) = self.scope.pending()
+            && entry.wants_stream()
+        {
+            entry.stream(stream);
+        }
+        self
+    }
 }
 
 /// Measures any future: `future.measure_execution_time("name").await`.
@@ -291,10 +349,11 @@ pub trait MeasureFuture: Future + Sized {
     /// Measures this future under a name, from its first poll to its end.
     ///
     /// The name may be built at run time; how many there can be is bounded by
-    /// `PROFILER_MAX_NAMES`.
+    /// `PROFILER_MAX_NAMES`. The thread's current stream ([`cuda::with_stream`](crate::cuda::with_stream)) is
+    /// that of the future too, wherever it is polled.
     #[track_caller]
     fn measure_execution_time(self, name: impl AsRef<str>) -> Measured<Self> {
-        measure(begin_dynamic(&name).task(), self)
+        measure(begin_dynamic(&name).task().inheriting(), self)
     }
 }
 

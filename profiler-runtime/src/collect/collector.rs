@@ -1,17 +1,19 @@
 //! The one thread that empties the rings.
 
-use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use super::outlet::{self, Delivery, Job};
-use super::{defaults, flush, ring};
+use super::outbox::{LogEntry, Outbox};
+use super::{flush, outlet, ring};
 use crate::clock::{WallAnchor, clock};
-use crate::health;
+use crate::cuda;
+use crate::health::{self, DropReason, count_dropped};
 use crate::local::Busy;
-use crate::name::{self, Name};
+use crate::name::{self, Name, TimeSource};
+use crate::own_cost;
 use crate::record::Record;
 
 static THREAD: OnceLock<Option<Thread>> = OnceLock::new();
@@ -70,6 +72,10 @@ fn run() {
         WOKEN.store(false, Relaxed);
         let nap = collector.round();
         outlet::supervise();
+        if cuda::is_probing() {
+            cuda::probe();
+        }
+        own_cost::note_background(own_cost::Room::Collector);
         thread::park_timeout(nap);
     }
 }
@@ -78,7 +84,7 @@ fn run() {
 struct Collector {
     batch: Vec<Record>,
     /// What the outlet has not taken yet; the rings wait while there is anything.
-    outbox: VecDeque<Job>,
+    outbox: Outbox,
     names: Vec<&'static Name>,
     /// The last flush that was passed on.
     flushed: u64,
@@ -94,11 +100,11 @@ impl Collector {
             self.collect();
             if wanted > self.flushed {
                 self.flushed = wanted;
-                self.outbox.push_back(Job::Flush(wanted));
+                self.outbox.add_flush(wanted);
                 self.quiet = 0;
             }
         }
-        outlet::send(&mut self.outbox);
+        self.outbox.send();
         if !self.outbox.is_empty() {
             RETRY
         } else if self.quiet < QUIET_ROUNDS {
@@ -130,27 +136,25 @@ impl Collector {
         let Some(name) = self.name(record.id) else {
             return;
         };
-        let step = record.step.unwrap_or_else(|| next_step(name, &record));
-        let delivery = |logger, mute| Delivery {
+        let step = record
+            .step
+            .unwrap_or_else(|| next_step(name, record.skipped, record.every));
+        if name.settle_source(TimeSource::Cpu) == TimeSource::Cuda {
+            count_dropped(DropReason::NoCudaTime, 1);
+            // Its destructor may be foreign code.
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(record.logger)));
+            return;
+        }
+        let milliseconds = clock().nanoseconds(record.elapsed.max(0) as f64) / 1e6;
+        let entry = LogEntry {
             name,
-            milliseconds: clock().nanoseconds(record.elapsed.max(0) as f64) / 1e6,
+            milliseconds,
+            cpu_ms: milliseconds,
+            cuda: None,
             step,
             wall_time: anchor.wall_time(record.end),
-            logger,
-            mute,
         };
-        let jobs = self.outbox.len();
-        match record.logger {
-            Some(logger) => self
-                .outbox
-                .push_back(Job::Log(delivery(logger, &name.mute))),
-            None => self.outbox.extend(
-                defaults::all()
-                    .into_iter()
-                    .map(|(logger, mute)| Job::Log(delivery(logger, mute))),
-            ),
-        }
-        outlet::expect(self.outbox.len() - jobs);
+        self.outbox.add(entry, record.logger);
     }
 
     fn name(&mut self, id: u32) -> Option<&'static Name> {
@@ -163,9 +167,9 @@ impl Collector {
 
 /// The name's own count of calls. Entries that were dropped leave a gap: the next one's step is still
 /// its call's number.
-fn next_step(name: &Name, record: &Record) -> u64 {
-    let calls = record.skipped + u64::from(record.every);
-    name.next_step.fetch_add(calls, Relaxed) + record.skipped
+pub(crate) fn next_step(name: &Name, skipped: u64, every: u32) -> u64 {
+    let calls = skipped + u64::from(every);
+    name.next_step.fetch_add(calls, Relaxed) + skipped
 }
 
 #[cfg(test)]
@@ -175,18 +179,7 @@ mod tests {
     #[test]
     fn a_dropped_entry_leaves_a_gap_in_the_steps() {
         let name = name::declared("collector: gaps", std::panic::Location::caller());
-        let record = |skipped| Record {
-            id: name.id,
-            end: 0,
-            elapsed: 0,
-            step: None,
-            every: 10,
-            skipped,
-            logger: None,
-        };
-        let steps: Vec<_> = [0, 0, 30, 0]
-            .map(|skipped| next_step(name, &record(skipped)))
-            .into();
+        let steps = [0, 0, 30, 0].map(|skipped| next_step(name, skipped, 10));
         assert_eq!(steps, [0, 10, 50, 60]);
     }
 }

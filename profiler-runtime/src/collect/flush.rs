@@ -1,9 +1,10 @@
 //! Waiting, bounded, until what was logged has arrived.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{collector, outlet, ring};
+use crate::cuda;
 use crate::exit;
 use crate::health::{self, DropReason};
 use crate::name;
@@ -28,6 +29,9 @@ pub struct FlushReport {
     /// Entries logged before the call that are still on their way: the time did not suffice, or a
     /// logger does not return or cannot save what it took.
     pub left: u64,
+    /// Scopes measured before the call whose GPU time has not been read: the device is still at work on
+    /// them, or the driver does not answer.
+    pub unread: u64,
 }
 
 struct State {
@@ -42,10 +46,11 @@ fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits until everything logged so far has reached its logger and the loggers are flushed, or until
-/// the time is over.
+/// Waits until the GPU times measured so far have been read, everything logged so far has reached its logger
+/// and the loggers are flushed, or until the time is over.
 ///
-/// Measured threads go on meanwhile. It never waits longer than `timeout`, whatever the loggers do.
+/// This is the only thing in the profiler that waits for the device, but for the argument `sync`. Measured
+/// threads go on meanwhile. It never waits longer than `timeout`, whatever the loggers do.
 ///
 /// # Examples
 ///
@@ -54,9 +59,22 @@ fn state() -> MutexGuard<'static, State> {
 /// println!("{} delivered, {} dropped, {} left", report.delivered, report.dropped, report.left);
 /// ```
 pub fn flush(timeout: Duration) -> FlushReport {
+    flush_within(timeout, false)
+}
+
+/// The same at the end of a program; then nothing that was made for measuring on the GPU is left.
+pub(crate) fn flush_and_close(timeout: Duration) -> FlushReport {
+    flush_within(timeout, true)
+}
+
+fn flush_within(timeout: Duration, close: bool) -> FlushReport {
     // A forked process has none of our threads: what waits there stays.
     let own = exit::is_own_process();
-    let complete = own && (!collector::is_running() || request(timeout));
+    let start = Instant::now();
+    // Entries may wait for the device.
+    let unread = if own { cuda::settle(timeout, close) } else { 0 };
+    let rest = timeout.saturating_sub(start.elapsed());
+    let complete = own && (!collector::is_running() || request(rest));
     let left = if complete {
         // Entries that came after the call are nobody's business here; those that a blocked logger
         // holds are.
@@ -70,6 +88,7 @@ pub fn flush(timeout: Duration) -> FlushReport {
         delivered: outlet::delivered(),
         dropped: dropped(),
         left,
+        unread,
     }
 }
 

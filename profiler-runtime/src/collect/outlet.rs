@@ -14,13 +14,16 @@ use super::flush;
 use super::watch::{self, Mute, OnBehalf, Outcome, Watch, is_stuck};
 use crate::health::{self, DropReason, count_dropped};
 use crate::local::Busy;
-use crate::log::{LogError, Logger, Scalar};
+use crate::log::{CudaSpan, LogError, Logger, Scalar};
 use crate::name::{self, Name};
 
 /// One entry, complete, for one logger.
 pub(super) struct Delivery {
     pub(super) name: &'static Name,
+    /// The value: GPU or CPU time.
     pub(super) milliseconds: f64,
+    pub(super) cpu_ms: f64,
+    pub(super) cuda: Option<CudaSpan>,
     pub(super) step: u64,
     pub(super) wall_time: SystemTime,
     pub(super) logger: Logger,
@@ -189,6 +192,8 @@ fn deliver(watch: &Watch, delivery: Delivery) -> bool {
     let Delivery {
         name,
         milliseconds,
+        cpu_ms,
+        cuda,
         step,
         wall_time,
         logger,
@@ -209,6 +214,8 @@ fn deliver(watch: &Watch, delivery: Delivery) -> bool {
         }
         let scalar = Scalar {
             name: &name.text,
+            cpu_ms,
+            cuda,
             ..Scalar::new(&name.tag, milliseconds, step, wall_time)
         };
         logger.as_dyn().add(&scalar)?;
@@ -224,6 +231,11 @@ fn deliver(watch: &Watch, delivery: Delivery) -> bool {
         (None, None) => count_dropped(DropReason::LoggerPanicked, 1),
     }
     on
+}
+
+/// Calls a logger on this thread, which waits for it: whoever asked for that is not given up.
+pub(super) fn deliver_here(delivery: Delivery) {
+    deliver(&Watch::default(), delivery);
 }
 
 /// Keeps a logger until it is flushed; one that belongs to a single call is flushed at once.

@@ -1,11 +1,12 @@
-//! Each thread's ring: bounded, one producer, one consumer, never waited for.
+//! Each thread's ring of log entries: bounded, one producer, one consumer, never waited for.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use rtrb::{Consumer, Producer, PushError, RingBuffer};
+use rtrb::{Producer, PushError};
 
 use super::collector;
+use super::rings::Rings;
 use crate::entry::Attached;
 use crate::health::{DropReason, count_dropped};
 use crate::local::{self, Busy};
@@ -14,9 +15,7 @@ use crate::scope::Closed;
 use crate::stats::StatCell;
 use crate::switch::with_control;
 
-/// The other ends of the threads' rings; looked at by the collector and by `flush`, and by a thread
-/// that makes its ring.
-static RINGS: Mutex<Vec<Consumer<Record>>> = Mutex::new(Vec::new());
+static RINGS: Rings<Record> = Rings::new();
 
 /// Records of threads that have no ring any more: calls in destructors of thread-locals.
 static LATE: Mutex<Vec<Record>> = Mutex::new(Vec::new());
@@ -110,9 +109,7 @@ fn make() -> Option<Producer<Record>> {
     if !collector::ensure_started() {
         return None;
     }
-    let (producer, consumer) = RingBuffer::new(capacity);
-    rings().push(consumer);
-    Some(producer)
+    Some(RINGS.make(capacity))
 }
 
 #[cold]
@@ -128,27 +125,13 @@ fn late(record: &mut Option<Record>) -> Outcome {
     Outcome::Pushed
 }
 
-fn rings() -> MutexGuard<'static, Vec<Consumer<Record>>> {
-    RINGS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Moves what stands in the rings now to `batch`, and forgets the rings of threads that have ended.
-///
-/// The rings' capacity bounds what one call moves.
 pub(super) fn drain(batch: &mut Vec<Record>) {
-    rings().retain_mut(|ring| {
-        // Asked before the last look: what was pushed before the thread ended is there to be read.
-        let ended = ring.is_abandoned();
-        for _ in 0..ring.slots() {
-            batch.extend(ring.pop().ok());
-        }
-        !ended
-    });
+    RINGS.drain(batch);
     batch.append(&mut LATE.lock().unwrap_or_else(PoisonError::into_inner));
 }
 
 /// How many records wait in the rings.
 pub(super) fn waiting() -> usize {
-    let rings: usize = rings().iter().map(Consumer::slots).sum();
-    rings + LATE.lock().unwrap_or_else(PoisonError::into_inner).len()
+    RINGS.waiting() + LATE.lock().unwrap_or_else(PoisonError::into_inner).len()
 }

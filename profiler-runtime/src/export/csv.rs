@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::summary::{Row, Summary};
+use crate::summary::{CudaTimes, Row, Summary};
 
 pub(crate) fn render(summary: &Summary) -> String {
     let mut csv = String::new();
@@ -10,10 +10,24 @@ pub(crate) fn render(summary: &Summary) -> String {
         .into_iter()
         .map(|(key, _)| key)
         .collect();
-    let _ = write!(csv, "name,tag,location,{}\r\n", header.join(","));
+    let cuda: Vec<String> = cuda_numbers(&CudaTimes::default())
+        .into_iter()
+        .map(|(key, _)| format!("cuda_{key}"))
+        .collect();
+    let _ = write!(
+        csv,
+        "name,tag,location,{},source,{}\r\n",
+        header.join(","),
+        cuda.join(",")
+    );
     for row in &summary.rows {
         let texts = [&row.name, &row.tag, &row.location].map(|text| quoted(text));
-        let values: Vec<String> = numbers(row).into_iter().map(|(_, value)| value).collect();
+        let mut values: Vec<String> = numbers(row).into_iter().map(|(_, value)| value).collect();
+        values.push(row.source.as_str().to_owned());
+        match &row.cuda {
+            Some(times) => values.extend(cuda_numbers(times).into_iter().map(|(_, value)| value)),
+            None => values.extend(cuda.iter().map(|_| String::new())),
+        }
         let _ = write!(csv, "{},{}\r\n", texts.join(","), values.join(","));
     }
     csv
@@ -42,6 +56,26 @@ pub(super) fn numbers(row: &Row) -> Vec<(&'static str, String)> {
         ("dropped_entries", row.dropped_entries.to_string()),
         ("disordered", row.disordered.to_string()),
         ("too_short", row.too_short.to_string()),
+        ("without_cuda", row.without_cuda.to_string()),
+    ]
+}
+
+/// All numbers of a row's GPU time, with their keys: those of the fields of [`CudaTimes`].
+pub(super) fn cuda_numbers(times: &CudaTimes) -> Vec<(&'static str, String)> {
+    vec![
+        ("calls", times.calls.to_string()),
+        ("total_ns", nanoseconds(times.total_ns)),
+        ("self_ns", nanoseconds(times.self_ns)),
+        ("mean_ns", nanoseconds(times.mean_ns)),
+        ("std_ns", nanoseconds(times.std_ns)),
+        ("min_ns", nanoseconds(times.min_ns)),
+        ("max_ns", nanoseconds(times.max_ns)),
+        ("p50_ns", nanoseconds(times.p50_ns)),
+        ("p95_ns", nanoseconds(times.p95_ns)),
+        ("p99_ns", nanoseconds(times.p99_ns)),
+        ("launch_bound", format!("{:.6}", times.launch_bound)),
+        ("elsewhere_ns", nanoseconds(times.elsewhere_ns)),
+        ("saw_no_work", times.saw_no_work.to_string()),
     ]
 }
 

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use super::csv::numbers;
-use crate::summary::{Row, Summary};
+use super::csv::{cuda_numbers, numbers};
+use crate::cuda::CudaHealth;
+use crate::summary::{CudaTimes, Row, Summary};
 
 pub(crate) fn render(summary: &Summary) -> String {
     let rows: Vec<String> = summary.rows.iter().map(row).collect();
@@ -23,12 +24,15 @@ pub(crate) fn render(summary: &Summary) -> String {
         .map_or("null".to_owned(), string);
     format!(
         "{{\"wall_ns\":{:.1},\"percentile_error\":{},\"delivered\":{},\"dropped\":{{{}}},\
-         \"unsaved\":{},\"notices\":[{}],\"nothing_measured\":{nothing},\"rows\":[{}]}}\n",
+         \"unsaved\":{},\"cuda\":{},\"own_cost\":{{\"measured_threads\":{:.9},\"background\":{:.9}}},\"notices\":[{}],\"nothing_measured\":{nothing},\"rows\":[{}]}}\n",
         summary.wall_ns,
         summary.percentile_error,
         summary.delivered,
         dropped.join(","),
         summary.unsaved,
+        health(&summary.cuda),
+        summary.own_cost.measured_threads,
+        summary.own_cost.background,
         notices.join(","),
         rows.join(",\n"),
     )
@@ -49,7 +53,42 @@ fn row(row: &Row) -> String {
             .into_iter()
             .map(|(key, value)| format!("\"{key}\":{value}")),
     );
+    fields.push(format!("\"source\":{}", string(row.source.as_str())));
+    let cuda = row.cuda.as_ref().map_or("null".to_owned(), cuda);
+    fields.push(format!("\"cuda\":{cuda}"));
     format!("{{{}}}", fields.join(","))
+}
+
+fn cuda(times: &CudaTimes) -> String {
+    let mut fields: Vec<String> = cuda_numbers(times)
+        .into_iter()
+        .map(|(key, value)| format!("\"{key}\":{value}"))
+        .collect();
+    let streams: Vec<String> = times.streams.iter().map(|stream| string(stream)).collect();
+    fields.push(format!("\"verdict\":{}", string(times.verdict().as_str())));
+    fields.push(format!("\"streams\":[{}]", streams.join(",")));
+    format!("{{{}}}", fields.join(","))
+}
+
+fn health(health: &CudaHealth) -> String {
+    let lost: Vec<String> = health
+        .lost
+        .iter()
+        .map(|(reason, calls)| format!("{}:{calls}", string(reason.key())))
+        .collect();
+    let uncertainty = health
+        .uncertainty_ns
+        .map_or("null".to_owned(), |ns| format!("{ns:.1}"));
+    format!(
+        "{{\"status\":{},\"ready\":{},\"in_flight\":{},\"pairs\":{},\"high_water\":{},\"lost\":{{{}}},\
+         \"uncertainty_ns\":{uncertainty}}}",
+        string(&health.status),
+        health.ready,
+        health.in_flight,
+        health.pairs,
+        health.high_water,
+        lost.join(","),
+    )
 }
 
 /// A string with its quotes.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::columns::columns;
 use crate::summary::{Row, Summary};
 
 /// What the rows of a table are sorted by, the largest first (names from A to Z).
@@ -138,136 +139,6 @@ fn sort(rows: &mut [&Row], by: SortBy) {
     });
 }
 
-struct Column {
-    title: String,
-    cells: Vec<String>,
-}
-
-impl Column {
-    fn width(&self) -> usize {
-        let cells = self
-            .cells
-            .iter()
-            .map(|cell| cell.chars().count())
-            .max()
-            .unwrap_or(0);
-        cells.max(self.title.chars().count())
-    }
-
-    fn times(title: &str, unit: &Unit, rows: &[&Row], time: impl Fn(&Row) -> Option<f64>) -> Self {
-        let cell = |row: &&Row| match time(row) {
-            Some(time) => format!("{:.3}", time / unit.nanoseconds),
-            None => "-".to_owned(),
-        };
-        Self {
-            title: format!("{title} ({})", unit.name),
-            cells: rows.iter().map(cell).collect(),
-        }
-    }
-}
-
-/// Totals are in one unit and the times of single calls in one, so that they compare at a glance.
-fn columns(rows: &[&Row]) -> Vec<Column> {
-    let totals = Unit::for_times(rows.iter().map(|row| row.total_ns));
-    let calls_unit = Unit::for_times(rows.iter().map(|row| row.mean_ns));
-    let total =
-        |title, time: fn(&Row) -> f64| Column::times(title, totals, rows, |row| Some(time(row)));
-    let call = |title, time: fn(&Row) -> f64| {
-        Column::times(title, calls_unit, rows, |row| {
-            (row.calls > 0).then(|| time(row))
-        })
-    };
-    let mut columns = vec![
-        Column {
-            title: "Calls".to_owned(),
-            cells: rows.iter().map(|row| calls(row)).collect(),
-        },
-        total("Total", |row| row.total_ns),
-        total("Self", |row| row.self_ns),
-    ];
-    if rows.iter().any(|row| row.futures > 0) {
-        let polled = |row: &Row| (row.futures > 0).then_some(row.polled_ns);
-        columns.push(Column::times("Polled", totals, rows, polled));
-    }
-    columns.extend([
-        call("Mean", |row| row.mean_ns),
-        call("p50", |row| row.p50_ns),
-        call("p95", |row| row.p95_ns),
-        call("p99", |row| row.p99_ns),
-        call("Min", |row| row.min_ns),
-        call("Max", |row| row.max_ns),
-        Column {
-            title: "% wall".to_owned(),
-            cells: rows
-                .iter()
-                .map(|row| format!("{:.2}", row.wall_share * 100.0))
-                .collect(),
-        },
-    ]);
-    columns
-}
-
-/// `150/100`: all calls, and those that were not recursive.
-fn calls(row: &Row) -> String {
-    if row.primitive_calls == row.calls {
-        row.calls.to_string()
-    } else {
-        format!("{}/{}", row.calls, row.primitive_calls)
-    }
-}
-
-struct Unit {
-    name: &'static str,
-    nanoseconds: f64,
-}
-
-const UNITS: [Unit; 4] = [
-    Unit {
-        name: "ns",
-        nanoseconds: 1.0,
-    },
-    Unit {
-        name: "µs",
-        nanoseconds: 1e3,
-    },
-    Unit {
-        name: "ms",
-        nanoseconds: 1e6,
-    },
-    Unit {
-        name: "s",
-        nanoseconds: 1e9,
-    },
-];
-
-impl Unit {
-    /// The largest unit in which the shortest time is at least a tenth, but not so small that the
-    /// longest takes more than seven digits before the point.
-    fn for_times(times: impl Iterator<Item = f64> + Clone) -> &'static Self {
-        let shown = times.filter(|time| *time > 0.0);
-        let shortest = shown.clone().fold(f64::INFINITY, f64::min);
-        let longest = shown.fold(0.0, f64::max);
-        let [ns, us, ms, s] = &UNITS;
-        let fine = [s, ms, us]
-            .into_iter()
-            .find(|unit| shortest >= 0.1 * unit.nanoseconds);
-        let fine = if longest > 0.0 {
-            fine.unwrap_or(ns)
-        } else {
-            ns
-        };
-        let coarse = [ns, us, ms]
-            .into_iter()
-            .find(|unit| longest / unit.nanoseconds < 1e7);
-        let coarse = coarse.unwrap_or(s);
-        if fine.nanoseconds >= coarse.nanoseconds {
-            fine
-        } else {
-            coarse
-        }
-    }
-}
-
 /// Names whose single values are not to be trusted are marked.
 fn shown_name(row: &Row) -> String {
     let mark = if row.too_short { "~ " } else { "" };
@@ -330,6 +201,18 @@ fn with_notes(mut table: String, summary: &Summary, rows: &[&Row]) -> String {
             reason.as_str()
         ));
     }
+    for (reason, calls) in &summary.cuda.lost {
+        note(&format!(
+            "{calls} calls without a GPU time: {}",
+            reason.as_str()
+        ));
+    }
+    if let Some(names) = without_work(rows) {
+        note(&format!(
+            "almost no GPU time on the default stream: {names}; what launches on another stream wants \
+             `stream = …`"
+        ));
+    }
     if summary.unsaved > 0 {
         note(&format!(
             "{} log entries taken and not written yet",
@@ -339,29 +222,58 @@ fn with_notes(mut table: String, summary: &Summary, rows: &[&Row]) -> String {
     for notice in &summary.notices {
         note(notice);
     }
+    if summary.cuda.ready || !summary.cuda.is_known {
+        note(&on_gpu(summary));
+    }
+    note(&own_cost(summary));
     table
+}
+
+/// Some of the names that were measured where nothing happened.
+fn without_work(rows: &[&Row]) -> Option<String> {
+    const SHOWN: usize = 5;
+    let idle = |row: &&&Row| row.cuda.as_ref().is_some_and(|cuda| cuda.saw_no_work);
+    let names: Vec<String> = rows
+        .iter()
+        .filter(idle)
+        .map(|row| printable(&row.name))
+        .collect();
+    let more = names.len().saturating_sub(SHOWN);
+    let shown = names.get(..names.len() - more)?.join(", ");
+    match (names.len(), more) {
+        (0, _) => None,
+        (_, 0) => Some(shown),
+        _ => Some(format!("{shown} and {more} more")),
+    }
+}
+
+/// What there is of CUDA, and how it goes.
+fn on_gpu(summary: &Summary) -> String {
+    let health = &summary.cuda;
+    if !health.ready {
+        return format!("times are CPU times: {}", health.status);
+    }
+    let place = health.uncertainty_ns.map_or(String::new(), |ns| {
+        format!("; placed on the time line to ±{:.1} µs", ns / 1e3)
+    });
+    format!(
+        "{}: {} GPU times in flight, {} at most, {} event pairs{place}",
+        health.status, health.in_flight, health.high_water, health.pairs
+    )
+}
+
+fn own_cost(summary: &Summary) -> String {
+    let cost = &summary.own_cost;
+    format!(
+        "the profiler itself: {:.3} % of the wall time in measured threads, {:.3} % in its own",
+        cost.measured_threads * 100.0,
+        cost.background * 100.0
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn units_show_the_shortest_and_the_longest() {
-        let unit = |times: &[f64]| Unit::for_times(times.iter().copied()).name;
-        assert_eq!(unit(&[1_500.0, 2_500_000.0]), "µs");
-        assert_eq!(unit(&[80e6]), "ms");
-        assert_eq!(unit(&[30e6, 12e9]), "ms");
-        assert_eq!(unit(&[2e9, 12e9]), "s");
-        assert_eq!(unit(&[12.0]), "ns");
-        assert_eq!(
-            unit(&[12.0, 90e9]),
-            "ms",
-            "not eleven digits, even if the shortest reads as zero"
-        );
-        assert_eq!(unit(&[0.0, 0.0]), "ns");
-        assert_eq!(unit(&[]), "ns");
-    }
 
     #[test]
     fn long_names_keep_both_ends() {
@@ -372,23 +284,5 @@ mod tests {
             short.starts_with("applicat…") && short.ends_with("Attention::forward"[3..].trim())
         );
         assert_eq!(shortened("main", 24), "main");
-    }
-
-    #[test]
-    fn recursive_calls_show_both_counts() {
-        let row = Row {
-            calls: 150,
-            primitive_calls: 100,
-            ..Row::default()
-        };
-        assert_eq!(calls(&row), "150/100");
-        assert_eq!(
-            calls(&Row {
-                calls: 7,
-                primitive_calls: 7,
-                ..Row::default()
-            }),
-            "7"
-        );
     }
 }

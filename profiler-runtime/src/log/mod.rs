@@ -36,7 +36,8 @@ pub use to_tracing::TracingLogger;
 pub struct Scalar<'a> {
     /// What the measurement is called; parts are separated by `/`, so that viewers group them.
     pub tag: &'a str,
-    /// The duration in milliseconds.
+    /// The duration in milliseconds: of the GPU where the name has GPU times, else of the CPU. Which of the
+    /// two is fixed for each name.
     pub value: f64,
     /// The step: `global_step` where one was given, else the name's own call count from 0.
     pub step: u64,
@@ -44,10 +45,40 @@ pub struct Scalar<'a> {
     pub wall_time: SystemTime,
     /// The name that was measured, as the summary shows it.
     pub name: &'a str,
+    /// The duration on the CPU in milliseconds.
+    pub cpu_ms: f64,
+    /// The duration on the GPU, where there is one.
+    pub cuda: Option<CudaSpan>,
+}
+
+/// What the work of a scope took on the GPU.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct CudaSpan {
+    /// How long, in milliseconds, between the two events; to half a microsecond.
+    pub ms: f64,
+    /// When it began, where that is known.
+    pub start: Option<SystemTime>,
+    /// How far off `start` may be, in nanoseconds. The length does not depend on it.
+    pub uncertainty_ns: Option<f64>,
+}
+
+impl CudaSpan {
+    pub(crate) const fn new(
+        ms: f64,
+        start: Option<SystemTime>,
+        uncertainty_ns: Option<f64>,
+    ) -> Self {
+        Self {
+            ms,
+            start,
+            uncertainty_ns,
+        }
+    }
 }
 
 impl<'a> Scalar<'a> {
-    /// A measurement of `value` milliseconds at `step`, named like its tag.
+    /// A measurement of `value` milliseconds on the CPU at `step`, named like its tag.
     #[must_use]
     pub fn new(tag: &'a str, value: f64, step: u64, wall_time: SystemTime) -> Self {
         Self {
@@ -56,6 +87,8 @@ impl<'a> Scalar<'a> {
             step,
             wall_time,
             name: tag,
+            cpu_ms: value,
+            cuda: None,
         }
     }
 }
@@ -63,7 +96,7 @@ impl<'a> Scalar<'a> {
 /// A destination for single measurements: a `TensorBoard` log, a channel, a metrics exporter.
 ///
 /// Loggers are called on a thread of the profiler, never on the measured one, one call at a time
-/// for each name. One that fails, panics or blocks is contained: it is counted, reported once, and
+/// for each name. (The argument `sync` alone calls them on the measured thread.) One that fails, panics or blocks is contained: it is counted, reported once, and
 /// the measured program goes on.
 ///
 /// Closures `|tag, milliseconds, step|` are accepted wherever a logger is; see [`IntoLogger`].

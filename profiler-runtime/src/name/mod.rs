@@ -4,10 +4,11 @@ mod path;
 mod registry;
 
 use std::panic::Location;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::collect::Mute;
+use crate::cuda;
 use crate::local::Busy;
 use crate::stats::{StatCell, Totals};
 
@@ -38,6 +39,43 @@ pub(crate) struct Name {
     turns: AtomicU64,
     /// Whether its own loggers are called.
     pub(crate) mute: Mute,
+    /// What is known of its GPU time.
+    pub(crate) cuda: cuda::Shared,
+    source: AtomicU8,
+}
+
+/// Which time the loggers of a name get. It is fixed with the first call that is logged, so that one tag never
+/// holds both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TimeSource {
+    /// No call was logged so far.
+    #[default]
+    Undecided,
+    /// That of the CPU.
+    Cpu,
+    /// That of the GPU. Calls without one are not logged, and counted.
+    Cuda,
+}
+
+impl TimeSource {
+    fn of(number: u8) -> Self {
+        match number {
+            1 => Self::Cpu,
+            2 => Self::Cuda,
+            _ => Self::Undecided,
+        }
+    }
+
+    /// As the exports spell it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Undecided => "undecided",
+            Self::Cpu => "cpu",
+            Self::Cuda => "cuda",
+        }
+    }
 }
 
 /// What threads have left behind, and the cells they hold.
@@ -69,6 +107,25 @@ impl Name {
             next_step: AtomicU64::new(0),
             turns: AtomicU64::new(NEVER_LOGGED),
             mute: Mute::new(),
+            cuda: cuda::Shared::new(),
+            source: AtomicU8::new(TimeSource::Undecided as u8),
+        }
+    }
+
+    /// Which time loggers get; decided with the first call that is logged.
+    pub(crate) fn source(&self) -> TimeSource {
+        TimeSource::of(self.source.load(Relaxed))
+    }
+
+    /// The same; `first` where it is not decided yet.
+    pub(crate) fn settle_source(&self, first: TimeSource) -> TimeSource {
+        let undecided = TimeSource::Undecided as u8;
+        match self
+            .source
+            .compare_exchange(undecided, first as u8, Relaxed, Relaxed)
+        {
+            Ok(_) => first,
+            Err(known) => TimeSource::of(known),
         }
     }
 

@@ -32,7 +32,7 @@ pub(crate) const fn bucket_of(ticks: u64) -> usize {
 pub(crate) struct Buckets(Vec<u64>);
 
 impl Buckets {
-    pub(crate) fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self(Vec::new())
     }
 

@@ -7,7 +7,7 @@ mod sum;
 mod totals;
 
 pub(crate) use cell::{Ending, StatCell};
-pub(crate) use histogram::{Buckets, RELATIVE_ERROR};
+pub(crate) use histogram::{BUCKETS, Buckets, RELATIVE_ERROR, bucket_of};
 pub use pool::cells_made;
 pub(crate) use pool::{put_back, take};
 pub(crate) use totals::Totals;

@@ -1,16 +1,20 @@
 //! What has been measured: a snapshot, with a row for each name.
 
+mod cuda_times;
 mod row;
 
 use std::fmt;
 
 use crate::clock::clock;
 use crate::collect;
+use crate::cuda::{self, CudaHealth};
 use crate::export;
 use crate::health::{self, DropReason};
 use crate::name;
+use crate::own_cost::{OwnCost, own_cost};
 use crate::switch::{is_enabled, with_control};
 
+pub use cuda_times::{CudaTimes, Verdict};
 pub use row::Row;
 
 pub use crate::export::table::{SortBy, TableOptions};
@@ -53,6 +57,10 @@ pub struct Summary {
     pub unsaved: u64,
     /// What was said once: variables that were not understood, loggers that failed.
     pub notices: Vec<String>,
+    /// How measuring on the GPU goes.
+    pub cuda: CudaHealth,
+    /// What the profiler itself costs.
+    pub own_cost: OwnCost,
     /// Why there are no rows, and what to do; `None` where there are.
     pub nothing_measured: Option<String>,
 }
@@ -83,6 +91,8 @@ pub fn summary() -> Summary {
         .filter(|(_, entries)| *entries > 0)
         .collect();
     Summary {
+        cuda: cuda::health(),
+        own_cost: own_cost(&rows, wall_ns),
         nothing_measured: rows.is_empty().then(why_nothing),
         rows,
         wall_ns,

@@ -1,5 +1,6 @@
+use super::CudaTimes;
 use crate::clock::clock;
-use crate::name::Name;
+use crate::name::{Name, TimeSource};
 
 /// What is known of one name. All times are in nanoseconds.
 #[derive(Clone, Debug, Default)]
@@ -55,6 +56,12 @@ pub struct Row {
     /// Whether the calls are too short to be timed one by one. The mean of many is right all the same,
     /// single values (minimum, maximum, percentiles, deviation) are not.
     pub too_short: bool,
+    /// What is known of its GPU time; none where it never had one.
+    pub cuda: Option<CudaTimes>,
+    /// Calls that were to have a GPU time and have none; the summary says why.
+    pub without_cuda: u64,
+    /// Which time its loggers get.
+    pub source: TimeSource,
 }
 
 impl Row {
@@ -65,6 +72,7 @@ impl Row {
         if calls == 0 && totals.open() == 0 {
             return None;
         }
+        let (cuda, without_cuda) = CudaTimes::of(name);
         let percentiles = totals.buckets.quantiles([0.5, 0.95, 0.99]);
         let [p50, p95, p99] = percentiles.unwrap_or_default();
         let ns = |ticks: f64| clock().nanoseconds(ticks).max(0.0);
@@ -100,6 +108,9 @@ impl Row {
             dropped_entries: totals.ring_full,
             disordered: totals.disordered,
             too_short: calls > 0 && p50 < clock().too_short() as f64,
+            cuda,
+            without_cuda,
+            source: name.source(),
         })
     }
 }

@@ -1,0 +1,78 @@
+//! What waits for room in the queue of the outlet.
+
+use std::collections::VecDeque;
+use std::time::SystemTime;
+
+use super::outlet::{self, Delivery, Job, deliver_here};
+use super::watch::Mute;
+use super::{collector, defaults};
+use crate::log::{CudaSpan, Logger};
+use crate::name::Name;
+
+/// One entry, complete but for its loggers.
+#[derive(Clone, Copy)]
+pub(crate) struct LogEntry {
+    pub(crate) name: &'static Name,
+    /// The value: GPU or CPU time, whichever the name is logged by.
+    pub(crate) milliseconds: f64,
+    pub(crate) cpu_ms: f64,
+    pub(crate) cuda: Option<CudaSpan>,
+    pub(crate) step: u64,
+    pub(crate) wall_time: SystemTime,
+}
+
+/// Jobs that the outlet has not taken yet; whoever fills it waits while there are any.
+#[derive(Default)]
+pub(crate) struct Outbox {
+    jobs: VecDeque<Job>,
+}
+
+impl Outbox {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// Passes on what there is room for.
+    pub(crate) fn send(&mut self) {
+        // It looks after the outlet, and answers whoever waits for a flush.
+        if !self.is_empty() {
+            collector::ensure_started();
+        }
+        outlet::send(&mut self.jobs);
+    }
+
+    /// Adds one job for each logger that takes an entry: its own, else the default ones.
+    pub(crate) fn add(&mut self, entry: LogEntry, logger: Option<Logger>) {
+        let jobs = self.jobs.len();
+        self.jobs.extend(address(entry, logger).map(Job::Log));
+        outlet::expect(self.jobs.len() - jobs);
+    }
+
+    pub(super) fn add_flush(&mut self, ticket: u64) {
+        self.jobs.push_back(Job::Flush(ticket));
+    }
+}
+
+/// Hands an entry to its loggers on this thread, at once.
+pub(crate) fn log_here(entry: LogEntry, logger: Option<Logger>) {
+    address(entry, logger).for_each(deliver_here);
+}
+
+fn address(entry: LogEntry, logger: Option<Logger>) -> impl Iterator<Item = Delivery> {
+    let own = logger.map(|logger| (logger, &entry.name.mute));
+    let defaults = own.is_none().then(defaults::all);
+    let loggers: Vec<(Logger, &'static Mute)> = own
+        .into_iter()
+        .chain(defaults.into_iter().flatten())
+        .collect();
+    loggers.into_iter().map(move |(logger, mute)| Delivery {
+        name: entry.name,
+        milliseconds: entry.milliseconds,
+        cpu_ms: entry.cpu_ms,
+        cuda: entry.cuda,
+        step: entry.step,
+        wall_time: entry.wall_time,
+        logger,
+        mute,
+    })
+}

@@ -1,0 +1,45 @@
+//! The other ends of threads' rings.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rtrb::{Consumer, Producer, RingBuffer};
+
+/// What all threads push into, each into a ring of its own: looked at by the thread that empties them and by
+/// `flush`, and by a thread that makes its ring.
+pub(crate) struct Rings<T>(Mutex<Vec<Consumer<T>>>);
+
+impl<T> Rings<T> {
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    fn rings(&self) -> MutexGuard<'_, Vec<Consumer<T>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A thread's end of a new ring.
+    pub(crate) fn make(&self, capacity: usize) -> Producer<T> {
+        let (producer, consumer) = RingBuffer::new(capacity);
+        self.rings().push(consumer);
+        producer
+    }
+
+    /// Moves what stands in the rings now to `batch`, and forgets the rings of threads that have ended.
+    ///
+    /// The rings' capacity bounds what one call moves.
+    pub(crate) fn drain(&self, batch: &mut Vec<T>) {
+        self.rings().retain_mut(|ring| {
+            // Asked before the last look: what was pushed before the thread ended is there to be read.
+            let ended = ring.is_abandoned();
+            for _ in 0..ring.slots() {
+                batch.extend(ring.pop().ok());
+            }
+            !ended
+        });
+    }
+
+    /// How much waits in the rings.
+    pub(crate) fn waiting(&self) -> usize {
+        self.rings().iter().map(Consumer::slots).sum()
+    }
+}

@@ -1,0 +1,135 @@
+//! Where GPU times stand on the host's time line.
+//!
+//! An event on a stream of our own that waits for nothing is passed right after it is recorded: readings
+//! of the host's clock before and after tell when, and the distance between them how well that is known.
+//! Events keep time by a clock of the device, and their distance is told with 24 bits only: the anchor is
+//! taken anew before it is too old to say anything.
+
+use super::code::Code;
+use super::driver::{Driver, Event, RawStream};
+use crate::clock::{clock, now};
+
+/// The step of the driver's numbers is 60 ns at a second.
+const MAX_AGE_NS: f64 = 1e9;
+/// Good enough to try no more.
+const GOOD_NS: f64 = 20_000.0;
+const TRIES: usize = 3;
+/// How long the device may take to pass an event on a stream of its own.
+const PATIENCE_NS: f64 = 2e6;
+
+/// The anchor of one context.
+#[derive(Debug)]
+pub(super) struct Anchor {
+    stream: RawStream,
+    /// The one in use, and the one before.
+    events: [Event; 2],
+    /// Ticks in the middle of the two readings, and half of their distance in nanoseconds.
+    fix: Option<(u64, f64)>,
+    tried: u64,
+}
+
+/// A place on the host's time line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) ticks: u64,
+    pub(super) uncertainty_ns: f64,
+}
+
+impl Anchor {
+    /// In the current context.
+    pub(super) fn new(driver: &Driver) -> Result<Self, Code> {
+        let stream = driver.create_stream()?;
+        match (driver.create_event(), driver.create_event()) {
+            (Ok(one), Ok(other)) => Ok(Self {
+                stream,
+                events: [one, other],
+                fix: None,
+                tried: 0,
+            }),
+            (one, other) => {
+                let code = [one.err(), other.err()].into_iter().flatten().next();
+                [one, other]
+                    .into_iter()
+                    .flatten()
+                    .for_each(|event| driver.destroy_event(event));
+                driver.destroy_stream(stream);
+                Err(code.unwrap_or(Code::SUCCESS))
+            }
+        }
+    }
+
+    /// In the current context.
+    pub(super) fn destroy(self, driver: &Driver) {
+        self.events
+            .iter()
+            .for_each(|event| driver.destroy_event(*event));
+        driver.destroy_stream(self.stream);
+    }
+
+    /// The event that all places are counted from.
+    pub(super) fn event(&self) -> Option<Event> {
+        self.fix.map(|_| self.events[0])
+    }
+
+    /// How well places are known, in nanoseconds.
+    pub(super) fn uncertainty(&self) -> Option<f64> {
+        self.fix.map(|(_, half)| half)
+    }
+
+    /// Takes it anew if it is too old; the event it was taken with before, where it was.
+    pub(super) fn renew_if_old(&mut self, driver: &Driver) -> Result<Option<Event>, Code> {
+        let age = clock().nanoseconds(now().saturating_sub(self.tried) as f64);
+        if self.tried != 0 && age < MAX_AGE_NS {
+            return Ok(None);
+        }
+        self.tried = now();
+        let before = self.event();
+        self.events.swap(0, 1);
+        for _ in 0..TRIES {
+            // Each try records the event again.
+            self.fix = None;
+            self.fix = self.take(driver)?;
+            if self.fix.is_some_and(|(_, half)| half < GOOD_NS) {
+                break;
+            }
+        }
+        Ok(before)
+    }
+
+    /// None where the device does not answer in time; what is known then is nothing.
+    fn take(&self, driver: &Driver) -> Result<Option<(u64, f64)>, Code> {
+        let before = now();
+        driver.record(self.events[0], self.stream).ok()?;
+        loop {
+            let code = driver.query(self.events[0]);
+            let after = now();
+            let width = clock().nanoseconds(after.saturating_sub(before) as f64);
+            if code.is_ok() {
+                let middle = before + after.saturating_sub(before) / 2;
+                return Ok(Some((middle, width / 2.0)));
+            }
+            if code.fault() != super::code::Fault::NotReady {
+                return Err(code);
+            }
+            if width > PATIENCE_NS {
+                return Ok(None);
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    /// When the device passed an event.
+    pub(super) fn place(&self, driver: &Driver, event: Event) -> Option<Place> {
+        let (middle, half) = self.fix?;
+        let ns = driver.elapsed(self.events[0], event).ok()?;
+        let ticks = ns / clock().nanoseconds(1.0);
+        // The step of a number of 24 bits.
+        let step = ns.abs() * f64::from(f32::EPSILON);
+        #[allow(clippy::cast_possible_truncation, reason = "a few seconds at most")]
+        let ticks = middle.saturating_add_signed(ticks as i64);
+        Some(Place {
+            ticks,
+            uncertainty_ns: half + step,
+        })
+    }
+}

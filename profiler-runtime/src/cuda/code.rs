@@ -1,0 +1,75 @@
+//! Result codes of the driver, as plain integers: it may return codes that no header here knows.
+
+/// What a driver call returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub(crate) struct Code(pub(crate) u32);
+
+/// What a code other than success means for a measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The work is not done yet.
+    NotReady,
+    /// The stream is part of a capture, or the call would have spoilt one.
+    Capture,
+    /// The driver is not there yet, or not any more.
+    NoDriver,
+    /// The context, or what belonged to it, is not there any more.
+    ContextGone,
+    /// The context has failed, and so will everything in it from now on.
+    Sticky,
+    /// This call alone was refused.
+    Refused,
+}
+
+impl Code {
+    pub(crate) const SUCCESS: Self = Self(0);
+    pub(crate) const NO_DEVICE: Self = Self(100);
+    pub(crate) const INVALID_CONTEXT: Self = Self(201);
+
+    pub(crate) fn is_ok(self) -> bool {
+        self == Self::SUCCESS
+    }
+
+    pub(crate) fn ok(self) -> Result<(), Self> {
+        if self.is_ok() { Ok(()) } else { Err(self) }
+    }
+
+    /// By the meanings that the driver's headers give the codes. What they do not name is taken for
+    /// the refusal of one call: the next call tells more.
+    pub(crate) fn fault(self) -> Fault {
+        match self.0 {
+            600 => Fault::NotReady,
+            900..=908 => Fault::Capture,
+            3 | 4 => Fault::NoDriver,
+            // Invalid context, invalid handle, context destroyed.
+            201 | 400 | 709 => Fault::ContextGone,
+            // Uncorrectable memory, links and addresses; traps, assertions, time-outs and failed launches;
+            // the device lost or to be reset, and "unknown", which the driver gives to no single call.
+            46 | 101 | 214 | 220 | 226 | 700 | 702 | 710 | 714..=719 | 721 | 999 => Fault::Sticky,
+            _ => Fault::Refused,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_mean_what_the_headers_say() {
+        for (code, fault) in [
+            (600, Fault::NotReady),
+            (901, Fault::Capture),
+            (4, Fault::NoDriver),
+            (709, Fault::ContextGone),
+            (700, Fault::Sticky),
+            (719, Fault::Sticky),
+            (1, Fault::Refused),
+            (123_456, Fault::Refused),
+        ] {
+            assert_eq!(Code(code).fault(), fault, "{code}");
+        }
+        assert!(Code(0).is_ok() && Code(1).ok().is_err());
+    }
+}

@@ -1,0 +1,256 @@
+//! Contexts that GPU time was taken in, and their pools of events.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crossbeam_queue::ArrayQueue;
+
+use super::code::{Code, Fault};
+use super::driver::{Driver, Event, RawContext};
+use crate::health;
+use crate::local::Busy;
+use crate::switch::with_control;
+
+/// Two events, owned by whoever holds them: a scope, the way to the resolver, or a pool.
+///
+/// Not `Copy`: no event is used twice. One that is dropped is lost to its pool, so that everyone who lets
+/// go of one says where it goes.
+#[derive(Debug)]
+pub(crate) struct Pair {
+    pub(crate) begin: Event,
+    pub(crate) end: Event,
+    /// Which life of its context the events belong to.
+    pub(crate) life: u32,
+}
+
+/// How many pairs a thread takes from the pool, or makes, at once.
+const BATCH: usize = 16;
+/// Contexts that GPU time is taken in at most: programs have one for each device.
+const MAX_CONTEXTS: usize = 256;
+
+/// A context. There is one for each handle, to the end of the process: a driver gives handles of destroyed
+/// contexts to new ones, which are further lives of the same `Context` here.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) raw: RawContext,
+    pub(crate) index: u32,
+    /// Counts up whenever the context turns out to be gone: the pairs of earlier lives are forgotten.
+    life: AtomicU32,
+    /// Whether it takes no more measurements: it failed.
+    failed: AtomicBool,
+    /// Whether it was asked whether it can be held.
+    retained: AtomicBool,
+    free: ArrayQueue<Pair>,
+    /// Pairs of this life there are, wherever they are.
+    pairs: AtomicUsize,
+}
+
+static CONTEXTS: Mutex<Vec<&'static Context>> = Mutex::new(Vec::new());
+
+fn contexts() -> MutexGuard<'static, Vec<&'static Context>> {
+    CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// All contexts by now.
+pub(crate) fn all() -> Vec<&'static Context> {
+    contexts().clone()
+}
+
+/// The context with a handle, made known on the first call; none where there are too many.
+#[cold]
+pub(crate) fn of(raw: RawContext) -> Option<&'static Context> {
+    let cap = with_control(|control| control.settings.cuda_events);
+    let mut contexts = contexts();
+    if let Some(known) = contexts.iter().find(|context| context.raw == raw) {
+        return Some(known);
+    }
+    if contexts.len() >= MAX_CONTEXTS {
+        drop(contexts);
+        health::notice(&format!(
+            "the program has more than {MAX_CONTEXTS} CUDA contexts: GPU times are taken in the first ones \
+             only"
+        ));
+        return None;
+    }
+    #[allow(clippy::cast_possible_truncation, reason = "below MAX_CONTEXTS")]
+    let context: &'static Context = Box::leak(Box::new(Context {
+        raw,
+        index: contexts.len() as u32,
+        life: AtomicU32::new(0),
+        failed: AtomicBool::new(false),
+        retained: AtomicBool::new(false),
+        free: ArrayQueue::new(cap),
+        pairs: AtomicUsize::new(0),
+    }));
+    contexts.push(context);
+    Some(context)
+}
+
+impl Context {
+    pub(crate) fn life(&self) -> u32 {
+        self.life.load(Relaxed)
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.load(Relaxed)
+    }
+
+    /// Pairs of its present life, wherever they are.
+    pub(crate) fn pairs(&self) -> usize {
+        self.pairs.load(Relaxed)
+    }
+
+    /// Holds on to a primary context that is current now, to the end of the process: its events must not go
+    /// before they are read, whenever the program lets go of it.
+    ///
+    /// It is not released. Whoever releases a context last waits for its device, and frees at the end of the
+    /// process what is freed then anyway.
+    pub(crate) fn retain_once(&self, driver: &Driver) {
+        if !self.retained.swap(true, Relaxed) {
+            driver.retain_if_primary(self.raw);
+        }
+    }
+
+    /// Some pairs for a thread's stash. None come where the pool is at its cap, or the driver refuses.
+    #[cold]
+    pub(crate) fn refill(&self, driver: &Driver, stash: &mut Vec<Pair>) -> Result<(), Code> {
+        let batch = BATCH.min(self.free.capacity().div_ceil(BATCH));
+        while stash.len() < batch
+            && let Some(pair) = self.free.pop()
+        {
+            // Those of an earlier life went with it.
+            if pair.life == self.life() {
+                stash.push(pair);
+            }
+        }
+        if !stash.is_empty() {
+            return Ok(());
+        }
+        let made =
+            driver.relaxed(|| driver.with_context(self.raw, || self.make(driver, batch, stash)));
+        // What was made is used; the rest is asked for again.
+        if stash.is_empty() { made } else { Ok(()) }
+    }
+
+    /// Makes pairs in the current context, as many as are wanted and the cap allows.
+    fn make(&self, driver: &Driver, wanted: usize, into: &mut Vec<Pair>) -> Result<(), Code> {
+        for _ in 0..wanted {
+            if self.pairs.fetch_add(1, Relaxed) >= self.free.capacity() {
+                self.pairs.fetch_sub(1, Relaxed);
+                return Ok(());
+            }
+            match self.make_one(driver) {
+                Ok(pair) => into.push(pair),
+                Err(code) => {
+                    self.pairs.fetch_sub(1, Relaxed);
+                    return Err(code);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn make_one(&self, driver: &Driver) -> Result<Pair, Code> {
+        let life = self.life();
+        let begin = driver.create_event()?;
+        match driver.create_event() {
+            Ok(end) => Ok(Pair { begin, end, life }),
+            Err(code) => {
+                driver.destroy_event(begin);
+                Err(code)
+            }
+        }
+    }
+
+    /// Takes a pair back.
+    pub(crate) fn put_back(&self, pair: Pair) {
+        if pair.life == self.life() && !self.has_failed() {
+            // There is room for as many as were made.
+            let _ = self.free.push(pair);
+        }
+    }
+
+    /// Doubles the pool where more than half of it is in use, on the resolver's thread, so that the measured
+    /// threads need not make events.
+    pub(crate) fn grow_if_low(&self, driver: &Driver) {
+        let pairs = self.pairs.load(Relaxed);
+        if self.has_failed() || pairs < 2 * BATCH || self.free.len() >= pairs / 2 {
+            return;
+        }
+        let mut made = Vec::new();
+        // What goes wrong here goes wrong for who needs a pair, and is said there.
+        let _ = driver.with_context(self.raw, || self.make(driver, pairs, &mut made));
+        for pair in made {
+            self.put_back(pair);
+        }
+    }
+
+    /// Destroys pairs that nobody needs, but for `keep` of them.
+    pub(crate) fn shrink_to(&self, driver: &Driver, keep: usize) {
+        if self.has_failed() || self.free.len() <= keep {
+            return;
+        }
+        let _ = driver.with_context(self.raw, || {
+            while self.free.len() > keep
+                && let Some(pair) = self.free.pop()
+            {
+                self.destroy(driver, &pair);
+            }
+            Ok(())
+        });
+    }
+
+    fn destroy(&self, driver: &Driver, pair: &Pair) {
+        if pair.life == self.life() {
+            driver.destroy_event(pair.begin);
+            driver.destroy_event(pair.end);
+            self.pairs.fetch_sub(1, Relaxed);
+        }
+    }
+
+    /// The context has been destroyed, and its events with it. What comes under its handle from now on is
+    /// another one.
+    pub(crate) fn end_life(&self) {
+        self.life.fetch_add(1, Relaxed);
+        self.failed.store(false, Relaxed);
+        self.retained.store(false, Relaxed);
+        while self.free.pop().is_some() {}
+        self.pairs.store(0, Relaxed);
+    }
+
+    /// The context has failed: nothing in it is touched any more. Said once.
+    pub(crate) fn fail(&self, driver: &Driver, code: Code, call: &str) {
+        if self.failed.swap(true, Relaxed) {
+            return;
+        }
+        let name = {
+            let _busy = Busy::claim();
+            driver.name_of(code)
+        };
+        health::notice(&format!(
+            "a CUDA context has failed: {call} returned {name} ({}), as the program's own calls do from now on; \
+             GPU times are left out in it",
+            code.0
+        ));
+    }
+
+    /// Draws the consequences of a code that a call in this context returned.
+    pub(crate) fn learn(&self, driver: &Driver, code: Code, call: &str) -> Fault {
+        let fault = code.fault();
+        match fault {
+            Fault::Sticky => self.fail(driver, code, call),
+            Fault::Refused => {
+                let name = {
+                    let _busy = Busy::claim();
+                    driver.name_of(code)
+                };
+                health::notice(&format!(
+                    "{call} returned {name} ({}): the GPU times it was called for are left out and counted",
+                    code.0
+                ));
+            }
+            Fault::NotReady | Fault::Capture | Fault::NoDriver | Fault::ContextGone => {}
+        }
+        fault
+    }
+}

@@ -1,0 +1,52 @@
+//! How measuring on the GPU goes.
+
+use super::loss::{self, CudaLoss};
+use super::status::Status;
+use super::{context, library, resolver};
+use crate::health::notices;
+
+/// How measuring on the GPU goes, as part of a [`Summary`](crate::Summary).
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct CudaHealth {
+    /// What there is of CUDA, in a line: see [`Status`](super::Status).
+    pub status: String,
+    /// Whether GPU times can be taken.
+    pub ready: bool,
+    /// Scopes whose events have not been read yet; they are in no CUDA column.
+    pub in_flight: usize,
+    /// Event pairs there are, over all contexts.
+    pub pairs: usize,
+    /// The most scopes that waited for a device at once.
+    pub high_water: usize,
+    /// Scopes that were to have a GPU time and have none, for each reason that occurred.
+    pub lost: Vec<(CudaLoss, u64)>,
+    /// How well it is known where GPU times stand on the host's time line, in nanoseconds; `None` where that
+    /// was not found out. Their lengths do not depend on it.
+    pub uncertainty_ns: Option<f64>,
+    /// Whether a status that is not ready has been told to the user.
+    pub(crate) is_known: bool,
+}
+
+fn said(status: &str) -> bool {
+    notices().iter().any(|notice| notice.contains(status))
+}
+
+pub(crate) fn health() -> CudaHealth {
+    let status = library::known_status();
+    let text = status.to_string();
+    CudaHealth {
+        ready: status.is_ready(),
+        // Who left the feature out, or GPU times, knows.
+        is_known: matches!(status, Status::Off | Status::NotBuilt) || said(&text),
+        status: text,
+        in_flight: resolver::in_flight(),
+        pairs: context::all()
+            .into_iter()
+            .map(context::Context::pairs)
+            .sum(),
+        high_water: resolver::high_water(),
+        lost: loss::counted(),
+        uncertainty_ns: resolver::uncertainty(),
+    }
+}

@@ -1,0 +1,90 @@
+//! What goes from the measured threads to the resolver: plain data.
+
+use std::fmt;
+
+use super::context::{Context, Pair};
+use super::driver::{Event, RawStream};
+use super::loss::CudaLoss;
+use crate::entry::Attached;
+
+/// What runs in one order on a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Line {
+    pub(crate) context: u32,
+    pub(crate) stream: RawStream,
+    /// The thread whose stream it is, where the handle means another one on each.
+    pub(crate) thread: u64,
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.stream == RawStream::LEGACY {
+            f.write_str("default")?;
+        } else if self.stream.is_per_thread() {
+            write!(f, "per-thread default of thread {}", self.thread)?;
+        } else {
+            write!(f, "{:p}", self.stream.0)?;
+        }
+        match self.context {
+            0 => Ok(()),
+            other => write!(f, " of context {other}"),
+        }
+    }
+}
+
+/// How other scopes refer to one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Link {
+    /// Unique in the process, and never zero.
+    pub(crate) key: u64,
+    pub(crate) line: Line,
+    /// The number of its name.
+    pub(crate) name: u32,
+    /// Where it began; none where it has no GPU time.
+    pub(crate) begin: Option<Event>,
+    /// Whether it is a future, what is inside of which may overlap.
+    pub(crate) is_future: bool,
+}
+
+/// A scope on the CPU, in ticks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub(crate) end: u64,
+    /// Less the cost of reading the clock.
+    pub(crate) elapsed: i64,
+    /// Whether no scope of the same name was around it.
+    pub(crate) outermost: bool,
+}
+
+/// Events that wait to be read.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    pub(crate) pair: Pair,
+    pub(crate) context: &'static Context,
+    /// Whether the events are part of a graph, and are recorded again with each replay.
+    pub(crate) is_graph: bool,
+    /// Whether the stream was nobody's word but ours.
+    pub(crate) is_implicit: bool,
+}
+
+/// What a call that is to be logged brings along.
+#[derive(Debug)]
+pub(crate) struct LogPart {
+    pub(crate) attached: Attached,
+    pub(crate) every: u32,
+    /// Entries of this name that the thread could not push just before this one.
+    pub(crate) skipped: u64,
+}
+
+/// A finished scope that was to have a GPU time.
+#[derive(Debug)]
+pub(crate) struct Item {
+    pub(crate) link: Link,
+    /// The scope on the same line that it was inside of.
+    pub(crate) inside: Option<Link>,
+    /// The name of the scope that it was directly inside of, if that is on another line.
+    pub(crate) apart: Option<u32>,
+    pub(crate) span: Span,
+    pub(crate) outcome: Result<Recorded, CudaLoss>,
+    pub(crate) log: Option<LogPart>,
+}

@@ -1,0 +1,234 @@
+//! Which driver library there is, found when something speaks for CUDA.
+//!
+//! A program that has nothing to do with CUDA must not pay for it: to load the library takes
+//! milliseconds, to initialise it a part of a second and memory on each device. So by itself the
+//! profiler only looks whether the program has the library already, and never initialises it.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use super::code::Code;
+use super::driver::Driver;
+use super::status::Status;
+use crate::clock::clock;
+use crate::config::Backend;
+use crate::health;
+use crate::local::Busy;
+use crate::switch::with_control;
+
+static DRIVER: OnceLock<Driver> = OnceLock::new();
+/// Why there is no driver, where somebody has looked; or what the driver said to being initialised.
+static STATUS: Mutex<Option<Status>> = Mutex::new(None);
+
+/// The driver, once it was found.
+#[inline]
+pub(crate) fn driver() -> Option<&'static Driver> {
+    DRIVER.get()
+}
+
+/// What speaks for CUDA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Evidence {
+    /// Nothing but that a function is measured: the library is used if the process has it.
+    None,
+    /// A stream, or the user's word: the library is loaded.
+    Given,
+}
+
+/// What the settings say.
+#[derive(Clone, Debug)]
+struct Wanted {
+    backend: Backend,
+    path: Option<std::path::PathBuf>,
+}
+
+fn wanted() -> Wanted {
+    with_control(|control| Wanted {
+        backend: control.settings.backend,
+        path: control.settings.cuda_library.clone(),
+    })
+}
+
+fn status() -> MutexGuard<'static, Option<Status>> {
+    STATUS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether there is no use in looking: the settings forbid it, or the library could not be loaded.
+static HOPELESS: AtomicBool = AtomicBool::new(false);
+
+/// The settings have changed.
+pub(crate) fn reconsider() {
+    HOPELESS.store(false, Relaxed);
+}
+
+/// Looks for the driver; none where the settings forbid it or it cannot be had.
+pub(crate) fn find(evidence: Evidence) -> Option<&'static Driver> {
+    if driver().is_some() || HOPELESS.load(Relaxed) {
+        return driver();
+    }
+    find_slowly(evidence)
+}
+
+#[cold]
+fn find_slowly(evidence: Evidence) -> Option<&'static Driver> {
+    let wanted = wanted();
+    if wanted.backend == Backend::Cpu {
+        HOPELESS.store(true, Relaxed);
+        return None;
+    }
+    let stated = wanted.backend == Backend::Cuda || wanted.path.is_some();
+    let load = stated || evidence == Evidence::Given;
+    {
+        // What is allocated meanwhile must not be measured: it would come back here.
+        let _busy = Busy::claim();
+        let mut known = status();
+        // What could not be loaded once is not tried again: each try may take milliseconds.
+        if driver().is_none()
+            && !matches!(
+                *known,
+                Some(Status::NoLibrary { .. } | Status::TooOld { .. })
+            )
+        {
+            match open(&wanted, load) {
+                Ok(driver) => _ = DRIVER.set(driver),
+                // It may be loaded later.
+                Err(Status::NotLoaded) => {}
+                Err(failure) => *known = Some(failure),
+            }
+        }
+    }
+    if driver().is_some() {
+        // Every site decides again, and may now take GPU time.
+        with_control(crate::switch::Control::new_generation);
+    } else if load {
+        HOPELESS.store(true, Relaxed);
+        warn();
+    }
+    driver()
+}
+
+/// Looks for a library that the program has loaded, when a call site decides; not too often, since a
+/// library that is not there is looked for in many folders.
+#[cold]
+pub(crate) fn look() {
+    const GAP_NS: f64 = 1e6;
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let (now, last) = (clock().since_origin(), LAST.load(Relaxed));
+    if last == 0 || clock().nanoseconds(now.saturating_sub(last) as f64) > GAP_NS {
+        LAST.store(now.max(1), Relaxed);
+        find(Evidence::None);
+    }
+}
+
+/// What stands in the way, once and in words, for those who did not ask.
+fn warn() {
+    let known = status().clone();
+    if let Some(reason) = known {
+        health::notice(&format!("{reason}; GPU times are left out"));
+    }
+}
+
+/// How often the process is asked for the library by functions that are merely measured.
+const PROBES: u32 = 11;
+static PROBED: AtomicU32 = AtomicU32::new(0);
+static NEXT_PROBE: AtomicU64 = AtomicU64::new(0);
+static PROBING: AtomicBool = AtomicBool::new(true);
+
+/// Whether functions that are measured go on asking, so that a program that loads the library a little
+/// after its first measured call is noticed.
+pub(crate) fn is_probing() -> bool {
+    PROBING.load(Relaxed) && driver().is_none()
+}
+
+/// Asks whether the process has the library by now: a few times within the first seconds, at growing
+/// distances, since a library that is not there is looked for in many folders.
+#[cold]
+pub(crate) fn probe() {
+    let now = clock().since_origin();
+    let due = NEXT_PROBE.load(Relaxed);
+    if now < due {
+        return;
+    }
+    let probes = PROBED.load(Relaxed);
+    let next = now + clock().in_ticks(Duration::from_millis(1 << probes.min(20)));
+    if NEXT_PROBE
+        .compare_exchange(due, next, Relaxed, Relaxed)
+        .is_err()
+    {
+        return;
+    }
+    PROBED.store(probes + 1, Relaxed);
+    if find(Evidence::None).is_none() && probes + 1 >= PROBES && PROBING.swap(false, Relaxed) {
+        // From now on call sites need not ask.
+        with_control(crate::switch::Control::new_generation);
+    }
+}
+
+/// What is known without touching a device.
+pub(crate) fn known_status() -> Status {
+    let wanted = wanted();
+    if wanted.backend == Backend::Cpu {
+        return Status::Off;
+    }
+    if let Some(known) = status().clone() {
+        return known;
+    }
+    match driver() {
+        // Fails harmlessly where the program has not initialised it.
+        Some(driver) => match driver.devices() {
+            Ok(devices) if !devices.is_empty() => ready(driver, devices),
+            _ => Status::NotInitialised,
+        },
+        None => Status::NotLoaded,
+    }
+}
+
+fn ready(driver: &Driver, devices: Vec<String>) -> Status {
+    Status::Ready {
+        devices,
+        driver_version: driver.version(),
+    }
+}
+
+/// Finds out all there is to know: loads the library and initialises it.
+pub(crate) fn detect() -> Status {
+    if wanted().backend == Backend::Cpu {
+        return Status::Off;
+    }
+    let Some(driver) = find(Evidence::Given) else {
+        return known_status();
+    };
+    let found = match driver.init().ok().and_then(|()| driver.devices()) {
+        Ok(devices) if devices.is_empty() => Status::NoDevice,
+        Ok(devices) => ready(driver, devices),
+        Err(Code::NO_DEVICE) => Status::NoDevice,
+        Err(code) => Status::InitFailed {
+            code: code.0,
+            name: driver.name_of(code),
+        },
+    };
+    *status() = Some(found.clone());
+    found
+}
+
+#[cfg(feature = "cuda")]
+fn open(wanted: &Wanted, load: bool) -> Result<Driver, Status> {
+    use std::ffi::CStr;
+
+    let library = super::dynamic::open(wanted.path.as_deref(), load)?;
+    // Never closed: the table is used to the end of the process.
+    let library = std::mem::ManuallyDrop::new(library);
+    let find = |symbol: &CStr| super::dynamic::symbol(&library, symbol);
+    // SAFETY: the library is the one that the system calls the CUDA driver, or that the user named as
+    // such; it is never closed.
+    unsafe { Driver::read(find) }.map_err(|symbol| Status::TooOld {
+        symbol: symbol.to_owned(),
+    })
+}
+
+#[cfg(not(feature = "cuda"))]
+#[allow(clippy::unnecessary_wraps, reason = "as with the feature")]
+fn open(_wanted: &Wanted, _load: bool) -> Result<Driver, Status> {
+    Err(Status::NotBuilt)
+}

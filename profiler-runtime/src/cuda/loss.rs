@@ -1,0 +1,107 @@
+//! Why a scope has no GPU time, counted.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Why a scope that was to have a GPU time has none. Its CPU time is exact all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CudaLoss {
+    /// No context was current when it began, and one was when it ended: its work was launched on a stream
+    /// that the profiler did not know then.
+    NoStream,
+    /// Its stream was part of a capture: what is captured runs later, in replays of the graph.
+    Captured,
+    /// All event pairs that `PROFILER_CUDA_EVENTS` allows were in use.
+    PoolEmpty,
+    /// The thread's ring was full: it measured faster than the resolver read.
+    RingFull,
+    /// It ended on another thread than it began, on a default stream that is another one on each thread.
+    OtherThread,
+    /// Another context was current when it ended.
+    OtherContext,
+    /// Its context has failed, as the program's own calls in it do.
+    ContextFailed,
+    /// Its context was destroyed before the events were read.
+    ContextGone,
+    /// The driver refused a call.
+    DriverRefused,
+    /// Its guard was forgotten, or the thread ended inside it.
+    Abandoned,
+}
+
+impl CudaLoss {
+    /// All reasons, in the order in which the summary shows them.
+    pub const ALL: [Self; 10] = [
+        Self::NoStream,
+        Self::Captured,
+        Self::PoolEmpty,
+        Self::RingFull,
+        Self::OtherThread,
+        Self::OtherContext,
+        Self::ContextFailed,
+        Self::ContextGone,
+        Self::DriverRefused,
+        Self::Abandoned,
+    ];
+
+    /// The reason in words, as the summary shows it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NoStream => "no context when it began",
+            Self::Captured => "captured into a graph",
+            Self::PoolEmpty => "event pool empty (raise PROFILER_CUDA_EVENTS)",
+            Self::RingFull => "ring full (raise PROFILER_RING)",
+            Self::OtherThread => "ended on another thread",
+            Self::OtherContext => "ended in another context",
+            Self::ContextFailed => "context failed",
+            Self::ContextGone => "context destroyed",
+            Self::DriverRefused => "refused by the driver",
+            Self::Abandoned => "guard forgotten",
+        }
+    }
+
+    /// The reason as a key in JSON.
+    #[must_use]
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::NoStream => "no_stream",
+            Self::Captured => "captured",
+            Self::PoolEmpty => "pool_empty",
+            Self::RingFull => "ring_full",
+            Self::OtherThread => "other_thread",
+            Self::OtherContext => "other_context",
+            Self::ContextFailed => "context_failed",
+            Self::ContextGone => "context_gone",
+            Self::DriverRefused => "driver_refused",
+            Self::Abandoned => "abandoned",
+        }
+    }
+}
+
+static LOST: [AtomicU64; CudaLoss::ALL.len()] = [const { AtomicU64::new(0) }; CudaLoss::ALL.len()];
+
+pub(crate) fn count(reason: CudaLoss) {
+    LOST[reason as usize].fetch_add(1, Relaxed);
+}
+
+/// The reasons that occurred, and how often.
+pub(crate) fn counted() -> Vec<(CudaLoss, u64)> {
+    CudaLoss::ALL
+        .into_iter()
+        .map(|reason| (reason, LOST[reason as usize].load(Relaxed)))
+        .filter(|(_, count)| *count > 0)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_has_a_counter_of_its_own() {
+        for (index, reason) in CudaLoss::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, index);
+        }
+    }
+}

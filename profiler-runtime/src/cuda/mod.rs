@@ -1,0 +1,98 @@
+//! GPU time: how long the work that a scope launched takes on the device.
+//!
+//! Kernels run asynchronously: a function that launches them returns long before they are done, and its CPU
+//! time says nothing about them. So a scope puts an event of the driver's into the stream when it begins and
+//! one when it ends. The device notes the time when it comes to them; a thread of the profiler's reads it
+//! later. Nothing waits for the device, and the events come from a pool.
+//!
+//! # Which stream
+//!
+//! 1. The one that the call names: `#[measure_execution_time(stream = …)]`, `scope!("name", stream = …)`,
+//!    [`Measured::stream`](crate::Measured::stream).
+//! 2. Else the thread's current stream: [`with_stream`], [`set_current_stream`], [`StreamFuture`].
+//! 3. Else, where a CUDA context is current on the thread, its legacy default stream.
+//! 4. Else there is no GPU time.
+//!
+//! The default stream says nothing about work on streams that do not wait for it, which are all that cudarc
+//! makes: name those.
+//!
+//! # When there is CUDA
+//!
+//! The profiler uses the driver library that the program has loaded; it loads it itself only when it is
+//! handed a stream or told to (`PROFILER_BACKEND=cuda`, `PROFILER_CUDA_LIBRARY`). Without one, all is timed on
+//! the CPU. [`status`] says what there is.
+//!
+//! # Examples
+//!
+//! ```no_run
+//! # #[cfg(feature = "cudarc")] {
+//! use std::sync::Arc;
+//!
+//! use cudarc::driver::{CudaContext, CudaStream, DriverError};
+//! use profiler_runtime::measure_execution_time;
+//!
+//! struct Model {
+//!     stream: Arc<CudaStream>,
+//! }
+//!
+//! impl Model {
+//!     #[measure_execution_time(stream = &self.stream)]
+//!     fn forward(&self) -> Result<(), DriverError> {
+//!         // launch kernels on self.stream
+//!         Ok(())
+//!     }
+//! }
+//!
+//! let context = CudaContext::new(0)?;
+//! let model = Model { stream: context.new_stream()? };
+//! model.forward()?;
+//! # }
+//! # #[cfg(feature = "cudarc")]
+//! # Ok::<(), cudarc::driver::DriverError>(())
+//! ```
+
+mod anchor;
+mod children;
+mod code;
+mod context;
+mod current;
+mod driver;
+#[cfg(feature = "cuda")]
+mod dynamic;
+mod ending;
+mod graphs;
+mod health;
+mod item;
+mod library;
+mod loss;
+mod outcome;
+mod reading;
+mod resolver;
+mod ring;
+mod scope;
+mod status;
+mod stream;
+mod thread;
+mod totals;
+mod waiting;
+
+pub(crate) use current::poll_with;
+pub use current::{OnStream, StreamFuture, clear_current_stream, set_current_stream, with_stream};
+pub(crate) use ending::{came_late, end, end_without, finish, log};
+pub use health::CudaHealth;
+pub(crate) use health::health;
+pub(crate) use item::{Line, Span};
+pub(crate) use library::{Evidence, find, is_probing, look, probe, reconsider};
+pub use loss::CudaLoss;
+pub(crate) use resolver::settle;
+pub(crate) use scope::{Ask, Given, Mode, Opened, begin, begin_task};
+pub use status::{CudaError, Status, status};
+pub use stream::{IntoStream, Lent, Stream};
+pub use thread::current_stream;
+pub(crate) use thread::{pop_poll, push_poll, return_stashes};
+pub(crate) use totals::Shared;
+
+/// Whether calls are to take the way on which GPU time is taken.
+pub(crate) fn is_in_use() -> bool {
+    library::driver().is_some()
+}

@@ -1,0 +1,176 @@
+//! What becomes of a GPU time that was read: statistics, and the log entry that waited for it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::anchor::Place;
+use super::graphs::Replay;
+use super::item::{Item, LogPart};
+use super::totals::Call;
+use crate::clock::{WallAnchor, clock};
+use crate::collect::{self, next_step};
+use crate::entry::Attached;
+use crate::health::{self, DropReason, count_dropped};
+use crate::log::CudaSpan;
+use crate::name::{self, Name, TimeSource};
+
+/// A scope whose events have been read.
+pub(super) struct Timed {
+    pub(super) item: Item,
+    pub(super) ns: f64,
+    pub(super) own: f64,
+    pub(super) is_implicit: bool,
+    pub(super) place: Option<Place>,
+}
+
+/// The way to the loggers.
+#[derive(Default)]
+pub(super) struct Outbox {
+    jobs: collect::Outbox,
+    names: Vec<&'static Name>,
+}
+
+impl Outbox {
+    /// Passes on what the loggers have room for; true where that was all.
+    pub(super) fn send(&mut self) -> bool {
+        self.jobs.send();
+        self.jobs.is_empty()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// Gives a call that is to be logged its step: in the order in which calls end on the CPU, whenever the
+    /// device comes to them.
+    pub(super) fn number(&mut self, item: &mut Item) {
+        let Some(log) = &mut item.log else { return };
+        let Some(name) = self.name(item.link.name) else {
+            return;
+        };
+        let own = || next_step(name, log.skipped, log.every);
+        log.attached.step = Some(log.attached.step.unwrap_or_else(own));
+    }
+
+    pub(super) fn timed(&mut self, timed: Timed) {
+        let Timed {
+            item,
+            ns,
+            own,
+            is_implicit,
+            place,
+        } = timed;
+        let Some(name) = self.name(item.link.name) else {
+            return;
+        };
+        let call = Call {
+            ns,
+            own,
+            cpu_ns: clock().nanoseconds(item.span.elapsed as f64),
+            outermost: item.span.outermost,
+            line: item.link.line,
+            is_implicit,
+        };
+        if name.cuda.with(|totals| totals.count(&call)) {
+            say_wrong_stream(name);
+        }
+        let Some(log) = item.log else { return };
+        let cuda = cuda_span(ns, place);
+        self.log(name, log.attached, item.span.end, call.cpu_ns, Some(cuda));
+    }
+
+    /// A replay of a graph that a scope was captured into. It has no CPU time of its own.
+    pub(super) fn replayed(&mut self, replay: &Replay<'_>) {
+        let (item, ns) = (replay.item, replay.ns);
+        let Some(name) = self.name(item.link.name) else {
+            return;
+        };
+        let call = Call {
+            ns,
+            own: ns,
+            cpu_ns: 0.0,
+            outermost: true,
+            line: item.link.line,
+            is_implicit: false,
+        };
+        name.cuda.with(|totals| totals.count(&call));
+        let Some(LogPart {
+            attached, every, ..
+        }) = &item.log
+        else {
+            return;
+        };
+        let again = Attached {
+            logger: attached.logger.as_ref().and_then(crate::log::Logger::share),
+            step: Some(next_step(name, 0, *every)),
+        };
+        // A logger that belongs to one call has had it.
+        if attached.logger.is_some() == again.logger.is_some() {
+            let end = crate::clock::now();
+            self.log(name, again, end, 0.0, Some(cuda_span(ns, None)));
+        }
+    }
+
+    /// A call that has no GPU time.
+    pub(super) fn without(&mut self, item: Item) {
+        let (Some(log), Some(name)) = (item.log, self.name(item.link.name)) else {
+            return;
+        };
+        let cpu_ns = clock().nanoseconds(item.span.elapsed as f64);
+        self.log(name, log.attached, item.span.end, cpu_ns, None);
+    }
+
+    fn log(
+        &mut self,
+        name: &'static Name,
+        attached: Attached,
+        end: u64,
+        cpu_ns: f64,
+        cuda: Option<CudaSpan>,
+    ) {
+        let source = name.settle_source(TimeSource::Cuda);
+        let milliseconds = match (source, &cuda) {
+            (TimeSource::Cuda, Some(cuda)) => cuda.ms,
+            (TimeSource::Cuda, None) => {
+                count_dropped(DropReason::NoCudaTime, 1);
+                // Its destructor may be foreign code.
+                let _ = catch_unwind(AssertUnwindSafe(|| drop(attached)));
+                return;
+            }
+            _ => cpu_ns.max(0.0) / 1e6,
+        };
+        let entry = collect::LogEntry {
+            name,
+            milliseconds,
+            cpu_ms: cpu_ns.max(0.0) / 1e6,
+            cuda,
+            step: attached.step.unwrap_or_default(),
+            wall_time: WallAnchor::now().wall_time(end),
+        };
+        self.jobs.add(entry, attached.logger);
+    }
+
+    fn name(&mut self, id: u32) -> Option<&'static Name> {
+        if id as usize >= self.names.len() {
+            self.names = name::all();
+        }
+        self.names.get(id as usize).copied()
+    }
+}
+
+pub(super) fn cuda_span(ns: f64, place: Option<Place>) -> CudaSpan {
+    CudaSpan::new(
+        ns / 1e6,
+        place.map(|place| WallAnchor::now().wall_time(place.ticks)),
+        place.map(|place| place.uncertainty_ns),
+    )
+}
+
+#[cold]
+fn say_wrong_stream(name: &Name) {
+    health::notice(&format!(
+        "`{}` launches on other streams than the default one, on which it is measured: its GPU time reads as \
+         almost nothing; write `stream = …` with the stream it launches on, or run it inside \
+         `cuda::with_stream(&stream, || …)`",
+        name.text
+    ));
+}

@@ -1,0 +1,249 @@
+//! The thread that reads events: started with the first measurement, called when there is much to do.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use super::context::Context;
+use super::reading::Reading;
+use super::{library, ring};
+use crate::clock::{clock, now};
+use crate::health;
+use crate::local::Busy;
+use crate::own_cost;
+
+static THREAD: OnceLock<Option<Thread>> = OnceLock::new();
+/// Whether somebody has called the resolver already.
+static WOKEN: AtomicBool = AtomicBool::new(false);
+/// Items that left the rings and wait for the device.
+static PENDING: AtomicUsize = AtomicUsize::new(0);
+/// When the round began that the resolver is in, in ticks; zero between rounds.
+static IN_ROUND: AtomicU64 = AtomicU64::new(0);
+/// Whether some context looks as if it was destroyed.
+static SUSPECT: AtomicBool = AtomicBool::new(false);
+
+/// While somebody waits for all that is pending.
+const HASTE: Duration = Duration::from_micros(200);
+/// While measurements come and the device passes them.
+const SHORTEST: Duration = Duration::from_millis(1);
+/// While the device is at work on something long.
+const LONGEST: Duration = Duration::from_millis(16);
+/// When nothing came for a while.
+const IDLE: Duration = Duration::from_millis(200);
+/// How many rounds without anything to do make it idle.
+const QUIET_ROUNDS: u32 = 50;
+
+pub(super) fn ensure_started() -> bool {
+    let start = || {
+        let spawned = thread::Builder::new()
+            .name("profiler-cuda".into())
+            .spawn(run);
+        match spawned {
+            Ok(handle) => Some(handle.thread().clone()),
+            Err(error) => {
+                health::notice(&format!(
+                    "the profiler's CUDA thread cannot be started ({error}): GPU times are left out"
+                ));
+                None
+            }
+        }
+    };
+    THREAD.get_or_init(start).is_some()
+}
+
+fn is_running() -> bool {
+    matches!(THREAD.get(), Some(Some(_)))
+}
+
+/// Has the resolver look at the rings soon. Cheap to call again and again.
+pub(super) fn wake() {
+    if WOKEN.load(Relaxed) || WOKEN.swap(true, Relaxed) {
+        return;
+    }
+    if let Some(Some(thread)) = THREAD.get() {
+        thread.unpark();
+    }
+}
+
+/// A call in the context failed as if it was destroyed: the resolver finds out.
+pub(super) fn suspect(_context: &Context) {
+    SUSPECT.store(true, Relaxed);
+    wake();
+}
+
+pub(super) fn take_suspicion() -> bool {
+    SUSPECT.load(Relaxed) && SUSPECT.swap(false, Relaxed)
+}
+
+/// Scopes whose events have not been read: in the rings, and pending on the device.
+pub(crate) fn in_flight() -> usize {
+    ring::waiting() + PENDING.load(Relaxed)
+}
+
+pub(super) fn set_pending(pending: usize) {
+    PENDING.store(pending, Relaxed);
+    HIGH_WATER.fetch_max(pending, Relaxed);
+}
+
+/// The most items that waited for the device at once, as far as was seen.
+static HIGH_WATER: AtomicUsize = AtomicUsize::new(0);
+
+pub(super) fn high_water() -> usize {
+    HIGH_WATER.load(Relaxed)
+}
+
+/// How well places are known, in nanoseconds as bits; zero for not at all.
+static UNCERTAINTY: AtomicU64 = AtomicU64::new(0);
+
+pub(super) fn uncertainty() -> Option<f64> {
+    Some(f64::from_bits(UNCERTAINTY.load(Relaxed))).filter(|ns| *ns > 0.0)
+}
+
+fn run() {
+    Busy::for_ever();
+    let Some(driver) = library::driver() else {
+        return;
+    };
+    // A call that may not be made while another thread captures would spoil the capture otherwise.
+    driver.relax_for_ever();
+    let mut reading = Reading::new(driver);
+    let mut pace = Pace::default();
+    let mut requests = VecDeque::new();
+    loop {
+        WOKEN.store(false, Relaxed);
+        IN_ROUND.store(now().max(1), Relaxed);
+        let wanted = state().wanted;
+        let progress = reading.round();
+        if let Some(ns) = reading.uncertainty() {
+            UNCERTAINTY.store(ns.to_bits(), Relaxed);
+        }
+        // Before whoever waits goes on to look at it.
+        own_cost::note_background(own_cost::Room::Resolver);
+        answer(&mut requests, wanted, &mut reading);
+        IN_ROUND.store(0, Relaxed);
+        let hurry = !requests.is_empty();
+        thread::park_timeout(pace.nap(progress, reading.pending() > 0, hurry));
+    }
+}
+
+/// How often the resolver looks.
+#[derive(Default)]
+struct Pace {
+    nap: Duration,
+    quiet: u32,
+}
+
+impl Pace {
+    fn nap(&mut self, progress: bool, pending: bool, hurry: bool) -> Duration {
+        self.quiet = if progress || pending {
+            0
+        } else {
+            self.quiet.saturating_add(1)
+        };
+        self.nap = if progress {
+            SHORTEST
+        } else {
+            (self.nap * 2).clamp(SHORTEST, LONGEST)
+        };
+        if hurry {
+            HASTE
+        } else if self.quiet > QUIET_ROUNDS {
+            IDLE
+        } else {
+            self.nap
+        }
+    }
+}
+
+/// Somebody waits until all that stood in the rings has been read.
+struct Request {
+    number: u64,
+    /// The number of the first item that is not waited for.
+    before: u64,
+}
+
+fn answer(requests: &mut VecDeque<Request>, wanted: u64, reading: &mut Reading) {
+    let known = requests
+        .back()
+        .map_or(state().done, |request| request.number);
+    if wanted > known {
+        requests.push_back(Request {
+            number: wanted,
+            before: reading.drained(),
+        });
+    }
+    while let Some(request) = requests.front()
+        && reading.oldest_pending() >= request.before
+        && reading.is_delivered()
+    {
+        // Whoever ends the program gives back what was made for it.
+        if std::mem::take(&mut state().close) {
+            reading.close();
+        }
+        let mut state = state();
+        state.done = request.number;
+        drop(state);
+        DONE.notify_all();
+        requests.pop_front();
+    }
+}
+
+struct State {
+    wanted: u64,
+    done: u64,
+    close: bool,
+}
+
+static STATE: Mutex<State> = Mutex::new(State {
+    wanted: 0,
+    done: 0,
+    close: false,
+});
+static DONE: Condvar = Condvar::new();
+
+fn state() -> MutexGuard<'static, State> {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits until what was measured so far has been read, or until the time is over: how many scopes have
+/// not been read then.
+pub(crate) fn settle(timeout: Duration, close: bool) -> u64 {
+    if !is_running() {
+        return 0;
+    }
+    let start = Instant::now();
+    let mut state = state();
+    state.wanted += 1;
+    state.close |= close;
+    let number = state.wanted;
+    drop(state);
+    wake();
+    let state = self::state();
+    let (state, _) = DONE
+        .wait_timeout_while(state, timeout, |state| state.done < number)
+        .unwrap_or_else(PoisonError::into_inner);
+    if state.done >= number {
+        return 0;
+    }
+    drop(state);
+    let left = in_flight() as u64;
+    say_if_stuck(start.elapsed(), left);
+    left.max(1)
+}
+
+/// A driver that does not return from a call that never waits is broken, or its device is.
+fn say_if_stuck(waited: Duration, left: u64) {
+    let since = IN_ROUND.load(Relaxed);
+    if since == 0 {
+        return;
+    }
+    let age = clock().nanoseconds(now().saturating_sub(since) as f64);
+    if age >= 0.5 * waited.as_nanos() as f64 && age > 10e6 {
+        health::notice(&format!(
+            "the CUDA driver has not returned from a call that should not wait: {left} GPU times are not read; \
+             see what `nvidia-smi` says"
+        ));
+    }
+}

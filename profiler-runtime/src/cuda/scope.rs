@@ -1,0 +1,302 @@
+//! The GPU's side of a scope: what the measured thread does when one opens.
+//!
+//! In the steady state that is, at each end, one question whether the stream captures and one event put
+//! into it; neither waits for the device.
+
+use super::code::{Code, Fault};
+use super::context::{Context, Pair};
+use super::driver::{Capturing, Driver, RawContext, RawStream};
+use super::item::Link;
+use super::loss::CudaLoss;
+use super::stream::{Lent, Raw, Stream};
+use super::thread::{self, Thread};
+use super::{library, resolver};
+use crate::clock::now;
+
+/// What a call asks for beyond the usual.
+#[derive(Debug, Default)]
+pub(crate) struct Ask {
+    pub(crate) stream: Option<Given>,
+    pub(crate) mode: Mode,
+}
+
+/// A stream that the call brought along.
+#[derive(Debug)]
+pub(crate) struct Given {
+    raw: Raw,
+    held: Option<Stream>,
+}
+
+impl From<Lent<'_>> for Given {
+    /// Whoever keeps it must keep the borrow too, for as long as the scope is open.
+    fn from(lent: Lent<'_>) -> Self {
+        Self {
+            raw: lent.raw,
+            held: lent.held,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// The events are read later, elsewhere.
+    #[default]
+    Later,
+    /// The scope's end waits for them.
+    Synchronous,
+    /// The events become part of the graph that is being captured.
+    Captured,
+}
+
+/// An open scope that is to have a GPU time.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(super) link: Link,
+    pub(super) inside: Option<Link>,
+    pub(super) apart: Option<u32>,
+    pub(super) outcome: Result<Running, CudaLoss>,
+    /// What its opening took, in ticks, where that is found out.
+    pub(super) cost: Option<u64>,
+}
+
+impl Opened {
+    pub(crate) fn link(&self) -> Link {
+        self.link
+    }
+}
+
+/// What its opening has put into the stream.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(super) pair: Pair,
+    pub(super) context: &'static Context,
+    pub(super) stream: RawStream,
+    /// The thread it began on.
+    pub(super) thread: u64,
+    pub(super) is_implicit: bool,
+    pub(super) is_graph: bool,
+    pub(super) mode: Mode,
+    pub(super) held: Held,
+}
+
+/// Who keeps the stream until the scope ends.
+#[derive(Debug)]
+pub(super) enum Held {
+    /// It is lent for as long, or a default stream.
+    Elsewhere,
+    /// The thread, whose current stream it is.
+    Current,
+    Own {
+        _stream: Stream,
+    },
+}
+
+impl Held {
+    pub(super) fn is_current(&self) -> bool {
+        matches!(self, Self::Current)
+    }
+}
+
+/// What a scope is measured on.
+struct Target {
+    raw: Raw,
+    is_implicit: bool,
+    held: Held,
+}
+
+/// Opens the GPU's side of a scope of this thread; false where it has none.
+#[inline(never)]
+pub(crate) fn begin(serial: u64, name: u32, ask: Ask) -> bool {
+    let Some(driver) = library::driver() else {
+        return false;
+    };
+    let opened = thread::with(|thread| {
+        let begun = thread.is_sampled().then(now);
+        let mut opened = open(thread, driver, name, ask)?;
+        opened.cost = begun.map(|begun| now().saturating_sub(begun));
+        thread.push(serial, opened);
+        Some(())
+    });
+    opened.flatten().is_some()
+}
+
+/// The same for a future, which keeps it.
+pub(crate) fn begin_task(name: u32, ask: Ask) -> Option<Opened> {
+    let driver = library::driver()?;
+    thread::with(|thread| {
+        let mut opened = open(thread, driver, name, ask)?;
+        opened.link.is_future = true;
+        // It may be finished on another thread, which knows nothing of this one's current stream.
+        if let Ok(running) = &mut opened.outcome
+            && running.held.is_current()
+            && let Some(stream) = thread.current()
+        {
+            running.held = Held::Own {
+                _stream: stream.clone(),
+            };
+        }
+        Some(opened)
+    })?
+}
+
+fn open(thread: &mut Thread, driver: &Driver, name: u32, ask: Ask) -> Option<Opened> {
+    let target = target(thread, driver, ask.stream)?;
+    let number = thread.number();
+    let context = thread.known(target.raw.context)?.context;
+    let on = thread::line(context, target.raw.stream, number);
+    let (inside, apart) = thread.parents(on);
+    let key = thread.next_key();
+    let outcome = record_begin(thread, driver, context, target, ask.mode);
+    let link = Link {
+        key,
+        line: on,
+        name,
+        begin: outcome.as_ref().ok().map(|running| running.pair.begin),
+        is_future: false,
+    };
+    Some(Opened {
+        link,
+        inside,
+        apart,
+        outcome,
+        cost: None,
+    })
+}
+
+/// The stream of the call, else of the thread, else the default one of the thread's context.
+fn target(thread: &Thread, driver: &Driver, given: Option<Given>) -> Option<Target> {
+    let mut target = match (given, thread.current()) {
+        (Some(Given { raw, held }), _) => Target {
+            raw,
+            is_implicit: false,
+            held: held.map_or(Held::Elsewhere, |stream| Held::Own { _stream: stream }),
+        },
+        (None, Some(current)) => Target {
+            raw: current.raw,
+            is_implicit: false,
+            held: Held::Current,
+        },
+        (None, None) => Target {
+            raw: Raw {
+                stream: RawStream::LEGACY,
+                context: RawContext::NONE,
+            },
+            is_implicit: true,
+            held: Held::Elsewhere,
+        },
+    };
+    if target.raw.context == RawContext::NONE {
+        target.raw.context = driver.current_context().ok()?;
+    }
+    (target.raw.context != RawContext::NONE).then_some(target)
+}
+
+fn record_begin(
+    thread: &mut Thread,
+    driver: &Driver,
+    context: &'static Context,
+    target: Target,
+    mode: Mode,
+) -> Result<Running, CudaLoss> {
+    if context.has_failed() {
+        return Err(CudaLoss::ContextFailed);
+    }
+    let stream = target.raw.stream;
+    let is_graph = is_graph(driver, context, stream, mode)?;
+    let pair = take_pair(thread, driver, context)?;
+    if let Err(code) = record(driver, context, pair.begin, stream, is_graph) {
+        thread.put_back(context, pair);
+        return Err(loss_of(driver, context, code, "cuEventRecord"));
+    }
+    Ok(Running {
+        pair,
+        context,
+        stream,
+        thread: thread.number(),
+        is_implicit: target.is_implicit,
+        is_graph,
+        mode,
+        held: target.held,
+    })
+}
+
+/// Whether events in the stream become part of a graph, as asked for; a loss where they would unasked.
+pub(super) fn is_graph(
+    driver: &Driver,
+    context: &Context,
+    stream: RawStream,
+    mode: Mode,
+) -> Result<bool, CudaLoss> {
+    match driver.capturing(stream) {
+        Capturing::No => Ok(false),
+        Capturing::Yes if mode == Mode::Captured => Ok(true),
+        Capturing::Yes => Err(CudaLoss::Captured),
+        Capturing::Unknown(code) => Err(loss_of(driver, context, code, "cuStreamIsCapturing")),
+    }
+}
+
+fn take_pair(
+    thread: &mut Thread,
+    driver: &Driver,
+    context: &'static Context,
+) -> Result<Pair, CudaLoss> {
+    let Some(known) = thread.known(context.raw) else {
+        return Err(CudaLoss::PoolEmpty);
+    };
+    loop {
+        match known.stash.pop() {
+            // Of an earlier life of the context: its events went with it.
+            Some(pair) if pair.life != context.life() => {}
+            Some(pair) => return Ok(pair),
+            None => {
+                let refilled = context.refill(driver, &mut known.stash);
+                resolver::wake();
+                refilled.map_err(|code| loss_of(driver, context, code, "cuEventCreate"))?;
+                if known.stash.is_empty() {
+                    return Err(CudaLoss::PoolEmpty);
+                }
+            }
+        }
+    }
+}
+
+#[inline]
+pub(super) fn record(
+    driver: &Driver,
+    context: &Context,
+    event: super::driver::Event,
+    stream: RawStream,
+    is_graph: bool,
+) -> Result<(), Code> {
+    let record = || {
+        if is_graph {
+            let recorded = driver.record_external(event, stream);
+            recorded.unwrap_or(NOT_SUPPORTED)
+        } else {
+            driver.record(event, stream)
+        }
+    };
+    match record() {
+        Code::SUCCESS => Ok(()),
+        // There are drivers that want a context on the thread, whatever they are asked.
+        Code::INVALID_CONTEXT => driver.with_context(context.raw, || record().ok()),
+        code => Err(code),
+    }
+}
+
+const NOT_SUPPORTED: Code = Code(801);
+
+/// Why a scope has no GPU time, from what a call returned.
+#[cold]
+pub(super) fn loss_of(driver: &Driver, context: &Context, code: Code, call: &str) -> CudaLoss {
+    match context.learn(driver, code, call) {
+        Fault::Capture => CudaLoss::Captured,
+        Fault::Sticky => CudaLoss::ContextFailed,
+        Fault::ContextGone => {
+            resolver::suspect(context);
+            CudaLoss::ContextGone
+        }
+        Fault::NoDriver => CudaLoss::ContextGone,
+        Fault::Refused | Fault::NotReady => CudaLoss::DriverRefused,
+    }
+}

@@ -1,0 +1,175 @@
+//! What is known of the GPU time of one name, in nanoseconds.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::item::Line;
+use super::loss::{self, CudaLoss};
+use crate::local::Busy;
+use crate::name;
+use crate::stats::{BUCKETS, Buckets, bucket_of};
+
+/// How many streams are named for each name.
+const MAX_LINES: usize = 8;
+
+/// Written by the resolver, with a few exceptions that are counted elsewhere; read by summaries.
+#[derive(Clone, Debug)]
+pub(crate) struct Totals {
+    pub(crate) calls: u64,
+    /// The time of outermost calls: a recursive frame counts once.
+    pub(crate) total: f64,
+    /// The time of all calls.
+    every: f64,
+    pub(crate) own: f64,
+    squares: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+    pub(crate) buckets: Buckets,
+    /// Calls whose CPU span was as long as that of the GPU, or longer.
+    pub(crate) launch_bound: u64,
+    /// The time of scopes inside of it on other streams.
+    pub(crate) elsewhere: f64,
+    /// Calls that were to have a GPU time and have none.
+    pub(crate) without: u64,
+    pub(crate) lines: Vec<Line>,
+    /// Whether anything inside ran on another stream since the last call was counted.
+    elsewhere_lately: bool,
+    /// Calls in a row that saw nothing on the default stream while work ran on others.
+    idle_streak: u32,
+    /// Calls on a default stream that nobody named.
+    implicit: u64,
+    /// Calls that read as next to nothing.
+    idle: u64,
+}
+
+/// One call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call {
+    pub(crate) ns: f64,
+    pub(crate) own: f64,
+    pub(crate) cpu_ns: f64,
+    pub(crate) outermost: bool,
+    pub(crate) line: Line,
+    pub(crate) is_implicit: bool,
+}
+
+/// A pair of events around nothing reads a few microseconds at most.
+const IDLE_NS: f64 = 5_000.0;
+/// After so many calls in a row it is no accident.
+const IDLE_CALLS: u32 = 32;
+
+impl Totals {
+    const fn new() -> Self {
+        Self {
+            calls: 0,
+            total: 0.0,
+            every: 0.0,
+            own: 0.0,
+            squares: 0.0,
+            min: f64::INFINITY,
+            max: 0.0,
+            buckets: Buckets::new(),
+            launch_bound: 0,
+            elsewhere: 0.0,
+            without: 0,
+            lines: Vec::new(),
+            elsewhere_lately: false,
+            idle_streak: 0,
+            implicit: 0,
+            idle: 0,
+        }
+    }
+
+    /// Counts a call; true where its name has been measured on the wrong stream for long enough.
+    pub(crate) fn count(&mut self, call: &Call) -> bool {
+        let ns = call.ns;
+        self.calls += 1;
+        self.every += ns;
+        if call.outermost {
+            self.total += ns;
+        }
+        self.own += call.own;
+        self.squares += ns * ns;
+        self.min = self.min.min(ns);
+        self.max = self.max.max(ns);
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a time, and of any length"
+        )]
+        let bucket = bucket_of(ns.round() as u64).min(BUCKETS - 1);
+        self.buckets.add(bucket, 1);
+        self.launch_bound += u64::from(call.cpu_ns >= ns);
+        self.note_line(call.line);
+        self.implicit += u64::from(call.is_implicit);
+        self.idle += u64::from(ns < IDLE_NS);
+        let elsewhere = std::mem::take(&mut self.elsewhere_lately);
+        let idle = call.is_implicit && ns < IDLE_NS && elsewhere;
+        self.idle_streak = if idle { self.idle_streak + 1 } else { 0 };
+        self.idle_streak == IDLE_CALLS
+    }
+
+    fn note_line(&mut self, line: Line) {
+        if self.lines.len() < MAX_LINES && !self.lines.contains(&line) {
+            self.lines.push(line);
+        }
+    }
+
+    /// Whether nearly all calls were on a default stream that nobody named, and saw nothing there.
+    pub(crate) fn saw_no_work(&self) -> bool {
+        self.implicit == self.calls && self.idle * 20 >= self.calls * 19
+    }
+
+    pub(crate) fn mean(&self) -> f64 {
+        self.every / self.calls.max(1) as f64
+    }
+
+    /// The standard deviation of the calls there were (not of a sample).
+    pub(crate) fn deviation(&self) -> f64 {
+        let mean = self.mean();
+        (self.squares / self.calls.max(1) as f64 - mean * mean)
+            .max(0.0)
+            .sqrt()
+    }
+}
+
+/// The totals of a name; nothing is kept for one that never had a GPU time.
+#[derive(Debug)]
+pub(crate) struct Shared(Mutex<Option<Box<Totals>>>);
+
+impl Shared {
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(None))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Box<Totals>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn with<T>(&self, f: impl FnOnce(&mut Totals) -> T) -> T {
+        f(self.lock().get_or_insert_with(|| Box::new(Totals::new())))
+    }
+
+    pub(crate) fn read(&self) -> Option<Totals> {
+        let _busy = Busy::claim();
+        self.lock().as_deref().cloned()
+    }
+}
+
+/// Notes time on another stream inside a call of this name.
+pub(super) fn count_elsewhere(id: u32, ns: f64) {
+    if let Some(name) = name::by_id(id) {
+        name.cuda.with(|totals| {
+            totals.elsewhere += ns;
+            totals.elsewhere_lately = true;
+        });
+    }
+}
+
+/// Counts a call that has no GPU time.
+pub(super) fn count_without(id: u32, reason: CudaLoss) {
+    loss::count(reason);
+    let _busy = Busy::claim();
+    if let Some(name) = name::by_id(id) {
+        name.cuda.with(|totals| totals.without += 1);
+    }
+}

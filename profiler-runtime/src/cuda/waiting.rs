@@ -1,0 +1,49 @@
+//! `sync = true`: the end of the scope waits for the device, and calls the logger there and then.
+
+use super::driver::Driver;
+use super::item::{LogPart, Recorded, Span};
+use super::loss::CudaLoss;
+use super::outcome::cuda_span;
+use super::scope::loss_of;
+use crate::clock::{WallAnchor, clock};
+use crate::collect::{self, next_step};
+use crate::name::{self, TimeSource};
+
+/// Waits for the end of a scope, and hands its time to its logger on this thread.
+#[cold]
+pub(super) fn log_now(
+    driver: &Driver,
+    recorded: &Recorded,
+    id: u32,
+    span: Span,
+    log: Option<LogPart>,
+) -> Result<(), CudaLoss> {
+    let context = recorded.context;
+    let wait = || driver.synchronize(recorded.pair.end).ok();
+    driver
+        .relaxed(|| driver.with_context(context.raw, wait))
+        .map_err(|code| loss_of(driver, context, code, "cuEventSynchronize"))?;
+    let (Some(log), Some(name)) = (log, name::by_id(id)) else {
+        return Ok(());
+    };
+    let ns = driver
+        .elapsed(recorded.pair.begin, recorded.pair.end)
+        .map_err(|code| loss_of(driver, context, code, "cuEventElapsedTime"))?;
+    let cuda = cuda_span(ns, None);
+    let cpu_ms = clock().nanoseconds(span.elapsed.max(0) as f64) / 1e6;
+    let milliseconds = match name.settle_source(TimeSource::Cuda) {
+        TimeSource::Cuda => cuda.ms,
+        _ => cpu_ms,
+    };
+    let own = || next_step(name, log.skipped, log.every);
+    let entry = collect::LogEntry {
+        name,
+        milliseconds,
+        cpu_ms,
+        cuda: Some(cuda),
+        step: log.attached.step.unwrap_or_else(own),
+        wall_time: WallAnchor::now().wall_time(span.end),
+    };
+    collect::log_here(entry, log.attached.logger);
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! What the profiler itself costs, measured while it runs.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::clock::{clock, now};
+use crate::scope::Probe;
+use crate::summary::Row;
+
+/// What the profiler itself costs, as shares of the wall time since it was first used.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct OwnCost {
+    /// What measured threads spent on measuring, added up over them: an estimate, from the cost of a call
+    /// (timed once) and of a GPU scope (timed once in 64 calls, with the driver's part in it).
+    pub measured_threads: f64,
+    /// The processor time of the profiler's own threads.
+    pub background: f64,
+}
+
+/// Threads of the profiler's own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Room {
+    Collector,
+    Resolver,
+}
+
+/// The processor time of each, in nanoseconds.
+static BACKGROUND: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// Notes what the calling thread has used so far.
+pub(crate) fn note_background(room: Room) {
+    BACKGROUND[room as usize].store(thread_time(), Relaxed);
+}
+
+#[cfg(unix)]
+fn thread_time() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: writes one struct, which lives for the call.
+    let refused = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) } != 0;
+    if refused {
+        return 0;
+    }
+    #[allow(clippy::cast_sign_loss, reason = "processor time is never below zero")]
+    let (seconds, nanoseconds) = (time.tv_sec as u64, time.tv_nsec as u64);
+    seconds * 1_000_000_000 + nanoseconds
+}
+
+#[cfg(not(unix))]
+fn thread_time() -> u64 {
+    0
+}
+
+/// The time that was found in some GPU scopes, in ticks, and how many they were.
+static SAMPLED: AtomicU64 = AtomicU64::new(0);
+static SAMPLES: AtomicU64 = AtomicU64::new(0);
+
+/// Notes what both ends of one GPU scope took.
+pub(crate) fn note_sample(ticks: u64) {
+    SAMPLED.fetch_add(ticks, Relaxed);
+    SAMPLES.fetch_add(1, Relaxed);
+}
+
+/// What an ordinary call costs, in nanoseconds: found out once, on a name that nobody sees.
+fn cost_of_call() -> f64 {
+    static COST: OnceLock<f64> = OnceLock::new();
+    *COST.get_or_init(|| {
+        const CALLS: u32 = 512;
+        // The first round finds the code and the cell.
+        let rounds = [(); 4].map(|()| {
+            let start = now();
+            Probe::run(CALLS);
+            now().saturating_sub(start)
+        });
+        let best = rounds.into_iter().min().unwrap_or_default();
+        clock().nanoseconds(best as f64) / f64::from(CALLS)
+    })
+}
+
+pub(crate) fn own_cost(rows: &[Row], wall_ns: f64) -> OwnCost {
+    let calls: u64 = rows.iter().map(|row| row.calls).sum();
+    let on_gpu: u64 = rows
+        .iter()
+        .map(|row| row.cuda.as_ref().map_or(0, |cuda| cuda.calls))
+        .sum();
+    let samples = SAMPLES.load(Relaxed).max(1) as f64;
+    let gpu_call = clock().nanoseconds(SAMPLED.load(Relaxed) as f64) / samples;
+    let measured = calls as f64 * cost_of_call() + on_gpu as f64 * gpu_call;
+    let background: u64 = BACKGROUND.iter().map(|time| time.load(Relaxed)).sum();
+    OwnCost {
+        measured_threads: measured / wall_ns.max(1.0),
+        background: background as f64 / wall_ns.max(1.0),
+    }
+}

@@ -1,0 +1,167 @@
+//! Programs with a GPU: each runs in a process of its own, on a simulated driver.
+#![allow(dead_code, reason = "no test uses all of it")]
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cudarc::driver::{CudaContext, CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
+use cudarc::nvrtc::Ptx;
+use profiler_runtime::cuda::CudaLoss;
+use profiler_runtime::{CudaTimes, FlushReport, Row, flush, summary};
+use profiler_simulated_driver::{Installation, Report, Simulator};
+
+/// A kernel that takes as many nanoseconds as its parameter says, and some whose names say it.
+const PTX: &str = "
+.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry work_10us() { ret; }
+.visible .entry work_20us() { ret; }
+.visible .entry spin_ns(.param .u64 spin_ns_param_0) { ret; }
+";
+
+const CHILD: &str = "PROFILER_TESTS_ON_THE_DRIVER";
+
+/// What a test's program left behind.
+pub(crate) struct Ran {
+    pub(crate) report: Report,
+    pub(crate) stderr: String,
+    pub(crate) stdout: String,
+}
+
+/// Whether this process is the one that has the driver.
+pub(crate) fn is_child() -> bool {
+    std::env::var_os(CHILD).is_some()
+}
+
+/// Runs the test called `name` again on a driver that has run `script`, and nothing that waits for a device
+/// may be called by the profiler. It must succeed, and leave no misuse and no event behind.
+pub(crate) fn on_the_driver(name: &str, script: &str) -> Ran {
+    let ran = on_the_driver_with(name, script, |_| {});
+    assert_eq!(ran.report.misuses, []);
+    assert_eq!(ran.report.alive.events, 0, "each event that was made was destroyed");
+    ran
+}
+
+/// Whether this process has the driver, where something is measured; another one with the driver runs the
+/// test called `name` otherwise.
+pub(crate) fn is_here(name: &str, script: &str) -> bool {
+    if !is_child() && profiler_tests::measuring() {
+        on_the_driver(name, script);
+    }
+    is_child()
+}
+
+/// The same, with more to be said to the process, and nothing taken for granted of what it leaves.
+pub(crate) fn on_the_driver_with(
+    name: &str,
+    script: &str,
+    set_up: impl FnOnce(&mut Command),
+) -> Ran {
+    on_driver(name, Installation::new, script, set_up)
+}
+
+/// The same on another driver.
+pub(crate) fn on_driver(
+    name: &str,
+    installation: impl FnOnce(&Path) -> Installation,
+    script: &str,
+    set_up: impl FnOnce(&mut Command),
+) -> Ran {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("report.json");
+    let installed = installation(folder.path()).create().expect("a driver was built");
+    let script = format!(
+        "clock virtual\nsynchronise abort-from profiler_runtime::\n{script}\nreport-at-exit {}",
+        path.display()
+    );
+    let program = std::env::current_exe().expect("a test knows its program");
+    let mut command = installed.command(program, &script);
+    command
+        .args([name, "--exact", "--nocapture", "--test-threads=1"])
+        .env(CHILD, "1");
+    set_up(&mut command);
+    let output = command.output().expect("it runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{name}: {}\n{stdout}\n{stderr}", output.status);
+    Ran {
+        report: Report::read(&path).expect("a report"),
+        stderr,
+        stdout,
+    }
+}
+
+/// The driver of this process, to be told things.
+pub(crate) fn simulator() -> Simulator {
+    let library = std::env::var_os("LD_LIBRARY_PATH").expect("the driver's folder comes first");
+    let folder = std::env::split_paths(&library).next().expect("one");
+    Simulator::open(&folder.join("libcuda.so")).expect("the driver loads")
+}
+
+/// A device with what is needed to keep it busy.
+pub(crate) struct Gpu {
+    pub(crate) context: Arc<CudaContext>,
+    spins: CudaFunction,
+}
+
+impl Gpu {
+    pub(crate) fn new(device: usize) -> Self {
+        let context = CudaContext::new(device).expect("a context");
+        let module = context.load_module(Ptx::from_src(PTX)).expect("the PTX is right");
+        let spins = module.load_function("spin_ns").expect("the PTX has the kernel");
+        Self { context, spins }
+    }
+
+    pub(crate) fn stream(&self) -> Arc<CudaStream> {
+        self.context.new_stream().expect("a stream")
+    }
+
+    /// Launches a kernel that takes so many nanoseconds.
+    pub(crate) fn spin(&self, stream: &CudaStream, ns: u64) {
+        let one = LaunchConfig {
+            grid_dim: (1, 1, 1),
+            block_dim: (1, 1, 1),
+            shared_mem_bytes: 0,
+        };
+        // SAFETY: the kernel takes one number.
+        let launched = unsafe { stream.launch_builder(&self.spins).arg(&ns).launch(one) };
+        launched.expect("the launch succeeds");
+    }
+}
+
+/// Has all that was measured read.
+pub(crate) fn settle() -> FlushReport {
+    let report = flush(Duration::from_secs(20));
+    assert_eq!((report.unread, report.left), (0, 0));
+    report
+}
+
+pub(crate) fn row(name: &str) -> Row {
+    summary().row(name).cloned().unwrap_or_default()
+}
+
+/// The GPU time of a name; all zero where it has none.
+pub(crate) fn cuda(name: &str) -> CudaTimes {
+    row(name).cuda.unwrap_or_default()
+}
+
+/// The driver tells milliseconds with 24 bits: as good as that.
+#[track_caller]
+pub(crate) fn exact(ns: f64, expected: f64) {
+    let step = (expected * f64::from(f32::EPSILON)).max(0.5);
+    assert!((ns - expected).abs() <= step, "{ns} ns instead of {expected} ns");
+}
+
+/// How often scopes lost their GPU time for this reason.
+pub(crate) fn lost(reason: CudaLoss) -> u64 {
+    let lost = summary().cuda.lost;
+    lost.iter().find(|(of, _)| *of == reason).map_or(0, |(_, count)| *count)
+}
+
+/// A stream as summaries name it.
+pub(crate) fn name_of(stream: &CudaStream) -> String {
+    format!("{:p}", stream.cu_stream())
+}
