@@ -71,8 +71,12 @@ fn flush_within(timeout: Duration, close: bool) -> FlushReport {
     // A forked process has none of our threads: what waits there stays.
     let own = exit::is_own_process();
     let start = Instant::now();
-    // Entries may wait for the device.
-    let unread = if own { cuda::settle(timeout, close) } else { 0 };
+    // Entries may wait for the device; what does not is not to wait for a device that hangs.
+    let unread = if own {
+        cuda::settle(timeout * 3 / 4, close)
+    } else {
+        0
+    };
     let rest = timeout.saturating_sub(start.elapsed());
     let complete = own && (!collector::is_running() || request(rest));
     let left = if complete {

@@ -44,7 +44,9 @@ impl Outbox {
     /// Adds one job for each logger that takes an entry: its own, else the default ones.
     pub(crate) fn add(&mut self, entry: LogEntry, logger: Option<Logger>) {
         let jobs = self.jobs.len();
-        self.jobs.extend(address(entry, logger).map(Job::Log));
+        address(entry, logger, |delivery| {
+            self.jobs.push_back(Job::Log(delivery));
+        });
         outlet::expect(self.jobs.len() - jobs);
     }
 
@@ -55,24 +57,24 @@ impl Outbox {
 
 /// Hands an entry to its loggers on this thread, at once.
 pub(crate) fn log_here(entry: LogEntry, logger: Option<Logger>) {
-    address(entry, logger).for_each(deliver_here);
+    address(entry, logger, deliver_here);
 }
 
-fn address(entry: LogEntry, logger: Option<Logger>) -> impl Iterator<Item = Delivery> {
-    let own = logger.map(|logger| (logger, &entry.name.mute));
-    let defaults = own.is_none().then(defaults::all);
-    let loggers: Vec<(Logger, &'static Mute)> = own
-        .into_iter()
-        .chain(defaults.into_iter().flatten())
-        .collect();
-    loggers.into_iter().map(move |(logger, mute)| Delivery {
-        name: entry.name,
-        milliseconds: entry.milliseconds,
-        cpu_ms: entry.cpu_ms,
-        cuda: entry.cuda,
-        step: entry.step,
-        wall_time: entry.wall_time,
-        logger,
-        mute,
-    })
+fn address(entry: LogEntry, logger: Option<Logger>, mut send: impl FnMut(Delivery)) {
+    let mut to = |(logger, mute): (Logger, &'static Mute)| {
+        send(Delivery {
+            name: entry.name,
+            milliseconds: entry.milliseconds,
+            cpu_ms: entry.cpu_ms,
+            cuda: entry.cuda,
+            step: entry.step,
+            wall_time: entry.wall_time,
+            logger,
+            mute,
+        });
+    };
+    match logger {
+        Some(logger) => to((logger, &entry.name.mute)),
+        None => defaults::all().into_iter().for_each(to),
+    }
 }

@@ -27,6 +27,8 @@ pub(crate) struct Pair {
 const BATCH: usize = 16;
 /// Contexts that GPU time is taken in at most: programs have one for each device.
 const MAX_CONTEXTS: usize = 256;
+/// How many refusals of the driver are put into words for each context.
+const SAID_REFUSALS: u32 = 16;
 
 /// A context. There is one for each handle, to the end of the process: a driver gives handles of destroyed
 /// contexts to new ones, which are further lives of the same `Context` here.
@@ -40,6 +42,8 @@ pub(crate) struct Context {
     failed: AtomicBool,
     /// Whether it was asked whether it can be held.
     retained: AtomicBool,
+    /// Calls that the driver refused.
+    refusals: AtomicU32,
     free: ArrayQueue<Pair>,
     /// Pairs of this life there are, wherever they are.
     pairs: AtomicUsize,
@@ -79,6 +83,7 @@ pub(crate) fn of(raw: RawContext) -> Option<&'static Context> {
         life: AtomicU32::new(0),
         failed: AtomicBool::new(false),
         retained: AtomicBool::new(false),
+        refusals: AtomicU32::new(0),
         free: ArrayQueue::new(cap),
         pairs: AtomicUsize::new(0),
     }));
@@ -239,7 +244,8 @@ impl Context {
         let fault = code.fault();
         match fault {
             Fault::Sticky => self.fail(driver, code, call),
-            Fault::Refused => {
+            // All is counted; what is said again and again is not worth the time it takes.
+            Fault::Refused if self.refusals.fetch_add(1, Relaxed) < SAID_REFUSALS => {
                 let name = {
                     let _busy = Busy::claim();
                     driver.name_of(code)
@@ -249,7 +255,7 @@ impl Context {
                     code.0
                 ));
             }
-            Fault::NotReady | Fault::Capture | Fault::NoDriver | Fault::ContextGone => {}
+            _ => {}
         }
         fault
     }

@@ -2,11 +2,11 @@
 
 use super::driver::{Driver, RawContext, RawStream};
 use super::item::{Item, Line, Link, LogPart, Recorded, Span};
-use super::loss::CudaLoss;
+use super::loss::{self, CudaLoss};
 use super::ring::{self, Pushed};
 use super::scope::{Held, Mode, Opened, Running, is_graph, loss_of, record};
 use super::thread::{self, Thread};
-use super::{library, totals, waiting};
+use super::{library, waiting};
 use crate::clock::now;
 use crate::entry::Attached;
 use crate::health::{DropReason, count_dropped};
@@ -18,9 +18,11 @@ use crate::stats::StatCell;
 pub(crate) fn end(serial: u64, span: Span, log: Option<LogPart>) -> Pushed {
     // It was abandoned, and counted then; or the thread is ending.
     let Some(opened) = thread::with(|thread| thread.pop(serial)).flatten() else {
-        return Pushed::Full;
+        return Pushed::Nothing;
     };
-    let Some(begun) = opened.cost.map(|cost| now().saturating_sub(cost)) else {
+    // To wait for the device is what was asked for, no cost of measuring.
+    let cost = opened.cost.filter(|_| !opened.waits());
+    let Some(begun) = cost.map(|cost| now().saturating_sub(cost)) else {
         return finish(opened, span, log);
     };
     let pushed = finish(opened, span, log);
@@ -38,7 +40,7 @@ pub(crate) fn finish(opened: Opened, span: Span, log: Option<LogPart>) -> Pushed
         ..
     } = opened;
     let Some(driver) = library::driver() else {
-        return Pushed::Full;
+        return Pushed::Nothing;
     };
     // Goes last: its destructor may be the stream's, which is the driver's business and not to be called with
     // anything of ours borrowed.
@@ -61,11 +63,7 @@ pub(crate) fn finish(opened: Opened, span: Span, log: Option<LogPart>) -> Pushed
         outcome,
         log,
     };
-    let pushed = thread::with(|thread| ring::push(thread, item)).unwrap_or(Pushed::Full);
-    if matches!(pushed, Pushed::Full) {
-        totals::count_without(link.name, CudaLoss::RingFull);
-    }
-    pushed
+    thread::with(|thread| ring::push(thread, item)).unwrap_or(Pushed::Full)
 }
 
 fn wait(
@@ -158,13 +156,16 @@ pub(crate) fn end_without(name: u32, span: Span, log: Option<LogPart>) -> Pushed
 
 /// Whether a context is current on this thread, for a scope that began without one.
 pub(crate) fn came_late() -> bool {
+    // A thread that is ending has no way to the resolver any more.
+    let here = || thread::with(|_| ()).is_some();
     library::driver()
+        .filter(|_| here())
         .and_then(|driver| driver.current_context().ok())
         .is_some_and(|context| context != RawContext::NONE)
 }
 
-/// Finishes a scope with what it brings along for its log entry, and keeps count of entries that could not
-/// be handed on.
+/// Finishes a scope with what it brings along for its log entry, and keeps count of what could not be handed
+/// on.
 pub(crate) fn log(
     cell: Option<&'static StatCell>,
     log: Option<(u32, Attached)>,
@@ -177,13 +178,24 @@ pub(crate) fn log(
         skipped: cell.map_or(0, |cell| cell.skipped.get()),
     });
     let pushed = finish(part);
-    match (pushed, every, cell) {
-        (_, None, _) | (Pushed::Taken, _, None) => {}
-        (Pushed::Taken, Some(_), Some(cell)) => cell.skipped.set(0),
-        (Pushed::Full, Some(every), Some(cell)) => {
+    if pushed == Pushed::Full {
+        loss::count(CudaLoss::RingFull);
+    }
+    let Some(cell) = cell else {
+        if let (Some(_), Pushed::Full | Pushed::Nothing) = (every, pushed) {
+            count_dropped(DropReason::RingFull, 1);
+        }
+        return;
+    };
+    match (pushed, every) {
+        (Pushed::Taken, Some(_)) => cell.skipped.set(0),
+        (Pushed::Full | Pushed::Nothing, Some(every)) => {
             cell.skipped.add(every.into());
             cell.ring_full.add(1);
         }
-        (Pushed::Full, Some(_), None) => count_dropped(DropReason::RingFull, 1),
+        (_, None) => {}
+    }
+    if pushed == Pushed::Full {
+        cell.without_cuda.add(1);
     }
 }

@@ -4,13 +4,13 @@
 //! that follow each other faster than the resolver looks are seen as one.
 
 use super::anchor::Anchor;
-use super::context::Context;
 use super::driver::{Driver, Event};
 use super::item::{Item, Recorded};
 
 /// Scopes in graphs at most; each keeps its events for as long as its context lives.
 const MAX_GRAPHS: usize = 256;
 
+/// The scopes of one context that were captured.
 #[derive(Default)]
 pub(super) struct Graphs {
     captured: Vec<Graph>,
@@ -21,12 +21,6 @@ struct Graph {
     recorded: Recorded,
     /// Where the end stood after the last replay that was seen, from the anchor.
     last: Option<f64>,
-}
-
-/// A replay that was seen.
-pub(super) struct Replay<'a> {
-    pub(super) item: &'a Item,
-    pub(super) ns: f64,
 }
 
 impl Graphs {
@@ -43,45 +37,29 @@ impl Graphs {
         None
     }
 
-    pub(super) fn are_in(&self, context: &Context) -> bool {
-        self.captured
-            .iter()
-            .any(|graph| graph.recorded.context.index == context.index)
+    pub(super) fn is_empty(&self) -> bool {
+        self.captured.is_empty()
     }
 
-    fn of(&mut self, context: u32) -> impl Iterator<Item = &mut Graph> {
-        self.captured
-            .iter_mut()
-            .filter(move |graph| graph.recorded.context.index == context)
-    }
-
-    /// The replays in a context since the last time.
-    pub(super) fn poll<'a>(
-        &'a mut self,
-        driver: &'a Driver,
-        context: u32,
+    /// Hands each replay since the last time to `seen`.
+    pub(super) fn poll(
+        &mut self,
+        driver: &Driver,
         anchor: &Anchor,
-    ) -> impl Iterator<Item = Replay<'a>> {
-        let anchor = anchor.event();
-        self.of(context).filter_map(move |graph| {
-            let ns = graph.replayed(driver, anchor?)?;
-            Some(Replay {
-                item: &graph.item,
-                ns,
-            })
-        })
+        mut seen: impl FnMut(&Item, f64),
+    ) {
+        let Some(anchor) = anchor.event() else { return };
+        for graph in &mut self.captured {
+            if let Some(ns) = graph.replayed(driver, anchor) {
+                seen(&graph.item, ns);
+            }
+        }
     }
 
     /// Has places counted from another anchor.
-    pub(super) fn move_to(
-        &mut self,
-        driver: &Driver,
-        context: u32,
-        before: Event,
-        anchor: &Anchor,
-    ) {
+    pub(super) fn move_to(&mut self, driver: &Driver, before: Event, anchor: &Anchor) {
         let after = anchor.event();
-        for graph in self.of(context) {
+        for graph in &mut self.captured {
             let end = graph.recorded.pair.end;
             // Where it was replayed meanwhile, it stands where no replay was seen.
             let known = graph
@@ -89,12 +67,6 @@ impl Graphs {
                 .filter(|last| driver.elapsed(before, end) == Ok(*last));
             graph.last = known.and_then(|_| driver.elapsed(after?, end).ok());
         }
-    }
-
-    /// Forgets what was in a context that is gone.
-    pub(super) fn forget(&mut self, context: u32) {
-        self.captured
-            .retain(|graph| graph.recorded.context.index != context);
     }
 }
 

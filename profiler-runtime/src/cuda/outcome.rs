@@ -3,7 +3,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::anchor::Place;
-use super::graphs::Replay;
 use super::item::{Item, LogPart};
 use super::totals::Call;
 use crate::clock::{WallAnchor, clock};
@@ -79,8 +78,7 @@ impl Outbox {
     }
 
     /// A replay of a graph that a scope was captured into. It has no CPU time of its own.
-    pub(super) fn replayed(&mut self, replay: &Replay<'_>) {
-        let (item, ns) = (replay.item, replay.ns);
+    pub(super) fn replayed(&mut self, item: &Item, ns: f64) {
         let Some(name) = self.name(item.link.name) else {
             return;
         };

@@ -124,7 +124,7 @@ fn run() {
         answer(&mut requests, wanted, &mut reading);
         IN_ROUND.store(0, Relaxed);
         let hurry = !requests.is_empty();
-        thread::park_timeout(pace.nap(progress, reading.pending() > 0, hurry));
+        thread::park_timeout(pace.nap(progress, reading.is_watching(), hurry));
     }
 }
 
@@ -136,8 +136,8 @@ struct Pace {
 }
 
 impl Pace {
-    fn nap(&mut self, progress: bool, pending: bool, hurry: bool) -> Duration {
-        self.quiet = if progress || pending {
+    fn nap(&mut self, progress: bool, watching: bool, hurry: bool) -> Duration {
+        self.quiet = if progress || watching {
             0
         } else {
             self.quiet.saturating_add(1)

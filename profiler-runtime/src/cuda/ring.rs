@@ -16,7 +16,10 @@ static RINGS: Rings<Item> = Rings::new();
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pushed {
     Taken,
+    /// There was no room for it.
     Full,
+    /// There was nothing to be pushed: the scope had been given up.
+    Nothing,
 }
 
 pub(super) fn push(thread: &mut Thread, item: Item) -> Pushed {

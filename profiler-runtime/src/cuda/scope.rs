@@ -63,6 +63,12 @@ impl Opened {
     pub(crate) fn link(&self) -> Link {
         self.link
     }
+
+    /// Whether its end waits for the device.
+    pub(super) fn waits(&self) -> bool {
+        let running = self.outcome.as_ref();
+        running.is_ok_and(|running| running.mode == Mode::Synchronous)
+    }
 }
 
 /// What its opening has put into the stream.

@@ -54,6 +54,8 @@ pub(crate) struct StatCell {
     pub(crate) skipped: Sum,
     /// All log entries that found the ring full.
     pub(crate) ring_full: Sum,
+    /// Calls whose GPU time found the ring full.
+    pub(crate) without_cuda: Sum,
     /// The number of the name.
     pub(crate) id: Sum,
     /// Calls still to go until one is logged again.
@@ -87,6 +89,7 @@ impl StatCell {
             disordered: Sum::new(),
             skipped: Sum::new(),
             ring_full: Sum::new(),
+            without_cuda: Sum::new(),
             id: Sum::new(),
             until_logged: Sum::new(),
             every: Sum::new(),
@@ -271,6 +274,7 @@ impl StatCell {
         totals.futures += self.futures.get();
         totals.disordered += self.disordered.get();
         totals.ring_full += self.ring_full.get();
+        totals.without_cuda += self.without_cuda.get();
         for (index, bucket) in self.buckets.iter().enumerate() {
             totals.buckets.add(index, bucket.load(Relaxed).into());
         }
@@ -299,6 +303,7 @@ impl StatCell {
             &self.disordered,
             &self.skipped,
             &self.ring_full,
+            &self.without_cuda,
             &self.until_logged,
             &self.every,
         ] {

@@ -24,6 +24,8 @@ pub(crate) struct Totals {
     pub(crate) futures: u64,
     pub(crate) disordered: u64,
     pub(crate) ring_full: u64,
+    /// Calls whose GPU time found the ring full.
+    pub(crate) without_cuda: u64,
     /// Log entries lost by threads that ended before they could say so.
     pub(crate) unreported_skips: u64,
     pub(crate) buckets: Buckets,
@@ -47,6 +49,7 @@ impl Totals {
             futures: 0,
             disordered: 0,
             ring_full: 0,
+            without_cuda: 0,
             unreported_skips: 0,
             buckets: Buckets::new(),
         }

@@ -109,7 +109,7 @@ impl Row {
             disordered: totals.disordered,
             too_short: calls > 0 && p50 < clock().too_short() as f64,
             cuda,
-            without_cuda,
+            without_cuda: without_cuda + totals.without_cuda,
             source: name.source(),
         })
     }

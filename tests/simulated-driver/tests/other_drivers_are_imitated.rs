@@ -150,3 +150,15 @@ fn a_process_leaves_its_report_when_it_exits() {
     let report = Report::read(&path).expect("a report");
     assert_eq!((report.alive.events, report.calls_of("cuInit")), (1, 1));
 }
+
+#[test]
+fn a_context_can_be_current_everywhere() {
+    let driver = Driver::untouched("current-context everywhere");
+    let here: usize = made(|context| driver.cuCtxGetCurrent(context));
+    let there = std::thread::scope(|scope| {
+        let ask = || made::<usize>(|context| driver.cuCtxGetCurrent(context));
+        scope.spawn(ask).join().expect("no panic")
+    });
+    assert_ne!(here, 0, "without cuInit");
+    assert_eq!(here, there);
+}

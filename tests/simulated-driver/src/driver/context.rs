@@ -139,6 +139,15 @@ impl Machine {
         Ok(PRIMARY_HANDLE + (ordinal << 4))
     }
 
+    /// The handle of this thread's current context; 0 where it has none, unless the script gives it one.
+    pub(crate) fn current_or_given(&mut self) -> Answer<usize> {
+        if thread::current() == 0 && self.settings.current_context_everywhere {
+            let given = self.retain_primary(0)?;
+            thread::set_current(given);
+        }
+        Ok(thread::current())
+    }
+
     pub(crate) fn release_primary(&mut self, device: i32) -> Answer {
         let device = self.device(device)?;
         if device.retained == 0 {

@@ -115,6 +115,9 @@ pub(crate) fn enter(entry: &'static EntryPoint, body: impl FnOnce(&mut Locked) -
 fn run(entry: &'static EntryPoint, body: impl FnOnce(&mut Locked) -> Answer) -> Answer {
     let mut machine = Locked::new();
     machine.call = entry.name;
+    if !machine.initialised && machine.settings.current_context_everywhere {
+        machine.initialise()?;
+    }
     if !machine.initialised && !entry.is(EARLY) {
         return Err(NOT_INITIALIZED);
     }

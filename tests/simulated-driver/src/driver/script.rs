@@ -124,6 +124,7 @@ fn setting(settings: &mut Settings, words: &[&str]) -> Result<(), Refusal> {
         ["clock-drift-ppm", drift] => settings.clock_drift_ppm = number(drift)?,
         ["current-context", "required"] => settings.current_context_required = true,
         ["current-context", "optional"] => settings.current_context_required = false,
+        ["current-context", "everywhere"] => settings.current_context_everywhere = true,
         _ => return Err("no such command; see the README of simulated-driver".to_owned()),
     }
     Ok(())

@@ -69,6 +69,9 @@ pub(crate) struct Settings {
     pub(crate) clock_drift_ppm: f64,
     /// Whether event calls need a current context.
     pub(crate) current_context_required: bool,
+    /// Whether threads without a current context get that of device 0, as in a program that set it
+    /// everywhere.
+    pub(crate) current_context_everywhere: bool,
 }
 
 impl Default for Settings {
@@ -85,6 +88,7 @@ impl Default for Settings {
             event_resolution_ns: 1,
             clock_drift_ppm: 0.0,
             current_context_required: false,
+            current_context_everywhere: false,
         }
     }
 }

@@ -15,7 +15,7 @@ entry_points! {
     cuCtxCreate_v4(context: Out<usize>, _parameters: usize, flags: u32, device: i32)
         since 12_050 => |m| context.set(m.create_context(device, flags)?);
     cuCtxDestroy_v2(context: usize) since 4_000, WAITS => |m| m.destroy_context(context);
-    cuCtxGetCurrent(context: Out<usize>) since 4_000 => |_| context.set(thread::current());
+    cuCtxGetCurrent(context: Out<usize>) since 4_000 => |m| context.set(m.current_or_given()?);
     cuCtxSetCurrent(context: usize) since 4_000 => |m| {
         if context != 0 {
             m.context_key(context)?;

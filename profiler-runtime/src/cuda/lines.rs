@@ -1,0 +1,168 @@
+//! What waits for a device, by the lines it runs in: a device passes the events of a line in their order.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::anchor::Anchor;
+use super::code::{Code, Fault};
+use super::item::{Item, Line, Recorded};
+use super::loss::CudaLoss;
+use super::sink::Sink;
+
+/// Lines kept for what may come; programs have a few, unless each thread has its own.
+const MAX_EMPTY: usize = 1024;
+
+/// An item whose events the device has not passed.
+pub(super) struct Pending {
+    pub(super) item: Item,
+    pub(super) recorded: Recorded,
+    /// In the order in which items left the rings.
+    pub(super) number: u64,
+}
+
+/// The lines of one context.
+#[derive(Default)]
+pub(super) struct Lines {
+    queues: BTreeMap<Line, VecDeque<Pending>>,
+}
+
+/// What a question came to.
+enum Answer {
+    Passed,
+    NotYet,
+    /// The driver refuses to say; the item has been given up.
+    Removed,
+}
+
+impl Lines {
+    pub(super) fn push(&mut self, pending: Pending) {
+        let queue = self.queues.entry(pending.item.link.line).or_default();
+        queue.push_back(pending);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.queues.values().map(VecDeque::len).sum()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.queues.values().all(VecDeque::is_empty)
+    }
+
+    /// The number of the first item that is not read yet.
+    pub(super) fn oldest(&self) -> Option<u64> {
+        let fronts = self.queues.values().filter_map(VecDeque::front);
+        fronts.map(|pending| pending.number).min()
+    }
+
+    /// Reads what the device has passed; true where that was anything. The error is what is wrong with the
+    /// context.
+    pub(super) fn read(&mut self, sink: &mut Sink, anchor: Option<&Anchor>) -> Result<bool, Fault> {
+        let mut progress = false;
+        for queue in self.queues.values_mut() {
+            let mut passed = passed(queue, sink)?;
+            progress |= passed > 0;
+            while passed > 0
+                && let Some(pending) = queue.pop_front()
+            {
+                passed -= 1;
+                if let Some(early) = read_one(pending, sink, anchor)? {
+                    queue.push_front(early);
+                    break;
+                }
+            }
+        }
+        if self.queues.len() > MAX_EMPTY {
+            self.forget_empty();
+        }
+        Ok(progress)
+    }
+
+    /// Gives everything up.
+    pub(super) fn lose_all(&mut self, sink: &mut Sink, loss: CudaLoss) {
+        for Pending { item, recorded, .. } in
+            std::mem::take(&mut self.queues).into_values().flatten()
+        {
+            recorded.context.put_back(recorded.pair);
+            sink.lose(item, loss);
+        }
+    }
+
+    pub(super) fn forget_empty(&mut self) {
+        self.queues.retain(|_, queue| !queue.is_empty());
+    }
+}
+
+/// Reads a time that should be known; the item, where it is not yet: threads that share a stream may record
+/// in another order than they end.
+fn read_one(
+    pending: Pending,
+    sink: &mut Sink,
+    anchor: Option<&Anchor>,
+) -> Result<Option<Pending>, Fault> {
+    let pair = &pending.recorded.pair;
+    match sink.driver.elapsed(pair.begin, pair.end) {
+        Ok(ns) => sink.resolve(pending.item, pending.recorded, ns, anchor),
+        Err(code) if code.fault() == Fault::NotReady => return Ok(Some(pending)),
+        Err(code) => refused(pending, sink, code, "cuEventElapsedTime")?,
+    }
+    Ok(None)
+}
+
+/// How many of a line's events the device has passed, by few questions.
+fn passed(queue: &mut VecDeque<Pending>, sink: &mut Sink) -> Result<usize, Fault> {
+    loop {
+        // Often all of them, or none; else it is found by halves.
+        let all = queue.len();
+        let (mut passed, mut not_passed, mut next) = (0, all + 1, all);
+        let mut removed = false;
+        while passed + 1 < not_passed && !removed {
+            match ask(queue, sink, next)? {
+                Answer::Passed => passed = next,
+                Answer::NotYet => not_passed = next,
+                Answer::Removed => removed = true,
+            }
+            next = if passed == 0 && next == all {
+                1
+            } else {
+                usize::midpoint(passed, not_passed)
+            };
+        }
+        if !removed {
+            return Ok(passed);
+        }
+    }
+}
+
+/// Whether the device has passed so many of a line's events.
+fn ask(queue: &mut VecDeque<Pending>, sink: &mut Sink, place: usize) -> Result<Answer, Fault> {
+    let Some(pending) = queue.get(place - 1) else {
+        return Ok(Answer::NotYet);
+    };
+    let code = sink.driver.query(pending.recorded.pair.end);
+    if code.is_ok() {
+        return Ok(Answer::Passed);
+    }
+    if matches!(code.fault(), Fault::NotReady | Fault::Capture) {
+        return Ok(Answer::NotYet);
+    }
+    if let Some(pending) = queue.remove(place - 1) {
+        refused(pending, sink, code, "cuEventQuery")?;
+    }
+    Ok(Answer::Removed)
+}
+
+/// A call for this item was refused: its time is lost, and so may be its context.
+fn refused(pending: Pending, sink: &mut Sink, code: Code, call: &str) -> Result<(), Fault> {
+    let Pending { item, recorded, .. } = pending;
+    let fault = recorded.context.learn(sink.driver, code, call);
+    let loss = match fault {
+        Fault::Sticky => CudaLoss::ContextFailed,
+        Fault::ContextGone | Fault::NoDriver => CudaLoss::ContextGone,
+        Fault::NotReady | Fault::Capture | Fault::Refused => CudaLoss::DriverRefused,
+    };
+    recorded.context.put_back(recorded.pair);
+    sink.lose(item, loss);
+    match fault {
+        Fault::Refused | Fault::NotReady | Fault::Capture => Ok(()),
+        Fault::Sticky | Fault::ContextGone | Fault::NoDriver => Err(fault),
+    }
+}
