@@ -1,0 +1,180 @@
+//! What a measured call costs the host.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+
+use cudarc::driver::CudaStream;
+use profiler_runtime::{scope, set_enabled};
+
+use crate::device::{Event, Gpu, raw};
+use crate::figures::{differences, least, median};
+use crate::findings::{Check, Findings, Theme};
+use crate::measured::settle;
+use crate::trouble::Trouble;
+
+pub(crate) const THEME: Theme = Theme {
+    name: "host cost",
+    checks: &[
+        Check {
+            name: "a measured call costs little more than its two event records",
+            bound: "the median over rounds of what it takes beyond two records, called through a pointer in the \
+                    same round: at most 1 µs, where 150 ns are aimed at; and less than a timer that waits; off, \
+                    at most 20 ns",
+            run: idle,
+        },
+        Check {
+            name: "behind a busy device a measured call costs no more than that",
+            bound: "as on an idle stream",
+            run: busy,
+        },
+    ],
+};
+
+/// Calls of each kind in a round, and rounds. No queue is full after so many.
+const CALLS: u32 = 50;
+const ROUNDS: usize = 100;
+
+/// The kinds of calls that are compared.
+const KINDS: [&str; 7] = [
+    "Instant::now",
+    "cuEventRecord, twice",
+    "measured call",
+    "measured call, off",
+    "launch of an empty kernel",
+    "synchronising timer",
+    "measured call with `sync`",
+];
+const RECORDS: usize = 1;
+const MEASURED: usize = 2;
+const OFF: usize = 3;
+/// From here on they wait for the device.
+const WAITING: usize = 5;
+
+struct Bench<'a> {
+    gpu: &'a Gpu,
+    stream: Arc<CudaStream>,
+    begin: Event,
+    end: Event,
+}
+
+impl Bench<'_> {
+    fn one(&self, kind: usize) -> Result<(), Trouble> {
+        let handle = raw(&self.stream);
+        match kind {
+            0 => {
+                black_box(Instant::now());
+            }
+            RECORDS => {
+                self.begin.record(handle)?;
+                self.end.record(handle)?;
+            }
+            MEASURED | OFF => {
+                let _scope = scope!("cost", stream = &self.stream);
+            }
+            4 => self.gpu.kernels.empty(handle)?,
+            WAITING => {
+                self.begin.record(handle)?;
+                self.end.record(handle)?;
+                self.end.wait()?;
+                black_box(self.end.since(&self.begin)?);
+            }
+            _ => {
+                let _scope = scope!("cost of waiting", sync, stream = &self.stream);
+            }
+        }
+        Ok(())
+    }
+
+    /// Nanoseconds for each call of a kind.
+    fn batch(&self, kind: usize) -> Result<f64, Trouble> {
+        set_enabled(kind != OFF);
+        let began = Instant::now();
+        for _ in 0..CALLS {
+            self.one(kind)?;
+        }
+        let ns = began.elapsed().as_nanos() as f64 / f64::from(CALLS);
+        set_enabled(true);
+        Ok(ns)
+    }
+
+    /// A round of all kinds, in an order that changes; behind a kernel of this length, if any.
+    fn round(&self, round: usize, plug: Option<u64>, into: &mut [Vec<f64>]) -> Result<(), Trouble> {
+        let kinds = if plug.is_some() { WAITING } else { KINDS.len() };
+        for place in 0..kinds {
+            let kind = (place + round) % kinds;
+            if let Some(ns) = plug {
+                self.gpu.plug(&self.stream, ns)?;
+            }
+            into[kind].push(self.batch(kind)?);
+            self.stream.synchronize()?;
+        }
+        // Event pairs come back to the pool.
+        settle();
+        Ok(())
+    }
+}
+
+fn idle(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    compare(gpu, findings, None, ROUNDS)
+}
+
+fn busy(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    compare(gpu, findings, Some(2_000_000), ROUNDS / 2)
+}
+
+fn compare(
+    gpu: &Gpu,
+    findings: &mut Findings,
+    plug: Option<u64>,
+    rounds: usize,
+) -> Result<(), Trouble> {
+    let bench = Bench {
+        gpu,
+        stream: gpu.stream()?,
+        begin: Event::new(gpu.driver)?,
+        end: Event::new(gpu.driver)?,
+    };
+    let mut times = vec![Vec::with_capacity(rounds); KINDS.len()];
+    // The first rounds make names, pairs and pages.
+    let mut discarded = times.clone();
+    for round in 0..5 {
+        bench.round(round, plug, &mut discarded)?;
+    }
+    for round in 0..rounds {
+        bench.round(round, plug, &mut times)?;
+    }
+    for (kind, times) in KINDS
+        .iter()
+        .zip(&times)
+        .filter(|(_, times)| !times.is_empty())
+    {
+        findings.figure(format!("{kind}, median"), median(times), "ns");
+        findings.figure(format!("{kind}, least"), least(times), "ns");
+    }
+    let own = differences(&times[MEASURED], &times[RECORDS]);
+    findings.figure(
+        "our own share of a measured call, median",
+        median(&own),
+        "ns",
+    );
+    let of_least = least(&times[MEASURED]) - least(&times[RECORDS]);
+    findings.figure(
+        "our own share of a measured call, of the least",
+        of_least,
+        "ns",
+    );
+    if gpu.simulated {
+        findings.note("the figures are the simulated driver's, and are not judged");
+        return Ok(());
+    }
+    findings.expect_between("our own share in ns", median(&own), -1_000.0, 1_000.0);
+    findings.expect_between("off, in ns", median(&times[OFF]), 0.0, 20.0);
+    if plug.is_none() {
+        let (ours, waiting) = (median(&times[MEASURED]), median(&times[WAITING]));
+        findings.expect(ours < waiting, || {
+            format!("a measured call takes {ours:.0} ns, a synchronising timer {waiting:.0} ns")
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! The same kernels as NVIDIA's CUPTI sees them; in a child, which nothing else shares.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use profiler_runtime::scope;
+use serde_json::json;
+
+use crate::child::{self, Part};
+use crate::cupti::{Cupti, Kernel};
+use crate::device::{Gpu, raw};
+use crate::driver::Driver;
+use crate::figures::{differences, least, median};
+use crate::findings::{Check, Findings, Theme};
+use crate::measured::Times;
+use crate::trouble::Trouble;
+
+pub(crate) const THEME: Theme = Theme {
+    name: "beside CUPTI",
+    checks: &[Check {
+        name: "readings agree with CUPTI's records of the same kernels",
+        bound: "none is shorter by more than 1 µs, the resolution of events; the median is longer by at most \
+                20 µs: the ways into and out of a kernel are in our time and not in CUPTI's, and CUPTI makes \
+                them longer",
+        run: agree,
+    }],
+};
+
+pub(crate) const PARTS: &[Part] = &[Part {
+    name: "cupti",
+    play: record,
+}];
+
+const LENGTHS: [u64; 3] = [20_000, 200_000, 2_000_000];
+const CALLS: usize = 50;
+const LAUNCHES: u32 = 500;
+
+fn agree(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    if gpu.simulated {
+        return Err(Trouble::Skip(
+            "CUPTI knows nothing of a simulated device".to_owned(),
+        ));
+    }
+    let child = child::run("cupti", &[])?.well()?;
+    if let Some(reason) = child.value("skipped")?.as_str() {
+        return Err(Trouble::Skip(reason.to_owned()));
+    }
+    findings.note(format!(
+        "{} of version {}",
+        child.value("path")?,
+        child.value("version")?
+    ));
+    for length in LENGTHS {
+        let micros = length / 1_000;
+        let ours = child.numbers(&format!("ours {length}"))?;
+        let records = child.numbers(&format!("records {length}"))?;
+        findings.expect_count("times of ours", ours.len() as u64, CALLS as u64);
+        findings.expect_count("records of CUPTI's", records.len() as u64, CALLS as u64);
+        let more = differences(&ours, &records);
+        findings.figure(
+            format!("{micros} µs: CUPTI, median"),
+            median(&records) / 1e3,
+            "µs",
+        );
+        findings.spread_us(&format!("{micros} µs: ours less CUPTI's"), &more);
+        findings.expect(least(&more) >= -1_000.0, || {
+            format!(
+                "a reading is {} ns shorter than CUPTI's record",
+                -least(&more)
+            )
+        });
+        findings.expect_between(
+            "the median difference in ns",
+            median(&more),
+            -1_000.0,
+            20_000.0,
+        );
+    }
+    findings.figure(
+        "a launch with CUPTI recording",
+        child.number("launch ns")?,
+        "ns",
+    );
+    Ok(())
+}
+
+/// What the child does.
+fn record() -> Result<ExitCode, Trouble> {
+    // CUPTI needs the driver in the process, and no context yet.
+    Driver::get().map_err(Trouble::Missing)?;
+    let cupti = match Cupti::start() {
+        Ok(cupti) => cupti,
+        Err(Trouble::Skip(reason)) => {
+            child::tell(&json!({ "skipped": reason }));
+            return Ok(ExitCode::SUCCESS);
+        }
+        Err(refused @ Trouble::Library { .. }) => {
+            // Another tool may hold CUPTI, or the driver does not let everybody use it.
+            child::tell(&json!({ "skipped": refused.to_string() }));
+            return Ok(ExitCode::SUCCESS);
+        }
+        Err(other) => return Err(other),
+    };
+    let gpu = child::gpu()?;
+    let stream = gpu.stream()?;
+    let mut told = json!({ "skipped": null, "path": cupti.path, "version": cupti.version });
+    for length in LENGTHS {
+        stream.synchronize()?;
+        cupti.take()?;
+        let times = Times::default();
+        gpu.plug(&stream, 20_000_000)?;
+        for _ in 0..CALLS {
+            let _scope = scope!(
+                format!("traced {length}"),
+                stream = &stream,
+                log = times.logger()
+            );
+            gpu.kernels.spin(raw(&stream), length, 0)?;
+        }
+        stream.synchronize()?;
+        // The first is the plug.
+        let records: Vec<f64> = cupti.take()?.iter().skip(1).map(Kernel::ns).collect();
+        told[format!("ours {length}")] = json!(times.ns(CALLS)?);
+        told[format!("records {length}")] = json!(records);
+    }
+    let began = Instant::now();
+    for _ in 0..LAUNCHES {
+        gpu.kernels.empty(raw(&stream))?;
+    }
+    told["launch ns"] = json!(began.elapsed().as_nanos() as f64 / f64::from(LAUNCHES));
+    stream.synchronize()?;
+    child::tell(&told);
+    Ok(ExitCode::SUCCESS)
+}

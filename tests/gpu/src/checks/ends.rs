@@ -1,0 +1,162 @@
+//! The end of a program with work in flight; each in a child.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use profiler_runtime::scope;
+use serde_json::{Value, json};
+
+use crate::child::{self, Part};
+use crate::device::{Gpu, raw};
+use crate::findings::{Check, Findings, Theme};
+use crate::trouble::Trouble;
+
+pub(crate) const THEME: Theme = Theme {
+    name: "ends",
+    checks: &[
+        Check {
+            name: "a program that returns without a guard ends well and leaves its summary",
+            bound: "exit code 0, nothing about a panic, all 30 calls in the JSON",
+            run: returns,
+        },
+        Check {
+            name: "a program that exits in the middle ends well and leaves its summary",
+            bound: "exit code 7, as it asked for; nothing about a panic; all 30 calls in the JSON",
+            run: exits,
+        },
+        Check {
+            name: "a program whose context is gone before its end ends well and leaves its summary",
+            bound: "exit code 0, nothing about a panic, all 30 calls in the JSON",
+            run: context_gone,
+        },
+        Check {
+            name: "a program that ends while another thread measures ends well",
+            bound: "exit code 0, nothing about a panic, at least one call in the JSON",
+            run: thread_goes_on,
+        },
+    ],
+};
+
+pub(crate) const PARTS: &[Part] = &[
+    Part {
+        name: "returns",
+        play: part_returns,
+    },
+    Part {
+        name: "exits",
+        play: part_exits,
+    },
+    Part {
+        name: "context gone",
+        play: part_context_gone,
+    },
+    Part {
+        name: "thread goes on",
+        play: part_thread_goes_on,
+    },
+];
+
+const CALLS: u64 = 30;
+const NAME: &str = "at the end";
+
+/// Lets a part end, and looks at what it left.
+fn ended(findings: &mut Findings, part: &str, code: i32) -> Result<u64, Trouble> {
+    let file = format!(
+        "gpu-suite-{}-{}.json",
+        std::process::id(),
+        part.replace(' ', "-")
+    );
+    let path = std::env::temp_dir().join(file);
+    let text = path.to_string_lossy().into_owned();
+    let child = child::run(part, &[("PROFILER_SUMMARY", &text)])?;
+    findings.expect(child.status.code() == Some(code), || {
+        format!(
+            "it ended with {}, not {code}; it said: {}",
+            child.status,
+            child.stderr.trim()
+        )
+    });
+    findings.expect(!child.stderr.contains("panicked"), || {
+        format!("it said: {}", child.stderr)
+    });
+    let summary = std::fs::read_to_string(&path);
+    // There may be none, which is what the next line is about.
+    let _ = std::fs::remove_file(&path);
+    let summary: Value = serde_json::from_str(&summary?)?;
+    let rows = summary["rows"].as_array();
+    let row = rows.and_then(|rows| rows.iter().find(|row| row["name"] == NAME));
+    let row = row.ok_or_else(|| Trouble::Missing(format!("the summary has no row `{NAME}`")))?;
+    findings.note(format!(
+        "CUDA in its row: {}",
+        row.get("cuda").unwrap_or(&json!(null))
+    ));
+    Ok(row["calls"].as_u64().unwrap_or(0))
+}
+
+fn returns(_: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    let calls = ended(findings, "returns", 0)?;
+    findings.expect_count("calls in the summary", calls, CALLS);
+    Ok(())
+}
+
+fn exits(_: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    let calls = ended(findings, "exits", 7)?;
+    findings.expect_count("calls in the summary", calls, CALLS);
+    Ok(())
+}
+
+fn context_gone(_: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    let calls = ended(findings, "context gone", 0)?;
+    findings.expect_count("calls in the summary", calls, CALLS);
+    Ok(())
+}
+
+fn thread_goes_on(_: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    let calls = ended(findings, "thread goes on", 0)?;
+    findings.figure("calls in the summary", calls as f64, "");
+    findings.expect(calls > 0, || "no call is in the summary".to_owned());
+    Ok(())
+}
+
+/// A device with 30 calls in flight.
+fn in_flight() -> Result<Gpu, Trouble> {
+    let gpu = child::gpu()?;
+    let stream = gpu.stream()?;
+    for _ in 0..CALLS {
+        let _scope = scope!("at the end", stream = &stream);
+        gpu.kernels.spin(raw(&stream), 2_000_000, 0)?;
+    }
+    Ok(gpu)
+}
+
+fn part_returns() -> Result<ExitCode, Trouble> {
+    // The device outlives `main`, as in programs that keep it in a static.
+    std::mem::forget(in_flight()?);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn part_exits() -> Result<ExitCode, Trouble> {
+    let _gpu = in_flight()?;
+    std::process::exit(7);
+}
+
+fn part_context_gone() -> Result<ExitCode, Trouble> {
+    // The last reference: cudarc releases the primary context.
+    drop(in_flight()?);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn part_thread_goes_on() -> Result<ExitCode, Trouble> {
+    let gpu = child::gpu()?;
+    let stream = gpu.stream()?;
+    std::thread::spawn(move || -> Result<(), Trouble> {
+        gpu.context.bind_to_thread()?;
+        loop {
+            let _scope = scope!("at the end", stream = &stream);
+            gpu.kernels.spin(raw(&stream), 50_000, 0)?;
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    });
+    std::thread::sleep(Duration::from_millis(200));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,225 @@
+//! Kernels of known length, and none at all.
+
+use std::sync::Arc;
+
+use cudarc::driver::CudaStream;
+use profiler_runtime::{TimeSource, scope};
+
+use crate::device::{Gpu, Stamp, Stamps, raw};
+use crate::figures::{differences, least, median, most};
+use crate::findings::{Check, Findings, Theme};
+use crate::measured::{Times, expect_all, row};
+use crate::trouble::Trouble;
+
+pub(crate) const THEME: Theme = Theme {
+    name: "lengths",
+    checks: &[
+        Check {
+            name: "a kernel of known length, queued, reads as that length",
+            bound: "the median of reading less the kernel's own stamps: from minus (a step of the device's \
+                    timer and 1 µs, the resolution of events) to 10 µs and 0.1 %, since the way into and \
+                    out of a kernel lies between the events too, some 1 to 3 µs",
+            run: queued,
+        },
+        Check {
+            name: "a kernel of known length on an idle stream reads as that length and the launch",
+            bound: "as above below; above up to 100 µs and 0.1 %, since the device waits between the first \
+                    event and the kernel until the host has launched it",
+            run: idle,
+        },
+        Check {
+            name: "a scope without work reads as next to nothing",
+            bound: "the median from 0 to 20 µs: two events in a row, some 1 to 5 µs",
+            run: floor,
+        },
+        Check {
+            name: "total is what was inside, self is what is left",
+            bound: "the outer self, which spins 200 µs, as above; total less self and the inner total are the \
+                    same to 1 µs a call and 0.1 %, since they are read from the same events",
+            run: nested,
+        },
+    ],
+};
+
+/// Lengths in nanoseconds, and how many kernels of each: half a second in all.
+const LENGTHS: [(u64, usize); 6] = [
+    (10_000, 50),
+    (30_000, 50),
+    (100_000, 50),
+    (1_000_000, 30),
+    (10_000_000, 8),
+    (100_000_000, 3),
+];
+/// Longer than it takes to queue what comes after it.
+const PLUG: u64 = 20_000_000;
+
+fn queued(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    findings.figure("step of the device's timer", gpu.timer_step / 1e3, "µs");
+    let stream = gpu.stream()?;
+    for (length, count) in LENGTHS {
+        let name = format!("queued {}", in_words(length));
+        kernels(gpu, findings, &stream, &name, (length, count))?;
+    }
+    Ok(())
+}
+
+fn idle(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    let stream = gpu.stream()?;
+    for (length, _) in LENGTHS
+        .into_iter()
+        .filter(|(length, _)| *length <= 10_000_000)
+    {
+        let name = format!("idle {}", in_words(length));
+        let times = Times::default();
+        let (calls, stamps) = (10, Stamps::new(gpu.driver, 10)?);
+        for call in 0..calls {
+            stream.synchronize()?;
+            let _scope = scope!(&*name, stream = &stream, log = times.logger());
+            gpu.kernels.spin(raw(&stream), length, stamps.of(call))?;
+        }
+        judge(
+            gpu,
+            findings,
+            &name,
+            length,
+            &times.ns(calls)?,
+            &stamps.lengths(gpu, length)?,
+            100_000.0,
+        );
+    }
+    Ok(())
+}
+
+fn kernels(
+    gpu: &Gpu,
+    findings: &mut Findings,
+    stream: &Arc<CudaStream>,
+    name: &str,
+    (length, count): (u64, usize),
+) -> Result<(), Trouble> {
+    let (times, stamps) = (Times::default(), Stamps::new(gpu.driver, count)?);
+    // Making room for the stamps waited for the device.
+    gpu.plug(stream, PLUG)?;
+    for call in 0..count {
+        let _scope = scope!(name, stream = stream, log = times.logger());
+        gpu.kernels.spin(raw(stream), length, stamps.of(call))?;
+    }
+    let (read, truth) = (times.ns(count)?, stamps.lengths(gpu, length)?);
+    judge(gpu, findings, name, length, &read, &truth, 10_000.0);
+    if !gpu.simulated {
+        let speeds: Vec<f64> = stamps.read()?.iter().map(Stamp::cycles_per_ns).collect();
+        findings.figure(
+            format!("{name}: clock of the multiprocessor"),
+            median(&speeds),
+            "GHz",
+        );
+    }
+    let row = row(name)?;
+    findings.expect(row.source == TimeSource::Cuda, || {
+        format!("the logger of `{name}` gets times of {:?}", row.source)
+    });
+    let times = expect_all(findings, name, count as u64)?;
+    let mean = read.iter().sum::<f64>() / count as f64;
+    // The logger gets milliseconds, the row adds up nanoseconds: equal but for rounding.
+    findings.expect_between(
+        "the row's mean by that of the logged times",
+        times.mean_ns / mean,
+        0.9999,
+        1.0001,
+    );
+    Ok(())
+}
+
+fn judge(
+    gpu: &Gpu,
+    findings: &mut Findings,
+    name: &str,
+    length: u64,
+    read: &[f64],
+    truth: &[f64],
+    above: f64,
+) {
+    let errors = differences(read, truth);
+    findings.spread_us(&format!("{name}: error"), &errors);
+    let share = 0.001 * length as f64;
+    let below = gpu.timer_step + 1_000.0;
+    findings.expect_between(
+        &format!("{name}: median error in ns"),
+        median(&errors),
+        -below,
+        above + share,
+    );
+}
+
+fn in_words(ns: u64) -> String {
+    if ns < 1_000_000 {
+        format!("{} us", ns / 1_000)
+    } else {
+        format!("{} ms", ns / 1_000_000)
+    }
+}
+
+fn floor(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    let stream = gpu.stream()?;
+    for (name, is_queued) in [("nothing, queued", true), ("nothing, idle", false)] {
+        let times = Times::default();
+        if is_queued {
+            gpu.plug(&stream, PLUG)?;
+        }
+        for _ in 0..200 {
+            let _scope = scope!(name, stream = &stream, log = times.logger());
+        }
+        let read = times.ns(200)?;
+        findings.spread_us(name, &read);
+        findings.expect_between(
+            &format!("{name}: the median in ns"),
+            median(&read),
+            0.0,
+            20_000.0,
+        );
+        findings.expect(least(&read) >= 0.0, || {
+            format!("a negative time: {}", least(&read))
+        });
+    }
+    Ok(())
+}
+
+fn nested(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    let stream = gpu.stream()?;
+    gpu.plug(&stream, PLUG)?;
+    let (calls, handle) = (20, raw(&stream));
+    for _ in 0..calls {
+        let _outer = scope!("outer", stream = &stream);
+        gpu.kernels.spin(handle, 200_000, 0)?;
+        for _ in 0..2 {
+            let _inner = scope!("inner", stream = &stream);
+            gpu.kernels.spin(handle, 100_000, 0)?;
+        }
+    }
+    let outer = expect_all(findings, "outer", calls)?;
+    let inner = expect_all(findings, "inner", 2 * calls)?;
+    let calls = calls as f64;
+    findings.figure("outer, total of a call", outer.total_ns / calls / 1e3, "µs");
+    findings.figure("outer, self of a call", outer.self_ns / calls / 1e3, "µs");
+    findings.figure("inner, total of a call", inner.total_ns / calls / 2e3, "µs");
+    let below = gpu.timer_step + 1_000.0;
+    // Three pairs of events, and one kernel, are in the outer self.
+    findings.expect_between(
+        "outer self of a call in ns",
+        outer.self_ns / calls,
+        200_000.0 - below,
+        230_000.0,
+    );
+    let apart = (outer.total_ns - outer.self_ns - inner.total_ns).abs();
+    findings.expect_between(
+        "what total and self leave open, in ns a call",
+        apart / calls,
+        0.0,
+        1_200.0,
+    );
+    findings.expect(
+        most(&[outer.self_ns, outer.total_ns]) <= outer.total_ns,
+        || "self is more than total".to_owned(),
+    );
+    Ok(())
+}

@@ -1,0 +1,188 @@
+//! A loop like that of a training, measured in every way.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cudarc::driver::CudaStream;
+use profiler_runtime::{measure_execution_time, set_enabled, summary};
+
+use crate::device::{Event, Gpu, raw};
+use crate::figures::median;
+use crate::findings::{Check, Findings, Theme};
+use crate::measured::{row, settle};
+use crate::trouble::Trouble;
+
+pub(crate) const THEME: Theme = Theme {
+    name: "slowdown",
+    checks: &[
+        Check {
+            name: "a loop that keeps the device busy runs as fast measured as not",
+            bound: "steps of 120 kernels of 160 µs: the median slowdown of rounds at most 5 % on, where 1 % is aimed \
+                    at, and 2 % off; less than with timers that wait; every call has a GPU time",
+            run: device_bound,
+        },
+        Check {
+            name: "a loop that keeps the host busy runs as fast measured as not",
+            bound: "steps of 120 times 150 µs of host work and a kernel of 50 µs: as above",
+            run: host_bound,
+        },
+    ],
+};
+
+const LAYERS: u64 = 120;
+const ROUNDS: usize = 15;
+const MODES: [&str; 5] = ["bare", "off", "on", "`sync`", "a timer that synchronises"];
+const ON: usize = 2;
+
+/// What a step of the loop does in each layer.
+struct Model<'a> {
+    gpu: &'a Gpu,
+    stream: Arc<CudaStream>,
+    begin: Event,
+    end: Event,
+    kernel_ns: u64,
+    host: Duration,
+}
+
+impl Model<'_> {
+    fn work(&self) -> Result<(), Trouble> {
+        let began = Instant::now();
+        self.gpu
+            .kernels
+            .spin(raw(&self.stream), self.kernel_ns, 0)?;
+        while began.elapsed() < self.host {
+            std::hint::spin_loop();
+        }
+        Ok(())
+    }
+
+    #[measure_execution_time(name = "layer", stream = &self.stream)]
+    fn measured(&self) -> Result<(), Trouble> {
+        self.work()
+    }
+
+    #[measure_execution_time(name = "layer, waiting", sync, stream = &self.stream)]
+    fn synchronous(&self) -> Result<(), Trouble> {
+        self.work()
+    }
+
+    /// As most programs time their kernels.
+    fn with_timer(&self) -> Result<(), Trouble> {
+        self.begin.record(raw(&self.stream))?;
+        self.work()?;
+        self.end.record(raw(&self.stream))?;
+        self.end.wait()?;
+        std::hint::black_box(self.end.since(&self.begin)?);
+        Ok(())
+    }
+
+    /// Milliseconds of a step, to the end of its work on the device.
+    fn step(&self, mode: usize) -> Result<f64, Trouble> {
+        set_enabled(mode >= ON);
+        let began = Instant::now();
+        for _ in 0..LAYERS {
+            match mode {
+                0 => self.work()?,
+                1 | ON => self.measured()?,
+                3 => self.synchronous()?,
+                _ => self.with_timer()?,
+            }
+        }
+        self.stream.synchronize()?;
+        let ms = began.elapsed().as_secs_f64() * 1e3;
+        set_enabled(true);
+        Ok(ms)
+    }
+}
+
+fn device_bound(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    compare(gpu, findings, 160_000, Duration::ZERO)
+}
+
+fn host_bound(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    compare(gpu, findings, 50_000, Duration::from_micros(150))
+}
+
+fn compare(
+    gpu: &Gpu,
+    findings: &mut Findings,
+    kernel_ns: u64,
+    host: Duration,
+) -> Result<(), Trouble> {
+    let model = Model {
+        gpu,
+        stream: gpu.stream()?,
+        begin: Event::new(gpu.driver)?,
+        end: Event::new(gpu.driver)?,
+        kernel_ns,
+        host,
+    };
+    let before = counted();
+    for mode in 0..MODES.len() {
+        model.step(mode)?;
+    }
+    let mut times = [const { Vec::<f64>::new() }; MODES.len()];
+    for round in 0..ROUNDS {
+        for place in 0..MODES.len() {
+            let mode = (place + round) % MODES.len();
+            times[mode].push(model.step(mode)?);
+        }
+    }
+    findings.figure("a step, bare, median", median(&times[0]), "ms");
+    let mut slower = [0.0; MODES.len()];
+    for (mode, name) in MODES.iter().enumerate().skip(1) {
+        let pairs = times[mode].iter().zip(&times[0]);
+        let shares: Vec<f64> = pairs
+            .map(|(with, without)| (with / without - 1.0) * 100.0)
+            .collect();
+        slower[mode] = median(&shares);
+        findings.figure(format!("slower: {name}, median"), slower[mode], "%");
+    }
+    let row = row("layer")?;
+    let calls = LAYERS * (ROUNDS as u64 + 1);
+    let after = (row.calls, row.cuda.as_ref().map_or(0, |times| times.calls));
+    findings.expect_count("calls", after.0 - before.0, calls);
+    findings.expect_count("calls with a GPU time", after.1 - before.1, calls);
+    if let Some(times) = &row.cuda {
+        findings.note(format!(
+            "`layer` so far: {:?}, {:.0} % launch-bound",
+            times.verdict(),
+            times.launch_bound * 100.0
+        ));
+    }
+    let cost = summary().own_cost;
+    findings.figure(
+        "our own cost so far: measured threads",
+        cost.measured_threads * 100.0,
+        "%",
+    );
+    findings.figure(
+        "our own cost so far: in the background",
+        cost.background * 100.0,
+        "%",
+    );
+    if gpu.simulated {
+        findings.note("the slowdowns are the simulated driver's, and are not judged");
+        return Ok(());
+    }
+    findings.expect_between("slower off, in %", slower[1], -5.0, 2.0);
+    findings.expect_between("slower on, in %", slower[ON], -5.0, 5.0);
+    let waiting = slower[4];
+    findings.expect(slower[ON] < waiting, || {
+        format!(
+            "on is {:.2} % slower, a synchronising timer {waiting:.2} %",
+            slower[ON]
+        )
+    });
+    Ok(())
+}
+
+/// The calls of `layer` so far, and those with a GPU time.
+fn counted() -> (u64, u64) {
+    settle();
+    let summary = summary();
+    let row = summary.row("layer");
+    row.map_or((0, 0), |row| {
+        (row.calls, row.cuda.as_ref().map_or(0, |times| times.calls))
+    })
+}

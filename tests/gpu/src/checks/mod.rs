@@ -1,0 +1,47 @@
+//! All checks, by theme.
+
+mod beside;
+mod captures;
+mod contexts;
+mod cost;
+mod cupti_records;
+mod ends;
+mod failures;
+mod lengths;
+mod loops;
+mod math;
+mod pool;
+mod questions;
+mod start;
+mod streams;
+mod threads;
+
+use crate::child::Part;
+use crate::findings::Theme;
+
+/// In the order in which they run.
+pub(crate) const THEMES: &[Theme] = &[
+    start::THEME,
+    lengths::THEME,
+    beside::THEME,
+    cupti_records::THEME,
+    streams::THEME,
+    threads::THEME,
+    captures::THEME,
+    contexts::THEME,
+    pool::THEME,
+    cost::THEME,
+    loops::THEME,
+    math::THEME,
+    failures::THEME,
+    ends::THEME,
+    questions::THEME,
+];
+
+/// What children do.
+pub(crate) const PARTS: &[&[Part]] = &[
+    cupti_records::PARTS,
+    pool::PARTS,
+    failures::PARTS,
+    ends::PARTS,
+];

@@ -1,0 +1,187 @@
+//! What NVIDIA's documentation leaves open, asked of the driver at hand.
+//!
+//! Nothing here can fail but for a call that should succeed: the answers are figures and notes, and other
+//! parts of the project are built so as to work with either.
+
+use std::time::Instant;
+
+use crate::device::{Event, Gpu, raw};
+use crate::figures::{least, median};
+use crate::findings::{Check, Findings, Theme};
+use crate::trouble::Trouble;
+
+pub(crate) const THEME: Theme = Theme {
+    name: "questions",
+    checks: &[
+        Check {
+            name: "which functions does the driver export?",
+            bound: "none: an answer",
+            run: exports,
+        },
+        Check {
+            name: "what do calls do without a current context?",
+            bound: "none: an answer",
+            run: without_context,
+        },
+        Check {
+            name: "what do the calls of a profiler cost?",
+            bound: "none: an answer",
+            run: costs,
+        },
+        Check {
+            name: "what does a pair of events cost the device?",
+            bound: "none: an answer",
+            run: device_cost,
+        },
+    ],
+};
+
+#[allow(clippy::unnecessary_wraps, reason = "all checks have one type")]
+fn exports(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    let names = [
+        "cuEventElapsedTime",
+        "cuEventElapsedTime_v2",
+        "cuEventRecordWithFlags",
+        "cuGetProcAddress",
+        "cuStreamGetId",
+        "cuCtxGetId",
+        "cuStreamGetCtx",
+        "cuStreamGetCtx_v2",
+    ];
+    for name in names {
+        let answer = if gpu.driver.exports(name) {
+            "yes"
+        } else {
+            "no"
+        };
+        findings.note(format!("{name}: {answer}"));
+    }
+    Ok(())
+}
+
+fn without_context(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    let (driver, stream) = (gpu.driver, gpu.stream()?);
+    let (begin, end) = (Event::new(driver)?, Event::new(driver)?);
+    let (first, second, handle) = (begin.handle, end.handle, raw(&stream));
+    let answers = std::thread::spawn(move || {
+        let current = driver.current();
+        let recorded = driver.cuEventRecord(first, handle);
+        let ended = driver.cuEventRecord(second, handle);
+        let waited = driver.cuEventSynchronize(second);
+        let queried = driver.cuEventQuery(second);
+        let elapsed = driver.elapsed(first, second).err().unwrap_or(0);
+        let on_default = driver.cuEventRecord(first, 0);
+        (
+            current,
+            [recorded, ended, waited, queried, elapsed, on_default],
+        )
+    });
+    let (current, codes) = answers
+        .join()
+        .map_err(|_| Trouble::Missing("it panicked".to_owned()))?;
+    findings.note(format!(
+        "a thread that made no call has a current context: {}",
+        current != 0
+    ));
+    let calls = [
+        "record",
+        "record",
+        "synchronise",
+        "query",
+        "elapsed",
+        "record on the default stream",
+    ];
+    for (call, code) in calls.into_iter().zip(codes) {
+        findings.note(format!("{call}: {code}"));
+    }
+    stream.synchronize().map_err(Trouble::from)
+}
+
+/// Nanoseconds for each of many calls, the least of some batches.
+fn cost(mut call: impl FnMut() -> u32) -> f64 {
+    let batch = |call: &mut dyn FnMut() -> u32| {
+        let began = Instant::now();
+        for _ in 0..200 {
+            std::hint::black_box(call());
+        }
+        began.elapsed().as_nanos() as f64 / 200.0
+    };
+    let batches: Vec<f64> = (0..20).map(|_| batch(&mut call)).collect();
+    least(&batches)
+}
+
+fn costs(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    let (driver, stream) = (gpu.driver, gpu.stream()?);
+    let (begin, end, handle) = (Event::new(driver)?, Event::new(driver)?, raw(&stream));
+    begin.record(handle)?;
+    end.record(handle)?;
+    stream.synchronize()?;
+    findings.figure(
+        "cuCtxGetCurrent",
+        cost(|| u32::from(driver.current() == 0)),
+        "ns",
+    );
+    let mut state = 0;
+    let is_capturing = || driver.cuStreamIsCapturing(handle, &raw mut state);
+    findings.figure("cuStreamIsCapturing", cost(is_capturing), "ns");
+    findings.figure(
+        "cuEventQuery, over",
+        cost(|| driver.cuEventQuery(end.handle)),
+        "ns",
+    );
+    let elapsed = || driver.elapsed(begin.handle, end.handle).err().unwrap_or(0);
+    findings.figure("cuEventElapsedTime", cost(elapsed), "ns");
+    let round_trips: Vec<f64> = (0..50)
+        .map(|_| {
+            let start = Instant::now();
+            end.record(handle)?;
+            end.wait()?;
+            Ok(start.elapsed().as_nanos() as f64)
+        })
+        .collect::<Result<_, Trouble>>()?;
+    findings.figure(
+        "record and synchronise on an idle stream, median",
+        median(&round_trips),
+        "ns",
+    );
+    gpu.plug(&stream, 20_000_000)?;
+    end.record(handle)?;
+    findings.figure(
+        "cuEventQuery, not over",
+        cost(|| driver.cuEventQuery(end.handle)),
+        "ns",
+    );
+    stream.synchronize().map_err(Trouble::from)
+}
+
+fn device_cost(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    const KERNELS: u32 = 200;
+    let stream = gpu.stream()?;
+    let handle = raw(&stream);
+    let (begin, end) = (Event::new(gpu.driver)?, Event::new(gpu.driver)?);
+    let inner = Event::new(gpu.driver)?;
+    let run = |with_events: bool| {
+        gpu.plug(&stream, 20_000_000)?;
+        begin.record(handle)?;
+        for _ in 0..KERNELS {
+            if with_events {
+                inner.record(handle)?;
+            }
+            gpu.kernels.spin(handle, 5_000, 0)?;
+            if with_events {
+                inner.record(handle)?;
+            }
+        }
+        end.record(handle)?;
+        end.wait()?;
+        Ok::<_, Trouble>(end.since(&begin)? / f64::from(KERNELS))
+    };
+    let (mut bare, mut paired) = (Vec::new(), Vec::new());
+    for _ in 0..7 {
+        bare.push(run(false)?);
+        paired.push(run(true)?);
+    }
+    findings.figure("a kernel of 5 µs in a queue, bare", median(&bare), "ns");
+    findings.figure("the same between two events", median(&paired), "ns");
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! The driver and the profiler find each other.
+
+use std::collections::BTreeSet;
+
+use profiler_runtime::cuda::{Status, status};
+use profiler_runtime::{scope, summary};
+
+use crate::device::{Gpu, raw};
+use crate::findings::{Check, Findings, Theme};
+use crate::measured::{expect_all, settle};
+use crate::trouble::Trouble;
+
+pub(crate) const THEME: Theme = Theme {
+    name: "start",
+    checks: &[
+        Check {
+            name: "one driver library is in the process",
+            bound: "exactly one file; `libcuda.so` of a toolkit's `stubs` folder beside the true one \
+                    means a wrong library path, and nothing else here would mean anything",
+            run: one_library,
+        },
+        Check {
+            name: "the profiler is ready and names the devices",
+            bound: "as many names as the driver counts devices, and the driver's own version",
+            run: is_ready,
+        },
+        Check {
+            name: "it is known how well GPU times are placed on the host's time line",
+            bound: "above 0 and below 1 ms: it is what the host sees of one event on an idle stream, some \
+                    10 µs, and a busy host adds to it",
+            run: uncertainty,
+        },
+    ],
+};
+
+fn one_library(_: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    let maps = std::fs::read_to_string("/proc/self/maps")?;
+    let paths = maps
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(5));
+    let is_driver = |path: &&str| {
+        let file = path.rsplit('/').next().unwrap_or(path);
+        file.starts_with("libcuda.so") || file.starts_with("libprofiler_simulated_driver")
+    };
+    let files: BTreeSet<&str> = paths.filter(is_driver).collect();
+    findings.expect(files.len() == 1, || format!("driver libraries: {files:?}"));
+    findings.notes.extend(files.into_iter().map(str::to_owned));
+    Ok(())
+}
+
+#[allow(clippy::unnecessary_wraps, reason = "all checks have one type")]
+fn is_ready(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    match status() {
+        Status::Ready {
+            devices,
+            driver_version,
+        } => {
+            let expected = u64::try_from(gpu.driver.devices()).unwrap_or(0);
+            findings.expect_count("names of devices", devices.len() as u64, expected);
+            let version = gpu.driver.version();
+            findings.expect(driver_version == version, || {
+                format!("the driver's version is {version}, the profiler says {driver_version}")
+            });
+        }
+        other => findings.expect(false, || format!("the status is: {other}")),
+    }
+    findings.note(status().to_string());
+    Ok(())
+}
+
+fn uncertainty(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    let stream = gpu.stream()?;
+    for _ in 0..20 {
+        let _scope = scope!("placed", stream = &stream);
+        gpu.kernels.spin(raw(&stream), 20_000, 0)?;
+    }
+    expect_all(findings, "placed", 20)?;
+    settle();
+    let uncertainty = summary().cuda.uncertainty_ns;
+    let ns = uncertainty.ok_or_else(|| Trouble::Missing("no uncertainty is known".to_owned()))?;
+    findings.figure("uncertainty of places", ns / 1e3, "µs");
+    findings.expect(ns > 0.0 && ns < 1e6, || {
+        format!("the uncertainty is {ns} ns")
+    });
+    Ok(())
+}

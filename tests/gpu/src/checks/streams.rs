@@ -1,0 +1,189 @@
+//! Every kind of stream, and every way to say which one is meant.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use cudarc::driver::CudaStream;
+use profiler_runtime::cuda::{Stream, with_stream};
+use profiler_runtime::{MeasureFuture, measure_execution_time, scope};
+
+use crate::device::{Gpu, raw};
+use crate::driver::made;
+use crate::findings::{Check, Findings, Theme};
+use crate::measured::{expect_all, row};
+use crate::trouble::Trouble;
+
+pub(crate) const THEME: Theme = Theme {
+    name: "streams",
+    checks: &[
+        Check {
+            name: "default, blocking, non-blocking and per-thread streams are read alike",
+            bound: "the median of kernels of 500 µs from 500 µs less a timer step and 3 % (percentiles come from \
+                    buckets) to 620 µs; all calls have a GPU time",
+            run: all_kinds,
+        },
+        Check {
+            name: "a scope on a stream without work reads its floor, whatever other streams do",
+            bound: "the median below 100 µs, while another non-blocking stream runs kernels of 2 ms",
+            run: idle_stream,
+        },
+        Check {
+            name: "the thread's current stream, a raw handle, a context and a future mean the stream they say",
+            bound: "as for the kinds of streams",
+            run: ways,
+        },
+        Check {
+            name: "a function with the attribute is measured on the stream that it names",
+            bound: "as for the kinds of streams",
+            run: attribute,
+        },
+        Check {
+            name: "without a stream it is the legacy default stream, and without a context none",
+            bound: "with a context current, work on the legacy default stream is read as above; on a thread \
+                    without one, the call has a CPU time alone",
+            run: unnamed,
+        },
+    ],
+};
+
+const LENGTH: u64 = 500_000;
+const CALLS: u64 = 20;
+
+/// The calls of a name all have a GPU time, and it is that of the kernel.
+fn judge(gpu: &Gpu, findings: &mut Findings, name: &str) -> Result<(), Trouble> {
+    let times = expect_all(findings, name, CALLS)?;
+    findings.figure(format!("{name}, median"), times.p50_ns / 1e3, "µs");
+    let below = gpu.timer_step + 1_000.0 + 0.032 * LENGTH as f64;
+    let (least, most) = (LENGTH as f64 - below, LENGTH as f64 + 120_000.0);
+    findings.expect_between(
+        &format!("{name}: the median in ns"),
+        times.p50_ns,
+        least,
+        most,
+    );
+    findings.note(format!("{name}: on {}", times.streams.join(", ")));
+    Ok(())
+}
+
+fn all_kinds(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    let driver = gpu.driver;
+    let blocking = made(driver, "cuStreamCreate", |stream| {
+        driver.cuStreamCreate(stream, 0)
+    })?;
+    // SAFETY: the stream is of this context, and is destroyed after the last use of the wrapper.
+    let wrapped = unsafe { gpu.context.wrap_borrowed_stream(blocking as _) };
+    let kinds: [(&str, Arc<CudaStream>); 4] = [
+        ("default stream", gpu.context.default_stream()),
+        ("blocking stream", wrapped),
+        ("non-blocking stream", gpu.stream()?),
+        ("per-thread stream", gpu.context.per_thread_stream()),
+    ];
+    for (name, stream) in &kinds {
+        for _ in 0..CALLS {
+            let _scope = scope!(*name, stream = stream);
+            gpu.kernels.spin(raw(stream), LENGTH, 0)?;
+        }
+        judge(gpu, findings, name)?;
+    }
+    drop(kinds);
+    driver.check("cuStreamDestroy", driver.cuStreamDestroy_v2(blocking))
+}
+
+fn idle_stream(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    let (busy, idle) = (gpu.stream()?, gpu.stream()?);
+    for _ in 0..CALLS {
+        let _scope = scope!("stream without work", stream = &idle);
+        gpu.kernels.spin(raw(&busy), 2_000_000, 0)?;
+    }
+    let times = expect_all(findings, "stream without work", CALLS)?;
+    findings.figure("median", times.p50_ns / 1e3, "µs");
+    findings.expect_between("the median in ns", times.p50_ns, 0.0, 100_000.0);
+    busy.synchronize().map_err(Trouble::from)
+}
+
+fn ways(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    let stream = gpu.stream()?;
+    let handle = raw(&stream);
+    for _ in 0..CALLS {
+        with_stream(&stream, || {
+            let _scope = scope!("current stream");
+            gpu.kernels.spin(handle, LENGTH, 0)
+        })?;
+    }
+    judge(gpu, findings, "current stream")?;
+    // SAFETY: the stream and its context outlive the scopes.
+    let by_handle = unsafe { Stream::from_raw(handle as _, gpu.context.cu_ctx().cast()) };
+    for _ in 0..CALLS {
+        let _scope = scope!("raw handle", stream = &by_handle);
+        gpu.kernels.spin(handle, LENGTH, 0)?;
+    }
+    judge(gpu, findings, "raw handle")?;
+    for _ in 0..CALLS {
+        let _scope = scope!("context", stream = &gpu.context);
+        gpu.kernels.spin(0, LENGTH, 0)?;
+    }
+    judge(gpu, findings, "context")?;
+    for _ in 0..CALLS {
+        let work = async { gpu.kernels.spin(handle, LENGTH, 0) };
+        finish(work.measure_execution_time("future").stream(&stream))?;
+    }
+    judge(gpu, findings, "future")
+}
+
+/// Runs a future that never waits.
+fn finish<T>(future: impl Future<Output = T>) -> T {
+    let mut future = std::pin::pin!(future);
+    loop {
+        if let Poll::Ready(value) = future
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+        {
+            return value;
+        }
+    }
+}
+
+struct Layer<'a> {
+    gpu: &'a Gpu,
+    stream: Arc<CudaStream>,
+}
+
+impl Layer<'_> {
+    #[measure_execution_time(name = "attribute", stream = &self.stream)]
+    fn forward(&self) -> Result<(), Trouble> {
+        self.gpu.kernels.spin(raw(&self.stream), LENGTH, 0)
+    }
+}
+
+fn attribute(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    let layer = Layer {
+        gpu,
+        stream: gpu.stream()?,
+    };
+    for _ in 0..CALLS {
+        layer.forward()?;
+    }
+    judge(gpu, findings, "attribute")
+}
+
+fn unnamed(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    gpu.context.bind_to_thread()?;
+    for _ in 0..CALLS {
+        let _scope = scope!("no stream named");
+        gpu.kernels.spin(0, LENGTH, 0)?;
+    }
+    judge(gpu, findings, "no stream named")?;
+    let thread = std::thread::spawn(|| {
+        for _ in 0..CALLS {
+            let _scope = scope!("no context");
+        }
+    });
+    thread
+        .join()
+        .map_err(|_| Trouble::Missing("the thread panicked".to_owned()))?;
+    let row = row("no context")?;
+    findings.expect_count("calls without a context", row.calls, CALLS);
+    findings.expect(row.cuda.is_none(), || "they have a GPU time".to_owned());
+    Ok(())
+}

@@ -1,0 +1,138 @@
+//! Several threads at once.
+
+use std::time::Duration;
+
+use profiler_runtime::scope;
+
+use crate::device::{Gpu, raw};
+use crate::findings::{Check, Findings, Theme};
+use crate::measured::expect_all;
+use crate::trouble::Trouble;
+
+pub(crate) const THEME: Theme = Theme {
+    name: "threads",
+    checks: &[
+        Check {
+            name: "threads with streams of their own are read each by itself",
+            bound: "the median of each thread's kernels, 100 µs times its number, less a timer step and 3 %, to \
+                    150 µs more; no call is lost",
+            run: own_streams,
+        },
+        Check {
+            name: "the per-thread stream is another one on each thread",
+            bound: "a thread that runs kernels of 200 µs on it never reads the 2 ms of another: median below 1 ms",
+            run: per_thread,
+        },
+        Check {
+            name: "threads that share a stream and a name are counted together",
+            bound: "all calls are there; the sum of their times is no less than that of the kernels less 1 %",
+            run: shared,
+        },
+    ],
+};
+
+const CALLS: u64 = 40;
+const THREADS: u64 = 4;
+
+/// Runs `work` on so many threads, each with the context current and a number from 1.
+fn on_threads(gpu: &Gpu, work: impl Fn(u64) -> Result<(), Trouble> + Sync) -> Result<(), Trouble> {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (1..=THREADS)
+            .map(|number| {
+                let work = &work;
+                scope.spawn(move || {
+                    gpu.context.bind_to_thread()?;
+                    work(number)
+                })
+            })
+            .collect();
+        for thread in threads {
+            let result = thread.join();
+            result.map_err(|_| Trouble::Missing("a thread panicked".to_owned()))??;
+        }
+        Ok(())
+    })
+}
+
+fn own_streams(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    on_threads(gpu, |number| {
+        let (stream, name) = (gpu.stream()?, format!("thread {number}"));
+        for _ in 0..CALLS {
+            let _scope = scope!(&*name, stream = &stream);
+            gpu.kernels.spin(raw(&stream), number * 100_000, 0)?;
+        }
+        Ok(())
+    })?;
+    for number in 1..=THREADS {
+        let name = format!("thread {number}");
+        let times = expect_all(findings, &name, CALLS)?;
+        findings.figure(format!("{name}, median"), times.p50_ns / 1e3, "µs");
+        let length = number as f64 * 100_000.0;
+        let least = length * 0.968 - gpu.timer_step - 1_000.0;
+        findings.expect_between(
+            &format!("{name}: the median in ns"),
+            times.p50_ns,
+            least,
+            length + 150_000.0,
+        );
+    }
+    Ok(())
+}
+
+fn per_thread(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    on_threads(gpu, |number| {
+        let stream = gpu.context.per_thread_stream();
+        let (name, length) = if number == 1 {
+            ("per thread, 2 ms", 2_000_000)
+        } else {
+            ("per thread, 200 us", 200_000)
+        };
+        for _ in 0..CALLS / 2 {
+            let _scope = scope!(name, stream = &stream);
+            gpu.kernels.spin(raw(&stream), length, 0)?;
+        }
+        Ok(())
+    })?;
+    let short = expect_all(findings, "per thread, 200 us", CALLS / 2 * (THREADS - 1))?;
+    let long = expect_all(findings, "per thread, 2 ms", CALLS / 2)?;
+    findings.figure("kernels of 200 µs, median", short.p50_ns / 1e3, "µs");
+    findings.figure("kernels of 2 ms, median", long.p50_ns / 1e3, "µs");
+    findings.expect_between(
+        "the short median in ns",
+        short.p50_ns,
+        150_000.0,
+        1_000_000.0,
+    );
+    findings.expect_between(
+        "the long median in ns",
+        long.p50_ns,
+        1_900_000.0,
+        2_500_000.0,
+    );
+    Ok(())
+}
+
+fn shared(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    let stream = gpu.stream()?;
+    on_threads(gpu, |_| {
+        for _ in 0..CALLS {
+            let _scope = scope!("shared stream", stream = &stream);
+            gpu.kernels.spin(raw(&stream), 50_000, 0)?;
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        Ok(())
+    })?;
+    let calls = CALLS * THREADS;
+    let times = expect_all(findings, "shared stream", calls)?;
+    let kernels = calls as f64 * 50_000.0;
+    findings.figure(
+        "sum of readings by sum of kernels",
+        times.total_ns / kernels,
+        "",
+    );
+    findings.expect(
+        times.total_ns >= kernels * 0.99 - calls as f64 * (gpu.timer_step + 1_000.0),
+        || format!("the readings add up to {} ns only", times.total_ns),
+    );
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! Child processes: this program again, for what ends a process or must not touch others.
+
+use std::io::Read;
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value};
+
+use crate::device::Gpu;
+use crate::driver::Driver;
+use crate::trouble::Trouble;
+
+/// What introduces the line in which a child tells what it saw.
+const MARK: &str = "child: ";
+/// A child of this suite takes a second or two, most of it to set up the device.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A part that a child process plays.
+pub(crate) struct Part {
+    pub(crate) name: &'static str,
+    pub(crate) play: fn() -> Result<ExitCode, Trouble>,
+}
+
+/// What became of a child.
+#[derive(Debug)]
+pub(crate) struct Played {
+    pub(crate) status: ExitStatus,
+    told: Map<String, Value>,
+    pub(crate) stderr: String,
+    name: String,
+}
+
+/// Plays a part in this process.
+pub(crate) fn play(parts: &[&'static [Part]], name: &str) -> ExitCode {
+    let Some(part) = parts
+        .iter()
+        .copied()
+        .flatten()
+        .find(|part| part.name == name)
+    else {
+        eprintln!("there is no part called `{name}`; `--child` is for the suite itself");
+        return ExitCode::from(2);
+    };
+    (part.play)().unwrap_or_else(|trouble| {
+        eprintln!("{trouble}");
+        ExitCode::FAILURE
+    })
+}
+
+/// The device in a child.
+pub(crate) fn gpu() -> Result<Gpu, Trouble> {
+    Gpu::first(Driver::get().map_err(Trouble::Missing)?)
+}
+
+/// Tells the parent what was seen.
+pub(crate) fn tell(seen: &Value) {
+    println!("{MARK}{seen}");
+}
+
+/// Runs a part in a process of its own, with these variables and no other of the profiler's.
+pub(crate) fn run(name: &str, variables: &[(&str, &str)]) -> Result<Played, Trouble> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["--child", name]).stdin(Stdio::null());
+    for (key, _) in std::env::vars_os() {
+        if key.to_string_lossy().starts_with("PROFILER_") {
+            command.env_remove(key);
+        }
+    }
+    command.envs(variables.iter().copied());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn()?;
+    let (stdout, stderr) = (reader(child.stdout.take()), reader(child.stderr.take()));
+    let began = Instant::now();
+    let status = loop {
+        match child.try_wait()? {
+            Some(status) => break Some(status),
+            None if began.elapsed() > LIMIT => break None,
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    if status.is_none() {
+        child.kill()?;
+        child.wait()?;
+    }
+    let (stdout, stderr) = (
+        stdout.join().unwrap_or_default(),
+        stderr.join().unwrap_or_default(),
+    );
+    let Some(status) = status else {
+        return Err(Trouble::Child {
+            child: name.to_owned(),
+            what: format!("had not ended after {} s", LIMIT.as_secs()),
+            stderr,
+        });
+    };
+    let told = stdout
+        .lines()
+        .rev()
+        .find_map(|line| line.strip_prefix(MARK))
+        .unwrap_or("{}");
+    Ok(Played {
+        status,
+        told: serde_json::from_str(told)?,
+        stderr,
+        name: name.to_owned(),
+    })
+}
+
+fn reader(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            // What was read before an error is still what the child said.
+            let _ = pipe.read_to_end(&mut bytes);
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+impl Played {
+    /// The child, if it ended as it should.
+    pub(crate) fn well(self) -> Result<Self, Trouble> {
+        if self.status.success() {
+            return Ok(self);
+        }
+        let what = format!("ended with {}", self.status);
+        Err(Trouble::Child {
+            child: self.name,
+            what,
+            stderr: self.stderr,
+        })
+    }
+
+    pub(crate) fn value(&self, key: &str) -> Result<&Value, Trouble> {
+        self.told.get(key).ok_or_else(|| Trouble::Child {
+            child: self.name.clone(),
+            what: format!("did not tell `{key}`"),
+            stderr: self.stderr.clone(),
+        })
+    }
+
+    pub(crate) fn number(&self, key: &str) -> Result<f64, Trouble> {
+        self.value(key)?
+            .as_f64()
+            .ok_or_else(|| self.not(key, "a number"))
+    }
+
+    pub(crate) fn count(&self, key: &str) -> Result<u64, Trouble> {
+        self.value(key)?
+            .as_u64()
+            .ok_or_else(|| self.not(key, "a count"))
+    }
+
+    pub(crate) fn numbers(&self, key: &str) -> Result<Vec<f64>, Trouble> {
+        let values = self
+            .value(key)?
+            .as_array()
+            .ok_or_else(|| self.not(key, "a list"))?;
+        Ok(values.iter().filter_map(Value::as_f64).collect())
+    }
+
+    fn not(&self, key: &str, what: &str) -> Trouble {
+        Trouble::Child {
+            child: self.name.clone(),
+            what: format!("told `{key}`, which is not {what}"),
+            stderr: self.stderr.clone(),
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! What a check found: figures, and what of them is not as it should be.
+
+use serde::Serialize;
+
+use crate::device::Gpu;
+use crate::figures::{least, median, most};
+use crate::trouble::Trouble;
+
+/// One check: a sentence that holds, or does not.
+#[derive(Clone, Copy)]
+pub(crate) struct Check {
+    pub(crate) name: &'static str,
+    /// What is allowed, and why so much.
+    pub(crate) bound: &'static str,
+    pub(crate) run: fn(&Gpu, &mut Findings) -> Result<(), Trouble>,
+}
+
+/// The checks of one theme.
+#[derive(Clone, Copy)]
+pub(crate) struct Theme {
+    pub(crate) name: &'static str,
+    pub(crate) checks: &'static [Check],
+}
+
+/// A number with its unit.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Figure {
+    name: String,
+    value: f64,
+    unit: &'static str,
+}
+
+/// What a running check collects.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    pub(crate) figures: Vec<Figure>,
+    pub(crate) notes: Vec<String>,
+    pub(crate) failures: Vec<String>,
+}
+
+impl Findings {
+    pub(crate) fn figure(&mut self, name: impl Into<String>, value: f64, unit: &'static str) {
+        self.figures.push(Figure {
+            name: name.into(),
+            value,
+            unit,
+        });
+    }
+
+    /// The least, the median and the greatest of some nanoseconds, shown in microseconds.
+    pub(crate) fn spread_us(&mut self, name: &str, ns: &[f64]) {
+        self.figure(format!("{name}, least"), least(ns) / 1e3, "µs");
+        self.figure(format!("{name}, median"), median(ns) / 1e3, "µs");
+        self.figure(format!("{name}, greatest"), most(ns) / 1e3, "µs");
+    }
+
+    pub(crate) fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
+    }
+
+    /// Something that must be so.
+    pub(crate) fn expect(&mut self, holds: bool, otherwise: impl FnOnce() -> String) {
+        if !holds {
+            self.failures.push(otherwise());
+        }
+    }
+
+    /// A value that must lie between two others; one that is no number lies nowhere.
+    pub(crate) fn expect_between(&mut self, what: &str, value: f64, least: f64, most: f64) {
+        self.expect((least..=most).contains(&value), || {
+            format!("{what} is {value:.3}, not between {least:.3} and {most:.3}")
+        });
+    }
+
+    pub(crate) fn expect_count(&mut self, what: &str, count: u64, expected: u64) {
+        self.expect(count == expected, || {
+            format!("{what}: {count}, not {expected}")
+        });
+    }
+}
+
+/// How a check ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Outcome {
+    Passed,
+    Failed,
+    Skipped,
+}
+
+/// A check that has ended.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Ended {
+    pub(crate) theme: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) outcome: Outcome,
+    /// Why it failed or was skipped.
+    pub(crate) reasons: Vec<String>,
+    pub(crate) bound: &'static str,
+    pub(crate) figures: Vec<Figure>,
+    pub(crate) notes: Vec<String>,
+    pub(crate) seconds: f64,
+}
+
+impl Ended {
+    pub(crate) fn new(
+        (theme, check): (&'static str, &Check),
+        findings: Findings,
+        result: Result<(), Trouble>,
+        seconds: f64,
+    ) -> Self {
+        let mut reasons = findings.failures;
+        let outcome = match result {
+            // What was found wrong before counts, whatever the machine lacks.
+            Err(Trouble::Skip(reason)) if reasons.is_empty() => {
+                reasons.push(reason);
+                Outcome::Skipped
+            }
+            Err(trouble) => {
+                reasons.push(trouble.to_string());
+                Outcome::Failed
+            }
+            Ok(()) if reasons.is_empty() => Outcome::Passed,
+            Ok(()) => Outcome::Failed,
+        };
+        Self {
+            theme,
+            name: check.name,
+            outcome,
+            reasons,
+            bound: check.bound,
+            figures: findings.figures,
+            notes: findings.notes,
+            seconds,
+        }
+    }
+
+    pub(crate) fn skipped(theme: &'static str, check: &Check, reason: &str) -> Self {
+        let skip = Err(Trouble::Skip(reason.to_owned()));
+        Self::new((theme, check), Findings::default(), skip, 0.0)
+    }
+
+    pub(crate) fn failed(theme: &'static str, check: &Check, reason: String, seconds: f64) -> Self {
+        let failed = Err(Trouble::Missing(reason));
+        Self::new((theme, check), Findings::default(), failed, seconds)
+    }
+
+    /// The check in a few lines.
+    pub(crate) fn print(&self) {
+        let word = match self.outcome {
+            Outcome::Passed => "ok  ",
+            Outcome::Failed => "FAIL",
+            Outcome::Skipped => "skip",
+        };
+        println!(
+            "{word} {}: {} ({:.1} s)",
+            self.theme, self.name, self.seconds
+        );
+        for reason in &self.reasons {
+            println!("       ! {reason}");
+        }
+        for Figure { name, value, unit } in &self.figures {
+            println!("       {value:>12.3} {unit:<4} {name}");
+        }
+        for note in &self.notes {
+            println!("       {note}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What only a GPU can tell about the profiler, in one program that needs only the driver.
+//!
+//! `docs/gpu.md` says how to build it, what to copy, how to run it, and what its figures mean.
+
+mod checks;
+mod child;
+mod cublas;
+mod cupti;
+mod device;
+mod driver;
+mod figures;
+mod findings;
+mod libraries;
+mod machine;
+mod measured;
+mod nvrtc;
+mod runner;
+mod trouble;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use runner::Wanted;
+
+const USAGE: &str = "gpu-suite [PATH] [--only TEXT] [--limit SECONDS] | --list
+
+  PATH             where the JSON goes; to standard output where none is given
+  --only TEXT      only checks whose theme or name contains the text
+  --limit SECONDS  after which a check that hangs ends the run (300)
+  --list           what is checked, and with which tolerance
+
+Ends with `N passed, N failed, N skipped`. The exit code is 0, 1 where a check failed, 2 for a command
+line that is not understood, and 77 where there is no GPU.";
+
+/// What the command line asks this process to be.
+enum Role {
+    Suite(Wanted),
+    List,
+    Help,
+    Child(String),
+}
+
+fn main() -> ExitCode {
+    give_streams_queues_of_their_own();
+    let role = match parse(std::env::args_os().skip(1)) {
+        Ok(role) => role,
+        Err(problem) => {
+            eprintln!("{problem}\n\n{USAGE}");
+            return ExitCode::from(runner::NOT_UNDERSTOOD);
+        }
+    };
+    match role {
+        Role::Help => println!("{USAGE}"),
+        Role::List => list(),
+        Role::Child(name) => return child::play(checks::PARTS, &name),
+        Role::Suite(wanted) => {
+            if let Some(variable) = disturbing() {
+                eprintln!("{variable} changes what is measured: unset it");
+                return ExitCode::from(runner::NOT_UNDERSTOOD);
+            }
+            return runner::run(wanted, checks::THEMES);
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// With the driver's eight queues, streams may wait for each other that have nothing to do with each other,
+/// and a reading would hold the work of both.
+fn give_streams_queues_of_their_own() {
+    const QUEUES: &str = "CUDA_DEVICE_MAX_CONNECTIONS";
+    if std::env::var_os(QUEUES).is_none() {
+        // SAFETY: no other thread runs yet.
+        unsafe { std::env::set_var(QUEUES, "32") };
+    }
+}
+
+fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Role, String> {
+    let mut wanted = Wanted {
+        json: None,
+        only: None,
+        limit: Duration::from_secs(300),
+    };
+    while let Some(word) = words.next() {
+        let mut value = || {
+            let value = words.next().and_then(|value| value.into_string().ok());
+            value.ok_or_else(|| format!("`{}` needs a value", word.display()))
+        };
+        match word.to_str() {
+            Some("--help" | "-h") => return Ok(Role::Help),
+            Some("--list") => return Ok(Role::List),
+            Some("--child") => return Ok(Role::Child(value()?)),
+            Some("--only") => wanted.only = Some(value()?),
+            Some("--limit") => {
+                let seconds = value()?;
+                let number = seconds
+                    .parse()
+                    .map_err(|_| format!("`{seconds}` is no number"))?;
+                wanted.limit = Duration::from_secs(number);
+            }
+            Some(option) if option.starts_with('-') => {
+                return Err(format!("`{option}` is not understood"));
+            }
+            _ if wanted.json.is_none() => wanted.json = Some(word.into()),
+            _ => return Err("one path for the JSON is enough".to_owned()),
+        }
+    }
+    Ok(Role::Suite(wanted))
+}
+
+/// A variable that sets the profiler up otherwise than the checks assume; which library is the driver
+/// is the user's to say.
+fn disturbing() -> Option<String> {
+    let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
+    names
+        .filter(|name| name.starts_with("PROFILER_"))
+        .find(|name| name != "PROFILER_CUDA_LIBRARY")
+}
+
+fn list() {
+    for theme in checks::THEMES {
+        for check in theme.checks {
+            println!("{}: {}\n    {}", theme.name, check.name, check.bound);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What the profiler measured, for checks to judge.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use profiler_runtime::cuda::CudaLoss;
+use profiler_runtime::{CudaTimes, Row, flush, summary};
+
+use crate::findings::Findings;
+use crate::trouble::Trouble;
+
+/// The times that a logger was handed, each with its step.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Times(Arc<Mutex<Vec<(u64, f64)>>>);
+
+impl Times {
+    /// A logger that keeps what it gets.
+    pub(crate) fn logger(&self) -> impl Fn(&str, f64, u64) + Send + Sync + 'static {
+        let times = Arc::clone(&self.0);
+        move |_, milliseconds, step| {
+            let mut times = times.lock().unwrap_or_else(PoisonError::into_inner);
+            times.push((step, milliseconds * 1e6));
+        }
+    }
+
+    /// Nanoseconds, in the order of the calls, once all of them were flushed.
+    pub(crate) fn ns(&self, calls: usize) -> Result<Vec<f64>, Trouble> {
+        settle();
+        let mut times = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        times.sort_unstable_by_key(|(step, _)| *step);
+        if times.len() == calls {
+            return Ok(times.into_iter().map(|(_, ns)| ns).collect());
+        }
+        let got = times.len();
+        Err(Trouble::Missing(format!(
+            "the logger got {got} of {calls} times"
+        )))
+    }
+}
+
+/// Waits until all that was measured is counted.
+pub(crate) fn settle() {
+    flush(Duration::from_secs(5));
+}
+
+/// What is known of a name once all of it is counted.
+pub(crate) fn row(name: &str) -> Result<Row, Trouble> {
+    settle();
+    let row = summary().row(name).cloned();
+    row.ok_or_else(|| Trouble::Missing(format!("`{name}` has no row in the summary")))
+}
+
+/// The GPU times of a name.
+pub(crate) fn gpu_times(name: &str) -> Result<CudaTimes, Trouble> {
+    let row = row(name)?;
+    let without = row.without_cuda;
+    row.cuda.ok_or_else(|| {
+        Trouble::Missing(format!(
+            "`{name}` has no GPU time ({without} calls without; {:?})",
+            lost()
+        ))
+    })
+}
+
+/// Why calls of this process have no GPU time.
+pub(crate) fn lost() -> Vec<(CudaLoss, u64)> {
+    summary().cuda.lost
+}
+
+pub(crate) fn lost_to(reason: CudaLoss) -> u64 {
+    lost()
+        .into_iter()
+        .find(|(other, _)| *other == reason)
+        .map_or(0, |(_, count)| count)
+}
+
+/// All calls of a name have a GPU time.
+pub(crate) fn expect_all(
+    findings: &mut Findings,
+    name: &str,
+    calls: u64,
+) -> Result<CudaTimes, Trouble> {
+    let row = row(name)?;
+    findings.expect_count(&format!("calls of `{name}`"), row.calls, calls);
+    findings.expect_count(
+        &format!("calls of `{name}` without GPU time"),
+        row.without_cuda,
+        0,
+    );
+    let times = gpu_times(name)?;
+    findings.expect_count(&format!("GPU times of `{name}`"), times.calls, calls);
+    Ok(times)
+}

@@ -1,0 +1,237 @@
+//! Runs the checks one after the other, and tells what came of them.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use profiler_runtime::set_enabled;
+use serde::Serialize;
+
+use crate::device::{About, Gpu};
+use crate::driver::Driver;
+use crate::findings::{Check, Ended, Findings, Outcome, Theme};
+use crate::machine::Machine;
+
+/// What the suite answers to the shell where there is nothing to test: neither good nor bad.
+const NO_GPU: u8 = 77;
+/// What it answers where it does not know what is wanted.
+pub(crate) const NOT_UNDERSTOOD: u8 = 2;
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    /// Where the JSON goes; to standard output where nothing is said.
+    pub(crate) json: Option<PathBuf>,
+    /// Only checks whose theme or name contains this.
+    pub(crate) only: Option<String>,
+    /// After how many seconds a check that hangs ends the run.
+    pub(crate) limit: Duration,
+}
+
+impl Wanted {
+    fn checks(&self, themes: &'static [Theme]) -> Vec<(&'static str, Check)> {
+        let all = themes
+            .iter()
+            .flat_map(|theme| theme.checks.iter().map(|check| (theme.name, *check)));
+        let wanted = |(theme, check): &(&str, Check)| {
+            self.only.as_ref().is_none_or(|word| {
+                theme.contains(word.as_str()) || check.name.contains(word.as_str())
+            })
+        };
+        all.filter(wanted).collect()
+    }
+}
+
+/// Everything that is told about a run.
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    suite: &'static str,
+    /// Seconds since 1970.
+    began: u64,
+    seconds: f64,
+    machine: &'a Machine,
+    /// None where there was no GPU.
+    device: Option<&'a About>,
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+    checks: &'a [Ended],
+}
+
+/// A run under way; a check that hangs cannot keep what is known to itself.
+struct Run {
+    wanted: Wanted,
+    began: SystemTime,
+    machine: Machine,
+    device: Option<About>,
+    ended: Mutex<Vec<Ended>>,
+    current: Mutex<Option<(&'static str, Check)>>,
+}
+
+/// Runs all that is wanted.
+pub(crate) fn run(wanted: Wanted, themes: &'static [Theme]) -> ExitCode {
+    let checks = wanted.checks(themes);
+    if checks.is_empty() {
+        eprintln!("no check is called like that; `--list` shows them all");
+        return ExitCode::from(NOT_UNDERSTOOD);
+    }
+    let mut run = Run {
+        wanted,
+        began: SystemTime::now(),
+        machine: Machine::this(),
+        device: None,
+        ended: Mutex::default(),
+        current: Mutex::default(),
+    };
+    let driver = match Driver::get() {
+        Ok(driver) if driver.devices() > 0 => driver,
+        Ok(_) => return run.without_gpu(&checks, "the CUDA driver found no device"),
+        Err(reason) => return run.without_gpu(&checks, &reason),
+    };
+    let ready = Gpu::first(driver).and_then(|gpu| Ok((gpu.about()?, gpu)));
+    let gpu = match ready {
+        Ok((about, gpu)) => {
+            run.device = Some(about);
+            gpu
+        }
+        Err(trouble) => {
+            let reason = format!("the device could not be set up: {trouble}");
+            let (theme, check) = checks[0];
+            run.add(Ended::failed(theme, &check, reason, 0.0));
+            return run.close();
+        }
+    };
+    println!("{}", run.heading());
+    let run = Arc::new(run);
+    watch(&run);
+    for (theme, check) in checks {
+        *lock(&run.current) = Some((theme, check));
+        let (mut findings, began) = (Findings::default(), Instant::now());
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            // Whatever the check before left: the device is current, and the profiler on.
+            gpu.context.bind_to_thread()?;
+            set_enabled(true);
+            (check.run)(&gpu, &mut findings)
+        }));
+        let seconds = began.elapsed().as_secs_f64();
+        run.add(match result {
+            Ok(result) => Ended::new((theme, &check), findings, result, seconds),
+            Err(_) => Ended::failed(theme, &check, "it panicked; see above".to_owned(), seconds),
+        });
+        *lock(&run.current) = None;
+    }
+    run.close()
+}
+
+impl Run {
+    fn heading(&self) -> String {
+        let device = self
+            .device
+            .as_ref()
+            .map_or("no GPU".to_owned(), ToString::to_string);
+        format!("{device}; {}", self.machine)
+    }
+
+    fn add(&self, ended: Ended) {
+        ended.print();
+        lock(&self.ended).push(ended);
+    }
+
+    fn without_gpu(&self, checks: &[(&'static str, Check)], reason: &str) -> ExitCode {
+        println!("{reason}: nothing was checked");
+        let skip = |(theme, check): &(&'static str, Check)| Ended::skipped(theme, check, reason);
+        lock(&self.ended).extend(checks.iter().map(skip));
+        if self.tell() {
+            ExitCode::from(NO_GPU)
+        } else {
+            ExitCode::FAILURE
+        }
+    }
+
+    fn close(&self) -> ExitCode {
+        let told = self.tell();
+        let failed = self.count(Outcome::Failed) > 0;
+        if told && !failed {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        }
+    }
+
+    fn count(&self, outcome: Outcome) -> usize {
+        lock(&self.ended)
+            .iter()
+            .filter(|ended| ended.outcome == outcome)
+            .count()
+    }
+
+    /// Writes the JSON and the closing line; false where the JSON could not be written.
+    fn tell(&self) -> bool {
+        let [passed, failed, skipped] =
+            [Outcome::Passed, Outcome::Failed, Outcome::Skipped].map(|outcome| self.count(outcome));
+        let began = self.began.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let ended = lock(&self.ended);
+        let report = Report {
+            suite: env!("CARGO_PKG_NAME"),
+            began: began.as_secs(),
+            seconds: self.began.elapsed().unwrap_or_default().as_secs_f64(),
+            machine: &self.machine,
+            device: self.device.as_ref(),
+            passed,
+            failed,
+            skipped,
+            checks: &ended,
+        };
+        let written = self.write(&report);
+        if let Err(error) = &written {
+            println!(
+                "the JSON could not be written ({error}): name a file in a folder that exists"
+            );
+        }
+        let skipped = if skipped > 0 {
+            format!(", {skipped} skipped")
+        } else {
+            String::new()
+        };
+        println!("{passed} passed, {failed} failed{skipped}");
+        written.is_ok()
+    }
+
+    fn write(&self, report: &Report<'_>) -> std::io::Result<()> {
+        let json = serde_json::to_string_pretty(report)?;
+        if let Some(path) = &self.wanted.json {
+            return std::fs::write(path, json + "\n");
+        }
+        println!("{json}");
+        Ok(())
+    }
+}
+
+/// Ends the process where the run takes too long: a device that hangs answers no call.
+fn watch(run: &Arc<Run>) {
+    let run = Arc::clone(run);
+    std::thread::spawn(move || {
+        std::thread::sleep(run.wanted.limit);
+        let limit = run.wanted.limit.as_secs();
+        if let Some((theme, check)) = *lock(&run.current) {
+            let reason = format!("it had not ended {limit} s after the suite began");
+            run.add(Ended::failed(theme, &check, reason, 0.0));
+        }
+        run.tell();
+        end_now(1);
+    });
+}
+
+/// Ends the process without what else runs at its end, which may hang as well.
+fn end_now(code: i32) -> ! {
+    unsafe extern "C" {
+        safe fn _exit(code: i32) -> !;
+    }
+    _exit(code)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,146 @@
+//! The suite runs to its end without a GPU, and finds what is wrong where something is.
+
+use std::path::Path;
+use std::process::Output;
+
+use profiler_simulated_driver::Installation;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const SUITE: &str = env!("CARGO_BIN_EXE_gpu-suite");
+
+/// A run of the suite on a driver of its own.
+struct Run {
+    code: Option<i32>,
+    /// The line it closed with.
+    closing: String,
+    json: Value,
+}
+
+fn run(script: &str, options: &[&str]) -> Run {
+    run_on(13_000, script, options)
+}
+
+fn run_on(version: i32, script: &str, options: &[&str]) -> Run {
+    let folder = TempDir::new().expect("a folder");
+    let driver = Installation::new(folder.path())
+        .driver_version(version)
+        .create()
+        .expect("a driver was built");
+    let json = folder.path().join("figures.json");
+    let mut command = driver.command(SUITE, script);
+    command.arg(&json).args(options);
+    read(&command.output().expect("the suite runs"), &json)
+}
+
+fn read(output: &Output, json: &Path) -> Run {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let json = std::fs::read_to_string(json).unwrap_or_else(|error| panic!("{error}: {text}"));
+    Run {
+        code: output.status.code(),
+        closing: text.lines().last().unwrap_or_default().to_owned(),
+        json: serde_json::from_str(&json).expect("JSON"),
+    }
+}
+
+impl Run {
+    fn count(&self, outcome: &str) -> u64 {
+        self.json[outcome].as_u64().expect("a count")
+    }
+
+    fn checks(&self) -> &Vec<Value> {
+        self.json["checks"].as_array().expect("a list")
+    }
+
+    fn failed(&self) -> Vec<&str> {
+        let failed = self
+            .checks()
+            .iter()
+            .filter(|check| check["outcome"] == "failed");
+        failed.filter_map(|check| check["name"].as_str()).collect()
+    }
+}
+
+#[test]
+fn it_runs_to_its_end_and_all_that_can_be_judged_without_a_gpu_is_well() {
+    let run = run("", &[]);
+    assert_eq!(run.failed(), Vec::<&str>::new());
+    assert_eq!(run.code, Some(0));
+    let (passed, skipped) = (run.count("passed"), run.count("skipped"));
+    assert_eq!(
+        run.closing,
+        format!("{passed} passed, 0 failed, {skipped} skipped")
+    );
+    assert_eq!(run.checks().len() as u64, passed + skipped);
+    assert!(passed > 30, "only {passed} checks passed");
+    assert_eq!(run.json["device"]["simulated"], true);
+}
+
+#[test]
+fn the_oldest_driver_that_it_takes_will_do() {
+    let run = run_on(11_040, "", &[]);
+    assert_eq!((run.failed(), run.code), (Vec::new(), Some(0)));
+    assert_eq!(run.json["device"]["cuda_version_of_the_driver"], 11_040);
+}
+
+#[test]
+fn two_devices_are_tested_where_there_are_two() {
+    let run = run("devices 2", &["--only", "two devices"]);
+    assert_eq!(
+        (run.code, run.closing.as_str()),
+        (Some(0), "1 passed, 0 failed")
+    );
+}
+
+#[test]
+fn events_whose_clock_is_two_per_cent_off_are_found_out() {
+    let run = run(
+        "clock-drift-ppm 20000",
+        &["--only", "a kernel of known length, queued"],
+    );
+    assert_eq!(
+        run.failed(),
+        ["a kernel of known length, queued, reads as that length"]
+    );
+    assert_eq!(
+        (run.code, run.closing.as_str()),
+        (Some(1), "0 passed, 1 failed")
+    );
+}
+
+#[test]
+fn a_driver_that_refuses_to_record_events_is_found_out() {
+    let run = run(
+        "fault cuEventRecord from 40 return 400",
+        &["--only", "threads"],
+    );
+    assert_eq!(run.failed().len(), run.checks().len());
+    assert_eq!(run.code, Some(1));
+}
+
+#[test]
+fn a_call_that_hangs_ends_the_run_with_what_is_known() {
+    let run = run(
+        "fault cuStreamSynchronize nth 3 hang",
+        &["--only", "beside others", "--limit", "5"],
+    );
+    assert_eq!(run.code, Some(1));
+    let failed = run
+        .checks()
+        .iter()
+        .find(|check| check["outcome"] == "failed");
+    let reason = &failed.expect("a check failed")["reasons"][0];
+    assert_eq!(reason, "it had not ended 5 s after the suite began");
+}
+
+#[test]
+fn without_a_device_nothing_passes_and_nothing_fails() {
+    let run = run("devices 0", &[]);
+    assert_eq!(run.code, Some(77));
+    let skipped = run.count("skipped");
+    assert_eq!(
+        run.closing,
+        format!("0 passed, 0 failed, {skipped} skipped")
+    );
+    assert!(skipped > 30 && run.json["device"].is_null());
+}
