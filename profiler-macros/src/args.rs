@@ -26,6 +26,9 @@ pub(crate) struct Args {
     pub(crate) global_step: Option<Expr>,
     pub(crate) bypass: Option<Expr>,
     pub(crate) every: Option<u32>,
+    pub(crate) stream: Option<Expr>,
+    pub(crate) sync: Option<bool>,
+    pub(crate) captured: Option<bool>,
     pub(crate) per_instance: Option<bool>,
     pub(crate) skip: bool,
     pub(crate) krate: Option<Path>,
@@ -47,7 +50,6 @@ impl Args {
         if let Err(error) = parser.parse2(tokens) {
             errors.push(error);
         }
-        args.check_together(errors);
         args
     }
 
@@ -64,22 +66,24 @@ impl Args {
             // Either the end or a comma.
             let _comma = input.parse::<Option<Token![,]>>();
         }
+        self.check_together(errors);
     }
 
     /// The arguments of a function inside a measured block: its own, and the block's where it has
     /// none.
     pub(crate) fn or(self, block: &Self) -> Self {
-        let per_instance = match (&self.name, self.per_instance) {
-            (Some(_), None) => None,
-            (_, own) => own.or(block.per_instance),
-        };
+        let given = self.name.is_some();
+        let (sync, captured) = (self.sync == Some(true), self.captured == Some(true));
         Self {
             name: self.name,
             log: self.log.or_else(|| block.log.clone()),
             global_step: self.global_step.or_else(|| block.global_step.clone()),
             bypass: self.bypass.or_else(|| block.bypass.clone()),
             every: self.every.or(block.every),
-            per_instance,
+            stream: self.stream.or_else(|| block.stream.clone()),
+            sync: inherited(self.sync, captured, block.sync),
+            captured: inherited(self.captured, sync, block.captured),
+            per_instance: inherited(self.per_instance, given, block.per_instance),
             skip: self.skip,
             krate: self.krate.or_else(|| block.krate.clone()),
             written: self.written,
@@ -94,6 +98,9 @@ impl Args {
             && self.global_step.is_none()
             && self.bypass.is_none()
             && self.every.is_none()
+            && self.stream.is_none()
+            && self.sync != Some(true)
+            && self.captured != Some(true)
     }
 
     /// Where an argument was written, if it was.
@@ -101,6 +108,14 @@ impl Args {
         self.written
             .iter()
             .find(|(other, _)| *other == key)
+            .map(|(_, span)| *span)
+    }
+
+    /// Where the last of some arguments was written.
+    fn last_written(&self, keys: &[Key]) -> Option<Span> {
+        self.written
+            .iter()
+            .rfind(|(key, _)| keys.contains(key))
             .map(|(_, span)| *span)
     }
 
@@ -120,6 +135,15 @@ impl Args {
                 span,
                 "`name` gives all instances one name and `per_instance` gives each its own; \
                  remove one of the two",
+            );
+        }
+        if let (Some(true), Some(true)) = (self.sync, self.captured)
+            && let Some(span) = self.last_written(&[Key::Sync, Key::Captured])
+        {
+            errors.at(
+                span,
+                "`sync` waits for the device at the end of the call, and what is captured runs \
+                 only when its graph is launched; remove one of the two",
             );
         }
     }
@@ -155,8 +179,8 @@ impl Args {
             self.skip = true;
             return values::none(key, input);
         }
-        if key == Key::PerInstance && values::ends(input) {
-            self.per_instance = Some(true);
+        if let Some(flag) = self.flag(key) {
+            *flag = Some(values::yes_or_no(key, word, input)?);
             return Ok(());
         }
         values::equals(key, word, input)?;
@@ -166,12 +190,28 @@ impl Args {
             Key::GlobalStep => self.global_step = Some(values::step(input)?),
             Key::Bypass => self.bypass = Some(values::condition(input)?),
             Key::Every => self.every = Some(values::every(input)?),
-            Key::PerInstance => self.per_instance = Some(values::yes_or_no(input)?),
+            Key::Stream => self.stream = Some(values::stream(input)?),
             Key::Crate => self.krate = Some(values::path(input)?),
-            Key::Skip => {}
+            Key::PerInstance | Key::Sync | Key::Captured | Key::Skip => {}
         }
         Ok(())
     }
+
+    /// The value of an argument that says yes or no.
+    fn flag(&mut self, key: Key) -> Option<&mut Option<bool>> {
+        match key {
+            Key::PerInstance => Some(&mut self.per_instance),
+            Key::Sync => Some(&mut self.sync),
+            Key::Captured => Some(&mut self.captured),
+            _ => None,
+        }
+    }
+}
+
+/// What a function's own flag is together with its block's: its own where it has one, or another
+/// argument that excludes the block's.
+fn inherited(own: Option<bool>, excluded: bool, block: Option<bool>) -> Option<bool> {
+    own.or(block.filter(|_| !excluded))
 }
 
 /// The word an argument begins with.

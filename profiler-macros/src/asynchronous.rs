@@ -38,7 +38,7 @@ pub(crate) fn measured(
     let mut block = Group::new(Delimiter::Brace, quote!(#arguments #pinned #statements));
     block.set_span(braces);
     let future = quote_spanned!(span.located_at(braces)=> async move #block);
-    let entry = entrance.entry();
+    let (entry, task) = (entrance.entry(), entrance.task());
     if futures::may_be_one(returned) {
         // Here alone `clippy` takes the value for a forgotten `.await`; of an `async fn` it knows
         // better. Elsewhere an `allow` could only clash with a `forbid`.
@@ -46,10 +46,10 @@ pub(crate) fn measured(
             #entry
             #[allow(clippy::async_yields_async)]
             let future = #future;
-            #runtime::measure(entry.task(), future).await
+            #runtime::measure(#task, future).await
         };
     }
-    quote_spanned!(span=> #entry #runtime::measure(entry.task(), #future).await)
+    quote_spanned!(span=> #entry #runtime::measure(#task, #future).await)
 }
 
 /// The type that an `async` block must be told that it returns, because nothing else tells it.

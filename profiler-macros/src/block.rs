@@ -69,7 +69,7 @@ fn member(trees: Vec<TokenTree>, block: &Args, errors: &mut Errors) -> TokenStre
         Kind::Function if explicit => refuse::or_measure(bare, head, &args, true, errors),
         Kind::Function if head.constant.is_some() || own.naked => bare.into_iter().collect(),
         Kind::Function => match Function::new(head, bare) {
-            Ok(function) => function.measured(&args, true),
+            Ok(function) => refuse::or_measure_function(function, &args, true, errors),
             Err(trees) => trees.into_iter().collect(),
         },
         Kind::Impl | Kind::Module => {

@@ -33,6 +33,11 @@ impl Function {
         }
     }
 
+    /// Whether a call gives a future, which is what is measured then.
+    pub(crate) fn is_future(&self) -> bool {
+        self.head.asynchronous || futures::returned(&self.signature, &self.head).is_some()
+    }
+
     /// The function with its body measured; `in_block` where the attribute is not its own. In a
     /// stripped build the function as it was written.
     pub(crate) fn measured(mut self, args: &Args, in_block: bool) -> TokenStream {

@@ -142,7 +142,8 @@ impl Returned<'_> {
         let kind = nameable.then(|| quote_spanned!(span=> : #written));
         // Where the compiler points if it is no future.
         let future = quote_spanned!(span.located_at(braces)=> future);
-        let measured = quote_spanned!(span=> #runtime::measure(entry.task(), #future));
+        let task = entrance.task();
+        let measured = quote_spanned!(span=> #runtime::measure(#task, #future));
         let measured = match self.shape {
             Shape::Pinned => quote_spanned!(span=> ::std::boxed::Box::pin(#measured)),
             Shape::Boxed => quote_spanned!(span=> ::std::boxed::Box::new(#measured)),
@@ -180,7 +181,8 @@ fn measured_inside(entrance: &Entrance, made: &Group) -> TokenTree {
     let runtime = entrance.runtime;
     let future = made.stream();
     let span = Span::mixed_site();
-    let measured = quote_spanned!(span=> #runtime::measure(entry.task(), #future));
+    let task = entrance.task();
+    let measured = quote_spanned!(span=> #runtime::measure(#task, #future));
     let mut group = Group::new(Delimiter::Parenthesis, measured);
     group.set_span(made.span());
     TokenTree::Group(group)

@@ -8,6 +8,9 @@ pub(crate) enum Key {
     GlobalStep,
     Bypass,
     Every,
+    Stream,
+    Sync,
+    Captured,
     PerInstance,
     Skip,
     Crate,
@@ -20,13 +23,24 @@ pub(crate) const ATTRIBUTE: &[Key] = &[
     Key::GlobalStep,
     Key::Bypass,
     Key::Every,
+    Key::Stream,
+    Key::Sync,
+    Key::Captured,
     Key::PerInstance,
     Key::Skip,
     Key::Crate,
 ];
 
 /// What a section takes after its name.
-pub(crate) const SECTION: &[Key] = &[Key::Log, Key::GlobalStep, Key::Bypass, Key::Every];
+pub(crate) const SECTION: &[Key] = &[
+    Key::Log,
+    Key::GlobalStep,
+    Key::Bypass,
+    Key::Every,
+    Key::Stream,
+    Key::Sync,
+    Key::Captured,
+];
 
 /// What people write who have another profiler, or another word, in mind.
 const SYNONYMS: &[(&str, Key)] = &[
@@ -42,6 +56,13 @@ const SYNONYMS: &[(&str, Key)] = &[
     ("skip_if", Key::Bypass),
     ("sample", Key::Every),
     ("interval", Key::Every),
+    ("cuda_stream", Key::Stream),
+    ("on", Key::Stream),
+    ("synchronize", Key::Sync),
+    ("synchronise", Key::Sync),
+    ("blocking", Key::Sync),
+    ("capture", Key::Captured),
+    ("graph", Key::Captured),
     ("ignore", Key::Skip),
     ("exclude", Key::Skip),
     ("krate", Key::Crate),
@@ -56,6 +77,9 @@ impl Key {
             Self::GlobalStep => "global_step",
             Self::Bypass => "bypass",
             Self::Every => "every",
+            Self::Stream => "stream",
+            Self::Sync => "sync",
+            Self::Captured => "captured",
             Self::PerInstance => "per_instance",
             Self::Skip => "skip",
             Self::Crate => "crate",
@@ -70,6 +94,9 @@ impl Key {
             Self::GlobalStep => "global_step = step",
             Self::Bypass => "bypass = condition",
             Self::Every => "every = 100",
+            Self::Stream => "stream = &stream",
+            Self::Sync => "sync = true",
+            Self::Captured => "captured = true",
             Self::PerInstance => "per_instance",
             Self::Skip => "skip",
             Self::Crate => "crate = path::to::profiler_runtime",
@@ -145,6 +172,15 @@ mod tests {
             ("evry", "every"),
             ("skipp", "skip"),
             ("label", "name"),
+            ("steam", "stream"),
+            ("cuda_stream", "stream"),
+            ("on", "stream"),
+            ("sycn", "sync"),
+            ("synchronize", "sync"),
+            ("synchronise", "sync"),
+            ("blocking", "sync"),
+            ("capture", "captured"),
+            ("graph", "captured"),
         ] {
             assert_eq!(
                 Key::nearest(wrong, ATTRIBUTE).map(Key::word),

@@ -44,14 +44,20 @@
 //! }
 //! ```
 //!
-//! Arguments such as `log` are evaluated between the two, and only for a call that is logged:
+//! Arguments such as `stream` and `log` are evaluated between the two: the stream only for a call that
+//! is measured where there is a driver, the others only for one that is logged.
 //!
 //! ```text
 //! let mut entry = { /* Here and SITE */ SITE.begin(type_name::<Here>(), 1) };
+//! if entry.wants_stream() { entry.stream(&self.stream); }
+//! entry.synchronous(); // `sync`; `captured` says `entry.captured();` instead
 //! if entry.wants_log() { entry.log(self.board.clone()); }
 //! if entry.wants_step() { entry.step(self.epoch); }
 //! let _scope = entry.start();
 //! ```
+//!
+//! A `&CudaStream` stays borrowed until the guard goes, which a future does not allow; an
+//! `Arc<CudaStream>`, also behind a reference, is borrowed no longer than the expression takes.
 //!
 //! # The feature `strip`
 //!
@@ -103,10 +109,13 @@ const STRIP: bool = cfg!(feature = "strip");
 /// | argument | takes | meaning |
 /// |---|---|---|
 /// | `name = …` | a string, or a constant expression such as `Self::NAME` | what the measurements are called; default: the path of the function, with its type for a method (`app::model::Mlp::forward`) |
-/// | `log = …` | an expression that gives a logger: an `Arc` or a `&'static` of a `ScalarLogger`, or a closure `\|tag, milliseconds, step\|` | called for each call, on another thread; the expression may use `self` and the arguments, and is evaluated when the function begins |
+/// | `log = …` | an expression that gives a logger: an `Arc` or a `&'static` of a `ScalarLogger`, or a closure `\|tag, milliseconds, step\|` | called for each call, on another thread (with `sync` on the one that called); the expression may use `self` and the arguments, and is evaluated when the function begins |
 /// | `global_step = …` | an expression that gives an integer from 0 | the step that the value is logged at; default: this name's own counter, from 0 and without gaps |
 /// | `bypass = …` | an expression that gives a `bool`, evaluated at each call | `true`: this call is not measured |
 /// | `every = …` | an integer literal from 1 | logs one call in so many; calls and statistics stay exact |
+/// | `stream = …` | an expression that gives a CUDA stream: an `Arc<CudaStream>` or a reference to one, a `&CudaStream`, a context (its default stream), or a `cuda::Stream` of the runtime's | the stream that the GPU time of the call is taken on; evaluated when the function begins, for calls that are measured, where there is a driver; default: the thread's current stream (`cuda::with_stream`), else, where a context is current, its legacy default stream, else the call has CPU time alone |
+/// | `sync` | nothing, or `= true` or `= false` | waits at the end of the call until its work on the stream is done, and logs there and then; for a program whose timers always did so, since it slows down what it measures |
+/// | `captured` | nothing, or `= true` or `= false` | the stream is captured into a graph meanwhile: each launch of that graph is measured, and not the capture |
 /// | `per_instance` | nothing, or `= true` or `= false` | each instance of a generic function gets a name of its own (`app::W<u8>::get`), where by default they share one (`app::W<_>::get`) |
 /// | `skip` | nothing | inside a measured block: leaves this function, `impl` or module out |
 /// | `crate = …` | a path | where the runtime crate is, when it has another name |
@@ -117,6 +126,25 @@ const STRIP: bool = cfg!(feature = "strip");
 ///     fn train(&mut self, batch: &Batch) -> f32 { … }
 /// }
 /// ```
+///
+/// # The GPU
+///
+/// ```text
+/// impl Trainer {
+///     #[measure_execution_time(stream = &self.stream)]
+///     fn train(&mut self, batch: &Batch) -> Result<f32> { … }
+/// }
+/// ```
+///
+/// - Give the `Arc<CudaStream>` that cudarc makes, or a reference to it, rather than the
+///   `&CudaStream` inside: that one stays borrowed to the end of the call, and neither a `self` that
+///   changes nor a stream that the body moves can be borrowed so long, nor anything by a future.
+/// - `sync` and `captured` exclude each other: a graph that is captured does not run yet. Neither
+///   suits an `async fn` or another function that returns a future, since a future must not block
+///   its executor, nor pause a capture; put a section around the launch inside:
+///   `measure_execution_time_context!("name", sync, { … })`.
+/// - On a block, what a function says itself comes first: `captured` on it takes the place of the
+///   block's `sync`, and `sync = false` is how a future stays out of it.
 ///
 /// # Functions of every kind
 ///

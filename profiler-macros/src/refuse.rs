@@ -1,6 +1,6 @@
 //! What cannot be measured, and what to do instead.
 
-use proc_macro2::{Span, TokenStream, TokenTree};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 
 use crate::args::Args;
 use crate::attributes::{self, Attribute};
@@ -58,7 +58,7 @@ fn function_or_refuse(
         return trees.into_iter().collect();
     }
     match Function::new(head, trees) {
-        Ok(function) => function.measured(args, in_block),
+        Ok(function) => or_measure_function(function, args, in_block, errors),
         Err(trees) => {
             if item::is_punct(trees.last(), ';') {
                 errors.at(
@@ -69,6 +69,57 @@ fn function_or_refuse(
             }
             trees.into_iter().collect()
         }
+    }
+}
+
+/// The function measured; what its arguments ask of it that no future can do is noted.
+pub(crate) fn or_measure_function(
+    function: Function,
+    args: &Args,
+    in_block: bool,
+    errors: &mut Errors,
+) -> TokenStream {
+    for (key, asked, why) in [
+        (Key::Sync, args.sync, "a future must not block its executor"),
+        (
+            Key::Captured,
+            args.captured,
+            "a future may pause, which the capture of a graph must not",
+        ),
+    ] {
+        if asked == Some(true) && function.is_future() {
+            refuse_on_future(&function, args.written(key), key.word(), why, errors);
+        }
+    }
+    function.measured(args, in_block)
+}
+
+fn refuse_on_future(
+    function: &Function,
+    own: Option<Span>,
+    word: &str,
+    why: &str,
+    errors: &mut Errors,
+) {
+    let section = format!("`measure_execution_time_context!(\"name\", {word}, {{ … }})`");
+    match own {
+        Some(span) => errors.at(
+            span,
+            format_args!(
+                "{why}; remove `{word}`, and put a section around the launch inside: {section}"
+            ),
+        ),
+        None => errors.at(
+            function
+                .head
+                .name(&function.signature)
+                .map_or_else(Span::call_site, Ident::span),
+            format_args!(
+                "`{word}` of the block reaches this function, and {why}; write \
+                 `#[measure_execution_time({word} = false)]` on it, and put a section around the \
+                 launch inside: {section}"
+            ),
+        ),
     }
 }
 

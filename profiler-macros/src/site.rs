@@ -169,29 +169,59 @@ impl Entrance<'_> {
         }
     }
 
-    /// Statements that make an entry by `begin` and tell it where to log, and as which step.
+    /// An expression that turns `entry` into the scope of a future.
+    pub(crate) fn task(&self) -> TokenStream {
+        let span = Span::mixed_site();
+        // Where the compiler points to say that the stream does not live as long as the future.
+        let place = self.args.stream.as_ref().map(Spanned::span);
+        quote_spanned!(place.map_or(span, |place| span.located_at(place))=> entry.task())
+    }
+
+    /// Statements that make an entry by `begin` and hand it what the arguments give.
     pub(crate) fn complete(&self, begin: &TokenStream) -> TokenStream {
         let span = Span::mixed_site();
-        let runtime = self.runtime;
-        let Args {
-            log,
-            global_step,
-            bypass,
-            ..
-        } = self.args;
-        let begin = match bypass {
-            None => begin.clone(),
-            Some(condition) => {
-                // Where the compiler points to say that a `bool` is expected.
-                let place = span.located_at(condition.span());
-                let runtime_there = runtime.private_at(place);
-                let boolean = quote_spanned!(place=> #runtime_there::Bool);
-                quote_spanned! {span=> {
-                    let bypassed: #boolean = #condition;
-                    if bypassed { #runtime::Entry::off() } else { #begin }
-                }}
-            }
+        let begin = self.unless_bypassed(begin);
+        let mut given = self.device();
+        given.extend(self.logging());
+        let mutable = (!given.is_empty()).then(|| quote_spanned!(span=> mut));
+        quote_spanned!(span=> let #mutable entry = #begin; #given)
+    }
+
+    /// `begin`, or an entry that is not measured.
+    fn unless_bypassed(&self, begin: &TokenStream) -> TokenStream {
+        let Some(condition) = &self.args.bypass else {
+            return begin.clone();
         };
+        let span = Span::mixed_site();
+        let runtime = self.runtime;
+        // Where the compiler points to say that a `bool` is expected.
+        let place = span.located_at(condition.span());
+        let runtime_there = runtime.private_at(place);
+        let boolean = quote_spanned!(place=> #runtime_there::Bool);
+        quote_spanned! {span=> {
+            let bypassed: #boolean = #condition;
+            if bypassed { #runtime::Entry::off() } else { #begin }
+        }}
+    }
+
+    /// Statements that tell the entry what stream its GPU time is taken on, and how.
+    fn device(&self) -> TokenStream {
+        let span = Span::mixed_site();
+        let stream = self.args.stream.as_ref().map(
+            |stream| quote_spanned!(span=> if entry.wants_stream() { entry.stream(#stream); }),
+        );
+        let is_set = |flag| flag == Some(true);
+        let sync = is_set(self.args.sync).then(|| quote_spanned!(span=> entry.synchronous();));
+        let captured = is_set(self.args.captured).then(|| quote_spanned!(span=> entry.captured();));
+        quote_spanned!(span=> #stream #sync #captured)
+    }
+
+    /// Statements that tell the entry where to log, and as which step.
+    fn logging(&self) -> TokenStream {
+        let span = Span::mixed_site();
+        let Args {
+            log, global_step, ..
+        } = self.args;
         let log = log.as_ref().map(|logger| {
             let give = if is_closure(logger) {
                 quote_spanned!(span=> entry.log_with)
@@ -203,7 +233,6 @@ impl Entrance<'_> {
         let step = global_step
             .as_ref()
             .map(|step| quote_spanned!(span=> if entry.wants_step() { entry.step(#step); }));
-        let mutable = (log.is_some() || step.is_some()).then(|| quote_spanned!(span=> mut));
-        quote_spanned!(span=> let #mutable entry = #begin; #log #step)
+        quote_spanned!(span=> #log #step)
     }
 }

@@ -169,6 +169,136 @@ fn a_functions_own_arguments_replace_those_of_its_block_one_by_one() {
     assert!(!expanded.contains("#[measure_execution_time"), "{expanded}");
 }
 
+#[cfg(not(feature = "strip"))]
+#[test]
+fn the_stream_is_given_first_and_only_to_a_call_that_is_measured() {
+    let expanded = expand(
+        quote!(
+            global_step = self.epoch,
+            log = self.board,
+            stream = &self.stream,
+            bypass = off()
+        ),
+        quote!(
+            fn train(&mut self) {}
+        ),
+    );
+    let given = quote! {
+        if entry.wants_stream() { entry.stream(&self.stream); }
+        if entry.wants_log() { entry.log(self.board); }
+        if entry.wants_step() { entry.step(self.epoch); }
+        let _scope = entry.start();
+    };
+    contains(&expanded, &given);
+    assert!(expanded.contains("letmutentry="), "{expanded}");
+    // Once, and nowhere else: the expression may cost something.
+    assert_eq!(expanded.matches("self.stream").count(), 1, "{expanded}");
+}
+
+#[cfg(not(feature = "strip"))]
+#[test]
+fn a_future_is_given_its_stream_before_it_is_made_a_task() {
+    let expected = quote!(if entry.wants_stream() {
+        entry.stream(stream);
+    });
+    for function in [
+        quote!(
+            async fn fetch(stream: &CudaStream) {}
+        ),
+        quote!(
+            fn fetch(stream: &CudaStream) -> BoxFuture<'_, ()> {
+                Box::pin(async {})
+            }
+        ),
+    ] {
+        let expanded = expand(quote!(stream = stream), function);
+        contains(&expanded, &expected);
+        assert!(
+            expanded.find("entry.stream") < expanded.find("entry.task"),
+            "{expanded}"
+        );
+    }
+}
+
+#[cfg(not(feature = "strip"))]
+#[test]
+fn a_flag_means_the_same_alone_and_set_and_nothing_when_it_is_not() {
+    let function = quote!(
+        fn f() {}
+    );
+    for (alone, set, unset, statement) in [
+        (
+            quote!(sync),
+            quote!(sync = true),
+            quote!(sync = false),
+            quote!(entry.synchronous(); let _scope = entry.start();),
+        ),
+        (
+            quote!(captured),
+            quote!(captured = true),
+            quote!(captured = false),
+            quote!(entry.captured(); let _scope = entry.start();),
+        ),
+    ] {
+        let expanded = expand(alone, function.clone());
+        contains(&expanded, &statement);
+        assert_eq!(expanded, expand(set, function.clone()));
+        let plain = expand(quote!(), function.clone());
+        assert_eq!(expand(unset, function.clone()), plain);
+    }
+    expand(quote!(sync = false, captured), function);
+}
+
+#[cfg(not(feature = "strip"))]
+#[test]
+fn a_function_takes_over_the_stream_of_its_block_and_how_its_time_is_taken() {
+    let expanded = expand(
+        quote!(stream = &self.stream, sync),
+        quote! {
+            impl Trainer {
+                fn train(&self) { 1 }
+                #[measure_execution_time(captured)]
+                fn capture(&self) { 2 }
+                #[measure_execution_time(sync = false, stream = other)]
+                async fn fetch(&self) { 3 }
+            }
+        },
+    );
+    let given = |stream: TokenStream, how: TokenStream, last: TokenStream| quote!(if entry.wants_stream() { entry.stream(#stream); } #how #last);
+    let start = quote!(let _scope = entry.start(););
+    let one = given(
+        quote!(&self.stream),
+        quote!(entry.synchronous();),
+        start.clone(),
+    );
+    contains(&expanded, &quote!(#one 1));
+    let two = given(quote!(&self.stream), quote!(entry.captured();), start);
+    contains(&expanded, &quote!(#two 2));
+    let three = given(
+        quote!(other),
+        quote!(),
+        quote!(::profiler_runtime::__private::measure),
+    );
+    contains(&expanded, &three);
+}
+
+#[cfg(not(feature = "strip"))]
+#[test]
+fn a_section_gives_its_stream_as_a_function_does() {
+    let given = quote! {
+        if entry.wants_stream() { entry.stream(&stream); }
+        entry.synchronous();
+        if entry.wants_step() { entry.step(1); }
+        entry.start()
+    };
+    for name in [quote!("launch"), quote!(format!("launch {layer}"))] {
+        let section = quote!([profiler_runtime] #name, global_step = 1, sync, stream = &stream);
+        contains(&text(&crate::section::scope(section.clone())), &given);
+        let section = quote!(#section, { launch() });
+        contains(&text(&crate::section::context(section)), &given);
+    }
+}
+
 #[cfg(feature = "strip")]
 #[test]
 fn a_stripped_function_is_the_function_that_was_written() {
@@ -178,9 +308,26 @@ fn a_stripped_function_is_the_function_that_was_written() {
         pub async unsafe fn f<T>(mut a: T) -> Vec<T> where T: Copy { #![allow(unused)] vec![a] }
     };
     same(
-        &expand(quote!(log = logger, every = 2), function.clone()),
+        &expand(
+            quote!(log = logger, every = 2, stream = stream),
+            function.clone(),
+        ),
         &function,
     );
+}
+
+#[cfg(feature = "strip")]
+#[test]
+fn nothing_waits_and_nothing_is_captured_in_a_stripped_build() {
+    let function = quote!(
+        fn f(stream: &CudaStream) {}
+    );
+    for flag in [quote!(sync), quote!(captured)] {
+        same(
+            &expand(quote!(#flag, stream = stream), function.clone()),
+            &function,
+        );
+    }
 }
 
 #[cfg(feature = "strip")]

@@ -140,14 +140,34 @@ pub(crate) fn every(input: ParseStream) -> syn::Result<u32> {
     ))
 }
 
-/// `per_instance = true`.
-pub(crate) fn yes_or_no(input: ParseStream) -> syn::Result<bool> {
+/// `stream = stream`.
+pub(crate) fn stream(input: ParseStream) -> syn::Result<Expr> {
+    let value = expression(input)?;
+    match literal(&value) {
+        Some(other) => Err(wrong(
+            &value,
+            &format!(
+                "`stream` takes a CUDA stream, not {}; give it a `&CudaStream` or an \
+                 `Arc<CudaStream>`, or a `cuda::Stream` of the runtime's",
+                kind(other)
+            ),
+        )),
+        None => Ok(value),
+    }
+}
+
+/// `sync`, `sync = true` or `sync = false`.
+pub(crate) fn yes_or_no(key: Key, word: &Ident, input: ParseStream) -> syn::Result<bool> {
+    if ends(input) {
+        return Ok(true);
+    }
+    equals(key, word, input)?;
     let value = expression(input)?;
     match literal(&value) {
         Some(Lit::Bool(answer)) => Ok(answer.value),
         _ => Err(wrong(
             &value,
-            "`per_instance` takes `true` or `false`, or stands alone",
+            &format!("`{}` takes `true` or `false`, or stands alone", key.word()),
         )),
     }
 }

@@ -38,6 +38,7 @@
 //! | measure a function, all of an `impl` block or a module | [`macro@measure_execution_time`] |
 //! | measure a block; until a guard goes; a future | [`measure_execution_time_context!`], [`scope!`], [`MeasureFuture`] |
 //! | see totals, self times, percentiles | [`summary`], `PROFILER_SUMMARY` |
+//! | see GPU times | `stream = …`, [`cuda::with_stream`], [`cuda::status`] |
 //! | see each call | `log = …` with a [`TensorBoardLogger`], a [`TracingLogger`], a closure or any [`ScalarLogger`]; `PROFILER_TENSORBOARD` |
 //! | turn it on and off | [`set_enabled`], [`bypass`], `PROFILER_ENABLED`, `PROFILER_FILTER`; the feature `strip` |
 //! | set it up, and close it down in order | [`init`], [`builder`], [`flush`] |
@@ -54,8 +55,15 @@
 //! thread that ends gives its memory to the next. A thread that logs takes a ring of
 //! `PROFILER_RING` entries.
 //!
+//! # On the GPU
+//!
+//! Where the program uses CUDA, a scope has a GPU time too: how long the work takes that it put into its stream.
+//! Nothing waits for the device. [`cuda`] says how, and which stream.
+//!
 //! # Features
 //!
+//! - `cuda` (default): GPU times. The driver is looked for when the program runs.
+//! - `cudarc` (default): streams and contexts of cudarc 0.19 are taken wherever a stream is.
 //! - `tensorboard` (default): [`TensorBoardLogger`].
 //! - `tensorboard-rs`: accepts the writer of the crate of that name as a logger.
 //! - `strip`: every annotated function is the function that was written, token for token; everything
@@ -149,7 +157,7 @@ pub use task::{MeasureFuture, Measured};
 /// Opens a scope that lasts until its guard is dropped.
 ///
 /// `scope!(name, key = value, …)` takes the name, then any of the attribute's arguments `log`,
-/// `global_step`, `bypass` and `every`. A literal is looked up once; any other expression that gives a
+/// `global_step`, `bypass`, `every`, `stream`, `sync` and `captured`. A literal is looked up once; any other expression that gives a
 /// string is looked up at each call (some 20 ns), and `PROFILER_MAX_NAMES` bounds how many such names
 /// there can be.
 ///

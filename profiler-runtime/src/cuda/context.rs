@@ -62,7 +62,7 @@ pub(crate) fn all() -> Vec<&'static Context> {
 
 /// The context with a handle, made known on the first call; none where there are too many.
 #[cold]
-pub(crate) fn of(raw: RawContext) -> Option<&'static Context> {
+pub(crate) fn of(driver: &Driver, raw: RawContext) -> Option<&'static Context> {
     let cap = with_control(|control| control.settings.cuda_events);
     let mut contexts = contexts();
     if let Some(known) = contexts.iter().find(|context| context.raw == raw) {
@@ -88,6 +88,14 @@ pub(crate) fn of(raw: RawContext) -> Option<&'static Context> {
         pairs: AtomicUsize::new(0),
     }));
     contexts.push(context);
+    drop(contexts);
+    // At once: a short program may be done with it before the resolver comes to it.
+    let _ = driver.relaxed(|| {
+        driver.with_context(raw, || {
+            context.retain_once(driver);
+            Ok(())
+        })
+    });
     Some(context)
 }
 

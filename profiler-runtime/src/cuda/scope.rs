@@ -148,7 +148,7 @@ pub(crate) fn begin_task(name: u32, ask: Ask) -> Option<Opened> {
 fn open(thread: &mut Thread, driver: &Driver, name: u32, ask: Ask) -> Option<Opened> {
     let target = target(thread, driver, ask.stream)?;
     let number = thread.number();
-    let context = thread.known(target.raw.context)?.context;
+    let context = thread.known(driver, target.raw.context)?.context;
     let on = thread::line(context, target.raw.stream, number);
     let (inside, apart) = thread.parents(on);
     let key = thread.next_key();
@@ -246,7 +246,7 @@ fn take_pair(
     driver: &Driver,
     context: &'static Context,
 ) -> Result<Pair, CudaLoss> {
-    let Some(known) = thread.known(context.raw) else {
+    let Some(known) = thread.known(driver, context.raw) else {
         return Err(CudaLoss::PoolEmpty);
     };
     loop {

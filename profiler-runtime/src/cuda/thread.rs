@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use rtrb::Producer;
 
 use super::context::{self, Context, Pair};
-use super::driver::{RawContext, RawStream};
+use super::driver::{Driver, RawContext, RawStream};
 use super::item::{Item, Line, Link};
 use super::loss::CudaLoss;
 use super::scope::{Held, Opened};
@@ -160,12 +160,12 @@ impl Thread {
     }
 
     /// What the thread knows of a context.
-    pub(super) fn known(&mut self, raw: RawContext) -> Option<&mut Known> {
+    pub(super) fn known(&mut self, driver: &Driver, raw: RawContext) -> Option<&mut Known> {
         let known = self.known.iter().position(|known| known.context.raw == raw);
         let place = known.unwrap_or(self.known.len());
         if known.is_none() {
             self.known.push(Known {
-                context: context::of(raw)?,
+                context: context::of(driver, raw)?,
                 stash: Vec::new(),
             });
         }

@@ -37,7 +37,7 @@ fn plain() -> u8 {
     1
 }
 
-#[measure_execution_time(name = "with everything", bypass = step == 0, global_step = step)]
+#[measure_execution_time(name = "with everything", bypass = step == 0, global_step = step, sync)]
 fn full(step: u64) -> u64 {
     step
 }

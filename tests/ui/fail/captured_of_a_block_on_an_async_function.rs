@@ -1,0 +1,15 @@
+use profiler_runtime::measure_execution_time;
+
+struct Trainer;
+
+#[measure_execution_time(captured)]
+impl Trainer {
+    fn train(&self) {}
+
+    async fn fetch(&self) {}
+
+    #[measure_execution_time(captured = false)]
+    async fn left_out(&self) {}
+}
+
+fn main() {}
