@@ -109,9 +109,9 @@ impl Reading {
             return false;
         }
         // Each ring is in order already; among threads, the order of time comes next to that of the device.
-        // (Not the stable sort, which allocates.)
+        // What ends at once was opened last inside first. (The stable sort would allocate.)
         self.batch
-            .sort_unstable_by_key(|item| (item.span.end, item.link.key));
+            .sort_unstable_by_key(|item| (item.span.end, Reverse(item.link.key)));
         let mut batch = std::mem::take(&mut self.batch);
         for item in batch.drain(..) {
             self.file(item);
