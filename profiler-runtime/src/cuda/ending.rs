@@ -51,7 +51,7 @@ pub(crate) fn finish(opened: Opened, span: Span, log: Option<LogPart>) -> Pushed
         let (recorded, stream) = record_end(driver, running)?;
         _held = stream;
         if mode == Mode::Synchronous {
-            return wait(driver, recorded, link.name, span, log.take());
+            return wait(driver, recorded, link, span, log.take());
         }
         Ok(recorded)
     });
@@ -69,11 +69,11 @@ pub(crate) fn finish(opened: Opened, span: Span, log: Option<LogPart>) -> Pushed
 fn wait(
     driver: &Driver,
     recorded: Recorded,
-    name: u32,
+    link: Link,
     span: Span,
     log: Option<LogPart>,
 ) -> Result<Recorded, CudaLoss> {
-    match waiting::log_now(driver, &recorded, name, span, log) {
+    match waiting::log_now(driver, &recorded, link, span, log) {
         Ok(()) => Ok(recorded),
         Err(loss) => {
             let _ = thread::with(|thread| thread.put_back(recorded.context, recorded.pair));

@@ -16,6 +16,18 @@ pub(crate) struct Line {
     pub(crate) thread: u64,
 }
 
+/// A stream that GPU time was taken on. It displays as the summary names it: `default`,
+/// `per-thread default of thread 3`, or the handle in hexadecimal digits, and its context where that is not the
+/// first one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StreamId(pub(crate) Line);
+
+impl fmt::Display for StreamId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.stream == RawStream::LEGACY {

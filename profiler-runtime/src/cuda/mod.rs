@@ -83,6 +83,7 @@ pub use current::{OnStream, StreamFuture, clear_current_stream, set_current_stre
 pub(crate) use ending::{came_late, end, end_without, finish, log};
 pub use health::CudaHealth;
 pub(crate) use health::health;
+pub use item::StreamId;
 pub(crate) use item::{Line, Span};
 pub(crate) use library::{Evidence, find, is_probing, look, probe, reconsider};
 pub use loss::CudaLoss;

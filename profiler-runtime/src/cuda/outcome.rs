@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::anchor::Place;
-use super::item::{Item, LogPart};
+use super::item::{Item, Line, LogPart, StreamId};
 use super::totals::Call;
 use crate::clock::{WallAnchor, clock};
 use crate::collect::{self, next_step};
@@ -73,7 +73,7 @@ impl Outbox {
             say_wrong_stream(name);
         }
         let Some(log) = item.log else { return };
-        let cuda = cuda_span(ns, place);
+        let cuda = cuda_span(ns, place, item.link.line);
         self.log(name, log.attached, item.span.end, call.cpu_ns, Some(cuda));
     }
 
@@ -104,7 +104,13 @@ impl Outbox {
         // A logger that belongs to one call has had it.
         if attached.logger.is_some() == again.logger.is_some() {
             let end = crate::clock::now();
-            self.log(name, again, end, 0.0, Some(cuda_span(ns, None)));
+            self.log(
+                name,
+                again,
+                end,
+                0.0,
+                Some(cuda_span(ns, None, item.link.line)),
+            );
         }
     }
 
@@ -155,11 +161,12 @@ impl Outbox {
     }
 }
 
-pub(super) fn cuda_span(ns: f64, place: Option<Place>) -> CudaSpan {
+pub(super) fn cuda_span(ns: f64, place: Option<Place>, line: Line) -> CudaSpan {
     CudaSpan::new(
         ns / 1e6,
         place.map(|place| WallAnchor::now().wall_time(place.ticks)),
         place.map(|place| place.uncertainty_ns),
+        StreamId(line),
     )
 }
 

@@ -1,7 +1,7 @@
 //! `sync = true`: the end of the scope waits for the device, and calls the logger there and then.
 
 use super::driver::Driver;
-use super::item::{LogPart, Recorded, Span};
+use super::item::{Link, LogPart, Recorded, Span};
 use super::loss::CudaLoss;
 use super::outcome::cuda_span;
 use super::scope::loss_of;
@@ -14,7 +14,7 @@ use crate::name::{self, TimeSource};
 pub(super) fn log_now(
     driver: &Driver,
     recorded: &Recorded,
-    id: u32,
+    link: Link,
     span: Span,
     log: Option<LogPart>,
 ) -> Result<(), CudaLoss> {
@@ -23,13 +23,13 @@ pub(super) fn log_now(
     driver
         .relaxed(|| driver.with_context(context.raw, wait))
         .map_err(|code| loss_of(driver, context, code, "cuEventSynchronize"))?;
-    let (Some(log), Some(name)) = (log, name::by_id(id)) else {
+    let (Some(log), Some(name)) = (log, name::by_id(link.name)) else {
         return Ok(());
     };
     let ns = driver
         .elapsed(recorded.pair.begin, recorded.pair.end)
         .map_err(|code| loss_of(driver, context, code, "cuEventElapsedTime"))?;
-    let cuda = cuda_span(ns, None);
+    let cuda = cuda_span(ns, None, link.line);
     let cpu_ms = clock().nanoseconds(span.elapsed.max(0) as f64) / 1e6;
     let milliseconds = match name.settle_source(TimeSource::Cuda) {
         TimeSource::Cuda => cuda.ms,

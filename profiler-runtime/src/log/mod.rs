@@ -11,6 +11,8 @@ mod to_tracing;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use crate::cuda::StreamId;
+
 #[cfg(feature = "tensorboard-rs")]
 pub use self::tensorboard_rs::TensorBoardRsLogger;
 pub use error::LogError;
@@ -61,6 +63,8 @@ pub struct CudaSpan {
     pub start: Option<SystemTime>,
     /// How far off `start` may be, in nanoseconds. The length does not depend on it.
     pub uncertainty_ns: Option<f64>,
+    /// The stream it was taken on.
+    pub stream: StreamId,
 }
 
 impl CudaSpan {
@@ -68,11 +72,13 @@ impl CudaSpan {
         ms: f64,
         start: Option<SystemTime>,
         uncertainty_ns: Option<f64>,
+        stream: StreamId,
     ) -> Self {
         Self {
             ms,
             start,
             uncertainty_ns,
+            stream,
         }
     }
 }
