@@ -1,6 +1,7 @@
 //! The grammar of the arguments, shared by the attribute and the section macros.
 
 use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::{Expr, Ident, LitStr, Path, Token};
@@ -101,6 +102,13 @@ impl Args {
             && self.stream.is_none()
             && self.sync != Some(true)
             && self.captured != Some(true)
+    }
+
+    /// Whether an expression among the arguments mentions a name.
+    pub(crate) fn mention(&self, name: &Ident) -> bool {
+        let expressions = [&self.log, &self.global_step, &self.bypass, &self.stream];
+        let mut expressions = expressions.into_iter().flatten();
+        expressions.any(|expression| mentions(expression.to_token_stream(), name))
     }
 
     /// Where an argument was written, if it was.
@@ -212,6 +220,14 @@ impl Args {
 /// argument that excludes the block's.
 fn inherited(own: Option<bool>, excluded: bool, block: Option<bool>) -> Option<bool> {
     own.or(block.filter(|_| !excluded))
+}
+
+fn mentions(tokens: TokenStream, name: &Ident) -> bool {
+    tokens.into_iter().any(|tree| match tree {
+        TokenTree::Ident(other) => other == *name,
+        TokenTree::Group(group) => mentions(group.stream(), name),
+        _ => false,
+    })
 }
 
 /// The word an argument begins with.

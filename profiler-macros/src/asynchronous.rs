@@ -10,6 +10,7 @@ use proc_macro2::{Delimiter, Group, Ident, Spacing, Span, TokenStream, TokenTree
 use quote::{quote, quote_spanned};
 use syn::Type;
 
+use crate::args::Args;
 use crate::futures;
 use crate::item::{self, Angles, Head};
 use crate::site::Entrance;
@@ -24,7 +25,7 @@ pub(crate) fn measured(
 ) -> TokenStream {
     let span = Span::mixed_site();
     let runtime = entrance.runtime;
-    let arguments = rebind(head, signature);
+    let arguments = rebind(entrance.args, head, signature);
     let returned = item::return_type(signature, head);
     let end = signature.last().map_or(span, TokenTree::span);
     let returned = &signature[returned];
@@ -73,8 +74,8 @@ fn pinned_type(returned: &[TokenTree]) -> Option<TokenStream> {
 }
 
 /// Statements that bind the arguments once more, each as it was; a `mut` moves from the signature
-/// to them.
-fn rebind(head: &Head, signature: &mut [TokenTree]) -> TokenStream {
+/// to them. One that the attribute mentions is used, whether the body uses it or not.
+fn rebind(args: &Args, head: &Head, signature: &mut [TokenTree]) -> TokenStream {
     let mut bindings = TokenStream::new();
     let Some(at) = item::parameters(signature, head) else {
         return bindings;
@@ -88,6 +89,9 @@ fn rebind(head: &Head, signature: &mut [TokenTree]) -> TokenStream {
         if let Some((mutable, name)) = plain(&trees[start..]) {
             let keyword = mutable.then(|| trees[start].clone());
             bindings.extend(quote_spanned!(Span::mixed_site()=> let #keyword #name = #name;));
+            if args.mention(&name) {
+                bindings.extend(quote_spanned!(Span::mixed_site()=> let _ = &#name;));
+            }
             moved.extend(mutable.then_some(start));
         }
     }
