@@ -4,6 +4,9 @@
 //! update each carry one attribute; a whole epoch is measured in context form. At the end there
 //! is a table, and a log that `TensorBoard` shows, with the duration of every single call.
 //!
+//! Where there is a GPU the network learns on it, and the table shows how long the GPU worked beside
+//! how long the CPU took to launch; where there is none, a line below the table says why.
+//!
 //! ```text
 //! cargo run --release --example quickstart [-- --out DIR]
 //! ```
@@ -15,16 +18,15 @@ mod options;
 #[path = "quickstart/report.rs"]
 mod report;
 
-use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use profiler_examples::digits::{Digits, PIXELS, SIDE};
-use profiler_examples::network::{Activations, Gradients, Network};
+use profiler_examples::model::{self, Model, Outcome};
+use profiler_examples::network::Network;
 use profiler_examples::random::Random;
 use profiler_runtime::{
-    LogError, ScalarLogger, TensorBoardLogger, measure_execution_time,
-    measure_execution_time_context,
+    ScalarLogger, TensorBoardLogger, cuda, measure_execution_time, measure_execution_time_context,
 };
 
 use crate::options::Options;
@@ -36,7 +38,7 @@ const HELD_OUT: usize = 360;
 const RATE: f32 = 0.05;
 
 struct Trainer {
-    network: Network,
+    model: Box<dyn Model>,
     images: Digits,
     /// The numbers of the images that this epoch has not seen yet.
     unseen: Vec<usize>,
@@ -48,7 +50,7 @@ impl Trainer {
     // One attribute measures a function. With `log`, each single call goes to a logger too, under
     // this function's own step; the expression may use `self` and the arguments.
     #[measure_execution_time(log = self.board.clone())]
-    fn load_batch(&mut self) -> Digits {
+    fn load_batch(&mut self) -> Outcome {
         let rest = self.unseen.len().saturating_sub(BATCH);
         let numbers = self.unseen.split_off(rest);
         let mut batch = self.images.select(&numbers);
@@ -56,47 +58,50 @@ impl Trainer {
             shift(image, &mut self.random);
         }
         scale(batch.images_mut());
-        batch
+        self.model.load(batch)
+    }
+
+    // On a GPU these return when their work is launched. It is timed on the thread's current stream,
+    // which `run` sets; `stream = …` names another one.
+    #[measure_execution_time(log = self.board.clone())]
+    fn forward(&mut self) -> Outcome {
+        self.model.forward()
     }
 
     #[measure_execution_time(log = self.board.clone())]
-    fn forward(&self, batch: &Digits) -> Activations {
-        self.network.forward(batch)
+    fn backward(&mut self) -> Outcome {
+        self.model.backward()
     }
 
     #[measure_execution_time(log = self.board.clone())]
-    fn backward(&self, batch: &Digits, activations: &Activations) -> Gradients {
-        self.network.backward(batch, activations)
-    }
-
-    #[measure_execution_time(log = self.board.clone())]
-    fn update(&mut self, gradients: &Gradients) {
-        self.network.update(gradients, RATE);
+    fn update(&mut self) -> Outcome {
+        self.model.update(RATE)
     }
 
     // Logged under the epoch instead of a count of its own.
     #[measure_execution_time(log = self.board.clone(), global_step = epoch)]
-    fn evaluate(&self, test: &Digits, epoch: u64) -> Result<f64, LogError> {
-        let accuracy = self.network.forward(test).correct(test) as f64 / test.len() as f64;
+    fn evaluate(&mut self, test: &Digits, epoch: u64) -> Outcome<f64> {
+        self.model.load(test.clone())?;
+        self.model.forward()?;
+        let accuracy = self.model.correct()? as f64 / test.len() as f64;
         // The logger is yours: anything else may go to it as well.
         self.board.add_scalar("test/accuracy", accuracy, epoch)?;
         Ok(accuracy)
     }
 
     /// Sees every image once; the mean loss.
-    fn train_epoch(&mut self) -> f64 {
+    fn train_epoch(&mut self) -> Outcome<f64> {
         self.unseen = (0..self.images.len()).collect();
         self.random.shuffle(&mut self.unseen);
-        let (mut loss, mut batches) = (0.0, 0.0);
+        let mut batches = 0.0;
         while !self.unseen.is_empty() {
-            let batch = self.load_batch();
-            let activations = self.forward(&batch);
-            let gradients = self.backward(&batch, &activations);
-            self.update(&gradients);
-            loss += f64::from(activations.loss(&batch));
+            self.load_batch()?;
+            self.forward()?;
+            self.backward()?;
+            self.update()?;
             batches += 1.0;
         }
-        loss / batches
+        Ok(self.model.take_loss()? / batches)
     }
 }
 
@@ -120,7 +125,7 @@ fn shift(image: &mut [f32], random: &mut Random) {
     }
 }
 
-fn run(options: &Options) -> Result<(), Box<dyn Error>> {
+fn run(options: &Options) -> Outcome {
     // Flushes what is logged, also when the program leaves early.
     let _profiler = profiler_runtime::init()?;
     let board = Arc::new(TensorBoardLogger::new(options.new_run()?)?);
@@ -128,14 +133,20 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let mut random = Random::seeded(17);
     let (images, mut test) = Digits::parted(HELD_OUT, &mut random);
     scale(test.images_mut());
-    println!(
-        "training on {} handwritten digits, testing on {} others",
-        images.len(),
-        test.len()
-    );
     let network = Network::new(HIDDEN, &mut random);
+    let model = model::of(network, BATCH.max(test.len()))?;
+    if let Some(stream) = model.stream() {
+        // What this thread measures from here on is timed on the stream that the model works on.
+        cuda::set_current_stream(stream);
+    }
+    println!(
+        "training on {} handwritten digits, testing on {} others, on {}",
+        images.len(),
+        test.len(),
+        model.place()
+    );
     let mut trainer = Trainer {
-        network,
+        model,
         images,
         unseen: Vec::new(),
         random,
@@ -146,7 +157,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         // The context form measures any block, and gives the block's value.
         let loss =
             measure_execution_time_context!("epoch", log = board.clone(), global_step = epoch, {
-                trainer.train_epoch()
+                trainer.train_epoch()?
             });
         board.add_scalar("train/loss", loss, epoch)?;
         let accuracy = trainer.evaluate(&test, epoch)?;

@@ -98,6 +98,16 @@ impl Network {
         self.update(&gradients, rate);
     }
 
+    /// The weights of both layers, a row for each input, and their biases as one row more.
+    pub(crate) fn weights_and_biases(&self) -> [Vec<f32>; 2] {
+        [&self.hidden, &self.output].map(|layer| [&*layer.weights, &*layer.biases].concat())
+    }
+
+    /// How many units the hidden layer has.
+    pub(crate) const fn hidden_units(&self) -> usize {
+        self.hidden.outputs()
+    }
+
     /// One step down the gradient, `rate` long.
     pub fn update(&mut self, gradients: &Gradients, rate: f32) {
         self.hidden.descend(&gradients.hidden, rate);

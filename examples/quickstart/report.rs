@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fs;
 use std::time::Duration;
 
-use profiler_runtime::{Summary, TensorBoardLogger};
+use profiler_runtime::{Row, Summary, TensorBoardLogger};
 
 use crate::options::Options;
 
@@ -38,19 +38,25 @@ pub(crate) fn show(options: &Options, board: &TensorBoardLogger) -> Result<(), B
     Ok(())
 }
 
-/// By self time: a function that only waits for those it calls is not slow itself.
+/// By self time: a function that only waits for those it calls is not slow itself. On a GPU by the time that the
+/// GPU worked: launching goes on meanwhile.
 fn name_slowest(summary: &Summary) {
-    let measured: f64 = summary.rows.iter().map(|row| row.self_ns).sum();
-    let slowest = summary
-        .rows
-        .iter()
-        .max_by(|a, b| a.self_ns.total_cmp(&b.self_ns));
+    let on_gpu = summary.rows.iter().any(|row| row.cuda.is_some());
+    let (kind, own): (_, fn(&Row) -> f64) = if on_gpu {
+        ("GPU", |row| {
+            row.cuda.as_ref().map_or(0.0, |cuda| cuda.self_ns)
+        })
+    } else {
+        ("measured", |row| row.self_ns)
+    };
+    let measured: f64 = summary.rows.iter().map(own).sum();
+    let slowest = summary.rows.iter().max_by(|a, b| own(a).total_cmp(&own(b)));
     if let Some(row) = slowest {
         println!(
-            "slowest: {}, with {:.1} % of the measured time ({:.1} of {:.1} ms, in {} calls)",
+            "slowest: {}, with {:.1} % of the {kind} time ({:.1} of {:.1} ms, in {} calls)",
             row.name,
-            100.0 * row.self_ns / measured,
-            row.self_ns / 1e6,
+            100.0 * own(row) / measured,
+            own(row) / 1e6,
             measured / 1e6,
             row.calls
         );
