@@ -215,6 +215,17 @@ class ValuesTest(Case):
             self.write()
             self.assert_wrong(f"{TAG}: {key}")
 
+    def test_a_name_that_is_logged_by_its_gpu_time_is_compared_with_that(self):
+        for row in self.summary["rows"]:
+            row["source"] = "cuda"
+            row["cuda"] = {key: row[key] for key in row if key.endswith("_ns") or key == "calls"}
+            row["mean_ns"] /= 100
+        self.write()
+        self.assertEqual(self.verdict()[0], [])
+        self.summary["rows"][0]["cuda"]["mean_ns"] += 1
+        self.write()
+        self.assert_wrong(f"{TAG}: mean_ns")
+
     def test_values_below_the_noise_of_the_clock_are_only_counted(self):
         self.summary["rows"][0].update(too_short=True, mean_ns=0)
         self.write()

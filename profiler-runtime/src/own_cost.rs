@@ -57,11 +57,22 @@ fn thread_time() -> u64 {
 /// The time that was found in some GPU scopes, in ticks, and how many they were.
 static SAMPLED: AtomicU64 = AtomicU64::new(0);
 static SAMPLES: AtomicU64 = AtomicU64::new(0);
+static LEAST: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// Notes what both ends of one GPU scope took.
 pub(crate) fn note_sample(ticks: u64) {
     SAMPLED.fetch_add(ticks, Relaxed);
     SAMPLES.fetch_add(1, Relaxed);
+    LEAST.fetch_min(ticks, Relaxed);
+}
+
+/// What both ends of a GPU scope take where nothing interferes, in nanoseconds; zero as long as that was not
+/// found out.
+pub(crate) fn least_sample() -> f64 {
+    match LEAST.load(Relaxed) {
+        u64::MAX => 0.0,
+        ticks => clock().nanoseconds(ticks as f64),
+    }
 }
 
 /// What an ordinary call costs, in nanoseconds: found out once, on a name that nobody sees.

@@ -34,6 +34,8 @@ pub(crate) enum Evidence {
     None,
     /// A stream, or the user's word: the library is loaded.
     Given,
+    /// A question what there is: the same, and nothing is said.
+    Asked,
 }
 
 /// What the settings say.
@@ -78,7 +80,7 @@ fn find_slowly(evidence: Evidence) -> Option<&'static Driver> {
         return None;
     }
     let stated = wanted.backend == Backend::Cuda || wanted.path.is_some();
-    let load = stated || evidence == Evidence::Given;
+    let load = stated || evidence != Evidence::None;
     {
         // What is allocated meanwhile must not be measured: it would come back here.
         let _busy = Busy::claim();
@@ -103,7 +105,10 @@ fn find_slowly(evidence: Evidence) -> Option<&'static Driver> {
         with_control(crate::switch::Control::new_generation);
     } else if load {
         HOPELESS.store(true, Relaxed);
-        warn();
+        // Who asked what there is gets an answer.
+        if evidence != Evidence::Asked {
+            warn();
+        }
     }
     driver()
 }
@@ -196,7 +201,7 @@ pub(crate) fn detect() -> Status {
     if wanted().backend == Backend::Cpu {
         return Status::Off;
     }
-    let Some(driver) = find(Evidence::Given) else {
+    let Some(driver) = find(Evidence::Asked) else {
         return known_status();
     };
     let found = match driver.init().ok().and_then(|()| driver.devices()) {

@@ -1,6 +1,7 @@
 //! What becomes of a GPU time that was read: statistics, and the log entry that waited for it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::SystemTime;
 
 use super::anchor::Place;
 use super::item::{Item, Line, LogPart, StreamId};
@@ -11,6 +12,7 @@ use crate::entry::Attached;
 use crate::health::{self, DropReason, count_dropped};
 use crate::log::CudaSpan;
 use crate::name::{self, Name, TimeSource};
+use crate::own_cost;
 
 /// A scope whose events have been read.
 pub(super) struct Timed {
@@ -26,11 +28,14 @@ pub(super) struct Timed {
 pub(super) struct Outbox {
     jobs: collect::Outbox,
     names: Vec<&'static Name>,
+    /// What ties ticks to wall time in this round.
+    wall: Option<WallAnchor>,
 }
 
 impl Outbox {
     /// Passes on what the loggers have room for; true where that was all.
     pub(super) fn send(&mut self) -> bool {
+        self.wall = None;
         self.jobs.send();
         self.jobs.is_empty()
     }
@@ -61,10 +66,13 @@ impl Outbox {
         let Some(name) = self.name(item.link.name) else {
             return;
         };
+        let cpu_ns = clock().nanoseconds(item.span.elapsed as f64);
         let call = Call {
             ns,
             own,
-            cpu_ns: clock().nanoseconds(item.span.elapsed as f64),
+            // The events stand around the readings of the clock: a function that the device keeps up with takes
+            // longer there by what recording takes.
+            launch_ns: cpu_ns + 2.0 * own_cost::least_sample(),
             outermost: item.span.outermost,
             line: item.link.line,
             is_implicit,
@@ -73,8 +81,10 @@ impl Outbox {
             say_wrong_stream(name);
         }
         let Some(log) = item.log else { return };
-        let cuda = cuda_span(ns, place, item.link.line);
-        self.log(name, log.attached, item.span.end, call.cpu_ns, Some(cuda));
+        let start = place.map(|place| self.wall().wall_time(place.ticks));
+        let uncertainty_ns = place.map(|place| place.uncertainty_ns);
+        let cuda = cuda_span(ns, start, uncertainty_ns, item.link.line);
+        self.log(name, log.attached, item.span.end, cpu_ns, Some(cuda));
     }
 
     /// A replay of a graph that a scope was captured into. It has no CPU time of its own.
@@ -85,7 +95,7 @@ impl Outbox {
         let call = Call {
             ns,
             own: ns,
-            cpu_ns: 0.0,
+            launch_ns: 0.0,
             outermost: true,
             line: item.link.line,
             is_implicit: false,
@@ -109,7 +119,7 @@ impl Outbox {
                 again,
                 end,
                 0.0,
-                Some(cuda_span(ns, None, item.link.line)),
+                Some(cuda_span(ns, None, None, item.link.line)),
             );
         }
     }
@@ -148,9 +158,13 @@ impl Outbox {
             cpu_ms: cpu_ns.max(0.0) / 1e6,
             cuda,
             step: attached.step.unwrap_or_default(),
-            wall_time: WallAnchor::now().wall_time(end),
+            wall_time: self.wall().wall_time(end),
         };
         self.jobs.add(entry, attached.logger);
+    }
+
+    fn wall(&mut self) -> WallAnchor {
+        *self.wall.get_or_insert_with(WallAnchor::now)
     }
 
     fn name(&mut self, id: u32) -> Option<&'static Name> {
@@ -161,13 +175,13 @@ impl Outbox {
     }
 }
 
-pub(super) fn cuda_span(ns: f64, place: Option<Place>, line: Line) -> CudaSpan {
-    CudaSpan::new(
-        ns / 1e6,
-        place.map(|place| WallAnchor::now().wall_time(place.ticks)),
-        place.map(|place| place.uncertainty_ns),
-        StreamId(line),
-    )
+pub(super) fn cuda_span(
+    ns: f64,
+    start: Option<SystemTime>,
+    uncertainty_ns: Option<f64>,
+    line: Line,
+) -> CudaSpan {
+    CudaSpan::new(ns / 1e6, start, uncertainty_ns, StreamId(line))
 }
 
 #[cold]

@@ -46,7 +46,8 @@ pub(crate) struct Totals {
 pub(crate) struct Call {
     pub(crate) ns: f64,
     pub(crate) own: f64,
-    pub(crate) cpu_ns: f64,
+    /// How long the CPU was busy with it, recording included.
+    pub(crate) launch_ns: f64,
     pub(crate) outermost: bool,
     pub(crate) line: Line,
     pub(crate) is_implicit: bool,
@@ -98,7 +99,7 @@ impl Totals {
         )]
         let bucket = bucket_of(ns.round() as u64).min(BUCKETS - 1);
         self.buckets.add(bucket, 1);
-        self.launch_bound += u64::from(call.cpu_ns >= ns);
+        self.launch_bound += u64::from(call.launch_ns >= ns);
         self.note_line(call.line);
         self.implicit += u64::from(call.is_implicit);
         self.idle += u64::from(ns < IDLE_NS);

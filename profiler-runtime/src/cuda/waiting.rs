@@ -29,7 +29,7 @@ pub(super) fn log_now(
     let ns = driver
         .elapsed(recorded.pair.begin, recorded.pair.end)
         .map_err(|code| loss_of(driver, context, code, "cuEventElapsedTime"))?;
-    let cuda = cuda_span(ns, None, link.line);
+    let cuda = cuda_span(ns, None, None, link.line);
     let cpu_ms = clock().nanoseconds(span.elapsed.max(0) as f64) / 1e6;
     let milliseconds = match name.settle_source(TimeSource::Cuda) {
         TimeSource::Cuda => cuda.ms,

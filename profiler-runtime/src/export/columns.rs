@@ -67,6 +67,8 @@ const SINGLE: [(&str, OfRow, OfCuda); 6] = [
     ("min", |row| row.min_ns, |cuda| cuda.min_ns),
     ("max", |row| row.max_ns, |cuda| cuda.max_ns),
 ];
+/// The last of them.
+const EXTREMES: usize = 2;
 
 /// The columns of a table. Where there are GPU times they stand beside those of the CPU, else there is
 /// nothing to tell apart.
@@ -85,7 +87,13 @@ pub(super) fn columns(rows: &[&Row]) -> Vec<Column> {
         let polled = |row: &Row| (row.futures > 0).then_some(row.polled_ns);
         columns.push(Column::times("Polled", units.totals, rows, polled));
     }
-    for (title, cpu, cuda) in SINGLE {
+    // Beside those of the GPU, the extremes would make lines that nobody reads; the exports have them.
+    let shown = if has_cuda {
+        SINGLE.len() - EXTREMES
+    } else {
+        SINGLE.len()
+    };
+    for (title, cpu, cuda) in SINGLE.into_iter().take(shown) {
         let cpu = |row: &Row| (row.calls > 0).then(|| cpu(row));
         push_pair(&mut columns, rows, title, units.calls, has_cuda, cpu, cuda);
     }
