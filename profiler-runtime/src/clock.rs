@@ -162,7 +162,7 @@ pub(crate) fn clock() -> &'static Clock {
 }
 
 /// Ties ticks of the recent past to wall time; made anew whenever a batch of records is read, since
-/// the counter's rate is known to some parts in 10⁵ only and would drift by a second a day.
+/// the counter's rate is known to some parts in 10⁴ only and would drift by seconds a day.
 #[derive(Clone, Copy)]
 pub(crate) struct WallAnchor {
     ticks: u64,

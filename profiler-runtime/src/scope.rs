@@ -49,7 +49,9 @@ const OUTSIDE: u64 = 1 << 61;
 const SYSTEM_CLOCK: u64 = 1 << 60;
 /// It has a GPU time.
 const CUDA: u64 = 1 << 59;
-const FLAGS: u64 = LOGGED | UNWINDING | OUTSIDE | SYSTEM_CLOCK | CUDA;
+/// It was to have a GPU time, and no context was current.
+const NO_CONTEXT: u64 = 1 << 58;
+const FLAGS: u64 = LOGGED | UNWINDING | OUTSIDE | SYSTEM_CLOCK | CUDA | NO_CONTEXT;
 
 /// What counting a call came to.
 struct Counted {
@@ -118,6 +120,7 @@ impl Open {
         let has_cuda = wants_cuda && cuda::begin(open.serial, ticket.id(), ask.unwrap_or_default());
         let flags = [
             (has_cuda, CUDA),
+            (wants_cuda && !has_cuda, NO_CONTEXT),
             (logged, LOGGED),
             (panicking(), UNWINDING),
             (!has_counter(), SYSTEM_CLOCK),
@@ -247,11 +250,9 @@ impl Open {
         let (cell, span) = (self.cell(), closed.span());
         if self.serial & CUDA != 0 {
             cuda::log(cell, log, |part| cuda::end(self.serial(), span, part));
+        } else if self.serial & NO_CONTEXT != 0 && cuda::came_late() {
+            cuda::log(cell, log, |part| cuda::end_without(self.id(), span, part));
         } else if let Some((every, attached)) = log {
-            if cuda::came_late() {
-                let finish = |part| cuda::end_without(self.id(), span, part);
-                return cuda::log(cell, Some((every, attached)), finish);
-            }
             collect::log(cell, self.id(), every, closed, attached);
         }
     }

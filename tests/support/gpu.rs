@@ -36,15 +36,6 @@ pub(crate) fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()
 }
 
-/// Runs the test called `name` again on a driver that has run `script`, and nothing that waits for a device
-/// may be called by the profiler. It must succeed, and leave no misuse and no event behind.
-pub(crate) fn on_the_driver(name: &str, script: &str) -> Ran {
-    let ran = on_the_driver_with(name, script, |_| {});
-    assert_eq!(ran.report.misuses, []);
-    assert_eq!(ran.report.alive.events, 0, "each event that was made was destroyed");
-    ran
-}
-
 /// Whether this process has the driver, where something is measured; another one with the driver runs the
 /// test called `name` otherwise.
 pub(crate) fn is_here(name: &str, script: &str) -> bool {
@@ -52,6 +43,18 @@ pub(crate) fn is_here(name: &str, script: &str) -> bool {
         on_the_driver(name, script);
     }
     is_child()
+}
+
+/// Runs the test called `name` again on a driver that has run `script`, and nothing that waits for a device
+/// may be called by the profiler. It must succeed, and leave no misuse and no event behind.
+pub(crate) fn on_the_driver(name: &str, script: &str) -> Ran {
+    let ran = on_the_driver_with(name, script, |_| {});
+    assert_eq!(ran.report.misuses, []);
+    assert_eq!(
+        ran.report.alive.events, 0,
+        "each event that was made was destroyed"
+    );
+    ran
 }
 
 /// The same, with more to be said to the process, and nothing taken for granted of what it leaves.
@@ -72,7 +75,9 @@ pub(crate) fn on_driver(
 ) -> Ran {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("report.json");
-    let installed = installation(folder.path()).create().expect("a driver was built");
+    let installed = installation(folder.path())
+        .create()
+        .expect("a driver was built");
     let script = format!(
         "clock virtual\nsynchronise abort-from profiler_runtime::\n{script}\nreport-at-exit {}",
         path.display()
@@ -86,7 +91,11 @@ pub(crate) fn on_driver(
     let output = command.output().expect("it runs");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success(), "{name}: {}\n{stdout}\n{stderr}", output.status);
+    assert!(
+        output.status.success(),
+        "{name}: {}\n{stdout}\n{stderr}",
+        output.status
+    );
     Ran {
         report: Report::read(&path).expect("a report"),
         stderr,
@@ -110,8 +119,12 @@ pub(crate) struct Gpu {
 impl Gpu {
     pub(crate) fn new(device: usize) -> Self {
         let context = CudaContext::new(device).expect("a context");
-        let module = context.load_module(Ptx::from_src(PTX)).expect("the PTX is right");
-        let spins = module.load_function("spin_ns").expect("the PTX has the kernel");
+        let module = context
+            .load_module(Ptx::from_src(PTX))
+            .expect("the PTX is right");
+        let spins = module
+            .load_function("spin_ns")
+            .expect("the PTX has the kernel");
         Self { context, spins }
     }
 
@@ -152,16 +165,38 @@ pub(crate) fn cuda(name: &str) -> CudaTimes {
 #[track_caller]
 pub(crate) fn exact(ns: f64, expected: f64) {
     let step = (expected * f64::from(f32::EPSILON)).max(0.5);
-    assert!((ns - expected).abs() <= step, "{ns} ns instead of {expected} ns");
+    assert!(
+        (ns - expected).abs() <= step,
+        "{ns} ns instead of {expected} ns"
+    );
 }
 
 /// How often scopes lost their GPU time for this reason.
 pub(crate) fn lost(reason: CudaLoss) -> u64 {
     let lost = summary().cuda.lost;
-    lost.iter().find(|(of, _)| *of == reason).map_or(0, |(_, count)| *count)
+    lost.iter()
+        .find(|(of, _)| *of == reason)
+        .map_or(0, |(_, count)| *count)
 }
 
 /// A stream as summaries name it.
 pub(crate) fn name_of(stream: &CudaStream) -> String {
     format!("{:p}", stream.cu_stream())
+}
+
+/// Works on each item in a thread of its own, all at once, until the threads are gone with all they keep: the
+/// scope alone would not wait for that.
+pub(crate) fn on_threads<T: Send>(items: impl IntoIterator<Item = T>, work: impl Fn(T) + Sync) {
+    std::thread::scope(|threads| {
+        let start = |item| threads.spawn(|| work(item));
+        let started: Vec<_> = items.into_iter().map(start).collect();
+        for thread in started {
+            thread.join().expect("no thread panicked");
+        }
+    });
+}
+
+/// Works on a thread of its own, until that is gone with all it keeps.
+pub(crate) fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|threads| threads.spawn(work).join().expect("no thread panicked"))
 }

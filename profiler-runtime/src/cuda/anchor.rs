@@ -5,6 +5,8 @@
 //! Events keep time by a clock of the device, and their distance is told with 24 bits only: the anchor is
 //! taken anew before it is too old to say anything.
 
+use std::time::{Duration, SystemTime};
+
 use super::code::Code;
 use super::driver::{Driver, Event, RawStream};
 use crate::clock::{clock, now};
@@ -23,15 +25,24 @@ pub(super) struct Anchor {
     stream: RawStream,
     /// The one in use, and the one before.
     events: [Event; 2],
-    /// Ticks in the middle of the two readings, and half of their distance in nanoseconds.
-    fix: Option<(u64, f64)>,
+    fix: Option<Fix>,
     tried: u64,
+}
+
+/// When the device passed the anchor's event.
+#[derive(Clone, Copy, Debug)]
+struct Fix {
+    /// Read between the two readings. Ticks would become wall time to some parts in 10⁴ only: a tenth of a
+    /// millisecond in a second.
+    wall: SystemTime,
+    /// The distance of the two readings: that of the event and of `wall` is no longer.
+    width: f64,
 }
 
 /// A place on the host's time line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
-    pub(super) ticks: u64,
+    pub(super) wall: SystemTime,
     pub(super) uncertainty_ns: f64,
 }
 
@@ -73,7 +84,7 @@ impl Anchor {
 
     /// How well places are known, in nanoseconds.
     pub(super) fn uncertainty(&self) -> Option<f64> {
-        self.fix.map(|(_, half)| half)
+        self.fix.map(|fix| fix.width)
     }
 
     /// Takes it anew if it is too old; the event it was taken with before, where it was.
@@ -89,7 +100,7 @@ impl Anchor {
             // Each try records the event again.
             self.fix = None;
             self.fix = self.take(driver)?;
-            if self.fix.is_some_and(|(_, half)| half < GOOD_NS) {
+            if self.fix.is_some_and(|fix| fix.width < 2.0 * GOOD_NS) {
                 break;
             }
         }
@@ -97,16 +108,16 @@ impl Anchor {
     }
 
     /// None where the device does not answer in time; what is known then is nothing.
-    fn take(&self, driver: &Driver) -> Result<Option<(u64, f64)>, Code> {
+    fn take(&self, driver: &Driver) -> Result<Option<Fix>, Code> {
         let before = now();
         driver.record(self.events[0], self.stream).ok()?;
+        let wall = SystemTime::now();
         loop {
             let code = driver.query(self.events[0]);
             let after = now();
             let width = clock().nanoseconds(after.saturating_sub(before) as f64);
             if code.is_ok() {
-                let middle = before + after.saturating_sub(before) / 2;
-                return Ok(Some((middle, width / 2.0)));
+                return Ok(Some(Fix { wall, width }));
             }
             if code.fault() != super::code::Fault::NotReady {
                 return Err(code);
@@ -120,16 +131,19 @@ impl Anchor {
 
     /// When the device passed an event.
     pub(super) fn place(&self, driver: &Driver, event: Event) -> Option<Place> {
-        let (middle, half) = self.fix?;
+        let fix = self.fix?;
         let ns = driver.elapsed(self.events[0], event).ok()?;
-        let ticks = ns / clock().nanoseconds(1.0);
         // The step of a number of 24 bits.
         let step = ns.abs() * f64::from(f32::EPSILON);
-        #[allow(clippy::cast_possible_truncation, reason = "a few seconds at most")]
-        let ticks = middle.saturating_add_signed(ticks as i64);
+        let apart = Duration::from_secs_f64(ns.abs() / 1e9);
+        let wall = if ns < 0.0 {
+            fix.wall.checked_sub(apart)
+        } else {
+            fix.wall.checked_add(apart)
+        };
         Some(Place {
-            ticks,
-            uncertainty_ns: half + step,
+            wall: wall?,
+            uncertainty_ns: fix.width + step,
         })
     }
 }

@@ -42,6 +42,11 @@ impl RawStream {
     pub(crate) const LEGACY: Self = Self(ptr::null_mut());
     const PER_THREAD: usize = 2;
 
+    /// Whether the handle means the stream of whichever context is current.
+    pub(crate) fn is_default(self) -> bool {
+        self == Self::LEGACY || self.is_per_thread()
+    }
+
     /// Whether the handle means another stream on every thread.
     pub(crate) fn is_per_thread(self) -> bool {
         self.0.addr() == Self::PER_THREAD
@@ -250,7 +255,8 @@ impl Driver {
         }
         self.set_context(context).ok()?;
         let result = f();
-        self.set_context(before).ok()?;
+        // What was current a moment ago can be again; and what was done is done.
+        let _ = self.set_context(before);
         result
     }
 

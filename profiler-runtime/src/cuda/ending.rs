@@ -4,7 +4,7 @@ use super::driver::{Driver, RawContext, RawStream};
 use super::item::{Item, Line, Link, LogPart, Recorded, Span};
 use super::loss::{self, CudaLoss};
 use super::ring::{self, Pushed};
-use super::scope::{Held, Mode, Opened, Running, is_graph, loss_of, record};
+use super::scope::{Held, Mode, Opened, Running, in_own_context, is_graph, loss_of, record};
 use super::thread::{self, Thread};
 use super::{library, waiting};
 use crate::clock::now;
@@ -51,7 +51,7 @@ pub(crate) fn finish(opened: Opened, span: Span, log: Option<LogPart>) -> Pushed
         let (recorded, stream) = record_end(driver, running)?;
         _held = stream;
         if mode == Mode::Synchronous {
-            return wait(driver, recorded, link, span, log.take());
+            return wait(driver, recorded, link, span, &mut log);
         }
         Ok(recorded)
     });
@@ -71,7 +71,7 @@ fn wait(
     recorded: Recorded,
     link: Link,
     span: Span,
-    log: Option<LogPart>,
+    log: &mut Option<LogPart>,
 ) -> Result<Recorded, CudaLoss> {
     match waiting::log_now(driver, &recorded, link, span, log) {
         Ok(()) => Ok(recorded),
@@ -119,11 +119,13 @@ fn try_record_end(driver: &Driver, running: &Running) -> Result<(), CudaLoss> {
     if running.is_implicit && driver.current_context() != Ok(context.raw) {
         return Err(CudaLoss::OtherContext);
     }
-    if is_graph(driver, context, stream, running.mode)? != running.is_graph {
-        return Err(CudaLoss::Captured);
-    }
-    record(driver, context, running.pair.end, stream, running.is_graph)
-        .map_err(|code| loss_of(driver, context, code, "cuEventRecord"))
+    in_own_context(driver, context, stream, running.is_implicit, || {
+        if is_graph(driver, context, stream, running.mode)? != running.is_graph {
+            return Err(CudaLoss::Captured);
+        }
+        record(driver, context, running.pair.end, stream, running.is_graph)
+            .map_err(|code| loss_of(driver, context, code, "cuEventRecord"))
+    })
 }
 
 /// Hands on a scope that began where no context was current, and ended where one was.

@@ -46,14 +46,27 @@ impl Graphs {
         &mut self,
         driver: &Driver,
         anchor: &Anchor,
-        mut seen: impl FnMut(&Item, f64),
+        mut seen: impl FnMut(&Item, f64, f64),
     ) {
         let Some(anchor) = anchor.event() else { return };
-        for graph in &mut self.captured {
-            if let Some(ns) = graph.replayed(driver, anchor) {
-                seen(&graph.item, ns);
-            }
+        for place in 0..self.captured.len() {
+            let Some(ns) = self.captured[place].replayed(driver, anchor) else {
+                continue;
+            };
+            let item = &self.captured[place].item;
+            let inside = self.inside(driver, item.link.key);
+            seen(item, ns, (ns - inside).max(0.0));
         }
+    }
+
+    /// What the scopes directly inside of one took, one after the other as they were captured.
+    fn inside(&self, driver: &Driver, key: u64) -> f64 {
+        let is_inside = |graph: &&Graph| graph.item.inside.is_some_and(|link| link.key == key);
+        let times = self.captured.iter().filter(is_inside).map(|graph| {
+            let pair = &graph.recorded.pair;
+            driver.elapsed(pair.begin, pair.end).unwrap_or(0.0)
+        });
+        times.sum()
     }
 
     /// Has places counted from another anchor.

@@ -81,20 +81,20 @@ impl Outbox {
             say_wrong_stream(name);
         }
         let Some(log) = item.log else { return };
-        let start = place.map(|place| self.wall().wall_time(place.ticks));
+        let start = place.map(|place| place.wall);
         let uncertainty_ns = place.map(|place| place.uncertainty_ns);
         let cuda = cuda_span(ns, start, uncertainty_ns, item.link.line);
         self.log(name, log.attached, item.span.end, cpu_ns, Some(cuda));
     }
 
     /// A replay of a graph that a scope was captured into. It has no CPU time of its own.
-    pub(super) fn replayed(&mut self, item: &Item, ns: f64) {
+    pub(super) fn replayed(&mut self, item: &Item, ns: f64, own: f64) {
         let Some(name) = self.name(item.link.name) else {
             return;
         };
         let call = Call {
             ns,
-            own: ns,
+            own,
             launch_ns: 0.0,
             outermost: true,
             line: item.link.line,

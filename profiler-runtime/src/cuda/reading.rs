@@ -105,15 +105,19 @@ impl Reading {
 
     fn take(&mut self) -> bool {
         ring::drain(&mut self.batch);
-        if self.batch.is_empty() {
+        let Some(last) = self.batch.iter().map(|item| item.span.end).max() else {
             return false;
-        }
+        };
+        // What a scope had inside on another thread may have come to a ring that was looked at before its own:
+        // it is there now. What ended later has to wait, for it may be the same with that.
+        ring::drain(&mut self.batch);
         // Each ring is in order already; among threads, the order of time comes next to that of the device.
         // What ends at once was opened last inside first. (The stable sort would allocate.)
         self.batch
             .sort_unstable_by_key(|item| (item.span.end, Reverse(item.link.key)));
         let mut batch = std::mem::take(&mut self.batch);
-        for item in batch.drain(..) {
+        let whole = batch.partition_point(|item| item.span.end <= last);
+        for item in batch.drain(..whole) {
             self.file(item);
         }
         self.batch = batch;
@@ -213,8 +217,9 @@ impl InUse {
         };
         if let Some(anchor) = &self.anchor {
             let outbox = &mut sink.outbox;
-            self.graphs
-                .poll(sink.driver, anchor, |item, ns| outbox.replayed(item, ns));
+            self.graphs.poll(sink.driver, anchor, |item, ns, own| {
+                outbox.replayed(item, ns, own);
+            });
         }
         if idle {
             self.context.shrink_to(sink.driver, KEPT_PAIRS);
@@ -275,12 +280,14 @@ impl InUse {
     }
 
     fn close(&mut self, driver: &Driver) {
-        if self.context.has_failed() || self.is_busy() || self.is_gone(driver) {
+        if self.context.has_failed() || !self.lines.is_empty() || self.is_gone(driver) {
             return;
         }
         self.context.shrink_to(driver, 0);
         if let Some(anchor) = self.anchor.take() {
             anchor.destroy(driver);
         }
+        // Their events stay with what was captured; nobody looks at them any more.
+        self.graphs = Graphs::default();
     }
 }

@@ -208,12 +208,18 @@ fn record_begin(
         return Err(CudaLoss::ContextFailed);
     }
     let stream = target.raw.stream;
-    let is_graph = is_graph(driver, context, stream, mode)?;
-    let pair = take_pair(thread, driver, context)?;
-    if let Err(code) = record(driver, context, pair.begin, stream, is_graph) {
-        thread.put_back(context, pair);
-        return Err(loss_of(driver, context, code, "cuEventRecord"));
-    }
+    let begin = || {
+        let is_graph = is_graph(driver, context, stream, mode)?;
+        let pair = take_pair(thread, driver, context)?;
+        match record(driver, context, pair.begin, stream, is_graph) {
+            Ok(()) => Ok((pair, is_graph)),
+            Err(code) => {
+                thread.put_back(context, pair);
+                Err(loss_of(driver, context, code, "cuEventRecord"))
+            }
+        }
+    };
+    let (pair, is_graph) = in_own_context(driver, context, stream, target.is_implicit, begin)?;
     Ok(Running {
         pair,
         context,
@@ -224,6 +230,23 @@ fn record_begin(
         mode,
         held: target.held,
     })
+}
+
+/// Runs `f` with a stream's own context current where its handle means the stream of whichever is: a default
+/// stream that was named may be of another one. One that nobody named is that of the current one.
+pub(super) fn in_own_context<T>(
+    driver: &Driver,
+    context: &Context,
+    stream: RawStream,
+    is_implicit: bool,
+    f: impl FnOnce() -> Result<T, CudaLoss>,
+) -> Result<T, CudaLoss> {
+    if is_implicit || !stream.is_default() {
+        return f();
+    }
+    driver
+        .with_context(context.raw, || Ok(f()))
+        .unwrap_or_else(|code| Err(loss_of(driver, context, code, "cuCtxSetCurrent")))
 }
 
 /// Whether events in the stream become part of a graph, as asked for; a loss where they would unasked.

@@ -66,9 +66,8 @@ impl Stream {
     pub unsafe fn from_raw(stream: *mut c_void, context: *mut c_void) -> Self {
         let stream = RawStream(stream).canonical();
         let mut context = RawContext(context);
-        let is_default = stream == RawStream::LEGACY || stream.is_per_thread();
         if context == RawContext::NONE
-            && !is_default
+            && !stream.is_default()
             && let Some(driver) = find(Evidence::Given)
         {
             // SAFETY: the caller says that the stream exists.

@@ -133,6 +133,13 @@ impl Thread {
 
     /// Makes a future's scope the innermost one for a poll; to be undone with what this returns.
     pub(super) fn push_poll(&mut self, link: Link) -> usize {
+        // What is opened in the scope around it from now on may run while the future waits.
+        let mut frames = self.stack.iter_mut().rev();
+        let around =
+            frames.find(|frame| frame.link.line == link.line && frame.link.begin.is_some());
+        if let Some(around) = around {
+            around.link.is_future = true;
+        }
         self.stack.push(Frame {
             serial: POLL,
             link,

@@ -31,10 +31,8 @@ pub(crate) struct Totals {
     /// Calls that were to have a GPU time and have none.
     pub(crate) without: u64,
     pub(crate) lines: Vec<Line>,
-    /// Whether anything inside ran on another stream since the last call was counted.
-    elsewhere_lately: bool,
-    /// Calls in a row that saw nothing on the default stream while work ran on others.
-    idle_streak: u32,
+    /// Whether it was said already that it is measured on the wrong stream.
+    is_said: bool,
     /// Calls on a default stream that nobody named.
     implicit: u64,
     /// Calls that read as next to nothing.
@@ -55,8 +53,8 @@ pub(crate) struct Call {
 
 /// A pair of events around nothing reads a few microseconds at most.
 const IDLE_NS: f64 = 5_000.0;
-/// After so many calls in a row it is no accident.
-const IDLE_CALLS: u32 = 32;
+/// After so many calls it is no accident.
+const IDLE_CALLS: u64 = 32;
 
 impl Totals {
     const fn new() -> Self {
@@ -73,8 +71,7 @@ impl Totals {
             elsewhere: 0.0,
             without: 0,
             lines: Vec::new(),
-            elsewhere_lately: false,
-            idle_streak: 0,
+            is_said: false,
             implicit: 0,
             idle: 0,
         }
@@ -103,10 +100,17 @@ impl Totals {
         self.note_line(call.line);
         self.implicit += u64::from(call.is_implicit);
         self.idle += u64::from(ns < IDLE_NS);
-        let elsewhere = std::mem::take(&mut self.elsewhere_lately);
-        let idle = call.is_implicit && ns < IDLE_NS && elsewhere;
-        self.idle_streak = if idle { self.idle_streak + 1 } else { 0 };
-        self.idle_streak == IDLE_CALLS
+        self.is_on_wrong_stream()
+    }
+
+    /// True once, where nearly all of enough calls saw nothing on the default stream while work ran on others.
+    ///
+    /// Not call by call: what a call has inside is read before it or long after, as the streams come to it.
+    fn is_on_wrong_stream(&mut self) -> bool {
+        let calls = self.calls >= IDLE_CALLS && self.saw_no_work();
+        let wrong = !self.is_said && calls && self.elsewhere > IDLE_NS * self.calls as f64;
+        self.is_said |= wrong;
+        wrong
     }
 
     fn note_line(&mut self, line: Line) {
@@ -161,7 +165,6 @@ pub(super) fn count_elsewhere(id: u32, ns: f64) {
     if let Some(name) = name::by_id(id) {
         name.cuda.with(|totals| {
             totals.elsewhere += ns;
-            totals.elsewhere_lately = true;
         });
     }
 }

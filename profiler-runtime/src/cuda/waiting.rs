@@ -16,19 +16,18 @@ pub(super) fn log_now(
     recorded: &Recorded,
     link: Link,
     span: Span,
-    log: Option<LogPart>,
+    log: &mut Option<LogPart>,
 ) -> Result<(), CudaLoss> {
     let context = recorded.context;
     let wait = || driver.synchronize(recorded.pair.end).ok();
-    driver
-        .relaxed(|| driver.with_context(context.raw, wait))
-        .map_err(|code| loss_of(driver, context, code, "cuEventSynchronize"))?;
-    let (Some(log), Some(name)) = (log, name::by_id(link.name)) else {
+    let read = || driver.elapsed(recorded.pair.begin, recorded.pair.end);
+    // Neither may be called while another thread captures, unless this one takes no part.
+    let (waited, read) = driver.relaxed(|| (driver.with_context(context.raw, wait), read()));
+    waited.map_err(|code| loss_of(driver, context, code, "cuEventSynchronize"))?;
+    let ns = read.map_err(|code| loss_of(driver, context, code, "cuEventElapsedTime"))?;
+    let (Some(log), Some(name)) = (log.take(), name::by_id(link.name)) else {
         return Ok(());
     };
-    let ns = driver
-        .elapsed(recorded.pair.begin, recorded.pair.end)
-        .map_err(|code| loss_of(driver, context, code, "cuEventElapsedTime"))?;
     let cuda = cuda_span(ns, None, None, link.line);
     let cpu_ms = clock().nanoseconds(span.elapsed.max(0) as f64) / 1e6;
     let milliseconds = match name.settle_source(TimeSource::Cuda) {

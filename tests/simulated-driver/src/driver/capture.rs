@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::code::{
-    Answer, CAPTURED_EVENT, Code, ILLEGAL_STATE, INVALID_VALUE, STREAM_CAPTURE_INVALIDATED,
-    STREAM_CAPTURE_ISOLATION, STREAM_CAPTURE_MERGE, STREAM_CAPTURE_UNJOINED,
-    STREAM_CAPTURE_UNMATCHED, STREAM_CAPTURE_UNSUPPORTED, STREAM_CAPTURE_WRONG_THREAD,
+    Answer, CAPTURED_EVENT, Code, ILLEGAL_STATE, INVALID_VALUE, STREAM_CAPTURE_IMPLICIT,
+    STREAM_CAPTURE_INVALIDATED, STREAM_CAPTURE_ISOLATION, STREAM_CAPTURE_MERGE,
+    STREAM_CAPTURE_UNJOINED, STREAM_CAPTURE_UNMATCHED, STREAM_CAPTURE_UNSUPPORTED,
+    STREAM_CAPTURE_WRONG_THREAD,
 };
 use super::graph::{Graph, Node};
 use super::machine::Machine;
@@ -133,7 +134,10 @@ impl Machine {
         let key = self.stream_key(stream)?;
         let context = self.stream(key)?.context;
         self.usable(context)?;
-        self.refuse_implicit(key)?;
+        // To ask does not spoil them.
+        if !self.implicit_captures(key)?.is_empty() {
+            return Err(STREAM_CAPTURE_IMPLICIT);
+        }
         let capture = self.stream(key)?.capture;
         Ok(match capture {
             None => (CaptureStatus::None, 0),

@@ -225,16 +225,7 @@ impl Machine {
 
     /// Fails where the legacy default stream would have to wait for a capturing stream.
     pub(crate) fn refuse_implicit(&mut self, key: usize) -> Answer {
-        if self.captures.is_empty() || self.stream(key)?.kind != StreamKind::Legacy {
-            return Ok(());
-        }
-        let context = self.stream(key)?.context;
-        let captures: Vec<u64> = self
-            .streams
-            .values()
-            .filter(|other| other.context == context && other.kind == StreamKind::Blocking)
-            .filter_map(|other| other.capture)
-            .collect();
+        let captures = self.implicit_captures(key)?;
         if captures.is_empty() {
             return Ok(());
         }
@@ -242,6 +233,20 @@ impl Machine {
             self.invalidate(capture);
         }
         Err(STREAM_CAPTURE_IMPLICIT)
+    }
+
+    /// The captures that the legacy default stream would have to wait for.
+    pub(crate) fn implicit_captures(&mut self, key: usize) -> Answer<Vec<u64>> {
+        if self.captures.is_empty() || self.stream(key)?.kind != StreamKind::Legacy {
+            return Ok(Vec::new());
+        }
+        let context = self.stream(key)?.context;
+        Ok(self
+            .streams
+            .values()
+            .filter(|other| other.context == context && other.kind == StreamKind::Blocking)
+            .filter_map(|other| other.capture)
+            .collect())
     }
 
     /// The end of a stream's work, for one who asks or waits; a capturing stream must not be asked.

@@ -1,0 +1,191 @@
+//! `captured = true`: what a scope launches into a graph is measured whenever the graph runs.
+
+#[path = "support/gpu.rs"]
+mod gpu;
+
+use std::ptr::null_mut;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cudarc::driver::sys::CUgraphInstantiate_flags;
+use cudarc::driver::sys::CUstreamCaptureMode::{
+    self, CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_RELAXED,
+    CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+};
+use cudarc::driver::{CudaGraph, CudaStream, sys};
+use gpu::{Gpu, cuda, exact, is_here, lost, on_the_driver_with, row, settle, simulator};
+use profiler_runtime::cuda::CudaLoss;
+use profiler_runtime::{init, scope, summary};
+use profiler_tests::measuring;
+
+const MODES: [CUstreamCaptureMode; 3] = [
+    CU_STREAM_CAPTURE_MODE_GLOBAL,
+    CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+    CU_STREAM_CAPTURE_MODE_RELAXED,
+];
+
+fn end(stream: &Arc<CudaStream>) -> CudaGraph {
+    let graph = stream.end_capture(CUgraphInstantiate_flags(0));
+    graph
+        .expect("the capture is valid")
+        .expect("it captured something")
+}
+
+fn nodes(graph: &CudaGraph) -> usize {
+    let mut count = 0;
+    // SAFETY: the graph lives; only how many nodes there are is asked for.
+    let asked = unsafe { sys::cuGraphGetNodes(graph.cu_graph(), null_mut(), &raw mut count) };
+    asked.result().expect("the graph lives");
+    count
+}
+
+/// Captures that something spoiled so far.
+fn spoiled() -> u64 {
+    simulator().report().expect("a report").captures_invalidated
+}
+
+/// Runs a test whose graphs keep the events of so many scopes to the end.
+fn is_here_with_graphs(name: &str, scopes: u64) -> bool {
+    if !gpu::is_child() && measuring() {
+        let ran = on_the_driver_with(name, "", |_| {});
+        assert_eq!(ran.report.misuses, []);
+        assert_eq!(ran.report.alive.events, 2 * scopes);
+    }
+    gpu::is_child()
+}
+
+#[test]
+fn each_replay_of_what_was_captured_on_purpose_is_measured() {
+    let name = "each_replay_of_what_was_captured_on_purpose_is_measured";
+    if !is_here_with_graphs(name, 3) {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    for (round, mode) in MODES.into_iter().enumerate() {
+        stream.begin_capture(mode).expect("it may capture");
+        {
+            let _replayed = scope!(format!("replayed {round}"), stream = &stream, captured);
+            gpu.spin(&stream, 10_000);
+            gpu.spin(&stream, 20_000);
+        }
+        gpu.spin(&stream, 40_000);
+        let graph = end(&stream);
+        assert_eq!(nodes(&graph), 5, "two kernels, one more, and the two ends");
+        settle();
+        assert!(
+            row(&format!("replayed {round}")).cuda.is_none(),
+            "it has not run"
+        );
+        for replay in 1..=5 {
+            graph.launch().expect("nothing failed");
+            stream.synchronize().expect("nothing failed");
+            settle();
+            let times = cuda(&format!("replayed {round}"));
+            assert_eq!(times.calls, replay);
+            exact(times.total_ns, 30_000.0 * replay as f64);
+            exact(times.self_ns, 30_000.0 * replay as f64);
+            settle();
+            assert_eq!(
+                cuda(&format!("replayed {round}")).calls,
+                replay,
+                "counted once"
+            );
+        }
+    }
+    assert_eq!(summary().cuda.lost, []);
+    assert_eq!(spoiled(), 0);
+}
+
+#[test]
+fn a_new_anchor_is_no_replay() {
+    if !is_here_with_graphs("a_new_anchor_is_no_replay", 1) {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    stream
+        .begin_capture(CU_STREAM_CAPTURE_MODE_GLOBAL)
+        .expect("it may capture");
+    {
+        let _replayed = scope!("replayed", stream = &stream, captured);
+        gpu.spin(&stream, 10_000);
+    }
+    let graph = end(&stream);
+    for replay in 1..=3 {
+        graph.launch().expect("nothing failed");
+        stream.synchronize().expect("nothing failed");
+        settle();
+        let records = simulator().calls("cuEventRecord");
+        std::thread::sleep(Duration::from_millis(1_200));
+        settle();
+        assert!(
+            simulator().calls("cuEventRecord") > records,
+            "the anchor was taken anew"
+        );
+        assert_eq!(cuda("replayed").calls, replay);
+    }
+    exact(cuda("replayed").total_ns, 30_000.0);
+}
+
+#[test]
+fn scopes_inside_of_what_is_replayed_are_not_their_parents_own_time() {
+    let name = "scopes_inside_of_what_is_replayed_are_not_their_parents_own_time";
+    if !is_here_with_graphs(name, 2) {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    stream
+        .begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)
+        .expect("it may capture");
+    {
+        let _outer = scope!("outer", stream = &stream, captured);
+        gpu.spin(&stream, 10_000);
+        let _inner = scope!("inner", stream = &stream, captured);
+        gpu.spin(&stream, 20_000);
+    }
+    let graph = end(&stream);
+    for _ in 0..4 {
+        graph.launch().expect("nothing failed");
+        stream.synchronize().expect("nothing failed");
+        settle();
+    }
+    exact(cuda("outer").total_ns, 120_000.0);
+    exact(cuda("inner").total_ns, 80_000.0);
+    exact(cuda("inner").self_ns, 80_000.0);
+    exact(cuda("outer").self_ns, 40_000.0);
+}
+
+#[test]
+fn what_may_be_captured_and_is_not_is_measured_as_ever() {
+    if !is_here("what_may_be_captured_and_is_not_is_measured_as_ever", "") {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    for _ in 0..3 {
+        let _scope = scope!("either", stream = &stream, captured = true);
+        gpu.spin(&stream, 10_000);
+    }
+    stream
+        .begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)
+        .expect("it may capture");
+    {
+        let _scope = scope!("neither", stream = &stream, captured = false);
+        gpu.spin(&stream, 10_000);
+    }
+    let graph = end(&stream);
+    assert_eq!(nodes(&graph), 1);
+    stream.synchronize().expect("nothing failed");
+    settle();
+    exact(cuda("either").total_ns, 30_000.0);
+    assert_eq!(
+        (row("neither").without_cuda, lost(CudaLoss::Captured)),
+        (1, 1)
+    );
+}
