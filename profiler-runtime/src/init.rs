@@ -138,7 +138,7 @@ impl Builder {
             let summary = self.summary.filter(|_| is_free("PROFILER_SUMMARY"));
             let backend = self.backend.filter(|_| is_free("PROFILER_BACKEND"));
             settings.backend = backend.unwrap_or(settings.backend);
-            cuda::reconsider();
+            cuda::reconsider(settings.backend);
             settings.enabled = enabled.unwrap_or(settings.enabled);
             settings.summary = summary.unwrap_or_else(|| settings.summary.clone());
             if let Some(filter) = filter {

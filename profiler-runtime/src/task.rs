@@ -113,7 +113,7 @@ impl TaskScope {
             Ok(cell) => Some(cell),
             Err(NoCell::Ended) => None,
             // Inside the profiler nothing is measured.
-            Err(NoCell::Busy) => return,
+            Err(NoCell::Busy) => return running.cuda.map_or((), cuda::give_up),
         };
         match cell {
             Some(cell) if !count(cell) => {}
@@ -127,6 +127,10 @@ impl TaskScope {
         let span = closed.span();
         match (running.cuda, log) {
             (Some(opened), log) => cuda::log(cell, log, |part| cuda::finish(opened, span, part)),
+            (None, Some(log)) if cuda::came_late() => {
+                let finish = |part| cuda::end_without(ticket.id(), span, part);
+                cuda::log(cell, Some(log), finish);
+            }
             (None, Some((every, attached))) => {
                 collect::log(cell, ticket.id(), every, &closed, attached);
             }
@@ -170,16 +174,19 @@ struct PollFrame<'a> {
     outer_children: i64,
     outer_floor: u64,
     /// Its place among the GPU scopes of this thread.
-    cuda_place: Option<usize>,
+    cuda_place: Option<u64>,
 }
 
 impl<'a> PollFrame<'a> {
     fn enter(ticket: Ticket, running: &'a mut Option<Running>, ask: &mut Option<Ask>) -> Self {
         // Before the clock is read, as for any scope.
-        let wants_cuda = running.is_none() && (ticket.is_cuda() || ask.is_some());
+        let cell = local::cell(ticket.id());
+        // Inside the profiler nothing is measured.
+        let is_busy = cell.is_err_and(|reason| reason == NoCell::Busy);
+        let wants_cuda = running.is_none() && !is_busy && (ticket.is_cuda() || ask.is_some());
         let opened =
             wants_cuda.then(|| cuda::begin_task(ticket.id(), ask.take().unwrap_or_default()));
-        let cell = local::cell(ticket.id()).ok();
+        let cell = cell.ok();
         let first = running.is_none();
         let start = now();
         let running = running.get_or_insert_with(|| Running {

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use super::outlet::{self, Delivery, Job, deliver_here};
 use super::watch::Mute;
 use super::{collector, defaults};
+use crate::local::Busy;
 use crate::log::{CudaSpan, Logger};
 use crate::name::Name;
 
@@ -57,6 +58,11 @@ impl Outbox {
 
 /// Hands an entry to its loggers on this thread, at once.
 pub(crate) fn log_here(entry: LogEntry, logger: Option<Logger>) {
+    // It takes what `flush` asks for to the loggers, these too.
+    collector::ensure_started();
+    outlet::ensure_worker();
+    // It is not to be measured, as on a thread of the profiler's.
+    let _busy = Busy::claim();
     address(entry, logger, deliver_here);
 }
 

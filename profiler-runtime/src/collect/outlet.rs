@@ -106,7 +106,7 @@ struct Unflushed {
     mute: &'static Mute,
 }
 
-fn ensure_worker() {
+pub(super) fn ensure_worker() {
     let mut worker = lock(&WORKER);
     if worker.is_none() {
         *worker = start_worker();

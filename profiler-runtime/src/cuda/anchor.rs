@@ -94,8 +94,19 @@ impl Anchor {
             return Ok(None);
         }
         self.tried = now();
-        let before = self.event();
+        let (before, known) = (self.event(), self.fix);
         self.events.swap(0, 1);
+        let taken = self.try_to_take(driver);
+        if self.fix.is_none() {
+            // An old one is better than none.
+            self.events.swap(0, 1);
+            self.fix = known;
+            return taken.map(|()| None);
+        }
+        Ok(before)
+    }
+
+    fn try_to_take(&mut self, driver: &Driver) -> Result<(), Code> {
         for _ in 0..TRIES {
             // Each try records the event again.
             self.fix = None;
@@ -104,7 +115,7 @@ impl Anchor {
                 break;
             }
         }
-        Ok(before)
+        Ok(())
     }
 
     /// None where the device does not answer in time; what is known then is nothing.

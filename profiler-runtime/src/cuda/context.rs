@@ -21,12 +21,16 @@ pub(crate) struct Pair {
     pub(crate) end: Event,
     /// Which life of its context the events belong to.
     pub(crate) life: u32,
+    /// Counts up with each scope that gives the pair back. It outlives the pair: scopes refer to others.
+    pub(crate) turns: &'static AtomicU32,
 }
 
 /// How many pairs a thread takes from the pool, or makes, at once.
 const BATCH: usize = 16;
 /// Contexts that GPU time is taken in at most: programs have one for each device.
 const MAX_CONTEXTS: usize = 256;
+/// Scopes in the graphs of one context at most.
+const MAX_CAPTURED: usize = 256;
 /// How many refusals of the driver are put into words for each context.
 const SAID_REFUSALS: u32 = 16;
 
@@ -44,6 +48,10 @@ pub(crate) struct Context {
     retained: AtomicBool,
     /// Calls that the driver refused.
     refusals: AtomicU32,
+    /// Pairs that became part of graphs.
+    captured: AtomicUsize,
+    /// Counters of pairs that are gone, for those to come: they are never given up.
+    turns: Mutex<Vec<&'static AtomicU32>>,
     free: ArrayQueue<Pair>,
     /// Pairs of this life there are, wherever they are.
     pairs: AtomicUsize,
@@ -84,6 +92,8 @@ pub(crate) fn of(driver: &Driver, raw: RawContext) -> Option<&'static Context> {
         failed: AtomicBool::new(false),
         retained: AtomicBool::new(false),
         refusals: AtomicU32::new(0),
+        captured: AtomicUsize::new(0),
+        turns: Mutex::new(Vec::new()),
         free: ArrayQueue::new(cap),
         pairs: AtomicUsize::new(0),
     }));
@@ -149,13 +159,13 @@ impl Context {
     fn make(&self, driver: &Driver, wanted: usize, into: &mut Vec<Pair>) -> Result<(), Code> {
         for _ in 0..wanted {
             if self.pairs.fetch_add(1, Relaxed) >= self.free.capacity() {
-                self.pairs.fetch_sub(1, Relaxed);
+                self.one_less();
                 return Ok(());
             }
             match self.make_one(driver) {
                 Ok(pair) => into.push(pair),
                 Err(code) => {
-                    self.pairs.fetch_sub(1, Relaxed);
+                    self.one_less();
                     return Err(code);
                 }
             }
@@ -163,11 +173,55 @@ impl Context {
         Ok(())
     }
 
+    /// A pair that was never recorded; none where the cap is reached.
+    #[cold]
+    pub(crate) fn make_for_graph(&self, driver: &Driver) -> Result<Option<Pair>, Code> {
+        let mut made = Vec::new();
+        driver.relaxed(|| driver.with_context(self.raw, || self.make(driver, 1, &mut made)))?;
+        self.captured.fetch_add(made.len(), Relaxed);
+        Ok(made.pop())
+    }
+
+    /// Whether one more scope may become part of a graph: each keeps its events for as long as the context
+    /// lives.
+    pub(crate) fn has_room_for_graph(&self) -> bool {
+        self.captured.load(Relaxed) < MAX_CAPTURED
+    }
+
+    /// Whether more than half of the pairs are in use.
+    pub(crate) fn is_low(&self) -> bool {
+        self.free.len() < self.pairs() / 2
+    }
+
+    fn turns(&self) -> MutexGuard<'_, Vec<&'static AtomicU32>> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps what is to outlive a pair.
+    fn forget(&self, pair: &Pair) {
+        pair.turns.fetch_add(1, Relaxed);
+        self.turns().push(pair.turns);
+    }
+
+    /// The context may have come to its end meanwhile, and its count to zero.
+    fn one_less(&self) {
+        let less = |pairs: usize| pairs.checked_sub(1);
+        let _ = self.pairs.fetch_update(Relaxed, Relaxed, less);
+    }
+
     fn make_one(&self, driver: &Driver) -> Result<Pair, Code> {
         let life = self.life();
         let begin = driver.create_event()?;
         match driver.create_event() {
-            Ok(end) => Ok(Pair { begin, end, life }),
+            Ok(end) => Ok(Pair {
+                begin,
+                end,
+                life,
+                turns: self
+                    .turns()
+                    .pop()
+                    .unwrap_or_else(|| Box::leak(Box::default())),
+            }),
             Err(code) => {
                 driver.destroy_event(begin);
                 Err(code)
@@ -177,9 +231,12 @@ impl Context {
 
     /// Takes a pair back.
     pub(crate) fn put_back(&self, pair: Pair) {
+        pair.turns.fetch_add(1, Relaxed);
         if pair.life == self.life() && !self.has_failed() {
             // There is room for as many as were made.
             let _ = self.free.push(pair);
+        } else {
+            self.forget(&pair);
         }
     }
 
@@ -217,8 +274,9 @@ impl Context {
         if pair.life == self.life() {
             driver.destroy_event(pair.begin);
             driver.destroy_event(pair.end);
-            self.pairs.fetch_sub(1, Relaxed);
+            self.one_less();
         }
+        self.forget(pair);
     }
 
     /// The context has been destroyed, and its events with it. What comes under its handle from now on is
@@ -227,7 +285,10 @@ impl Context {
         self.life.fetch_add(1, Relaxed);
         self.failed.store(false, Relaxed);
         self.retained.store(false, Relaxed);
-        while self.free.pop().is_some() {}
+        self.captured.store(0, Relaxed);
+        while let Some(pair) = self.free.pop() {
+            self.forget(&pair);
+        }
         self.pairs.store(0, Relaxed);
     }
 

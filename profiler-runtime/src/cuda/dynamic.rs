@@ -11,9 +11,9 @@ use super::status::Status;
 /// As the driver's installer names it; the plain name may lead to a stub that is there for linking only,
 /// and so comes last.
 #[cfg(unix)]
-const NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
+const NAMES: [&CStr; 2] = [c"libcuda.so.1", c"libcuda.so"];
 #[cfg(not(unix))]
-const NAMES: [&str; 1] = ["nvcuda.dll"];
+const NAMES: [&CStr; 1] = [c"nvcuda.dll"];
 
 /// The library at `path`, or that of the system. Where it is not to be loaded, only one that the process
 /// has already is found.
@@ -31,7 +31,7 @@ pub(super) fn open(path: Option<&Path>, load: bool) -> Result<Library, Status> {
     }
     let mut reasons = Vec::new();
     for name in NAMES {
-        match load_from(Path::new(name)) {
+        match load_from(Path::new(name.to_str().unwrap_or_default())) {
             Ok(library) => return Ok(library),
             Err(error) => reasons.push(reason(&error)),
         }
@@ -55,25 +55,29 @@ fn load_from(path: &Path) -> Result<Library, libloading::Error> {
 }
 
 #[cfg(unix)]
-fn loaded(name: &str) -> Option<Library> {
+fn loaded(name: &CStr) -> Option<Library> {
     use libloading::os::unix;
 
-    // SAFETY: with this flag nothing is loaded, and no initialiser runs.
-    let library = unsafe { unix::Library::open(Some(name), libc::RTLD_NOLOAD | libc::RTLD_NOW) };
-    library.ok().map(Library::from)
+    // Not through the library, which allocates: a measured thread may ask a few times.
+    //
+    // SAFETY: the name is terminated. With this flag nothing is loaded, and no initialiser runs.
+    let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_NOW) };
+    // SAFETY: the handle is one that `dlopen` gave, and nobody else's.
+    (!handle.is_null()).then(|| unsafe { unix::Library::from_raw(handle) }.into())
 }
 
 #[cfg(windows)]
-fn loaded(name: &str) -> Option<Library> {
+fn loaded(name: &CStr) -> Option<Library> {
     use libloading::os::windows;
 
+    let name = name.to_str().ok()?;
     windows::Library::open_already_loaded(name)
         .ok()
         .map(Library::from)
 }
 
 #[cfg(not(any(unix, windows)))]
-fn loaded(_name: &str) -> Option<Library> {
+fn loaded(_name: &CStr) -> Option<Library> {
     None
 }
 

@@ -1,5 +1,7 @@
 //! The GPU's side of a scope: what the measured thread does when one closes.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use super::driver::{Driver, RawContext, RawStream};
 use super::item::{Item, Line, Link, LogPart, Recorded, Span};
 use super::loss::{self, CudaLoss};
@@ -46,6 +48,7 @@ pub(crate) fn finish(opened: Opened, span: Span, log: Option<LogPart>) -> Pushed
     // anything of ours borrowed.
     let mut _held = Held::Elsewhere;
     let mut log = log;
+    let wants_log = log.is_some();
     let outcome = outcome.and_then(|running| {
         let mode = running.mode;
         let (recorded, stream) = record_end(driver, running)?;
@@ -55,6 +58,7 @@ pub(crate) fn finish(opened: Opened, span: Span, log: Option<LogPart>) -> Pushed
         }
         Ok(recorded)
     });
+    let is_logged = wants_log && log.is_none();
     let item = Item {
         link,
         inside,
@@ -63,7 +67,31 @@ pub(crate) fn finish(opened: Opened, span: Span, log: Option<LogPart>) -> Pushed
         outcome,
         log,
     };
-    thread::with(|thread| ring::push(thread, item)).unwrap_or(Pushed::Full)
+    match push(item) {
+        Pushed::Full if is_logged => Pushed::FullAfterLog,
+        pushed => pushed,
+    }
+}
+
+/// Hands an item to the resolver; what cannot be is given back, with nothing of ours borrowed: a logger's destructor
+/// is foreign code.
+fn push(item: Item) -> Pushed {
+    let mut item = Some(item);
+    let pushed = thread::with(|thread| ring::push(thread, &mut item)).unwrap_or(Pushed::Full);
+    let Some(Item { outcome, log, .. }) = item else {
+        return pushed;
+    };
+    if let Ok(Recorded {
+        pair,
+        context,
+        is_graph: false,
+        ..
+    }) = outcome
+    {
+        context.put_back(pair);
+    }
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(log)));
+    pushed
 }
 
 fn wait(
@@ -135,7 +163,7 @@ pub(crate) fn end_without(name: u32, span: Span, log: Option<LogPart>) -> Pushed
         stream: RawStream::LEGACY,
         thread: 0,
     };
-    let push = |thread: &mut Thread| {
+    let make = |thread: &mut Thread| {
         let link = Link {
             key: thread.next_key(),
             line: nowhere,
@@ -143,17 +171,16 @@ pub(crate) fn end_without(name: u32, span: Span, log: Option<LogPart>) -> Pushed
             begin: None,
             is_future: false,
         };
-        let item = Item {
+        Item {
             link,
             inside: None,
             apart: None,
             span,
             outcome: Err(CudaLoss::NoStream),
             log,
-        };
-        ring::push(thread, item)
+        }
     };
-    thread::with(push).unwrap_or(Pushed::Full)
+    thread::with(make).map_or(Pushed::Full, push)
 }
 
 /// Whether a context is current on this thread, for a scope that began without one.
@@ -180,7 +207,8 @@ pub(crate) fn log(
         skipped: cell.map_or(0, |cell| cell.skipped.get()),
     });
     let pushed = finish(part);
-    if pushed == Pushed::Full {
+    let is_full = matches!(pushed, Pushed::Full | Pushed::FullAfterLog);
+    if is_full {
         loss::count(CudaLoss::RingFull);
     }
     let Some(cell) = cell else {
@@ -190,14 +218,14 @@ pub(crate) fn log(
         return;
     };
     match (pushed, every) {
-        (Pushed::Taken, Some(_)) => cell.skipped.set(0),
+        (Pushed::Taken | Pushed::FullAfterLog, Some(_)) => cell.skipped.set(0),
         (Pushed::Full | Pushed::Nothing, Some(every)) => {
             cell.skipped.add(every.into());
             cell.ring_full.add(1);
         }
         (_, None) => {}
     }
-    if pushed == Pushed::Full {
+    if is_full {
         cell.without_cuda.add(1);
     }
 }

@@ -3,12 +3,11 @@
 //! Nothing tells of a replay but its events, which stand elsewhere on the time line afterwards. Replays
 //! that follow each other faster than the resolver looks are seen as one.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use super::anchor::Anchor;
 use super::driver::{Driver, Event};
 use super::item::{Item, Recorded};
-
-/// Scopes in graphs at most; each keeps its events for as long as its context lives.
-const MAX_GRAPHS: usize = 256;
 
 /// The scopes of one context that were captured.
 #[derive(Default)]
@@ -24,17 +23,20 @@ struct Graph {
 }
 
 impl Graphs {
-    /// Gives the item back where there are too many.
-    pub(super) fn add(&mut self, item: Item, recorded: Recorded) -> Option<Item> {
-        if self.captured.len() >= MAX_GRAPHS {
-            return Some(item);
-        }
+    /// How many there can be, the context bounds.
+    pub(super) fn add(&mut self, item: Item, recorded: Recorded) {
         self.captured.push(Graph {
             item,
             recorded,
             last: None,
         });
-        None
+    }
+
+    /// Looks at none of them any more.
+    pub(super) fn forget(&mut self) {
+        // The destructors of their loggers are foreign code.
+        let captured = std::mem::take(&mut self.captured);
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(captured)));
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -1,6 +1,7 @@
 //! What goes from the measured threads to the resolver: plain data.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::context::{Context, Pair};
 use super::driver::{Event, RawStream};
@@ -53,9 +54,34 @@ pub(crate) struct Link {
     /// The number of its name.
     pub(crate) name: u32,
     /// Where it began; none where it has no GPU time.
-    pub(crate) begin: Option<Event>,
+    pub(crate) begin: Option<Begin>,
     /// Whether it is a future, what is inside of which may overlap.
     pub(crate) is_future: bool,
+}
+
+/// The event at the begin of a scope that may have ended since, and its event be another's, or gone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begin {
+    event: Event,
+    life: u32,
+    turn: u32,
+    turns: &'static AtomicU32,
+}
+
+impl Begin {
+    pub(crate) fn of(pair: &Pair) -> Self {
+        Self {
+            event: pair.begin,
+            life: pair.life,
+            turn: pair.turns.load(Relaxed),
+            turns: pair.turns,
+        }
+    }
+
+    /// The event, where it is still that of the scope; asked by the resolver, which alone destroys events.
+    pub(crate) fn event(self, life: u32) -> Option<Event> {
+        (self.life == life && self.turns.load(Relaxed) == self.turn).then_some(self.event)
+    }
 }
 
 /// A scope on the CPU, in ticks.

@@ -59,15 +59,24 @@ fn status() -> MutexGuard<'static, Option<Status>> {
 /// Whether there is no use in looking: the settings forbid it, or the library could not be loaded.
 static HOPELESS: AtomicBool = AtomicBool::new(false);
 
+/// Whether GPU times were forbidden after a driver was found.
+static FORBIDDEN: AtomicBool = AtomicBool::new(false);
+
 /// The settings have changed.
-pub(crate) fn reconsider() {
+pub(crate) fn reconsider(backend: Backend) {
     HOPELESS.store(false, Relaxed);
+    FORBIDDEN.store(backend == Backend::Cpu, Relaxed);
+}
+
+/// Whether GPU times are taken.
+pub(crate) fn is_in_use() -> bool {
+    driver().is_some() && !FORBIDDEN.load(Relaxed)
 }
 
 /// Looks for the driver; none where the settings forbid it or it cannot be had.
 pub(crate) fn find(evidence: Evidence) -> Option<&'static Driver> {
     if driver().is_some() || HOPELESS.load(Relaxed) {
-        return driver();
+        return driver().filter(|_| is_in_use());
     }
     find_slowly(evidence)
 }
@@ -182,10 +191,23 @@ pub(crate) fn known_status() -> Status {
     match driver() {
         // Fails harmlessly where the program has not initialised it.
         Some(driver) => match driver.devices() {
-            Ok(devices) if !devices.is_empty() => ready(driver, devices),
-            _ => Status::NotInitialised,
+            Ok(devices) if !devices.is_empty() => {
+                READY.get_or_init(|| ready(driver, devices)).clone()
+            }
+            // It may have ended before us.
+            _ => READY.get().cloned().unwrap_or(Status::NotInitialised),
         },
         None => Status::NotLoaded,
+    }
+}
+
+/// What was found of devices, for when the driver has ended.
+static READY: OnceLock<Status> = OnceLock::new();
+
+/// Notes what devices there are, while the driver can tell.
+pub(crate) fn note_devices(driver: &Driver) {
+    if let Ok(devices) = driver.devices() {
+        READY.get_or_init(|| ready(driver, devices));
     }
 }
 

@@ -11,6 +11,8 @@ pub enum CudaLoss {
     NoStream,
     /// Its stream was part of a capture: what is captured runs later, in replays of the graph.
     Captured,
+    /// More scopes were captured on purpose than there is room for: 256 in each context.
+    TooManyCaptured,
     /// All event pairs that `PROFILER_CUDA_EVENTS` allows were in use.
     PoolEmpty,
     /// The thread's ring was full: it measured faster than the resolver read.
@@ -31,9 +33,10 @@ pub enum CudaLoss {
 
 impl CudaLoss {
     /// All reasons, in the order in which the summary shows them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::NoStream,
         Self::Captured,
+        Self::TooManyCaptured,
         Self::PoolEmpty,
         Self::RingFull,
         Self::OtherThread,
@@ -50,6 +53,7 @@ impl CudaLoss {
         match self {
             Self::NoStream => "no context when it began",
             Self::Captured => "captured into a graph",
+            Self::TooManyCaptured => "more than 256 captured scopes",
             Self::PoolEmpty => "event pool empty (raise PROFILER_CUDA_EVENTS)",
             Self::RingFull => "ring full (raise PROFILER_RING)",
             Self::OtherThread => "ended on another thread",
@@ -67,6 +71,7 @@ impl CudaLoss {
         match self {
             Self::NoStream => "no_stream",
             Self::Captured => "captured",
+            Self::TooManyCaptured => "too_many_captured",
             Self::PoolEmpty => "pool_empty",
             Self::RingFull => "ring_full",
             Self::OtherThread => "other_thread",

@@ -85,17 +85,12 @@ pub use health::CudaHealth;
 pub(crate) use health::health;
 pub use item::StreamId;
 pub(crate) use item::{Line, Span};
-pub(crate) use library::{Evidence, find, is_probing, look, probe, reconsider};
+pub(crate) use library::{Evidence, find, is_in_use, is_probing, look, probe, reconsider};
 pub use loss::CudaLoss;
 pub(crate) use resolver::settle;
 pub(crate) use scope::{Ask, Given, Mode, Opened, begin, begin_task};
 pub use status::{CudaError, Status, status};
 pub use stream::{IntoStream, Lent, Stream};
 pub use thread::current_stream;
-pub(crate) use thread::{pop_poll, push_poll, return_stashes};
+pub(crate) use thread::{give_up, pop_poll, push_poll, return_stashes};
 pub(crate) use totals::Shared;
-
-/// Whether calls are to take the way on which GPU time is taken.
-pub(crate) fn is_in_use() -> bool {
-    library::driver().is_some()
-}

@@ -12,7 +12,7 @@ use super::item::{Item, Recorded};
 use super::lines::{Lines, Pending};
 use super::loss::CudaLoss;
 use super::sink::Sink;
-use super::{resolver, ring};
+use super::{context, resolver, ring};
 use crate::clock::{clock, now};
 
 /// Idle for this long, a pool keeps no more than [`KEPT_PAIRS`].
@@ -22,6 +22,8 @@ const KEPT_PAIRS: usize = 64;
 pub(super) struct Reading {
     batch: Vec<Item>,
     drained: u64,
+    /// Whether the last round took what stood in the rings.
+    has_taken: bool,
     contexts: BTreeMap<u32, InUse>,
     sink: Sink,
 }
@@ -37,6 +39,8 @@ struct InUse {
     last_used: u64,
     /// Whether its pool has been made small since.
     is_shrunk: bool,
+    /// Whether it could be made current when it was last asked whether it is gone.
+    is_current: bool,
 }
 
 impl Reading {
@@ -44,6 +48,7 @@ impl Reading {
         Self {
             batch: Vec::new(),
             drained: 0,
+            has_taken: false,
             contexts: BTreeMap::new(),
             sink: Sink::new(driver),
         }
@@ -52,7 +57,8 @@ impl Reading {
     /// True where anything was taken or read.
     pub(super) fn round(&mut self) -> bool {
         // Loggers that keep it waiting make it take no more.
-        let mut progress = self.sink.outbox.send() && self.take();
+        self.has_taken = self.sink.outbox.send();
+        let mut progress = self.has_taken && self.take();
         resolver::set_pending(self.pending());
         let suspicion = resolver::take_suspicion();
         for in_use in self.contexts.values_mut() {
@@ -61,6 +67,11 @@ impl Reading {
         self.sink.outbox.send();
         resolver::set_pending(self.pending());
         progress
+    }
+
+    /// Whether the last round took what stood in the rings.
+    pub(super) fn has_taken(&self) -> bool {
+        self.has_taken
     }
 
     /// Items that left the rings so far.
@@ -130,11 +141,12 @@ impl Reading {
         self.sink.outbox.number(&mut item);
         match std::mem::replace(&mut item.outcome, Err(CudaLoss::Abandoned)) {
             Err(loss) => self.sink.lose(item, loss),
+            // Its context went while it was on its way, and its events with it.
+            Ok(recorded) if recorded.pair.life != recorded.context.life() => {
+                self.sink.lose(item, CudaLoss::ContextGone);
+            }
             Ok(recorded) => {
-                let in_use = self.meet(recorded.context);
-                if let Some(item) = in_use.add(item, recorded, number) {
-                    self.sink.lose(item, CudaLoss::PoolEmpty);
-                }
+                self.meet(recorded.context).add(item, recorded, number);
             }
         }
     }
@@ -150,6 +162,12 @@ impl Reading {
     /// Gives back all that was made, at the end of the program.
     pub(super) fn close(&mut self) {
         let driver = self.sink.driver;
+        // Also those of which nothing came this far.
+        for context in context::all() {
+            self.contexts
+                .entry(context.index)
+                .or_insert_with(|| InUse::new(context));
+        }
         for in_use in self.contexts.values_mut() {
             in_use.close(driver);
         }
@@ -166,20 +184,20 @@ impl InUse {
             graphs: Graphs::default(),
             last_used: 0,
             is_shrunk: false,
+            is_current: false,
         }
     }
 
-    /// Gives the item back where there is no room for it.
-    fn add(&mut self, item: Item, recorded: Recorded, number: u64) -> Option<Item> {
+    fn add(&mut self, item: Item, recorded: Recorded, number: u64) {
         if recorded.is_graph {
-            return self.graphs.add(item, recorded);
+            self.graphs.add(item, recorded);
+        } else {
+            self.lines.push(Pending {
+                item,
+                recorded,
+                number,
+            });
         }
-        self.lines.push(Pending {
-            item,
-            recorded,
-            number,
-        });
-        None
     }
 
     fn is_busy(&self) -> bool {
@@ -207,6 +225,10 @@ impl InUse {
             self.lines.lose_all(sink, CudaLoss::ContextFailed);
             return false;
         }
+        // In another context nothing of this one is to be done.
+        if !self.is_current {
+            return false;
+        }
         self.settle_in(sink.driver);
         let progress = match self.lines.read(sink, self.anchor.as_ref()) {
             Ok(progress) => progress,
@@ -215,7 +237,10 @@ impl InUse {
                 return false;
             }
         };
-        if let Some(anchor) = &self.anchor {
+        // Loggers that keep it waiting get no more.
+        if let Some(anchor) = &self.anchor
+            && sink.outbox.is_empty()
+        {
             let outbox = &mut sink.outbox;
             self.graphs.poll(sink.driver, anchor, |item, ns, own| {
                 outbox.replayed(item, ns, own);
@@ -234,7 +259,9 @@ impl InUse {
     fn draw_consequences(&mut self, sink: &mut Sink, fault: Fault) {
         match fault {
             Fault::Sticky => self.lines.lose_all(sink, CudaLoss::ContextFailed),
-            Fault::ContextGone => self.end_life(sink),
+            Fault::ContextGone if self.is_gone(sink.driver) => self.end_life(sink),
+            // One event was refused, and its scope has been given up.
+            Fault::ContextGone => {}
             // The process is ending: nothing can be read any more.
             _ => self.lines.lose_all(sink, CudaLoss::ContextGone),
         }
@@ -244,6 +271,7 @@ impl InUse {
     fn end_life(&mut self, sink: &mut Sink) {
         self.context.end_life();
         self.lines.lose_all(sink, CudaLoss::ContextGone);
+        self.graphs.forget();
         *self = Self::new(self.context);
     }
 
@@ -257,7 +285,12 @@ impl InUse {
             _ => {}
         }
         // One that has failed is not touched any more.
-        !self.context.has_failed() && driver.set_context(raw).fault() == Fault::ContextGone
+        if self.context.has_failed() {
+            return false;
+        }
+        let code = driver.set_context(raw);
+        self.is_current = code.is_ok();
+        code.fault() == Fault::ContextGone
     }
 
     /// Makes itself at home in a context that is current now.
@@ -280,7 +313,11 @@ impl InUse {
     }
 
     fn close(&mut self, driver: &Driver) {
-        if self.context.has_failed() || !self.lines.is_empty() || self.is_gone(driver) {
+        if self.context.has_failed()
+            || !self.lines.is_empty()
+            || self.is_gone(driver)
+            || !self.is_current
+        {
             return;
         }
         self.context.shrink_to(driver, 0);
@@ -288,6 +325,6 @@ impl InUse {
             anchor.destroy(driver);
         }
         // Their events stay with what was captured; nobody looks at them any more.
-        self.graphs = Graphs::default();
+        self.graphs.forget();
     }
 }

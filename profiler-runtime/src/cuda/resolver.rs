@@ -108,6 +108,7 @@ fn run() {
     };
     // A call that may not be made while another thread captures would spoil the capture otherwise.
     driver.relax_for_ever();
+    library::note_devices(driver);
     let mut reading = Reading::new(driver);
     let mut pace = Pace::default();
     let mut requests = VecDeque::new();
@@ -168,7 +169,7 @@ fn answer(requests: &mut VecDeque<Request>, wanted: u64, reading: &mut Reading) 
     let known = requests
         .back()
         .map_or(state().done, |request| request.number);
-    if wanted > known {
+    if wanted > known && reading.has_taken() {
         requests.push_back(Request {
             number: wanted,
             before: reading.drained(),

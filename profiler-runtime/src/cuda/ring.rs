@@ -2,8 +2,7 @@
 
 use rtrb::PushError;
 
-use super::context::Context;
-use super::item::{Item, Recorded};
+use super::item::Item;
 use super::resolver;
 use super::thread::Thread;
 use crate::collect::Rings;
@@ -18,19 +17,25 @@ pub(crate) enum Pushed {
     Taken,
     /// There was no room for it.
     Full,
+    /// The same, and its log entry has reached its logger.
+    FullAfterLog,
     /// There was nothing to be pushed: the scope had been given up.
     Nothing,
 }
 
-pub(super) fn push(thread: &mut Thread, item: Item) -> Pushed {
+/// Leaves what there is no room for.
+pub(super) fn push(thread: &mut Thread, item: &mut Option<Item>) -> Pushed {
     let ring = match &mut thread.ring {
         Some(ring) => ring,
         empty => match make() {
             Some(made) => empty.insert(made),
-            None => return rejected(thread, item),
+            None => return Pushed::Full,
         },
     };
-    match ring.push(item) {
+    let Some(taken) = item.take() else {
+        return Pushed::Nothing;
+    };
+    match ring.push(taken) {
         Ok(()) => {
             let half = ring.buffer().capacity() / 2;
             // What is known to be free without a look at the other end, first.
@@ -39,27 +44,12 @@ pub(super) fn push(thread: &mut Thread, item: Item) -> Pushed {
             }
             Pushed::Taken
         }
-        Err(PushError::Full(item)) => {
+        Err(PushError::Full(rejected)) => {
+            *item = Some(rejected);
             resolver::wake();
-            rejected(thread, item)
+            Pushed::Full
         }
     }
-}
-
-/// The events may still be pending; to record them again is all that will be done to them.
-#[cold]
-fn rejected(thread: &mut Thread, item: Item) -> Pushed {
-    if let Ok(Recorded {
-        pair,
-        context,
-        is_graph: false,
-        ..
-    }) = item.outcome
-    {
-        let context: &'static Context = context;
-        thread.put_back(context, pair);
-    }
-    Pushed::Full
 }
 
 #[cold]

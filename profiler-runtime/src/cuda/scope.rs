@@ -6,7 +6,7 @@
 use super::code::{Code, Fault};
 use super::context::{Context, Pair};
 use super::driver::{Capturing, Driver, RawContext, RawStream};
-use super::item::Link;
+use super::item::{Begin, Link};
 use super::loss::CudaLoss;
 use super::stream::{Lent, Raw, Stream};
 use super::thread::{self, Thread};
@@ -157,7 +157,10 @@ fn open(thread: &mut Thread, driver: &Driver, name: u32, ask: Ask) -> Option<Ope
         key,
         line: on,
         name,
-        begin: outcome.as_ref().ok().map(|running| running.pair.begin),
+        begin: outcome
+            .as_ref()
+            .ok()
+            .map(|running| Begin::of(&running.pair)),
         is_future: false,
     };
     Some(Opened {
@@ -210,7 +213,11 @@ fn record_begin(
     let stream = target.raw.stream;
     let begin = || {
         let is_graph = is_graph(driver, context, stream, mode)?;
-        let pair = take_pair(thread, driver, context)?;
+        let pair = if is_graph {
+            take_pair_for_graph(driver, context)?
+        } else {
+            take_pair(thread, driver, context)?
+        };
         match record(driver, context, pair.begin, stream, is_graph) {
             Ok(()) => Ok((pair, is_graph)),
             Err(code) => {
@@ -264,6 +271,17 @@ pub(super) fn is_graph(
     }
 }
 
+/// One that was never recorded: it would read as a replay.
+fn take_pair_for_graph(driver: &Driver, context: &Context) -> Result<Pair, CudaLoss> {
+    if !context.has_room_for_graph() {
+        return Err(CudaLoss::TooManyCaptured);
+    }
+    context
+        .make_for_graph(driver)
+        .map_err(|code| loss_of(driver, context, code, "cuEventCreate"))?
+        .ok_or(CudaLoss::PoolEmpty)
+}
+
 fn take_pair(
     thread: &mut Thread,
     driver: &Driver,
@@ -279,7 +297,10 @@ fn take_pair(
             Some(pair) => return Ok(pair),
             None => {
                 let refilled = context.refill(driver, &mut known.stash);
-                resolver::wake();
+                // It makes more, or gives back what the device has passed.
+                if context.is_low() {
+                    resolver::wake();
+                }
                 refilled.map_err(|code| loss_of(driver, context, code, "cuEventCreate"))?;
                 if known.stash.is_empty() {
                     return Err(CudaLoss::PoolEmpty);

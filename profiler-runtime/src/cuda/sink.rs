@@ -59,6 +59,7 @@ impl Sink {
             let begin = parent
                 .begin
                 .filter(|_| overlaps)
+                .and_then(|begin| begin.event(recorded.pair.life))
                 .and_then(|begin| self.driver.elapsed(begin, recorded.pair.begin).ok());
             match begin {
                 Some(begin) => self.children.add_piece(parent.key, begin, begin + ns),

@@ -18,6 +18,9 @@ use crate::local::Busy;
 /// came, and those that are held from one poll of a future to the next.
 const MAX_DISPLACED: usize = 64;
 
+/// Scopes that are open on one thread at most: of more, the oldest are taken for forgotten.
+const MAX_OPEN: usize = 4096;
+
 pub(super) struct Thread {
     /// Different for each thread of the process: what follows is unique with it.
     number: u64,
@@ -90,7 +93,7 @@ impl Thread {
 
     /// Whether it is found out what the next scope costs.
     pub(super) fn is_sampled(&self) -> bool {
-        self.opened % 64 == 63
+        matches!(self.opened % 64, 1)
     }
 
     /// The scope on the same line that a new one is inside of, if any; and the name of the one that it is
@@ -103,6 +106,9 @@ impl Thread {
     }
 
     pub(super) fn push(&mut self, serial: u64, opened: Opened) {
+        if self.stack.len() >= MAX_OPEN {
+            self.stack.drain(..MAX_OPEN / 2).for_each(abandon);
+        }
         self.stack.push(Frame {
             serial,
             link: opened.link,
@@ -132,7 +138,7 @@ impl Thread {
     }
 
     /// Makes a future's scope the innermost one for a poll; to be undone with what this returns.
-    pub(super) fn push_poll(&mut self, link: Link) -> usize {
+    pub(super) fn push_poll(&mut self, link: Link) -> u64 {
         // What is opened in the scope around it from now on may run while the future waits.
         let mut frames = self.stack.iter_mut().rev();
         let around =
@@ -145,12 +151,13 @@ impl Thread {
             link,
             opened: None,
         });
-        self.stack.len() - 1
+        link.key
     }
 
     /// Ends a poll. Scopes that were opened in it and not closed may be closed in a later one.
-    pub(super) fn pop_poll(&mut self, place: usize) {
-        if place < self.stack.len() {
+    pub(super) fn pop_poll(&mut self, key: u64) {
+        let is_it = |frame: &Frame| frame.serial == POLL && frame.link.key == key;
+        if let Some(place) = self.stack.iter().rposition(is_it) {
             self.displace(place + 1);
             self.stack.truncate(place);
         }
@@ -186,7 +193,10 @@ impl Thread {
             .iter_mut()
             .find(|known| std::ptr::eq(known.context, context));
         match known {
-            Some(known) => known.stash.push(pair),
+            Some(known) => {
+                pair.turns.fetch_add(1, Relaxed);
+                known.stash.push(pair);
+            }
             None => context.put_back(pair),
         }
     }
@@ -224,8 +234,18 @@ impl Thread {
 /// A scope that nobody will end.
 #[cold]
 fn abandon(frame: Frame) {
-    let Some(opened) = frame.opened else { return };
-    if let Ok(running) = opened.outcome {
+    if let Some(opened) = frame.opened {
+        give_up(opened);
+    }
+}
+
+/// Takes back what a scope has that is not to be finished.
+#[cold]
+pub(crate) fn give_up(opened: Opened) {
+    if let Ok(running) = opened.outcome
+        // Part of a graph that is not ours to take back.
+        && !running.is_graph
+    {
         running.context.put_back(running.pair);
     }
     totals::count_without(opened.link.name, CudaLoss::Abandoned);
@@ -259,12 +279,12 @@ pub(super) fn replace_current(stream: Option<Stream>) -> Option<Stream> {
 }
 
 /// Makes a future's scope the innermost one of this thread for a poll; what [`pop_poll`] takes.
-pub(crate) fn push_poll(link: Link) -> Option<usize> {
+pub(crate) fn push_poll(link: Link) -> Option<u64> {
     with(|thread| thread.push_poll(link))
 }
 
-pub(crate) fn pop_poll(place: usize) {
-    with(|thread| thread.pop_poll(place));
+pub(crate) fn pop_poll(key: u64) {
+    with(|thread| thread.pop_poll(key));
 }
 
 /// Gives the events that this thread has at hand back to the pools.

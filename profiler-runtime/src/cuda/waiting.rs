@@ -19,12 +19,14 @@ pub(super) fn log_now(
     log: &mut Option<LogPart>,
 ) -> Result<(), CudaLoss> {
     let context = recorded.context;
-    let wait = || driver.synchronize(recorded.pair.end).ok();
-    let read = || driver.elapsed(recorded.pair.begin, recorded.pair.end);
+    let wait = || {
+        driver.synchronize(recorded.pair.end).ok()?;
+        driver.elapsed(recorded.pair.begin, recorded.pair.end)
+    };
     // Neither may be called while another thread captures, unless this one takes no part.
-    let (waited, read) = driver.relaxed(|| (driver.with_context(context.raw, wait), read()));
-    waited.map_err(|code| loss_of(driver, context, code, "cuEventSynchronize"))?;
-    let ns = read.map_err(|code| loss_of(driver, context, code, "cuEventElapsedTime"))?;
+    let ns = driver
+        .relaxed(|| driver.with_context(context.raw, wait))
+        .map_err(|code| loss_of(driver, context, code, "cuEventSynchronize"))?;
     let (Some(log), Some(name)) = (log.take(), name::by_id(link.name)) else {
         return Ok(());
     };
