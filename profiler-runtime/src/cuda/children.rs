@@ -1,16 +1,21 @@
 //! What the children of open scopes took on the device, so that self times can be told.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 /// Scopes that are waited for at most; each is one that is open or pending, unless its end was lost.
 const MAX_PARENTS: usize = 1 << 16;
 /// Pieces of time kept apart for each scope whose children overlap.
 const MAX_PIECES: usize = 256;
+/// Lost scopes that are remembered for their children, which may be read later.
+const MAX_HEIRS: usize = 1 << 12;
 
 /// The children's time of scopes that have not ended, by their keys.
 #[derive(Debug, Default)]
 pub(super) struct Children {
     by_parent: HashMap<u64, Covered>,
+    /// The scopes around lost ones, and the lost ones in the order in which they were.
+    heirs: HashMap<u64, u64>,
+    lost: VecDeque<u64>,
     /// Counts what is added, to tell old entries from new ones.
     added: u64,
 }
@@ -38,6 +43,23 @@ impl Children {
         self.entry(parent).cover(begin, end);
     }
 
+    /// What the children of a lost scope took, or will have taken once they are read, is that of the scope
+    /// around it.
+    pub(super) fn pass_on(&mut self, lost: u64, around: Option<u64>) {
+        let covered = self.take(lost);
+        let Some(around) = around else { return };
+        if covered > 0.0 {
+            self.add(around, covered);
+        }
+        self.heirs.insert(lost, around);
+        self.lost.push_back(lost);
+        if self.lost.len() > MAX_HEIRS
+            && let Some(oldest) = self.lost.pop_front()
+        {
+            self.heirs.remove(&oldest);
+        }
+    }
+
     /// What the children of a scope that has ended took.
     pub(super) fn take(&mut self, parent: u64) -> f64 {
         self.by_parent
@@ -46,6 +68,10 @@ impl Children {
     }
 
     fn entry(&mut self, parent: u64) -> &mut Covered {
+        let mut parent = parent;
+        while let Some(around) = self.heirs.get(&parent) {
+            parent = *around;
+        }
         self.added += 1;
         if self.by_parent.len() >= MAX_PARENTS && !self.by_parent.contains_key(&parent) {
             self.forget_old();

@@ -44,6 +44,8 @@ pub(crate) struct Context {
     life: AtomicU32,
     /// Whether it takes no more measurements: it failed.
     failed: AtomicBool,
+    /// Whether a call said that it is gone: until the resolver has found out, nothing in it is touched.
+    suspect: AtomicBool,
     /// Whether it was asked whether it can be held.
     retained: AtomicBool,
     /// Calls that the driver refused.
@@ -90,6 +92,7 @@ pub(crate) fn of(driver: &Driver, raw: RawContext) -> Option<&'static Context> {
         index: contexts.len() as u32,
         life: AtomicU32::new(0),
         failed: AtomicBool::new(false),
+        suspect: AtomicBool::new(false),
         retained: AtomicBool::new(false),
         refusals: AtomicU32::new(0),
         captured: AtomicUsize::new(0),
@@ -116,6 +119,15 @@ impl Context {
 
     pub(crate) fn has_failed(&self) -> bool {
         self.failed.load(Relaxed)
+    }
+
+    /// Whether it may be gone, which the resolver finds out.
+    pub(crate) fn is_suspect(&self) -> bool {
+        self.suspect.load(Relaxed)
+    }
+
+    pub(crate) fn set_suspect(&self, suspect: bool) {
+        self.suspect.store(suspect, Relaxed);
     }
 
     /// Pairs of its present life, wherever they are.

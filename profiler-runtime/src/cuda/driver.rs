@@ -253,8 +253,8 @@ impl Driver {
         if before == context {
             return f();
         }
-        self.set_context(context).ok()?;
-        let result = f();
+        // What it returns may be an earlier failure, and the context be current all the same.
+        let result = self.set_context(context).ok().and_then(|()| f());
         // What was current a moment ago can be again; and what was done is done.
         let _ = self.set_context(before);
         result

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::driver::{Driver, RawContext, RawStream};
+use super::driver::{Driver, RawContext};
 use super::item::{Item, Line, Link, LogPart, Recorded, Span};
 use super::loss::{self, CudaLoss};
 use super::ring::{self, Pushed};
@@ -137,7 +137,7 @@ fn try_record_end(driver: &Driver, running: &Running) -> Result<(), CudaLoss> {
     if context.has_failed() {
         return Err(CudaLoss::ContextFailed);
     }
-    if running.pair.life != context.life() {
+    if running.pair.life != context.life() || context.is_suspect() {
         return Err(CudaLoss::ContextGone);
     }
     if stream.is_per_thread() && thread::with(Thread::number) != Some(running.thread) {
@@ -158,15 +158,10 @@ fn try_record_end(driver: &Driver, running: &Running) -> Result<(), CudaLoss> {
 
 /// Hands on a scope that began where no context was current, and ended where one was.
 pub(crate) fn end_without(name: u32, span: Span, log: Option<LogPart>) -> Pushed {
-    let nowhere = Line {
-        context: u32::MAX,
-        stream: RawStream::LEGACY,
-        thread: 0,
-    };
     let make = |thread: &mut Thread| {
         let link = Link {
             key: thread.next_key(),
-            line: nowhere,
+            line: Line::NOWHERE,
             name,
             begin: None,
             is_future: false,

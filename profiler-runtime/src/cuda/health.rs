@@ -1,9 +1,13 @@
 //! How measuring on the GPU goes.
 
+use super::code::Code;
+use super::driver::Driver;
 use super::loss::{self, CudaLoss};
 use super::status::Status;
 use super::{context, library, resolver};
+use crate::health;
 use crate::health::notices;
+use crate::local::Busy;
 
 /// How measuring on the GPU goes, as part of a [`Summary`](crate::Summary).
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,6 +34,19 @@ pub struct CudaHealth {
 
 fn said(status: &str) -> bool {
     notices().iter().any(|notice| notice.contains(status))
+}
+
+/// Says that the driver refuses a call which belongs to no context.
+#[cold]
+pub(super) fn refused(driver: &Driver, call: &str, code: Code) {
+    let name = {
+        let _busy = Busy::claim();
+        driver.name_of(code)
+    };
+    health::notice(&format!(
+        "{call} returned {name} ({}): the GPU times it was called for are left out and counted",
+        code.0
+    ));
 }
 
 pub(crate) fn health() -> CudaHealth {

@@ -29,6 +29,15 @@ impl fmt::Display for StreamId {
     }
 }
 
+impl Line {
+    /// That of scopes whose stream is not known.
+    pub(crate) const NOWHERE: Self = Self {
+        context: u32::MAX,
+        stream: RawStream::LEGACY,
+        thread: 0,
+    };
+}
+
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.stream == RawStream::LEGACY {

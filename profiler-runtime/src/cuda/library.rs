@@ -109,7 +109,12 @@ fn find_slowly(evidence: Evidence) -> Option<&'static Driver> {
             }
         }
     }
-    if driver().is_some() {
+    if let Some(driver) = driver() {
+        // Who asked for GPU times in so many words is told where there is nothing to take them on.
+        let stated = wanted.backend == Backend::Cuda && evidence != Evidence::Asked;
+        if stated && !initialise(driver).is_ready() {
+            warn();
+        }
         // Every site decides again, and may now take GPU time.
         with_control(crate::switch::Control::new_generation);
     } else if load {
@@ -226,6 +231,10 @@ pub(crate) fn detect() -> Status {
     let Some(driver) = find(Evidence::Asked) else {
         return known_status();
     };
+    initialise(driver)
+}
+
+fn initialise(driver: &Driver) -> Status {
     let found = match driver.init().ok().and_then(|()| driver.devices()) {
         Ok(devices) if devices.is_empty() => Status::NoDevice,
         Ok(devices) => ready(driver, devices),

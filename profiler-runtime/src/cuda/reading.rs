@@ -64,6 +64,12 @@ impl Reading {
         for in_use in self.contexts.values_mut() {
             progress |= in_use.visit(&mut self.sink, suspicion);
         }
+        if suspicion {
+            // Those that are gone have begun another life by now.
+            for context in context::all() {
+                context.set_suspect(false);
+            }
+        }
         self.sink.outbox.send();
         resolver::set_pending(self.pending());
         progress
@@ -275,8 +281,13 @@ impl InUse {
         *self = Self::new(self.context);
     }
 
-    /// Whether the context has been destroyed since, or replaced.
+    /// Whether the context has been destroyed since, or replaced. What is gone stays so: a single refusal is
+    /// not believed.
     fn is_gone(&mut self, driver: &Driver) -> bool {
+        self.seems_gone(driver) && self.seems_gone(driver)
+    }
+
+    fn seems_gone(&mut self, driver: &Driver) -> bool {
         let raw = self.context.raw;
         match (driver.context_id(raw), self.id) {
             (Some(Ok(id)), Some(known)) if id != known => return true,
@@ -313,6 +324,8 @@ impl InUse {
     }
 
     fn close(&mut self, driver: &Driver) {
+        // Not to be looked after any more, unless something is measured in it again.
+        self.is_shrunk = true;
         if self.context.has_failed()
             || !self.lines.is_empty()
             || self.is_gone(driver)

@@ -68,7 +68,8 @@ pub(super) fn wake() {
 }
 
 /// A call in the context failed as if it was destroyed: the resolver finds out.
-pub(super) fn suspect(_context: &Context) {
+pub(super) fn suspect(context: &Context) {
+    context.set_suspect(true);
     SUSPECT.store(true, Relaxed);
     wake();
 }

@@ -6,11 +6,11 @@
 use super::code::{Code, Fault};
 use super::context::{Context, Pair};
 use super::driver::{Capturing, Driver, RawContext, RawStream};
-use super::item::{Begin, Link};
+use super::item::{Begin, Line, Link};
 use super::loss::CudaLoss;
 use super::stream::{Lent, Raw, Stream};
 use super::thread::{self, Thread};
-use super::{library, resolver};
+use super::{health, library, resolver};
 use crate::clock::now;
 
 /// What a call asks for beyond the usual.
@@ -146,7 +146,10 @@ pub(crate) fn begin_task(name: u32, ask: Ask) -> Option<Opened> {
 }
 
 fn open(thread: &mut Thread, driver: &Driver, name: u32, ask: Ask) -> Option<Opened> {
-    let target = target(thread, driver, ask.stream)?;
+    let target = match target(thread, driver, ask.stream) {
+        Ok(target) => target?,
+        Err(code) => return Some(refused(thread, driver, name, code)),
+    };
     let number = thread.number();
     let context = thread.known(driver, target.raw.context)?.context;
     let on = thread::line(context, target.raw.stream, number);
@@ -172,8 +175,29 @@ fn open(thread: &mut Thread, driver: &Driver, name: u32, ask: Ask) -> Option<Ope
     })
 }
 
-/// The stream of the call, else of the thread, else the default one of the thread's context.
-fn target(thread: &Thread, driver: &Driver, given: Option<Given>) -> Option<Target> {
+/// A scope for which the driver does not say which context is current.
+#[cold]
+fn refused(thread: &mut Thread, driver: &Driver, name: u32, code: Code) -> Opened {
+    health::refused(driver, "cuCtxGetCurrent", code);
+    let link = Link {
+        key: thread.next_key(),
+        line: Line::NOWHERE,
+        name,
+        begin: None,
+        is_future: false,
+    };
+    Opened {
+        link,
+        inside: None,
+        apart: None,
+        outcome: Err(CudaLoss::DriverRefused),
+        cost: None,
+    }
+}
+
+/// The stream of the call, else of the thread, else the default one of the thread's context; none where no
+/// context is current. The error is what the driver said to being asked.
+fn target(thread: &Thread, driver: &Driver, given: Option<Given>) -> Result<Option<Target>, Code> {
     let mut target = match (given, thread.current()) {
         (Some(Given { raw, held }), _) => Target {
             raw,
@@ -195,9 +219,13 @@ fn target(thread: &Thread, driver: &Driver, given: Option<Given>) -> Option<Targ
         },
     };
     if target.raw.context == RawContext::NONE {
-        target.raw.context = driver.current_context().ok()?;
+        target.raw.context = match driver.current_context() {
+            // It is not there yet, or not any more, and no context either.
+            Err(code) if code.fault() == Fault::NoDriver => RawContext::NONE,
+            answer => answer?,
+        };
     }
-    (target.raw.context != RawContext::NONE).then_some(target)
+    Ok((target.raw.context != RawContext::NONE).then_some(target))
 }
 
 fn record_begin(
@@ -209,6 +237,9 @@ fn record_begin(
 ) -> Result<Running, CudaLoss> {
     if context.has_failed() {
         return Err(CudaLoss::ContextFailed);
+    }
+    if context.is_suspect() {
+        return Err(CudaLoss::ContextGone);
     }
     let stream = target.raw.stream;
     let begin = || {

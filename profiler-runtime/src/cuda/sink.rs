@@ -25,7 +25,11 @@ impl Sink {
 
     /// A scope without a GPU time.
     pub(super) fn lose(&mut self, item: Item, loss: CudaLoss) {
-        self.children.take(item.link.key);
+        // What ran inside of it ran inside of what is around it.
+        if item.link.begin.is_some() {
+            let around = item.inside.map(|parent| parent.key);
+            self.children.pass_on(item.link.key, around);
+        }
         totals::count_without(item.link.name, loss);
         self.outbox.without(item);
     }

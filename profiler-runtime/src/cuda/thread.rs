@@ -107,13 +107,26 @@ impl Thread {
 
     pub(super) fn push(&mut self, serial: u64, opened: Opened) {
         if self.stack.len() >= MAX_OPEN {
-            self.stack.drain(..MAX_OPEN / 2).for_each(abandon);
+            self.give_up_half();
         }
         self.stack.push(Frame {
             serial,
             link: opened.link,
             opened: Some(opened),
         });
+    }
+
+    /// Polls keep their places: they are undone by them.
+    #[cold]
+    fn give_up_half(&mut self) {
+        for frame in &mut self.stack[..MAX_OPEN / 2] {
+            if let Some(opened) = frame.opened.take() {
+                give_up(opened);
+            }
+        }
+        let first_poll = self.stack.iter().position(|frame| frame.serial == POLL);
+        let end = first_poll.unwrap_or(MAX_OPEN / 2).min(MAX_OPEN / 2);
+        self.stack.drain(..end);
     }
 
     /// The scope with this number; what came after it stays to be closed, but has nothing to do with what
@@ -169,7 +182,7 @@ impl Thread {
             .extend(frames.filter(|frame| frame.opened.is_some()));
         while self.displaced.len() > MAX_DISPLACED {
             let oldest = self.displaced.remove(0);
-            abandon(oldest);
+            oldest.opened.into_iter().for_each(give_up);
         }
     }
 
@@ -231,14 +244,6 @@ impl Thread {
     }
 }
 
-/// A scope that nobody will end.
-#[cold]
-fn abandon(frame: Frame) {
-    if let Some(opened) = frame.opened {
-        give_up(opened);
-    }
-}
-
 /// Takes back what a scope has that is not to be finished.
 #[cold]
 pub(crate) fn give_up(opened: Opened) {
@@ -257,7 +262,8 @@ impl Drop for Thread {
         self.stack
             .drain(..)
             .chain(self.displaced.drain(..))
-            .for_each(abandon);
+            .filter_map(|frame| frame.opened)
+            .for_each(give_up);
         self.return_stashes();
     }
 }

@@ -1,0 +1,231 @@
+//! A context that the program ends, inside of a scope or before its events were read, takes these times with it and
+//! no others; a new one under the same handle is measured again.
+
+#[path = "support/gpu.rs"]
+mod gpu;
+#[path = "simulated-driver/tests/support/mod.rs"]
+mod raw;
+
+use std::ffi::c_void;
+
+use gpu::{Ran, cuda, exact, is_child, on_the_driver_with, row, settle, simulator};
+use profiler_runtime::cuda::{CudaLoss, Stream};
+use profiler_runtime::{init, scope, summary};
+use profiler_tests::measuring;
+use raw::{Driver, NON_BLOCKING, made};
+
+/// What the parent tells the child.
+const TOLD: &str = "PROFILER_TESTS_TOLD";
+
+fn told() -> String {
+    std::env::var(TOLD).unwrap_or_default()
+}
+
+/// How often something was lost for a reason.
+fn lost(reason: CudaLoss) -> u64 {
+    let lost = summary().cuda.lost;
+    lost.iter()
+        .filter(|(known, _)| *known == reason)
+        .map(|(_, count)| count)
+        .sum()
+}
+
+fn warnings(ran: &Ran) -> usize {
+    ran.stderr.matches("profiler: warning: ").count()
+}
+
+/// A user's program that makes and ends its contexts by itself.
+struct Own {
+    driver: Driver,
+    context: usize,
+    stream: usize,
+    spin: usize,
+}
+
+impl Own {
+    fn new(driver: &Driver, context: usize) -> Self {
+        assert_eq!(driver.cuCtxSetCurrent(context), 0);
+        let (stream, spin) = (driver.stream(NON_BLOCKING), driver.kernel("spin_ns"));
+        Self {
+            driver: *driver,
+            context,
+            stream,
+            spin,
+        }
+    }
+
+    fn lent(&self) -> Stream {
+        // SAFETY: scopes end before what the stream belongs to does, or are meant to find out.
+        unsafe { Stream::from_raw(self.stream as *mut c_void, self.context as *mut c_void) }
+    }
+
+    fn measure(&self, name: &str, scopes: usize) {
+        let stream = self.lent();
+        for _ in 0..scopes {
+            let _scope = scope!(name, stream = &stream);
+            assert_eq!(self.driver.spin(self.spin, 10_000, self.stream), 0);
+        }
+    }
+}
+
+#[test]
+fn a_context_that_is_destroyed_takes_what_was_not_read_with_it() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let profiler = init().expect("set up");
+        let driver = Driver::of(simulator());
+        assert_eq!(driver.cuInit(0), 0);
+        for round in 0..5 {
+            let own = Own::new(
+                &driver,
+                made(|context| driver.cuCtxCreate_v2(context, 0, 0)),
+            );
+            own.measure("read", 10);
+            assert_eq!(driver.cuStreamSynchronize(own.stream), 0);
+            settle();
+            own.measure("not read", 10);
+            assert_eq!(driver.cuCtxDestroy_v2(own.context), 0);
+            settle();
+            let expected = 10 * (round + 1);
+            assert_eq!(
+                (cuda("read").calls, row("read").without_cuda),
+                (expected, 0)
+            );
+            let (timed, without) = (cuda("not read").calls, row("not read").without_cuda);
+            assert_eq!(timed + without, expected);
+            assert_eq!((timed, lost(CudaLoss::ContextGone)), (0, expected));
+        }
+        exact(cuda("read").total_ns, 500_000.0);
+        drop(profiler);
+        return;
+    }
+    let name = "a_context_that_is_destroyed_takes_what_was_not_read_with_it";
+    let ran = on_the_driver_with(name, "", |_| {});
+    assert_eq!(warnings(&ran), 0, "{}", ran.stderr);
+    assert_eq!(ran.report.alive.events, 0);
+    // The one question that has "it is destroyed" among its documented answers.
+    let of_others: Vec<_> = ran
+        .report
+        .misuses
+        .iter()
+        .filter(|misuse| misuse.call != "cuCtxGetId")
+        .collect();
+    assert!(of_others.is_empty(), "{of_others:?}");
+}
+
+#[test]
+fn a_context_that_is_destroyed_inside_a_scope_is_found_out() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let _profiler = init().expect("set up");
+        let driver = Driver::of(simulator());
+        assert_eq!(driver.cuInit(0), 0);
+        let staying = Own::new(
+            &driver,
+            made(|context| driver.cuCtxCreate_v2(context, 0, 0)),
+        );
+        let going = Own::new(
+            &driver,
+            made(|context| driver.cuCtxCreate_v2(context, 0, 0)),
+        );
+        {
+            let stream = going.lent();
+            let _scope = scope!("across", stream = &stream);
+            assert_eq!(driver.cuCtxDestroy_v2(going.context), 0);
+        }
+        settle();
+        assert_eq!((row("across").calls, row("across").without_cuda), (1, 1));
+        assert_eq!(summary().cuda.lost, [(CudaLoss::ContextGone, 1)]);
+        assert_eq!(driver.cuCtxSetCurrent(staying.context), 0);
+        staying.measure("stays", 10);
+        assert_eq!(driver.cuStreamSynchronize(staying.stream), 0);
+        settle();
+        exact(cuda("stays").total_ns, 100_000.0);
+        return;
+    }
+    // To end the stream of an open scope breaks the promise that `from_raw` asks for: the driver may see
+    // it used once more.
+    let name = "a_context_that_is_destroyed_inside_a_scope_is_found_out";
+    let ran = on_the_driver_with(name, "", |_| {});
+    assert_eq!(ran.report.alive.events, 0);
+    let of_events: Vec<_> = ran
+        .report
+        .misuses
+        .iter()
+        .filter(|misuse| misuse.call.starts_with("cuEventD"))
+        .collect();
+    assert!(of_events.is_empty(), "{of_events:?}");
+}
+
+#[test]
+fn a_device_that_is_reset_is_measured_again_under_the_same_handle() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let _profiler = init().expect("set up");
+        let driver = Driver::of(simulator());
+        assert_eq!(driver.cuInit(0), 0);
+        let handle = driver.primary(0);
+        for round in 1..=4 {
+            let own = Own::new(&driver, handle);
+            own.measure("read", 20);
+            assert_eq!(driver.cuStreamSynchronize(own.stream), 0);
+            settle();
+            assert_eq!(cuda("read").calls + row("read").without_cuda, 20 * round);
+            own.measure("not read", 20);
+            assert_eq!(driver.cuDevicePrimaryCtxReset_v2(0), 0);
+            if told() == "at once" {
+                // The new context is in use before anything shows that it is one.
+                let again = Own::new(&driver, handle);
+                again.measure("at once", 20);
+                assert_eq!(driver.cuStreamSynchronize(again.stream), 0);
+            }
+            settle();
+            let (timed, without) = (cuda("not read").calls, row("not read").without_cuda);
+            assert_eq!((timed, without), (0, 20 * round));
+        }
+        let total = |name: &str| (cuda(name).total_ns, cuda(name).calls as f64 * 10_000.0);
+        for name in ["read", "at once"] {
+            let (sum, expected) = total(name);
+            exact(sum, expected);
+            assert_eq!(
+                cuda(name).calls + row(name).without_cuda,
+                row(name).calls,
+                "{name}"
+            );
+        }
+        if told() != "at once" {
+            assert_eq!(cuda("read").calls, 80, "{:?}", summary().cuda.lost);
+        }
+        // Once it is known, all is measured.
+        let own = Own::new(&driver, handle);
+        settle();
+        own.measure("in the end", 20);
+        assert_eq!(driver.cuStreamSynchronize(own.stream), 0);
+        settle();
+        own.measure("in the end", 20);
+        assert_eq!(driver.cuStreamSynchronize(own.stream), 0);
+        settle();
+        assert!(cuda("in the end").calls >= 20, "{:?}", summary().cuda.lost);
+        return;
+    }
+    let name = "a_device_that_is_reset_is_measured_again_under_the_same_handle";
+    for told in ["when known", "at once"] {
+        let ran = on_the_driver_with(name, "", |command| _ = command.env(TOLD, told));
+        // Where nothing shows that it is another context, the first record finds out.
+        let unavoidable = if told == "at once" { 4 } else { 0 };
+        let misuses = &ran.report.misuses;
+        assert!(
+            misuses.len() <= unavoidable,
+            "{told}: {} misuses: {misuses:?}",
+            misuses.len()
+        );
+        assert_eq!(ran.report.alive.events, 0, "{told}");
+        assert_eq!(warnings(&ran), 0, "{told}: {}", ran.stderr);
+    }
+}
