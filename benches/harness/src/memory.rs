@@ -1,6 +1,7 @@
 //! Memory: what the heap holds, and what of the process is resident.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The system's allocator, counted. To be made the global one by a bench that asks for [`heap`].
@@ -11,7 +12,13 @@ static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 static ALLOCATED: AtomicU64 = AtomicU64::new(0);
 static FREED: AtomicU64 = AtomicU64::new(0);
 
+thread_local! {
+    /// Those of this thread alone. It has no destructor, so that it can be counted to the thread's end.
+    static OF_THIS_THREAD: Cell<u64> = const { Cell::new(0) };
+}
+
 fn count(layout: Layout) {
+    OF_THIS_THREAD.set(OF_THIS_THREAD.get() + 1);
     ALLOCATIONS.fetch_add(1, Relaxed);
     ALLOCATED.fetch_add(layout.size() as u64, Relaxed);
 }
@@ -54,6 +61,11 @@ pub fn heap() -> Heap {
         allocations: ALLOCATIONS.load(Relaxed),
         bytes: held.cast_signed(),
     }
+}
+
+/// How many blocks the calling thread has asked for; zero where [`CountingAllocator`] is not the global one.
+pub fn allocations_of_this_thread() -> u64 {
+    OF_THIS_THREAD.get()
 }
 
 impl Heap {

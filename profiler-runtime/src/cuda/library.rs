@@ -157,7 +157,7 @@ static PROBING: AtomicBool = AtomicBool::new(true);
 /// Whether functions that are measured go on asking, so that a program that loads the library a little
 /// after its first measured call is noticed.
 pub(crate) fn is_probing() -> bool {
-    PROBING.load(Relaxed) && driver().is_none()
+    PROBING.load(Relaxed) && !HOPELESS.load(Relaxed) && driver().is_none()
 }
 
 /// Asks whether the process has the library by now: a few times within the first seconds, at growing

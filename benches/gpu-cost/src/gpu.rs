@@ -1,0 +1,145 @@
+//! The device: a context, a stream, and the driver's functions as the profiler calls them, by their addresses.
+
+use std::sync::{Arc, OnceLock};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use cudarc::driver::{CudaContext, CudaStream};
+use profiler_simulated_driver::Simulator;
+
+use crate::process::Outcome;
+use crate::subjects;
+use crate::variants::Subject;
+
+/// As many pairs of events as a batch has calls: the profiler takes another pair for each call too.
+const PAIRS: usize = 1024;
+
+pub(crate) struct Gpu {
+    pub(crate) stream: Arc<CudaStream>,
+    pub(crate) simulator: Simulator,
+    context: usize,
+    pairs: Vec<[usize; 2]>,
+    functions: Functions,
+}
+
+#[derive(Clone, Copy)]
+struct Functions {
+    record: extern "C" fn(usize, usize) -> u32,
+    capturing: extern "C" fn(usize, *mut u32) -> u32,
+    current: extern "C" fn(*mut usize) -> u32,
+    set_current: extern "C" fn(usize) -> u32,
+    create: extern "C" fn(*mut usize, u32) -> u32,
+}
+
+impl Functions {
+    fn of(simulator: Simulator) -> Outcome<Self> {
+        macro_rules! function {
+            ($name:literal) => {
+                // SAFETY: the driver exports the function with the type of the field, where handles are
+                // numbers that it never follows.
+                *unsafe { simulator.library().get($name) }?
+            };
+        }
+        Ok(Self {
+            record: function!(b"cuEventRecord"),
+            capturing: function!(b"cuStreamIsCapturing"),
+            current: function!(b"cuCtxGetCurrent"),
+            set_current: function!(b"cuCtxSetCurrent"),
+            create: function!(b"cuEventCreate"),
+        })
+    }
+}
+
+static GPU: OnceLock<Gpu> = OnceLock::new();
+
+impl Gpu {
+    /// The one device, set up on the first call.
+    pub(crate) fn get() -> Outcome<&'static Self> {
+        if GPU.get().is_none() {
+            let _ = GPU.set(Self::new()?);
+        }
+        GPU.get().ok_or_else(|| "no device".into())
+    }
+
+    /// The device, in a batch.
+    pub(crate) fn here() -> &'static Self {
+        GPU.get().expect("it is set up before anything is measured")
+    }
+
+    fn new() -> Outcome<Self> {
+        let folders = std::env::var_os("LD_LIBRARY_PATH").ok_or("no folder of the driver")?;
+        let folder = std::env::split_paths(&folders).next().ok_or("no folder")?;
+        let simulator = Simulator::open(&folder.join("libcuda.so"))?;
+        let functions = Functions::of(simulator)?;
+        let context = CudaContext::new(0)?;
+        let mut gpu = Self {
+            stream: context.new_stream()?,
+            simulator,
+            context: context.cu_ctx().addr(),
+            pairs: Vec::new(),
+            functions,
+        };
+        for _ in 0..PAIRS {
+            let mut pair = [0; 2];
+            for event in &mut pair {
+                let code = (functions.create)(event, 0);
+                if code != 0 {
+                    return Err(format!("cuEventCreate returned {code}").into());
+                }
+            }
+            gpu.pairs.push(pair);
+        }
+        Ok(gpu)
+    }
+
+    /// Two records, as each scope makes them.
+    #[inline]
+    pub(crate) fn two_records(&self, call: u64) -> u64 {
+        #[allow(clippy::cast_possible_truncation, reason = "of 64 bits, and an index")]
+        let [begin, end] = self.pairs[call as usize % PAIRS];
+        let stream = self.handle();
+        u64::from((self.functions.record)(begin, stream) | (self.functions.record)(end, stream))
+    }
+
+    /// Whether the stream captures.
+    #[inline]
+    pub(crate) fn is_capturing(&self) -> u64 {
+        let mut status = 0;
+        u64::from((self.functions.capturing)(self.handle(), &raw mut status) | status)
+    }
+
+    /// Which context is current.
+    #[inline]
+    pub(crate) fn current(&self) -> u64 {
+        let mut context = 0;
+        let code = (self.functions.current)(&raw mut context);
+        u64::from(code) | u64::from(context == 0)
+    }
+
+    pub(crate) fn leave_context(&self) {
+        assert_eq!((self.functions.set_current)(0), 0);
+    }
+
+    pub(crate) fn enter_context(&self) {
+        assert_eq!((self.functions.set_current)(self.context), 0);
+    }
+
+    fn handle(&self) -> usize {
+        self.stream.cu_stream().addr()
+    }
+}
+
+/// Makes calls of each variant until the profiler has stopped asking the process for a driver, which it
+/// does for a second or two while nobody names a stream, and until pools and buffers have their size.
+pub(crate) fn settle_in(subjects: &[Subject]) {
+    const LONG_ENOUGH: Duration = Duration::from_secs(3);
+    let began = Instant::now();
+    while began.elapsed() < LONG_ENOUGH {
+        for Subject { variant, .. } in subjects {
+            (variant.before)();
+            (variant.run)(subjects::BATCH);
+            (variant.after)();
+        }
+        sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,146 @@
+//! The processes: one that shows, and one for each backend, on a driver of its own, that measures.
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use bench_harness::Options;
+use profiler_simulated_driver::Installation;
+
+use crate::gpu::{Gpu, settle_in};
+use crate::report::Half;
+use crate::variants::{self, Subject};
+use crate::{allocations, calls, cost, subjects, sustained};
+
+pub(crate) type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+/// What the profiler takes times with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Backend {
+    Auto,
+    Cpu,
+}
+
+impl Backend {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Cpu => "cpu",
+        }
+    }
+}
+
+/// Says that this process has the driver.
+const CHILD: &str = "GPU_COST_ON_THE_DRIVER";
+const BACKEND: &str = "PROFILER_BACKEND";
+/// Where it writes what it measured.
+const REPORT: &str = "GPU_COST_REPORT";
+
+/// Batches of each variant, unless `--rounds` says otherwise.
+const ROUNDS: usize = 1000;
+
+/// The backend of this process, where it is one that measures.
+pub(crate) fn backend() -> Option<Backend> {
+    std::env::var_os(CHILD)?;
+    let is_cpu = std::env::var_os(BACKEND).is_some_and(|value| value == Backend::Cpu.as_str());
+    Some(if is_cpu { Backend::Cpu } else { Backend::Auto })
+}
+
+/// A folder that goes when this does.
+struct Folder(std::path::PathBuf);
+
+impl Folder {
+    fn new() -> std::io::Result<Self> {
+        let folder = std::env::temp_dir().join(format!("gpu-cost-{}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// This program again with the same options, on a driver that keeps no list of what it does: what a call of it
+/// costs would grow with that.
+fn again(folder: &Path) -> Outcome<Command> {
+    let driver = Installation::new(folder).create()?;
+    let mut command = driver.command(std::env::current_exe()?, "log off");
+    for (variable, _) in std::env::vars_os() {
+        if variable.to_string_lossy().starts_with("PROFILER_") {
+            command.env_remove(variable);
+        }
+    }
+    command.args(std::env::args_os().skip(1)).env(CHILD, "1");
+    Ok(command)
+}
+
+/// Measures with a backend in a process of its own.
+pub(crate) fn run(backend: Backend) -> Outcome<Half> {
+    let folder = Folder::new()?;
+    let report = folder.0.join("report.json");
+    let status = again(&folder.0)?
+        .env(BACKEND, backend.as_str())
+        .env(REPORT, &report)
+        .status()?;
+    if !status.success() {
+        return Err(format!("the process that measures failed: {status}").into());
+    }
+    Ok(serde_json::from_slice(&std::fs::read(report)?)?)
+}
+
+/// Measures in this process, and leaves the result for the one that started it.
+pub(crate) fn measure(backend: Backend, options: &Options) -> Outcome<()> {
+    let _profiler = profiler_runtime::init()?;
+    Gpu::get()?;
+    let subjects = variants::all(backend);
+    settle_in(&subjects);
+    let rounds = options.rounds.unwrap_or(ROUNDS);
+    let half = Half {
+        costs: cost::measure(&subjects, rounds),
+        allocations: allocations::measure(&subjects),
+        calls: calls::measure(&subjects)?,
+        sustained: match backend {
+            Backend::Auto => sustained::measure(),
+            Backend::Cpu => Vec::new(),
+        },
+    };
+    let path = std::env::var_os(REPORT).ok_or("no place for the report")?;
+    std::fs::write(path, serde_json::to_vec(&half)?)?;
+    Ok(())
+}
+
+/// Calls one variant so often, for callgrind; see `gpu-instructions.sh`.
+pub(crate) fn count(variant: &str, calls: u64) -> Outcome<ExitCode> {
+    if backend().is_none() {
+        let folder = Folder::new()?;
+        // Room for all, so that nobody waits for the resolver.
+        let status = again(&folder.0)?
+            .env("PROFILER_RING", "65536")
+            .env("PROFILER_CUDA_EVENTS", "65536")
+            .status()?;
+        return Ok(if status.success() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        });
+    }
+    let _profiler = profiler_runtime::init()?;
+    Gpu::get()?;
+    let subjects = variants::all(Backend::Auto);
+    let Some(Subject { variant, .. }) = subjects.iter().find(|subject| subject.key == variant)
+    else {
+        let known: Vec<_> = subjects.iter().map(|subject| subject.key).collect();
+        println!("there is no `{variant}`; there are {}", known.join(", "));
+        return Ok(ExitCode::FAILURE);
+    };
+    settle_in(&subjects);
+    (variant.before)();
+    // Twice: what the first needs is there for the second.
+    (variant.run)(2 * calls);
+    subjects::arrive();
+    subjects::counted_calls(variant.run, calls);
+    (variant.after)();
+    Ok(ExitCode::SUCCESS)
+}

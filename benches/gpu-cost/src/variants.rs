@@ -1,0 +1,203 @@
+//! What is compared with what.
+
+use std::sync::LazyLock;
+
+use bench_harness::{Variant, batch};
+use cudarc::driver::CudaStream;
+use profiler_runtime::cuda::with_stream;
+use profiler_runtime::set_enabled;
+
+use crate::gpu::Gpu;
+use crate::process::Backend;
+use crate::subjects::{self, BATCH, Model};
+
+/// A variant, and what its cost is compared with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Subject {
+    /// What scripts call it.
+    pub(crate) key: &'static str,
+    pub(crate) variant: Variant,
+    /// Records, and the questions to the driver that go with it; none for what is not ours.
+    pub(crate) compared: Option<Compared>,
+}
+
+/// What takes part in a call beside our own work.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Compared {
+    /// What is the driver's beyond doubt: the records, or nothing.
+    pub(crate) records: &'static str,
+    /// The same with the questions.
+    pub(crate) questions: &'static str,
+}
+
+pub(crate) const BARE: &str = "bare";
+pub(crate) const RECORDS: &str = "two cuEventRecord";
+pub(crate) const STREAM_ASKED: &str = "… and cuStreamIsCapturing twice";
+pub(crate) const CONTEXT_ASKED: &str = "… and cuCtxGetCurrent twice";
+const CURRENT_TWICE: &str = "cuCtxGetCurrent twice";
+
+const NAMED: Compared = Compared {
+    records: RECORDS,
+    questions: STREAM_ASKED,
+};
+const IMPLICIT: Compared = Compared {
+    records: RECORDS,
+    questions: CONTEXT_ASKED,
+};
+const NO_CONTEXT: Compared = Compared {
+    records: BARE,
+    questions: CURRENT_TWICE,
+};
+const CPU: Compared = Compared {
+    records: BARE,
+    questions: BARE,
+};
+
+static MODEL: LazyLock<Model> = LazyLock::new(|| Model {
+    stream: Gpu::here().stream.clone(),
+});
+
+fn raw(key: &'static str, name: &'static str, run: fn(u64)) -> Subject {
+    Subject {
+        key,
+        variant: Variant::new(name, run).paced(BATCH, || {}),
+        compared: None,
+    }
+}
+
+fn ours(key: &'static str, compared: Compared, variant: Variant) -> Subject {
+    Subject {
+        key,
+        variant: Variant {
+            batch: Some(BATCH),
+            ..variant
+        },
+        compared: Some(compared),
+    }
+}
+
+/// All of them.
+pub(crate) fn all(backend: Backend) -> Vec<Subject> {
+    let mut subjects = raws();
+    let on_gpu = backend == Backend::Auto;
+    let with = |compared| if on_gpu { compared } else { CPU };
+    subjects.extend([
+        ours(
+            "stream",
+            with(NAMED),
+            Variant::new("scope!, stream = &Arc<CudaStream>", |n| {
+                let stream = &Gpu::here().stream;
+                batch(n, |x| subjects::on_stream(stream, x));
+            })
+            .between(|| {}, subjects::arrive),
+        ),
+        ours(
+            "lent",
+            with(NAMED),
+            Variant::new("scope!, stream = &CudaStream", |n| {
+                let stream: &CudaStream = &Gpu::here().stream;
+                batch(n, |x| subjects::on_lent_stream(stream, x));
+            })
+            .between(|| {}, subjects::arrive),
+        ),
+        ours(
+            "current",
+            with(NAMED),
+            Variant::new("scope!, the thread's current stream", |n| {
+                with_stream(&Gpu::here().stream, || batch(n, subjects::section));
+            })
+            .between(|| {}, subjects::arrive),
+        ),
+        ours(
+            "default",
+            with(IMPLICIT),
+            Variant::new("scope!, the default stream", |n| {
+                batch(n, subjects::section);
+            })
+            .between(|| {}, subjects::arrive),
+        ),
+        ours(
+            "attribute",
+            with(NAMED),
+            Variant::new("attribute, stream = &self.stream", |n| {
+                let model = &*MODEL;
+                batch(n, |x| model.forward(x));
+            })
+            .between(|| {}, subjects::arrive),
+        ),
+        ours(
+            "attribute-current",
+            with(NAMED),
+            Variant::new("attribute, the thread's current stream", |n| {
+                with_stream(&Gpu::here().stream, || batch(n, subjects::annotated));
+            })
+            .between(|| {}, subjects::arrive),
+        ),
+        ours(
+            "nested",
+            with(NAMED),
+            Variant::new("scope! in a scope!, current stream, each", |n| {
+                // As many measured calls in a batch as in any other.
+                with_stream(&Gpu::here().stream, || batch(n / 2, subjects::nested));
+            })
+            .between(|| {}, subjects::arrive),
+        ),
+        ours(
+            "no-context",
+            with(NO_CONTEXT),
+            Variant::new("scope!, no context on the thread", |n| {
+                batch(n, subjects::section);
+            })
+            .between(
+                || Gpu::here().leave_context(),
+                || Gpu::here().enter_context(),
+            ),
+        ),
+        ours(
+            "off",
+            CPU,
+            Variant::new("off, stream = &Arc<CudaStream>", |n| {
+                let stream = &Gpu::here().stream;
+                batch(n, |x| subjects::on_stream(stream, x));
+            })
+            .between(|| set_enabled(false), || set_enabled(true)),
+        ),
+    ]);
+    subjects
+}
+
+/// What is measured against.
+fn raws() -> Vec<Subject> {
+    vec![
+        raw("bare", BARE, |n| batch(n, subjects::bare)),
+        raw("records", RECORDS, |n| {
+            let gpu = Gpu::here();
+            batch(n, |x| gpu.two_records(x));
+        }),
+        raw("records-asked", STREAM_ASKED, |n| {
+            let gpu = Gpu::here();
+            batch(n, |x| {
+                gpu.is_capturing() | gpu.is_capturing() | gpu.two_records(x)
+            });
+        }),
+        raw("records-asked-twice", CONTEXT_ASKED, |n| {
+            let gpu = Gpu::here();
+            batch(n, |x| {
+                let questions = gpu.is_capturing() | gpu.is_capturing();
+                questions | gpu.current() | gpu.current() | gpu.two_records(x)
+            });
+        }),
+        raw("capturing", "cuStreamIsCapturing once", |n| {
+            let gpu = Gpu::here();
+            batch(n, |_| gpu.is_capturing());
+        }),
+        raw("current-context", "cuCtxGetCurrent once", |n| {
+            let gpu = Gpu::here();
+            batch(n, |_| gpu.current());
+        }),
+        raw("current-context-twice", CURRENT_TWICE, |n| {
+            let gpu = Gpu::here();
+            batch(n, |_| gpu.current() | gpu.current());
+        }),
+    ]
+}

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Counts the instructions of one call with a GPU time, ours apart from the driver's.
+#
+# Callgrind tells which library each instruction belongs to. Each count is the difference between N and 2N
+# calls, so that whatever happens once cancels out; what is left of a clock is how often the profiler's own
+# thread comes by.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+calls=${CALLS:-4000}
+for tool in valgrind cargo; do
+    command -v "$tool" >/dev/null || {
+        echo "gpu-instructions.sh needs $tool; install it (Debian: apt-get install valgrind)" >&2
+        exit 1
+    }
+done
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+binary=$(cargo build --release --quiet --package gpu-cost --message-format=json |
+    sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -1)
+
+# Instructions that `variant` executes in so many calls: in the driver, and elsewhere.
+collected() {
+    local said
+    rm -f "$scratch"/*.out
+    said=$(valgrind --tool=callgrind --trace-children=yes --callgrind-out-file="$scratch/%p.out" \
+        --toggle-collect='*counted_calls*' "$binary" count "$1" "$2" 2>&1) || {
+        echo "$said" >&2
+        exit 1
+    }
+    awk '
+        # Names stand where they are used first.
+        /^c?ob=/ {
+            split($0, part, "=")
+            number = part[2]; sub(/\).*/, ")", number)
+            if (part[2] ~ /\) /) name[number] = substr(part[2], index(part[2], " ") + 1)
+            if (/^ob=/) object = number
+            next
+        }
+        # The next line is what the callee took, which is counted there.
+        /^calls=/ { getline; next }
+        /^[0-9+*-]/ { own[object] += $2 }
+        END {
+            for (object in own)
+                if (name[object] ~ /simulated_driver|libcuda/) driver += own[object]
+                else rest += own[object]
+            print driver + 0, rest + 0
+        }' "$scratch"/*.out
+}
+
+echo "instructions of one measured call ($(rustc --version), $(uname -m))"
+printf '%-24s %14s %12s\n' variant 'in the driver' elsewhere
+for variant in bare records records-asked records-asked-twice \
+    stream lent current default attribute attribute-current nested no-context off; do
+    once=$(collected "$variant" "$calls")
+    twice=$(collected "$variant" $((2 * calls)))
+    awk -v name="$variant" -v a="$once" -v b="$twice" -v n="$calls" 'BEGIN {
+        split(a, once); split(b, twice)
+        printf "%-24s %14.1f %12.1f\n", name, (twice[1] - once[1]) / n, (twice[2] - once[2]) / n
+    }'
+done
