@@ -316,6 +316,19 @@ fn a_stripped_function_is_the_function_that_was_written() {
     );
 }
 
+#[cfg(not(feature = "strip"))]
+#[test]
+fn an_argument_that_only_the_attribute_uses_is_used() {
+    let expanded = expand(
+        quote!(global_step = step + 1),
+        quote!(
+            async fn f(step: u64, other: u64) {}
+        ),
+    );
+    contains(&expanded, &quote!(let step = step; let _ = &step;));
+    assert!(!expanded.contains("&other"), "{expanded}");
+}
+
 #[cfg(feature = "strip")]
 #[test]
 fn nothing_waits_and_nothing_is_captured_in_a_stripped_build() {

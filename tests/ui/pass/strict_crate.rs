@@ -52,9 +52,6 @@ fn each<T>(value: T) -> T {
     value
 }
 
-#[measure_execution_time(global_step = step)]
-async fn its_argument_is_used(step: u64) {}
-
 #[measure_execution_time]
 async fn later() -> u8 {
     2
@@ -84,7 +81,6 @@ fn main() {
     assert_eq!(NAME.len(), 15);
     assert_eq!(each(4), 4);
     drop(later());
-    drop(its_argument_is_used(3));
     drop(boxed(1));
     drop(branches(1));
     let value = measure_execution_time_context!("section", global_step = 1, { plain() + 1 });
