@@ -8,7 +8,7 @@ use pin_project_lite::pin_project;
 
 use crate::clock::{elapsed, now};
 use crate::collect;
-use crate::cuda::{self, Ask, IntoStream, Opened, Stream};
+use crate::cuda::{self, Ask, IntoStream, Stream, TaskSide};
 use crate::entry::{Attached, Entry};
 use crate::local::{self, Hot, NoCell};
 use crate::log::IntoLogger;
@@ -45,7 +45,7 @@ struct Running {
     /// Whether a panic went through a poll, which was the last one then.
     panicked: bool,
     /// Its GPU's side, where it has one.
-    cuda: Option<Opened>,
+    cuda: Option<TaskSide>,
 }
 
 impl TaskScope {
@@ -113,7 +113,10 @@ impl TaskScope {
             Ok(cell) => Some(cell),
             Err(NoCell::Ended) => None,
             // Inside the profiler nothing is measured.
-            Err(NoCell::Busy) => return running.cuda.map_or((), cuda::give_up),
+            Err(NoCell::Busy) => {
+                let opened = running.cuda.and_then(TaskSide::into_opened);
+                return opened.map_or((), cuda::give_up);
+            }
         };
         match cell {
             Some(cell) if !count(cell) => {}
@@ -125,7 +128,7 @@ impl TaskScope {
         });
         let closed = Closed::new(end, elapsed, running.outermost);
         let span = closed.span();
-        match (running.cuda, log) {
+        match (running.cuda.and_then(TaskSide::into_opened), log) {
             (Some(opened), log) => cuda::log(cell, log, |part| cuda::finish(opened, span, part)),
             (None, Some(log)) if cuda::came_late() => {
                 let finish = |part| cuda::end_without(ticket.id(), span, part);
@@ -199,7 +202,7 @@ impl<'a> PollFrame<'a> {
             panicked: false,
             cuda: opened.flatten(),
         });
-        let link = running.cuda.as_ref().map(Opened::link);
+        let link = running.cuda.as_ref().and_then(TaskSide::link);
         let cuda_place = link.and_then(cuda::push_poll);
         let mut frame = Self {
             running,

@@ -88,7 +88,7 @@ pub(crate) use item::{Line, Span};
 pub(crate) use library::{Evidence, find, is_in_use, is_probing, look, probe, reconsider};
 pub use loss::CudaLoss;
 pub(crate) use resolver::settle;
-pub(crate) use scope::{Ask, Given, Mode, Opened, begin, begin_task};
+pub(crate) use scope::{Ask, Given, Mode, TaskSide, begin, begin_task};
 pub use status::{CudaError, Status, status};
 pub use stream::{IntoStream, Lent, Stream};
 pub use thread::current_stream;

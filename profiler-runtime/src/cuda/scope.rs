@@ -126,8 +126,25 @@ pub(crate) fn begin(serial: u64, name: u32, ask: Ask) -> bool {
     opened.flatten().is_some()
 }
 
+/// The GPU's side of a future, in a place of its own: most have none, and must not carry the room for it.
+#[derive(Debug, Default)]
+pub(crate) struct TaskSide(Box<Option<Opened>>);
+
+impl TaskSide {
+    pub(crate) fn link(&self) -> Option<Link> {
+        self.0.as_ref().as_ref().map(Opened::link)
+    }
+
+    /// What it holds; the place itself is kept for the next one.
+    pub(crate) fn into_opened(mut self) -> Option<Opened> {
+        let opened = self.0.take();
+        thread::with(|thread| thread.keep_place(self));
+        opened
+    }
+}
+
 /// The same for a future, which keeps it.
-pub(crate) fn begin_task(name: u32, ask: Ask) -> Option<Opened> {
+pub(crate) fn begin_task(name: u32, ask: Ask) -> Option<TaskSide> {
     let driver = library::driver()?;
     thread::with(|thread| {
         let mut opened = open(thread, driver, name, ask)?;
@@ -141,7 +158,9 @@ pub(crate) fn begin_task(name: u32, ask: Ask) -> Option<Opened> {
                 _stream: stream.clone(),
             };
         }
-        Some(opened)
+        let mut side = thread.take_place();
+        *side.0 = Some(opened);
+        Some(side)
     })?
 }
 

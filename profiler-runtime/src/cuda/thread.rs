@@ -9,7 +9,7 @@ use super::context::{self, Context, Pair};
 use super::driver::{Driver, RawContext, RawStream};
 use super::item::{Item, Line, Link};
 use super::loss::CudaLoss;
-use super::scope::{Held, Opened};
+use super::scope::{Held, Opened, TaskSide};
 use super::stream::Stream;
 use super::totals;
 use crate::local::Busy;
@@ -21,6 +21,9 @@ const MAX_DISPLACED: usize = 64;
 /// Scopes that are open on one thread at most: of more, the oldest are taken for forgotten.
 const MAX_OPEN: usize = 4096;
 
+/// Places for the GPU's side of futures that a thread keeps.
+const MAX_PLACES: usize = 64;
+
 pub(super) struct Thread {
     /// Different for each thread of the process: what follows is unique with it.
     number: u64,
@@ -29,6 +32,8 @@ pub(super) struct Thread {
     displaced: Vec<Frame>,
     known: Vec<Known>,
     current: Option<Stream>,
+    /// Places for the GPU's side of futures, made before.
+    places: Vec<TaskSide>,
     pub(super) ring: Option<Producer<Item>>,
 }
 
@@ -58,6 +63,7 @@ thread_local! {
             displaced: Vec::new(),
             known: Vec::new(),
             current: None,
+            places: Vec::new(),
             ring: None,
         })
     };
@@ -231,6 +237,17 @@ impl Thread {
             }
         }
         before
+    }
+
+    /// A place for the GPU's side of a future: one that another had, where there is any.
+    pub(super) fn take_place(&mut self) -> TaskSide {
+        self.places.pop().unwrap_or_default()
+    }
+
+    pub(super) fn keep_place(&mut self, place: TaskSide) {
+        if self.places.len() < MAX_PLACES {
+            self.places.push(place);
+        }
     }
 
     /// Gives what is at hand back to the pools.
