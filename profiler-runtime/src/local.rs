@@ -230,6 +230,11 @@ impl Busy {
         }
     }
 
+    /// Whether the thread is marked.
+    pub(crate) fn is_claimed() -> bool {
+        BUSY.get()
+    }
+
     /// Marks a thread of the profiler's own for as long as it lives.
     pub(crate) fn for_ever() {
         BUSY.set(true);

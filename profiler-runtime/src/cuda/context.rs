@@ -211,6 +211,7 @@ impl Context {
 
     /// Keeps what is to outlive a pair.
     fn forget(&self, pair: &Pair) {
+        let _busy = Busy::claim();
         pair.turns.fetch_add(1, Relaxed);
         self.turns().push(pair.turns);
     }
@@ -225,15 +226,16 @@ impl Context {
         let life = self.life();
         let begin = driver.create_event()?;
         match driver.create_event() {
-            Ok(end) => Ok(Pair {
-                begin,
-                end,
-                life,
-                turns: self
-                    .turns()
-                    .pop()
-                    .unwrap_or_else(|| Box::leak(Box::default())),
-            }),
+            Ok(end) => {
+                // Not to be held while one is made: an allocator may be measured.
+                let known = self.turns().pop();
+                Ok(Pair {
+                    begin,
+                    end,
+                    life,
+                    turns: known.unwrap_or_else(|| Box::leak(Box::default())),
+                })
+            }
             Err(code) => {
                 driver.destroy_event(begin);
                 Err(code)

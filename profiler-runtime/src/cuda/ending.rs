@@ -12,6 +12,7 @@ use super::{library, waiting};
 use crate::clock::now;
 use crate::entry::Attached;
 use crate::health::{DropReason, count_dropped};
+use crate::local::Busy;
 use crate::own_cost;
 use crate::stats::StatCell;
 
@@ -180,8 +181,8 @@ pub(crate) fn end_without(name: u32, span: Span, log: Option<LogPart>) -> Pushed
 
 /// Whether a context is current on this thread, for a scope that began without one.
 pub(crate) fn came_late() -> bool {
-    // A thread that is ending has no way to the resolver any more.
-    let here = || thread::with(|_| ()).is_some();
+    // A thread that is ending has no way to the resolver any more, and inside the profiler there is none.
+    let here = || !Busy::is_claimed() && thread::with(|_| ()).is_some();
     library::driver()
         .filter(|_| here())
         .and_then(|driver| driver.current_context().ok())

@@ -12,6 +12,7 @@ use super::stream::{Lent, Raw, Stream};
 use super::thread::{self, Thread};
 use super::{health, library, resolver};
 use crate::clock::now;
+use crate::local::Busy;
 
 /// What a call asks for beyond the usual.
 #[derive(Debug, Default)]
@@ -113,7 +114,8 @@ struct Target {
 /// Opens the GPU's side of a scope of this thread; false where it has none.
 #[inline(never)]
 pub(crate) fn begin(serial: u64, name: u32, ask: Ask) -> bool {
-    let Some(driver) = library::driver() else {
+    // Inside the profiler, where a lock of its own may be held, a measured allocator has its CPU time only.
+    let Some(driver) = library::driver().filter(|_| !Busy::is_claimed()) else {
         return false;
     };
     let opened = thread::with(|thread| {
