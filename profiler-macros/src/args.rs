@@ -28,6 +28,7 @@ pub(crate) struct Args {
     pub(crate) bypass: Option<Expr>,
     pub(crate) every: Option<u32>,
     pub(crate) stream: Option<Expr>,
+    pub(crate) shapes: Option<Vec<Expr>>,
     pub(crate) sync: Option<bool>,
     pub(crate) captured: Option<bool>,
     pub(crate) per_instance: Option<bool>,
@@ -82,6 +83,7 @@ impl Args {
             bypass: self.bypass.or_else(|| block.bypass.clone()),
             every: self.every.or(block.every),
             stream: self.stream.or_else(|| block.stream.clone()),
+            shapes: self.shapes.or_else(|| block.shapes.clone()),
             sync: inherited(self.sync, captured, block.sync),
             captured: inherited(self.captured, sync, block.captured),
             per_instance: inherited(self.per_instance, given, block.per_instance),
@@ -100,6 +102,7 @@ impl Args {
             && self.bypass.is_none()
             && self.every.is_none()
             && self.stream.is_none()
+            && self.shapes.is_none()
             && self.sync != Some(true)
             && self.captured != Some(true)
     }
@@ -107,7 +110,8 @@ impl Args {
     /// Whether an expression among the arguments mentions a name.
     pub(crate) fn mention(&self, name: &Ident) -> bool {
         let expressions = [&self.log, &self.global_step, &self.bypass, &self.stream];
-        let mut expressions = expressions.into_iter().flatten();
+        let shapes = self.shapes.iter().flatten();
+        let mut expressions = expressions.into_iter().flatten().chain(shapes);
         expressions.any(|expression| mentions(expression.to_token_stream(), name))
     }
 
@@ -199,6 +203,7 @@ impl Args {
             Key::Bypass => self.bypass = Some(values::condition(input)?),
             Key::Every => self.every = Some(values::every(input)?),
             Key::Stream => self.stream = Some(values::stream(input)?),
+            Key::Shapes => self.shapes = Some(values::shapes(input)?),
             Key::Crate => self.krate = Some(values::path(input)?),
             Key::PerInstance | Key::Sync | Key::Captured | Key::Skip => {}
         }

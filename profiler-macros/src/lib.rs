@@ -45,12 +45,14 @@
 //! ```
 //!
 //! Arguments such as `stream` and `log` are evaluated between the two: the stream only for a call that
-//! is measured where there is a driver, the others only for one that is logged.
+//! is measured where there is a driver, the shapes only in an active window of a session that records
+//! them, the others only for a call that is logged.
 //!
 //! ```text
 //! let mut entry = { /* Here and SITE */ SITE.begin(type_name::<Here>(), 1) };
 //! if entry.wants_stream() { entry.stream(&self.stream); }
 //! entry.synchronous(); // `sync`; `captured` says `entry.captured();` instead
+//! if entry.wants_shapes() { entry.shape(&(x.shape())); entry.shape(&(w.shape())); }
 //! if entry.wants_log() { entry.log(self.board.clone()); }
 //! if entry.wants_step() { entry.step(self.epoch); }
 //! let _scope = entry.start();
@@ -114,6 +116,7 @@ const STRIP: bool = cfg!(feature = "strip");
 /// | `bypass = …` | an expression that gives a `bool`, evaluated at each call | `true`: this call is not measured |
 /// | `every = …` | an integer literal from 1 | logs one call in so many; calls and statistics stay exact |
 /// | `stream = …` | an expression that gives a CUDA stream: an `Arc<CudaStream>` or a reference to one, a `&CudaStream`, a context (its default stream), or a `cuda::Stream` of the runtime's | the stream that the GPU time of the call is taken on; evaluated when the function begins, for calls that are measured, where there is a driver; default: the thread's current stream (`cuda::with_stream`), else, where a context is current, its legacy default stream, else the call has CPU time alone |
+/// | `shapes = […]` | a list in brackets of what gives shapes: slices, arrays and vectors of integers, tuples, an integer, or a `ToShape` of your own | the shapes of what the call works on, in the order of the list; evaluated when the function begins, in an active window of a session that records shapes (`record_shapes(true)`), and nowhere else; borrowed only as long as it takes |
 /// | `sync` | nothing, or `= true` or `= false` | waits at the end of the call until its work on the stream is done, and logs there and then; for a program whose timers always did so, since it slows down what it measures |
 /// | `captured` | nothing, or `= true` or `= false` | the stream is captured into a graph meanwhile: each launch of that graph is measured, and not the capture |
 /// | `per_instance` | nothing, or `= true` or `= false` | each instance of a generic function gets a name of its own (`app::W<u8>::get`), where by default they share one (`app::W<_>::get`) |
@@ -126,6 +129,17 @@ const STRIP: bool = cfg!(feature = "strip");
 ///     fn train(&mut self, batch: &Batch) -> f32 { … }
 /// }
 /// ```
+///
+/// # Shapes
+///
+/// ```text
+/// #[measure_execution_time(shapes = [x.shape(), w.shape()])]
+/// fn linear(x: &Array2<f32>, w: &Array2<f32>) -> Array2<f32> { … }
+/// ```
+///
+/// A shape is what the tensor's library calls so where that is a slice, an array, a vector or a tuple
+/// of integers: `x.shape()` of ndarray, `x.dims()` of candle and of burn, `x.size()` of tch. For a
+/// tensor of your own implement `ToShape` and write `shapes = [x, w]`.
 ///
 /// # The GPU
 ///
@@ -213,6 +227,13 @@ fn measured(item: TokenStream, args: &Args, errors: &mut Errors) -> TokenStream 
 #[proc_macro]
 pub fn scope(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     section::scope(input.into()).into()
+}
+
+/// What `profiler_runtime::record_function!` calls, with the path of the runtime in front.
+#[doc(hidden)]
+#[proc_macro]
+pub fn record_function(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    section::record_function(input.into()).into()
 }
 
 /// What `profiler_runtime::measure_execution_time_context!` calls, with the path of the runtime in

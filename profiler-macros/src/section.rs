@@ -19,11 +19,46 @@ enum Called {
     Built(Box<Expr>),
 }
 
+/// How each macro is written.
+const SCOPE: &str = "scope!(\"name\")";
+const CONTEXT: &str = "measure_execution_time_context!(\"name\", { … })";
+const RECORD: &str = "record_function!(\"name\")";
+const RECORD_BLOCK: &str = "record_function!(\"name\", { … })";
+
 /// `scope!([crate] name, arguments…)`.
 pub(crate) fn scope(input: TokenStream) -> TokenStream {
+    guard(input, SCOPE)
+}
+
+/// `context!([crate] name, arguments…, { block })`.
+pub(crate) fn context(input: TokenStream) -> TokenStream {
+    block(input, CONTEXT)
+}
+
+/// `record_function!([crate] name, arguments…)`, with a block at the end or without.
+pub(crate) fn record_function(input: TokenStream) -> TokenStream {
+    if ends_with_a_block(input.clone()) {
+        block(input, RECORD_BLOCK)
+    } else {
+        guard(input, RECORD)
+    }
+}
+
+/// Whether braces stand at the end that belong to no argument: after a comma, a name, or nothing.
+fn ends_with_a_block(input: TokenStream) -> bool {
+    // The path of the runtime comes first.
+    let mut trees: Vec<TokenTree> = input.into_iter().skip(1).collect();
+    if item::is_punct(trees.last(), ',') {
+        trees.pop();
+    }
+    let block = item::group(trees.pop().as_ref(), Delimiter::Brace);
+    block.is_some() && (trees.len() < 2 || item::is_punct(trees.last(), ','))
+}
+
+fn guard(input: TokenStream, usage: &str) -> TokenStream {
     let (runtime, tokens) = runtime_of(input);
     let mut errors = Errors::default();
-    let section = Section::read(tokens, "scope!(\"name\")", &mut errors);
+    let section = Section::read(tokens, usage, &mut errors);
     let span = Span::mixed_site();
     match section {
         Some(section) if errors.is_empty() && STRIP => {
@@ -38,12 +73,10 @@ pub(crate) fn scope(input: TokenStream) -> TokenStream {
     }
 }
 
-/// `context!([crate] name, arguments…, { block })`.
-pub(crate) fn context(input: TokenStream) -> TokenStream {
+fn block(input: TokenStream, usage: &str) -> TokenStream {
     let (runtime, tokens) = runtime_of(input);
     let mut errors = Errors::default();
     let (before, block) = part_block(tokens, &mut errors);
-    let usage = "measure_execution_time_context!(\"name\", { … })";
     let section = Section::read(before, usage, &mut errors);
     if let Some(block) = &block {
         refuse_await(block.stream(), &mut errors);

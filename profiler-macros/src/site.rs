@@ -182,6 +182,7 @@ impl Entrance<'_> {
         let span = Span::mixed_site();
         let begin = self.unless_bypassed(begin);
         let mut given = self.device();
+        given.extend(self.shapes());
         given.extend(self.logging());
         let mutable = (!given.is_empty()).then(|| quote_spanned!(span=> mut));
         quote_spanned!(span=> let #mutable entry = #begin; #given)
@@ -214,6 +215,18 @@ impl Entrance<'_> {
         let sync = is_set(self.args.sync).then(|| quote_spanned!(span=> entry.synchronous();));
         let captured = is_set(self.args.captured).then(|| quote_spanned!(span=> entry.captured();));
         quote_spanned!(span=> #stream #sync #captured)
+    }
+
+    /// Statements that tell the entry what was given to the call; they borrow and move nothing.
+    fn shapes(&self) -> Option<TokenStream> {
+        let span = Span::mixed_site();
+        let shapes = self.args.shapes.as_ref()?.iter().map(|shape| {
+            // Where the compiler points to say that it is no shape.
+            let place = span.located_at(shape.span());
+            let lent = quote_spanned!(place=> &(#shape));
+            quote_spanned!(span=> entry.shape(#lent);)
+        });
+        Some(quote_spanned!(span=> if entry.wants_shapes() { #(#shapes)* }))
     }
 
     /// Statements that tell the entry where to log, and as which step.

@@ -299,6 +299,94 @@ fn a_section_gives_its_stream_as_a_function_does() {
     }
 }
 
+#[cfg(not(feature = "strip"))]
+#[test]
+fn shapes_are_lent_in_order_and_only_where_they_are_wanted() {
+    let given = quote! {
+        if entry.wants_stream() { entry.stream(stream); }
+        if entry.wants_shapes() { entry.shape(&(x.shape())); entry.shape(&(w)); }
+        if entry.wants_log() { entry.log(board); }
+    };
+    let arguments = quote!(log = board, shapes = [x.shape(), w], stream = stream);
+    for function in [
+        quote!(
+            fn linear(x: &Array, w: (usize, usize)) {}
+        ),
+        quote!(
+            async fn linear(x: &Array, w: (usize, usize)) {}
+        ),
+        quote!(
+            fn linear(x: &Array, w: (usize, usize)) -> BoxFuture<'_, ()> {
+                Box::pin(async {})
+            }
+        ),
+    ] {
+        contains(&expand(arguments.clone(), function), &given);
+    }
+    let expanded = expand(
+        arguments,
+        quote!(
+            impl Model {
+                fn linear(&self) {}
+                #[measure_execution_time(shapes = [y])]
+                fn other(&self) {}
+            }
+        ),
+    );
+    contains(&expanded, &given);
+    contains(
+        &expanded,
+        &quote!(if entry.wants_shapes() {
+            entry.shape(&(y));
+        }),
+    );
+}
+
+#[cfg(not(feature = "strip"))]
+#[test]
+fn what_only_the_shapes_use_is_used() {
+    let expanded = expand(
+        quote!(shapes = [rows]),
+        quote!(
+            async fn f(rows: usize) {}
+        ),
+    );
+    contains(&expanded, &quote!(let rows = rows; let _ = &rows;));
+}
+
+#[test]
+fn record_function_is_a_block_where_one_stands_at_its_end_and_else_a_guard() {
+    let name = quote!([profiler_runtime] "load");
+    let run = quote!({ run() });
+    for (arguments, is_block) in [
+        (quote!(#name), false),
+        (quote!(#name,), false),
+        (quote!(#name, #run), true),
+        (quote!(#name, #run,), true),
+        (quote!(#name, global_step = 1, #run), true),
+        (quote!(#name, global_step = { 1 }), false),
+        (quote!(#name, log = move |_, _, _| { run() }), false),
+        (quote!([profiler_runtime] format!("load {i}"), #run), true),
+        (quote!([profiler_runtime] format!("load {i}")), false),
+        // Mistakes, told in the words of what was meant.
+        (quote!(#name #run), true),
+        (quote!([profiler_runtime] #run), true),
+    ] {
+        let same = if is_block {
+            crate::section::context(arguments.clone())
+        } else {
+            crate::section::scope(arguments.clone())
+        };
+        let usage = if is_block {
+            "record_function!(\\\"name\\\",{…})"
+        } else {
+            "record_function!(\\\"name\\\")"
+        };
+        let same = text(&same).replace("measure_execution_time_context!(\\\"name\\\",{…})", usage);
+        assert_eq!(text(&crate::section::record_function(arguments)), same);
+    }
+}
+
 #[cfg(feature = "strip")]
 #[test]
 fn a_stripped_function_is_the_function_that_was_written() {
@@ -309,7 +397,12 @@ fn a_stripped_function_is_the_function_that_was_written() {
     };
     same(
         &expand(
-            quote!(log = logger, every = 2, stream = stream),
+            quote!(
+                log = logger,
+                every = 2,
+                stream = stream,
+                shapes = [a.shape()]
+            ),
             function.clone(),
         ),
         &function,

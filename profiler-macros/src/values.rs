@@ -156,6 +156,50 @@ pub(crate) fn stream(input: ParseStream) -> syn::Result<Expr> {
     }
 }
 
+/// `shapes = [x.shape(), w.shape()]`.
+pub(crate) fn shapes(input: ParseStream) -> syn::Result<Vec<Expr>> {
+    let value = expression(input)?;
+    let shapes = match peeled(&value) {
+        Expr::Array(list) => &list.elems,
+        other => return Err(wrong(&value, &no_list(other))),
+    };
+    if shapes.is_empty() {
+        let usage = Key::Shapes.usage();
+        let message = format!("`shapes` lists nothing; write `{usage}`, or leave it out");
+        return Err(wrong(&value, &message));
+    }
+    for shape in shapes {
+        if let Some(found) = no_shape(shape) {
+            return Err(wrong(
+                shape,
+                &format!("a shape is given by its extents, not by {found}; write `x.shape()`"),
+            ));
+        }
+    }
+    Ok(shapes.iter().cloned().collect())
+}
+
+/// What to say to anything but a list of shapes.
+fn no_list(value: &Expr) -> String {
+    let usage = Key::Shapes.usage();
+    match value {
+        Expr::Repeat(_) => format!("`shapes` lists each shape, without `;`; write `{usage}`"),
+        Expr::Lit(value) => format!(
+            "`shapes` takes a list in brackets, not {}; write `{usage}`",
+            kind(&value.lit)
+        ),
+        _ => format!("`shapes` takes a list in brackets, also of a single shape; write `{usage}`"),
+    }
+}
+
+/// What stands where a shape should, if it can be none.
+fn no_shape(value: &Expr) -> Option<&'static str> {
+    match literal(value) {
+        Some(Lit::Int(_)) | None => negative(value).then_some("a negative number"),
+        Some(other) => Some(kind(other)),
+    }
+}
+
 /// `sync`, `sync = true` or `sync = false`.
 pub(crate) fn yes_or_no(key: Key, word: &Ident, input: ParseStream) -> syn::Result<bool> {
     if ends(input) {

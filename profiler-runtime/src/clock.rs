@@ -161,9 +161,21 @@ pub(crate) fn clock() -> &'static Clock {
     CLOCK.get_or_init(Clock::calibrate)
 }
 
+/// Nanoseconds since the Unix epoch.
+pub(crate) fn unix_ns(time: SystemTime) -> i64 {
+    let signed = |duration: Duration| i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
+    match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => signed(since),
+        Err(error) => -signed(error.duration()),
+    }
+}
+
+/// Pairs of readings, of which the narrowest is taken.
+const NARROWING: usize = 8;
+
 /// Ties ticks of the recent past to wall time; made anew whenever a batch of records is read, since
 /// the counter's rate is known to some parts in 10⁴ only and would drift by seconds a day.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct WallAnchor {
     ticks: u64,
     wall: SystemTime,
@@ -175,6 +187,33 @@ impl WallAnchor {
             ticks: clock().ticks(),
             wall: SystemTime::now(),
         }
+    }
+
+    /// The same, as exact as can be had quickly: the narrowest of some brackets.
+    pub(crate) fn narrow() -> Self {
+        let bracket = || {
+            let before = clock().ticks();
+            let wall = SystemTime::now();
+            let after = clock().ticks();
+            let ticks = u64::midpoint(before, after);
+            (after.saturating_sub(before), Self { ticks, wall })
+        };
+        let (_, narrowest) = (0..NARROWING)
+            .map(|_| bracket())
+            .fold(
+                bracket(),
+                |best, next| if next.0 < best.0 { next } else { best },
+            );
+        narrowest
+    }
+
+    pub(crate) fn ticks(&self) -> u64 {
+        self.ticks
+    }
+
+    /// Nanoseconds since the Unix epoch.
+    pub(crate) fn unix_ns(&self) -> i64 {
+        unix_ns(self.wall)
     }
 
     /// The wall time at a reading of [`Clock::ticks`].

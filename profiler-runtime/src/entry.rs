@@ -7,6 +7,7 @@ use crate::local::{self, NoCell};
 use crate::log::{IntoLogger, LogOutcome, Logger};
 use crate::name;
 use crate::scope::LoggedScope;
+use crate::session::{self, ToShape};
 use crate::site::Ticket;
 use crate::step::IntoStep;
 use crate::task::TaskScope;
@@ -23,6 +24,8 @@ pub struct Entry<'s> {
     pub(crate) attached: Attached,
     /// What it asks of the GPU, where it asks for anything.
     pub(crate) ask: Option<Ask>,
+    /// The extents of what the call was given, where a session wants them.
+    pub(crate) shapes: Option<Vec<Box<[usize]>>>,
     lender: PhantomData<&'s ()>,
 }
 
@@ -46,6 +49,7 @@ impl<'s> Entry<'s> {
                 step: None,
             },
             ask: None,
+            shapes: None,
             lender: PhantomData,
         }
     }
@@ -102,6 +106,19 @@ impl<'s> Entry<'s> {
     #[inline]
     pub fn captured(&mut self) {
         self.ask.get_or_insert_default().mode = Mode::Captured;
+    }
+
+    /// Whether the shapes of what the call was given are wanted: it is measured, and an active window records
+    /// them.
+    #[inline]
+    pub fn wants_shapes(&mut self) -> bool {
+        self.ticket.is_some() && session::wants_shapes()
+    }
+
+    /// The shape of one more of the things that the call was given.
+    #[inline]
+    pub fn shape(&mut self, shape: &(impl ToShape + ?Sized)) {
+        self.shapes.get_or_insert_default().push(shape.to_shape());
     }
 
     /// The logger of this call.

@@ -94,10 +94,12 @@ mod health;
 mod init;
 mod local;
 mod log;
+mod memory;
 mod name;
 mod own_cost;
 mod record;
 mod scope;
+mod session;
 mod site;
 mod stats;
 mod step;
@@ -117,6 +119,7 @@ pub use log::TensorBoardRsLogger;
 pub use log::{
     CudaSpan, IntoLogger, LogError, LogFn, LogOutcome, Logger, Scalar, ScalarLogger, TracingLogger,
 };
+pub use memory::ProfilerAllocator;
 pub use name::TimeSource;
 pub use own_cost::OwnCost;
 /// # Examples
@@ -149,6 +152,10 @@ pub use own_cost::OwnCost;
 /// # }
 /// ```
 pub use profiler_macros::measure_execution_time;
+pub use session::{
+    Action, ActionFn, Activity, DEFAULT_CAPACITY, Event, Extent, Frame, GpuSpan, IntoSchedule, MemoryUse, Profile,
+    ProfileBuilder, ProfileError, Schedule, ScheduleError, ToShape, Trace, Truncation,
+};
 pub use step::IntoStep;
 pub use summary::{CudaTimes, Row, SortBy, Summary, TableOptions, Verdict, summary};
 pub use switch::{bypass, is_enabled, set_enabled};
@@ -157,7 +164,7 @@ pub use task::{MeasureFuture, Measured};
 /// Opens a scope that lasts until its guard is dropped.
 ///
 /// `scope!(name, key = value, …)` takes the name, then any of the attribute's arguments `log`,
-/// `global_step`, `bypass`, `every`, `stream`, `sync` and `captured`. A literal is looked up once; any other expression that gives a
+/// `global_step`, `bypass`, `every`, `stream`, `shapes`, `sync` and `captured`. A literal is looked up once; any other expression that gives a
 /// string is looked up at each call (some 20 ns), and `PROFILER_MAX_NAMES` bounds how many such names
 /// there can be.
 ///
@@ -204,12 +211,60 @@ macro_rules! measure_execution_time_context {
     ($($arguments:tt)*) => { $crate::__private::context!([$crate] $($arguments)*) };
 }
 
+/// Measures a block, and gives its value, or what runs until a guard goes: by the name that
+/// `torch.profiler` has for both.
+///
+/// With a block it is [`measure_execution_time_context!`], without one [`scope!`], with the same arguments.
+///
+/// # Examples
+///
+/// ```
+/// use profiler_runtime::record_function;
+///
+/// fn model(inputs: &[f32]) -> f32 {
+///     let _forward = record_function!("forward");
+///     inputs.iter().sum()
+/// }
+///
+/// let inputs = [1.0, 2.0];
+/// let output = record_function!("model_inference", shapes = [inputs.len()], { model(&inputs) });
+/// assert_eq!(output, 3.0);
+/// # if profiler_runtime::is_enabled() {
+/// assert_eq!(profiler_runtime::summary().row("model_inference").map(|row| row.calls), Some(1));
+/// # }
+/// ```
+#[macro_export]
+macro_rules! record_function {
+    ($($arguments:tt)*) => { $crate::__private::record_function!([$crate] $($arguments)*) };
+}
+
+/// Ends a step of the program's and begins the next one, for every session that has not been given steps of its
+/// own: [`step`](fn@step), for a program that otherwise only has macros.
+///
+/// # Examples
+///
+/// ```
+/// use profiler_runtime::{record_function, step};
+///
+/// for batch in [[1.0, 2.0], [3.0, 4.0]] {
+///     let loss: f64 = record_function!("train", { batch.iter().sum() });
+///     assert!(loss > 0.0);
+///     step!();
+/// }
+/// ```
+#[macro_export]
+macro_rules! step {
+    () => {
+        $crate::step()
+    };
+}
+
 /// What the macros expand to. Not for direct use: it changes without notice.
 #[doc(hidden)]
 pub mod __private {
     pub use std::any::type_name;
 
-    pub use profiler_macros::{context, scope};
+    pub use profiler_macros::{context, record_function, scope};
 
     pub use crate::config::{VARIABLES, Variable};
     pub use crate::entry::Entry;

@@ -90,6 +90,11 @@ impl Hot {
     }
 }
 
+/// The number of the innermost open scope; zero where none is open.
+pub(crate) fn innermost() -> u64 {
+    hot(|hot| hot.top.get()).filter(|top| *top != ENDED).unwrap_or(0)
+}
+
 /// Takes all scopes younger than the one with this number for forgotten: calls of their names are not
 /// made from within them any more. One that is closed later after all is told by its cell.
 #[cold]
@@ -107,6 +112,28 @@ pub(crate) fn forget_above(serial: u64) {
             .filter_map(OnceCell::get)
             .for_each(|page| forget(&**page));
     });
+}
+
+/// The names of the scopes that are open up to the one with this number, outermost first: of each name the outermost
+/// one.
+#[cold]
+pub(crate) fn open_names(up_to: u64) -> std::sync::Arc<[u32]> {
+    let mut open: Vec<(u64, u32)> = Vec::new();
+    let mut look = |cells: &[Cell<Option<&'static StatCell>>]| {
+        let cells = cells.iter().filter_map(Cell::get);
+        #[allow(clippy::cast_possible_truncation, reason = "the number of a name")]
+        let found = cells.map(|cell| (cell.outermost(), cell.id.get() as u32));
+        open.extend(found.filter(|(serial, _)| (1..=up_to).contains(serial)));
+    };
+    if up_to > 0 {
+        hot(|hot| look(&hot.cells));
+        let _ = KEPT.try_with(|kept| {
+            let pages = kept.pages.iter().filter_map(OnceCell::get);
+            pages.for_each(|page| look(&**page));
+        });
+    }
+    open.sort_unstable();
+    open.into_iter().map(|(_, name)| name).collect()
 }
 
 /// Why a thread has no cell for a name.

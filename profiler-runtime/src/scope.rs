@@ -12,6 +12,7 @@ use crate::cuda::{self, Ask, Span};
 use crate::entry::{Attached, Entry, is_due};
 use crate::local::{self, Hot, NoCell};
 use crate::name;
+use crate::session::{self, Ended, RecordEnding, Shapes};
 use crate::site::Ticket;
 use crate::stats::{Ending, StatCell};
 
@@ -51,7 +52,16 @@ const SYSTEM_CLOCK: u64 = 1 << 60;
 const CUDA: u64 = 1 << 59;
 /// It was to have a GPU time, and no context was current.
 const NO_CONTEXT: u64 = 1 << 58;
-const FLAGS: u64 = LOGGED | UNWINDING | OUTSIDE | SYSTEM_CLOCK | CUDA | NO_CONTEXT;
+/// A session records it.
+const RECORDED: u64 = 1 << 57;
+const FLAGS: u64 = LOGGED | UNWINDING | OUTSIDE | SYSTEM_CLOCK | CUDA | NO_CONTEXT | RECORDED;
+
+/// What a call brings along beyond its name.
+#[derive(Debug, Default)]
+pub(crate) struct Bring {
+    pub(crate) ask: Option<Ask>,
+    pub(crate) shapes: Shapes,
+}
 
 /// What counting a call came to.
 struct Counted {
@@ -67,6 +77,8 @@ pub(crate) struct Closed {
     pub(crate) elapsed: i64,
     /// Whether no scope of the same name was around it.
     outermost: bool,
+    /// Whether a panic went through it.
+    panicked: bool,
 }
 
 impl Closed {
@@ -75,6 +87,7 @@ impl Closed {
             end,
             elapsed,
             outermost,
+            panicked: false,
         }
     }
 
@@ -104,7 +117,8 @@ impl Open {
     }
 
     /// Opens any scope, but not inside the profiler itself; the clock is read last.
-    pub(crate) fn slow(ticket: Ticket, every: u32, ask: Option<Ask>) -> Option<Self> {
+    pub(crate) fn slow(ticket: Ticket, every: u32, bring: Bring) -> Option<Self> {
+        let Bring { ask, shapes } = bring;
         let logged = ticket.is_logged() && is_due(ticket, every);
         let mut open = match local::cell(ticket.id()) {
             Ok(cell) => {
@@ -118,12 +132,17 @@ impl Open {
         };
         let wants_cuda = (ticket.is_cuda() || ask.is_some()) && open.serial & OUTSIDE == 0;
         let has_cuda = wants_cuda && cuda::begin(open.serial, ticket.id(), ask.unwrap_or_default());
+        let is_recorded = ticket.is_recorded() && open.serial & OUTSIDE == 0;
+        if is_recorded {
+            session::open(ticket.id(), open.serial, open.outer, shapes);
+        }
         let flags = [
             (has_cuda, CUDA),
             (wants_cuda && !has_cuda, NO_CONTEXT),
             (logged, LOGGED),
             (panicking(), UNWINDING),
             (!has_counter(), SYSTEM_CLOCK),
+            (is_recorded, RECORDED),
         ];
         open.serial |= flags
             .iter()
@@ -196,7 +215,10 @@ impl Open {
             self.close_outside(elapsed, panicked);
             true
         };
-        Closed::new(end, elapsed, outermost)
+        Closed {
+            panicked,
+            ..Closed::new(end, elapsed, outermost)
+        }
     }
 
     /// True where no scope of the same name is around it.
@@ -248,6 +270,10 @@ impl Open {
     /// logged without one.
     fn hand_on(&self, closed: &Closed, log: Option<(u32, Attached)>) {
         let (cell, span) = (self.cell(), closed.span());
+        // Before its GPU time can be read.
+        if self.serial & RECORDED != 0 {
+            self.record(closed);
+        }
         if self.serial & CUDA != 0 {
             cuda::log(cell, log, |part| cuda::end(self.serial(), span, part));
         } else if self.serial & NO_CONTEXT != 0 && cuda::came_late() {
@@ -255,6 +281,25 @@ impl Open {
         } else if let Some((every, attached)) = log {
             collect::log(cell, self.id(), every, closed, attached);
         }
+    }
+
+    fn record(&self, closed: &Closed) {
+        let serial = self.serial();
+        let has_cuda = self.serial & CUDA != 0;
+        let ending = if closed.panicked {
+            RecordEnding::Panicked
+        } else {
+            RecordEnding::Returned
+        };
+        session::close(&Ended {
+            name: self.id(),
+            serial,
+            parent: self.outer,
+            start: self.start,
+            elapsed: closed.elapsed,
+            ending,
+            cuda: if has_cuda { cuda::key_of(serial) } else { 0 },
+        });
     }
 
     #[allow(clippy::cast_possible_truncation, reason = "the number of a name")]
@@ -382,6 +427,7 @@ impl<'s> LoggedScope<'s> {
             every,
             attached,
             ask,
+            shapes,
             ..
         } = entry;
         // Its turn has been decided on; the opening must not decide again.
@@ -391,7 +437,7 @@ impl<'s> LoggedScope<'s> {
             } else {
                 Open::fast(ticket)
             };
-            fast.or_else(|| Open::slow(ticket, every, ask))
+            fast.or_else(|| Open::slow(ticket, every, Bring { ask, shapes }))
         });
         Self {
             open,

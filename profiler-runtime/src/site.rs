@@ -9,7 +9,7 @@ use crate::cuda;
 use crate::entry::Entry;
 use crate::local::{self, Busy};
 use crate::name::{self, Name};
-use crate::scope::{Open, Scope};
+use crate::scope::{Bring, Open, Scope};
 use crate::switch::{self, with_control};
 
 /// One annotated place: what has been decided for it.
@@ -77,8 +77,14 @@ impl Ticket {
     const CUDA: u32 = 1 << 28;
     /// The program may load the CUDA driver yet.
     const PROBING: u32 = 1 << 27;
-    const FLAGS: u32 =
-        Self::EXCLUDED | Self::LOGGED | Self::SYSTEM_CLOCK | Self::CUDA | Self::PROBING;
+    /// A session records calls.
+    const RECORDED: u32 = 1 << 26;
+    const FLAGS: u32 = Self::EXCLUDED
+        | Self::LOGGED
+        | Self::SYSTEM_CLOCK
+        | Self::CUDA
+        | Self::PROBING
+        | Self::RECORDED;
 
     pub(crate) fn id(self) -> u32 {
         self.0 & !Self::FLAGS
@@ -115,6 +121,12 @@ impl Ticket {
         }
     }
 
+    /// Whether a session records calls.
+    #[inline]
+    pub(crate) fn is_recorded(self) -> bool {
+        self.0 & Self::RECORDED != 0
+    }
+
     /// Whether a default logger takes calls under this name.
     #[inline]
     pub(crate) fn is_logged(self) -> bool {
@@ -135,6 +147,9 @@ fn decide(name: &Name) -> u64 {
     }
     if verdict.logged {
         ticket |= Ticket::LOGGED;
+    }
+    if verdict.recorded {
+        ticket |= Ticket::RECORDED;
     }
     if !clock::has_counter() {
         ticket |= Ticket::SYSTEM_CLOCK;
@@ -224,7 +239,7 @@ impl CallSite {
                 location,
             },
         );
-        Scope::from(ticket.and_then(|ticket| Open::slow(ticket, 1, None)))
+        Scope::from(ticket.and_then(|ticket| Open::slow(ticket, 1, Bring::default())))
     }
 
     /// Begins a call that needs more than statistics, one in `every` of which is logged.

@@ -42,6 +42,8 @@ pub(crate) struct Control {
     generation: u32,
     /// Whether calls without a `log` of their own are logged.
     pub(crate) default_logger: bool,
+    /// Whether a session records calls.
+    pub(crate) recording: bool,
 }
 
 static CONTROL: Mutex<Option<Control>> = Mutex::new(None);
@@ -53,6 +55,7 @@ pub(crate) struct Verdict {
     pub(crate) switch: u32,
     pub(crate) measured: bool,
     pub(crate) logged: bool,
+    pub(crate) recorded: bool,
 }
 
 /// Runs `change` on the settings, read from the environment by whoever comes first, and makes what
@@ -71,6 +74,7 @@ pub(crate) fn with_control<T>(change: impl FnOnce(&mut Control) -> T) -> T {
             bypasses: 0,
             generation: GENERATION,
             default_logger: false,
+            recording: false,
         }
     });
     if first {
@@ -124,6 +128,7 @@ impl Control {
             switch: self.word(),
             measured,
             logged: measured && self.default_logger,
+            recorded: measured && self.recording,
         }
     }
 }

@@ -8,12 +8,13 @@ use pin_project_lite::pin_project;
 
 use crate::clock::{elapsed, now};
 use crate::collect;
-use crate::cuda::{self, Ask, IntoStream, Stream, TaskSide};
+use crate::cuda::{self, IntoStream, Stream, TaskSide};
 use crate::entry::{Attached, Entry};
 use crate::local::{self, Hot, NoCell};
 use crate::log::IntoLogger;
 use crate::name;
 use crate::scope::Closed;
+use crate::session::{self, Ended, FutureRecord, RecordEnding};
 use crate::site::{Ticket, begin_dynamic};
 use crate::stats::{Ending, StatCell};
 use crate::step::IntoStep;
@@ -46,6 +47,8 @@ struct Running {
     panicked: bool,
     /// Its GPU's side, where it has one.
     cuda: Option<TaskSide>,
+    /// What a session is to be told of it, where one recorded at the first poll.
+    record: Option<Box<FutureRecord>>,
 }
 
 impl TaskScope {
@@ -76,7 +79,7 @@ impl TaskScope {
             inherited,
         } = self;
         let result = cuda::poll_with(inherited.as_ref(), || {
-            let _frame = PollFrame::enter(ticket, running, &mut entry.ask);
+            let _frame = PollFrame::enter(ticket, running, entry);
             poll()
         });
         if result.is_ready() {
@@ -128,6 +131,22 @@ impl TaskScope {
         });
         let closed = Closed::new(end, elapsed, running.outermost);
         let span = closed.span();
+        if let Some(record) = running.record {
+            let ended = Ended {
+                name: ticket.id(),
+                serial: 0,
+                parent: 0,
+                start: running.first_poll,
+                elapsed,
+                ending: match ending {
+                    Ending::Returned => RecordEnding::Returned,
+                    Ending::Panicked => RecordEnding::Panicked,
+                    Ending::Dropped => RecordEnding::Dropped,
+                },
+                cuda: running.cuda.as_ref().map_or(0, TaskSide::key),
+            };
+            session::close_future(*record, &ended, running.polled);
+        }
         match (running.cuda.and_then(TaskSide::into_opened), log) {
             (Some(opened), log) => cuda::log(cell, log, |part| cuda::finish(opened, span, part)),
             (None, Some(log)) if cuda::came_late() => {
@@ -181,7 +200,12 @@ struct PollFrame<'a> {
 }
 
 impl<'a> PollFrame<'a> {
-    fn enter(ticket: Ticket, running: &'a mut Option<Running>, ask: &mut Option<Ask>) -> Self {
+    fn enter(
+        ticket: Ticket,
+        running: &'a mut Option<Running>,
+        entry: &mut Entry<'static>,
+    ) -> Self {
+        let ask = &mut entry.ask;
         // Before the clock is read, as for any scope.
         let cell = local::cell(ticket.id());
         // Inside the profiler nothing is measured.
@@ -191,6 +215,11 @@ impl<'a> PollFrame<'a> {
             wants_cuda.then(|| cuda::begin_task(ticket.id(), ask.take().unwrap_or_default()));
         let cell = cell.ok();
         let first = running.is_none();
+        let record = if first && !is_busy {
+            FutureRecord::begin(local::innermost(), entry.shapes.take())
+        } else {
+            None
+        };
         let start = now();
         let running = running.get_or_insert_with(|| Running {
             first_poll: start,
@@ -201,6 +230,7 @@ impl<'a> PollFrame<'a> {
             last_end: start,
             panicked: false,
             cuda: opened.flatten(),
+            record,
         });
         let link = running.cuda.as_ref().and_then(TaskSide::link);
         let cuda_place = link.and_then(cuda::push_poll);
@@ -235,6 +265,21 @@ impl<'a> PollFrame<'a> {
         }
     }
 
+    #[allow(clippy::cast_possible_truncation, reason = "the number of a name")]
+    fn record(&self, cell: &StatCell, elapsed: i64) {
+        let ended = Ended {
+            name: cell.id.get() as u32,
+            serial: self.serial,
+            parent: self.outer,
+            start: self.start,
+            elapsed,
+            ending: RecordEnding::Returned,
+            cuda: 0,
+        };
+        let future = self.running.record.as_deref();
+        session::close_poll(&ended, future.map_or(0, FutureRecord::serial));
+    }
+
     fn pop(&mut self, hot: &Hot, elapsed: i64) {
         let top = hot.top.get();
         if top == local::ENDED {
@@ -266,6 +311,9 @@ impl Drop for PollFrame<'_> {
         local::hot(|hot| self.pop(hot, elapsed));
         if let Some(place) = self.cuda_place {
             cuda::pop_poll(place);
+        }
+        if let Some(cell) = self.cell.filter(|_| session::is_recording()) {
+            self.record(cell, elapsed);
         }
     }
 }

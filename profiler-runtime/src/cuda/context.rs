@@ -48,6 +48,8 @@ pub(crate) struct Context {
     suspect: AtomicBool,
     /// Whether it was asked whether it can be held.
     retained: AtomicBool,
+    /// The ordinal of its device, and one; zero where it is not known.
+    device: AtomicU32,
     /// Calls that the driver refused.
     refusals: AtomicU32,
     /// Pairs that became part of graphs.
@@ -94,6 +96,7 @@ pub(crate) fn of(driver: &Driver, raw: RawContext) -> Option<&'static Context> {
         failed: AtomicBool::new(false),
         suspect: AtomicBool::new(false),
         retained: AtomicBool::new(false),
+        device: AtomicU32::new(0),
         refusals: AtomicU32::new(0),
         captured: AtomicUsize::new(0),
         turns: Mutex::new(Vec::new()),
@@ -144,6 +147,20 @@ impl Context {
         if !self.retained.swap(true, Relaxed) {
             driver.retain_if_primary(self.raw);
         }
+    }
+
+    /// Finds out the device of the current context, which this is.
+    pub(crate) fn note_device(&self, driver: &Driver) {
+        if self.device.load(Relaxed) == 0
+            && let Some(device) = driver.current_device()
+        {
+            self.device.store(device + 1, Relaxed);
+        }
+    }
+
+    /// The ordinal of its device, where it is known.
+    pub(crate) fn device(&self) -> Option<u32> {
+        self.device.load(Relaxed).checked_sub(1)
     }
 
     /// Some pairs for a thread's stash. None come where the pool is at its cap, or the driver refuses.

@@ -138,6 +138,10 @@ driver! {
         record_with_flags = c"cuEventRecordWithFlags": fn(Event, RawStream, c_uint);
         /// From driver 535 on.
         context_id = c"cuCtxGetId": fn(RawContext, *mut u64);
+        memory_info = c"cuMemGetInfo_v2": fn(*mut usize, *mut usize);
+        /// From driver 460 on, as the next one.
+        default_pool = c"cuDeviceGetDefaultMemPool": fn(*mut *mut c_void, c_int);
+        pool_attribute = c"cuMemPoolGetAttribute": fn(*mut c_void, c_uint, *mut c_void);
     }
 }
 
@@ -146,6 +150,15 @@ driver! {
 pub(crate) struct Driver {
     table: Table,
     elapsed: unsafe extern "system" fn(*mut f32, Event, Event) -> Code,
+}
+
+/// What is asked of a memory pool: `CUmemPool_attribute` of `cuda.h`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum PoolCounter {
+    /// `CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT`
+    Reserved = 5,
+    /// `CU_MEMPOOL_ATTR_USED_MEM_CURRENT`
+    Used = 7,
 }
 
 /// Where a stream stands with captures.
@@ -234,6 +247,40 @@ impl Driver {
         // SAFETY: writes one pointer, which lives for the call.
         unsafe { (self.table.context_current)(&raw mut context) }.ok()?;
         Ok(context)
+    }
+
+    /// The ordinal of the current context's device.
+    pub(crate) fn current_device(&self) -> Option<u32> {
+        let mut device = -1;
+        // SAFETY: writes one integer, which lives for the call.
+        let code = unsafe { (self.table.context_device)(&raw mut device) };
+        code.ok().ok()?;
+        u32::try_from(device).ok()
+    }
+
+    /// Bytes that are free and bytes that there are, on the current context's device.
+    pub(crate) fn memory_info(&self) -> Option<(usize, usize)> {
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: writes two numbers, which live for the call.
+        let code = unsafe { (self.table.memory_info?)(&raw mut free, &raw mut total) };
+        code.ok().ok().map(|()| (free, total))
+    }
+
+    /// A counter of the default pool of a device, in bytes; none where there are no pools.
+    pub(crate) fn pool_counter(&self, device: u32, counter: PoolCounter) -> Option<u64> {
+        let mut pool = ptr::null_mut();
+        let device = c_int::try_from(device).ok()?;
+        // SAFETY: writes one handle, which lives for the call; an ordinal that there is not is an error.
+        unsafe { (self.table.default_pool?)(&raw mut pool, device) }
+            .ok()
+            .ok()?;
+        let mut bytes = 0_u64;
+        // SAFETY: the pool is the one that the driver has just named, and lives as long as its device. These
+        // counters are numbers of 64 bits (`cuda.h`, `CUmemPool_attribute`), as is what is written to.
+        unsafe { (self.table.pool_attribute?)(pool, counter as c_uint, (&raw mut bytes).cast()) }
+            .ok()
+            .ok()?;
+        Some(bytes)
     }
 
     /// Makes a context current on this thread.

@@ -53,6 +53,13 @@ impl Lines {
         fronts.map(|pending| pending.number).min()
     }
 
+    /// When the first scope ended that is not read yet, in ticks.
+    pub(super) fn first_end(&self) -> u64 {
+        let fronts = self.queues.values().filter_map(VecDeque::front);
+        let ends = fronts.map(|pending| pending.item.span.end);
+        ends.min().unwrap_or(u64::MAX)
+    }
+
     /// Reads what the device has passed; true where that was anything. The error is what is wrong with the
     /// context.
     pub(super) fn read(&mut self, sink: &mut Sink, anchor: Option<&Anchor>) -> Result<bool, Fault> {

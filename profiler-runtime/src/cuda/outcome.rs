@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use super::anchor::Place;
 use super::item::{Item, Line, LogPart, StreamId};
+use super::report;
 use super::totals::Call;
 use crate::clock::{WallAnchor, clock};
 use crate::collect::{self, next_step};
@@ -13,6 +14,7 @@ use crate::health::{self, DropReason, count_dropped};
 use crate::log::CudaSpan;
 use crate::name::{self, Name, TimeSource};
 use crate::own_cost;
+use crate::session;
 
 /// A scope whose events have been read.
 pub(super) struct Timed {
@@ -101,6 +103,9 @@ impl Outbox {
             is_implicit: false,
         };
         name.cuda.with(|totals| totals.count(&call));
+        if session::wants_gpu() {
+            report::replay(item, ns, own);
+        }
         let Some(LogPart {
             attached, every, ..
         }) = &item.log

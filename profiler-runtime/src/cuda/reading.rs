@@ -12,8 +12,9 @@ use super::item::{Item, Recorded};
 use super::lines::{Lines, Pending};
 use super::loss::CudaLoss;
 use super::sink::Sink;
-use super::{context, resolver, ring};
+use super::{context, report, resolver, ring};
 use crate::clock::{clock, now};
+use crate::session;
 
 /// Idle for this long, a pool keeps no more than [`KEPT_PAIRS`].
 const IDLE_NS: f64 = 5e9;
@@ -95,6 +96,13 @@ impl Reading {
     /// Whether there is anything to be looked at again and again.
     pub(super) fn is_watching(&self) -> bool {
         self.contexts.values().any(InUse::is_busy)
+    }
+
+    /// When the first scope ended that is not read yet, in ticks.
+    pub(super) fn first_end(&self) -> u64 {
+        let pending = self.contexts.values().map(|in_use| in_use.lines.first_end());
+        let here = self.batch.iter().map(|item| item.span.end);
+        pending.chain(here).min().unwrap_or(u64::MAX)
     }
 
     /// The number of the first item that is not read yet.
@@ -196,6 +204,10 @@ impl InUse {
 
     fn add(&mut self, item: Item, recorded: Recorded, number: u64) {
         if recorded.is_graph {
+            // Its replays have GPU times, it has none.
+            if session::wants_gpu() {
+                report::lost(&item, CudaLoss::Captured);
+            }
             self.graphs.add(item, recorded);
         } else {
             self.lines.push(Pending {
@@ -307,6 +319,7 @@ impl InUse {
     /// Makes itself at home in a context that is current now.
     fn settle_in(&mut self, driver: &Driver) {
         self.context.retain_once(driver);
+        self.context.note_device(driver);
         if self.anchor.is_none() {
             match Anchor::new(driver) {
                 Ok(anchor) => self.anchor = Some(anchor),

@@ -1,7 +1,7 @@
 //! The thread that reads events: started with the first measurement, called when there is much to do.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::{Acquire, Relaxed, Release}};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
@@ -124,10 +124,37 @@ fn run() {
         // Before whoever waits goes on to look at it.
         own_cost::note_background(own_cost::Room::Resolver);
         answer(&mut requests, wanted, &mut reading);
+        note_read(&reading);
         IN_ROUND.store(0, Relaxed);
         let hurry = !requests.is_empty();
         thread::park_timeout(pace.nap(progress, reading.is_watching(), hurry));
     }
+}
+
+/// When the last round began in which all rings were looked at, in ticks.
+static LOOKED: AtomicU64 = AtomicU64::new(0);
+/// When the first scope ended that was not read then, in ticks.
+static UNREAD: AtomicU64 = AtomicU64::new(u64::MAX);
+
+fn note_read(reading: &Reading) {
+    if reading.has_taken() {
+        // In the other order somebody could see a late look beside an early scope.
+        UNREAD.store(reading.first_end(), Release);
+        LOOKED.store(IN_ROUND.load(Relaxed), Release);
+    }
+}
+
+/// Whether the GPU time of each scope that ended at `end` or before has been read or given up, as far as the scopes
+/// had come to the resolver at the time `since`; both in ticks.
+pub(crate) fn has_read(end: u64, since: u64) -> bool {
+    if !is_running() {
+        return true;
+    }
+    let is_read = LOOKED.load(Acquire) >= since && UNREAD.load(Acquire) > end;
+    if !is_read {
+        wake();
+    }
+    is_read
 }
 
 /// How often the resolver looks.

@@ -137,6 +137,11 @@ impl TaskSide {
         self.0.as_ref().as_ref().map(Opened::link)
     }
 
+    /// The key of its GPU time; zero for none.
+    pub(crate) fn key(&self) -> u64 {
+        self.link().map_or(0, |link| link.key)
+    }
+
     /// What it holds; the place itself is kept for the next one.
     pub(crate) fn into_opened(mut self) -> Option<Opened> {
         let opened = self.0.take();

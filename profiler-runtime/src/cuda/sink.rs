@@ -6,7 +6,8 @@ use super::driver::Driver;
 use super::item::{Item, Recorded};
 use super::loss::CudaLoss;
 use super::outcome::{Outbox, Timed};
-use super::totals;
+use super::{report, totals};
+use crate::session;
 
 pub(super) struct Sink {
     pub(super) driver: &'static Driver,
@@ -31,6 +32,9 @@ impl Sink {
             self.children.pass_on(item.link.key, around);
         }
         totals::count_without(item.link.name, loss);
+        if session::wants_gpu() {
+            report::lost(&item, loss);
+        }
         self.outbox.without(item);
     }
 
@@ -45,8 +49,12 @@ impl Sink {
         let ns = ns.max(0.0);
         let own = (ns - self.children.take(item.link.key)).max(0.0);
         self.tell_parents(&item, &recorded, ns);
-        let wanted = anchor.filter(|_| item.log.is_some());
+        let is_recorded = session::wants_gpu();
+        let wanted = anchor.filter(|_| item.log.is_some() || is_recorded);
         let place = wanted.and_then(|anchor| anchor.place(self.driver, recorded.pair.begin));
+        if is_recorded {
+            report::read(&item, recorded.context.device(), ns, own, place);
+        }
         recorded.context.put_back(recorded.pair);
         self.outbox.timed(Timed {
             item,

@@ -156,6 +156,13 @@ impl Thread {
         self.displaced.remove(place).opened
     }
 
+    /// The key of an open scope.
+    pub(super) fn key_of(&self, serial: u64) -> Option<u64> {
+        let mut frames = self.stack.iter().rev().chain(&self.displaced);
+        let frame = frames.find(|frame| frame.serial == serial)?;
+        Some(frame.link.key)
+    }
+
     /// Makes a future's scope the innermost one for a poll; to be undone with what this returns.
     pub(super) fn push_poll(&mut self, link: Link) -> u64 {
         // What is opened in the scope around it from now on may run while the future waits.
@@ -308,6 +315,11 @@ pub(crate) fn push_poll(link: Link) -> Option<u64> {
 
 pub(crate) fn pop_poll(key: u64) {
     with(|thread| thread.pop_poll(key));
+}
+
+/// The key of a scope that is open on this thread; zero for none.
+pub(crate) fn key_of(serial: u64) -> u64 {
+    with(|thread| thread.key_of(serial)).flatten().unwrap_or(0)
 }
 
 /// Gives the events that this thread has at hand back to the pools.

@@ -107,6 +107,11 @@ impl StatCell {
         }
     }
 
+    /// The number of the outermost open scope; zero where none is open.
+    pub(crate) fn outermost(&self) -> u64 {
+        self.outermost.get()
+    }
+
     /// Takes the outermost scope for forgotten if its number is above this one.
     pub(crate) fn forget_above(&self, serial: u64) {
         if self.outermost.get() > serial {

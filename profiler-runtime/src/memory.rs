@@ -1,0 +1,182 @@
+//! Host memory: what threads allocate while a session profiles memory.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+
+use crate::cuda::{self, DeviceMemory};
+use crate::session::{MemoryUse, wants_memory};
+
+/// A global allocator that counts for sessions that profile memory, and hands on to another one: the system's,
+/// unless it is given.
+///
+/// It counts only while a session records with [`profile_memory`](crate::ProfileBuilder::profile_memory), for each
+/// thread by itself; else it costs one relaxed load for each allocation. Without it traces have no host memory.
+///
+/// # Examples
+///
+/// ```
+/// use profiler_runtime::{Profile, ProfilerAllocator, scope};
+///
+/// #[global_allocator]
+/// static ALLOCATOR: ProfilerAllocator = ProfilerAllocator::system();
+///
+/// let (_, trace) = Profile::builder().profile_memory(true).run(|_| {
+///     let _scope = scope!("fill");
+///     vec![1_u8; 1000]
+/// })?;
+/// # if profiler_runtime::is_enabled() {
+/// let memory = trace.events().find(|event| event.name() == "fill").and_then(|event| event.memory());
+/// assert!(memory.is_some_and(|memory| memory.host_net >= 1000));
+/// # }
+/// # Ok::<(), profiler_runtime::ProfileError>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct ProfilerAllocator<A = System> {
+    inner: A,
+}
+
+impl ProfilerAllocator {
+    /// Counts what the system's allocator gives.
+    #[must_use]
+    pub const fn system() -> Self {
+        Self { inner: System }
+    }
+}
+
+impl<A> ProfilerAllocator<A> {
+    /// Counts what another allocator gives.
+    #[must_use]
+    pub const fn new(inner: A) -> Self {
+        Self { inner }
+    }
+}
+
+/// What a thread has counted, in bytes.
+struct Counts {
+    /// Allocated less freed.
+    held: Cell<i64>,
+    allocated: Cell<u64>,
+    /// The most that was held since the innermost scope that counts opened.
+    peak: Cell<i64>,
+}
+
+thread_local! {
+    // No destructor: it counts to the thread's very end.
+    static COUNTS: Counts = const {
+        Counts {
+            held: Cell::new(0),
+            allocated: Cell::new(0),
+            peak: Cell::new(0),
+        }
+    };
+}
+
+/// Of all threads.
+static TOTAL: AtomicI64 = AtomicI64::new(0);
+
+fn count(allocated: usize, freed: usize) {
+    if !wants_memory() {
+        return;
+    }
+    // An allocation is no more than half of the address space.
+    let grown = allocated.cast_signed() as i64 - freed.cast_signed() as i64;
+    TOTAL.fetch_add(grown, Relaxed);
+    let _ = COUNTS.try_with(|counts| {
+        counts.allocated.set(counts.allocated.get() + allocated as u64);
+        counts.held.set(counts.held.get() + grown);
+        counts.peak.set(counts.peak.get().max(counts.held.get()));
+    });
+}
+
+// SAFETY: every call is handed to the inner allocator as it came, and what that returns is returned; counting
+// neither allocates nor unwinds, nor looks at the memory.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for ProfilerAllocator<A> {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise is the one that the inner allocator asks for.
+        let block = unsafe { self.inner.alloc(layout) };
+        if !block.is_null() {
+            count(layout.size(), 0);
+        }
+        block
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        count(0, layout.size());
+        // SAFETY: as above.
+        unsafe { self.inner.dealloc(block, layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above.
+        let block = unsafe { self.inner.alloc_zeroed(layout) };
+        if !block.is_null() {
+            count(layout.size(), 0);
+        }
+        block
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as above.
+        let moved = unsafe { self.inner.realloc(block, layout, size) };
+        if !moved.is_null() {
+            count(size, layout.size());
+        }
+        moved
+    }
+}
+
+/// Memory when a scope opened.
+#[derive(Debug)]
+pub(crate) struct Mark {
+    held: i64,
+    allocated: u64,
+    /// The peak of the scope around it.
+    outer_peak: i64,
+    device: Option<DeviceMemory>,
+}
+
+pub(crate) fn begin() -> Mark {
+    // Before the host's is looked at: the driver may allocate.
+    let device = cuda::device_memory();
+    let (held, allocated, outer_peak) = COUNTS
+        .try_with(|counts| {
+            let held = counts.held.get();
+            (held, counts.allocated.get(), counts.peak.replace(held))
+        })
+        .unwrap_or_default();
+    Mark {
+        held,
+        allocated,
+        outer_peak,
+        device,
+    }
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "a mark is ended once")]
+pub(crate) fn end(mark: Mark) -> MemoryUse {
+    let (net, allocated, peak) = COUNTS
+        .try_with(|counts| {
+            let peak = counts.peak.get();
+            counts.peak.set(peak.max(mark.outer_peak));
+            (
+                counts.held.get() - mark.held,
+                counts.allocated.get() - mark.allocated,
+                peak - mark.held,
+            )
+        })
+        .unwrap_or_default();
+    let device = cuda::device_memory();
+    let device_net = mark.device.zip(device).map(|(before, after)| {
+        after.used.cast_signed() - before.used.cast_signed()
+    });
+    MemoryUse {
+        host_net: net,
+        host_allocated: allocated,
+        host_peak: u64::try_from(peak).unwrap_or_default(),
+        host_total: u64::try_from(TOTAL.load(Relaxed)).unwrap_or_default(),
+        device_net,
+        device_total: device.map(|device| device.used),
+        device_reserved: device.map(|device| device.reserved),
+    }
+}

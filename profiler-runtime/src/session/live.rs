@@ -1,0 +1,380 @@
+//! One session: its schedule, its windows, and the thread that its handlers run on.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::handler::Handler;
+use super::registry::registry;
+use super::schedule::{Action, ActionFn};
+use super::trace::Trace;
+use super::transition::{Effect, between};
+use super::window::{Closing, Filling, OwnStep, Spec};
+use super::{Activity, Options, recording, ring, worker};
+use crate::clock::{WallAnchor, now};
+use crate::health;
+use crate::local::Busy;
+
+/// Windows that wait for their handlers at most with what they hold; of more, only the counts are left.
+const MAX_QUEUED: usize = 4;
+
+/// A session, shared by its guard, the windows it has opened and the thread of its handlers.
+pub(super) struct Session {
+    id: u64,
+    options: Options,
+    pub(super) capacity: usize,
+    has_schedule: bool,
+    state: Mutex<State>,
+    jobs: Sender<Job>,
+    /// Windows on their way to the handlers.
+    queued: AtomicUsize,
+    progress: Mutex<Progress>,
+    done: Condvar,
+    /// Whether the last trace is kept for who asks.
+    keeps_trace: AtomicBool,
+    has_ended: AtomicBool,
+}
+
+struct State {
+    schedule: ActionFn,
+    step: u64,
+    action: Action,
+    /// When the step began, in ticks.
+    began: u64,
+    /// The window that is open.
+    open: Option<u64>,
+    cycle: u64,
+    steps: Vec<OwnStep>,
+    metadata: Vec<(String, String)>,
+    /// What is recorded, as last toggled.
+    toggled: Options,
+}
+
+#[derive(Default)]
+struct Progress {
+    /// Windows that were closed to be handed over.
+    closed: u64,
+    /// Windows whose handlers have returned.
+    handled: u64,
+    last: Option<Arc<Trace>>,
+}
+
+/// What the thread of the handlers is to do.
+pub(super) enum Job {
+    Handle(Box<Complete>),
+    End,
+}
+
+/// A window that nothing is waited for any more.
+pub(super) struct Complete {
+    pub(super) spec: Spec,
+    pub(super) closing: Closing,
+    pub(super) filling: Filling,
+}
+
+/// What a session is started with.
+pub(super) struct Setup {
+    pub(super) options: Options,
+    pub(super) capacity: usize,
+    pub(super) schedule: Option<ActionFn>,
+    pub(super) handlers: Vec<Handler>,
+}
+
+impl Session {
+    /// Starts a session, which is in its first step then.
+    pub(super) fn start(setup: Setup) -> std::io::Result<Arc<Self>> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let _busy = Busy::claim();
+        let Setup {
+            options,
+            capacity,
+            schedule,
+            handlers,
+        } = setup;
+        let (jobs, received) = channel();
+        let session = Arc::new(Self {
+            id: NEXT.fetch_add(1, Relaxed),
+            options,
+            capacity,
+            has_schedule: schedule.is_some(),
+            state: Mutex::new(State {
+                schedule: schedule.unwrap_or_else(|| Box::new(|_| Action::Record)),
+                step: 0,
+                action: Action::None,
+                began: now(),
+                open: None,
+                cycle: 0,
+                steps: Vec::new(),
+                metadata: Vec::new(),
+                toggled: options,
+            }),
+            jobs,
+            queued: AtomicUsize::new(0),
+            progress: Mutex::default(),
+            done: Condvar::new(),
+            keeps_trace: AtomicBool::new(handlers.is_empty()),
+            has_ended: AtomicBool::new(false),
+        });
+        worker::ensure_started()?;
+        let its_own = Arc::clone(&session);
+        thread::Builder::new()
+            .name("profiler-export".into())
+            .spawn(move || its_own.handle(&received, handlers))?;
+        let mut state = session.state();
+        let first = session.ask(&state, 0);
+        session.go_on(&mut state, Some(first));
+        drop(state);
+        Ok(session)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is done in a step; the schedule may be the program's own, and panic.
+    fn ask(&self, state: &State, step: u64) -> Action {
+        catch_unwind(AssertUnwindSafe(|| (state.schedule)(step))).unwrap_or_else(|_| {
+            health::notice("a session's schedule panicked: nothing is recorded in the steps it was asked for");
+            Action::None
+        })
+    }
+
+    /// Ends a step, and begins the next one.
+    pub(super) fn step(self: &Arc<Self>) {
+        let mut state = self.state();
+        if self.has_ended() {
+            return;
+        }
+        let next = self.ask(&state, state.step + 1);
+        self.note_step(&mut state);
+        state.step += 1;
+        self.go_on(&mut state, Some(next));
+    }
+
+    fn note_step(&self, state: &mut State) {
+        let end = now();
+        if self.has_schedule && state.open.is_some() {
+            let step = OwnStep {
+                number: state.step,
+                thread: ring::this_thread(),
+                start: state.began,
+                end,
+            };
+            state.steps.push(step);
+        }
+        state.began = end;
+    }
+
+    /// Ends the session; true the first time.
+    pub(super) fn stop(self: &Arc<Self>) -> bool {
+        let mut state = self.state();
+        if self.has_ended.swap(true, Relaxed) {
+            return false;
+        }
+        if self.has_schedule && state.step == 0 {
+            health::notice(
+                "a session with a schedule ended without a single `step()`: call it at the end of each iteration",
+            );
+        }
+        self.note_step(&mut state);
+        self.go_on(&mut state, None);
+        drop(state);
+        worker::ended(self);
+        true
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended.load(Relaxed)
+    }
+
+    fn go_on(self: &Arc<Self>, state: &mut State, next: Option<Action>) {
+        let before = state.action;
+        for effect in between(before, next) {
+            match effect {
+                Effect::Prepare => recording::begin(self.id, self.options),
+                Effect::Start => self.open(state),
+                // What becomes of it is the next effect.
+                Effect::Stop => {}
+                Effect::Ready => self.close(state, next.is_none() && before == Action::Record),
+                Effect::Discard => self.discard(state),
+                Effect::Rest => recording::end(self.id),
+                Effect::Warn => health::notice(&format!(
+                    "a session's schedule goes from {before:?} to {:?} without having saved: what was recorded is \
+                     thrown away; end each window with `Action::RecordAndSave`",
+                    next.unwrap_or_default()
+                )),
+            }
+        }
+        state.action = next.unwrap_or_default();
+    }
+
+    fn open(self: &Arc<Self>, state: &mut State) {
+        let _busy = Busy::claim();
+        let first = WallAnchor::narrow();
+        let mut registry = registry();
+        // Under the lock: whoever has taken a scope that began later finds the window.
+        let opened = now();
+        let spec = Spec {
+            id: 0,
+            session: self.id,
+            cycle: state.cycle,
+            capacity: self.capacity,
+            options: self.options,
+            opened,
+            closed: None,
+            toggles: vec![(opened, state.toggled)],
+            first,
+            lost_before: ring::lost(),
+        };
+        state.open = Some(registry.add(self, spec));
+        drop(registry);
+        state.cycle += 1;
+        state.began = opened;
+        worker::wake();
+    }
+
+    fn close(&self, state: &mut State, is_cut: bool) {
+        let _busy = Busy::claim();
+        let Some(id) = state.open.take() else { return };
+        self.progress().closed += 1;
+        let closing = Closing {
+            cut_short: is_cut && self.has_schedule,
+            step_num: state.step,
+            steps: std::mem::take(&mut state.steps),
+            metadata: state.metadata.clone(),
+            lost_after: ring::lost(),
+            last: WallAnchor::narrow(),
+        };
+        if let Some(entry) = registry().get(id) {
+            entry.spec.closed = Some(now());
+            entry.closing = Some(closing);
+        }
+        worker::wake();
+    }
+
+    fn discard(&self, state: &mut State) {
+        let _busy = Busy::claim();
+        state.steps.clear();
+        if let Some(id) = state.open.take() {
+            registry().remove(id);
+        }
+    }
+
+    /// Turns activities on and off, in the window that is open and those to come.
+    pub(super) fn toggle(&self, enable: bool, activities: &[Activity]) {
+        let mut state = self.state();
+        for activity in activities {
+            // What the session was not started with cannot be had.
+            let possible = enable && self.options.has(*activity);
+            state.toggled.set(*activity, possible);
+        }
+        let toggled = state.toggled;
+        if let Some(id) = state.open
+            && let Some(entry) = registry().get(id)
+        {
+            entry.spec.toggles.push((now(), toggled));
+        }
+    }
+
+    pub(super) fn add_metadata(&self, key: String, value: String) {
+        let metadata = &mut self.state().metadata;
+        match metadata.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, known)) => *known = value,
+            None => metadata.push((key, value)),
+        }
+    }
+
+    pub(super) fn step_num(&self) -> u64 {
+        self.state().step
+    }
+
+    pub(super) fn action(&self) -> Action {
+        self.state().action
+    }
+
+    /// Waits until the handlers of all windows that are closed have returned; false where the time is over.
+    pub(super) fn wait(&self, timeout: Duration) -> bool {
+        let end = Instant::now().checked_add(timeout);
+        worker::wake();
+        let mut progress = self.progress();
+        let wanted = progress.closed;
+        while progress.handled < wanted {
+            let left = end.map_or(timeout, |end| end.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                return false;
+            }
+            let waited = self.done.wait_timeout(progress, left);
+            progress = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
+    /// Has the last trace kept, though there are handlers.
+    pub(super) fn keep_trace(&self) {
+        self.keeps_trace.store(true, Relaxed);
+    }
+
+    /// The last trace, where it is kept.
+    pub(super) fn last_trace(&self) -> Option<Arc<Trace>> {
+        self.progress().last.clone()
+    }
+
+    /// Hands a window to the handlers' thread.
+    pub(super) fn hand_over(&self, mut complete: Complete) {
+        let is_behind = self.queued.fetch_add(1, Relaxed) >= MAX_QUEUED;
+        if is_behind {
+            complete.filling.empty();
+        }
+        complete.filling.set_behind(is_behind);
+        let _ = self.jobs.send(Job::Handle(Box::new(complete)));
+    }
+
+    /// No window comes any more.
+    pub(super) fn finish(&self) {
+        let _ = self.jobs.send(Job::End);
+    }
+
+    fn handle(&self, jobs: &Receiver<Job>, mut handlers: Vec<Handler>) {
+        while let Ok(Job::Handle(complete)) = jobs.recv() {
+            self.deliver(*complete, &mut handlers);
+            self.queued.fetch_sub(1, Relaxed);
+            self.progress().handled += 1;
+            self.done.notify_all();
+        }
+    }
+
+    fn deliver(&self, complete: Complete, handlers: &mut [Handler]) {
+        let trace = {
+            let _busy = Busy::claim();
+            let Complete {
+                spec,
+                closing,
+                filling,
+            } = complete;
+            filling.into_trace(&spec, closing)
+        };
+        for handler in handlers {
+            handler.call(&trace);
+        }
+        if self.keeps_trace.load(Relaxed) {
+            self.progress().last = Some(Arc::new(trace));
+        }
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session")
+            .field("id", &self.id)
+            .field("options", &self.options)
+            .field("capacity", &self.capacity)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,39 @@
+//! Windows of a run: sessions that record each scope for some steps, and hand over what they recorded.
+
+mod assemble;
+mod event;
+mod handler;
+mod inbox;
+mod live;
+mod opening;
+mod options;
+mod profile;
+mod record;
+mod recording;
+mod registry;
+mod ring;
+#[cfg(test)]
+pub(crate) mod sample;
+mod schedule;
+mod shape;
+mod timeline;
+mod trace;
+mod transition;
+mod window;
+mod worker;
+
+pub use event::{Event, Frame, GpuSpan};
+pub(crate) use inbox::deliver;
+pub(crate) use opening::{Ended, FutureRecord, Shapes, close, close_future, close_poll, open};
+pub use options::Activity;
+pub(crate) use options::{Options, wants};
+pub use profile::{DEFAULT_CAPACITY, Profile, ProfileBuilder, ProfileError};
+pub use record::MemoryUse;
+pub(crate) use record::{Extra, GpuRecord, Kind, RecordEnding, ScopeRecord, ThreadInfo};
+pub(crate) use recording::{is_recording, wants_memory, wants_shapes};
+pub(crate) use registry::wants_gpu;
+pub use schedule::{Action, ActionFn, IntoSchedule, Schedule, ScheduleError};
+pub use shape::{Extent, ToShape};
+pub(crate) use timeline::Timeline;
+pub use trace::{Trace, Truncation};
+pub(crate) use trace::{Meta, NONE, Node, Step};

@@ -1,0 +1,211 @@
+//! What recording does where scopes open and close, on the measured thread.
+
+use std::backtrace::Backtrace;
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::options::wants;
+use super::record::{Extra, Kind, RecordEnding, ScopeRecord};
+use super::{recording, ring};
+use crate::local::{self, Busy};
+use crate::memory;
+
+/// Scopes that are open on one thread with what only some windows ask for; of more, the oldest are taken for
+/// forgotten.
+const MAX_OPEN: usize = 4096;
+
+/// A scope that has ended, as far as the CPU is concerned.
+pub(crate) struct Ended {
+    pub(crate) name: u32,
+    pub(crate) serial: u64,
+    /// The scope it was directly inside of; 0 for none.
+    pub(crate) parent: u64,
+    pub(crate) start: u64,
+    pub(crate) elapsed: i64,
+    pub(crate) ending: RecordEnding,
+    /// The key of its GPU time; 0 for none.
+    pub(crate) cuda: u64,
+}
+
+/// What a scope brings along for the windows that want it.
+pub(crate) type Shapes = Option<Vec<Box<[usize]>>>;
+
+/// A scope that is open, with what only some windows ask for.
+struct Opening {
+    serial: u64,
+    shapes: Shapes,
+    memory: Option<memory::Mark>,
+    chain: Option<Chain>,
+    native: Option<Backtrace>,
+}
+
+/// The scopes around one, and itself, as names.
+struct Chain {
+    around: Arc<[u32]>,
+    name: u32,
+    /// Both together, made for the first scope inside.
+    inside: Option<Arc<[u32]>>,
+}
+
+thread_local! {
+    static OPEN: RefCell<Vec<Opening>> = const { RefCell::new(Vec::new()) };
+}
+
+fn with_open<T>(f: impl FnOnce(&mut Vec<Opening>) -> T) -> Option<T> {
+    OPEN.try_with(|open| open.try_borrow_mut().ok().map(|mut open| f(&mut open)))
+        .ok()?
+}
+
+/// A recorded scope opens; what it has to remember until it ends is kept here.
+#[inline]
+pub(crate) fn open(name: u32, serial: u64, parent: u64, shapes: Shapes) {
+    let wanted = recording::wanted();
+    if wanted != 0 {
+        remember(wanted, name, serial, parent, shapes);
+    }
+}
+
+#[cold]
+fn remember(wanted: u32, name: u32, serial: u64, parent: u64, shapes: Shapes) {
+    let Some(busy) = Busy::claim() else { return };
+    let chain = (wanted & wants::STACK != 0).then(|| Chain::of(name, parent));
+    let native = (wanted & wants::NATIVE != 0).then(Backtrace::force_capture);
+    let opening = Opening {
+        serial,
+        shapes,
+        memory: None,
+        chain,
+        native,
+    };
+    with_open(|open| {
+        if open.len() >= MAX_OPEN {
+            open.drain(..MAX_OPEN / 2);
+        }
+        open.push(opening);
+    });
+    drop(busy);
+    // Last, so that what is allocated here is not the scope's.
+    if wanted & wants::MEMORY != 0 {
+        let mark = memory::begin();
+        with_open(|open| {
+            if let Some(opening) = open.last_mut() {
+                opening.memory = Some(mark);
+            }
+        });
+    }
+}
+
+impl Chain {
+    fn of(name: u32, parent: u64) -> Self {
+        let known = with_open(|open| {
+            let mut openings = open.iter_mut().rev();
+            let around = openings.find(|opening| opening.serial == parent)?;
+            around.chain.as_mut().map(Chain::inside)
+        });
+        Self {
+            around: known.flatten().unwrap_or_else(|| local::open_names(parent)),
+            name,
+            inside: None,
+        }
+    }
+
+    fn inside(&mut self) -> Arc<[u32]> {
+        let inside = self.inside.get_or_insert_with(|| {
+            let names = self.around.iter().copied();
+            names.chain([self.name]).collect()
+        });
+        Arc::clone(inside)
+    }
+}
+
+/// A recorded scope has ended.
+pub(crate) fn close(ended: &Ended) {
+    // First, so that nothing here is the scope's.
+    let extra = take(ended.serial);
+    ring::push(record(ended, Kind::Scope, extra));
+}
+
+fn record(ended: &Ended, kind: Kind, extra: Option<Arc<Extra>>) -> ScopeRecord {
+    ScopeRecord {
+        name: ended.name,
+        ending: ended.ending,
+        thread: 0,
+        serial: ended.serial,
+        parent: ended.parent,
+        start: ended.start,
+        elapsed: ended.elapsed,
+        cuda: ended.cuda,
+        kind,
+        extra,
+    }
+}
+
+/// What was remembered of a scope.
+fn take(serial: u64) -> Option<Arc<Extra>> {
+    let opening = with_open(|open| {
+        // Nearly always the last.
+        let place = open.iter().rposition(|opening| opening.serial == serial)?;
+        Some(open.remove(place))
+    })??;
+    let memory = opening.memory.map(memory::end);
+    let _busy = Busy::claim();
+    Some(Arc::new(Extra {
+        shapes: opening.shapes,
+        memory,
+        around: opening.chain.map(|chain| chain.around),
+        native: opening.native,
+    }))
+}
+
+/// What a recorded future remembers from its first poll to its end.
+#[derive(Debug)]
+pub(crate) struct FutureRecord {
+    serial: u64,
+    extra: Option<Arc<Extra>>,
+}
+
+impl FutureRecord {
+    /// Of a future that is polled for the first time while calls are recorded.
+    pub(crate) fn begin(parent: u64, shapes: Shapes) -> Option<Box<Self>> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        if !recording::is_recording() {
+            return None;
+        }
+        let _busy = Busy::claim()?;
+        let wanted = recording::wanted();
+        let has = |bit| wanted & bit != 0;
+        let extra = (shapes.is_some() || has(wants::STACK) || has(wants::NATIVE)).then(|| {
+            Arc::new(Extra {
+                shapes,
+                memory: None,
+                around: has(wants::STACK).then(|| Chain::of(0, parent).around),
+                native: has(wants::NATIVE).then(Backtrace::force_capture),
+            })
+        });
+        Some(Box::new(Self {
+            serial: NEXT.fetch_add(1, Relaxed),
+            extra,
+        }))
+    }
+
+    pub(crate) fn serial(&self) -> u64 {
+        self.serial
+    }
+}
+
+/// A poll of a future has ended; the future's serial is zero where it is not recorded itself.
+pub(crate) fn close_poll(ended: &Ended, future: u64) {
+    if recording::is_recording() {
+        ring::push(record(ended, Kind::Poll { future }, None));
+    }
+}
+
+/// A future has ended, `polled` ticks of its time in polls.
+pub(crate) fn close_future(future: FutureRecord, ended: &Ended, polled: i64) {
+    if recording::is_recording() {
+        let serial = future.serial;
+        let record = record(ended, Kind::Future { polled }, future.extra);
+        ring::push(ScopeRecord { serial, ..record });
+    }
+}

@@ -1,0 +1,300 @@
+//! Sessions as the program sees them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::handler::Handler;
+use super::schedule::{Action, ActionFn, IntoSchedule};
+use super::live::{Session, Setup};
+use super::trace::Trace;
+use super::{Activity, Options};
+use crate::health;
+use crate::log::LogOutcome;
+
+/// How many scopes a window holds at most, unless the session says otherwise: 1,000,000. With CPU times alone
+/// that takes some 100 MB, with a GPU time of each scope some 200 MB; a window takes what it has, and each
+/// session may have some windows at once.
+pub const DEFAULT_CAPACITY: usize = 1_000_000;
+
+/// A session that records windows of the run, until it is stopped or dropped.
+///
+/// Several may be there at once; none disturbs another, nor the statistics that are always there. It may be shared
+/// among threads.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use profiler_runtime::{Profile, Schedule, scope};
+///
+/// let profile = Profile::builder()
+///     .schedule(Schedule::new().wait(1).warmup(1).active(2).repeat(1))
+///     .on_trace_ready(|trace| println!("{} scopes up to step {}", trace.len(), trace.step_num()))
+///     .start()?;
+/// for _ in 0..6 {
+///     let _scope = scope!("batch");
+///     profile.step();
+/// }
+/// profile.stop();
+/// assert!(profile.wait(Duration::from_secs(10)));
+/// # Ok::<(), profiler_runtime::ProfileError>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "a session ends when its guard is dropped: bind it, as in `let profile = Profile::builder().start()?;`"]
+pub struct Profile {
+    session: Arc<Session>,
+}
+
+impl Profile {
+    /// What a session is to record, and who gets it.
+    pub fn builder() -> ProfileBuilder {
+        ProfileBuilder::default()
+    }
+
+    /// Ends a step and begins the next one, as the schedule says. Windows are closed and opened here; nothing is
+    /// waited for.
+    pub fn step(&self) {
+        self.session.step();
+    }
+
+    /// Ends the session. A window that is open is handed over as it is; a warm-up leaves nothing. Handlers may
+    /// run later: [`wait`](Self::wait) waits for them.
+    pub fn stop(&self) {
+        self.session.stop();
+    }
+
+    /// Waits until the handlers of all windows that are closed have returned; false where that takes longer than
+    /// `timeout`: the device or a handler is still at work.
+    #[must_use]
+    pub fn wait(&self, timeout: Duration) -> bool {
+        self.session.wait(timeout)
+    }
+
+    /// Turns activities off, and on again, from now on: in the window that is open and in those to come. An
+    /// activity that the session was not started with stays off.
+    pub fn toggle_collection(&self, enable: bool, activities: &[Activity]) {
+        self.session.toggle(enable, activities);
+    }
+
+    /// Adds a pair to the traces of the windows that close from now on; a key that is there gets the new value.
+    pub fn add_metadata(&self, key: impl Into<String>, value: impl Into<String>) {
+        self.session.add_metadata(key.into(), value.into());
+    }
+
+    /// The number of the step: how many calls of [`step`](Self::step) there were.
+    #[must_use]
+    pub fn step_num(&self) -> u64 {
+        self.session.step_num()
+    }
+
+    /// What is done in this step.
+    #[must_use]
+    pub fn action(&self) -> Action {
+        self.session.action()
+    }
+
+    /// The last window, of a session without [`on_trace_ready`](ProfileBuilder::on_trace_ready): it is kept until
+    /// the next one. None before the first is complete; [`wait`](Self::wait) waits for it.
+    #[must_use]
+    pub fn trace(&self) -> Option<Arc<Trace>> {
+        self.session.last_trace()
+    }
+
+    pub(crate) fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+}
+
+impl Drop for Profile {
+    fn drop(&mut self) {
+        self.session.stop();
+    }
+}
+
+/// What a session is to record, and who gets it; made by [`Profile::builder`].
+#[must_use = "nothing is recorded until `start` or `run` is called"]
+pub struct ProfileBuilder {
+    options: Options,
+    capacity: usize,
+    schedule: Option<ActionFn>,
+    objection: Option<String>,
+    handlers: Vec<Handler>,
+}
+
+impl Default for ProfileBuilder {
+    fn default() -> Self {
+        Self {
+            options: Options::DEFAULT,
+            capacity: DEFAULT_CAPACITY,
+            schedule: None,
+            objection: None,
+            handlers: Vec::new(),
+        }
+    }
+}
+
+impl ProfileBuilder {
+    /// What is recorded; both by default. Without [`Activity::Cpu`] traces and tables have no CPU times, without
+    /// [`Activity::Cuda`] no GPU times.
+    pub fn activities(mut self, activities: impl IntoIterator<Item = Activity>) -> Self {
+        (self.options.cpu, self.options.cuda) = (false, false);
+        for activity in activities {
+            self.options.set(activity, true);
+        }
+        self
+    }
+
+    /// Which steps are recorded: a [`Schedule`](crate::Schedule), or a function from the step's number to an
+    /// [`Action`]. Without one, the window is open from the start to the end.
+    pub fn schedule(self, schedule: impl IntoSchedule) -> Self {
+        Self {
+            objection: schedule.objection(),
+            schedule: Some(schedule.into_schedule()),
+            ..self
+        }
+    }
+
+    /// Who gets each window when it is complete: a closure or function that takes `&Trace` and returns nothing or a
+    /// `Result`, whose error is warned of. It runs on a thread of the session's own, for one window after the other;
+    /// one that panics is not called again. May be given several times.
+    pub fn on_trace_ready<F, R>(mut self, handler: F) -> Self
+    where
+        F: FnMut(&Trace) -> R + Send + 'static,
+        R: LogOutcome,
+    {
+        self.handlers.push(Handler::new(handler));
+        self
+    }
+
+    /// Whether the argument `shapes` is evaluated and recorded; off by default.
+    pub fn record_shapes(mut self, record_shapes: bool) -> Self {
+        self.options.record_shapes = record_shapes;
+        self
+    }
+
+    /// Whether the memory that scopes take is recorded; off by default. Host memory is seen through
+    /// [`ProfilerAllocator`](crate::ProfilerAllocator), device memory by asking the driver at both ends of each
+    /// scope.
+    pub fn profile_memory(mut self, profile_memory: bool) -> Self {
+        self.options.profile_memory = profile_memory;
+        self
+    }
+
+    /// Whether each scope has the chain of all scopes around it, with file and line; off by default. Those around it
+    /// in the window it has anyway.
+    pub fn with_stack(mut self, with_stack: bool) -> Self {
+        self.options.with_stack = with_stack;
+        self
+    }
+
+    /// Whether each scope has the frames of the program's own stack; off by default, and dear: some microseconds
+    /// for each scope, and milliseconds for each that is looked at.
+    pub fn native_stack(mut self, native_stack: bool) -> Self {
+        self.options.native_stack = native_stack;
+        self
+    }
+
+    /// How many scopes a window holds at most; [`DEFAULT_CAPACITY`] unless it is given. What comes then is counted
+    /// ([`Truncation::over_capacity`](crate::Truncation)), and the next window begins anew. 0 is taken for 1.
+    pub fn capacity(self, scopes: usize) -> Self {
+        Self {
+            capacity: scopes.clamp(1, u32::MAX as usize - 1),
+            ..self
+        }
+    }
+
+    /// Starts the session.
+    ///
+    /// # Errors
+    ///
+    /// If the system gives no threads for it, or nothing is to be recorded.
+    pub fn start(self) -> Result<Profile, ProfileError> {
+        if !self.options.cpu && !self.options.cuda {
+            return Err(ProfileError::NoActivity);
+        }
+        if let Some(objection) = &self.objection {
+            health::notice(objection);
+        }
+        let setup = Setup {
+            options: self.options,
+            capacity: self.capacity,
+            schedule: self.schedule,
+            handlers: self.handlers,
+        };
+        let session = Session::start(setup).map_err(|source| ProfileError::NoThread { source })?;
+        Ok(Profile { session })
+    }
+
+    /// Runs `f` in a session, and waits for its last window, at most ten seconds.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start); and if no window is complete in time, or there was none.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use profiler_runtime::{Profile, scope};
+    ///
+    /// let (sum, trace) = Profile::builder().run(|_profile| {
+    ///     let _scope = scope!("sum");
+    ///     (0..100).sum::<u32>()
+    /// })?;
+    /// assert_eq!(sum, 4950);
+    /// # if profiler_runtime::is_enabled() {
+    /// assert_eq!(trace.events().filter(|event| event.name() == "sum").count(), 1);
+    /// # }
+    /// # Ok::<(), profiler_runtime::ProfileError>(())
+    /// ```
+    pub fn run<T>(self, f: impl FnOnce(&Profile) -> T) -> Result<(T, Arc<Trace>), ProfileError> {
+        const PATIENCE: Duration = Duration::from_secs(10);
+        let profile = self.start()?;
+        profile.session().keep_trace();
+        let value = f(&profile);
+        profile.stop();
+        if !profile.wait(PATIENCE) {
+            return Err(ProfileError::NotReady { waited: PATIENCE });
+        }
+        match profile.trace() {
+            Some(trace) => Ok((value, trace)),
+            None => Err(ProfileError::NoWindow),
+        }
+    }
+}
+
+impl std::fmt::Debug for ProfileBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProfileBuilder")
+            .field("options", &self.options)
+            .field("capacity", &self.capacity)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a session cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProfileError {
+    /// No activity was given.
+    #[error("a session without activities records nothing: give `Activity::Cpu`, `Activity::Cuda` or both")]
+    NoActivity,
+    /// The system gives no thread.
+    #[error("the threads of a session cannot be started: {source}; see the limits of the process")]
+    NoThread {
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The last window is not complete.
+    #[error(
+        "the window was not complete after {waited:?}: the device or a handler is still at work; use `start` and \
+         wait longer"
+    )]
+    NotReady {
+        /// How long it was waited for.
+        waited: Duration,
+    },
+    /// There was no window.
+    #[error("the schedule recorded no window: run at least as many steps as it waits and warms up")]
+    NoWindow,
+}

@@ -1,0 +1,118 @@
+//! What one scope is inside a window: plain data, in ticks.
+
+use std::backtrace::Backtrace;
+use std::sync::Arc;
+
+use crate::cuda::{CudaLoss, Line};
+
+/// A finished scope, as it goes through the ring of its thread.
+#[derive(Clone, Debug)]
+pub(crate) struct ScopeRecord {
+    /// The number of its name.
+    pub(crate) name: u32,
+    /// How it ended.
+    pub(crate) ending: RecordEnding,
+    /// The thread it ended on, as the window counts them; the thread itself leaves it open.
+    pub(crate) thread: u32,
+    /// Unique on its thread, in the order of opening; a future's is unique in the process.
+    pub(crate) serial: u64,
+    /// The scope it was directly inside of on its thread; 0 for none.
+    pub(crate) parent: u64,
+    /// In ticks.
+    pub(crate) start: u64,
+    /// In ticks, less the cost of reading the clock.
+    pub(crate) elapsed: i64,
+    /// The key of its GPU time; 0 for none.
+    pub(crate) cuda: u64,
+    pub(crate) kind: Kind,
+    /// What only some windows ask for.
+    pub(crate) extra: Option<Arc<Extra>>,
+}
+
+/// How a recorded scope ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum RecordEnding {
+    #[default]
+    Returned,
+    Panicked,
+    Dropped,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// From the opening of a guard to its end.
+    Scope,
+    /// One poll of a future, by the future's serial.
+    Poll { future: u64 },
+    /// A future from its first poll to its end; polled for so many ticks.
+    Future { polled: i64 },
+}
+
+impl ScopeRecord {
+    /// When it ended, in ticks.
+    pub(crate) fn end(&self) -> u64 {
+        self.start.saturating_add_signed(self.elapsed.max(0))
+    }
+}
+
+/// What only some windows ask for.
+#[derive(Debug, Default)]
+pub(crate) struct Extra {
+    /// The argument `shapes`, each as its extents.
+    pub(crate) shapes: Option<Vec<Box<[usize]>>>,
+    pub(crate) memory: Option<MemoryUse>,
+    /// The open scopes around it, outermost first, as names' numbers.
+    pub(crate) around: Option<Arc<[u32]>>,
+    pub(crate) native: Option<Backtrace>,
+}
+
+/// What a scope did to memory, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemoryUse {
+    /// Host bytes allocated less those freed on the scope's thread, with what it called.
+    pub host_net: i64,
+    /// Host bytes allocated on the scope's thread, with what it called.
+    pub host_allocated: u64,
+    /// The most host bytes that were in use on the thread at once, over what was in use when the scope opened.
+    pub host_peak: u64,
+    /// Host bytes in use by the process when the scope ended, as far as the allocator was counting.
+    pub host_total: u64,
+    /// Device bytes in use at the end less those at the beginning, in the context of the scope's thread; none
+    /// where no context was current.
+    pub device_net: Option<i64>,
+    /// Device bytes in use when the scope ended.
+    pub device_total: Option<u64>,
+    /// Device bytes that the driver had reserved when the scope ended.
+    pub device_reserved: Option<u64>,
+}
+
+/// A GPU time that was read, or lost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GpuRecord {
+    /// That of the scope's record.
+    pub(crate) key: u64,
+    pub(crate) name: u32,
+    /// Whether it is a replay of a graph, which no scope on the CPU belongs to.
+    pub(crate) is_replay: bool,
+    pub(crate) loss: Option<CudaLoss>,
+    pub(crate) line: Line,
+    /// The ordinal of the device, where it is known.
+    pub(crate) device: Option<u32>,
+    /// When it began, in nanoseconds since the Unix epoch; none where no anchor was to be had.
+    pub(crate) start: Option<i64>,
+    pub(crate) uncertainty_ns: f32,
+    pub(crate) ns: f64,
+    /// Without its children on the same stream.
+    pub(crate) own: f64,
+    /// When the scope ended on the CPU, in ticks.
+    pub(crate) cpu_end: u64,
+}
+
+/// A thread that recorded something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ThreadInfo {
+    /// The system's number of the thread; one of our own where the system gives none.
+    pub(crate) id: u64,
+    pub(crate) name: Option<String>,
+}

@@ -1,0 +1,72 @@
+//! The windows that are open, or closed and not complete yet; looked at by whoever opens and closes them and by
+//! the thread that fills them, for moments.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::live::Session;
+use super::window::{Closing, Spec};
+
+/// One of them.
+pub(super) struct Entry {
+    pub(super) spec: Spec,
+    pub(super) session: Arc<Session>,
+    /// How it ended.
+    pub(super) closing: Option<Closing>,
+}
+
+#[derive(Default)]
+pub(super) struct Registry {
+    pub(super) entries: Vec<Entry>,
+    /// Sessions that open no more windows, and whose handlers' threads are to end.
+    pub(super) ended: Vec<Arc<Session>>,
+    next: u64,
+}
+
+static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
+    entries: Vec::new(),
+    ended: Vec::new(),
+    next: 1,
+});
+/// Windows that GPU times may belong to.
+static WITH_CUDA: AtomicUsize = AtomicUsize::new(0);
+
+pub(super) fn registry() -> MutexGuard<'static, Registry> {
+    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether GPU times that are read now may belong to a window.
+pub(crate) fn wants_gpu() -> bool {
+    WITH_CUDA.load(Relaxed) > 0
+}
+
+impl Registry {
+    /// Adds a window: its number.
+    pub(super) fn add(&mut self, session: &Arc<Session>, spec: Spec) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        self.entries.push(Entry {
+            spec: Spec { id, ..spec },
+            session: Arc::clone(session),
+            closing: None,
+        });
+        self.count();
+        id
+    }
+
+    pub(super) fn get(&mut self, id: u64) -> Option<&mut Entry> {
+        self.entries.iter_mut().find(|entry| entry.spec.id == id)
+    }
+
+    pub(super) fn remove(&mut self, id: u64) -> Option<Entry> {
+        let place = self.entries.iter().position(|entry| entry.spec.id == id)?;
+        let removed = self.entries.remove(place);
+        self.count();
+        Some(removed)
+    }
+
+    fn count(&self) {
+        let with_cuda = self.entries.iter().filter(|entry| entry.spec.options.cuda);
+        WITH_CUDA.store(with_cuda.count(), Relaxed);
+    }
+}

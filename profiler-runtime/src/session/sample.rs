@@ -1,0 +1,174 @@
+//! Traces made by hand, for tests.
+
+use std::panic::Location;
+use std::sync::Arc;
+
+use super::assemble;
+use super::record::{Extra, GpuRecord, Kind, RecordEnding, ScopeRecord, ThreadInfo};
+use super::trace::{Meta, Step, Trace, Truncation};
+use super::{Options, Timeline};
+use crate::clock::WallAnchor;
+use crate::cuda::Line;
+use crate::name;
+
+/// A trace in the making; times in ticks from `origin`.
+pub(crate) struct Sample {
+    pub(crate) scopes: Vec<ScopeRecord>,
+    pub(crate) gpu: Vec<GpuRecord>,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) options: Options,
+    pub(crate) origin: u64,
+    anchor: WallAnchor,
+}
+
+impl Sample {
+    pub(crate) fn new() -> Self {
+        let anchor = WallAnchor::narrow();
+        Self {
+            scopes: Vec::new(),
+            gpu: Vec::new(),
+            steps: Vec::new(),
+            options: Options {
+                record_shapes: true,
+                profile_memory: true,
+                with_stack: true,
+                ..Options::DEFAULT
+            },
+            origin: anchor.ticks(),
+            anchor,
+        }
+    }
+
+    /// A scope with the next serial; returns the serial, for children to name as their parent.
+    #[track_caller]
+    pub(crate) fn scope(&mut self, name: &str, parent: u64, start: u64, elapsed: i64) -> u64 {
+        self.on_thread(0, name, parent, start, elapsed)
+    }
+
+    #[track_caller]
+    pub(crate) fn on_thread(
+        &mut self,
+        thread: u32,
+        name: &str,
+        parent: u64,
+        start: u64,
+        elapsed: i64,
+    ) -> u64 {
+        let serial = self.scopes.len() as u64 + 1;
+        let name = name::run_time(name, Location::caller(), || 1 << 15).id;
+        self.scopes.push(ScopeRecord {
+            name,
+            ending: RecordEnding::Returned,
+            thread,
+            serial,
+            parent,
+            start: self.origin + start,
+            elapsed,
+            cuda: 0,
+            kind: Kind::Scope,
+            extra: None,
+        });
+        serial
+    }
+
+    pub(crate) fn last(&mut self) -> &mut ScopeRecord {
+        self.scopes.last_mut().expect("a scope")
+    }
+
+    /// Gives the last scope what only some windows ask for.
+    pub(crate) fn extra(&mut self, extra: Extra) {
+        self.last().extra = Some(Arc::new(extra));
+    }
+
+    /// Gives the last scope a GPU time on a line; `start` and `ns` in nanoseconds from the origin.
+    pub(crate) fn gpu(&mut self, line: Line, start: i64, ns: f64, own: f64) {
+        let key = self.gpu.len() as u64 + 1;
+        let scope = self.last();
+        scope.cuda = key;
+        let (name, cpu_end) = (scope.name, scope.end());
+        self.gpu.push(GpuRecord {
+            key,
+            name,
+            is_replay: false,
+            loss: None,
+            line,
+            device: Some(0),
+            start: Some(self.anchor.unix_ns() + start),
+            uncertainty_ns: 1000.0,
+            ns,
+            own,
+            cpu_end,
+        });
+    }
+
+    pub(crate) fn trace(mut self) -> Trace {
+        let nodes = assemble::link(&mut self.scopes, &mut self.gpu);
+        let closed = self.scopes.iter().map(ScopeRecord::end).max();
+        Trace {
+            scopes: self.scopes,
+            nodes,
+            gpu: self.gpu,
+            replays: Vec::new(),
+            steps: self.steps,
+            threads: vec![
+                Arc::new(ThreadInfo {
+                    id: 4711,
+                    name: Some("main".into()),
+                }),
+                Arc::new(ThreadInfo {
+                    id: 4712,
+                    name: None,
+                }),
+            ],
+            names: name::all(),
+            timeline: Timeline::through(self.anchor, self.anchor),
+            meta: Meta {
+                cycle: 0,
+                step_num: 4,
+                opened: self.origin,
+                closed: closed.unwrap_or(self.origin),
+                options: self.options,
+                truncation: Truncation::default(),
+                metadata: Vec::new(),
+            },
+        }
+    }
+}
+
+#[test]
+fn self_times_are_without_children_and_add_up() {
+    let mut sample = Sample::new();
+    let outer = sample.scope("sample: outer", 0, 0, 1000);
+    let inner = sample.scope("sample: inner", outer, 100, 300);
+    sample.scope("sample: innermost", inner, 150, 100);
+    sample.scope("sample: inner", outer, 500, 200);
+    sample.on_thread(1, "sample: elsewhere", 0, 120, 50);
+    let trace = sample.trace();
+    let own: Vec<i64> = trace.nodes.iter().map(|node| node.own).collect();
+    assert_eq!(own, [500, 200, 100, 200, 50]);
+    let stack: Vec<&str> = trace
+        .events()
+        .nth(2)
+        .into_iter()
+        .flat_map(|event| event.stack().map(|frame| frame.name))
+        .collect();
+    assert_eq!(stack, ["sample: inner", "sample: outer"]);
+}
+
+#[test]
+fn what_runs_in_a_poll_runs_in_its_future() {
+    let mut sample = Sample::new();
+    let poll = sample.scope("sample: task", 0, 0, 100);
+    sample.last().kind = Kind::Poll { future: 77 };
+    sample.scope("sample: in task", poll, 10, 30);
+    sample.scope("sample: task", 0, 0, 1000);
+    let future = sample.last();
+    future.serial = 77;
+    future.kind = Kind::Future { polled: 100 };
+    let trace = sample.trace();
+    let events: Vec<_> = trace.events().collect();
+    assert_eq!(events.len(), 2, "polls are no events");
+    let parent = events[0].parent().expect("the future");
+    assert!(parent.is_future());
+    assert_eq!(trace.nodes[parent.index()].own, 70);
+}

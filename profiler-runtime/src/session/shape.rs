@@ -1,0 +1,181 @@
+//! Shapes: whatever integers a tensor library counts extents with.
+
+/// Something whose shape `shapes = […]` can record.
+///
+/// Slices, arrays and vectors of any primitive integer, tuples of up to six of them and a single integer are
+/// shapes, and so is a reference, a `Box`, an `Rc` or an `Arc` of one. That takes in `x.shape()` of ndarray,
+/// `x.dims()` of candle and of burn, `x.size()` of tch. Implement it for a tensor of your own to write
+/// `shapes = [x]`.
+///
+/// # Examples
+///
+/// ```
+/// use profiler_runtime::{ToShape, measure_execution_time};
+///
+/// struct Matrix {
+///     rows: usize,
+///     values: Vec<f32>,
+/// }
+///
+/// impl ToShape for Matrix {
+///     fn to_shape(&self) -> Box<[usize]> {
+///         Box::new([self.rows, self.values.len() / self.rows])
+///     }
+/// }
+///
+/// #[measure_execution_time(shapes = [matrix, vector.len()])]
+/// fn multiply(matrix: &Matrix, vector: &[f32]) -> Vec<f32> {
+///     let rows = matrix.values.chunks(vector.len());
+///     rows.map(|row| row.iter().zip(vector).map(|(a, b)| a * b).sum()).collect()
+/// }
+///
+/// let matrix = Matrix { rows: 2, values: vec![1.0, 2.0, 3.0, 4.0] };
+/// assert_eq!(multiply(&matrix, &[1.0, 1.0]), [3.0, 7.0]);
+/// assert_eq!(*matrix.to_shape(), [2, 2]);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no shape",
+    label = "not a shape",
+    note = "a shape is a slice, an array, a vector or a tuple of integers, or one integer: `x.shape()` of \
+            ndarray, `x.dims()` of candle and burn, `x.size()` of tch; for a type of your own implement `ToShape`"
+)]
+pub trait ToShape {
+    /// The extents, the outermost first.
+    fn to_shape(&self) -> Box<[usize]>;
+}
+
+/// An integer that counts along one dimension.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no extent of a shape",
+    label = "not integers",
+    note = "a shape is given by the integers that count along its dimensions, such as `x.shape()`"
+)]
+pub trait Extent: Copy {
+    #[doc(hidden)]
+    fn to_extent(self) -> usize;
+}
+
+macro_rules! integers {
+    ($($integer:ty),+) => {$(
+        impl Extent for $integer {
+            #[inline]
+            fn to_extent(self) -> usize {
+                // Only a negative one, which libraries use for "unknown", or one too large is no usize.
+                usize::try_from(self).unwrap_or(if self > 0 { usize::MAX } else { 0 })
+            }
+        }
+
+        impl ToShape for $integer {
+            fn to_shape(&self) -> Box<[usize]> {
+                Box::new([self.to_extent()])
+            }
+        }
+    )+};
+}
+
+integers!(u8, u16, u32, u64, u128, i8, i16, i32, i64, i128, isize);
+
+impl Extent for usize {
+    #[inline]
+    fn to_extent(self) -> usize {
+        self
+    }
+}
+
+impl ToShape for usize {
+    fn to_shape(&self) -> Box<[usize]> {
+        Box::new([*self])
+    }
+}
+
+impl<T: Extent> ToShape for [T] {
+    fn to_shape(&self) -> Box<[usize]> {
+        self.iter().map(|extent| extent.to_extent()).collect()
+    }
+}
+
+impl<T: Extent, const RANK: usize> ToShape for [T; RANK] {
+    fn to_shape(&self) -> Box<[usize]> {
+        self.as_slice().to_shape()
+    }
+}
+
+impl<T: Extent> ToShape for Vec<T> {
+    fn to_shape(&self) -> Box<[usize]> {
+        self.as_slice().to_shape()
+    }
+}
+
+/// The shape of a scalar.
+impl ToShape for () {
+    fn to_shape(&self) -> Box<[usize]> {
+        Box::new([])
+    }
+}
+
+macro_rules! tuples {
+    ($(($($extent:ident),+))+) => {$(
+        impl<$($extent: Extent),+> ToShape for ($($extent,)+) {
+            fn to_shape(&self) -> Box<[usize]> {
+                #[allow(non_snake_case, reason = "values are called as their types")]
+                let ($($extent,)+) = *self;
+                Box::new([$($extent.to_extent()),+])
+            }
+        }
+    )+};
+}
+
+tuples!((A)(A, B)(A, B, C)(A, B, C, D)(A, B, C, D, E)(
+    A, B, C, D, E, F
+));
+
+macro_rules! pointers {
+    ($($pointer:ty),+) => {$(
+        impl<S: ToShape + ?Sized> ToShape for $pointer {
+            fn to_shape(&self) -> Box<[usize]> {
+                (**self).to_shape()
+            }
+        }
+    )+};
+}
+
+pointers!(&S, &mut S, Box<S>, std::rc::Rc<S>, std::sync::Arc<S>);
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::ToShape;
+
+    #[test]
+    fn every_form_of_a_shape_gives_its_extents() {
+        let slice: &[usize] = &[2, 3];
+        let forms: [&dyn ToShape; 10] = [
+            &slice,
+            &[2_u8, 3],
+            &&[2_i64, 3],
+            &vec![2_i32, 3],
+            &(2, 3),
+            &(2_u16, 3_isize),
+            &Arc::new([2_u32, 3]),
+            &Box::new((2_usize, 3_i128)),
+            &Box::<[u64]>::from([2, 3]),
+            &&mut [2_usize, 3],
+        ];
+        for (index, form) in forms.iter().enumerate() {
+            assert_eq!(*form.to_shape(), [2, 3], "form {index}");
+        }
+        assert_eq!(*(1, 2, 3, 4, 5, 6).to_shape(), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(*7.to_shape(), [7]);
+        assert_eq!(*().to_shape(), []);
+    }
+
+    #[test]
+    fn what_no_extent_can_be_is_the_nearest_one() {
+        let forms: [&dyn ToShape; 2] = [&[-1, i64::MAX], &(-1_i8, u128::MAX)];
+        let largest = [i64::MAX.unsigned_abs() as usize, usize::MAX];
+        for (form, largest) in forms.iter().zip(largest) {
+            assert_eq!(*form.to_shape(), [0, largest]);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What turns the ticks of a window into wall time.
+
+use crate::clock::{WallAnchor, clock};
+
+/// The line through two readings of both clocks. The counter's rate is known to some parts in 10⁴ only by its
+/// calibration; over seconds, the system's clock tells it better.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timeline {
+    ticks: u64,
+    unix_ns: i64,
+    ns_per_tick: f64,
+}
+
+/// From here on, what the readings are off by is less than what the calibration is.
+const LONG_NS: f64 = 5e8;
+/// A system clock that was set between the readings is not to be believed.
+const FARTHEST: f64 = 1e-3;
+
+impl Timeline {
+    pub(crate) fn through(first: WallAnchor, last: WallAnchor) -> Self {
+        let calibrated = clock().nanoseconds(1.0);
+        let ticks = last.ticks().saturating_sub(first.ticks());
+        let between = (last.unix_ns() - first.unix_ns()) as f64;
+        let seen = between / ticks.max(1) as f64;
+        let is_better = between > LONG_NS && (seen / calibrated - 1.0).abs() < FARTHEST;
+        Self {
+            ticks: last.ticks(),
+            unix_ns: last.unix_ns(),
+            ns_per_tick: if is_better { seen } else { calibrated },
+        }
+    }
+
+    /// Nanoseconds since the Unix epoch.
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "windows are not as long as centuries"
+    )]
+    pub(crate) fn unix_ns(&self, ticks: u64) -> i64 {
+        let apart = ticks.wrapping_sub(self.ticks).cast_signed();
+        self.unix_ns + self.ns(apart) as i64
+    }
+
+    /// A number of ticks in nanoseconds.
+    pub(crate) fn ns(&self, ticks: i64) -> f64 {
+        ticks as f64 * self.ns_per_tick
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_line_goes_through_both_ends() {
+        let first = WallAnchor::narrow();
+        std::thread::sleep(Duration::from_millis(600));
+        let last = WallAnchor::narrow();
+        let line = Timeline::through(first, last);
+        for anchor in [first, last] {
+            let off = (line.unix_ns(anchor.ticks()) - anchor.unix_ns()).abs();
+            assert!(off <= 2, "{off} ns off");
+        }
+    }
+}

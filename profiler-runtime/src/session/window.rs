@@ -1,0 +1,191 @@
+//! A window while it fills.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::assemble;
+use super::record::{GpuRecord, ScopeRecord, ThreadInfo};
+use super::timeline::Timeline;
+use super::trace::{Meta, NONE, Step, Trace, Truncation};
+use super::{Activity, Options};
+use crate::clock::WallAnchor;
+use crate::name;
+
+/// What is known of a window from outside: when it is open, and what belongs into it.
+#[derive(Clone, Debug)]
+pub(super) struct Spec {
+    pub(super) id: u64,
+    pub(super) session: u64,
+    pub(super) cycle: u64,
+    pub(super) capacity: usize,
+    pub(super) options: Options,
+    /// In ticks.
+    pub(super) opened: u64,
+    /// In ticks, once it is closed.
+    pub(super) closed: Option<u64>,
+    /// Since when what is recorded, in order.
+    pub(super) toggles: Vec<(u64, Options)>,
+    pub(super) first: WallAnchor,
+    /// Scopes that had been lost when it opened.
+    pub(super) lost_before: u64,
+}
+
+/// How a window ended.
+#[derive(Clone, Debug)]
+pub(super) struct Closing {
+    pub(super) cut_short: bool,
+    pub(super) step_num: u64,
+    pub(super) steps: Vec<OwnStep>,
+    pub(super) metadata: Vec<(String, String)>,
+    pub(super) lost_after: u64,
+    pub(super) last: WallAnchor,
+}
+
+/// A step, and the thread that made it.
+#[derive(Clone, Debug)]
+pub(super) struct OwnStep {
+    pub(super) number: u64,
+    pub(super) thread: Option<Arc<ThreadInfo>>,
+    pub(super) start: u64,
+    pub(super) end: u64,
+}
+
+impl Spec {
+    /// Whether a span of time lies inside of it.
+    fn holds(&self, start: u64, end: u64) -> bool {
+        start >= self.opened && end <= self.closed.unwrap_or(u64::MAX)
+    }
+
+    /// Whether an activity was recorded at a time.
+    fn records(&self, activity: Activity, at: u64) -> bool {
+        let since = self.toggles.partition_point(|(since, _)| *since <= at);
+        let options = since.checked_sub(1).and_then(|place| self.toggles.get(place));
+        options.map_or(self.options, |(_, options)| *options).has(activity)
+    }
+}
+
+/// What a window has so far.
+#[derive(Debug, Default)]
+pub(super) struct Filling {
+    scopes: Vec<ScopeRecord>,
+    gpu: Vec<GpuRecord>,
+    replays: Vec<GpuRecord>,
+    threads: Vec<Arc<ThreadInfo>>,
+    /// Where threads stand among these.
+    places: HashMap<usize, u32>,
+    over_capacity: u64,
+    handler_behind: bool,
+}
+
+impl Filling {
+    /// Whether GPU times belong to it that may be still to be read.
+    pub(super) fn has_cuda(&self) -> bool {
+        self.scopes.iter().any(|scope| scope.cuda != 0)
+    }
+
+    pub(super) fn set_behind(&mut self, handler_behind: bool) {
+        self.handler_behind = handler_behind;
+    }
+
+    /// True where the scope belongs to the window, whether there is room or not.
+    pub(super) fn add(&mut self, spec: &Spec, thread: &Arc<ThreadInfo>, scope: &ScopeRecord) -> bool {
+        if !spec.holds(scope.start, scope.end()) {
+            return false;
+        }
+        if !spec.records(Activity::Cpu, scope.start) && !spec.records(Activity::Cuda, scope.start) {
+            return true;
+        }
+        if self.scopes.len() >= spec.capacity {
+            self.over_capacity += 1;
+            return true;
+        }
+        let mut scope = scope.clone();
+        scope.thread = self.place(thread);
+        if !spec.records(Activity::Cuda, scope.start) {
+            scope.cuda = 0;
+        }
+        self.scopes.push(scope);
+        true
+    }
+
+    pub(super) fn add_gpu(&mut self, spec: &Spec, gpu: &GpuRecord) {
+        // When it began on the CPU is known to its scope, which is looked for in the end.
+        let is_inside = spec.holds(gpu.cpu_end, gpu.cpu_end);
+        let into = if gpu.is_replay {
+            &mut self.replays
+        } else {
+            &mut self.gpu
+        };
+        if is_inside && spec.options.cuda && into.len() < spec.capacity {
+            into.push(*gpu);
+        }
+    }
+
+    fn place(&mut self, thread: &Arc<ThreadInfo>) -> u32 {
+        let threads = &mut self.threads;
+        let known = self.places.entry(Arc::as_ptr(thread).addr());
+        *known.or_insert_with(|| {
+            threads.push(Arc::clone(thread));
+            u32::try_from(threads.len() - 1).unwrap_or(NONE)
+        })
+    }
+
+    /// Gives everything up but the counts.
+    pub(super) fn empty(&mut self) {
+        self.scopes = Vec::new();
+        self.gpu = Vec::new();
+        self.replays = Vec::new();
+    }
+
+    /// The trace of a window that is complete.
+    pub(super) fn into_trace(mut self, spec: &Spec, closing: Closing) -> Trace {
+        let steps = closing.steps.into_iter().map(|step| Step {
+            number: step.number,
+            thread: step.thread.map_or(NONE, |thread| self.place(&thread)),
+            start: step.start,
+            end: step.end,
+        });
+        let steps = steps.collect();
+        assemble::keep_own(&self.scopes, &mut self.gpu);
+        let nodes = assemble::link(&mut self.scopes, &mut self.gpu);
+        let unread = self
+            .scopes
+            .iter()
+            .zip(&nodes)
+            .filter(|(scope, node)| scope.cuda != 0 && node.gpu == NONE)
+            .count();
+        let options = spec
+            .toggles
+            .iter()
+            .fold(spec.options, |all, (_, options)| Options {
+                cpu: all.cpu || options.cpu,
+                cuda: all.cuda || options.cuda,
+                ..all
+            });
+        Trace {
+            scopes: self.scopes,
+            nodes,
+            gpu: self.gpu,
+            replays: self.replays,
+            steps,
+            threads: self.threads,
+            names: name::all(),
+            timeline: Timeline::through(spec.first, closing.last),
+            meta: Meta {
+                cycle: spec.cycle,
+                step_num: closing.step_num,
+                opened: spec.opened,
+                closed: spec.closed.unwrap_or(spec.opened),
+                options,
+                truncation: Truncation {
+                    over_capacity: self.over_capacity,
+                    ring_full: closing.lost_after.saturating_sub(spec.lost_before),
+                    unread: unread as u64,
+                    cut_short: closing.cut_short,
+                    handler_behind: self.handler_behind,
+                },
+                metadata: closing.metadata,
+            },
+        }
+    }
+}

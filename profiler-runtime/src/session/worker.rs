@@ -1,0 +1,207 @@
+//! The thread that sorts recorded scopes into windows, and finds out when a window is complete.
+//!
+//! A window is complete when all scopes that ended before it closed have come, and the GPU time of each of them
+//! has been read: nobody waits for the device.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use super::record::{ScopeRecord, ThreadInfo};
+use super::registry::{Entry, registry};
+use super::live::{Complete, Session};
+use super::window::{Filling, Spec};
+use super::{inbox, recording, ring};
+use crate::clock::{clock, now};
+use crate::cuda;
+use crate::local::Busy;
+
+static THREAD: OnceLock<Thread> = OnceLock::new();
+/// Whether somebody has called the thread already.
+static WOKEN: AtomicBool = AtomicBool::new(false);
+/// Whether windows are handed over that GPU times are still missing from: the process is ending.
+static HURRY: AtomicBool = AtomicBool::new(false);
+
+/// How long a thread may take from the end of a scope to its ring.
+const GRACE: Duration = Duration::from_millis(1);
+/// While a window waits to be complete.
+const SHORT: Duration = Duration::from_millis(1);
+/// While scopes are recorded: a thread that fills half of its ring in less calls.
+const LONG: Duration = Duration::from_millis(10);
+/// Closed windows of one session that wait for the device at most.
+const MAX_WAITING: usize = 4;
+
+pub(super) fn ensure_started() -> std::io::Result<()> {
+    if THREAD.get().is_none() {
+        let handle = thread::Builder::new()
+            .name("profiler-windows".into())
+            .spawn(run)?;
+        // Whoever comes second has started a thread for nothing, which finds out and ends.
+        let _ = THREAD.set(handle.thread().clone());
+        handle.thread().unpark();
+    }
+    Ok(())
+}
+
+/// Has the thread look soon. Cheap to call again and again.
+pub(super) fn wake() {
+    if WOKEN.load(Relaxed) || WOKEN.swap(true, Relaxed) {
+        return;
+    }
+    if let Some(thread) = THREAD.get() {
+        thread.unpark();
+    }
+}
+
+/// A session opens no more windows.
+pub(super) fn ended(session: &Arc<Session>) {
+    let _busy = Busy::claim();
+    registry().ended.push(Arc::clone(session));
+    wake();
+}
+
+/// Has windows handed over without the GPU times that are not read yet.
+pub(super) fn hurry(hurry: bool) {
+    HURRY.store(hurry, Relaxed);
+    wake();
+}
+
+fn run() {
+    Busy::for_ever();
+    let is_the_one = || THREAD.get().map(Thread::id) == Some(thread::current().id());
+    while THREAD.get().is_none() {
+        thread::park_timeout(SHORT);
+    }
+    if !is_the_one() {
+        return;
+    }
+    let mut worker = Worker::default();
+    loop {
+        WOKEN.store(false, Relaxed);
+        match worker.round() {
+            Some(nap) => thread::park_timeout(nap),
+            None => thread::park(),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Worker {
+    fillings: HashMap<u64, Filling>,
+    batch: Vec<ScopeRecord>,
+    /// The threads that the batch comes from.
+    threads: Vec<Arc<ThreadInfo>>,
+}
+
+impl Worker {
+    /// Says how long to wait until the next time; for ever where nothing is recorded.
+    fn round(&mut self) -> Option<Duration> {
+        let begun = now();
+        // A scope is in its ring before its GPU time can be read: in this order no GPU time finds its window
+        // without the scope.
+        let gpu = inbox::take();
+        self.drain();
+        // After the rings were looked at: a window that one of these belongs to is known by now.
+        let specs: Vec<Spec> = registry().entries.iter().map(|entry| entry.spec.clone()).collect();
+        for spec in &specs {
+            let filling = self.fillings.entry(spec.id).or_default();
+            for scope in &self.batch {
+                let thread = &self.threads[scope.thread as usize];
+                filling.add(spec, thread, scope);
+            }
+            gpu.iter().for_each(|gpu| filling.add_gpu(spec, gpu));
+        }
+        self.batch.clear();
+        self.threads.clear();
+        let is_waiting = self.complete(&specs, begun);
+        self.fillings.retain(|id, _| specs.iter().any(|spec| spec.id == *id));
+        release_ended();
+        if is_waiting {
+            Some(SHORT)
+        } else {
+            recording::is_recording().then_some(LONG)
+        }
+    }
+
+    fn drain(&mut self) {
+        let (batch, threads) = (&mut self.batch, &mut self.threads);
+        ring::drain(|thread, mut scope| {
+            if !threads.last().is_some_and(|last| Arc::ptr_eq(last, thread)) {
+                threads.push(Arc::clone(thread));
+            }
+            scope.thread = u32::try_from(threads.len() - 1).unwrap_or_default();
+            batch.push(scope);
+        });
+    }
+
+    /// Hands complete windows over, in the order in which they opened; true where one is waited for.
+    fn complete(&mut self, specs: &[Spec], begun: u64) -> bool {
+        let grace = clock().in_ticks(GRACE);
+        let mut blocked: Vec<(u64, usize)> = Vec::new();
+        for spec in specs {
+            let Some(closed) = spec.closed else { continue };
+            let session = spec.session;
+            // Windows of one session are handed over in order.
+            let behind = blocked.iter().position(|(known, _)| *known == session);
+            let has_come = begun >= closed + grace;
+            let is_read = || {
+                let has_cuda = self.fillings.get(&spec.id).is_some_and(Filling::has_cuda);
+                !has_cuda || HURRY.load(Relaxed) || cuda::has_read(closed, closed + grace)
+            };
+            if behind.is_none() && has_come && is_read() {
+                self.hand_over(spec.id);
+                continue;
+            }
+            match behind {
+                Some(place) => blocked[place].1 += usize::from(has_come),
+                None => blocked.push((session, has_come.into())),
+            }
+        }
+        // Of too many that wait, the oldest goes without what is missing.
+        for (session, waiting) in &blocked {
+            let oldest = specs
+                .iter()
+                .filter(|spec| spec.session == *session && spec.closed.is_some())
+                .find(|spec| self.fillings.contains_key(&spec.id));
+            if *waiting > MAX_WAITING
+                && let Some(oldest) = oldest
+            {
+                self.hand_over(oldest.id);
+            }
+        }
+        !blocked.is_empty()
+    }
+
+    fn hand_over(&mut self, id: u64) {
+        let filling = self.fillings.remove(&id).unwrap_or_default();
+        let removed = registry().remove(id);
+        if let Some(Entry {
+            spec,
+            session,
+            closing: Some(closing),
+        }) = removed
+        {
+            session.hand_over(Complete {
+                spec,
+                closing,
+                filling,
+            });
+        }
+    }
+}
+
+/// Ends the threads of sessions that have handed over their last window.
+fn release_ended() {
+    let mut registry = registry();
+    let registry = &mut *registry;
+    let entries = &registry.entries;
+    registry.ended.retain(|session| {
+        let has_windows = entries.iter().any(|entry| Arc::ptr_eq(&entry.session, session));
+        if !has_windows {
+            session.finish();
+        }
+        has_windows
+    });
+}
