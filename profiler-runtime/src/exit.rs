@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::collect;
 use crate::config::SummaryTarget;
 use crate::health;
+use crate::session;
 use crate::summary::{Summary, TableOptions, summary};
 use crate::switch::with_control;
 
@@ -52,6 +53,7 @@ extern "C" fn at_exit() {
         if !is_own_process() {
             return;
         }
+        session::finish(AT_EXIT);
         collect::flush(AT_EXIT);
         // A guard may have gone long before the calls that matter.
         if WRITTEN.load(Relaxed) <= calls(&summary()) {

@@ -10,6 +10,7 @@ use crate::cuda::{self, CudaError};
 use crate::error::InitError;
 use crate::exit;
 use crate::log::{IntoLogger, Logger};
+use crate::session;
 use crate::switch::with_control;
 
 /// How many guards there are: the last one closes down.
@@ -199,6 +200,8 @@ impl Drop for Profiler {
     fn drop(&mut self) {
         if GUARDS.fetch_sub(1, Relaxed) == 1 {
             cuda::return_stashes();
+            // What is written of windows may need GPU times, which are read until all is closed.
+            session::finish(CLOSING);
             collect::flush_and_close(CLOSING);
             exit::write_summary();
         }

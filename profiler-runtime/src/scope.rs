@@ -54,7 +54,10 @@ const CUDA: u64 = 1 << 59;
 const NO_CONTEXT: u64 = 1 << 58;
 /// A session records it.
 const RECORDED: u64 = 1 << 57;
-const FLAGS: u64 = LOGGED | UNWINDING | OUTSIDE | SYSTEM_CLOCK | CUDA | NO_CONTEXT | RECORDED;
+/// Its end is that of a step.
+const STEP: u64 = 1 << 56;
+const FLAGS: u64 =
+    LOGGED | UNWINDING | OUTSIDE | SYSTEM_CLOCK | CUDA | NO_CONTEXT | RECORDED | STEP;
 
 /// What a call brings along beyond its name.
 #[derive(Debug, Default)]
@@ -143,6 +146,7 @@ impl Open {
             (panicking(), UNWINDING),
             (!has_counter(), SYSTEM_CLOCK),
             (is_recorded, RECORDED),
+            (ticket.is_step(), STEP),
         ];
         open.serial |= flags
             .iter()
@@ -280,6 +284,9 @@ impl Open {
             cuda::log(cell, log, |part| cuda::end_without(self.id(), span, part));
         } else if let Some((every, attached)) = log {
             collect::log(cell, self.id(), every, closed, attached);
+        }
+        if self.serial & STEP != 0 && closed.outermost {
+            session::step();
         }
     }
 

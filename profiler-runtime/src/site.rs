@@ -79,12 +79,15 @@ impl Ticket {
     const PROBING: u32 = 1 << 27;
     /// A session records calls.
     const RECORDED: u32 = 1 << 26;
+    /// Each call ends a step of the environment's session.
+    const STEP: u32 = 1 << 25;
     const FLAGS: u32 = Self::EXCLUDED
         | Self::LOGGED
         | Self::SYSTEM_CLOCK
         | Self::CUDA
         | Self::PROBING
-        | Self::RECORDED;
+        | Self::RECORDED
+        | Self::STEP;
 
     pub(crate) fn id(self) -> u32 {
         self.0 & !Self::FLAGS
@@ -127,6 +130,12 @@ impl Ticket {
         self.0 & Self::RECORDED != 0
     }
 
+    /// Whether each call ends a step of the environment's session.
+    #[inline]
+    pub(crate) fn is_step(self) -> bool {
+        self.0 & Self::STEP != 0
+    }
+
     /// Whether a default logger takes calls under this name.
     #[inline]
     pub(crate) fn is_logged(self) -> bool {
@@ -136,7 +145,8 @@ impl Ticket {
 
 /// The decision for a name, packed with the switch's word for which it holds.
 fn decide(name: &Name) -> u64 {
-    // Before the verdict: what is found makes it another one.
+    // Before the verdict: what is asked for and what is found make it another one.
+    switch::set_up();
     if !cuda::is_in_use() {
         cuda::look();
     }
@@ -150,6 +160,9 @@ fn decide(name: &Name) -> u64 {
     }
     if verdict.recorded {
         ticket |= Ticket::RECORDED;
+    }
+    if verdict.is_step {
+        ticket |= Ticket::STEP;
     }
     if !clock::has_counter() {
         ticket |= Ticket::SYSTEM_CLOCK;

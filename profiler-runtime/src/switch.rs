@@ -56,6 +56,8 @@ pub(crate) struct Verdict {
     pub(crate) measured: bool,
     pub(crate) logged: bool,
     pub(crate) recorded: bool,
+    /// Whether each call ends a step of the environment's session.
+    pub(crate) is_step: bool,
 }
 
 /// Runs `change` on the settings, read from the environment by whoever comes first, and makes what
@@ -82,10 +84,12 @@ pub(crate) fn with_control<T>(change: impl FnOnce(&mut Control) -> T) -> T {
     }
     let result = change(control);
     SWITCH.store(control.word(), Relaxed);
+    let session = first.then(|| control.settings.session.clone());
     drop(guard);
     drop(busy);
-    if first {
+    if let Some(session) = session {
         crate::exit::register();
+        crate::session::begin_from_environment(&session);
     }
     // With the lock released: a `tracing` subscriber may be measured itself.
     for notice in notices {
@@ -129,7 +133,16 @@ impl Control {
             measured,
             logged: measured && self.default_logger,
             recorded: measured && self.recording,
+            is_step: measured && self.settings.session.step.as_deref() == Some(name),
         }
+    }
+}
+
+/// Reads the environment, where nobody has so far.
+#[cold]
+pub(crate) fn set_up() {
+    if load() == UNREAD {
+        with_control(|_| ());
     }
 }
 

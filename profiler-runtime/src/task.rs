@@ -158,6 +158,9 @@ impl TaskScope {
             }
             (None, None) => {}
         }
+        if ticket.is_step() && running.outermost {
+            session::step();
+        }
     }
 
     pub(crate) fn attached(&mut self) -> Option<&mut Attached> {

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use super::schedule::{Action, ActionFn};
 use super::trace::Trace;
 use super::transition::{Effect, between};
 use super::window::{Closing, Filling, OwnStep, Spec};
-use super::{Activity, Options, recording, ring, worker};
+use super::{Activity, Options, environment, recording, ring, worker};
 use crate::clock::{WallAnchor, now};
 use crate::health;
 use crate::local::Busy;
@@ -118,6 +118,7 @@ impl Session {
             keeps_trace: AtomicBool::new(handlers.is_empty()),
             has_ended: AtomicBool::new(false),
         });
+        remember(&session);
         worker::ensure_started()?;
         let its_own = Arc::clone(&session);
         thread::Builder::new()
@@ -366,6 +367,35 @@ impl Session {
         if self.keeps_trace.load(Relaxed) {
             self.progress().last = Some(Arc::new(trace));
         }
+    }
+}
+
+/// All sessions, to be waited for at the end of the program.
+static SESSIONS: Mutex<Vec<Weak<Session>>> = Mutex::new(Vec::new());
+
+fn sessions() -> MutexGuard<'static, Vec<Weak<Session>>> {
+    SESSIONS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn remember(session: &Arc<Session>) {
+    let mut sessions = sessions();
+    sessions.retain(|known| known.strong_count() > 0);
+    sessions.push(Arc::downgrade(session));
+}
+
+/// Ends the session of the environment, and waits until the handlers have had all windows that are closed: at the
+/// end of the program.
+pub(crate) fn finish(timeout: Duration) {
+    environment::stop();
+    let start = Instant::now();
+    let known: Vec<Arc<Session>> = sessions().iter().filter_map(Weak::upgrade).collect();
+    let rest = |of: Duration| of.saturating_sub(start.elapsed());
+    let wait = |until: Duration| known.iter().all(|session| session.wait(rest(until)));
+    // A device that does not answer shall not keep the rest from being written.
+    if !wait(timeout / 2) {
+        worker::hurry(true);
+        let _ = wait(timeout);
+        worker::hurry(false);
     }
 }
 

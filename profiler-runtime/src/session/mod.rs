@@ -1,6 +1,8 @@
 //! Windows of a run: sessions that record each scope for some steps, and hand over what they recorded.
 
 mod assemble;
+mod control;
+mod environment;
 mod event;
 mod handler;
 mod inbox;
@@ -22,8 +24,11 @@ mod transition;
 mod window;
 mod worker;
 
+pub(crate) use environment::begin as begin_from_environment;
+pub use environment::step;
 pub use event::{Event, Frame, GpuSpan};
 pub(crate) use inbox::deliver;
+pub(crate) use live::finish;
 pub(crate) use opening::{Ended, FutureRecord, Shapes, close, close_future, close_poll, open};
 pub use options::Activity;
 pub(crate) use options::{Options, wants};

@@ -1,4 +1,7 @@
-//! Every `PROFILER_*` variable, in one table.
+//! What is set from outside.
+
+mod values;
+mod variables;
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -6,154 +9,9 @@ use std::path::PathBuf;
 
 use wildmatch::WildMatch;
 
-/// A variable that the profiler reads, once, when it is first used.
-#[derive(Clone, Copy, Debug)]
-pub struct Variable {
-    /// Its name.
-    pub name: &'static str,
-    /// What it takes.
-    pub takes: &'static str,
-    /// What holds where it is not set.
-    pub default: &'static str,
-    /// What it does.
-    pub meaning: &'static str,
-}
-
-/// All of them; `docs/environment.md` shows the same table, and a test holds them together.
-pub const VARIABLES: [Variable; 9] = [
-    Variable {
-        name: "PROFILER_ENABLED",
-        takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
-        default: "`1`",
-        meaning: "Whether calls are measured. `set_enabled` turns it at run time.",
-    },
-    Variable {
-        name: "PROFILER_FILTER",
-        takes: "globs over names, separated by commas; `-` before one excludes",
-        default: "everything",
-        meaning: "Which names are measured: those that match a glob (all, where only exclusions are given) and no exclusion. `*` stands for any characters, `?` for one.",
-    },
-    Variable {
-        name: "PROFILER_SUMMARY",
-        takes: "`stderr`, `stdout`, `off` or a file",
-        default: "`off`",
-        meaning: "Where the table goes at the end of the program. A file ending in `.json` or `.csv` gets that format.",
-    },
-    Variable {
-        name: "PROFILER_TENSORBOARD",
-        takes: "a folder",
-        default: "none",
-        meaning: "Writes each call of a name without a `log` of its own to a TensorBoard log there (feature `tensorboard`).",
-    },
-    Variable {
-        name: "PROFILER_MAX_NAMES",
-        takes: "a number from 1 to 60000",
-        default: "`4096`",
-        meaning: "How many names may be built at run time; what goes over is counted under `(other names)`.",
-    },
-    Variable {
-        name: "PROFILER_RING",
-        takes: "a number from 16 to 1048576",
-        default: "`2048`",
-        meaning: "How many log entries each thread that logs holds until they are collected (about 100 bytes each), and how many GPU times each thread that measures them (about 300 bytes each). What goes over is dropped and counted.",
-    },
-    Variable {
-        name: "PROFILER_BACKEND",
-        takes: "`auto`, `cuda` or `cpu`",
-        default: "`auto`",
-        meaning: "What takes the times. `auto`: the GPU too, where the program uses CUDA. `cuda`: the same, but without a device `init` fails, and a program that does not call it is warned. `cpu`: no GPU times.",
-    },
-    Variable {
-        name: "PROFILER_CUDA_LIBRARY",
-        takes: "the path of a CUDA driver library",
-        default: "the one that the program has loaded, else the system's",
-        meaning: "The driver that GPU times are taken from; it is loaded with the first measured call.",
-    },
-    Variable {
-        name: "PROFILER_CUDA_EVENTS",
-        takes: "a number from 1 to 1048576",
-        default: "`4096`",
-        meaning: "How many scopes of one CUDA context may wait for the device at once (two events each). What goes over has no GPU time, and is counted.",
-    },
-];
-
-/// Where the summary goes at the end of the program.
-///
-/// # Examples
-///
-/// ```
-/// use profiler_runtime::SummaryTarget;
-///
-/// assert_eq!(SummaryTarget::parse("stderr"), SummaryTarget::Stderr);
-/// assert_eq!(SummaryTarget::parse("out.json"), SummaryTarget::File("out.json".into()));
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SummaryTarget {
-    /// Nowhere.
-    #[default]
-    Off,
-    /// To standard error.
-    Stderr,
-    /// To standard output.
-    Stdout,
-    /// To a file: as JSON or CSV where its name ends so, else as a table.
-    File(PathBuf),
-}
-
-impl SummaryTarget {
-    /// A file's name need not be text.
-    fn from_os(value: &OsStr) -> Self {
-        value
-            .to_str()
-            .map_or_else(|| Self::File(value.into()), Self::parse)
-    }
-
-    /// Reads a target as the variable `PROFILER_SUMMARY` spells it; anything that is no keyword is a
-    /// file.
-    #[must_use]
-    pub fn parse(text: &str) -> Self {
-        match text.trim().to_ascii_lowercase().as_str() {
-            "" | "off" | "0" | "no" | "false" | "none" => Self::Off,
-            "stderr" | "on" | "1" | "yes" | "true" => Self::Stderr,
-            "stdout" => Self::Stdout,
-            _ => Self::File(text.into()),
-        }
-    }
-}
-
-/// What takes the times.
-///
-/// # Examples
-///
-/// ```
-/// use profiler_runtime::{Backend, builder};
-///
-/// let _profiler = builder().backend(Backend::Cpu).init()?;
-/// # Ok::<(), profiler_runtime::InitError>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Backend {
-    /// The GPU too, where the program uses CUDA.
-    #[default]
-    Auto,
-    /// The GPU too; that it cannot is an error of [`init`](crate::init), and a warning without it.
-    Cuda,
-    /// The CPU alone.
-    Cpu,
-}
-
-impl Backend {
-    fn parse(text: &str) -> Option<Self> {
-        match text.trim().to_ascii_lowercase().as_str() {
-            "auto" => Some(Self::Auto),
-            "cuda" => Some(Self::Cuda),
-            "cpu" => Some(Self::Cpu),
-            _ => None,
-        }
-    }
-}
+use crate::session::Schedule;
+pub use values::{Backend, SummaryTarget};
+pub use variables::{VARIABLES, Variable};
 
 /// Which names are measured.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -206,6 +64,7 @@ pub(crate) struct Settings {
     pub(crate) backend: Backend,
     pub(crate) cuda_library: Option<PathBuf>,
     pub(crate) cuda_events: usize,
+    pub(crate) session: SessionSettings,
     /// The variables that were set, which a builder in the program does not override.
     pub(crate) from_environment: Vec<&'static str>,
 }
@@ -255,6 +114,7 @@ impl Settings {
                     parse_number(text, 1, 1 << 20)
                 })
                 .unwrap_or(4096),
+            session: SessionSettings::read(&mut reader),
             from_environment: Vec::new(),
         };
         let Reader {
@@ -275,6 +135,50 @@ impl Settings {
             },
             problems,
         )
+    }
+}
+
+/// What the session of the environment is to be.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SessionSettings {
+    pub(crate) schedule: Option<Schedule>,
+    /// Where its traces go: without it there is no session.
+    pub(crate) trace: Option<PathBuf>,
+    /// The name whose calls are steps.
+    pub(crate) step: Option<String>,
+    /// What starts and stops it.
+    pub(crate) control: Option<PathBuf>,
+    pub(crate) signal: Option<i32>,
+}
+
+impl SessionSettings {
+    fn read(reader: &mut Reader<'_>) -> Self {
+        let mut why = None;
+        let schedule = reader.text("PROFILER_SCHEDULE", |text| {
+            Schedule::parse(text).map_err(|error| why = Some(error)).ok()
+        });
+        let settings = Self {
+            schedule,
+            trace: reader.value("PROFILER_TRACE", |path| Some(PathBuf::from(path))),
+            step: reader.text("PROFILER_STEP", |name| Some(name.to_owned())),
+            control: reader.value("PROFILER_CONTROL", |path| Some(PathBuf::from(path))),
+            signal: reader.text("PROFILER_SIGNAL", values::parse_signal),
+        };
+        let problems = &mut reader.problems;
+        problems.extend(why.map(|error| format!("PROFILER_SCHEDULE: {error}")));
+        let others = [
+            ("PROFILER_SCHEDULE", settings.schedule.is_some()),
+            ("PROFILER_STEP", settings.step.is_some()),
+            ("PROFILER_CONTROL", settings.control.is_some()),
+            ("PROFILER_SIGNAL", settings.signal.is_some()),
+        ];
+        for (name, _) in others.iter().filter(|(_, set)| *set && settings.trace.is_none()) {
+            problems.push(format!(
+                "{name} is set and PROFILER_TRACE is not, so that nothing would be written: set it to a file or a \
+                 folder"
+            ));
+        }
+        settings
     }
 }
 
