@@ -8,8 +8,10 @@
 //! how long the CPU took to launch; where there is none, a line below the table says why.
 //!
 //! ```text
-//! cargo run --release --example quickstart [-- --out DIR]
+//! cargo run --release --example quickstart [-- --out DIR] [--trace]
 //! ```
+//!
+//! With `--trace` every call stands in a trace too, with an epoch for a step.
 //!
 //! Then try the same with `PROFILER_ENABLED=0` before it, or with `--features strip` after it.
 
@@ -18,15 +20,18 @@ mod options;
 #[path = "quickstart/report.rs"]
 mod report;
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use profiler_examples::digits::{Digits, PIXELS, SIDE};
 use profiler_examples::model::{self, Model, Outcome};
 use profiler_examples::network::Network;
 use profiler_examples::random::Random;
 use profiler_runtime::{
-    ScalarLogger, TensorBoardLogger, cuda, measure_execution_time, measure_execution_time_context,
+    Profile, ScalarLogger, Schedule, TensorBoardLogger, Trace, cuda, measure_execution_time,
+    measure_execution_time_context, tensorboard_trace_handler,
 };
 
 use crate::options::Options;
@@ -125,10 +130,28 @@ fn shift(image: &mut [f32], random: &mut Random) {
     }
 }
 
+/// One window from the first epoch to the last, for three readers.
+fn record(options: &Options, run: &Path, board: &Arc<TensorBoardLogger>) -> Outcome<Profile> {
+    let file = options.trace_file();
+    let profile = Profile::builder()
+        .schedule(Schedule::new().active(EPOCHS).repeat(1))
+        .on_trace_ready(move |trace: &Trace| trace.export_chrome_trace(&file))
+        .on_trace_ready(tensorboard_trace_handler(run))
+        .on_trace_ready(board.trace_handler())
+        .start()?;
+    Ok(profile)
+}
+
 fn run(options: &Options) -> Outcome {
     // Flushes what is logged, also when the program leaves early.
     let _profiler = profiler_runtime::init()?;
-    let board = Arc::new(TensorBoardLogger::new(options.new_run()?)?);
+    let run = options.new_run()?;
+    let board = Arc::new(TensorBoardLogger::new(&run)?);
+    let profile = if options.trace {
+        Some(record(options, &run, &board)?)
+    } else {
+        None
+    };
 
     let mut random = Random::seeded(17);
     let (images, mut test) = Digits::parted(HELD_OUT, &mut random);
@@ -165,6 +188,15 @@ fn run(options: &Options) -> Outcome {
             "epoch {epoch:2}  loss {loss:.4}  accuracy {:5.1} %",
             100.0 * accuracy
         );
+        if let Some(profile) = &profile {
+            profile.step();
+        }
+    }
+    if let Some(profile) = profile {
+        profile.stop();
+        if !profile.wait(Duration::from_secs(10)) {
+            println!("the trace is not complete after ten seconds");
+        }
     }
     report::show(options, &board)
 }

@@ -103,6 +103,12 @@ impl Network {
         [&self.hidden, &self.output].map(|layer| [&*layer.weights, &*layer.biases].concat())
     }
 
+    /// The weights of both layers, a row for each input, and their biases.
+    #[must_use]
+    pub fn layers(&self) -> [(&[f32], &[f32]); 2] {
+        [&self.hidden, &self.output].map(|layer| (&*layer.weights, &*layer.biases))
+    }
+
     /// How many units the hidden layer has.
     pub(crate) const fn hidden_units(&self) -> usize {
         self.hidden.outputs()

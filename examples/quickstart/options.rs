@@ -9,25 +9,31 @@ use std::path::PathBuf;
 const USAGE: &str = "\
 Trains a small network and shows where the time goes.
 
-usage: cargo run --release --example quickstart [-- --out DIR]
+usage: cargo run --release --example quickstart [-- --out DIR] [--trace]
 
     --out DIR    where to write; a folder, made where it is missing (profiles/quickstart)
+    --trace      write each call as a trace too: DIR/trace.json for Perfetto, and one for TensorBoard
     --help       show this";
 
 pub(crate) struct Options {
     out: PathBuf,
+    /// Whether traces are written.
+    pub(crate) trace: bool,
 }
 
 impl Options {
     /// Reads the arguments; nothing to run where help was asked for.
     pub(crate) fn from_arguments() -> Result<Option<Self>, Box<dyn Error>> {
         let mut out = PathBuf::from("profiles/quickstart");
+        let mut trace = false;
         let mut arguments = env::args_os().skip(1);
         while let Some(argument) = arguments.next() {
             let text = argument.to_string_lossy();
             if text == "--help" || text == "-h" {
                 println!("{USAGE}");
                 return Ok(None);
+            } else if text == "--trace" {
+                trace = true;
             } else if text == "--out" {
                 out = arguments.next().unwrap_or_default().into();
             } else if let Some(dir) = text.strip_prefix("--out=") {
@@ -39,7 +45,7 @@ impl Options {
         if out.as_os_str().is_empty() {
             return Err(format!("`--out` needs a folder\n\n{USAGE}").into());
         }
-        Ok(Some(Self { out }))
+        Ok(Some(Self { out, trace }))
     }
 
     /// The folder to point `TensorBoard` at: each run has a folder of its own in it, so that runs
@@ -65,6 +71,11 @@ impl Options {
             }
         }
         Err("there are too many runs; choose another folder with `-- --out DIR`".into())
+    }
+
+    /// The trace for Perfetto and its like.
+    pub(crate) fn trace_file(&self) -> PathBuf {
+        self.out.join("trace.json")
     }
 
     /// Where the numbers of the table go, for programs.

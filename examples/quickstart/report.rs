@@ -31,6 +31,13 @@ pub(crate) fn show(options: &Options, board: &TensorBoardLogger) -> Result<(), B
     };
     println!("{logged} in {}", board.path().display());
     println!("the table's numbers are in {}", file.display());
+    if options.trace {
+        let file = options.trace_file();
+        println!(
+            "the trace is in {}: open it in https://ui.perfetto.dev",
+            file.display()
+        );
+    }
     println!(
         "to see them over time, run: tensorboard --logdir \"{}\"",
         options.log_dir().display()

@@ -10,8 +10,8 @@ use super::record::{ScopeRecord, ThreadInfo};
 use super::worker;
 use crate::local::Busy;
 
-/// Scopes that a thread holds until they are taken: at a million a second, for 16 milliseconds.
-const CAPACITY: usize = 1 << 14;
+/// Scopes that a thread holds until they are taken: at a million a second, for 32 milliseconds.
+const CAPACITY: usize = 1 << 15;
 
 /// A thread's own end.
 struct Near {
@@ -48,8 +48,13 @@ pub(super) fn push(record: ScopeRecord) {
     let busy = Busy::claim();
     let pushed = busy.is_some() && with_near(|near| offer(near, record)).unwrap_or(false);
     if !pushed {
-        LOST.fetch_add(1, Relaxed);
+        lose();
     }
+}
+
+/// Counts a scope that has no ring to go to.
+pub(super) fn lose() {
+    LOST.fetch_add(1, Relaxed);
 }
 
 fn offer(near: &mut Near, record: ScopeRecord) -> bool {

@@ -1,0 +1,42 @@
+//! What is measured.
+
+use std::hint::black_box;
+
+use profiler_runtime::measure_execution_time;
+
+#[measure_execution_time(name = "leaf")]
+pub(crate) fn leaf(number: u64) -> u64 {
+    black_box(number).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// Two scopes.
+#[measure_execution_time(name = "branch")]
+pub(crate) fn branch(number: u64) -> u64 {
+    leaf(number) ^ 1
+}
+
+/// So many scopes, as fast as they come.
+pub(crate) fn scopes(count: u64) {
+    for number in 0..count / 2 {
+        black_box(branch(number));
+    }
+}
+
+/// The same, some microseconds apart: what a program does between calls.
+pub(crate) fn scopes_apart(count: u64) {
+    for number in 0..count / 2 {
+        let mut state = branch(number);
+        for _ in 0..1500 {
+            state = black_box(state.rotate_left(7) ^ number);
+        }
+    }
+}
+
+/// Has the profiler look for CUDA as long as it does, a second or two.
+pub(crate) fn settle() {
+    let began = std::time::Instant::now();
+    while began.elapsed() < std::time::Duration::from_secs(3) {
+        scopes(2);
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,176 @@
+//! The first program of torch.profiler's tutorial, line by line: one window around one inference.
+//!
+//! ```python
+//! with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True) as prof:
+//!     with record_function("model_inference"):
+//!         model(inputs)
+//!
+//! print(prof.key_averages().table(sort_by="cpu_time_total", row_limit=10))
+//! print(prof.key_averages(group_by_input_shape=True).table(sort_by="cpu_time_total", row_limit=10))
+//! prof.export_chrome_trace("trace.json")
+//! ```
+//!
+//! The model tells handwritten digits apart; it has learnt to before, outside of the window. What torch knows as
+//! operators are functions here, each with one attribute.
+//!
+//! ```text
+//! cargo run --release --example record_function [-- FILE.json]
+//! ```
+
+use std::env;
+use std::path::PathBuf;
+
+use profiler_examples::digits::{CLASSES, Digits, PIXELS};
+use profiler_examples::model::Outcome;
+use profiler_examples::network::Network;
+use profiler_examples::random::Random;
+use profiler_runtime::{
+    Activity, AveragesTable, GroupBy, Profile, SortKey, ToShape, measure_execution_time,
+    record_function,
+};
+
+/// Rows of numbers.
+struct Tensor {
+    columns: usize,
+    values: Vec<f32>,
+}
+
+// What `shapes = […]` records of it.
+impl ToShape for Tensor {
+    fn to_shape(&self) -> Box<[usize]> {
+        Box::new([self.values.len() / self.columns, self.columns])
+    }
+}
+
+struct Linear {
+    weights: Tensor,
+    biases: Vec<f32>,
+}
+
+struct Model {
+    hidden: Linear,
+    output: Linear,
+}
+
+// The shapes are looked at only in a window that wants them.
+#[measure_execution_time(name = "linear", shapes = [x, layer.weights, layer.biases.len()])]
+fn linear(x: &Tensor, layer: &Linear) -> Tensor {
+    let columns = layer.biases.len();
+    let mut values = Vec::with_capacity(x.values.len() / x.columns * columns);
+    for row in x.values.chunks_exact(x.columns) {
+        let product = matrix_product(row, &layer.weights);
+        values.extend(
+            product
+                .iter()
+                .zip(&layer.biases)
+                .map(|(value, bias)| value + bias),
+        );
+    }
+    Tensor { columns, values }
+}
+
+fn matrix_product(row: &[f32], weights: &Tensor) -> Vec<f32> {
+    let mut sums = vec![0.0; weights.columns];
+    for (weights, input) in weights.values.chunks_exact(weights.columns).zip(row) {
+        for (sum, weight) in sums.iter_mut().zip(weights) {
+            *sum += weight * input;
+        }
+    }
+    sums
+}
+
+#[measure_execution_time(name = "relu", shapes = [x])]
+fn relu(mut x: Tensor) -> Tensor {
+    for value in &mut x.values {
+        *value = value.max(0.0);
+    }
+    x
+}
+
+#[measure_execution_time(name = "softmax", shapes = [x])]
+fn softmax(mut x: Tensor) -> Tensor {
+    for row in x.values.chunks_exact_mut(x.columns) {
+        let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        row.iter_mut()
+            .for_each(|value| *value = (*value - largest).exp());
+        let sum: f32 = row.iter().sum();
+        row.iter_mut().for_each(|value| *value /= sum);
+    }
+    x
+}
+
+impl Model {
+    /// A model that has learnt for some rounds.
+    fn trained(digits: &Digits) -> Self {
+        let mut network = Network::new(128, &mut Random::seeded(17));
+        for _ in 0..40 {
+            network.learn(digits, 0.5);
+        }
+        let mut layers = network
+            .layers()
+            .into_iter()
+            .map(|(weights, biases)| Linear {
+                weights: Tensor {
+                    columns: biases.len(),
+                    values: weights.to_vec(),
+                },
+                biases: biases.to_vec(),
+            });
+        let mut layer = || {
+            layers
+                .next()
+                .unwrap_or_else(|| unreachable!("there are two"))
+        };
+        Self {
+            hidden: layer(),
+            output: layer(),
+        }
+    }
+
+    fn forward(&self, inputs: &Tensor) -> Tensor {
+        softmax(linear(&relu(linear(inputs, &self.hidden)), &self.output))
+    }
+}
+
+/// How many rows have their largest value where the label says.
+fn correct(outputs: &Tensor, labels: &[usize]) -> usize {
+    let likeliest = |row: &[f32]| (0..CLASSES).max_by(|&a, &b| row[a].total_cmp(&row[b]));
+    let rows = outputs.values.chunks_exact(CLASSES);
+    rows.zip(labels)
+        .filter(|(row, label)| likeliest(row) == Some(**label))
+        .count()
+}
+
+fn main() -> Outcome {
+    let _profiler = profiler_runtime::init()?;
+    let path = env::args_os()
+        .nth(1)
+        .map_or_else(|| PathBuf::from("trace.json"), PathBuf::from);
+    let digits = Digits::all().standardised();
+    let model = Model::trained(&digits);
+    let inputs = Tensor {
+        columns: PIXELS,
+        values: digits.images().to_vec(),
+    };
+
+    let (outputs, trace) = Profile::builder()
+        .activities([Activity::Cpu, Activity::Cuda])
+        .record_shapes(true)
+        .run(|_profile| record_function!("model_inference", { model.forward(&inputs) }))?;
+
+    let ten = AveragesTable::new()
+        .sort_by(SortKey::CpuTimeTotal)
+        .row_limit(10);
+    println!("{}", trace.key_averages().table(&ten));
+    let by_shape = GroupBy::new().group_by_input_shape(true);
+    println!("{}", trace.key_averages_by(by_shape).table(&ten));
+    trace.export_chrome_trace(&path)?;
+
+    let correct = correct(&outputs, digits.labels());
+    println!("{correct} of {} digits were told", digits.len());
+    println!(
+        "the trace is in {}: open it in https://ui.perfetto.dev",
+        path.display()
+    );
+    Ok(())
+}
