@@ -82,6 +82,7 @@
 // The measured path is two functions, whatever it is written in.
 #![allow(clippy::inline_always)]
 
+mod averages;
 mod clock;
 mod collect;
 mod config;
@@ -91,6 +92,8 @@ mod error;
 mod exit;
 mod export;
 mod health;
+#[cfg(any(feature = "tensorboard", feature = "trace"))]
+mod host;
 mod init;
 mod local;
 mod log;
@@ -107,9 +110,19 @@ mod summary;
 mod switch;
 mod task;
 
+pub use averages::{
+    AverageMemory, AverageRow, AverageTimes, AveragesTable, CallEdge, CallEdges,
+    EdgeTimes, GroupBy, KeyAverages, Restriction, RestrictionError, SortKey, SortKeyError,
+};
 pub use collect::{FlushReport, flush};
 pub use config::{Backend, SummaryTarget};
 pub use error::InitError;
+#[cfg(feature = "trace")]
+pub use export::{
+    ExportError, LaunchCategory, TensorBoardTraces, tensorboard_trace_handler,
+};
+#[cfg(feature = "validate")]
+pub use export::{Rule, ValidateError, Violation, validate};
 pub use health::DropReason;
 pub use init::{Builder, Profiler, builder, init};
 #[cfg(feature = "tensorboard")]
@@ -154,7 +167,7 @@ pub use own_cost::OwnCost;
 pub use profiler_macros::measure_execution_time;
 pub use session::{
     Action, ActionFn, Activity, DEFAULT_CAPACITY, Event, Extent, Frame, GpuSpan, IntoSchedule, MemoryUse, Profile,
-    ProfileBuilder, ProfileError, Schedule, ScheduleError, ToShape, Trace, Truncation,
+    ProfileBuilder, ProfileError, Schedule, ScheduleError, ToShape, Trace, Truncation, step,
 };
 pub use step::IntoStep;
 pub use summary::{CudaTimes, Row, SortBy, Summary, TableOptions, Verdict, summary};

@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 use crate::cuda::{self, DeviceMemory};
+use crate::local::Busy;
 use crate::session::{MemoryUse, wants_memory};
 
 /// A global allocator that counts for sessions that profile memory, and hands on to another one: the system's,
@@ -72,11 +73,17 @@ thread_local! {
     };
 }
 
-/// Of all threads.
+/// Of all threads, since the counting began.
 static TOTAL: AtomicI64 = AtomicI64::new(0);
 
+/// What was freed while nothing was counted must not be in the total for ever.
+pub(crate) fn start_over() {
+    TOTAL.store(0, Relaxed);
+}
+
 fn count(allocated: usize, freed: usize) {
-    if !wants_memory() {
+    // What the profiler takes for itself is nobody's.
+    if !wants_memory() || Busy::is_claimed() {
         return;
     }
     // An allocation is no more than half of the address space.

@@ -135,8 +135,8 @@ impl Open {
         };
         let wants_cuda = (ticket.is_cuda() || ask.is_some()) && open.serial & OUTSIDE == 0;
         let has_cuda = wants_cuda && cuda::begin(open.serial, ticket.id(), ask.unwrap_or_default());
-        let is_recorded = ticket.is_recorded() && open.serial & OUTSIDE == 0;
-        if is_recorded {
+        let is_recorded = ticket.is_recorded();
+        if is_recorded && open.serial & OUTSIDE == 0 {
             session::open(ticket.id(), open.serial, open.outer, shapes);
         }
         let flags = [
@@ -291,6 +291,9 @@ impl Open {
     }
 
     fn record(&self, closed: &Closed) {
+        if self.serial & OUTSIDE != 0 {
+            return session::lose();
+        }
         let serial = self.serial();
         let has_cuda = self.serial & CUDA != 0;
         let ending = if closed.panicked {

@@ -14,7 +14,7 @@ use crate::local::{self, Hot, NoCell};
 use crate::log::IntoLogger;
 use crate::name;
 use crate::scope::Closed;
-use crate::session::{self, Ended, FutureRecord, RecordEnding};
+use crate::session::{self, Ended, FutureRecord, RecordEnding, ToShape};
 use crate::site::{Ticket, begin_dynamic};
 use crate::stats::{Ending, StatCell};
 use crate::step::IntoStep;
@@ -383,6 +383,19 @@ impl<F> Measured<F> {
             && entry.wants_stream()
         {
             entry.stream(stream);
+        }
+        self
+    }
+
+    /// The shape of one more of the things that the future works on, as those of the attribute's argument `shapes`:
+    /// looked at in an active window that records shapes, and nowhere else.
+    ///
+    /// To be given before the first poll.
+    pub fn shape(mut self, shape: &(impl ToShape + ?Sized)) -> Self {
+        if let Some(entry) = self.scope.pending()
+            && entry.wants_shapes()
+        {
+            entry.shape(shape);
         }
         self
     }

@@ -157,6 +157,10 @@ impl SessionSettings {
         let schedule = reader.text("PROFILER_SCHEDULE", |text| {
             Schedule::parse(text).map_err(|error| why = Some(error)).ok()
         });
+        // It says more than that the value is not understood.
+        if let (Some(why), Some(problem)) = (why, reader.problems.last_mut()) {
+            *problem = format!("PROFILER_SCHEDULE: {why}; one window from start to end holds");
+        }
         let settings = Self {
             schedule,
             trace: reader.value("PROFILER_TRACE", |path| Some(PathBuf::from(path))),
@@ -165,7 +169,6 @@ impl SessionSettings {
             signal: reader.text("PROFILER_SIGNAL", values::parse_signal),
         };
         let problems = &mut reader.problems;
-        problems.extend(why.map(|error| format!("PROFILER_SCHEDULE: {error}")));
         let others = [
             ("PROFILER_SCHEDULE", settings.schedule.is_some()),
             ("PROFILER_STEP", settings.step.is_some()),

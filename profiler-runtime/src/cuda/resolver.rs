@@ -144,17 +144,37 @@ fn note_read(reading: &Reading) {
     }
 }
 
-/// Whether the GPU time of each scope that ended at `end` or before has been read or given up, as far as the scopes
-/// had come to the resolver at the time `since`; both in ticks.
-pub(crate) fn has_read(end: u64, since: u64) -> bool {
+/// How far the resolver had come at some moment; what it had read then has been delivered.
+pub(crate) struct ReadSoFar {
+    looked: u64,
+    unread: u64,
+}
+
+pub(crate) fn read_so_far() -> ReadSoFar {
     if !is_running() {
-        return true;
+        return ReadSoFar {
+            looked: u64::MAX,
+            unread: u64::MAX,
+        };
     }
-    let is_read = LOOKED.load(Acquire) >= since && UNREAD.load(Acquire) > end;
-    if !is_read {
-        wake();
+    // In this order: see `note_read`.
+    let looked = LOOKED.load(Acquire);
+    ReadSoFar {
+        looked,
+        unread: UNREAD.load(Acquire),
     }
-    is_read
+}
+
+impl ReadSoFar {
+    /// Whether the GPU time of each scope that ended at `end` or before has been read or given up, as far as the
+    /// scopes had come to the resolver at the time `since`; both in ticks.
+    pub(crate) fn has(&self, end: u64, since: u64) -> bool {
+        let has = self.looked >= since && self.unread > end;
+        if !has {
+            wake();
+        }
+        has
+    }
 }
 
 /// How often the resolver looks.

@@ -3,12 +3,29 @@
 use crate::summary::{CudaTimes, Row};
 
 /// One column, with a cell for each row.
-pub(super) struct Column {
+pub(crate) struct Column {
     pub(super) title: String,
-    pub(super) cells: Vec<String>,
+    pub(crate) cells: Vec<String>,
+    /// Whether it is read from the left.
+    pub(super) is_text: bool,
 }
 
 impl Column {
+    pub(crate) fn numbers(title: impl Into<String>, cells: Vec<String>) -> Self {
+        Self {
+            title: title.into(),
+            cells,
+            is_text: false,
+        }
+    }
+
+    pub(crate) fn text(title: impl Into<String>, cells: Vec<String>) -> Self {
+        Self {
+            is_text: true,
+            ..Self::numbers(title, cells)
+        }
+    }
+
     pub(super) fn width(&self) -> usize {
         let cells = self
             .cells
@@ -24,10 +41,8 @@ impl Column {
             Some(time) => format!("{:.3}", time / unit.nanoseconds),
             None => "-".to_owned(),
         };
-        Self {
-            title: format!("{title} ({})", unit.name),
-            cells: rows.iter().map(cell).collect(),
-        }
+        let title = format!("{title} ({})", unit.name);
+        Self::numbers(title, rows.iter().map(cell).collect())
     }
 }
 
@@ -75,10 +90,8 @@ const EXTREMES: usize = 2;
 pub(super) fn columns(rows: &[&Row]) -> Vec<Column> {
     let units = Units::of(rows);
     let has_cuda = rows.iter().any(|row| row.cuda.is_some());
-    let mut columns = vec![Column {
-        title: "Calls".to_owned(),
-        cells: rows.iter().map(|row| calls(row)).collect(),
-    }];
+    let counts = |row: &&Row| calls(row.calls, row.primitive_calls);
+    let mut columns = vec![Column::numbers("Calls", rows.iter().map(counts).collect())];
     for (title, cpu, cuda) in TOTALS {
         let cpu = |row: &Row| Some(cpu(row));
         push_pair(&mut columns, rows, title, units.totals, has_cuda, cpu, cuda);
@@ -97,13 +110,8 @@ pub(super) fn columns(rows: &[&Row]) -> Vec<Column> {
         let cpu = |row: &Row| (row.calls > 0).then(|| cpu(row));
         push_pair(&mut columns, rows, title, units.calls, has_cuda, cpu, cuda);
     }
-    columns.push(Column {
-        title: "% wall".to_owned(),
-        cells: rows
-            .iter()
-            .map(|row| format!("{:.2}", row.wall_share * 100.0))
-            .collect(),
-    });
+    let wall = |row: &&Row| format!("{:.2}", row.wall_share * 100.0);
+    columns.push(Column::numbers("% wall", rows.iter().map(wall).collect()));
     if has_cuda {
         columns.extend(verdicts(rows));
     }
@@ -145,24 +153,20 @@ fn verdicts(rows: &[&Row]) -> [Column; 2] {
             .map(|row| row.cuda.as_ref().map_or("-".to_owned(), cell))
             .collect()
     };
+    let launch = cells(|cuda| format!("{:.1}", cuda.launch_bound * 100.0));
+    let verdict = cells(|cuda| cuda.verdict().to_string());
     [
-        Column {
-            title: "% launch".to_owned(),
-            cells: cells(|cuda| format!("{:.1}", cuda.launch_bound * 100.0)),
-        },
-        Column {
-            title: "Verdict".to_owned(),
-            cells: cells(|cuda| cuda.verdict().to_string()),
-        },
+        Column::numbers("% launch", launch),
+        Column::numbers("Verdict", verdict),
     ]
 }
 
 /// `150/100`: all calls, and those that were not recursive.
-fn calls(row: &Row) -> String {
-    if row.primitive_calls == row.calls {
-        row.calls.to_string()
+pub(crate) fn calls(all: u64, primitive: u64) -> String {
+    if primitive == all {
+        all.to_string()
     } else {
-        format!("{}/{}", row.calls, row.primitive_calls)
+        format!("{all}/{primitive}")
     }
 }
 
@@ -241,19 +245,7 @@ mod tests {
 
     #[test]
     fn recursive_calls_show_both_counts() {
-        let row = Row {
-            calls: 150,
-            primitive_calls: 100,
-            ..Row::default()
-        };
-        assert_eq!(calls(&row), "150/100");
-        assert_eq!(
-            calls(&Row {
-                calls: 7,
-                primitive_calls: 7,
-                ..Row::default()
-            }),
-            "7"
-        );
+        assert_eq!(calls(150, 100), "150/100");
+        assert_eq!(calls(7, 7), "7");
     }
 }

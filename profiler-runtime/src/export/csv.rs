@@ -80,11 +80,12 @@ pub(super) fn cuda_numbers(times: &CudaTimes) -> Vec<(&'static str, String)> {
 }
 
 /// A tenth of a nanosecond: means of short calls need it, and no clock gives more.
-fn nanoseconds(value: f64) -> String {
+pub(crate) fn nanoseconds(value: f64) -> String {
     format!("{value:.1}")
 }
 
-fn quoted(text: &str) -> String {
+/// A text as one field, whatever it holds.
+pub(crate) fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {

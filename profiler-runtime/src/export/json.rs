@@ -92,7 +92,7 @@ fn health(health: &CudaHealth) -> String {
 }
 
 /// A string with its quotes.
-fn string(text: &str) -> String {
+pub(crate) fn string(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     for char in text.chars() {

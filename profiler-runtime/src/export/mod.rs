@@ -1,6 +1,17 @@
-//! One file per format, each a pure function of a summary.
+//! One file or folder per format, each a pure function of a summary or a trace.
 
-mod columns;
+#[cfg(feature = "trace")]
+mod chrome;
+pub(crate) mod columns;
 pub(crate) mod csv;
 pub(crate) mod json;
 pub(crate) mod table;
+#[cfg(feature = "validate")]
+mod validate;
+
+#[cfg(feature = "trace")]
+pub use chrome::{
+    ExportError, LaunchCategory, TensorBoardTraces, tensorboard_trace_handler,
+};
+#[cfg(feature = "validate")]
+pub use validate::{Rule, ValidateError, Violation, validate};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::columns::columns;
+use super::columns::{Column, columns};
 use crate::summary::{Row, Summary};
 
 /// What the rows of a table are sorted by, the largest first (names from A to Z).
@@ -86,38 +86,41 @@ pub(crate) fn render(summary: &Summary, options: &TableOptions) -> String {
         .saturating_sub(options.limit.unwrap_or(usize::MAX));
     rows.truncate(rows.len() - hidden);
 
-    let columns = columns(&rows);
-    let numbers: usize = columns.iter().map(|column| column.width() + 2).sum();
-    let longest = rows
-        .iter()
-        .map(|row| shown_name(row).chars().count())
-        .max()
-        .unwrap_or(0)
-        .max(4);
-    let room = width(options).saturating_sub(numbers).max(SHORTEST_NAME);
-    let name_width = longest.min(room);
-
-    let mut table = String::new();
-    let _ = write!(table, "{:name_width$}", "Name");
-    for column in &columns {
-        let _ = write!(table, "  {:>1$}", column.title, column.width());
-    }
-    let _ = write!(table, "\n{}\n", "─".repeat(name_width + numbers));
-    for (index, row) in rows.iter().enumerate() {
-        let _ = write!(
-            table,
-            "{:name_width$}",
-            shortened(&shown_name(row), name_width)
-        );
-        for column in &columns {
-            let _ = write!(table, "  {:>1$}", column.cells[index], column.width());
-        }
-        table.push('\n');
-    }
+    let names: Vec<String> = rows.iter().map(|row| shown_name(row)).collect();
+    let width = terminal_width(options.width);
+    let mut table = draw("Name", &names, &columns(&rows), width);
     if hidden > 0 {
         let _ = writeln!(table, "… and {hidden} more");
     }
     with_notes(table, summary, &rows)
+}
+
+/// Draws a table: labels on the left, shortened where it would be too wide, and columns beside them.
+pub(crate) fn draw(title: &str, labels: &[String], columns: &[Column], width: usize) -> String {
+    let widths: Vec<usize> = columns.iter().map(Column::width).collect();
+    let beside: usize = widths.iter().map(|width| width + 2).sum();
+    let lengths = labels.iter().map(|label| label.chars().count());
+    let longest = lengths.max().unwrap_or(0).max(title.chars().count());
+    let label_width = longest.min(width.saturating_sub(beside).max(SHORTEST_NAME));
+    let line = |label: &str, cell: &dyn Fn(&Column) -> String| {
+        let mut line = format!("{:label_width$}", shortened(label, label_width));
+        for (column, width) in columns.iter().zip(&widths) {
+            let cell = cell(column);
+            let _ = if column.is_text {
+                write!(line, "  {cell:<width$}")
+            } else {
+                write!(line, "  {cell:>width$}")
+            };
+        }
+        line.truncate(line.trim_end_matches(' ').len());
+        line + "\n"
+    };
+    let mut table = line(title, &|column| column.title.clone());
+    let _ = writeln!(table, "{}", "─".repeat(label_width + beside));
+    for (index, label) in labels.iter().enumerate() {
+        table += &line(label, &|column| column.cells[index].clone());
+    }
+    table
 }
 
 fn sort(rows: &mut [&Row], by: SortBy) {
@@ -146,7 +149,7 @@ fn shown_name(row: &Row) -> String {
 }
 
 /// A name may hold anything, a line of the table must not.
-fn printable(name: &str) -> String {
+pub(crate) fn printable(name: &str) -> String {
     name.chars()
         .map(|char| if char.is_control() { '\u{fffd}' } else { char })
         .collect()
@@ -165,8 +168,9 @@ fn shortened(name: &str, width: usize) -> String {
     format!("{head}…{tail}")
 }
 
-fn width(options: &TableOptions) -> usize {
-    options.width.unwrap_or_else(|| {
+/// How wide a table may be, where nothing is given.
+pub(crate) fn terminal_width(given: Option<usize>) -> usize {
+    given.unwrap_or_else(|| {
         // Of whichever standard stream is a terminal.
         terminal_size::terminal_size().map_or(usize::MAX, |(width, _)| width.0.into())
     })

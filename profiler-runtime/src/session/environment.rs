@@ -3,9 +3,13 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::profile::{Profile, ProfileBuilder};
 use super::control;
+use super::profile::{Profile, ProfileBuilder};
+#[cfg(feature = "trace")]
+use super::trace::Trace;
 use crate::config::SessionSettings;
+#[cfg(feature = "trace")]
+use crate::export::{ExportError, tensorboard_trace_handler};
 use crate::health;
 use crate::switch::{is_enabled, with_control};
 
@@ -73,6 +77,44 @@ pub(super) fn stop() {
     drop(ended);
 }
 
-fn write_to(builder: ProfileBuilder, _target: PathBuf) -> ProfileBuilder {
+/// Has each window written to where the environment says.
+#[cfg(feature = "trace")]
+fn write_to(builder: ProfileBuilder, target: PathBuf) -> ProfileBuilder {
+    let is_file = |name: &str| name.ends_with(".json") || name.ends_with(".json.gz");
+    let name = target
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
+    match name.filter(|name| is_file(name)) {
+        Some(name) => {
+            let mut is_further = false;
+            builder.on_trace_ready(move |trace: &Trace| {
+                let numbered = std::mem::replace(&mut is_further, true);
+                write_file(trace, &target, &name, numbered)
+            })
+        }
+        None => builder.on_trace_ready(tensorboard_trace_handler(target)),
+    }
+}
+
+/// No window overwrites another: from the second on, the step's number stands in the name.
+#[cfg(feature = "trace")]
+fn write_file(
+    trace: &Trace,
+    target: &std::path::Path,
+    name: &str,
+    is_numbered: bool,
+) -> Result<(), ExportError> {
+    let (stem, extension) = name.split_at(name.rfind(".json").unwrap_or(name.len()));
+    let numbered = format!("{stem}_{}{extension}", trace.step_num());
+    let name = if is_numbered { &numbered } else { name };
+    trace.export_chrome_trace(target.with_file_name(name))
+}
+
+#[cfg(not(feature = "trace"))]
+fn write_to(builder: ProfileBuilder, _: PathBuf) -> ProfileBuilder {
+    health::notice(
+        "PROFILER_TRACE is set, but profiler-runtime was built without its feature `trace`: nothing is written; \
+         build it with the feature",
+    );
     builder
 }

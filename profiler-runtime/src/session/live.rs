@@ -15,6 +15,7 @@ use super::transition::{Effect, between};
 use super::window::{Closing, Filling, OwnStep, Spec};
 use super::{Activity, Options, environment, recording, ring, worker};
 use crate::clock::{WallAnchor, now};
+use crate::exit;
 use crate::health;
 use crate::local::Busy;
 
@@ -141,7 +142,9 @@ impl Session {
 
     /// What is done in a step; the schedule may be the program's own, and panic.
     fn ask(&self, state: &State, step: u64) -> Action {
-        catch_unwind(AssertUnwindSafe(|| (state.schedule)(step))).unwrap_or_else(|_| {
+        catch_unwind(AssertUnwindSafe(|| (state.schedule)(step))).unwrap_or_else(|panic| {
+            // Its payload is foreign code too.
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(panic)));
             health::notice("a session's schedule panicked: nothing is recorded in the steps it was asked for");
             Action::None
         })
@@ -161,7 +164,7 @@ impl Session {
 
     fn note_step(&self, state: &mut State) {
         let end = now();
-        if self.has_schedule && state.open.is_some() {
+        if self.has_schedule && state.open.is_some() && state.steps.len() < self.capacity {
             let step = OwnStep {
                 number: state.step,
                 thread: ring::this_thread(),
@@ -333,7 +336,6 @@ impl Session {
         if is_behind {
             complete.filling.empty();
         }
-        complete.filling.set_behind(is_behind);
         let _ = self.jobs.send(Job::Handle(Box::new(complete)));
     }
 
@@ -364,9 +366,14 @@ impl Session {
         for handler in handlers {
             handler.call(&trace);
         }
-        if self.keeps_trace.load(Relaxed) {
-            self.progress().last = Some(Arc::new(trace));
-        }
+        let _busy = Busy::claim();
+        let before = if self.keeps_trace.load(Relaxed) {
+            self.progress().last.replace(Arc::new(trace))
+        } else {
+            drop(trace);
+            None
+        };
+        drop(before);
     }
 }
 
@@ -386,6 +393,10 @@ fn remember(session: &Arc<Session>) {
 /// Ends the session of the environment, and waits until the handlers have had all windows that are closed: at the
 /// end of the program.
 pub(crate) fn finish(timeout: Duration) {
+    // A forked process has none of our threads.
+    if !exit::is_own_process() {
+        return;
+    }
     environment::stop();
     let start = Instant::now();
     let known: Vec<Arc<Session>> = sessions().iter().filter_map(Weak::upgrade).collect();

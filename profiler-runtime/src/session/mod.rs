@@ -29,7 +29,7 @@ pub use environment::step;
 pub use event::{Event, Frame, GpuSpan};
 pub(crate) use inbox::deliver;
 pub(crate) use live::finish;
-pub(crate) use opening::{Ended, FutureRecord, Shapes, close, close_future, close_poll, open};
+pub(crate) use opening::{Ended, FutureRecord, Shapes, close, close_future, close_poll, lose, open};
 pub use options::Activity;
 pub(crate) use options::{Options, wants};
 pub use profile::{DEFAULT_CAPACITY, Profile, ProfileBuilder, ProfileError};

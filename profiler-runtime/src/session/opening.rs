@@ -126,6 +126,12 @@ pub(crate) fn close(ended: &Ended) {
     ring::push(record(ended, Kind::Scope, extra));
 }
 
+/// A recorded scope has ended where its thread keeps nothing any more.
+#[cold]
+pub(crate) fn lose() {
+    ring::lose();
+}
+
 fn record(ended: &Ended, kind: Kind, extra: Option<Arc<Extra>>) -> ScopeRecord {
     ScopeRecord {
         name: ended.name,

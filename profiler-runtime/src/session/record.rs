@@ -76,7 +76,8 @@ pub struct MemoryUse {
     pub host_allocated: u64,
     /// The most host bytes that were in use on the thread at once, over what was in use when the scope opened.
     pub host_peak: u64,
-    /// Host bytes in use by the process when the scope ended, as far as the allocator was counting.
+    /// Host bytes in use by the process when the scope ended, of those allocated since the recording began; zero
+    /// where more of older ones was freed.
     pub host_total: u64,
     /// Device bytes in use at the end less those at the beginning, in the context of the scope's thread; none
     /// where no context was current.

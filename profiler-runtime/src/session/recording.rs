@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::Options;
 use super::options::wants;
+use crate::memory;
 use crate::switch::with_control;
 
 /// The sessions that record, and what each wants.
@@ -53,8 +54,11 @@ fn change(change: impl FnOnce(&mut Vec<(u64, u32)>)) {
     with_control(|control| {
         let mut recorders = RECORDERS.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut recorders);
-        let wants = recorders.iter().fold(0, |all, (_, wants)| all | wants);
-        WANTS.store(wants, Relaxed);
+        let wanted = recorders.iter().fold(0, |all, (_, wants)| all | wants);
+        if wanted & wants::MEMORY != 0 && !wants_memory() {
+            memory::start_over();
+        }
+        WANTS.store(wanted, Relaxed);
         let before = RECORDING.swap(!recorders.is_empty(), Relaxed);
         // Call sites keep what they have decided: they decide again only where it makes a difference.
         if before == recorders.is_empty() {

@@ -167,15 +167,14 @@ mod tests {
         }
         assert_eq!(*(1, 2, 3, 4, 5, 6).to_shape(), [1, 2, 3, 4, 5, 6]);
         assert_eq!(*7.to_shape(), [7]);
-        assert_eq!(*().to_shape(), []);
+        assert!(().to_shape().is_empty());
     }
 
     #[test]
     fn what_no_extent_can_be_is_the_nearest_one() {
-        let forms: [&dyn ToShape; 2] = [&[-1, i64::MAX], &(-1_i8, u128::MAX)];
-        let largest = [i64::MAX.unsigned_abs() as usize, usize::MAX];
-        for (form, largest) in forms.iter().zip(largest) {
-            assert_eq!(*form.to_shape(), [0, largest]);
+        let forms: [&dyn ToShape; 2] = [&[-1, i128::MAX], &(-1_i8, u128::MAX)];
+        for form in forms {
+            assert_eq!(*form.to_shape(), [0, usize::MAX]);
         }
     }
 }

@@ -16,7 +16,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// GPU times.
 ///
 /// A handler gets it by reference ([`ProfileBuilder::on_trace_ready`](crate::ProfileBuilder::on_trace_ready)), the
-/// closure form by value ([`profile`](crate::profile)).
+/// closure form ([`ProfileBuilder::run`](crate::ProfileBuilder::run)) in an `Arc`.
 #[derive(Debug)]
 pub struct Trace {
     /// Scopes and polls by thread and in the order of opening, then futures by their start.
@@ -85,15 +85,15 @@ pub(crate) struct Meta {
 pub struct Truncation {
     /// Scopes that came after the window held as many as its capacity allows.
     pub over_capacity: u64,
-    /// Scopes whose thread recorded faster than they were taken.
+    /// Scopes whose thread recorded faster than they were taken, or was ending and kept nothing any more.
     pub ring_full: u64,
-    /// Scopes whose GPU times were not read when the window was handed over: the device did not come to them in
-    /// time.
+    /// Scopes whose GPU times had not been read when the window was handed over: the device did not come to them in
+    /// time, or there was no room for them on the way to where they are read.
     pub unread: u64,
     /// Whether the session ended before the window was complete.
     pub cut_short: bool,
-    /// Whether the window was emptied, since handlers were too slow for windows to wait any longer.
-    pub handler_behind: bool,
+    /// Scopes of a window that was emptied, since handlers were too slow for it to wait for them.
+    pub handler_behind: u64,
 }
 
 impl Truncation {

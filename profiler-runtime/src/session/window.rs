@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::assemble;
-use super::record::{GpuRecord, ScopeRecord, ThreadInfo};
+use super::record::{GpuRecord, Kind, ScopeRecord, ThreadInfo};
 use super::timeline::Timeline;
 use super::trace::{Meta, NONE, Step, Trace, Truncation};
 use super::{Activity, Options};
@@ -74,17 +74,13 @@ pub(super) struct Filling {
     /// Where threads stand among these.
     places: HashMap<usize, u32>,
     over_capacity: u64,
-    handler_behind: bool,
+    handler_behind: u64,
 }
 
 impl Filling {
     /// Whether GPU times belong to it that may be still to be read.
     pub(super) fn has_cuda(&self) -> bool {
         self.scopes.iter().any(|scope| scope.cuda != 0)
-    }
-
-    pub(super) fn set_behind(&mut self, handler_behind: bool) {
-        self.handler_behind = handler_behind;
     }
 
     /// True where the scope belongs to the window, whether there is room or not.
@@ -111,13 +107,19 @@ impl Filling {
     pub(super) fn add_gpu(&mut self, spec: &Spec, gpu: &GpuRecord) {
         // When it began on the CPU is known to its scope, which is looked for in the end.
         let is_inside = spec.holds(gpu.cpu_end, gpu.cpu_end);
-        let into = if gpu.is_replay {
-            &mut self.replays
+        if !is_inside || !spec.options.cuda {
+            return;
+        }
+        if !gpu.is_replay {
+            // Those of other scopes must not take the room of those that belong here, which are no more than scopes.
+            if self.gpu.len() >= spec.capacity.saturating_mul(2) {
+                assemble::keep_own(&self.scopes, &mut self.gpu);
+            }
+            self.gpu.push(*gpu);
+        } else if self.replays.len() < spec.capacity {
+            self.replays.push(*gpu);
         } else {
-            &mut self.gpu
-        };
-        if is_inside && spec.options.cuda && into.len() < spec.capacity {
-            into.push(*gpu);
+            self.over_capacity += 1;
         }
     }
 
@@ -132,6 +134,9 @@ impl Filling {
 
     /// Gives everything up but the counts.
     pub(super) fn empty(&mut self) {
+        let scopes = self.scopes.iter();
+        let scopes = scopes.filter(|scope| !matches!(scope.kind, Kind::Poll { .. }));
+        self.handler_behind += (scopes.count() + self.replays.len()) as u64;
         self.scopes = Vec::new();
         self.gpu = Vec::new();
         self.replays = Vec::new();
@@ -157,11 +162,13 @@ impl Filling {
         let options = spec
             .toggles
             .iter()
-            .fold(spec.options, |all, (_, options)| Options {
+            .map(|(_, options)| *options)
+            .reduce(|all, options| Options {
                 cpu: all.cpu || options.cpu,
                 cuda: all.cuda || options.cuda,
                 ..all
-            });
+            })
+            .unwrap_or(spec.options);
         Trace {
             scopes: self.scopes,
             nodes,

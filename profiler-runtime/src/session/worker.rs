@@ -15,7 +15,7 @@ use super::live::{Complete, Session};
 use super::window::{Filling, Spec};
 use super::{inbox, recording, ring};
 use crate::clock::{clock, now};
-use crate::cuda;
+use crate::cuda::{self, ReadSoFar};
 use crate::local::Busy;
 
 static THREAD: OnceLock<Thread> = OnceLock::new();
@@ -99,6 +99,8 @@ impl Worker {
     /// Says how long to wait until the next time; for ever where nothing is recorded.
     fn round(&mut self) -> Option<Duration> {
         let begun = now();
+        // Before the inbox is emptied: what is read by now is in it.
+        let read = cuda::read_so_far();
         // A scope is in its ring before its GPU time can be read: in this order no GPU time finds its window
         // without the scope.
         let gpu = inbox::take();
@@ -115,7 +117,7 @@ impl Worker {
         }
         self.batch.clear();
         self.threads.clear();
-        let is_waiting = self.complete(&specs, begun);
+        let is_waiting = self.complete(&specs, begun, &read);
         self.fillings.retain(|id, _| specs.iter().any(|spec| spec.id == *id));
         release_ended();
         if is_waiting {
@@ -137,7 +139,7 @@ impl Worker {
     }
 
     /// Hands complete windows over, in the order in which they opened; true where one is waited for.
-    fn complete(&mut self, specs: &[Spec], begun: u64) -> bool {
+    fn complete(&mut self, specs: &[Spec], begun: u64, read: &ReadSoFar) -> bool {
         let grace = clock().in_ticks(GRACE);
         let mut blocked: Vec<(u64, usize)> = Vec::new();
         for spec in specs {
@@ -148,7 +150,7 @@ impl Worker {
             let has_come = begun >= closed + grace;
             let is_read = || {
                 let has_cuda = self.fillings.get(&spec.id).is_some_and(Filling::has_cuda);
-                !has_cuda || HURRY.load(Relaxed) || cuda::has_read(closed, closed + grace)
+                !has_cuda || HURRY.load(Relaxed) || read.has(closed, closed + grace)
             };
             if behind.is_none() && has_come && is_read() {
                 self.hand_over(spec.id);
@@ -194,14 +196,17 @@ impl Worker {
 
 /// Ends the threads of sessions that have handed over their last window.
 fn release_ended() {
-    let mut registry = registry();
-    let registry = &mut *registry;
+    let mut guard = registry();
+    let registry = &mut *guard;
     let entries = &registry.entries;
-    registry.ended.retain(|session| {
-        let has_windows = entries.iter().any(|entry| Arc::ptr_eq(&entry.session, session));
-        if !has_windows {
-            session.finish();
-        }
-        has_windows
-    });
+    let has_windows = |session: &mut Arc<Session>| {
+        entries.iter().any(|entry| Arc::ptr_eq(&entry.session, session))
+    };
+    let released: Vec<_> = registry
+        .ended
+        .extract_if(.., |session| !has_windows(session))
+        .collect();
+    // With the lock released: a session may have a large trace to drop.
+    drop(guard);
+    released.iter().for_each(|session| session.finish());
 }

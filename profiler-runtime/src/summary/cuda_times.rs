@@ -49,6 +49,15 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// By the share of calls that are launch-bound: the majority.
+    pub(crate) const fn of_share(launch_bound: f64) -> Self {
+        if launch_bound >= 0.5 {
+            Self::LaunchBound
+        } else {
+            Self::DeviceBound
+        }
+    }
+
     /// The verdict in a word, as the table shows it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -69,11 +78,7 @@ impl CudaTimes {
     /// What the function waits for, by the majority of its calls.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        if self.launch_bound >= 0.5 {
-            Verdict::LaunchBound
-        } else {
-            Verdict::DeviceBound
-        }
+        Verdict::of_share(self.launch_bound)
     }
 
     /// What is known of a name, and how many of its calls were to have a GPU time and have none.

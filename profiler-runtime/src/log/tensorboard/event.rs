@@ -1,16 +1,18 @@
-//! The three nested protobuf messages of a scalar: `Event { Summary { Value } }`.
+//! The nested protobuf messages of a value: `Event { Summary { Value } }`.
 //!
-//! Scalars need seven fields of `TensorFlow`'s `event.proto` and `summary.proto`: fewer lines than
-//! it takes to set up a code generator.
+//! Scalars need seven fields of `TensorFlow`'s `event.proto` and `summary.proto`, histograms and texts
+//! some fifteen more: fewer lines than it takes to set up a code generator.
+
+use super::histogram::Histogram;
 
 /// A field's key: its number in the message and how it is encoded.
-const fn key(number: u8, wire: u8) -> u8 {
+pub(super) const fn key(number: u8, wire: u8) -> u8 {
     number << 3 | wire
 }
 
 const VARINT: u8 = 0;
-const FIXED_64: u8 = 1;
-const BYTES: u8 = 2;
+pub(super) const FIXED_64: u8 = 1;
+pub(super) const BYTES: u8 = 2;
 const FIXED_32: u8 = 5;
 
 const EVENT_WALL_TIME: u8 = key(1, FIXED_64);
@@ -20,6 +22,38 @@ const EVENT_SUMMARY: u8 = key(5, BYTES);
 const SUMMARY_VALUE: u8 = key(1, BYTES);
 const VALUE_TAG: u8 = key(1, BYTES);
 const VALUE_SIMPLE_VALUE: u8 = key(2, FIXED_32);
+const VALUE_HISTO: u8 = key(5, BYTES);
+const VALUE_TENSOR: u8 = key(8, BYTES);
+const VALUE_METADATA: u8 = key(9, BYTES);
+
+/// `TensorProto` of a single string: its type, its shape of no dimensions; the string follows.
+const STRING_TENSOR: [u8; 4] = [key(1, VARINT), DT_STRING, key(2, BYTES), 0];
+const STRING_TENSOR_VALUE: u8 = key(8, BYTES);
+const DT_STRING: u8 = 7;
+
+/// `SummaryMetadata { PluginData { plugin_name: "text" }, data_class: TENSOR }`.
+const TEXT_METADATA: [u8; 10] = [
+    key(1, BYTES),
+    6,
+    key(1, BYTES),
+    4,
+    b't',
+    b'e',
+    b'x',
+    b't',
+    key(4, VARINT),
+    CLASS_TENSOR,
+];
+const CLASS_TENSOR: u8 = 2;
+
+/// What stands in the log under a tag.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Value<'a> {
+    Scalar(f64),
+    Histogram(&'a Histogram),
+    /// In Markdown.
+    Text(&'a str),
+}
 
 /// Appends the event every file begins with.
 pub(super) fn append_file_version(out: &mut Vec<u8>, wall_time: f64) {
@@ -38,7 +72,36 @@ pub(super) fn append_event(out: &mut Vec<u8>, wall_time: f64, step: i64, summary
 }
 
 /// Appends one more value to the summary of an event.
-pub(super) fn append_value(summary: &mut Vec<u8>, tag: &str, value: f32) {
+pub(super) fn append_value(summary: &mut Vec<u8>, tag: &str, value: Value<'_>) {
+    match value {
+        // TensorBoard's data server hides 64-bit scalars; 7 digits are enough for a duration.
+        #[expect(clippy::cast_possible_truncation)]
+        Value::Scalar(value) => append_scalar(summary, tag, value as f32),
+        Value::Histogram(histogram) => {
+            let mut message = Vec::new();
+            histogram.append_to(&mut message);
+            append_message(summary, tag, &[(VALUE_HISTO, &message)]);
+        }
+        Value::Text(text) => {
+            let mut tensor = STRING_TENSOR.to_vec();
+            append_bytes(&mut tensor, STRING_TENSOR_VALUE, text.as_bytes());
+            let fields = [(VALUE_TENSOR, &*tensor), (VALUE_METADATA, &TEXT_METADATA)];
+            append_message(summary, tag, &fields);
+        }
+    }
+}
+
+/// Appends a value that is made of messages.
+fn append_message(summary: &mut Vec<u8>, tag: &str, fields: &[(u8, &[u8])]) {
+    let mut value = Vec::new();
+    append_bytes(&mut value, VALUE_TAG, tag.as_bytes());
+    for (key, message) in fields {
+        append_bytes(&mut value, *key, message);
+    }
+    append_bytes(summary, SUMMARY_VALUE, &value);
+}
+
+fn append_scalar(summary: &mut Vec<u8>, tag: &str, value: f32) {
     let tag_field = 1 + varint_len(tag.len() as u64) + tag.len();
     let value_field = 1 + size_of::<f32>();
     summary.push(SUMMARY_VALUE);
@@ -53,7 +116,7 @@ fn append_wall_time(out: &mut Vec<u8>, wall_time: f64) {
     out.extend_from_slice(&wall_time.to_le_bytes());
 }
 
-fn append_bytes(out: &mut Vec<u8>, key: u8, bytes: &[u8]) {
+pub(super) fn append_bytes(out: &mut Vec<u8>, key: u8, bytes: &[u8]) {
     out.push(key);
     append_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
@@ -75,7 +138,7 @@ fn varint_len(number: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{append_event, append_value, append_varint, varint_len};
+    use super::{Value, append_event, append_value, append_varint, varint_len};
 
     #[test]
     fn the_length_of_a_number_is_foreseen() {
@@ -92,13 +155,24 @@ mod tests {
     #[test]
     fn an_event_equals_the_one_protobuf_writes() {
         let mut summary = Vec::new();
-        append_value(&mut summary, "loss", 0.5);
+        append_value(&mut summary, "loss", Value::Scalar(0.5));
         let mut event = Vec::new();
         append_event(&mut event, 1.0, 300, &summary);
         // `Event.SerializeToString()` of TensorBoard's Python package.
         assert_eq!(
             event,
             b"\x09\0\0\0\0\0\0\xf0\x3f\x10\xac\x02\x2a\x0d\x0a\x0b\x0a\x04loss\x15\0\0\0\x3f"
+        );
+    }
+
+    #[test]
+    fn a_text_equals_the_one_protobuf_writes() {
+        let mut summary = Vec::new();
+        append_value(&mut summary, "t", Value::Text("**a**"));
+        // `Summary.SerializeToString()` of TensorBoard's Python package.
+        assert_eq!(
+            summary,
+            b"\x0a\x1c\x0a\x01tB\x0b\x08\x07\x12\0B\x05**a**J\x0a\x0a\x06\x0a\x04text\x20\x02"
         );
     }
 }

@@ -6,6 +6,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use super::event::Value;
 use super::{event, name, record, seconds_since_epoch};
 use crate::log::LogError;
 
@@ -20,6 +21,9 @@ const LARGEST_EVENT: usize = 4 * 1024;
 
 /// Bytes of a tag; a longer one would break the bounds above, and no viewer shows it.
 const LONGEST_TAG: usize = 16 * 1024;
+
+/// Bytes of a text, for the same reasons.
+const LONGEST_TEXT: usize = 4 * BATCH;
 
 /// Values of one step share an event where their wall times are no further apart than this.
 const SAME_TIME_SECONDS: f64 = 0.001;
@@ -118,7 +122,7 @@ impl EventFile {
     pub(super) fn add(
         &mut self,
         tag: &str,
-        value: f64,
+        value: Value<'_>,
         step: u64,
         wall_time: SystemTime,
     ) -> Result<(), LogError> {
@@ -127,6 +131,12 @@ impl EventFile {
             self.lost += 1;
         }
         taken
+    }
+
+    /// Counts a value that cannot be one of the log.
+    pub(super) fn refuse(&mut self, tag: &str, why: &dyn std::fmt::Display) -> LogError {
+        self.lost += 1;
+        LogError::Refused(format!("`{}`: {why}", beginning(tag)))
     }
 
     /// Brings every value taken so far into the file.
@@ -149,10 +159,21 @@ impl EventFile {
         }
     }
 
-    fn take(&mut self, tag: &str, value: f64, step: u64, wall_time: f64) -> Result<(), LogError> {
+    fn take(
+        &mut self,
+        tag: &str,
+        value: Value<'_>,
+        step: u64,
+        wall_time: f64,
+    ) -> Result<(), LogError> {
         let step = i64::try_from(step).map_err(|_| step_too_large(step))?;
         if tag.len() > LONGEST_TAG {
             return Err(tag_too_long(tag));
+        }
+        if let Value::Text(text) = value
+            && text.len() > LONGEST_TEXT
+        {
+            return Err(text_too_long(tag, text));
         }
         self.make_room()?;
         if !self.open.takes(step, wall_time) {
@@ -160,9 +181,7 @@ impl EventFile {
             self.open.step = step;
             self.open.wall_time = wall_time;
         }
-        // TensorBoard's data server hides 64-bit scalars; 7 digits are enough for a duration.
-        #[expect(clippy::cast_possible_truncation)]
-        event::append_value(&mut self.open.summary, tag, value as f32);
+        event::append_value(&mut self.open.summary, tag, value);
         self.open.values += 1;
         Ok(())
     }
@@ -304,11 +323,27 @@ fn step_too_large(step: u64) -> LogError {
 }
 
 fn tag_too_long(tag: &str) -> LogError {
-    let beginning: String = tag.chars().take(40).collect();
     LogError::Refused(format!(
-        "the tag `{beginning}…` has {} bytes; give a `name` with at most {LONGEST_TAG}",
+        "the tag `{}` has {} bytes; give a `name` with at most {LONGEST_TAG}",
+        beginning(tag),
         tag.len()
     ))
+}
+
+fn text_too_long(tag: &str, text: &str) -> LogError {
+    LogError::Refused(format!(
+        "the text `{}` has {} bytes; give it in parts of at most {LONGEST_TEXT}",
+        beginning(tag),
+        text.len()
+    ))
+}
+
+/// As much of a tag as fits a message.
+fn beginning(tag: &str) -> String {
+    match tag.char_indices().nth(40) {
+        Some((end, _)) => format!("{}…", &tag[..end]),
+        None => tag.to_owned(),
+    }
 }
 
 impl OpenEvent {

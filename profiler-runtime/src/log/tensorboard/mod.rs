@@ -2,20 +2,25 @@
 
 mod event;
 mod event_file;
+mod histogram;
 mod name;
 mod record;
+mod window;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
+use self::event::Value;
 use self::event_file::EventFile;
+use self::histogram::Histogram;
 use super::{LogError, Scalar, ScalarLogger};
 use crate::health;
+use crate::session::Trace;
 
-/// Writes scalars to an event file that `TensorBoard` shows.
+/// Writes scalars, histograms and texts to an event file that `TensorBoard` shows.
 ///
-/// Values are kept as 32-bit floating point, the only kind of scalar that every version of
+/// Scalars are kept as 32-bit floating point, the only kind of scalar that every version of
 /// `TensorBoard` shows; NaN and infinities are kept too. Values of one step that arrive within a
 /// millisecond share an event, and then the first one's wall time.
 ///
@@ -108,11 +113,123 @@ impl TensorBoardLogger {
         self.with_file(|file| {
             let mut outcome = Ok(());
             for (tag, value) in scalars {
-                let taken = file.add(tag.as_ref(), *value, step, now);
+                let taken = file.add(tag.as_ref(), Value::Scalar(*value), step, now);
                 outcome = outcome.and(taken);
             }
             outcome
         })
+    }
+
+    /// Takes a histogram of some values, at the time of the call.
+    ///
+    /// The values are counted in buckets whose ends are a tenth apart, and not kept.
+    ///
+    /// # Errors
+    ///
+    /// [`LogError::Refused`] where there is no value, or one that is infinite or no number; else as
+    /// [`add_scalar`](ScalarLogger::add_scalar).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use profiler_runtime::TensorBoardLogger;
+    ///
+    /// # let dir = std::env::temp_dir().join(format!("tensorboard-histogram-{}", std::process::id()));
+    /// let logger = TensorBoardLogger::new(&dir)?;
+    /// let weights = [0.1_f32, -0.2, 0.05];
+    /// logger.add_histogram("layer1/weights", weights.iter().copied().map(f64::from), 17)?;
+    /// assert!(logger.add_histogram("layer1/gradients", [f64::NAN], 17).is_err());
+    /// # drop(logger);
+    /// # std::fs::remove_dir_all(dir).unwrap();
+    /// # Ok::<(), profiler_runtime::LogError>(())
+    /// ```
+    pub fn add_histogram(
+        &self,
+        tag: &str,
+        values: impl IntoIterator<Item = f64>,
+        step: u64,
+    ) -> Result<(), LogError> {
+        self.add_histogram_at(tag, values, step, SystemTime::now())
+    }
+
+    fn add_histogram_at(
+        &self,
+        tag: &str,
+        values: impl IntoIterator<Item = f64>,
+        step: u64,
+        wall_time: SystemTime,
+    ) -> Result<(), LogError> {
+        // Not under the lock: the values come from foreign code.
+        let histogram = Histogram::of(values);
+        self.with_file(|file| match &histogram {
+            Ok(histogram) => file.add(tag, Value::Histogram(histogram), step, wall_time),
+            Err(why) => Err(file.refuse(tag, why)),
+        })
+    }
+
+    /// Takes a text in Markdown, at the time of the call.
+    ///
+    /// # Errors
+    ///
+    /// [`LogError::Refused`] for a text over 256 KiB; else as
+    /// [`add_scalar`](ScalarLogger::add_scalar).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use profiler_runtime::TensorBoardLogger;
+    ///
+    /// # let dir = std::env::temp_dir().join(format!("tensorboard-text-{}", std::process::id()));
+    /// let logger = TensorBoardLogger::new(&dir)?;
+    /// logger.add_text("settings", "| batch | rate |\n|---|---|\n| 64 | 0.01 |", 0)?;
+    /// # drop(logger);
+    /// # std::fs::remove_dir_all(dir).unwrap();
+    /// # Ok::<(), profiler_runtime::LogError>(())
+    /// ```
+    pub fn add_text(&self, tag: &str, text: &str, step: u64) -> Result<(), LogError> {
+        self.with_file(|file| file.add(tag, Value::Text(text), step, SystemTime::now()))
+    }
+
+    /// A handler for [`on_trace_ready`](crate::ProfileBuilder::on_trace_ready): it adds to the log what each
+    /// window says, beside the scalars.
+    ///
+    /// For each name of the window there is a histogram of its calls' times in milliseconds, `TAG/cpu_ms` and, where
+    /// it has GPU times, `TAG/cuda_ms`; the table of [`key_averages`](Trace::key_averages) is the text
+    /// `key_averages`. The step is the window's [`step_num`](Trace::step_num), one more where the window was cut
+    /// short, the wall time its end. A window without scopes leaves nothing; any other is flushed.
+    ///
+    /// Sessions beside each other want a logger each, in a folder each: `TensorBoard` forgets what stands under a tag
+    /// as soon as a step of the same tag goes back.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::time::Duration;
+    ///
+    /// use profiler_runtime::{Profile, Schedule, TensorBoardLogger, scope};
+    ///
+    /// # let dir = std::env::temp_dir().join(format!("tensorboard-window-{}", std::process::id()));
+    /// let board = Arc::new(TensorBoardLogger::new(&dir)?);
+    /// let profile = Profile::builder()
+    ///     .schedule(Schedule::new().wait(1).warmup(1).active(3))
+    ///     .on_trace_ready(board.trace_handler())
+    ///     .start()?;
+    /// for _batch in 0..10 {
+    ///     let _scope = scope!("train");
+    ///     profile.step();
+    /// }
+    /// profile.stop();
+    /// assert!(profile.wait(Duration::from_secs(10)));
+    /// # drop(board);
+    /// # std::fs::remove_dir_all(dir)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn trace_handler(
+        self: &Arc<Self>,
+    ) -> impl Fn(&Trace) -> Result<(), LogError> + Send + Sync + use<> {
+        let board = Arc::clone(self);
+        move |trace| window::log(&board, trace)
     }
 
     /// The folder, as it was given.
@@ -195,11 +312,12 @@ impl ScalarLogger for TensorBoardLogger {
     /// while the disk takes nothing and 1 MiB of values waits. The value counts as
     /// [`lost`](TensorBoardLogger::lost).
     fn add_scalar(&self, tag: &str, value: f64, step: u64) -> Result<(), LogError> {
-        self.with_file(|file| file.add(tag, value, step, SystemTime::now()))
+        self.with_file(|file| file.add(tag, Value::Scalar(value), step, SystemTime::now()))
     }
 
     fn add(&self, scalar: &Scalar<'_>) -> Result<(), LogError> {
-        self.with_file(|file| file.add(scalar.tag, scalar.value, scalar.step, scalar.wall_time))
+        let value = Value::Scalar(scalar.value);
+        self.with_file(|file| file.add(scalar.tag, value, scalar.step, scalar.wall_time))
     }
 
     fn unsaved(&self) -> u64 {

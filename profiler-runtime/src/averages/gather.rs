@@ -1,0 +1,210 @@
+//! From a trace to its averages.
+
+use std::collections::HashMap;
+
+use super::callers::{CallEdge, EdgeTimes};
+use super::group::{GroupBy, Groups};
+use super::memory;
+use super::nesting::{Walk, Walked, parents};
+use super::row::AverageRow;
+use super::share::{share_of_total, shares};
+use super::tally::{Call, Sums, Tally};
+use super::{KeyAverages, SortKey};
+use crate::session::{Activity, Event, Kind, NONE, Trace, Truncation};
+
+pub(super) fn gather(trace: &Trace, by: GroupBy) -> KeyAverages {
+    let parents = parents(trace);
+    let mut groups = Groups::new(trace, by);
+    let is_event = |index: usize| !matches!(trace.scopes[index].kind, Kind::Poll { .. });
+    let row_of: Vec<u32> = (0..trace.scopes.len())
+        .map(|index| {
+            if is_event(index) {
+                groups.of_scope(index, &parents)
+            } else {
+                NONE
+            }
+        })
+        .collect();
+    let replays: Vec<u32> = trace
+        .replays
+        .iter()
+        .map(|replay| groups.of_replay(replay.name))
+        .collect();
+    let mut tallies = vec![Tally::default(); groups.len()];
+    let mut edges = Edges::default();
+    let mut children = memory::Children::new(parents.len(), trace.meta.options.profile_memory);
+    for step in Walk::new(&parents, is_event) {
+        let (Walked::In(index) | Walked::Out(index)) = step;
+        let call = Call::new(Event::new(trace, index), trace.nodes[index].own);
+        let caller = trace.scopes.get(parents[index] as usize);
+        let edge = edges.between(caller.map_or(NONE, |caller| caller.name), call.scope.name);
+        let tally = &mut tallies[row_of[index] as usize];
+        if step == Walked::In(index) {
+            tally.enter(&call, &trace.timeline);
+            edge.enter(&call);
+        } else {
+            tally.leave(&call, parents[index], &mut children);
+            edge.leave(&call);
+        }
+    }
+    for (replay, row) in trace.replays.iter().zip(replays) {
+        tallies[row as usize].replay(replay);
+    }
+    finish(trace, by, &groups, tallies, edges)
+}
+
+/// What was counted for each caller and whom it calls, by their names.
+#[derive(Default)]
+struct Edges {
+    numbers: HashMap<(u32, u32), usize>,
+    sums: Vec<((u32, u32), Sums)>,
+    last: usize,
+}
+
+impl Edges {
+    fn between(&mut self, around: u32, called: u32) -> &mut Sums {
+        let names = (around, called);
+        // Loops call the same function again, and what goes in comes out.
+        if self
+            .sums
+            .get(self.last)
+            .is_none_or(|(last, _)| *last != names)
+        {
+            let next = self.sums.len();
+            self.last = *self.numbers.entry(names).or_insert(next);
+            if self.last == next {
+                self.sums.push((names, Sums::default()));
+            }
+        }
+        &mut self.sums[self.last].1
+    }
+
+    fn finish(self, trace: &Trace) -> Vec<CallEdge> {
+        let has_cpu = trace.has(Activity::Cpu);
+        let edge = |((around, called), sums): ((u32, u32), Sums)| {
+            let [total_ns, _, self_ns] = sums.cpu(&trace.timeline);
+            CallEdge {
+                caller: (around != NONE).then(|| trace.name_of(around).to_owned()),
+                callee: trace.name_of(called).to_owned(),
+                calls: sums.calls,
+                primitive_calls: sums.primitive_calls,
+                cpu: has_cpu.then_some(EdgeTimes { total_ns, self_ns }),
+                cuda: sums
+                    .cuda()
+                    .map(|[total_ns, self_ns]| EdgeTimes { total_ns, self_ns }),
+            }
+        };
+        self.sums.into_iter().map(edge).collect()
+    }
+}
+
+fn finish(
+    trace: &Trace,
+    by: GroupBy,
+    groups: &Groups,
+    tallies: Vec<Tally>,
+    edges: Edges,
+) -> KeyAverages {
+    let has_cpu = trace.has(Activity::Cpu);
+    let busy: Vec<f64> = tallies
+        .iter()
+        .map(|tally| tally.sums.cpu(&trace.timeline)[1])
+        .collect();
+    let mut rows = Vec::with_capacity(tallies.len());
+    for (group, tally) in tallies.into_iter().enumerate() {
+        let mut row = groups.row(group);
+        tally.finish(&mut row, &trace.timeline, has_cpu);
+        rows.push(row);
+    }
+    let self_cpu = share_cpu(&mut rows, &busy);
+    let self_cuda = share_cuda(&mut rows);
+    let averages = KeyAverages {
+        rows,
+        self_cpu_time_total_ns: has_cpu.then_some(self_cpu),
+        self_cuda_time_total_ns: self_cuda,
+        by,
+        edges: Some(edges.finish(trace).into()),
+        notes: notes(trace),
+    };
+    averages.sort_by(if has_cpu {
+        SortKey::CpuTimeTotal
+    } else {
+        SortKey::CudaTimeTotal
+    })
+}
+
+/// Gives all rows their shares of the CPU's time; `busy` is what each row's calls took of it, with what they called.
+/// Returns the sum of the self times.
+pub(super) fn share_cpu(rows: &mut [AverageRow], busy: &[f64]) -> f64 {
+    let own: Vec<f64> = rows
+        .iter()
+        .map(|row| row.cpu.as_ref().map_or(0.0, |cpu| cpu.self_ns))
+        .collect();
+    let sum = own.iter().sum();
+    for ((row, share), busy) in rows.iter_mut().zip(shares(&own)).zip(busy) {
+        if let Some(cpu) = &mut row.cpu {
+            cpu.self_percent = share;
+            cpu.total_percent = share_of_total(*busy, sum, share);
+        }
+    }
+    sum
+}
+
+/// The same for the GPU's time; none where no row has any.
+pub(super) fn share_cuda(rows: &mut [AverageRow]) -> Option<f64> {
+    let own: Vec<f64> = rows
+        .iter()
+        .map(|row| row.cuda.as_ref().map_or(0.0, |cuda| cuda.self_ns))
+        .collect();
+    let sum = own.iter().sum();
+    let mut has_cuda = false;
+    for (row, share) in rows.iter_mut().zip(shares(&own)) {
+        if let Some(cuda) = &mut row.cuda {
+            has_cuda = true;
+            cuda.self_percent = share;
+            cuda.total_percent = share_of_total(cuda.total_ns, sum, share);
+        }
+    }
+    has_cuda.then_some(sum)
+}
+
+/// What the window lacks.
+fn notes(trace: &Trace) -> Vec<String> {
+    let Truncation {
+        over_capacity,
+        ring_full,
+        unread,
+        cut_short,
+        handler_behind,
+    } = trace.truncation();
+    let counted = [
+        (
+            over_capacity,
+            "scopes came after the window was full: raise its capacity, or record fewer steps",
+        ),
+        (
+            ring_full,
+            "scopes were lost, since their threads recorded faster than they were taken",
+        ),
+        (
+            unread,
+            "GPU times were not read before the window was handed over",
+        ),
+        (
+            handler_behind,
+            "scopes were given up with the whole window, since handlers were behind",
+        ),
+    ];
+    let mut notes: Vec<String> = counted
+        .into_iter()
+        .filter(|(scopes, _)| *scopes > 0)
+        .map(|(scopes, what)| format!("{scopes} {what}"))
+        .collect();
+    if cut_short {
+        notes.push("the session ended before the window was complete".to_owned());
+    }
+    if trace.is_empty() {
+        notes.push("no scope began and ended in the window".to_owned());
+    }
+    notes
+}

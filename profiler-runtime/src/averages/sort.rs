@@ -1,0 +1,258 @@
+//! What rows are sorted by, under torch's names.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::str::FromStr;
+
+use super::row::AverageRow;
+use super::times::AverageTimes;
+
+/// What rows are sorted by. Those that `torch.profiler` has go by its names, which [`str::parse`] takes too.
+///
+/// # Examples
+///
+/// ```
+/// use profiler_runtime::SortKey;
+///
+/// assert_eq!("self_cuda_time_total".parse(), Ok(SortKey::SelfCudaTimeTotal));
+/// assert!("self_time".parse::<SortKey>().unwrap_err().to_string().contains("self_cpu_time_total"));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SortKey {
+    /// `cpu_time_total`: with what was called.
+    CpuTimeTotal,
+    /// `self_cpu_time_total`: without what was called.
+    SelfCpuTimeTotal,
+    /// `cpu_time`: the mean of all calls.
+    CpuTime,
+    /// `cpu_time_std`: the standard deviation.
+    CpuTimeStd,
+    /// `cpu_time_min`: the shortest call.
+    CpuTimeMin,
+    /// `cpu_time_max`: the longest call.
+    CpuTimeMax,
+    /// `cpu_time_p50`: the median.
+    CpuTimeP50,
+    /// `cpu_time_p95`: the 95th percentile.
+    CpuTimeP95,
+    /// `cpu_time_p99`: the 99th percentile.
+    CpuTimeP99,
+    /// `cuda_time_total`: with what was called.
+    CudaTimeTotal,
+    /// `self_cuda_time_total`: without what was called.
+    SelfCudaTimeTotal,
+    /// `cuda_time`: the mean of all calls.
+    CudaTime,
+    /// `cuda_time_std`: the standard deviation.
+    CudaTimeStd,
+    /// `cuda_time_min`: the shortest call.
+    CudaTimeMin,
+    /// `cuda_time_max`: the longest call.
+    CudaTimeMax,
+    /// `cuda_time_p50`: the median.
+    CudaTimeP50,
+    /// `cuda_time_p95`: the 95th percentile.
+    CudaTimeP95,
+    /// `cuda_time_p99`: the 99th percentile.
+    CudaTimeP99,
+    /// `cpu_memory_usage`: host bytes allocated less those freed, with what was called.
+    CpuMemoryUsage,
+    /// `self_cpu_memory_usage`: the same without what was called.
+    SelfCpuMemoryUsage,
+    /// `cuda_memory_usage`: the same of the device, with what was called.
+    CudaMemoryUsage,
+    /// `self_cuda_memory_usage`: the same without what was called.
+    SelfCudaMemoryUsage,
+    /// `count`: the number of calls.
+    Count,
+    /// `name`: from A to Z.
+    Name,
+}
+
+impl SortKey {
+    /// All of them.
+    pub const ALL: [Self; 24] = [
+        Self::CpuTimeTotal,
+        Self::SelfCpuTimeTotal,
+        Self::CpuTime,
+        Self::CudaTimeTotal,
+        Self::SelfCudaTimeTotal,
+        Self::CudaTime,
+        Self::CpuMemoryUsage,
+        Self::SelfCpuMemoryUsage,
+        Self::CudaMemoryUsage,
+        Self::SelfCudaMemoryUsage,
+        Self::Count,
+        Self::CpuTimeStd,
+        Self::CpuTimeMin,
+        Self::CpuTimeMax,
+        Self::CpuTimeP50,
+        Self::CpuTimeP95,
+        Self::CpuTimeP99,
+        Self::CudaTimeStd,
+        Self::CudaTimeMin,
+        Self::CudaTimeMax,
+        Self::CudaTimeP50,
+        Self::CudaTimeP95,
+        Self::CudaTimeP99,
+        Self::Name,
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::CpuTimeTotal => "cpu_time_total",
+            Self::SelfCpuTimeTotal => "self_cpu_time_total",
+            Self::CpuTime => "cpu_time",
+            Self::CpuTimeStd => "cpu_time_std",
+            Self::CpuTimeMin => "cpu_time_min",
+            Self::CpuTimeMax => "cpu_time_max",
+            Self::CpuTimeP50 => "cpu_time_p50",
+            Self::CpuTimeP95 => "cpu_time_p95",
+            Self::CpuTimeP99 => "cpu_time_p99",
+            Self::CudaTimeTotal => "cuda_time_total",
+            Self::SelfCudaTimeTotal => "self_cuda_time_total",
+            Self::CudaTime => "cuda_time",
+            Self::CudaTimeStd => "cuda_time_std",
+            Self::CudaTimeMin => "cuda_time_min",
+            Self::CudaTimeMax => "cuda_time_max",
+            Self::CudaTimeP50 => "cuda_time_p50",
+            Self::CudaTimeP95 => "cuda_time_p95",
+            Self::CudaTimeP99 => "cuda_time_p99",
+            Self::CpuMemoryUsage => "cpu_memory_usage",
+            Self::SelfCpuMemoryUsage => "self_cpu_memory_usage",
+            Self::CudaMemoryUsage => "cuda_memory_usage",
+            Self::SelfCudaMemoryUsage => "self_cuda_memory_usage",
+            Self::Count => "count",
+            Self::Name => "name",
+        }
+    }
+
+    fn value(self, row: &AverageRow) -> Option<f64> {
+        let cpu = |time: fn(&AverageTimes) -> f64| row.cpu.as_ref().map(time);
+        let cuda = |time: fn(&AverageTimes) -> f64| row.cuda.as_ref().map(time);
+        let memory = row.memory.as_ref();
+        match self {
+            Self::CpuTimeTotal => cpu(|times| times.total_ns),
+            Self::SelfCpuTimeTotal => cpu(|times| times.self_ns),
+            Self::CpuTime => cpu(|times| times.mean_ns),
+            Self::CpuTimeStd => cpu(|times| times.std_ns),
+            Self::CpuTimeMin => cpu(|times| times.min_ns),
+            Self::CpuTimeMax => cpu(|times| times.max_ns),
+            Self::CpuTimeP50 => cpu(|times| times.p50_ns),
+            Self::CpuTimeP95 => cpu(|times| times.p95_ns),
+            Self::CpuTimeP99 => cpu(|times| times.p99_ns),
+            Self::CudaTimeTotal => cuda(|times| times.total_ns),
+            Self::SelfCudaTimeTotal => cuda(|times| times.self_ns),
+            Self::CudaTime => cuda(|times| times.mean_ns),
+            Self::CudaTimeStd => cuda(|times| times.std_ns),
+            Self::CudaTimeMin => cuda(|times| times.min_ns),
+            Self::CudaTimeMax => cuda(|times| times.max_ns),
+            Self::CudaTimeP50 => cuda(|times| times.p50_ns),
+            Self::CudaTimeP95 => cuda(|times| times.p95_ns),
+            Self::CudaTimeP99 => cuda(|times| times.p99_ns),
+            Self::CpuMemoryUsage => memory.map(|memory| memory.cpu_net as f64),
+            Self::SelfCpuMemoryUsage => memory.map(|memory| memory.self_cpu_net as f64),
+            Self::CudaMemoryUsage => memory.and_then(|memory| Some(memory.cuda_net? as f64)),
+            Self::SelfCudaMemoryUsage => {
+                memory.and_then(|memory| Some(memory.self_cuda_net? as f64))
+            }
+            Self::Count => Some(row.calls as f64),
+            Self::Name => None,
+        }
+    }
+}
+
+impl fmt::Display for SortKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A name that no [`SortKey`] has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is nothing that rows can be sorted by: use one of {names}", names = names())]
+pub struct SortKeyError(String);
+
+fn names() -> String {
+    SortKey::ALL.map(SortKey::as_str).join(", ")
+}
+
+impl FromStr for SortKey {
+    type Err = SortKeyError;
+
+    /// Takes the names of the variants' documentation. `device` means `cuda`, as in newer versions of torch.
+    fn from_str(name: &str) -> Result<Self, SortKeyError> {
+        let known = name.replace("device", "cuda");
+        let key = Self::ALL.into_iter().find(|key| key.as_str() == known);
+        key.ok_or_else(|| SortKeyError(name.to_owned()))
+    }
+}
+
+/// Sorts rows, the largest first.
+pub(super) fn sort(rows: &mut [AverageRow], by: SortKey) {
+    rows.sort_by(|left, right| {
+        let values = (by.value(left), by.value(right));
+        let largest_first = match values {
+            (Some(left), Some(right)) => right.total_cmp(&left),
+            (left, right) => right.is_some().cmp(&left.is_some()),
+        };
+        largest_first.then_with(|| by_what_they_are(left, right))
+    });
+}
+
+fn by_what_they_are(left: &AverageRow, right: &AverageRow) -> Ordering {
+    let names = left.name.cmp(&right.name);
+    let shapes = || left.input_shapes.cmp(&right.input_shapes);
+    names
+        .then_with(shapes)
+        .then_with(|| left.stack.cmp(&right.stack))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_is_found_by_its_name() {
+        for key in SortKey::ALL {
+            assert_eq!(key.as_str().parse(), Ok(key));
+        }
+    }
+
+    #[test]
+    fn all_names_of_torch_are_known() {
+        for name in [
+            "cpu_time",
+            "cuda_time",
+            "device_time",
+            "cpu_time_total",
+            "cuda_time_total",
+            "device_time_total",
+            "self_cpu_time_total",
+            "self_cuda_time_total",
+            "self_device_time_total",
+            "cpu_memory_usage",
+            "cuda_memory_usage",
+            "device_memory_usage",
+            "self_cpu_memory_usage",
+            "self_cuda_memory_usage",
+            "self_device_memory_usage",
+            "count",
+        ] {
+            assert!(name.parse::<SortKey>().is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_all_that_there_are() {
+        let error = "cpu_total".parse::<SortKey>().expect_err("no such key");
+        let text = error.to_string();
+        assert!(text.starts_with("`cpu_total` is nothing that rows can be sorted by"));
+        for key in SortKey::ALL {
+            assert!(text.contains(key.as_str()), "{text}");
+        }
+    }
+}

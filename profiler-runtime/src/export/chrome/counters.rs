@@ -1,0 +1,96 @@
+//! What is counted over the window, at some two thousand places of it at most: GPU scopes in flight, memory in use.
+
+use std::io::{self, Write};
+
+use super::json::{Events, Quoted};
+use crate::session::{Event, Trace};
+
+const PLACES: usize = 2048;
+
+/// The window in parts of equal length.
+#[derive(Clone, Copy)]
+struct Parts {
+    start: i64,
+    length: i64,
+}
+
+impl Parts {
+    fn new(start: i64, end: i64) -> Self {
+        let places = PLACES as i64;
+        let length = ((end - start).max(0) + places) / places;
+        Self { start, length }
+    }
+
+    fn of(self, at: i64) -> usize {
+        usize::try_from((at - self.start) / self.length).map_or(0, |part| part.min(PLACES - 1))
+    }
+
+    fn end(self, part: usize) -> i64 {
+        self.start + self.length * (part as i64 + 1)
+    }
+}
+
+/// How many scopes had begun on the CPU and not ended on the GPU.
+pub(super) struct InFlight {
+    parts: Parts,
+    changes: Vec<i64>,
+}
+
+impl InFlight {
+    pub(super) fn new(start: i64, end: i64) -> Self {
+        Self {
+            parts: Parts::new(start, end),
+            changes: Vec::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, begin: i64, end: i64) {
+        self.changes.resize(PLACES, 0);
+        let (begin, end) = (self.parts.of(begin), self.parts.of(end));
+        self.changes[begin] += 1;
+        self.changes[end] -= 1;
+    }
+
+    pub(super) fn write<W: Write>(&self, events: &mut Events<W>, pid: u64) -> io::Result<()> {
+        let mut count = 0;
+        for (part, change) in self.changes.iter().enumerate().filter(|(_, change)| **change != 0) {
+            count += change;
+            let name = Quoted::new(r#""scopes in flight on GPUs""#);
+            let counter = events.counter(name, pid, self.parts.end(part));
+            counter.signed("scopes", count).end()?;
+        }
+        Ok(())
+    }
+}
+
+/// What scopes found to be in use when they ended; the last one of each part.
+pub(super) fn write_memory<W: Write>(
+    events: &mut Events<W>,
+    trace: &Trace,
+    pid: u64,
+    (start, end): (i64, i64),
+    end_of: impl Fn(Event<'_>) -> i64,
+) -> io::Result<()> {
+    if !trace.meta.options.profile_memory {
+        return Ok(());
+    }
+    let parts = Parts::new(start, end);
+    let mut last: Vec<Option<(i64, Event<'_>)>> = vec![None; PLACES];
+    for event in trace.events().filter(|event| event.memory().is_some()) {
+        let at = end_of(event);
+        let place = &mut last[parts.of(at)];
+        if place.is_none_or(|(known, _)| known <= at) {
+            *place = Some((at, event));
+        }
+    }
+    for (at, event) in last.into_iter().flatten() {
+        let Some(memory) = event.memory() else { continue };
+        let counter = events.counter(Quoted::new(r#""host memory""#), pid, at);
+        counter.whole("bytes", memory.host_total).end()?;
+        if let (Some(used), Some(reserved)) = (memory.device_total, memory.device_reserved) {
+            let counter = events.counter(Quoted::new(r#""CUDA memory""#), pid, at);
+            counter.whole("bytes", used).whole("reserved", reserved).end()?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,207 @@
+//! What ran on devices: the GPU times of scopes on their streams, as annotations and as what scopes took themselves.
+//!
+//! Scopes are measured, not kernels. The tools count kernels, though: TensorBoard's trace plugin adds up what the
+//! launches of an operator took, HTA what is busy on a stream. So each stretch of a stream in which one scope is the
+//! innermost is written as one event of the category `kernel`, with the scope's name, and with a launch of length
+//! zero in the scope on the CPU that an arrow leads from. Together they are exactly what the scope took itself; all of
+//! them have `"scope": true`.
+
+use std::io::{self, Write};
+
+use super::Writing;
+use super::counters::InFlight;
+use super::host::id_of;
+use super::{is_placed, whole};
+use super::json::{ArrowEnd, Events, Quoted, Track};
+use super::names::Names;
+use super::place::{self, Draw, Item, Piece, Placed};
+use super::tracks::{Lanes, Tracks};
+use crate::session::{GpuRecord, Kind, NONE, Trace};
+
+/// A GPU time, and the scope it is of.
+#[derive(Clone, Copy)]
+struct Timed {
+    gpu: u32,
+    scope: u32,
+}
+
+impl<W: Write> Writing<'_, W> {
+    pub(super) fn write_gpu(&mut self) -> io::Result<()> {
+        let timed = self.timed();
+        let mut items = Vec::new();
+        let mut place_of: Vec<u32> = vec![NONE; if timed.is_empty() { 0 } else { self.trace.gpu.len() }];
+        let (trace, mut correlation) = (self.trace, 0);
+        let same = |one: &Timed, next: &Timed| {
+            let [one, next] = [one, next].map(|timed| &trace.gpu[timed.gpu as usize]);
+            (one.device, one.line) == (next.device, next.line)
+        };
+        for stream in timed.chunk_by(same) {
+            items.clear();
+            for timed in stream {
+                items.push(self.item(*timed, &place_of));
+                place_of[timed.gpu as usize] = u32::try_from(items.len() - 1).unwrap_or(NONE);
+            }
+            let mut drawing = Drawing {
+                trace,
+                stream,
+                items: &items,
+                track: self.tracks.stream(&trace.gpu[stream[0].gpu as usize]),
+                lanes: Lanes::default(),
+                names: &self.names,
+                category: self.launch_category,
+                track_of_gpu: &self.track_of_gpu,
+                tracks: &mut self.tracks,
+                events: &mut self.events,
+                in_flight: &mut self.in_flight,
+                correlation,
+            };
+            place::place(&items, &mut drawing)?;
+            correlation = drawing.correlation;
+            // Parents on another stream are none.
+            for timed in stream {
+                place_of[timed.gpu as usize] = NONE;
+            }
+        }
+        self.write_replays()
+    }
+
+    /// All GPU times that have a place, by stream; on each, a scope comes after the one around it.
+    fn timed(&self) -> Vec<Timed> {
+        let trace = self.trace;
+        let mut timed: Vec<Timed> = (0..)
+            .zip(&trace.nodes)
+            .map(|(scope, node)| Timed { gpu: node.gpu, scope })
+            .filter(|timed| trace.gpu.get(timed.gpu as usize).is_some_and(is_placed))
+            .collect();
+        timed.sort_unstable_by_key(|timed| {
+            let gpu = &trace.gpu[timed.gpu as usize];
+            let is_future = matches!(trace.scopes[timed.scope as usize].kind, Kind::Future { .. });
+            // What runs in a future stands before it among the scopes.
+            (gpu.device, gpu.line, !is_future, timed.scope)
+        });
+        timed
+    }
+
+    fn item(&self, timed: Timed, place_of: &[u32]) -> Item {
+        let trace = self.trace;
+        let gpu = &trace.gpu[timed.gpu as usize];
+        let scope = &trace.scopes[timed.scope as usize];
+        let up = |scope: u32| {
+            let parent = trace.nodes[scope as usize].parent;
+            (parent != NONE).then_some(parent)
+        };
+        let parent = std::iter::successors(up(timed.scope), |scope| up(*scope))
+            .filter_map(|around| place_of.get(trace.nodes[around as usize].gpu as usize))
+            .find(|place| **place != NONE);
+        Item {
+            start: self.times.of_unix(gpu.start.unwrap_or_default()),
+            length: whole(gpu.ns),
+            uncertainty: whole(gpu.uncertainty_ns.into()),
+            host: (self.times.of_ticks(scope.start), self.times.of_ticks(scope.end())),
+            parent: parent.map_or(place::NONE, |place| *place as usize),
+        }
+    }
+
+    /// Nothing tells when a graph was replayed; when that was noticed is known.
+    fn write_replays(&mut self) -> io::Result<()> {
+        let trace = self.trace;
+        if trace.replays.is_empty() {
+            return Ok(());
+        }
+        let track = self.tracks.replays();
+        for replay in &trace.replays {
+            let at = self.times.of_ticks(replay.cpu_end);
+            let name = self.names.get(replay.name);
+            let event = self.events.instant("replay", name, track, at);
+            event
+                .signed("ns", whole(replay.ns))
+                .signed("self_ns", whole(replay.own))
+                .text("stream", &replay.line.to_string())
+                .end()?;
+        }
+        Ok(())
+    }
+}
+
+/// One stream on its way to the file.
+struct Drawing<'d, 't, W> {
+    trace: &'t Trace,
+    stream: &'d [Timed],
+    items: &'d [Item],
+    track: Track,
+    lanes: Lanes,
+    names: &'d Names,
+    category: &'static str,
+    track_of_gpu: &'d [u64],
+    tracks: &'d mut Tracks,
+    events: &'d mut Events<W>,
+    in_flight: &'d mut InFlight,
+    correlation: u64,
+}
+
+impl<'t, W> Drawing<'_, 't, W> {
+    fn gpu(&self, item: usize) -> &'t GpuRecord {
+        &self.trace.gpu[self.stream[item].gpu as usize]
+    }
+
+    /// The scope's `External id`; none where the CPU is not recorded.
+    fn id(&self, item: usize) -> u64 {
+        if self.trace.meta.options.cpu { id_of(self.stream[item].scope as usize) } else { 0 }
+    }
+}
+
+impl<W: Write> Draw for Drawing<'_, '_, W> {
+    fn item(&mut self, placed: Placed) -> io::Result<()> {
+        let Placed { item, start, end, is_beside } = placed;
+        let (tracks, stream) = (&mut *self.tracks, self.track);
+        let track = if is_beside {
+            let make = |number| tracks.beside_stream(stream, number).tid;
+            Track { tid: self.lanes.take(start, end, make), ..stream }
+        } else {
+            stream
+        };
+        let (gpu, id, measured) = (self.gpu(item), self.id(item), self.items[item]);
+        self.in_flight.add(measured.host.0, end);
+        let name = self.names.get(gpu.name);
+        let event = self.events.slice("gpu_user_annotation", name, track, start, end - start);
+        let mut event = event.whole("External id", id).signed("uncertainty_ns", measured.uncertainty);
+        if (start - measured.start).abs() > measured.uncertainty {
+            event = event.signed("moved_ns", start - measured.start);
+        }
+        if end - start != measured.length {
+            event = event.signed("ns", measured.length);
+        }
+        event.end()
+    }
+
+    fn piece(&mut self, piece: Piece) -> io::Result<()> {
+        self.correlation += 1;
+        let (id, correlation, stream) = (self.id(piece.item), self.correlation, self.track);
+        let gpu = self.gpu(piece.item);
+        let tid = self.track_of_gpu.get(self.stream[piece.item].gpu as usize).copied();
+        let host = Track { pid: self.tracks.host, tid: tid.unwrap_or_default() };
+        let name = Quoted::new(r#""cudaLaunchKernel""#);
+        let event = self.events.slice(self.category, name, host, piece.launched, 0);
+        event.whole("External id", id).whole("correlation", correlation).set("scope").end()?;
+        // No arrow leads back in time.
+        let has_arrow = piece.launched <= piece.start;
+        if has_arrow {
+            self.events.arrow(ArrowEnd::Start, correlation, host, piece.launched)?;
+        }
+        let name = self.names.get(gpu.name);
+        let length = piece.end - piece.start;
+        let event = self.events.slice("kernel", name, stream, piece.start, length);
+        event
+            .whole("External id", id)
+            .whole("device", stream.pid)
+            .whole("context", gpu.line.context.into())
+            .whole("stream", stream.tid)
+            .whole("correlation", correlation)
+            .set("scope")
+            .end()?;
+        if has_arrow {
+            self.events.arrow(ArrowEnd::Finish, correlation, stream, piece.start)?;
+        }
+        Ok(())
+    }
+}

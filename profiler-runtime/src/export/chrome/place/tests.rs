@@ -1,0 +1,149 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[derive(Default)]
+struct Drawn {
+    items: Vec<Placed>,
+    pieces: Vec<Piece>,
+}
+
+impl Draw for Drawn {
+    fn item(&mut self, placed: Placed) -> io::Result<()> {
+        self.items.push(placed);
+        Ok(())
+    }
+
+    fn piece(&mut self, piece: Piece) -> io::Result<()> {
+        self.pieces.push(piece);
+        Ok(())
+    }
+}
+
+fn drawn(items: &[Item]) -> Drawn {
+    let mut drawn = Drawn::default();
+    place(items, &mut drawn).expect("to memory");
+    drawn
+}
+
+/// Known to a microsecond, and begun on the CPU long before.
+fn item(start: i64, length: i64, parent: usize) -> Item {
+    Item { start, length, uncertainty: 1000, host: (0, 1), parent }
+}
+
+fn own(drawn: &Drawn, item: usize) -> i64 {
+    let pieces = drawn.pieces.iter().filter(|piece| piece.item == item);
+    pieces.map(|piece| piece.end - piece.start).sum()
+}
+
+#[test]
+fn a_child_that_seems_to_begin_before_its_parent_is_inside() {
+    let drawn = drawn(&[item(10_000, 50_000, NONE), item(9_400, 20_000, 0)]);
+    let ends: Vec<_> = drawn.items.iter().map(|placed| (placed.start, placed.end, placed.is_beside)).collect();
+    assert_eq!(ends, [(10_000, 60_000, false), (10_000, 30_000, false)]);
+    assert_eq!((own(&drawn, 0), own(&drawn, 1)), (30_000, 20_000));
+}
+
+#[test]
+fn a_child_that_seems_to_end_after_its_parent_is_moved_and_keeps_its_length() {
+    let drawn = drawn(&[item(10_000, 50_000, NONE), item(41_000, 20_000, 0)]);
+    assert_eq!((drawn.items[1].start, drawn.items[1].end), (40_000, 60_000));
+}
+
+#[test]
+fn a_child_that_is_longer_than_its_parent_by_the_clock_is_shortened() {
+    let drawn = drawn(&[item(10_000, 20_000, NONE), item(10_000, 20_500, 0)]);
+    assert_eq!((drawn.items[1].start, drawn.items[1].end), (10_000, 30_000));
+}
+
+#[test]
+fn what_follows_is_moved_to_the_end_of_what_was_before() {
+    let drawn = drawn(&[item(10_000, 20_000, NONE), item(29_500, 5_000, NONE)]);
+    assert_eq!((drawn.items[1].start, drawn.items[1].end), (30_000, 35_000));
+}
+
+#[test]
+fn nothing_begins_before_its_scope_and_what_is_around_moves_along() {
+    let mut items = [item(10_000, 50_000, NONE), item(20_000, 10_000, 0)];
+    items[1].host = (22_000, 23_000);
+    let drawn = drawn(&items);
+    assert_eq!((drawn.items[0].start, drawn.items[1].start), (12_000, 22_000));
+}
+
+#[test]
+fn what_does_overlap_is_beside_and_no_time_is_handed_out_twice() {
+    let drawn = drawn(&[item(0, 100_000, NONE), item(50_000, 100_000, NONE)]);
+    assert_eq!((drawn.items[0].is_beside, drawn.items[1].is_beside), (false, true));
+    assert_eq!((own(&drawn, 0), own(&drawn, 1)), (50_000, 100_000));
+}
+
+#[test]
+fn a_piece_after_a_child_was_launched_after_the_child() {
+    let mut items = [item(100, 50_000, NONE), item(10_000, 10_000, 0)];
+    (items[0].host, items[1].host) = ((0, 90), (20, 40));
+    let drawn = drawn(&items);
+    let launched: Vec<_> = drawn.pieces.iter().map(|piece| (piece.item, piece.launched)).collect();
+    assert_eq!(launched, [(0, 0), (1, 20), (0, 40)]);
+}
+
+/// A stream as it was: scopes of random lengths and depths, one after the other, and what is measured of them.
+fn stream() -> impl Strategy<Value = Vec<Item>> {
+    let step = (0_usize..4, 500_i64..20_000, -250_i64..=250, -250_i64..=250);
+    (prop::collection::vec(step, 1..40), -900_i64..900).prop_map(|(steps, offset)| {
+        let (mut items, mut now, mut open): (Vec<Item>, i64, Vec<usize>) = (Vec::new(), 1_000_000, Vec::new());
+        for (depth, gap, early, late) in steps {
+            while open.len() > depth {
+                now += gap;
+                close(&mut items, &mut open, now + late);
+            }
+            now += gap;
+            items.push(Item {
+                start: now + early,
+                length: 0,
+                uncertainty: 1000,
+                host: (now - 1000, now),
+                parent: open.last().copied().unwrap_or(NONE),
+            });
+            open.push(items.len() - 1);
+        }
+        while !open.is_empty() {
+            now += 700;
+            close(&mut items, &mut open, now);
+        }
+        for item in &mut items {
+            item.start += offset;
+        }
+        items
+    })
+}
+
+fn close(items: &mut [Item], open: &mut Vec<usize>, now: i64) {
+    if let Some(item) = open.pop() {
+        items[item].length = (now - items[item].start).max(0);
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_nested_and_followed_still_does(items in stream()) {
+        let drawn = drawn(&items);
+        let placed: BTreeMap<usize, Placed> = drawn.items.iter().map(|placed| (placed.item, *placed)).collect();
+        prop_assert_eq!(placed.len(), items.len());
+        for (index, item) in items.iter().enumerate() {
+            let place = placed[&index];
+            prop_assert!(!place.is_beside);
+            prop_assert!(item.length - (place.end - place.start) <= 1000, "shortened by more than the clock");
+            prop_assert!((place.start - item.start).abs() <= 4000, "moved by {}", place.start - item.start);
+            if let Some(around) = placed.get(&item.parent) {
+                prop_assert!(around.start <= place.start && place.end <= around.end);
+            }
+        }
+        let together: i64 = drawn.pieces.iter().map(|piece| piece.end - piece.start).sum();
+        let roots = items.iter().enumerate().filter(|(_, item)| item.parent == NONE);
+        let busy: i64 = roots.map(|(index, _)| placed[&index].end - placed[&index].start).sum();
+        prop_assert_eq!(together, busy, "each instant once");
+        prop_assert!(drawn.pieces.windows(2).all(|pair| pair[0].end <= pair[1].start));
+    }
+}

@@ -1,0 +1,133 @@
+//! Times as a trace has them: microseconds with three decimals, from a base that all ranks share.
+
+use crate::session::Timeline;
+
+/// Kineto counts from the last multiple of three months, in nanoseconds. All ranks of a job get the same base,
+/// which HTA needs, and a time in microseconds keeps its nanoseconds in 53 bits.
+const PERIOD_NS: i64 = 7_889_238 * 1_000_000_000;
+
+/// Turns the window's times into nanoseconds from the base.
+#[derive(Clone, Copy)]
+pub(super) struct Times<'t> {
+    pub(super) base_ns: i64,
+    timeline: &'t Timeline,
+}
+
+impl<'t> Times<'t> {
+    pub(super) fn new(timeline: &'t Timeline, opened: u64) -> Self {
+        let opened = timeline.unix_ns(opened).max(0);
+        Self {
+            base_ns: opened - opened % PERIOD_NS,
+            timeline,
+        }
+    }
+
+    pub(super) fn of_ticks(self, ticks: u64) -> i64 {
+        self.of_unix(self.timeline.unix_ns(ticks))
+    }
+
+    /// What was before the base, where a window opened right at it, is at the base.
+    pub(super) fn of_unix(self, unix_ns: i64) -> i64 {
+        (unix_ns - self.base_ns).max(0)
+    }
+}
+
+/// An end as a reader has it who adds `ts` and `dur` in 64-bit floating point: the sums of two events that end
+/// together may differ in their last digit, and the trace plugin of TensorBoard drops an event that seems to end
+/// after the one around it.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub(super) struct ReadEnd(f64);
+
+impl ReadEnd {
+    pub(super) const NEVER: Self = Self(f64::INFINITY);
+
+    fn sum(start: i64, length: i64) -> Self {
+        Self(microseconds(start) + microseconds(length))
+    }
+}
+
+fn microseconds(ns: i64) -> f64 {
+    ns as f64 / 1000.0
+}
+
+/// The length to write for what lasts from `start` to `end`, so that it is read to end neither after `around` nor
+/// after what begins at `end`: what it is, or one or two nanoseconds less.
+pub(super) fn length(start: i64, end: i64, around: ReadEnd) -> (i64, ReadEnd) {
+    let latest = ReadEnd(microseconds(end).min(around.0));
+    let mut length = (end - start).max(0);
+    while length > 0 && ReadEnd::sum(start, length) > latest {
+        length -= 1;
+    }
+    (length, ReadEnd::sum(start, length))
+}
+
+/// As `ts` and `dur` are written.
+pub(super) fn write_us(out: &mut Vec<u8>, ns: i64) {
+    let ns = ns.max(0).unsigned_abs();
+    write_whole(out, ns / 1000);
+    let digit = |place: u64| b'0' + (ns / place % 10) as u8;
+    out.extend([b'.', digit(100), digit(10), digit(1)]);
+}
+
+/// A number. `fmt` takes several times as long, and there are ten million of them in a large trace.
+pub(super) fn write_whole(out: &mut Vec<u8>, mut number: u64) {
+    let mut digits = [0; 20];
+    let mut first = digits.len();
+    loop {
+        first -= 1;
+        digits[first] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend(&digits[first..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read(ns: i64) -> f64 {
+        let mut text = Vec::new();
+        write_us(&mut text, ns);
+        String::from_utf8(text).expect("digits").parse().expect("a number")
+    }
+
+    #[test]
+    fn numbers_are_written_with_all_their_digits() {
+        for number in [0, 7, 10, 4_390_909_464_805, u64::MAX] {
+            let mut text = Vec::new();
+            write_whole(&mut text, number);
+            assert_eq!(text, number.to_string().into_bytes());
+        }
+        let mut text = Vec::new();
+        write_us(&mut text, 1_002_030);
+        assert_eq!(text, b"1002.030");
+    }
+
+    proptest! {
+        #[test]
+        fn a_child_is_read_to_end_in_its_parent_and_before_what_follows(
+            start in 0..PERIOD_NS,
+            outer in 0_i64..10_000_000,
+            offset in 0_i64..10_000_000,
+            inner in 0_i64..10_000_000,
+        ) {
+            let end = start + outer;
+            let child = (start + offset).min(end);
+            let child_end = (child + inner).min(end);
+            let (outer_length, around) = length(start, end, ReadEnd::NEVER);
+            let (inner_length, _) = length(child, child_end, around);
+            let sum = |start, length| read(start) + read(length);
+            prop_assert!(sum(start, outer_length) <= read(end));
+            if inner_length > 0 {
+                prop_assert!(sum(child, inner_length) <= sum(start, outer_length));
+            }
+            prop_assert!(outer - outer_length <= 2, "{outer} became {outer_length}");
+            prop_assert!(child_end - child - inner_length <= 4);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! One event, as far as it is looked at.
+
+use serde_json::{Map, Value};
+
+/// What a tool takes an event for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Category {
+    Operator,
+    Annotation,
+    GpuAnnotation,
+    Launch,
+    Kernel,
+    Copy,
+    Set,
+    /// Of Python: stands among operators, and is none.
+    Python,
+    /// The whole recording, as PyTorch marks it; HTA and the plugin leave it out.
+    Whole,
+    Other,
+}
+
+impl Category {
+    /// Letters of either case, as the plugin has it.
+    pub(super) fn of(name: &str) -> Self {
+        match name.to_ascii_lowercase().as_str() {
+            "cpu_op" | "operator" => Self::Operator,
+            "user_annotation" => Self::Annotation,
+            "gpu_user_annotation" => Self::GpuAnnotation,
+            "runtime" | "cuda_runtime" | "cuda_driver" => Self::Launch,
+            "kernel" => Self::Kernel,
+            "gpu_memcpy" | "memcpy" => Self::Copy,
+            "gpu_memset" | "memset" => Self::Set,
+            "python" => Self::Python,
+            "trace" => Self::Whole,
+            _ => Self::Other,
+        }
+    }
+
+    pub(super) fn is_on_device(self) -> bool {
+        matches!(self, Self::Kernel | Self::Copy | Self::Set)
+    }
+}
+
+pub(super) struct Event<'e>(pub(super) &'e Map<String, Value>);
+
+impl<'e> Event<'e> {
+    pub(super) fn text(&self, key: &str) -> Option<&'e str> {
+        self.0.get(key)?.as_str()
+    }
+
+    pub(super) fn number(&self, key: &str) -> Option<f64> {
+        self.0.get(key)?.as_f64()
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&'e Value> {
+        self.0.get(key)
+    }
+
+    pub(super) fn arg(&self, key: &str) -> Option<&'e Value> {
+        self.0.get("args")?.get(key)
+    }
+
+    pub(super) fn whole(&self, key: &str) -> Option<i64> {
+        self.arg(key)?.as_i64()
+    }
+
+    /// PyTorch had it in small letters once.
+    pub(super) fn external_id(&self) -> Option<i64> {
+        self.whole("External id").or_else(|| self.whole("external id"))
+    }
+}

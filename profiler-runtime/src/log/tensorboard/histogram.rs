@@ -1,0 +1,185 @@
+//! How many values lie where: what a histogram of the log holds.
+
+use std::sync::LazyLock;
+
+use super::event;
+
+/// The upper ends of all buckets, ascending: `TensorFlow`'s own, each positive one a tenth above the last.
+static LIMITS: LazyLock<Vec<f64>> = LazyLock::new(|| {
+    const SMALLEST: f64 = 1e-12;
+    const LARGEST: f64 = 1e20;
+    let powers = std::iter::successors(Some(SMALLEST), |limit| Some(limit * 1.1));
+    let mut above: Vec<f64> = powers.take_while(|limit| *limit < LARGEST).collect();
+    above.push(f64::MAX);
+    let below = above.iter().rev().map(|limit| -limit);
+    below.chain([0.0]).chain(above.iter().copied()).collect()
+});
+
+/// Values, counted into buckets.
+#[derive(Debug)]
+pub(super) struct Histogram {
+    smallest: f64,
+    largest: f64,
+    count: f64,
+    sum: f64,
+    sum_of_squares: f64,
+    /// The upper end of each bucket and how many values are in it, ascending and without the empty ones at both
+    /// ends; several empty ones side by side are one.
+    buckets: Vec<(f64, f64)>,
+}
+
+/// Why values make no histogram.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NoHistogram {
+    #[error("it has no values; leave out a histogram of nothing")]
+    Empty,
+    #[error("one of its values is {0}; give it finite numbers alone")]
+    NotFinite(f64),
+}
+
+impl Histogram {
+    pub(super) fn of(values: impl IntoIterator<Item = f64>) -> Result<Self, NoHistogram> {
+        let mut counts = vec![0.0; LIMITS.len()];
+        let mut this = Self {
+            smallest: f64::INFINITY,
+            largest: f64::NEG_INFINITY,
+            count: 0.0,
+            sum: 0.0,
+            sum_of_squares: 0.0,
+            buckets: Vec::new(),
+        };
+        for value in values {
+            if !value.is_finite() {
+                return Err(NoHistogram::NotFinite(value));
+            }
+            this.smallest = this.smallest.min(value);
+            this.largest = this.largest.max(value);
+            this.count += 1.0;
+            this.sum += value;
+            this.sum_of_squares += value * value;
+            let bucket = LIMITS.partition_point(|limit| *limit <= value);
+            counts[bucket.min(LIMITS.len() - 1)] += 1.0;
+        }
+        if this.count == 0.0 {
+            return Err(NoHistogram::Empty);
+        }
+        this.buckets = buckets(&counts);
+        Ok(this)
+    }
+
+    /// Appends the message `HistogramProto`.
+    pub(super) fn append_to(&self, out: &mut Vec<u8>) {
+        const MIN: u8 = event::key(1, event::FIXED_64);
+        const MAX: u8 = event::key(2, event::FIXED_64);
+        const NUM: u8 = event::key(3, event::FIXED_64);
+        const SUM: u8 = event::key(4, event::FIXED_64);
+        const SUM_SQUARES: u8 = event::key(5, event::FIXED_64);
+        const BUCKET_LIMIT: u8 = event::key(6, event::BYTES);
+        const BUCKET: u8 = event::key(7, event::BYTES);
+        for (key, number) in [
+            (MIN, self.smallest),
+            (MAX, self.largest),
+            (NUM, self.count),
+            (SUM, self.sum),
+            (SUM_SQUARES, self.sum_of_squares),
+        ] {
+            out.push(key);
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        let (limits, counts): (Vec<_>, Vec<_>) = self
+            .buckets
+            .iter()
+            .map(|(limit, count)| (limit.to_le_bytes(), count.to_le_bytes()))
+            .unzip();
+        event::append_bytes(out, BUCKET_LIMIT, limits.as_flattened());
+        event::append_bytes(out, BUCKET, counts.as_flattened());
+    }
+}
+
+fn buckets(counts: &[f64]) -> Vec<(f64, f64)> {
+    let mut buckets = Vec::new();
+    let mut gap = None;
+    for (limit, count) in LIMITS.iter().zip(counts) {
+        if *count == 0.0 {
+            gap = Some(*limit);
+            continue;
+        }
+        let before = gap.take().filter(|_| !buckets.is_empty());
+        buckets.extend(before.map(|limit| (limit, 0.0)));
+        buckets.push((*limit, *count));
+    }
+    buckets
+}
+
+#[cfg(test)]
+#[allow(clippy::float_cmp, reason = "counts and ends are exact")]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_histogram_equals_the_one_protobuf_writes() {
+        let histogram = Histogram {
+            smallest: 1.0,
+            largest: 4.0,
+            count: 3.0,
+            sum: 6.0,
+            sum_of_squares: 18.0,
+            buckets: vec![(1.5, 2.0), (3.5, 0.0), (4.5, 1.0)],
+        };
+        let mut message = Vec::new();
+        histogram.append_to(&mut message);
+        // `HistogramProto.SerializeToString()` of TensorBoard's Python package.
+        let expected = [
+            b"\x09\0\0\0\0\0\0\xf0\x3f\x11\0\0\0\0\0\0\x10\x40\x19\0\0\0\0\0\0\x08\x40".as_slice(),
+            b"\x21\0\0\0\0\0\0\x18\x40\x29\0\0\0\0\0\0\x32\x40",
+            b"\x32\x18\0\0\0\0\0\0\xf8\x3f\0\0\0\0\0\0\x0c\x40\0\0\0\0\0\0\x12\x40",
+            b"\x3a\x18\0\0\0\0\0\0\0\x40\0\0\0\0\0\0\0\0\0\0\0\0\0\0\xf0\x3f",
+        ];
+        assert_eq!(message, expected.concat());
+    }
+
+    #[test]
+    fn what_is_no_histogram_is_refused() {
+        assert!(matches!(Histogram::of([]), Err(NoHistogram::Empty)));
+        for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            let refused = Histogram::of([1.0, value]);
+            assert!(matches!(refused, Err(NoHistogram::NotFinite(_))), "{value}");
+        }
+    }
+
+    #[test]
+    fn any_finite_number_has_a_bucket() {
+        for value in [f64::MAX, f64::MIN, 0.0, -0.0, f64::MIN_POSITIVE, -1e-300] {
+            let histogram = Histogram::of([value]).expect("a finite number");
+            assert_eq!(histogram.buckets.len(), 1, "{value}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn each_value_lies_in_its_bucket(
+            values in prop::collection::vec(
+                prop_oneof![-1e25..1e25_f64, 1e-6..1e6_f64, Just(0.0)], 1..200,
+            ),
+        ) {
+            let histogram = Histogram::of(values.iter().copied()).expect("finite numbers");
+            let buckets = &histogram.buckets;
+            prop_assert!(buckets.is_sorted_by(|one, other| one.0 < other.0));
+            let mut lower = f64::NEG_INFINITY;
+            for (limit, count) in buckets {
+                let inside = values.iter().filter(|value| (lower..*limit).contains(*value));
+                prop_assert_eq!(inside.count() as f64, *count);
+                lower = *limit;
+            }
+            prop_assert!(buckets[0].1 > 0.0 && buckets[buckets.len() - 1].1 > 0.0);
+            let empty = buckets.windows(2).filter(|two| two[0].1 + two[1].1 == 0.0);
+            prop_assert_eq!(empty.count(), 0);
+            let smallest = values.iter().copied().fold(f64::MAX, f64::min);
+            let largest = values.iter().copied().fold(f64::MIN, f64::max);
+            prop_assert_eq!((histogram.smallest, histogram.largest), (smallest, largest));
+            prop_assert_eq!(histogram.count, values.len() as f64);
+        }
+    }
+}
