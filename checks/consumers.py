@@ -1,6 +1,10 @@
 """A folder of event files as TensorBoard reads it: by its library, and by the program itself."""
 
+import dataclasses
+import html
 import json
+import re
+import struct
 import time
 import urllib.parse
 import urllib.request
@@ -8,11 +12,12 @@ import urllib.request
 from tensorboard import program
 from tensorboard.backend.event_processing import event_accumulator, event_file_loader
 from tensorboard.compat.proto import event_pb2
+from tensorboard.util import tensor_util
 
 import event_records
 
 # Where it shows a sample of a thousand scalars by default, so that it shows all of them.
-_ALL_SCALARS = "scalars=1000000000"
+_ALL = ",".join(f"{plugin}=1000000000" for plugin in ("scalars", "histograms", "text"))
 # How long the program may take to have read everything.
 _PATIENCE_S = 60
 # Straight to this machine, whatever proxy there is for others.
@@ -21,6 +26,18 @@ _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 class Unreadable(Exception):
     """Something that a consumer of the log could not read."""
+
+
+@dataclasses.dataclass
+class Histogram:
+    """A histogram as it stands in the log."""
+
+    count: float
+    sum: float
+    smallest: float
+    largest: float
+    # As TensorBoard shows them: from, to, how many; in 32 bits, as the slower of its loaders has them.
+    buckets: list
 
 
 def check_records(path):
@@ -65,33 +82,107 @@ def by_program(log_dir, run, expected):
     The program reads in the background: it is asked until it has as many scalars as `expected`, or
     for a minute.
     """
+    return _until(expected, f"scalars of run {run!r}", _ask_for_scalars, _launch(log_dir), run)
+
+
+def windows_by_library(run):
+    """Every histogram and every text in a run's folder, each by tag as lists of (step, value), read
+    by TensorBoard's library."""
+    everything = {"histograms": 0, "tensors": 0, "scalars": 1, "compressedHistograms": 1}
+    accumulator = event_accumulator.EventAccumulator(str(run), size_guidance=everything)
+    accumulator.Reload()
+    tags = accumulator.Tags()
+    histograms = {
+        tag: [(event.step, _histogram(event.histogram_value)) for event in accumulator.Histograms(tag)]
+        for tag in tags["histograms"]
+    }
+    texts = {
+        tag: [
+            (event.step, tensor_util.make_ndarray(event.tensor_proto).item().decode())
+            for event in accumulator.Tensors(tag)
+        ]
+        for tag in tags["tensors"]
+        if accumulator.SummaryMetadata(tag).plugin_data.plugin_name == "text"
+    }
+    return histograms, texts
+
+
+def windows_by_program(log_dir, run, histograms, texts):
+    """The buckets of every histogram, and what every text's page shows, as the pages of the program
+    `tensorboard` get them; so many of each are waited for."""
+    url = _launch(log_dir)
+    return (
+        _until(histograms, f"histograms of run {run!r}", _ask_for_histograms, url, run),
+        _until(texts, f"texts of run {run!r}", _ask_for_texts, url, run),
+    )
+
+
+def code_of(page):
+    """The code block that a page consists of; None where there is anything beside it."""
+    block = re.fullmatch(r"<pre><code>([^<]*)</code></pre>", page.strip())
+    return html.unescape(block[1]) if block else None
+
+
+def _histogram(value):
+    # Only what is between the outer ends is in the log.
+    inner = list(value.bucket_limit)[:-1]
+    ends = zip([value.min, *inner], [*inner, value.max], value.bucket)
+    return Histogram(value.num, value.sum, value.min, value.max, _in_32_bits(ends))
+
+
+def _in_32_bits(buckets):
+    return [list(struct.unpack("3f", struct.pack("3f", *bucket))) for bucket in buckets]
+
+
+def _launch(log_dir):
     server = program.TensorBoard()
     server.configure(
-        argv=[None, "--logdir", str(log_dir), "--port", "0", "--samples_per_plugin", _ALL_SCALARS]
+        argv=[None, "--logdir", str(log_dir), "--port", "0", "--samples_per_plugin", _ALL]
     )
-    url = server.launch()
+    return server.launch()
+
+
+def _until(expected, what, ask, *arguments):
+    """Asks until there are so many values, or for a minute."""
     deadline = time.monotonic() + _PATIENCE_S
     while True:
-        found = _ask_for_scalars(url, run)
+        found = ask(*arguments)
         count = sum(map(len, found.values()))
         if count >= expected:
             return found
         if time.monotonic() > deadline:
-            raise Unreadable(
-                f"the program tensorboard shows {count} scalars of run {run!r}, not {expected}"
-            )
+            raise Unreadable(f"the program tensorboard shows {count} {what}, not {expected}")
         time.sleep(0.2)
 
 
 def _ask_for_scalars(url, run):
-    tags = _ask(url, "tags").get(run, {})
+    tags = _ask(url, "scalars/tags").get(run, {})
     return {
-        tag: [(step, value) for _, step, value in _ask(url, "scalars", run=run, tag=tag)]
+        tag: [(step, value) for _, step, value in _ask(url, "scalars/scalars", run=run, tag=tag)]
+        for tag in tags
+    }
+
+
+def _ask_for_histograms(url, run):
+    tags = _ask(url, "histograms/tags").get(run, {})
+    return {
+        tag: [
+            (step, _in_32_bits(buckets))
+            for _, step, buckets in _ask(url, "histograms/histograms", run=run, tag=tag)
+        ]
+        for tag in tags
+    }
+
+
+def _ask_for_texts(url, run):
+    tags = _ask(url, "text/tags").get(run, [])
+    return {
+        tag: [(page["step"], page["text"]) for page in _ask(url, "text/text", run=run, tag=tag)]
         for tag in tags
     }
 
 
 def _ask(url, route, **query):
-    address = f"{url.rstrip('/')}/data/plugin/scalars/{route}?{urllib.parse.urlencode(query)}"
+    address = f"{url.rstrip('/')}/data/plugin/{route}?{urllib.parse.urlencode(query)}"
     with _OPENER.open(address, timeout=_PATIENCE_S) as answer:
         return json.load(answer)

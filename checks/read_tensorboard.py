@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Reads what a program logged as its users will, and holds it against the program's own summary.
 
-    python checks/read_tensorboard.py DIR [--also TAG]... [--own-steps TAG]...
+    python checks/read_tensorboard.py DIR [--also TAG]... [--own-steps TAG]... [--windows N]
 
 DIR is what `cargo run --release --example quickstart -- --out DIR` wrote: the log below
 `DIR/tensorboard`, a folder for each run, and `DIR/summary.json`, the summary of the newest run as
@@ -13,7 +13,10 @@ DIR is what `cargo run --release --example quickstart -- --out DIR` wrote: the l
   2, … (in any order, each once);
 - the calls' mean, minimum, maximum and deviation are the summary's, within the error of 32-bit
   floating point and of the summary's decimals, the percentiles within the error the summary states;
-- no other tag is in the log, but for those named by `--also`.
+- no other tag is in the log, but for those named by `--also`;
+- so many windows of a session are in the log as `--windows` says, none where it does not: each with
+  a histogram for each row and clock, whose numbers together are the summary's, and the table, which
+  a page shows as it is; see windows.py.
 
 Exits with 0 where all of it holds; else says on standard error what does not, and exits with 1.
 """
@@ -23,6 +26,8 @@ import json
 import math
 import sys
 from pathlib import Path
+
+import windows
 
 # A 32-bit floating point number is off by half of its last of 24 bits.
 F32_ERROR = 2.0**-24
@@ -135,7 +140,7 @@ def check_scalars(summary, scalars, also, own_steps):
     return wrong
 
 
-def check(directory, also=(), own_steps=()):
+def check(directory, also=(), own_steps=(), expected_windows=0):
     """Everything that is wrong with what was written to `directory`, and a sentence about it all."""
     # Not above: what is checked without TensorBoard can be tested without it.
     import consumers
@@ -155,6 +160,9 @@ def check(directory, also=(), own_steps=()):
         total = sum(map(len, scalars.values()))
         run = newest.relative_to(log_dir).as_posix()
         shown = consumers.by_program(log_dir, run, total)
+        histograms, texts = consumers.windows_by_library(newest)
+        counts = [sum(map(len, of.values())) for of in (histograms, texts)]
+        pages = consumers.windows_by_program(log_dir, run, *counts) if any(counts) else ({}, {})
     except (consumers.Unreadable, ValueError) as error:
         return [str(error)], ""
     wrong = check_scalars(summary, scalars, also, own_steps)
@@ -162,10 +170,13 @@ def check(directory, also=(), own_steps=()):
         tag: sorted(of) for tag, of in shown.items()
     }:
         wrong.append("the program tensorboard shows other scalars than TensorBoard's library reads")
+    wrong += windows.check(summary, histograms, texts, expected_windows)
+    wrong += windows.check_shown(histograms, texts, *pages, consumers.code_of)
     count = sum(count for count, _ in records.values())
     return wrong, (
         f"{len(files)} file(s), {count} records with right checksums; in {run}: {len(scalars)} tags, "
-        f"{total} scalars, {len(summary['rows'])} rows of the summary found in them"
+        f"{total} scalars, {len(summary['rows'])} rows of the summary found in them, "
+        f"{expected_windows} windows with {counts[0]} histograms"
     )
 
 
@@ -183,8 +194,12 @@ def main(arguments=None):
         "--own-steps", metavar="TAG", action="append", default=[],
         help="a tag whose steps the program gives (global_step): they need not be contiguous",
     )
+    parser.add_argument(
+        "--windows", metavar="N", type=int, default=0,
+        help="how many windows of a session are in the log, which hold all calls together",
+    )
     options = parser.parse_args(arguments)
-    wrong, found = check(options.directory, options.also, options.own_steps)
+    wrong, found = check(options.directory, options.also, options.own_steps, options.windows)
     for sentence in wrong:
         print(f"error: {sentence}", file=sys.stderr)
     if found and not wrong:

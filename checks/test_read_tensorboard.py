@@ -1,6 +1,7 @@
 """The consumer check fails on what is wrong, and says what it is."""
 
 import copy
+import html
 import json
 import math
 import tempfile
@@ -9,10 +10,12 @@ from pathlib import Path
 from unittest import mock
 
 from tensorboard.compat.proto import event_pb2, summary_pb2
+from tensorboard.util import tensor_util
 
 import consumers
 import event_records
 import read_tensorboard
+import windows
 
 TAG, OTHER, OWN = "model/forward", "model/backward", "train/loss"
 
@@ -73,6 +76,56 @@ def good_summary():
     }
 
 
+def histogram(step, tag, milliseconds):
+    """An event with a histogram of these values, a bucket for each."""
+    values = sorted(milliseconds)
+    inner = [(one + next_one) / 2 for one, next_one in zip(values, values[1:])]
+    of = summary_pb2.HistogramProto(
+        min=values[0],
+        max=values[-1],
+        num=len(values),
+        sum=sum(values),
+        sum_squares=sum(value * value for value in values),
+        bucket_limit=[*inner, 1e20],
+        bucket=[1] * len(values),
+    )
+    return event(step, summary_pb2.Summary.Value(tag=tag, histo=of))
+
+
+def text(step, tag, content):
+    """An event with a text."""
+    metadata = summary_pb2.SummaryMetadata(data_class=summary_pb2.DATA_CLASS_TENSOR)
+    metadata.plugin_data.plugin_name = "text"
+    tensor = tensor_util.make_tensor_proto(content)
+    return event(step, summary_pb2.Summary.Value(tag=tag, metadata=metadata, tensor=tensor))
+
+
+def event(step, value):
+    return event_pb2.Event(
+        wall_time=1e9 + step, step=step, summary=summary_pb2.Summary(value=[value])
+    )
+
+
+def good_windows():
+    """The calls of the good summary, in two windows."""
+    events = []
+    for end in (4, 8):
+        steps = range(end - 4, end)
+        events.append(histogram(end, f"{TAG}/cpu_ms", [1.5 + 0.1 * step for step in steps]))
+        events.append(histogram(end, f"{OTHER}/cpu_ms", [0.25 * (8 - step) for step in steps]))
+        names = "\n".join(f"program::{tag.replace('/', '::')} <T>" for tag in (TAG, OTHER))
+        events.append(text(end, windows.TABLE, f"```\nName\n{names}\n```"))
+    return events
+
+
+def windows_as_library(log_dir, run, *expected):
+    """What the program would show, made of what the library reads."""
+    histograms, texts = consumers.windows_by_library(log_dir / run)
+    shown = {tag: [(step, one.buckets) for step, one in of] for tag, of in histograms.items()}
+    page = lambda content: f"<pre><code>{html.escape(content[4:-3])}</code></pre>"
+    return shown, {tag: [(step, page(one)) for step, one in of] for tag, of in texts.items()}
+
+
 class Case(unittest.TestCase):
     """A log and its summary, right until a test breaks them."""
 
@@ -90,11 +143,14 @@ class Case(unittest.TestCase):
         self.file.write_bytes(content)
         (self.directory / "summary.json").write_text(json.dumps(self.summary), encoding="utf-8")
 
-    def verdict(self, also=(OWN,), own_steps=()):
+    def verdict(self, also=(OWN,), own_steps=(), expected_windows=0):
         """What the check has to say; the program, which takes seconds, stands aside."""
         as_library = lambda log_dir, run, expected: consumers.by_library(log_dir / run)
-        with mock.patch.object(consumers, "by_program", as_library):
-            return read_tensorboard.check(self.directory, also, own_steps)
+        with (
+            mock.patch.object(consumers, "by_program", as_library),
+            mock.patch.object(consumers, "windows_by_program", windows_as_library),
+        ):
+            return read_tensorboard.check(self.directory, also, own_steps, expected_windows)
 
     def assert_wrong(self, sentence, **options):
         """The check fails, and says this."""
@@ -270,6 +326,89 @@ class TagsTest(Case):
         self.summary.update(rows=[], nothing_measured="profiling is off")
         self.write()
         self.assert_wrong("the summary has no rows: profiling is off")
+
+
+class WindowsTest(Case):
+    def setUp(self):
+        super().setUp()
+        self.events += good_windows()
+
+    def histogram(self, number):
+        """One of the histograms, to be changed."""
+        values = [value for one in self.events for value in one.summary.value]
+        return [value.histo for value in values if value.HasField("histo")][number]
+
+    def assert_wrong(self, sentence, **options):
+        self.write()
+        super().assert_wrong(sentence, **{"expected_windows": 2, **options})
+
+    def test_right_windows_pass(self):
+        self.write()
+        wrong, found = self.verdict(expected_windows=2)
+        self.assertEqual(wrong, [])
+        self.assertIn("2 windows with 4 histograms", found)
+
+    def test_the_program_itself_shows_the_same(self):
+        self.write()
+        arguments = [str(self.directory), "--also", OWN, "--windows", "2"]
+        self.assertEqual(read_tensorboard.main(arguments), 0)
+
+    def test_windows_that_nobody_expects_fail(self):
+        self.assert_wrong("for each of 0 windows, and there are some at [4, 8]", expected_windows=0)
+
+    def test_a_missing_window_fails(self):
+        self.assert_wrong("for each of 3 windows", expected_windows=3)
+
+    def test_a_window_twice_fails(self):
+        self.events.append(self.events[-1])
+        self.assert_wrong("for each of 3 windows", expected_windows=3)
+
+    def test_a_name_without_a_histogram_fails(self):
+        self.summary["rows"].append(row("model/update", [1.0] * 8))
+        self.assert_wrong("model/update/cpu_ms: it is in the summary and in no window")
+
+    def test_a_histogram_of_no_name_fails(self):
+        self.events.append(histogram(4, "model/update/cpu_ms", [1.0]))
+        self.assert_wrong("model/update/cpu_ms: it is a histogram of the log and no name")
+
+    def test_a_clock_without_a_histogram_fails(self):
+        self.summary["rows"][0]["cuda"] = self.summary["rows"][0] | {"calls": 8}
+        self.assert_wrong(f"{TAG}/cuda_ms: it is in the summary and in no window")
+
+    def test_a_histogram_outside_of_the_windows_fails(self):
+        self.events.append(histogram(9, f"{TAG}/cpu_ms", [1.0]))
+        self.assert_wrong(f"{TAG}/cpu_ms: it has histograms at the steps [4, 8, 9]")
+
+    def test_a_call_that_is_in_no_window_fails(self):
+        self.summary["rows"][0].update(calls=9, primitive_calls=9)
+        self.assert_wrong(f"{TAG}/cpu_ms: 9 calls are in the summary and 8 in the windows")
+
+    def test_times_that_differ_by_two_in_a_thousand_fail(self):
+        for key in ("total_ns", "min_ns", "max_ns"):
+            self.summary = good_summary()
+            self.summary["rows"][1][key] *= 1.002
+            self.assert_wrong(f"{OTHER}/cpu_ms: {key} is")
+
+    def test_buckets_that_do_not_add_up_fail(self):
+        self.histogram(0).bucket[1] = 2
+        self.assert_wrong("step 4: 5 values are in its buckets and 4 in all")
+
+    def test_buckets_out_of_order_fail(self):
+        self.histogram(0).bucket_limit[0] = 9
+        self.assert_wrong("step 4: its buckets are not in order")
+
+    def test_a_table_without_a_name_fails(self):
+        table = self.events[-1].summary.value[0].tensor
+        table.string_val[0] = table.string_val[0].replace(b"backward", b"")
+        self.assert_wrong("step 8: program::model::backward is not in the table")
+
+    def test_a_page_that_is_more_than_the_table_fails(self):
+        texts = {windows.TABLE: [(4, "```\nName\n```")]}
+        code = "<pre><code>Name\n</code></pre>"
+        for page, is_right in ((code, True), (code + "<p>N</p>", False), ("<p>Name</p>", False)):
+            pages = {windows.TABLE: [(4, page)]}
+            wrong = windows.check_shown({}, texts, {}, pages, consumers.code_of)
+            self.assertEqual(wrong == [], is_right, wrong)
 
 
 if __name__ == "__main__":

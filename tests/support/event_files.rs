@@ -1,4 +1,5 @@
 //! A reader of event files that shares nothing with the writer but the checksum crate.
+#![allow(dead_code, reason = "no test uses all of it")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,11 +14,39 @@ pub(crate) struct ReadScalar {
     pub(crate) wall_time: f64,
 }
 
+/// One histogram as it stands in a file.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ReadHistogram {
+    pub(crate) tag: String,
+    pub(crate) step: i64,
+    /// Seconds since 1970.
+    pub(crate) wall_time: f64,
+    pub(crate) smallest: f64,
+    pub(crate) largest: f64,
+    pub(crate) count: f64,
+    pub(crate) sum: f64,
+    pub(crate) sum_of_squares: f64,
+    /// The upper end of each bucket, and how many values are in it.
+    pub(crate) buckets: Vec<(f64, f64)>,
+}
+
+/// One text as it stands in a file.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ReadText {
+    pub(crate) tag: String,
+    pub(crate) step: i64,
+    /// Seconds since 1970.
+    pub(crate) wall_time: f64,
+    pub(crate) text: String,
+}
+
 /// What one event file holds.
 #[derive(Debug, Default)]
 pub(crate) struct ReadFile {
     /// In the order of the file.
     pub(crate) scalars: Vec<ReadScalar>,
+    pub(crate) histograms: Vec<ReadHistogram>,
+    pub(crate) texts: Vec<ReadText>,
     pub(crate) events: usize,
     /// Bytes behind the last whole record.
     pub(crate) torn: usize,
@@ -65,7 +94,7 @@ pub(crate) fn read(path: &Path) -> ReadFile {
             );
         }
         file.events += 1;
-        append_scalars(data, &mut file.scalars);
+        file.append_values(data);
         rest = after;
     }
     file.torn = rest.len();
@@ -99,25 +128,77 @@ fn masked_checksum(data: &[u8]) -> [u8; 4] {
         .to_le_bytes()
 }
 
-fn append_scalars(event: &[u8], scalars: &mut Vec<ReadScalar>) {
-    let wall_time = Fields(event)
-        .find_map(|field| field.fixed_64(1))
-        .map(f64::from_bits);
-    let step = Fields(event).find_map(|field| field.varint(2)).unwrap_or(0);
-    for summary in Fields(event).filter_map(|field| field.bytes(5)) {
-        for value in Fields(summary).filter_map(|field| field.bytes(1)) {
-            let tag = Fields(value)
-                .find_map(|field| field.bytes(1))
-                .expect("a value has a tag");
+impl ReadFile {
+    fn append_values(&mut self, event: &[u8]) {
+        let wall_time = Fields(event)
+            .find_map(|field| field.fixed_64(1))
+            .map(f64::from_bits);
+        let step = Fields(event).find_map(|field| field.varint(2)).unwrap_or(0);
+        for summary in Fields(event).filter_map(|field| field.bytes(5)) {
+            for value in Fields(summary).filter_map(|field| field.bytes(1)) {
+                let wall_time = wall_time.expect("an event has a wall time");
+                self.append_value(value, step.cast_signed(), wall_time);
+            }
+        }
+    }
+
+    fn append_value(&mut self, value: &[u8], step: i64, wall_time: f64) {
+        let bytes = |number| Fields(value).find_map(|field| field.bytes(number));
+        let tag = text(bytes(1).expect("a value has a tag"));
+        if let Some(histogram) = bytes(5) {
+            let number = |place| double(histogram, place).expect("a histogram has its numbers");
+            let limits = doubles(histogram, 6);
+            self.histograms.push(ReadHistogram {
+                tag,
+                step,
+                wall_time,
+                smallest: number(1),
+                largest: number(2),
+                count: number(3),
+                sum: number(4),
+                sum_of_squares: number(5),
+                buckets: limits.into_iter().zip(doubles(histogram, 7)).collect(),
+            });
+        } else if let Some(tensor) = bytes(8) {
+            let plugin = bytes(9)
+                .and_then(|metadata| Fields(metadata).find_map(|field| field.bytes(1)))
+                .and_then(|plugin| Fields(plugin).find_map(|field| field.bytes(1)));
+            assert_eq!(plugin, Some(b"text".as_slice()), "the plugin of a tensor");
+            let strings = Fields(tensor).find_map(|field| field.bytes(8));
+            let text = text(strings.expect("a text has its string"));
+            self.texts.push(ReadText {
+                tag,
+                step,
+                wall_time,
+                text,
+            });
+        } else {
             let number = Fields(value).find_map(|field| field.fixed_32(2));
-            scalars.push(ReadScalar {
-                tag: String::from_utf8(tag.to_owned()).expect("a tag is UTF-8"),
+            self.scalars.push(ReadScalar {
+                tag,
                 value: f32::from_bits(number.expect("a value has a simple_value")),
-                step: step.cast_signed(),
-                wall_time: wall_time.expect("an event has a wall time"),
+                step,
+                wall_time,
             });
         }
     }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_owned()).expect("a text is UTF-8")
+}
+
+fn double(message: &[u8], number: u64) -> Option<f64> {
+    Fields(message)
+        .find_map(|field| field.fixed_64(number))
+        .map(f64::from_bits)
+}
+
+fn doubles(message: &[u8], number: u64) -> Vec<f64> {
+    let packed = Fields(message).find_map(|field| field.bytes(number));
+    let (numbers, rest) = packed.unwrap_or_default().as_chunks::<8>();
+    assert!(rest.is_empty(), "whole numbers");
+    numbers.iter().copied().map(f64::from_le_bytes).collect()
 }
 
 /// The fields of a protobuf message.

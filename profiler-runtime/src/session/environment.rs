@@ -1,6 +1,8 @@
 //! The session that the environment asks for, and who turns it.
 
 use std::path::PathBuf;
+#[cfg(feature = "trace")]
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::control;
@@ -86,27 +88,25 @@ fn write_to(builder: ProfileBuilder, target: PathBuf) -> ProfileBuilder {
         .map(|name| name.to_string_lossy().into_owned());
     match name.filter(|name| is_file(name)) {
         Some(name) => {
-            let mut is_further = false;
-            builder.on_trace_ready(move |trace: &Trace| {
-                let numbered = std::mem::replace(&mut is_further, true);
-                write_file(trace, &target, &name, numbered)
-            })
+            builder.on_trace_ready(move |trace: &Trace| write_file(trace, &target, &name))
         }
         None => builder.on_trace_ready(tensorboard_trace_handler(target)),
     }
 }
 
-/// No window overwrites another: from the second on, the step's number stands in the name.
+/// No window of the process overwrites another, though the session was stopped and started again: from the second
+/// on, a number stands in the name. Steps would not do: the last two windows may have ended with the same one.
 #[cfg(feature = "trace")]
 fn write_file(
     trace: &Trace,
     target: &std::path::Path,
     name: &str,
-    is_numbered: bool,
 ) -> Result<(), ExportError> {
+    static WRITTEN: AtomicU64 = AtomicU64::new(0);
+    let number = WRITTEN.fetch_add(1, Relaxed) + 1;
     let (stem, extension) = name.split_at(name.rfind(".json").unwrap_or(name.len()));
-    let numbered = format!("{stem}_{}{extension}", trace.step_num());
-    let name = if is_numbered { &numbered } else { name };
+    let numbered = format!("{stem}_{number}{extension}");
+    let name = if number > 1 { &numbered } else { name };
     trace.export_chrome_trace(target.with_file_name(name))
 }
 

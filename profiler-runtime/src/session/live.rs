@@ -202,8 +202,18 @@ impl Session {
         let before = state.action;
         for effect in between(before, next) {
             match effect {
-                Effect::Prepare => recording::begin(self.id, self.options),
-                Effect::Start => self.open(state),
+                // Whatever calls bring along costs the program something: not for nothing.
+                Effect::Prepare => recording::begin(
+                    self.id,
+                    Options {
+                        record_shapes: false,
+                        ..self.options
+                    },
+                ),
+                Effect::Start => {
+                    recording::begin(self.id, self.options);
+                    self.open(state);
+                }
                 // What becomes of it is the next effect.
                 Effect::Stop => {}
                 Effect::Ready => self.close(state, next.is_none() && before == Action::Record),

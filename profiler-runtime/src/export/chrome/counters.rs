@@ -53,7 +53,12 @@ impl InFlight {
 
     pub(super) fn write<W: Write>(&self, events: &mut Events<W>, pid: u64) -> io::Result<()> {
         let mut count = 0;
-        for (part, change) in self.changes.iter().enumerate().filter(|(_, change)| **change != 0) {
+        for (part, change) in self
+            .changes
+            .iter()
+            .enumerate()
+            .filter(|(_, change)| **change != 0)
+        {
             count += change;
             let name = Quoted::new(r#""scopes in flight on GPUs""#);
             let counter = events.counter(name, pid, self.parts.end(part));
@@ -84,12 +89,17 @@ pub(super) fn write_memory<W: Write>(
         }
     }
     for (at, event) in last.into_iter().flatten() {
-        let Some(memory) = event.memory() else { continue };
+        let Some(memory) = event.memory() else {
+            continue;
+        };
         let counter = events.counter(Quoted::new(r#""host memory""#), pid, at);
         counter.whole("bytes", memory.host_total).end()?;
         if let (Some(used), Some(reserved)) = (memory.device_total, memory.device_reserved) {
             let counter = events.counter(Quoted::new(r#""CUDA memory""#), pid, at);
-            counter.whole("bytes", used).whole("reserved", reserved).end()?;
+            counter
+                .whole("bytes", used)
+                .whole("reserved", reserved)
+                .end()?;
         }
     }
     Ok(())

@@ -35,9 +35,11 @@ impl NewFile {
             ));
         };
         let (file, temporary) = create_beside(path, name.to_owned())?;
-        let is_gzip = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
+        let is_gzip = path
+            .extension()
+            .is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
         let sink = if is_gzip {
-            let encoder = GzEncoder::new(file, Compression::new(3));
+            let encoder = GzEncoder::new(file, Compression::fast());
             Sink::Gzip(Box::new(BufWriter::with_capacity(BUFFER, encoder)))
         } else {
             Sink::Plain(BufWriter::with_capacity(BUFFER, file))
@@ -54,7 +56,9 @@ impl NewFile {
         match self.sink.take() {
             Some(Sink::Plain(mut file)) => file.flush()?,
             Some(Sink::Gzip(buffer)) => {
-                let encoder = buffer.into_inner().map_err(io::IntoInnerError::into_error)?;
+                let encoder = buffer
+                    .into_inner()
+                    .map_err(io::IntoInnerError::into_error)?;
                 encoder.finish()?.flush()?;
             }
             None => {}
@@ -72,7 +76,11 @@ fn create_beside(path: &Path, name: OsString) -> io::Result<(File, PathBuf)> {
         let number = NEXT.fetch_add(1, Relaxed);
         temporary.push(format!(".{}-{number}.part", process::id()));
         let temporary = path.with_file_name(temporary);
-        match OpenOptions::new().write(true).create_new(true).open(&temporary) {
+        match OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&temporary)
+        {
             Err(taken) if taken.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
             Ok(file) => return Ok((file, temporary)),

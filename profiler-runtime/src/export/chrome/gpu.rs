@@ -11,11 +11,11 @@ use std::io::{self, Write};
 use super::Writing;
 use super::counters::InFlight;
 use super::host::id_of;
-use super::{is_placed, whole};
 use super::json::{ArrowEnd, Events, Quoted, Track};
 use super::names::Names;
 use super::place::{self, Draw, Item, Piece, Placed};
 use super::tracks::{Lanes, Tracks};
+use super::{is_placed, whole};
 use crate::session::{GpuRecord, Kind, NONE, Trace};
 
 /// A GPU time, and the scope it is of.
@@ -29,7 +29,14 @@ impl<W: Write> Writing<'_, W> {
     pub(super) fn write_gpu(&mut self) -> io::Result<()> {
         let timed = self.timed();
         let mut items = Vec::new();
-        let mut place_of: Vec<u32> = vec![NONE; if timed.is_empty() { 0 } else { self.trace.gpu.len() }];
+        let mut place_of: Vec<u32> = vec![
+            NONE;
+            if timed.is_empty() {
+                0
+            } else {
+                self.trace.gpu.len()
+            }
+        ];
         let (trace, mut correlation) = (self.trace, 0);
         let same = |one: &Timed, next: &Timed| {
             let [one, next] = [one, next].map(|timed| &trace.gpu[timed.gpu as usize]);
@@ -70,7 +77,10 @@ impl<W: Write> Writing<'_, W> {
         let trace = self.trace;
         let mut timed: Vec<Timed> = (0..)
             .zip(&trace.nodes)
-            .map(|(scope, node)| Timed { gpu: node.gpu, scope })
+            .map(|(scope, node)| Timed {
+                gpu: node.gpu,
+                scope,
+            })
             .filter(|timed| trace.gpu.get(timed.gpu as usize).is_some_and(is_placed))
             .collect();
         timed.sort_unstable_by_key(|timed| {
@@ -97,7 +107,10 @@ impl<W: Write> Writing<'_, W> {
             start: self.times.of_unix(gpu.start.unwrap_or_default()),
             length: whole(gpu.ns),
             uncertainty: whole(gpu.uncertainty_ns.into()),
-            host: (self.times.of_ticks(scope.start), self.times.of_ticks(scope.end())),
+            host: (
+                self.times.of_ticks(scope.start),
+                self.times.of_ticks(scope.end()),
+            ),
             parent: parent.map_or(place::NONE, |place| *place as usize),
         }
     }
@@ -146,25 +159,41 @@ impl<'t, W> Drawing<'_, 't, W> {
 
     /// The scope's `External id`; none where the CPU is not recorded.
     fn id(&self, item: usize) -> u64 {
-        if self.trace.meta.options.cpu { id_of(self.stream[item].scope as usize) } else { 0 }
+        if self.trace.meta.options.cpu {
+            id_of(self.stream[item].scope as usize)
+        } else {
+            0
+        }
     }
 }
 
 impl<W: Write> Draw for Drawing<'_, '_, W> {
     fn item(&mut self, placed: Placed) -> io::Result<()> {
-        let Placed { item, start, end, is_beside } = placed;
+        let Placed {
+            item,
+            start,
+            end,
+            is_beside,
+        } = placed;
         let (tracks, stream) = (&mut *self.tracks, self.track);
         let track = if is_beside {
             let make = |number| tracks.beside_stream(stream, number).tid;
-            Track { tid: self.lanes.take(start, end, make), ..stream }
+            Track {
+                tid: self.lanes.take(start, end, make),
+                ..stream
+            }
         } else {
             stream
         };
         let (gpu, id, measured) = (self.gpu(item), self.id(item), self.items[item]);
         self.in_flight.add(measured.host.0, end);
         let name = self.names.get(gpu.name);
-        let event = self.events.slice("gpu_user_annotation", name, track, start, end - start);
-        let mut event = event.whole("External id", id).signed("uncertainty_ns", measured.uncertainty);
+        let event = self
+            .events
+            .slice("gpu_user_annotation", name, track, start, end - start);
+        let mut event = event
+            .whole("External id", id)
+            .signed("uncertainty_ns", measured.uncertainty);
         if (start - measured.start).abs() > measured.uncertainty {
             event = event.signed("moved_ns", start - measured.start);
         }
@@ -178,19 +207,34 @@ impl<W: Write> Draw for Drawing<'_, '_, W> {
         self.correlation += 1;
         let (id, correlation, stream) = (self.id(piece.item), self.correlation, self.track);
         let gpu = self.gpu(piece.item);
-        let tid = self.track_of_gpu.get(self.stream[piece.item].gpu as usize).copied();
-        let host = Track { pid: self.tracks.host, tid: tid.unwrap_or_default() };
+        let tid = self
+            .track_of_gpu
+            .get(self.stream[piece.item].gpu as usize)
+            .copied();
+        let host = Track {
+            pid: self.tracks.host,
+            tid: tid.unwrap_or_default(),
+        };
         let name = Quoted::new(r#""cudaLaunchKernel""#);
-        let event = self.events.slice(self.category, name, host, piece.launched, 0);
-        event.whole("External id", id).whole("correlation", correlation).set("scope").end()?;
+        let event = self
+            .events
+            .slice(self.category, name, host, piece.launched, 0);
+        event
+            .whole("External id", id)
+            .whole("correlation", correlation)
+            .set("scope")
+            .end()?;
         // No arrow leads back in time.
         let has_arrow = piece.launched <= piece.start;
         if has_arrow {
-            self.events.arrow(ArrowEnd::Start, correlation, host, piece.launched)?;
+            self.events
+                .arrow(ArrowEnd::Start, correlation, host, piece.launched)?;
         }
         let name = self.names.get(gpu.name);
         let length = piece.end - piece.start;
-        let event = self.events.slice("kernel", name, stream, piece.start, length);
+        let event = self
+            .events
+            .slice("kernel", name, stream, piece.start, length);
         event
             .whole("External id", id)
             .whole("device", stream.pid)
@@ -200,7 +244,8 @@ impl<W: Write> Draw for Drawing<'_, '_, W> {
             .set("scope")
             .end()?;
         if has_arrow {
-            self.events.arrow(ArrowEnd::Finish, correlation, stream, piece.start)?;
+            self.events
+                .arrow(ArrowEnd::Finish, correlation, stream, piece.start)?;
         }
         Ok(())
     }

@@ -43,13 +43,20 @@ impl Head<'_> {
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let mut line = Vec::new();
         line.extend(b"{\"schemaVersion\":1,\n\"deviceProperties\":");
-        write_list(&mut line, self.devices.iter().enumerate(), |out, (id, name)| {
-            let device = format!(r#"{{"id":{id},"name":{}}}"#, string(name));
-            out.extend(device.into_bytes());
-        });
+        write_list(
+            &mut line,
+            self.devices.iter().enumerate(),
+            |out, (id, name)| {
+                let device = format!(r#"{{"id":{id},"name":{}}}"#, string(name));
+                out.extend(device.into_bytes());
+            },
+        );
         if let Some(Rank { rank, world_size }) = self.rank {
             // HTA looks for the rank with a space.
-            write!(line, ",\n\"distributedInfo\":{{\"backend\":\"unknown\",\"rank\": {rank}")?;
+            write!(
+                line,
+                ",\n\"distributedInfo\":{{\"backend\":\"unknown\",\"rank\": {rank}"
+            )?;
             if let Some(world_size) = world_size {
                 write!(line, ",\"world_size\": {world_size}")?;
             }
@@ -100,7 +107,11 @@ impl Head<'_> {
                 continue;
             }
             let is_taken = KEYS.contains(&key.as_str());
-            let key = if is_taken { string(&format!("metadata.{key}")) } else { string(key) };
+            let key = if is_taken {
+                string(&format!("metadata.{key}"))
+            } else {
+                string(key)
+            };
             write!(out, ",\n{key}:{}", string(value))?;
         }
         Ok(())
@@ -110,7 +121,9 @@ impl Head<'_> {
 /// The names of all devices up to the last one that is used, by ordinal. The driver is asked only where GPU times
 /// show that the program has initialised it.
 pub(super) fn device_names(used: impl Iterator<Item = u64>) -> Vec<String> {
-    let Some(last) = used.max() else { return Vec::new() };
+    let Some(last) = used.max() else {
+        return Vec::new();
+    };
     let mut names = match cuda::status() {
         cuda::Status::Ready { devices, .. } => devices,
         _ => Vec::new(),

@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use super::{Writing, whole};
 use super::json::{Event as Line, Quoted, Track, write_list};
 use super::memory::{self, Taken};
 use super::times::{ReadEnd, length, write_whole};
 use super::tracks::Lanes;
+use super::{Writing, whole};
 use crate::export::json::string;
 use crate::session::{Event, Frame, Kind, RecordEnding, ScopeRecord};
 
@@ -45,7 +45,9 @@ impl<W: Write> Writing<'_, W> {
             let (length, _) = length(start, end, ReadEnd::NEVER);
             let name = string(&format!("ProfilerStep#{}", step.number));
             let category = "user_annotation";
-            self.events.slice(category, Quoted::new(&name), track, start, length).end()?;
+            self.events
+                .slice(category, Quoted::new(&name), track, start, length)
+                .end()?;
         }
         Ok(())
     }
@@ -64,7 +66,10 @@ impl<W: Write> Writing<'_, W> {
         for (scope, future) in (first_future..).zip(futures) {
             let (start, end) = self.extent(future);
             let tid = lanes.take(start, end, |number| self.tracks.future(number).tid);
-            let track = Track { pid: self.tracks.host, tid };
+            let track = Track {
+                pid: self.tracks.host,
+                tid,
+            };
             let (length, _) = length(start, end, ReadEnd::NEVER);
             self.write_scope(scope, track, start, length)?;
         }
@@ -72,7 +77,10 @@ impl<W: Write> Writing<'_, W> {
     }
 
     fn extent(&self, scope: &ScopeRecord) -> (i64, i64) {
-        (self.times.of_ticks(scope.start), self.times.of_ticks(scope.end()))
+        (
+            self.times.of_ticks(scope.start),
+            self.times.of_ticks(scope.end()),
+        )
     }
 
     /// Scopes of one thread come in the order of opening: each is inside of what has not ended when it begins.
@@ -88,7 +96,9 @@ impl<W: Write> Writing<'_, W> {
             let around = open.last().map(|top| (top.end, top.read_end));
             if around.is_some_and(|(top, _)| end > top) {
                 // It ends after the one around it: a guard was dropped late.
-                let tid = lanes.take(start, end, |number| self.tracks.beside_thread(scope.thread, number).tid);
+                let tid = lanes.take(start, end, |number| {
+                    self.tracks.beside_thread(scope.thread, number).tid
+                });
                 let (length, _) = length(start, end, ReadEnd::NEVER);
                 self.write_scope(index, Track { tid, ..track }, start, length)?;
                 continue;
@@ -119,7 +129,9 @@ impl<W: Write> Writing<'_, W> {
 
     /// The innermost scope has ended: what could not be said before is said.
     fn close(&mut self, open: &mut Vec<Open>) -> io::Result<()> {
-        let Some(ended) = open.pop() else { return Ok(()) };
+        let Some(ended) = open.pop() else {
+            return Ok(());
+        };
         if !self.trace.meta.options.cpu {
             return Ok(());
         }
@@ -138,24 +150,56 @@ impl<W: Write> Writing<'_, W> {
         }
         pass_on(open, taken);
         let at = ended.start + ended.length - 1;
-        let device = event.gpu_record().map_or(self.memory_device, |gpu| self.tracks.device(gpu));
-        let place = memory::Place { track: ended.track, at, device, id: id_of(ended.scope) };
-        memory::write(&mut self.events, &place, &memory, taken.without(ended.inside))
+        let device = event
+            .gpu_record()
+            .map_or(self.memory_device, |gpu| self.tracks.device(gpu));
+        let place = memory::Place {
+            track: ended.track,
+            at,
+            device,
+            id: id_of(ended.scope),
+        };
+        memory::write(
+            &mut self.events,
+            &place,
+            &memory,
+            taken.without(ended.inside),
+        )
     }
 
     /// The trace plugin of TensorBoard takes an operator for the one around it where both have one name and there
     /// is no other beside it. A marker is that other one.
     fn keep_recursion(&mut self, ended: &Open) -> io::Result<()> {
-        let Operators::One(name, start, end) = ended.operators else { return Ok(()) };
+        let Operators::One(name, start, end) = ended.operators else {
+            return Ok(());
+        };
         let scope = &self.trace.scopes[ended.scope];
         if name != scope.name || !ended.is_operator {
             return Ok(());
         }
-        let at = if start > ended.start { ended.start } else { end };
-        self.events.slice("python", Quoted::new(r#""[recursion]""#), ended.track, at, 0).end()
+        let at = if start > ended.start {
+            ended.start
+        } else {
+            end
+        };
+        self.events
+            .slice(
+                "python",
+                Quoted::new(r#""[recursion]""#),
+                ended.track,
+                at,
+                0,
+            )
+            .end()
     }
 
-    fn write_scope(&mut self, index: usize, track: Track, start: i64, length: i64) -> io::Result<()> {
+    fn write_scope(
+        &mut self,
+        index: usize,
+        track: Track,
+        start: i64,
+        length: i64,
+    ) -> io::Result<()> {
         let event = Event::new(self.trace, index);
         let scope = event.record();
         let node = &self.trace.nodes[index];
@@ -168,7 +212,10 @@ impl<W: Write> Writing<'_, W> {
         let name = self.names.get(scope.name);
         if let Kind::Poll { .. } = scope.kind {
             // An operator would be counted, and the future is one.
-            return self.events.slice("user_annotation", name, track, start, length).end();
+            return self
+                .events
+                .slice("user_annotation", name, track, start, length)
+                .end();
         }
         let line = self.events.slice("cpu_op", name, track, start, length);
         let line = line.whole("External id", id_of(index));
@@ -210,7 +257,9 @@ fn with_flags<'w, W: Write>(mut line: Line<'w, W>, event: Event<'_>) -> Line<'w,
         RecordEnding::Dropped => line.set("dropped"),
     };
     if event.is_future() {
-        line = line.set("future").signed("self_ns", whole(event.self_cpu_ns()));
+        line = line
+            .set("future")
+            .signed("self_ns", whole(event.self_cpu_ns()));
     }
     match (event.gpu_loss(), event.gpu_record()) {
         (Some(loss), _) => line.text("no CUDA time", loss.as_str()),
@@ -222,8 +271,12 @@ fn with_flags<'w, W: Write>(mut line: Line<'w, W>, event: Event<'_>) -> Line<'w,
 }
 
 fn with_memory<'w, W: Write>(line: Line<'w, W>, event: Event<'_>) -> Line<'w, W> {
-    let Some(memory) = event.memory() else { return line };
-    let line = line.signed("CPU Mem", memory.host_net).whole("CPU Mem Peak", memory.host_peak);
+    let Some(memory) = event.memory() else {
+        return line;
+    };
+    let line = line
+        .signed("CPU Mem", memory.host_net)
+        .whole("CPU Mem Peak", memory.host_peak);
     match memory.device_net {
         Some(net) => line.signed("CUDA Mem", net),
         None => line,
@@ -232,15 +285,25 @@ fn with_memory<'w, W: Write>(line: Line<'w, W>, event: Event<'_>) -> Line<'w, W>
 
 /// The types of elements are not known, for which PyTorch writes an empty string too.
 fn with_shapes<'w, W: Write>(line: Line<'w, W>, event: Event<'_>) -> Line<'w, W> {
-    let Some(shapes) = event.shapes() else { return line };
+    let Some(shapes) = event.shapes() else {
+        return line;
+    };
     let extents = |out: &mut Vec<u8>, shape: &[usize]| {
         write_list(out, shape, |out, extent| write_whole(out, *extent as u64));
     };
-    let line = line.json("Input Dims", |out| write_list(out, shapes, |out, shape| extents(out, shape)));
-    line.json("Input type", |out| write_list(out, shapes, |out, _| out.extend(br#""""#)))
+    let line = line.json("Input Dims", |out| {
+        write_list(out, shapes, |out, shape| extents(out, shape))
+    });
+    line.json("Input type", |out| {
+        write_list(out, shapes, |out, _| out.extend(br#""""#))
+    })
 }
 
-fn with_stacks<'w, W: Write>(mut line: Line<'w, W>, event: Event<'_>, with_stack: bool) -> Line<'w, W> {
+fn with_stacks<'w, W: Write>(
+    mut line: Line<'w, W>,
+    event: Event<'_>,
+    with_stack: bool,
+) -> Line<'w, W> {
     if with_stack {
         line = line.text("Call stack", &call_stack(event));
     }
@@ -252,7 +315,10 @@ fn with_stacks<'w, W: Write>(mut line: Line<'w, W>, event: Event<'_>, with_stack
 
 /// Innermost first: `src/model.rs(51): matmul;src/main.rs(10): main`.
 fn call_stack(event: Event<'_>) -> String {
-    let own = Frame { name: event.name(), location: event.location() };
+    let own = Frame {
+        name: event.name(),
+        location: event.location(),
+    };
     let frames = std::iter::once(own).chain(event.stack());
     let texts: Vec<String> = frames
         .map(|frame| {

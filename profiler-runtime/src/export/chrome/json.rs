@@ -76,7 +76,13 @@ impl<W: Write> Events<W> {
     }
 
     /// An arrow between two events, at the first or the second of them.
-    pub(super) fn arrow(&mut self, end: ArrowEnd, id: u64, track: Track, ts: i64) -> io::Result<()> {
+    pub(super) fn arrow(
+        &mut self,
+        end: ArrowEnd,
+        id: u64,
+        track: Track,
+        ts: i64,
+    ) -> io::Result<()> {
         let ph = match end {
             ArrowEnd::Start => "s",
             ArrowEnd::Finish => "f",

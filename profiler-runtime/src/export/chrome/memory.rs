@@ -61,13 +61,28 @@ pub(super) fn write<W: Write>(
     memory: &MemoryUse,
     own: Taken,
 ) -> io::Result<()> {
-    let host = Total { device_type: HOST, device: 0, allocated: memory.host_total, reserved: 0 };
+    let host = Total {
+        device_type: HOST,
+        device: 0,
+        allocated: memory.host_total,
+        reserved: 0,
+    };
     event(events, place, own.host_allocated, &host)?;
-    event(events, place, own.host_net.saturating_sub(own.host_allocated), &host)?;
+    event(
+        events,
+        place,
+        own.host_net.saturating_sub(own.host_allocated),
+        &host,
+    )?;
     let (Some(allocated), Some(reserved)) = (memory.device_total, memory.device_reserved) else {
         return Ok(());
     };
-    let device = Total { device_type: CUDA, device: place.device, allocated, reserved };
+    let device = Total {
+        device_type: CUDA,
+        device: place.device,
+        allocated,
+        reserved,
+    };
     event(events, place, own.device_net, &device)
 }
 

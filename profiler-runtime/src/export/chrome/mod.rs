@@ -138,7 +138,11 @@ fn write_trace<W: Write>(
         trace,
         name,
         base_ns: times.base_ns,
-        unplaced: trace.gpu.iter().filter(|gpu| gpu.loss.is_none() && gpu.start.is_none()).count(),
+        unplaced: trace
+            .gpu
+            .iter()
+            .filter(|gpu| gpu.loss.is_none() && gpu.start.is_none())
+            .count(),
         devices: head::device_names(tracks.devices().into_iter()),
         rank,
     };
@@ -155,7 +159,10 @@ fn is_placed(gpu: &GpuRecord) -> bool {
     gpu.loss.is_none() && gpu.start.is_some()
 }
 
-#[allow(clippy::cast_possible_truncation, reason = "no time is as long as centuries")]
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "no time is as long as centuries"
+)]
 fn whole(ns: f64) -> i64 {
     ns.round() as i64
 }

@@ -14,7 +14,11 @@ pub(super) struct Names(Vec<String>);
 impl Names {
     pub(super) fn new(trace: &Trace) -> Self {
         let names = trace.names.iter();
-        Self(names.map(|name| string(&name.text.replace(STEP, SPELLED))).collect())
+        Self(
+            names
+                .map(|name| string(&name.text.replace(STEP, SPELLED)))
+                .collect(),
+        )
     }
 
     pub(super) fn get(&self, id: u32) -> Quoted<'_> {

@@ -46,16 +46,40 @@ mod tests {
     fn each_launcher_is_understood() {
         for (rank, size) in LAUNCHERS {
             let found = find(&[(rank, "3"), (size, "8")]);
-            assert_eq!(found, Some(Rank { rank: 3, world_size: Some(8) }), "{rank}");
+            assert_eq!(
+                found,
+                Some(Rank {
+                    rank: 3,
+                    world_size: Some(8)
+                }),
+                "{rank}"
+            );
         }
         assert_eq!(find(&[]), None);
         assert_eq!(find(&[("RANK", "first"), ("WORLD_SIZE", "8")]), None);
-        assert_eq!(find(&[("RANK", "1")]), Some(Rank { rank: 1, world_size: None }));
+        assert_eq!(
+            find(&[("RANK", "1")]),
+            Some(Rank {
+                rank: 1,
+                world_size: None
+            })
+        );
     }
 
     #[test]
     fn who_started_the_process_knows_better_than_who_started_the_job() {
-        let both = [("SLURM_PROCID", "0"), ("SLURM_NTASKS", "2"), ("RANK", "5"), ("WORLD_SIZE", "16")];
-        assert_eq!(find(&both), Some(Rank { rank: 5, world_size: Some(16) }));
+        let both = [
+            ("SLURM_PROCID", "0"),
+            ("SLURM_NTASKS", "2"),
+            ("RANK", "5"),
+            ("WORLD_SIZE", "16"),
+        ];
+        assert_eq!(
+            find(&both),
+            Some(Rank {
+                rank: 5,
+                world_size: Some(16)
+            })
+        );
     }
 }

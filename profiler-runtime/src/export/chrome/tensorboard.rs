@@ -145,7 +145,9 @@ impl TensorBoardTraces {
 /// The time in nanoseconds, or a later one: no two traces of a process get the same.
 fn unique_time() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     let now = u64::try_from(since.as_nanos()).unwrap_or_default();
     let next = |last: u64| Some(now.max(last + 1));
     match LAST.fetch_update(Relaxed, Relaxed, next) {
@@ -159,8 +161,17 @@ fn tidy(name: &str) -> String {
         let is_special = letter.is_control() || r#"/\:*?"<>|"#.contains(letter);
         if is_special { '_' } else { letter }
     };
-    let tidy: String = name.trim().trim_start_matches('.').chars().map(safe).collect();
-    if tidy.is_empty() { "worker".to_owned() } else { tidy }
+    let tidy: String = name
+        .trim()
+        .trim_start_matches('.')
+        .chars()
+        .map(safe)
+        .collect();
+    if tidy.is_empty() {
+        "worker".to_owned()
+    } else {
+        tidy
+    }
 }
 
 #[cfg(test)]

@@ -8,10 +8,14 @@ use crate::cuda::{CudaLoss, Line};
 use crate::session::sample::Sample;
 use crate::session::{Extra, Kind, MemoryUse, RecordEnding, Step};
 
-const RANK: Rank = Rank { rank: 3, world_size: Some(8) };
+const RANK: Rank = Rank {
+    rank: 3,
+    world_size: Some(8),
+};
 
 fn written(trace: &Trace, launches: LaunchCategory) -> String {
-    let bytes = write_trace(trace, Vec::new(), "trace.json", Some(RANK), launches).expect("to memory");
+    let bytes =
+        write_trace(trace, Vec::new(), "trace.json", Some(RANK), launches).expect("to memory");
     String::from_utf8(bytes).expect("UTF-8")
 }
 
@@ -52,7 +56,10 @@ fn long(count: u64) -> i64 {
 }
 
 fn stream() -> Line {
-    Line { context: 0, ..Line::NOWHERE }
+    Line {
+        context: 0,
+        ..Line::NOWHERE
+    }
 }
 
 fn memory() -> MemoryUse {
@@ -75,7 +82,11 @@ fn training() -> Sample {
         let at = |us: u64| i64::try_from((begin + us) * 1000).expect("small");
         let forward = sample.scope("chrome: forward", 0, us(begin + 100), long(300));
         let shapes = Some(vec![Box::from([32, 64]), Box::from([])]);
-        sample.extra(Extra { shapes, memory: Some(memory()), ..Extra::default() });
+        sample.extra(Extra {
+            shapes,
+            memory: Some(memory()),
+            ..Extra::default()
+        });
         sample.gpu(stream(), at(150), 400_000.0, 150_000.0);
         sample.scope("chrome: matmul", forward, us(begin + 120), long(100));
         sample.gpu(stream(), at(170), 250_000.0, 250_000.0);
@@ -107,7 +118,11 @@ fn events_come_last_and_the_rank_is_found() {
     let text = written(&trace, LaunchCategory::CudaRuntime);
     let whole: Value = serde_json::from_str(&text).expect("JSON");
     let last = text.rfind(']').expect("a bracket");
-    assert_eq!(text[last..].trim(), "]}", "what is put before the last bracket is an event");
+    assert_eq!(
+        text[last..].trim(),
+        "]}",
+        "what is put before the last bracket is an event"
+    );
     assert!(text.contains("\"rank\": 3"), "as HTA looks for it");
     assert_eq!(whole["distributedInfo"]["world_size"], 8);
     assert_eq!(whole["run"], "a \"quoted\"\nline");
@@ -131,7 +146,10 @@ fn times_count_from_the_base_that_all_ranks_share() {
 fn operators_have_numbers_of_their_own_and_what_they_were_given() {
     let events = events(&training().trace());
     let operators = of_category(&events, "cpu_op");
-    let mut ids: Vec<u64> = operators.iter().filter_map(|event| event["args"]["External id"].as_u64()).collect();
+    let mut ids: Vec<u64> = operators
+        .iter()
+        .filter_map(|event| event["args"]["External id"].as_u64())
+        .collect();
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), operators.len());
@@ -139,10 +157,15 @@ fn operators_have_numbers_of_their_own_and_what_they_were_given() {
     let forward = &operators[0];
     assert_eq!(forward["args"]["Input Dims"], json!([[32, 64], []]));
     assert_eq!(forward["args"]["Input type"], json!(["", ""]));
-    let stack = operators[1]["args"]["Call stack"].as_str().expect("a stack");
+    let stack = operators[1]["args"]["Call stack"]
+        .as_str()
+        .expect("a stack");
     let frames: Vec<&str> = stack.split(';').collect();
     assert_eq!(frames.len(), 2, "{stack}");
-    assert!(frames[0].contains("tests.rs(") && frames[0].ends_with("): chrome: matmul"), "{stack}");
+    assert!(
+        frames[0].contains("tests.rs(") && frames[0].ends_with("): chrome: matmul"),
+        "{stack}"
+    );
     assert!(frames[1].ends_with("): chrome: forward"), "{stack}");
 }
 
@@ -150,16 +173,28 @@ fn operators_have_numbers_of_their_own_and_what_they_were_given() {
 fn a_future_has_a_track_of_its_own_and_is_counted_once() {
     let events = events(&training().trace());
     let named = |category: &str, name: &str| -> Vec<Value> {
-        of_category(&events, category).into_iter().filter(|event| event["name"] == name).collect()
+        of_category(&events, category)
+            .into_iter()
+            .filter(|event| event["name"] == name)
+            .collect()
     };
-    let [future] = &named("cpu_op", "chrome: load")[..] else { panic!("one operator") };
+    let [future] = &named("cpu_op", "chrome: load")[..] else {
+        panic!("one operator")
+    };
     assert_eq!(future["args"]["future"], true);
     assert_eq!(future["args"]["dropped"], true);
-    let [poll] = &named("user_annotation", "chrome: load")[..] else { panic!("one poll") };
-    let [parse] = &named("cpu_op", "chrome: parse")[..] else { panic!("one scope") };
+    let [poll] = &named("user_annotation", "chrome: load")[..] else {
+        panic!("one poll")
+    };
+    let [parse] = &named("cpu_op", "chrome: parse")[..] else {
+        panic!("one scope")
+    };
     assert_eq!(poll["tid"], 4712, "where it was polled");
     assert_eq!(parse["tid"], poll["tid"]);
-    let alone = events.iter().filter(|event| event["ph"] == "X" && event["tid"] == future["tid"]).count();
+    let alone = events
+        .iter()
+        .filter(|event| event["ph"] == "X" && event["tid"] == future["tid"])
+        .count();
     assert_eq!(alone, 1);
 }
 
@@ -172,10 +207,20 @@ fn futures_that_overlap_are_on_different_tracks() {
         (future.serial, future.kind) = (number, Kind::Future { polled: 1 });
     }
     let events = events(&sample.trace());
-    let tids: Vec<u64> = events.iter().filter(|event| event["ph"] == "X").filter_map(|event| event["tid"].as_u64()).collect();
-    let [a, b, c, d] = tids[..] else { panic!("four futures") };
+    let tids: Vec<u64> = events
+        .iter()
+        .filter(|event| event["ph"] == "X")
+        .filter_map(|event| event["tid"].as_u64())
+        .collect();
+    let [a, b, c, d] = tids[..] else {
+        panic!("four futures")
+    };
     assert_ne!(a, b);
-    assert_eq!((c, d), (a, b), "no more tracks than there are futures at once");
+    assert_eq!(
+        (c, d),
+        (a, b),
+        "no more tracks than there are futures at once"
+    );
 }
 
 #[test]
@@ -185,7 +230,12 @@ fn a_guard_that_is_dropped_late_does_not_cross_others() {
     sample.scope("chrome: late", outer, us(50), long(100));
     sample.scope("chrome: inner", outer, us(60), long(10));
     let operators = of_category(&events(&sample.trace()), "cpu_op");
-    let tid = |name: &str| operators.iter().find(|event| event["name"] == name).map(|event| event["tid"].clone());
+    let tid = |name: &str| {
+        operators
+            .iter()
+            .find(|event| event["name"] == name)
+            .map(|event| event["tid"].clone())
+    };
     assert_eq!(tid("chrome: outer"), tid("chrome: inner"));
     assert_ne!(tid("chrome: outer"), tid("chrome: late"));
 }
@@ -195,11 +245,19 @@ fn steps_are_on_the_host_only() {
     let events = events(&training().trace());
     let steps: Vec<&Value> = events
         .iter()
-        .filter(|event| event["name"].as_str().is_some_and(|name| name.starts_with("ProfilerStep")))
+        .filter(|event| {
+            event["name"]
+                .as_str()
+                .is_some_and(|name| name.starts_with("ProfilerStep"))
+        })
         .collect();
     let names: Vec<&Value> = steps.iter().map(|step| &step["name"]).collect();
     assert_eq!(names, ["ProfilerStep#0", "ProfilerStep#1"]);
-    assert!(steps.iter().all(|step| step["cat"] == "user_annotation" && step["pid"] != 0));
+    assert!(
+        steps
+            .iter()
+            .all(|step| step["cat"] == "user_annotation" && step["pid"] != 0)
+    );
     assert!(extent(steps[0]).1 <= extent(steps[1]).0);
 }
 
@@ -209,7 +267,11 @@ fn no_scope_is_taken_for_a_step() {
     sample.scope("ProfilerStep#x", 0, 0, long(10));
     sample.gpu(stream(), 0, 1000.0, 1000.0);
     let events = events(&sample.trace());
-    assert!(events.iter().all(|event| !event["name"].as_str().is_some_and(|name| name.contains("ProfilerStep"))));
+    assert!(events.iter().all(|event| {
+        !event["name"]
+            .as_str()
+            .is_some_and(|name| name.contains("ProfilerStep"))
+    }));
     assert_eq!(of_category(&events, "cpu_op")[0]["name"], "Profiler Step#x");
 }
 
@@ -255,10 +317,18 @@ fn what_scopes_took_themselves_is_what_kernels_took() {
 
 #[test]
 fn each_kernel_has_a_launch_in_its_scope_and_an_arrow() {
-    for (launches, category) in [(LaunchCategory::CudaRuntime, "cuda_runtime"), (LaunchCategory::Runtime, "Runtime")] {
-        let whole: Value = serde_json::from_str(&written(&training().trace(), launches)).expect("JSON");
-        let events: Vec<Value> = serde_json::from_value(whole["traceEvents"].clone()).expect("a list");
-        let (starts, kernels) = (of_category(&events, category), of_category(&events, "kernel"));
+    for (launches, category) in [
+        (LaunchCategory::CudaRuntime, "cuda_runtime"),
+        (LaunchCategory::Runtime, "Runtime"),
+    ] {
+        let whole: Value =
+            serde_json::from_str(&written(&training().trace(), launches)).expect("JSON");
+        let events: Vec<Value> =
+            serde_json::from_value(whole["traceEvents"].clone()).expect("a list");
+        let (starts, kernels) = (
+            of_category(&events, category),
+            of_category(&events, "kernel"),
+        );
         let arrows = of_category(&events, "ac2g");
         assert_eq!((starts.len(), kernels.len(), arrows.len()), (6, 6, 12));
         for kernel in &kernels {
@@ -267,7 +337,9 @@ fn each_kernel_has_a_launch_in_its_scope_and_an_arrow() {
             assert_eq!(args["stream"], kernel["tid"]);
             assert_eq!(args["scope"], true);
             let same = |event: &&Value| event["args"]["correlation"] == args["correlation"];
-            let [launch] = &starts.iter().filter(same).collect::<Vec<_>>()[..] else { panic!("one launch") };
+            let [launch] = &starts.iter().filter(same).collect::<Vec<_>>()[..] else {
+                panic!("one launch")
+            };
             assert_eq!(launch["args"]["External id"], args["External id"]);
             let scope = of_category(&events, "cpu_op")
                 .into_iter()
@@ -288,7 +360,10 @@ fn gpu_times_have_their_annotations_and_say_how_sure_they_are() {
     assert_eq!(lengths, [400_000, 250_000, 400_000, 250_000]);
     for annotation in annotations {
         assert_eq!(annotation["args"]["uncertainty_ns"], 1000);
-        assert!(annotation["args"].get("stream").is_none(), "HTA would count it as a kernel");
+        assert!(
+            annotation["args"].get("stream").is_none(),
+            "HTA would count it as a kernel"
+        );
     }
 }
 
@@ -299,7 +374,10 @@ fn a_gpu_time_that_is_missing_says_why() {
     sample.gpu[1].start = None;
     let trace = sample.trace();
     let operators = of_category(&events(&trace), "cpu_op");
-    assert_eq!(operators[0]["args"]["no CUDA time"], CudaLoss::RingFull.as_str());
+    assert_eq!(
+        operators[0]["args"]["no CUDA time"],
+        CudaLoss::RingFull.as_str()
+    );
     assert_eq!(operators[1]["args"]["cuda_ns"], 250_000);
     assert_eq!(parsed(&trace)["profiler"]["unplaced"], 1);
 }
@@ -312,28 +390,59 @@ fn without_the_cpu_there_are_launches_of_nobody() {
     assert_eq!(of_category(&events, "cpu_op").len(), 0);
     let launches = of_category(&events, "cuda_runtime");
     assert_eq!(launches.len(), 6);
-    assert!(launches.iter().all(|launch| launch["args"]["External id"] == 0));
+    assert!(
+        launches
+            .iter()
+            .all(|launch| launch["args"]["External id"] == 0)
+    );
 }
 
 #[test]
 fn memory_is_told_inside_of_the_scope_that_took_it() {
     let mut sample = Sample::new();
     let outer = sample.scope("chrome: outer", 0, us(0), long(100));
-    sample.extra(Extra { memory: Some(MemoryUse { host_net: 3000, host_allocated: 5000, ..memory() }), ..Extra::default() });
+    sample.extra(Extra {
+        memory: Some(MemoryUse {
+            host_net: 3000,
+            host_allocated: 5000,
+            ..memory()
+        }),
+        ..Extra::default()
+    });
     sample.scope("chrome: inner", outer, us(10), long(50));
-    sample.extra(Extra { memory: Some(memory()), ..Extra::default() });
+    sample.extra(Extra {
+        memory: Some(memory()),
+        ..Extra::default()
+    });
     let events = events(&sample.trace());
     let operators = of_category(&events, "cpu_op");
     let told: Vec<(i64, i64)> = events
         .iter()
         .filter(|event| event["name"] == "[memory]" && event["args"]["Device Type"] == 0)
-        .map(|event| (ns(&event["ts"]), event["args"]["Bytes"].as_i64().expect("a number")))
+        .map(|event| {
+            (
+                ns(&event["ts"]),
+                event["args"]["Bytes"].as_i64().expect("a number"),
+            )
+        })
         .collect();
     let bytes: Vec<i64> = told.iter().map(|(_, bytes)| *bytes).collect();
-    assert_eq!(bytes, [4096, -3072, 904, 1072], "inner, then what outer took itself");
+    assert_eq!(
+        bytes,
+        [4096, -3072, 904, 1072],
+        "inner, then what outer took itself"
+    );
     let (inner, outer) = (extent(&operators[1]), extent(&operators[0]));
-    assert!(told[..2].iter().all(|(at, _)| inner.0 <= *at && *at < inner.1));
-    assert!(told[2..].iter().all(|(at, _)| inner.1 <= *at && *at < outer.1));
+    assert!(
+        told[..2]
+            .iter()
+            .all(|(at, _)| inner.0 <= *at && *at < inner.1)
+    );
+    assert!(
+        told[2..]
+            .iter()
+            .all(|(at, _)| inner.1 <= *at && *at < outer.1)
+    );
 }
 
 #[test]
@@ -349,45 +458,4 @@ fn any_character_may_be_in_a_name() {
 fn an_empty_window_is_a_trace_too() {
     let trace = Sample::new().trace();
     assert!(events(&trace).iter().all(|event| event["ph"] == "M"));
-}
-
-#[test]
-fn dump() {
-    let Some(dir) = std::env::var_os("TRACE_DUMP") else { return };
-    let trace = training().trace();
-    for (name, launches) in [("canonical", LaunchCategory::CudaRuntime), ("older", LaunchCategory::Runtime)] {
-        let traces = TensorBoardTraces::new(&dir).worker_name(name).launch_category(launches);
-        println!("{:?}", traces.export(&trace));
-    }
-    let mut sample = Sample::new();
-    let n: u64 = std::env::var("N").ok().and_then(|n| n.parse().ok()).unwrap_or(1000);
-    let mut x = 1u64;
-    let mut at = 0;
-    let gpu = std::env::var("GPU").is_ok();
-    let mut parent = 0;
-    for i in 0..n {
-        x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        let r = x >> 40;
-        if i % 4 == 0 { at += 60_000 + r % 9000; parent = sample.scope("app::model::Trainer::forward", 0, at, 50_000); if gpu { sample.gpu(stream(), at as i64/2 , 20_000.0, 20_000.0 - 9000.0); } }
-        else { sample.scope(["app::model::Linear::forward", "app::model::relu", "app::loss"][(i%4) as usize - 1], parent, at + (i%4)*10_000 + r % 1000, (5_000 + r % 4000) as i64); if gpu { sample.gpu(stream(), (at/2 + (i%4)*4_000) as i64, 3_000.0, 3_000.0); } }
-    }
-    sample.options = crate::session::Options { with_stack: false, ..sample.options };
-    let trace = sample.trace();
-    let rss = || std::fs::read_to_string("/proc/self/status").unwrap().lines().find(|l| l.starts_with("VmHWM")).unwrap().to_owned();
-    println!("before {}", rss());
-    for name in ["big.json", "big.json.gz"] {
-        let path = std::path::Path::new(&dir).join(name);
-        let t = std::time::Instant::now();
-        trace.export_chrome_trace(&path).unwrap();
-        println!("{name} {:?} {} B/scope {}", t.elapsed(), std::fs::metadata(&path).unwrap().len() as f64 / n as f64, rss());
-    }
-}
-#[test]
-fn check_given() {
-    for path in std::env::var("CHECK").unwrap_or_default().split(',').filter(|p| !p.is_empty()) {
-        let t = std::time::Instant::now();
-        let found = crate::export::validate(path).unwrap();
-        println!("{path}: {} violations in {:?}", found.len(), t.elapsed());
-        for v in found.iter().take(5) { println!("   {v}"); }
-    }
 }

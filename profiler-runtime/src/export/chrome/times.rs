@@ -93,7 +93,10 @@ mod tests {
     fn read(ns: i64) -> f64 {
         let mut text = Vec::new();
         write_us(&mut text, ns);
-        String::from_utf8(text).expect("digits").parse().expect("a number")
+        String::from_utf8(text)
+            .expect("digits")
+            .parse()
+            .expect("a number")
     }
 
     #[test]

@@ -63,7 +63,12 @@ impl Lanes {
 
 impl Tracks {
     pub(super) fn new(trace: &Trace) -> Self {
-        let known: BTreeSet<u64> = trace.gpu.iter().filter_map(|gpu| gpu.device).map(u64::from).collect();
+        let known: BTreeSet<u64> = trace
+            .gpu
+            .iter()
+            .filter_map(|gpu| gpu.device)
+            .map(u64::from)
+            .collect();
         let unknown_device = known.last().map_or(0, |last| (last + 1).min(MAX_DEVICE));
         // The process 1 of a container must not be the second device.
         let pid = u64::from(process::id());
@@ -79,7 +84,11 @@ impl Tracks {
             next_in_device: BTreeMap::new(),
         };
         for (index, thread) in (0..).zip(&trace.threads) {
-            let tid = if (1..FREE).contains(&thread.id) { thread.id } else { tracks.free_tid() };
+            let tid = if (1..FREE).contains(&thread.id) {
+                thread.id
+            } else {
+                tracks.free_tid()
+            };
             tracks.threads.push(tid);
             let name = match &thread.name {
                 Some(name) => format!("thread {} ({name})", thread.id),
@@ -99,13 +108,17 @@ impl Tracks {
             .collect();
         let mut has_default = BTreeSet::new();
         for (device, line) in lines {
-            let number = if line.stream.is_default() && line.thread == 0 && has_default.insert(device) {
-                DEFAULT_STREAM
-            } else {
-                self.free_in_device(device)
-            };
+            let number =
+                if line.stream.is_default() && line.thread == 0 && has_default.insert(device) {
+                    DEFAULT_STREAM
+                } else {
+                    self.free_in_device(device)
+                };
             self.streams.insert((device, line), number);
-            let track = Track { pid: device, tid: number };
+            let track = Track {
+                pid: device,
+                tid: number,
+            };
             self.name(track, format!("stream {number} ({line})"), number * 2);
         }
     }
@@ -122,13 +135,20 @@ impl Tracks {
     }
 
     fn name(&mut self, track: Track, name: String, sort_index: u64) {
-        self.named.push(Named { track, name, sort_index });
+        self.named.push(Named {
+            track,
+            name,
+            sort_index,
+        });
     }
 
     /// The track of a thread among those of the window.
     pub(super) fn thread(&self, index: u32) -> Track {
         let tid = self.threads.get(index as usize).copied();
-        Track { pid: self.host, tid: tid.unwrap_or_default() }
+        Track {
+            pid: self.host,
+            tid: tid.unwrap_or_default(),
+        }
     }
 
     /// The ordinal of a device; one that no known device has where it is not known.
@@ -139,7 +159,10 @@ impl Tracks {
     pub(super) fn stream(&self, gpu: &GpuRecord) -> Track {
         let pid = self.device(gpu);
         let tid = self.streams.get(&(pid, gpu.line)).copied();
-        Track { pid, tid: tid.unwrap_or_default() }
+        Track {
+            pid,
+            tid: tid.unwrap_or_default(),
+        }
     }
 
     /// For the steps that a thread ended, above it.
@@ -148,7 +171,10 @@ impl Tracks {
             return *track;
         }
         let own = self.thread(thread).tid;
-        let track = self.further(format!("steps of thread {own}"), sort_index(u64::from(thread)) - 1);
+        let track = self.further(
+            format!("steps of thread {own}"),
+            sort_index(u64::from(thread)) - 1,
+        );
         self.steps.insert(thread, track);
         track
     }
@@ -173,14 +199,20 @@ impl Tracks {
     /// For what overlaps others of its stream, which scopes of several threads on one may.
     pub(super) fn beside_stream(&mut self, stream: Track, number: usize) -> Track {
         let tid = self.free_in_device(stream.pid);
-        let track = Track { pid: stream.pid, tid };
+        let track = Track {
+            pid: stream.pid,
+            tid,
+        };
         let name = format!("stream {}, overlapping {number}", stream.tid);
         self.name(track, name, stream.tid * 2 + 1);
         track
     }
 
     fn further(&mut self, name: String, sort_index: u64) -> Track {
-        let track = Track { pid: self.host, tid: self.free_tid() };
+        let track = Track {
+            pid: self.host,
+            tid: self.free_tid(),
+        };
         self.name(track, name, sort_index);
         track
     }
@@ -227,8 +259,14 @@ fn write_process<W: Write>(
     sort_index: u64,
 ) -> io::Result<()> {
     let track = Track { pid, tid: 0 };
-    events.about("process_name", track).text("name", name).end()?;
-    events.about("process_labels", track).text("labels", label).end()?;
+    events
+        .about("process_name", track)
+        .text("name", name)
+        .end()?;
+    events
+        .about("process_labels", track)
+        .text("labels", label)
+        .end()?;
     let place = events.about("process_sort_index", track);
     place.whole("sort_index", sort_index).end()
 }
@@ -236,5 +274,8 @@ fn write_process<W: Write>(
 fn program_name() -> String {
     let path = std::env::current_exe().ok();
     let name = path.as_ref().and_then(|path| path.file_name());
-    name.map_or_else(|| "program".to_owned(), |name| name.to_string_lossy().into_owned())
+    name.map_or_else(
+        || "program".to_owned(),
+        |name| name.to_string_lossy().into_owned(),
+    )
 }

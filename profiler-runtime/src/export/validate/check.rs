@@ -72,14 +72,21 @@ impl Checker {
         let index = self.count;
         self.count += 1;
         let Some(name) = event.text("name") else {
-            self.add(Rule::Name, Some(index), None, "it has no name: give it a string".into());
+            self.add(
+                Rule::Name,
+                Some(index),
+                None,
+                "it has no name: give it a string".into(),
+            );
             return;
         };
         let found = match event.text("ph") {
             Some("X") => self.slice(index, name, &event),
             Some("i" | "I") if name == "[memory]" => self.memory(index, &event),
             Some("s" | "f") if event.text("cat") == Some("ac2g") => self.arrow(index, &event),
-            _ if name == "[memory]" => vec![(Rule::Memory, "it is no instant: make `ph` \"i\"".into())],
+            _ if name == "[memory]" => {
+                vec![(Rule::Memory, "it is no instant: make `ph` \"i\"".into())]
+            }
             _ => Vec::new(),
         };
         for (rule, what) in found {
@@ -90,13 +97,18 @@ impl Checker {
     fn slice(&mut self, index: usize, name: &str, event: &Event<'_>) -> Vec<(Rule, String)> {
         let mut found = Vec::new();
         let category = event.text("cat").map(Category::of);
-        let extent = event.number("ts").zip(event.number("dur").filter(|dur| *dur >= 0.0));
+        let extent = event
+            .number("ts")
+            .zip(event.number("dur").filter(|dur| *dur >= 0.0));
         let (Some(category), Some((ts, dur))) = (category, extent) else {
             let what = "it needs `cat`, `ts`, and a `dur` that is not negative".into();
             return vec![(Rule::Slice, what)];
         };
         if ts >= LATEST_US && ts.fract() != 0.0 {
-            found.push((Rule::Time, "`ts` is 2^43 µs or more: count from a later `baseTimeNanoseconds`".into()));
+            found.push((
+                Rule::Time,
+                "`ts` is 2^43 µs or more: count from a later `baseTimeNanoseconds`".into(),
+            ));
         }
         if category == Category::Whole {
             return found;
@@ -105,9 +117,20 @@ impl Checker {
         if let [Some(pid), Some(tid)] = numbers {
             let next = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
             let name = *self.names.entry(name.to_owned()).or_insert(next);
-            self.slices.push(Slice { pid, tid, ts, dur, name, event: index, category });
+            self.slices.push(Slice {
+                pid,
+                tid,
+                ts,
+                dur,
+                name,
+                event: index,
+                category,
+            });
         } else {
-            found.push((Rule::Track, "`pid` or `tid` is no whole number: give it one".into()));
+            found.push((
+                Rule::Track,
+                "`pid` or `tid` is no whole number: give it one".into(),
+            ));
         }
         if name.contains("ProfilerStep") && !is_step(name, category) {
             let what = "the tools take it for a step: only steps of the run on the host may have `ProfilerStep` in \
@@ -130,24 +153,35 @@ impl Checker {
             Category::Operator => match event.external_id() {
                 Some(id) if id > 0 => {
                     let first = *self.operators.entry(id).or_insert(index);
-                    let what = format!("event {first} has the `External id` {id} too: give each its own");
+                    let what =
+                        format!("event {first} has the `External id` {id} too: give each its own");
                     (first != index).then_some((Rule::ExternalId, what))
                 }
-                _ => broken(Rule::ExternalId, "it has no `External id` above 0: give it one of its own"),
+                _ => broken(
+                    Rule::ExternalId,
+                    "it has no `External id` above 0: give it one of its own",
+                ),
             },
             Category::Launch => {
                 let external_id = event.external_id();
                 if let Some(correlation) = event.whole("correlation") {
-                    self.launches.entry(correlation).or_default().push(Launch { external_id });
+                    self.launches
+                        .entry(correlation)
+                        .or_default()
+                        .push(Launch { external_id });
                 }
                 if external_id.is_some() {
                     return None;
                 }
-                broken(Rule::Launch, "it has no `External id`: give it that of its operator, or 0")
+                broken(
+                    Rule::Launch,
+                    "it has no `External id`: give it that of its operator, or 0",
+                )
             }
-            Category::GpuAnnotation if event.arg("stream").is_some() => {
-                broken(Rule::Annotation, "it has `args.stream`: leave that to what ran")
-            }
+            Category::GpuAnnotation if event.arg("stream").is_some() => broken(
+                Rule::Annotation,
+                "it has `args.stream`: leave that to what ran",
+            ),
             _ if category.is_on_device() => self.on_device(index, name, category, event),
             _ => None,
         }
@@ -161,7 +195,9 @@ impl Checker {
         event: &Event<'_>,
     ) -> Option<(Rule, String)> {
         let broken = |rule, what: &str| Some((rule, what.to_owned()));
-        let correlation = event.whole("correlation").filter(|correlation| *correlation > 0);
+        let correlation = event
+            .whole("correlation")
+            .filter(|correlation| *correlation > 0);
         if let Some(correlation) = correlation {
             self.on_device.push(OnDevice {
                 event: index,
@@ -172,24 +208,45 @@ impl Checker {
         }
         let device = event.get("pid").and_then(Value::as_i64);
         if device.is_none() || event.whole("device") != device {
-            broken(Rule::Device, "`pid` and `args.device` are not the device's number, both: write it")
+            broken(
+                Rule::Device,
+                "`pid` and `args.device` are not the device's number, both: write it",
+            )
         } else if event.whole("stream").is_none_or(|stream| stream <= 0) {
-            broken(Rule::Stream, "it has no `args.stream` above 0: write its number, 7 for the default stream")
+            broken(
+                Rule::Stream,
+                "it has no `args.stream` above 0: write its number, 7 for the default stream",
+            )
         } else if correlation.is_none() {
-            broken(Rule::Correlation, "it has no `correlation` above 0: give it that of its launch")
+            broken(
+                Rule::Correlation,
+                "it has no `correlation` above 0: give it that of its launch",
+            )
         } else if category == Category::Copy && !name.starts_with("Memcpy") {
             broken(Rule::Copy, "it is a copy: let its name begin with `Memcpy`")
         } else if category == Category::Set && !name.starts_with("Memset") {
-            broken(Rule::Copy, "it sets memory: let its name begin with `Memset`")
+            broken(
+                Rule::Copy,
+                "it sets memory: let its name begin with `Memset`",
+            )
         } else {
             None
         }
     }
 
     fn memory(&mut self, index: usize, event: &Event<'_>) -> Vec<(Rule, String)> {
-        let keys = ["Device Type", "Device Id", "Addr", "Bytes", "Total Allocated"];
+        let keys = [
+            "Device Type",
+            "Device Id",
+            "Addr",
+            "Bytes",
+            "Total Allocated",
+        ];
         if let Some(missing) = keys.into_iter().find(|key| event.whole(key).is_none()) {
-            return vec![(Rule::Memory, format!("`{missing}` is no whole number: write one"))];
+            return vec![(
+                Rule::Memory,
+                format!("`{missing}` is no whole number: write one"),
+            )];
         }
         if event.get("tid").and_then(Value::as_i64).is_none() {
             return vec![(Rule::Track, "`tid` is no whole number: give it one".into())];
@@ -203,7 +260,10 @@ impl Checker {
                 }
                 Vec::new()
             }
-            _ => vec![(Rule::Memory, "`Device Type` is neither 0 (host) nor 1 (CUDA)".into())],
+            _ => vec![(
+                Rule::Memory,
+                "`Device Type` is neither 0 (host) nor 1 (CUDA)".into(),
+            )],
         }
     }
 
@@ -227,13 +287,16 @@ impl Checker {
         self.check_devices();
         self.check_launches();
         self.check_arrows();
-        let names: HashMap<u32, String> =
-            std::mem::take(&mut self.names).into_iter().map(|(name, id)| (id, name)).collect();
+        let names: HashMap<u32, String> = std::mem::take(&mut self.names)
+            .into_iter()
+            .map(|(name, id)| (id, name))
+            .collect();
         for (rule, slice, what) in nesting::check(&mut self.slices) {
             let name = names.get(&slice.name).map(String::as_str);
             self.add(rule, Some(slice.event), name, what);
         }
-        self.violations.sort_by_key(|violation| (violation.rule, violation.event));
+        self.violations
+            .sort_by_key(|violation| (violation.rule, violation.event));
         self.violations
     }
 
@@ -241,46 +304,75 @@ impl Checker {
     fn check_rank(&mut self, bytes: &[u8]) {
         const KEY: &[u8] = b"\"rank\":";
         let Some(rank) = self.rank else { return };
-        let places = bytes.windows(KEY.len()).enumerate().filter(|(_, window)| *window == KEY);
+        let places = bytes
+            .windows(KEY.len())
+            .enumerate()
+            .filter(|(_, window)| *window == KEY);
         let found = places
             .map(|(place, _)| &bytes[place + KEY.len()..])
             .filter(|rest| rest.first().is_some_and(u8::is_ascii_whitespace))
             .map(|rest| rest.trim_ascii_start())
             .find(|rest| rest.first().is_some_and(u8::is_ascii_digit));
-        let digits = found.map(|rest| rest.iter().take_while(|byte| byte.is_ascii_digit()).copied().collect());
+        let digits = found.map(|rest| {
+            rest.iter()
+                .take_while(|byte| byte.is_ascii_digit())
+                .copied()
+                .collect()
+        });
         let read = digits.and_then(|digits| String::from_utf8(digits).ok()?.parse().ok());
         if read != Some(rank) {
-            let what = format!("`distributedInfo` is not read as rank {rank}: write `\"rank\": {rank}`, with a space");
+            let what = format!(
+                "`distributedInfo` is not read as rank {rank}: write `\"rank\": {rank}`, with a space"
+            );
             self.add(Rule::Rank, None, None, what);
         }
     }
 
     fn check_devices(&mut self) {
-        let Some(devices) = self.devices.take().filter(|devices| !devices.is_empty()) else { return };
-        let place_of = |(place, device): (usize, &Value)| (place, device.get("id").and_then(Value::as_i64));
+        let Some(devices) = self.devices.take().filter(|devices| !devices.is_empty()) else {
+            return;
+        };
+        let place_of =
+            |(place, device): (usize, &Value)| (place, device.get("id").and_then(Value::as_i64));
         let wrong = devices
             .iter()
             .enumerate()
             .map(place_of)
             .find(|(place, id)| *id != i64::try_from(*place).ok());
         if let Some((place, _)) = wrong {
-            let what = format!("`deviceProperties` does not have the device {place} at its place: list all by ordinal");
+            let what = format!(
+                "`deviceProperties` does not have the device {place} at its place: list all by ordinal"
+            );
             self.add(Rule::Devices, None, None, what);
         }
         let known = i64::try_from(devices.len()).unwrap_or(i64::MAX);
         if let Some((event, device)) = self.last_memory.filter(|(_, device)| *device >= known) {
-            let what = format!("`deviceProperties` has no device {device}: list all by ordinal, or none");
+            let what =
+                format!("`deviceProperties` has no device {device}: list all by ordinal, or none");
             self.add(Rule::Devices, Some(event), Some("[memory]"), what);
         }
     }
 
     fn check_launches(&mut self) {
-        for OnDevice { event, name, correlation, external_id } in std::mem::take(&mut self.on_device) {
-            let launches = self.launches.get(&correlation).map_or(&[][..], Vec::as_slice);
+        for OnDevice {
+            event,
+            name,
+            correlation,
+            external_id,
+        } in std::mem::take(&mut self.on_device)
+        {
+            let launches = self
+                .launches
+                .get(&correlation)
+                .map_or(&[][..], Vec::as_slice);
             let what = match launches {
                 [launch] if launch.external_id == external_id => continue,
-                [_] => "its launch has another `External id`: give both that of the operator".to_owned(),
-                _ => format!("{} launches have its `correlation` {correlation}: let it be one", launches.len()),
+                [_] => "its launch has another `External id`: give both that of the operator"
+                    .to_owned(),
+                _ => format!(
+                    "{} launches have its `correlation` {correlation}: let it be one",
+                    launches.len()
+                ),
             };
             self.add(Rule::Correlation, Some(event), Some(&name), what);
         }
@@ -289,7 +381,10 @@ impl Checker {
     fn check_arrows(&mut self) {
         for (id, arrow) in std::mem::take(&mut self.arrows) {
             let what = if (arrow.starts, arrow.ends) != (1, 1) {
-                format!("arrow {id} has {} starts and {} ends: write one of each", arrow.starts, arrow.ends)
+                format!(
+                    "arrow {id} has {} starts and {} ends: write one of each",
+                    arrow.starts, arrow.ends
+                )
             } else if arrow.end < arrow.start {
                 format!("arrow {id} ends before it starts: leave it out, or move what it leads to")
             } else {
@@ -304,12 +399,19 @@ impl Checker {
         *count += 1;
         if *count <= MOST {
             let name = name.map(str::to_owned);
-            self.violations.push(Violation { rule, event, name, what });
+            self.violations.push(Violation {
+                rule,
+                event,
+                name,
+                what,
+            });
         }
     }
 }
 
 fn is_step(name: &str, category: Category) -> bool {
-    let number = name.strip_prefix("ProfilerStep#").filter(|number| number.parse::<u64>().is_ok());
+    let number = name
+        .strip_prefix("ProfilerStep#")
+        .filter(|number| number.parse::<u64>().is_ok());
     number.is_some() && matches!(category, Category::Annotation | Category::Operator)
 }

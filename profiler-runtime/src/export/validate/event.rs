@@ -66,6 +66,7 @@ impl<'e> Event<'e> {
 
     /// PyTorch had it in small letters once.
     pub(super) fn external_id(&self) -> Option<i64> {
-        self.whole("External id").or_else(|| self.whole("external id"))
+        self.whole("External id")
+            .or_else(|| self.whole("external id"))
     }
 }

@@ -78,7 +78,9 @@ pub fn validate(path: impl AsRef<Path>) -> Result<Vec<Violation>, ValidateError>
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut file = File::open(path)?;
-    let is_gzip = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
+    let is_gzip = path
+        .extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
     if is_gzip {
         MultiGzDecoder::new(file).read_to_end(&mut bytes)?;
     } else {
@@ -92,7 +94,8 @@ fn validate_bytes(bytes: &[u8]) -> Vec<Violation> {
     match read::read(bytes, &mut checker) {
         Ok(()) => checker.finish(bytes),
         Err(error) => {
-            let what = format!("{error}: the file is cut off, or was not written as JSON; write it again");
+            let what =
+                format!("{error}: the file is cut off, or was not written as JSON; write it again");
             vec![Violation::of_file(Rule::Json, what)]
         }
     }

@@ -16,7 +16,10 @@ pub(super) struct Slice {
 }
 
 impl Slice {
-    #[allow(clippy::cast_possible_truncation, reason = "times are not as long as centuries")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "times are not as long as centuries"
+    )]
     fn ns(self) -> (i64, i64) {
         let start = (self.ts * 1000.0).round() as i64;
         (start, start + (self.dur * 1000.0).round() as i64)
@@ -42,8 +45,14 @@ pub(super) fn check(slices: &mut Vec<Slice>) -> Found {
     slices.retain(|slice| slice.is_in_tree());
     slices.sort_by(|one, next| {
         let ends = |slice: &Slice| slice.ts + slice.dur;
-        let by_time = one.ts.total_cmp(&next.ts).then(ends(next).total_cmp(&ends(one)));
-        one.tid.cmp(&next.tid).then(by_time).then(one.event.cmp(&next.event))
+        let by_time = one
+            .ts
+            .total_cmp(&next.ts)
+            .then(ends(next).total_cmp(&ends(one)));
+        one.tid
+            .cmp(&next.tid)
+            .then(by_time)
+            .then(one.event.cmp(&next.event))
     });
     for tree in slices.chunk_by(|one, next| one.tid == next.tid) {
         check_tree(tree, &mut found);
@@ -60,7 +69,9 @@ fn check_track(track: &[Slice], found: &mut Found) {
         }
         match open.last() {
             Some((top, around)) if end > *top => {
-                let what = format!("it begins inside of event {around} and ends after it: show it on another track");
+                let what = format!(
+                    "it begins inside of event {around} and ends after it: show it on another track"
+                );
                 found.push((Rule::Nesting, *slice, what));
             }
             _ => open.push((end, slice.event)),
@@ -88,14 +99,21 @@ fn check_tree(tree: &[Slice], found: &mut Found) {
                 // Where the nanoseconds cross too, it has been said.
                 if slice.ns().1 <= top.slice.ns().1 || slice.ns().0 >= top.slice.ns().1 {
                     let around = top.slice.event;
-                    let what = format!("`ts` + `dur` is after that of event {around}: make it 0.001 shorter");
+                    let what = format!(
+                        "`ts` + `dur` is after that of event {around}: make it 0.001 shorter"
+                    );
                     found.push((Rule::Nesting, *slice, what));
                 }
                 continue;
             }
             (top.inside, top.last) = (top.inside + 1, Some(*slice));
         }
-        open.push(Open { slice: *slice, end, inside: 0, last: None });
+        open.push(Open {
+            slice: *slice,
+            end,
+            inside: 0,
+            last: None,
+        });
     }
     while !open.is_empty() {
         close(&mut open, found);
@@ -104,8 +122,12 @@ fn check_tree(tree: &[Slice], found: &mut Found) {
 
 fn close(open: &mut Vec<Open>, found: &mut Found) {
     let Some(ended) = open.pop() else { return };
-    let Some(inside) = ended.last.filter(|_| ended.inside == 1) else { return };
-    let both = [ended.slice, inside].iter().all(|slice| slice.category == Category::Operator);
+    let Some(inside) = ended.last.filter(|_| ended.inside == 1) else {
+        return;
+    };
+    let both = [ended.slice, inside]
+        .iter()
+        .all(|slice| slice.category == Category::Operator);
     if both && inside.name == ended.slice.name {
         let what = format!(
             "it is alone inside of event {}, which has its name: put a slice of the category `python` beside it",

@@ -10,20 +10,23 @@ use super::*;
 
 /// A step with an operator inside of another one, which launches a kernel, a copy and a set.
 fn good() -> Value {
-    let slice = |cat: &str, name: &str, track: (i64, i64), ts: f64, dur: f64, args: Value| {
-        json!({"ph": "X", "cat": cat, "name": name, "pid": track.0, "tid": track.1, "ts": ts, "dur": dur, "args": args})
-    };
+    let slice = |cat: &str, name: &str, track: (i64, i64), ts: f64, dur: f64, args: Value| json!({"ph": "X", "cat": cat, "name": name, "pid": track.0, "tid": track.1, "ts": ts, "dur": dur, "args": args});
     let (host, stream) = ((1000, 1001), (0, 7));
     let on_device = |cat, name, ts, correlation| {
         let args = json!({"External id": 2, "device": 0, "stream": 7, "correlation": correlation});
         slice(cat, name, stream, ts, 10.0, args)
     };
     let launch = |name, ts, correlation| {
-        slice("cuda_runtime", name, host, ts, 2.0, json!({"External id": 2, "correlation": correlation}))
+        slice(
+            "cuda_runtime",
+            name,
+            host,
+            ts,
+            2.0,
+            json!({"External id": 2, "correlation": correlation}),
+        )
     };
-    let arrow = |ph, (pid, tid): (i64, i64), ts| {
-        json!({"ph": ph, "cat": "ac2g", "name": "ac2g", "id": 1, "pid": pid, "tid": tid, "ts": ts, "bp": "e"})
-    };
+    let arrow = |ph, (pid, tid): (i64, i64), ts| json!({"ph": ph, "cat": "ac2g", "name": "ac2g", "id": 1, "pid": pid, "tid": tid, "ts": ts, "bp": "e"});
     json!({
         "schemaVersion": 1,
         "deviceProperties": [{"id": 0, "name": "H200"}],
@@ -81,9 +84,20 @@ fn a_good_trace_violates_nothing() {
 #[test]
 fn json_that_is_cut_off_or_has_no_events_is_found() {
     let text = text(&good());
-    for broken in [&text[..text.len() / 2], "[]", "{}", r#"{"traceEvents": 5}"#, r#"{"traceEvents": [1]}"#, ""] {
+    for broken in [
+        &text[..text.len() / 2],
+        "[]",
+        "{}",
+        r#"{"traceEvents": 5}"#,
+        r#"{"traceEvents": [1]}"#,
+        "",
+    ] {
         let found = validate_bytes(broken.as_bytes());
-        assert_eq!(found.iter().map(|found| found.rule).collect::<Vec<_>>(), [Rule::Json], "{broken}");
+        assert_eq!(
+            found.iter().map(|found| found.rule).collect::<Vec<_>>(),
+            [Rule::Json],
+            "{broken}"
+        );
     }
 }
 
@@ -101,7 +115,11 @@ fn brackets_after_the_events_are_found() {
 fn a_rank_that_hta_does_not_find_is_found() {
     let found = validate_bytes(good().to_string().as_bytes());
     assert_eq!(found[0].rule, Rule::Rank);
-    assert!(found[0].to_string().contains("write `\"rank\": 3`"), "{}", found[0]);
+    assert!(
+        found[0].to_string().contains("write `\"rank\": 3`"),
+        "{}",
+        found[0]
+    );
 }
 
 #[test]
@@ -110,18 +128,28 @@ fn devices_that_are_not_in_their_places_are_found() {
     trace["deviceProperties"][0]["id"] = json!(1);
     assert_eq!(rules(&trace), [Rule::Devices]);
     let further = |event: &mut Value| event["args"]["Device Id"] = json!(1);
-    assert_eq!(found_in("cpu_instant_event", "[memory]", further), [Rule::Devices]);
+    assert_eq!(
+        found_in("cpu_instant_event", "[memory]", further),
+        [Rule::Devices]
+    );
 }
 
 #[test]
 fn events_without_names_are_found() {
-    let found = found_in("cuda_runtime", "cudaMemsetAsync", |event| event["name"] = json!(5));
+    let found = found_in("cuda_runtime", "cudaMemsetAsync", |event| {
+        event["name"] = json!(5)
+    });
     assert!(found.contains(&Rule::Name));
 }
 
 #[test]
 fn slices_without_category_or_length_are_found() {
-    for (key, value) in [("cat", json!(1)), ("dur", json!(-1.0)), ("dur", json!("1")), ("ts", Value::Null)] {
+    for (key, value) in [
+        ("cat", json!(1)),
+        ("dur", json!(-1.0)),
+        ("dur", json!("1")),
+        ("ts", Value::Null),
+    ] {
         let found = found_in("cpu_op", "forward", |event| event[key] = value.clone());
         assert_eq!(found, [Rule::Slice], "{key} {value}");
     }
@@ -130,20 +158,40 @@ fn slices_without_category_or_length_are_found() {
 #[test]
 fn times_that_lose_nanoseconds_are_found() {
     let late = 2_f64.powi(43) + 0.5;
-    assert_eq!(found_in("cpu_op", "forward", |event| event["ts"] = json!(late)), [Rule::Time]);
+    assert_eq!(
+        found_in("cpu_op", "forward", |event| event["ts"] = json!(late)),
+        [Rule::Time]
+    );
 }
 
 #[test]
 fn threads_without_numbers_are_found() {
-    assert_eq!(found_in("cpu_op", "forward", |event| event["tid"] = json!("main")), [Rule::Track]);
-    assert_eq!(found_in("cpu_op", "forward", |event| event["pid"] = json!("Spans")), [Rule::Track]);
-    assert_eq!(found_in("cpu_instant_event", "[memory]", |event| event["tid"] = json!("main")), [Rule::Track]);
+    assert_eq!(
+        found_in("cpu_op", "forward", |event| event["tid"] = json!("main")),
+        [Rule::Track]
+    );
+    assert_eq!(
+        found_in("cpu_op", "forward", |event| event["pid"] = json!("Spans")),
+        [Rule::Track]
+    );
+    assert_eq!(
+        found_in("cpu_instant_event", "[memory]", |event| event["tid"] =
+            json!("main")),
+        [Rule::Track]
+    );
 }
 
 #[test]
 fn slices_that_cross_are_found() {
-    assert_eq!(found_in("cpu_op", "matmul", |event| event["dur"] = json!(500.0)), [Rule::Nesting]);
-    assert_eq!(found_in("gpu_user_annotation", "matmul", |event| event["ts"] = json!(165.0)), [Rule::Nesting]);
+    assert_eq!(
+        found_in("cpu_op", "matmul", |event| event["dur"] = json!(500.0)),
+        [Rule::Nesting]
+    );
+    assert_eq!(
+        found_in("gpu_user_annotation", "matmul", |event| event["ts"] =
+            json!(165.0)),
+        [Rule::Nesting]
+    );
 }
 
 #[test]
@@ -160,21 +208,25 @@ fn operators_that_cross_only_when_read_are_found() {
 #[test]
 fn operators_that_share_a_number_are_found() {
     for id in [json!(1), json!(0), json!(-2), Value::Null] {
-        let found = found_in("cpu_op", "matmul", |event| event["args"]["External id"] = id.clone());
+        let found = found_in("cpu_op", "matmul", |event| {
+            event["args"]["External id"] = id.clone()
+        });
         assert!(found.contains(&Rule::ExternalId), "{id}");
     }
 }
 
 #[test]
 fn an_operator_alone_in_one_of_its_name_is_found() {
-    assert_eq!(found_in("cpu_op", "matmul", |event| event["name"] = json!("forward")), [Rule::Recursion]);
+    assert_eq!(
+        found_in("cpu_op", "matmul", |event| event["name"] = json!("forward")),
+        [Rule::Recursion]
+    );
 }
 
 #[test]
 fn what_is_taken_for_a_step_is_found() {
-    let named = |category, name: &str| {
-        found_in(category, "matmul", |event| event["name"] = json!(name))
-    };
+    let named =
+        |category, name: &str| found_in(category, "matmul", |event| event["name"] = json!(name));
     assert_eq!(named("gpu_user_annotation", "ProfilerStep#4"), [Rule::Step]);
     assert_eq!(named("cpu_op", "ProfilerStep#last"), [Rule::Step]);
     assert_eq!(named("cpu_op", "my::ProfilerStep"), [Rule::Step]);
@@ -183,58 +235,105 @@ fn what_is_taken_for_a_step_is_found() {
 #[test]
 fn what_runs_on_no_device_or_stream_is_found() {
     for value in [json!(1), Value::Null] {
-        assert_eq!(found_in("kernel", "gemm", |event| event["args"]["device"] = value), [Rule::Device]);
+        assert_eq!(
+            found_in("kernel", "gemm", |event| event["args"]["device"] = value),
+            [Rule::Device]
+        );
     }
     for value in [json!(0), json!("7"), Value::Null] {
-        assert_eq!(found_in("kernel", "gemm", |event| event["args"]["stream"] = value), [Rule::Stream]);
+        assert_eq!(
+            found_in("kernel", "gemm", |event| event["args"]["stream"] = value),
+            [Rule::Stream]
+        );
     }
 }
 
 #[test]
 fn what_has_no_launch_of_its_own_is_found() {
     for value in [json!(0), json!(9), json!(2), Value::Null] {
-        let found = found_in("kernel", "gemm", |event| event["args"]["correlation"] = value.clone());
-        let wanted: &[Rule] = if value == json!(2) { &[] } else { &[Rule::Correlation] };
+        let found = found_in("kernel", "gemm", |event| {
+            event["args"]["correlation"] = value.clone()
+        });
+        let wanted: &[Rule] = if value == json!(2) {
+            &[]
+        } else {
+            &[Rule::Correlation]
+        };
         assert_eq!(found, wanted, "{value}");
     }
-    let twice = found_in("cuda_runtime", "cudaMemsetAsync", |event| event["args"]["correlation"] = json!(2));
-    assert_eq!(twice, [Rule::Correlation, Rule::Correlation], "one has two, one has none");
-    let other = found_in("kernel", "gemm", |event| event["args"]["External id"] = json!(1));
+    let twice = found_in("cuda_runtime", "cudaMemsetAsync", |event| {
+        event["args"]["correlation"] = json!(2)
+    });
+    assert_eq!(
+        twice,
+        [Rule::Correlation, Rule::Correlation],
+        "one has two, one has none"
+    );
+    let other = found_in("kernel", "gemm", |event| {
+        event["args"]["External id"] = json!(1)
+    });
     assert_eq!(other, [Rule::Correlation]);
 }
 
 #[test]
 fn launches_without_an_operator_are_found() {
-    let found = found_in("cuda_runtime", "cudaLaunchKernel", |event| event["args"]["External id"] = Value::Null);
+    let found = found_in("cuda_runtime", "cudaLaunchKernel", |event| {
+        event["args"]["External id"] = Value::Null
+    });
     assert_eq!(found, [Rule::Correlation, Rule::Launch]);
 }
 
 #[test]
 fn copies_that_are_not_called_so_are_found() {
     let copy = "Memcpy DtoH (Device -> Pinned)";
-    assert_eq!(found_in("gpu_memcpy", copy, |event| event["name"] = json!("copy")), [Rule::Copy]);
-    assert_eq!(found_in("gpu_memset", "Memset (Device)", |event| event["name"] = json!("zero")), [Rule::Copy]);
+    assert_eq!(
+        found_in("gpu_memcpy", copy, |event| event["name"] = json!("copy")),
+        [Rule::Copy]
+    );
+    assert_eq!(
+        found_in("gpu_memset", "Memset (Device)", |event| event["name"] =
+            json!("zero")),
+        [Rule::Copy]
+    );
 }
 
 #[test]
 fn annotations_that_pass_for_kernels_are_found() {
-    let found = found_in("gpu_user_annotation", "matmul", |event| event["args"]["stream"] = json!(7));
+    let found = found_in("gpu_user_annotation", "matmul", |event| {
+        event["args"]["stream"] = json!(7)
+    });
     assert_eq!(found, [Rule::Annotation]);
 }
 
 #[test]
 fn memory_that_is_not_shown_is_found() {
-    for (key, value) in [("Device Type", json!(2)), ("Addr", Value::Null), ("Bytes", json!(1.5))] {
-        let found = found_in("cpu_instant_event", "[memory]", |event| event["args"][key] = value);
+    for (key, value) in [
+        ("Device Type", json!(2)),
+        ("Addr", Value::Null),
+        ("Bytes", json!(1.5)),
+    ] {
+        let found = found_in("cpu_instant_event", "[memory]", |event| {
+            event["args"][key] = value
+        });
         assert_eq!(found, [Rule::Memory], "{key}");
     }
-    assert_eq!(found_in("cpu_instant_event", "[memory]", |event| event["ph"] = json!("n")), [Rule::Memory]);
+    assert_eq!(
+        found_in("cpu_instant_event", "[memory]", |event| event["ph"] =
+            json!("n")),
+        [Rule::Memory]
+    );
 }
 
 #[test]
 fn arrows_that_lead_nowhere_or_back_are_found() {
-    assert_eq!(found_in("ac2g", "ac2g", |event| event["id"] = json!(2)), [Rule::Arrow, Rule::Arrow]);
-    assert_eq!(found_in("ac2g", "ac2g", |event| event["ts"] = json!(162.0)), [Rule::Arrow]);
+    assert_eq!(
+        found_in("ac2g", "ac2g", |event| event["id"] = json!(2)),
+        [Rule::Arrow, Rule::Arrow]
+    );
+    assert_eq!(
+        found_in("ac2g", "ac2g", |event| event["ts"] = json!(162.0)),
+        [Rule::Arrow]
+    );
 }
 
 #[test]
@@ -248,9 +347,19 @@ fn rules_are_numbered_as_documented() {
     let source = include_str!("rule.rs");
     for (number, rule) in (1..).zip(Rule::ALL) {
         assert_eq!(rule.number(), number);
-        let documented = source.split(&format!("    {rule:?},\n")).next().expect("text");
-        let documented = documented.rsplit("    /// ").find(|line| line.split(':').next().is_some_and(|n| n.parse::<u8>().is_ok()));
-        assert!(documented.is_some_and(|line| line.starts_with(&format!("{number}:"))), "{rule:?}");
+        let documented = source
+            .split(&format!("    {rule:?},\n"))
+            .next()
+            .expect("text");
+        let documented = documented.rsplit("    /// ").find(|line| {
+            line.split(':')
+                .next()
+                .is_some_and(|n| n.parse::<u8>().is_ok())
+        });
+        assert!(
+            documented.is_some_and(|line| line.starts_with(&format!("{number}:"))),
+            "{rule:?}"
+        );
     }
 }
 
@@ -267,5 +376,8 @@ fn compressed_files_are_read_and_missing_ones_are_errors() {
     assert!(validate(&path).is_err());
     std::fs::remove_dir_all(&dir).expect("the folder");
     let missing = validate(&path).expect_err("no file").to_string();
-    assert!(missing.contains("trace.json.gz") && missing.contains("check its name"), "{missing}");
+    assert!(
+        missing.contains("trace.json.gz") && missing.contains("check its name"),
+        "{missing}"
+    );
 }

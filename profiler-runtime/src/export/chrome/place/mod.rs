@@ -96,7 +96,9 @@ fn in_order(items: &[Item]) -> Vec<(i64, usize)> {
     let mut starts: Vec<(i64, usize)> = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
         let own = item.start + shifts[roots[index]];
-        let around = starts.get(item.parent).map_or(i64::MIN, |(start, _)| *start);
+        let around = starts
+            .get(item.parent)
+            .map_or(i64::MIN, |(start, _)| *start);
         starts.push((own.max(around), index));
     }
     starts.sort_by_key(|(start, item)| (*start, depths[*item], *item));
@@ -130,9 +132,17 @@ impl<D: Draw> Sweep<'_, D> {
         }
         let (start, end, is_beside) = self.fit(item, start);
         self.hand_out(start)?;
-        let placed = Placed { item, start, end, is_beside };
+        let placed = Placed {
+            item,
+            start,
+            end,
+            is_beside,
+        };
         self.draw.item(placed)?;
-        self.open.push(Open { placed, launched: self.items[item].host.0 });
+        self.open.push(Open {
+            placed,
+            launched: self.items[item].host.0,
+        });
         Ok(())
     }
 
@@ -173,7 +183,8 @@ impl<D: Draw> Sweep<'_, D> {
 
     fn next_end(&self) -> Option<usize> {
         let ends = self.open.iter().enumerate().rev();
-        ends.min_by_key(|(_, open)| open.placed.end).map(|(index, _)| index)
+        ends.min_by_key(|(_, open)| open.placed.end)
+            .map(|(index, _)| index)
     }
 
     fn close_next(&mut self) -> io::Result<()> {

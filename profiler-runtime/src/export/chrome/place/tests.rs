@@ -30,7 +30,13 @@ fn drawn(items: &[Item]) -> Drawn {
 
 /// Known to a microsecond, and begun on the CPU long before.
 fn item(start: i64, length: i64, parent: usize) -> Item {
-    Item { start, length, uncertainty: 1000, host: (0, 1), parent }
+    Item {
+        start,
+        length,
+        uncertainty: 1000,
+        host: (0, 1),
+        parent,
+    }
 }
 
 fn own(drawn: &Drawn, item: usize) -> i64 {
@@ -41,7 +47,11 @@ fn own(drawn: &Drawn, item: usize) -> i64 {
 #[test]
 fn a_child_that_seems_to_begin_before_its_parent_is_inside() {
     let drawn = drawn(&[item(10_000, 50_000, NONE), item(9_400, 20_000, 0)]);
-    let ends: Vec<_> = drawn.items.iter().map(|placed| (placed.start, placed.end, placed.is_beside)).collect();
+    let ends: Vec<_> = drawn
+        .items
+        .iter()
+        .map(|placed| (placed.start, placed.end, placed.is_beside))
+        .collect();
     assert_eq!(ends, [(10_000, 60_000, false), (10_000, 30_000, false)]);
     assert_eq!((own(&drawn, 0), own(&drawn, 1)), (30_000, 20_000));
 }
@@ -69,13 +79,19 @@ fn nothing_begins_before_its_scope_and_what_is_around_moves_along() {
     let mut items = [item(10_000, 50_000, NONE), item(20_000, 10_000, 0)];
     items[1].host = (22_000, 23_000);
     let drawn = drawn(&items);
-    assert_eq!((drawn.items[0].start, drawn.items[1].start), (12_000, 22_000));
+    assert_eq!(
+        (drawn.items[0].start, drawn.items[1].start),
+        (12_000, 22_000)
+    );
 }
 
 #[test]
 fn what_does_overlap_is_beside_and_no_time_is_handed_out_twice() {
     let drawn = drawn(&[item(0, 100_000, NONE), item(50_000, 100_000, NONE)]);
-    assert_eq!((drawn.items[0].is_beside, drawn.items[1].is_beside), (false, true));
+    assert_eq!(
+        (drawn.items[0].is_beside, drawn.items[1].is_beside),
+        (false, true)
+    );
     assert_eq!((own(&drawn, 0), own(&drawn, 1)), (50_000, 100_000));
 }
 
@@ -84,7 +100,11 @@ fn a_piece_after_a_child_was_launched_after_the_child() {
     let mut items = [item(100, 50_000, NONE), item(10_000, 10_000, 0)];
     (items[0].host, items[1].host) = ((0, 90), (20, 40));
     let drawn = drawn(&items);
-    let launched: Vec<_> = drawn.pieces.iter().map(|piece| (piece.item, piece.launched)).collect();
+    let launched: Vec<_> = drawn
+        .pieces
+        .iter()
+        .map(|piece| (piece.item, piece.launched))
+        .collect();
     assert_eq!(launched, [(0, 0), (1, 20), (0, 40)]);
 }
 
@@ -92,7 +112,8 @@ fn a_piece_after_a_child_was_launched_after_the_child() {
 fn stream() -> impl Strategy<Value = Vec<Item>> {
     let step = (0_usize..4, 500_i64..20_000, -250_i64..=250, -250_i64..=250);
     (prop::collection::vec(step, 1..40), -900_i64..900).prop_map(|(steps, offset)| {
-        let (mut items, mut now, mut open): (Vec<Item>, i64, Vec<usize>) = (Vec::new(), 1_000_000, Vec::new());
+        let (mut items, mut now, mut open): (Vec<Item>, i64, Vec<usize>) =
+            (Vec::new(), 1_000_000, Vec::new());
         for (depth, gap, early, late) in steps {
             while open.len() > depth {
                 now += gap;

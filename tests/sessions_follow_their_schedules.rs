@@ -1,0 +1,347 @@
+//! A session does in each step what its schedule says, delivers the windows that `torch.profiler` would, and says
+//! where a schedule can only be a mistake.
+
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+use profiler_runtime::{
+    Action, Activity, IntoSchedule, Profile, ProfileBuilder, ProfileError, Schedule, Trace, is_enabled, scope,
+    summary,
+};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A window: how many there were before, the step it ended with, whether it is cut short, its scopes.
+type Window = (u64, u64, bool, Vec<String>);
+
+fn started(builder: ProfileBuilder) -> (Profile, Receiver<Window>) {
+    let (sender, windows) = mpsc::channel();
+    let profile = builder
+        .on_trace_ready(move |trace: &Trace| {
+            let mine = trace.events().filter(|event| event.name().starts_with("schedules: "));
+            let names = mine.map(|event| event.name().trim_start_matches("schedules: ").to_owned());
+            let cut = trace.truncation().cut_short;
+            sender.send((trace.cycle(), trace.step_num(), cut, names.collect()))
+        })
+        .start()
+        .expect("started");
+    (profile, windows)
+}
+
+fn scheduled(schedule: impl IntoSchedule) -> (Profile, Receiver<Window>) {
+    started(Profile::builder().schedule(schedule))
+}
+
+fn windows(profile: &Profile, windows: &Receiver<Window>) -> Vec<Window> {
+    profile.stop();
+    assert!(profile.wait(PATIENCE));
+    windows.try_iter().collect()
+}
+
+fn steps(profile: &Profile, test: &str, count: u64) {
+    for _ in 0..count {
+        drop(scope!(format!("schedules: {test} {}", profile.step_num())));
+        profile.step();
+    }
+}
+
+/// The scopes of one test: others may run beside it.
+fn of(test: &str, mut windows: Vec<Window>) -> Vec<Window> {
+    let prefix = format!("{test} ");
+    for (.., names) in &mut windows {
+        names.retain_mut(|name| {
+            let own = name.strip_prefix(&prefix).map(str::to_owned);
+            own.map(|own| *name = own).is_some()
+        });
+    }
+    windows
+}
+
+fn window(cycle: u64, step: u64, is_cut: bool, names: &[&str]) -> Window {
+    (cycle, step, is_cut, names.iter().map(|name| (*name).to_owned()).collect())
+}
+
+fn has_said(words: &[&str]) -> bool {
+    let notices = summary().notices;
+    notices
+        .iter()
+        .any(|notice| words.iter().all(|word| notice.contains(word)))
+}
+
+#[test]
+fn a_session_that_ends_while_recording_delivers_what_it_has() {
+    if !is_enabled() {
+        return;
+    }
+    let (profile, seen) = scheduled(Schedule::new().wait(1).warmup(1).active(5));
+    steps(&profile, "cut", 4);
+    assert_eq!(profile.action(), Action::Record);
+    let seen = of("cut", windows(&profile, &seen));
+    assert_eq!(seen, [window(0, 4, true, &["2", "3"])]);
+}
+
+#[test]
+fn one_that_ends_in_the_last_step_of_a_window_is_not_cut_short() {
+    if !is_enabled() {
+        return;
+    }
+    let (profile, seen) = scheduled(Schedule::new().active(3));
+    steps(&profile, "whole", 2);
+    assert_eq!(profile.action(), Action::RecordAndSave);
+    drop(scope!("schedules: whole last"));
+    let seen = of("whole", windows(&profile, &seen));
+    assert_eq!(seen, [window(0, 2, false, &["0", "1", "last"])]);
+}
+
+#[test]
+fn one_that_ends_in_a_warm_up_or_while_it_waits_delivers_nothing() {
+    if !is_enabled() {
+        return;
+    }
+    for (count, action) in [(1, Action::None), (3, Action::Warmup)] {
+        let (profile, seen) = scheduled(Schedule::new().wait(2).warmup(3).active(1));
+        steps(&profile, "nothing", count);
+        assert_eq!(profile.action(), action);
+        assert_eq!(windows(&profile, &seen), []);
+    }
+    let run = Profile::builder()
+        .schedule(Schedule::new().wait(2).warmup(3).active(1))
+        .run(|profile| steps(profile, "nothing", 3));
+    assert!(matches!(run, Err(ProfileError::NoWindow)), "{run:?}");
+}
+
+#[test]
+fn a_warm_up_is_not_in_the_window() {
+    if !is_enabled() {
+        return;
+    }
+    let (profile, seen) = scheduled(Schedule::new().warmup(2).active(1).repeat(2));
+    steps(&profile, "warm", 9);
+    let seen = of("warm", windows(&profile, &seen));
+    assert_eq!(seen, [window(0, 3, false, &["2"]), window(1, 6, false, &["5"])]);
+}
+
+#[test]
+fn a_schedule_without_steps_is_told_of() {
+    if !is_enabled() {
+        return;
+    }
+    let (profile, seen) = scheduled(Schedule::new().active(2));
+    drop(scope!("schedules: stepless scope"));
+    let seen = of("stepless", windows(&profile, &seen));
+    assert_eq!(seen, [window(0, 0, true, &["scope"])]);
+    assert!(has_said(&["without a single `step()`"]), "{:?}", summary().notices);
+}
+
+#[test]
+fn one_that_leaves_without_saving_is_told_of_and_delivers_nothing() {
+    use Action::{None as Nothing, Record, RecordAndSave, Warmup};
+
+    if !is_enabled() {
+        return;
+    }
+    let play = |actions: &'static [Action]| {
+        let action = |step: u64| actions.get(step as usize).copied().unwrap_or_default();
+        let (profile, seen) = scheduled(action);
+        steps(&profile, "left", actions.len() as u64);
+        of("left", windows(&profile, &seen))
+    };
+    for (actions, words) in [
+        (&[Record, Record, Nothing][..], ["Record to None", "without having saved"]),
+        (&[Warmup, Nothing], ["Warmup to None", "without having saved"]),
+        (&[Record, Warmup, Nothing], ["Record to Warmup", "without having saved"]),
+    ] {
+        assert_eq!(play(actions), [], "{actions:?}");
+        assert!(has_said(&words), "{words:?}: {:?}", summary().notices);
+    }
+    // What comes later is as if nothing had been.
+    let seen = play(&[Record, Nothing, RecordAndSave, Nothing]);
+    let scopes: Vec<_> = seen.iter().map(|(.., names)| names.clone()).collect();
+    assert_eq!(scopes, [["2"]]);
+}
+
+#[test]
+fn every_kind_of_transition_delivers_the_steps_that_belong_to_it() {
+    use Action::{None as Nothing, Record, RecordAndSave, Warmup};
+
+    if !is_enabled() {
+        return;
+    }
+    const ALL: [Action; 4] = [Nothing, Warmup, Record, RecordAndSave];
+    // Every sequence of three actions, then the end.
+    for code in 0..ALL.len().pow(3) {
+        let actions: Vec<Action> = (0..3).map(|place| ALL[code / 4_usize.pow(place) % 4]).collect();
+        let own = actions.clone();
+        let (profile, seen) =
+            scheduled(move |step: u64| own.get(step as usize).copied().unwrap_or(Action::None));
+        steps(&profile, "any", 2);
+        drop(scope!("schedules: any 2"));
+        let seen = of("any", windows(&profile, &seen));
+        // What a reader of torch's documentation expects.
+        let mut expected = Vec::new();
+        let mut open = Vec::new();
+        for (step, action) in actions.iter().enumerate() {
+            if !action.is_recording() {
+                open.clear();
+                continue;
+            }
+            open.push(step.to_string());
+            if *action == RecordAndSave || step == 2 {
+                expected.push((step as u64 + u64::from(step < 2), *action == Record, std::mem::take(&mut open)));
+            }
+        }
+        let seen: Vec<_> = seen.into_iter().map(|(_, step, cut, names)| (step, cut, names)).collect();
+        assert_eq!(seen, expected, "{actions:?}");
+    }
+}
+
+#[test]
+fn stages_have_schedules_of_their_own_and_each_repeat_is_honoured() {
+    if !is_enabled() {
+        return;
+    }
+    let schedule = Schedule::new().wait(1).warmup(1).active(1);
+    let stages = [("train", 2, 10), ("validation", 1, 4), ("test", 3, 2)];
+    let started = stages.map(|(stage, repeat, _)| (stage, scheduled(schedule.repeat(repeat))));
+    for _epoch in 0..5 {
+        for ((stage, (profile, _)), (_, _, count)) in started.iter().zip(stages) {
+            steps(profile, stage, count);
+        }
+    }
+    for ((stage, (profile, seen)), (_, repeat, count)) in started.iter().zip(stages) {
+        assert_eq!(profile.step_num(), 5 * count, "{stage}");
+        let seen = of(stage, windows(profile, seen));
+        let expected: Vec<Window> = (0..repeat)
+            .map(|cycle| window(cycle, 3 * cycle + 3, false, &[&(3 * cycle + 2).to_string()]))
+            .collect();
+        assert_eq!(seen, expected, "{stage}");
+    }
+}
+
+#[test]
+fn what_is_toggled_off_is_not_in_the_window() {
+    if !is_enabled() {
+        return;
+    }
+    let both = [Activity::Cpu, Activity::Cuda];
+    let (_, trace) = Profile::builder()
+        .run(|profile| {
+            for (on, name) in [(false, "off"), (true, "on"), (false, "off again"), (true, "on again")] {
+                profile.toggle_collection(on, &both);
+                drop(scope!(format!("toggled: {name}")));
+            }
+        })
+        .expect("a window");
+    let names: Vec<_> = trace.events().map(|event| event.name()).collect();
+    let mine: Vec<_> = names.iter().filter(|name| name.starts_with("toggled: ")).collect();
+    assert_eq!(mine, [&"toggled: on", &"toggled: on again"]);
+    assert!(trace.truncation().is_complete());
+}
+
+#[test]
+fn what_is_toggled_holds_for_windows_to_come() {
+    if !is_enabled() {
+        return;
+    }
+    let (sender, seen) = mpsc::channel();
+    let profile = Profile::builder()
+        .schedule(Schedule::new().active(1))
+        .on_trace_ready(move |trace: &Trace| {
+            let mine = trace.events().filter(|event| event.name() == "toggled: for later");
+            sender.send((mine.count(), trace.has(Activity::Cpu), trace.has(Activity::Cuda)))
+        })
+        .start()
+        .expect("started");
+    let step = || {
+        drop(scope!("toggled: for later"));
+        profile.step();
+        // No window waits so long that it is emptied.
+        assert!(profile.wait(PATIENCE));
+    };
+    step();
+    profile.toggle_collection(false, &[Activity::Cpu, Activity::Cuda]);
+    // Part of the window had them.
+    step();
+    step();
+    profile.toggle_collection(true, &[Activity::Cpu]);
+    step();
+    step();
+    profile.stop();
+    assert!(profile.wait(PATIENCE));
+    let seen: Vec<_> = seen.try_iter().take(5).collect();
+    assert_eq!(
+        seen,
+        [(1, true, true), (0, true, true), (0, false, false), (1, true, false), (1, true, false)]
+    );
+}
+
+#[test]
+fn an_activity_that_was_not_asked_for_cannot_be_toggled_on() {
+    if !is_enabled() {
+        return;
+    }
+    let (_, trace) = Profile::builder()
+        .activities([Activity::Cpu])
+        .run(|profile| {
+            profile.toggle_collection(false, &[Activity::Cpu]);
+            profile.toggle_collection(true, &[Activity::Cuda]);
+            drop(scope!("toggled: not asked for"));
+        })
+        .expect("a window");
+    assert!(trace.events().all(|event| event.name() != "toggled: not asked for"));
+    assert!(!trace.has(Activity::Cuda));
+}
+
+#[test]
+fn nothing_to_record_is_refused() {
+    let started = Profile::builder().activities([]).start();
+    assert!(matches!(started, Err(ProfileError::NoActivity)), "{started:?}");
+}
+
+#[test]
+fn metadata_is_in_the_windows_that_close_later() {
+    if !is_enabled() {
+        return;
+    }
+    let (sender, seen) = mpsc::channel();
+    let profile = Profile::builder()
+        .schedule(Schedule::new().active(1))
+        .on_trace_ready(move |trace: &Trace| {
+            let pairs = trace.metadata().map(|(key, value)| format!("{key}={value}"));
+            sender.send(pairs.collect::<Vec<_>>().join(","))
+        })
+        .start()
+        .expect("started");
+    profile.step();
+    profile.add_metadata("model", "resnet");
+    profile.add_metadata("\"odd\n", "");
+    profile.step();
+    profile.add_metadata("model", "vit");
+    profile.step();
+    profile.stop();
+    assert!(profile.wait(PATIENCE));
+    let seen: Vec<_> = seen.try_iter().collect();
+    assert_eq!(seen, ["", "model=resnet,\"odd\n=", "model=vit,\"odd\n=", "model=vit,\"odd\n="]);
+}
+
+#[test]
+fn several_threads_may_step_one_session() {
+    const THREADS: u64 = 4;
+    const STEPS: u64 = 50;
+
+    if !is_enabled() {
+        return;
+    }
+    let (profile, seen) = scheduled(Schedule::new().active(10));
+    std::thread::scope(|threads| {
+        for _ in 0..THREADS {
+            threads.spawn(|| steps(&profile, "shared", STEPS));
+        }
+    });
+    assert_eq!(profile.step_num(), THREADS * STEPS);
+    let seen = windows(&profile, &seen);
+    let ends: Vec<_> = seen.iter().map(|(cycle, step, ..)| (*cycle, *step)).collect();
+    let mut expected: Vec<_> = (0..20).map(|cycle| (cycle, 10 * cycle + 10)).collect();
+    expected.push((20, 200));
+    assert_eq!(ends, expected);
+}

@@ -1,0 +1,5 @@
+use profiler_runtime::record_function;
+
+fn main() {
+    let _guard = record_function!();
+}

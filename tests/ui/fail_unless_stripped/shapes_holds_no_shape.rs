@@ -1,0 +1,6 @@
+use profiler_runtime::measure_execution_time;
+
+#[measure_execution_time(shapes = [x])]
+fn linear(x: &String) {}
+
+fn main() {}
