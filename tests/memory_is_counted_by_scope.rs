@@ -28,7 +28,9 @@ fn bytes(size: usize) -> Vec<u8> {
 /// The memory of each scope of a name, in order.
 fn uses(trace: &Trace, name: &str) -> Vec<MemoryUse> {
     let events = trace.events().filter(|event| event.name() == name);
-    events.map(|event| event.memory().expect("it was asked for")).collect()
+    events
+        .map(|event| event.memory().expect("it was asked for"))
+        .collect()
 }
 
 /// Net, allocated, most at once.
@@ -104,7 +106,7 @@ fn what_was_there_before_may_be_freed() {
     }
     let _alone = alone();
     let before = bytes(4000);
-    let (_, trace) = builder()
+    let ((), trace) = builder()
         .run(|_| {
             let within = bytes(600);
             let _frees = scope!("older: frees");
@@ -162,7 +164,9 @@ fn threads_are_counted_each_for_itself() {
             let _scope = scope!("threads: makes");
             bytes(77)
         });
-        workers.into_iter().for_each(|worker| worker.join().expect("it ends"));
+        for worker in workers {
+            worker.join().expect("it ends");
+        }
         let moved = moved.join().expect("it ends");
         let _frees = scope!("threads: frees");
         drop(moved);
@@ -182,9 +186,14 @@ fn what_the_profiler_takes_for_itself_is_nobodys() {
     }
     let _alone = alone();
     // All there is to ask for, in scopes of names that are new, on a thread that is new.
-    let everything = || builder().record_shapes(true).with_stack(true).native_stack(true);
+    let everything = || {
+        builder()
+            .record_shapes(true)
+            .with_stack(true)
+            .native_stack(true)
+    };
     let beside = builder().start().expect("started");
-    let (_, trace) = everything()
+    let ((), trace) = everything()
         .run(|_| {
             let thread = thread::spawn(|| {
                 let names: Vec<String> = (0..50).map(|index| format!("own: {index}")).collect();
@@ -214,15 +223,18 @@ fn nothing_is_counted_that_nobody_asked_for() {
         let _scope = scope!("unasked");
         drop(bytes(10));
     };
-    let (_, trace) = Profile::builder().run(|_| work()).expect("a window");
+    let ((), trace) = Profile::builder().run(|_| work()).expect("a window");
     assert!(trace.events().all(|event| event.memory().is_none()));
     // Not in a session beside one that asks, either.
     let asks = builder().start().expect("started");
-    let (_, trace) = Profile::builder().run(|_| work()).expect("a window");
+    let ((), trace) = Profile::builder().run(|_| work()).expect("a window");
     assert!(trace.events().all(|event| event.memory().is_none()));
     asks.stop();
     assert!(asks.wait(PATIENCE));
-    assert_eq!(host(&asks.trace().expect("a trace"), "unasked"), [(0, 10, 10)]);
+    assert_eq!(
+        host(&asks.trace().expect("a trace"), "unasked"),
+        [(0, 10, 10)]
+    );
 }
 
 #[test]
@@ -237,7 +249,9 @@ fn the_total_of_the_process_does_not_drift_with_what_is_freed_between_windows() 
     let profile = builder()
         .schedule(Schedule::new().wait(1).active(1))
         .on_trace_ready(move |trace: &Trace| {
-            let totals = uses(trace, "total").into_iter().map(|memory| memory.host_total);
+            let totals = uses(trace, "total")
+                .into_iter()
+                .map(|memory| memory.host_total);
             sender.send(totals.collect::<Vec<_>>())
         })
         .start()

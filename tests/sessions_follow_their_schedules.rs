@@ -5,8 +5,8 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 use profiler_runtime::{
-    Action, Activity, IntoSchedule, Profile, ProfileBuilder, ProfileError, Schedule, Trace, is_enabled, scope,
-    summary,
+    Action, Activity, Event, IntoSchedule, Profile, ProfileBuilder, ProfileError, Schedule, Trace,
+    is_enabled, scope, summary,
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -18,7 +18,9 @@ fn started(builder: ProfileBuilder) -> (Profile, Receiver<Window>) {
     let (sender, windows) = mpsc::channel();
     let profile = builder
         .on_trace_ready(move |trace: &Trace| {
-            let mine = trace.events().filter(|event| event.name().starts_with("schedules: "));
+            let mine = trace
+                .events()
+                .filter(|event| event.name().starts_with("schedules: "));
             let names = mine.map(|event| event.name().trim_start_matches("schedules: ").to_owned());
             let cut = trace.truncation().cut_short;
             sender.send((trace.cycle(), trace.step_num(), cut, names.collect()))
@@ -45,6 +47,16 @@ fn steps(profile: &Profile, test: &str, count: u64) {
     }
 }
 
+/// One action after the other, and nothing then.
+fn played(actions: Vec<Action>) -> impl Fn(u64) -> Action {
+    move |step| {
+        let action = usize::try_from(step)
+            .ok()
+            .and_then(|step| actions.get(step));
+        action.copied().unwrap_or_default()
+    }
+}
+
 /// The scopes of one test: others may run beside it.
 fn of(test: &str, mut windows: Vec<Window>) -> Vec<Window> {
     let prefix = format!("{test} ");
@@ -58,7 +70,12 @@ fn of(test: &str, mut windows: Vec<Window>) -> Vec<Window> {
 }
 
 fn window(cycle: u64, step: u64, is_cut: bool, names: &[&str]) -> Window {
-    (cycle, step, is_cut, names.iter().map(|name| (*name).to_owned()).collect())
+    (
+        cycle,
+        step,
+        is_cut,
+        names.iter().map(|name| (*name).to_owned()).collect(),
+    )
 }
 
 fn has_said(words: &[&str]) -> bool {
@@ -118,7 +135,10 @@ fn a_warm_up_is_not_in_the_window() {
     let (profile, seen) = scheduled(Schedule::new().warmup(2).active(1).repeat(2));
     steps(&profile, "warm", 9);
     let seen = of("warm", windows(&profile, &seen));
-    assert_eq!(seen, [window(0, 3, false, &["2"]), window(1, 6, false, &["5"])]);
+    assert_eq!(
+        seen,
+        [window(0, 3, false, &["2"]), window(1, 6, false, &["5"])]
+    );
 }
 
 #[test]
@@ -130,7 +150,11 @@ fn a_schedule_without_steps_is_told_of() {
     drop(scope!("schedules: stepless scope"));
     let seen = of("stepless", windows(&profile, &seen));
     assert_eq!(seen, [window(0, 0, true, &["scope"])]);
-    assert!(has_said(&["without a single `step()`"]), "{:?}", summary().notices);
+    assert!(
+        has_said(&["without a single `step()`"]),
+        "{:?}",
+        summary().notices
+    );
 }
 
 #[test]
@@ -141,15 +165,23 @@ fn one_that_leaves_without_saving_is_told_of_and_delivers_nothing() {
         return;
     }
     let play = |actions: &'static [Action]| {
-        let action = |step: u64| actions.get(step as usize).copied().unwrap_or_default();
-        let (profile, seen) = scheduled(action);
+        let (profile, seen) = scheduled(played(actions.to_vec()));
         steps(&profile, "left", actions.len() as u64);
         of("left", windows(&profile, &seen))
     };
     for (actions, words) in [
-        (&[Record, Record, Nothing][..], ["Record to None", "without having saved"]),
-        (&[Warmup, Nothing], ["Warmup to None", "without having saved"]),
-        (&[Record, Warmup, Nothing], ["Record to Warmup", "without having saved"]),
+        (
+            &[Record, Record, Nothing][..],
+            ["Record to None", "without having saved"],
+        ),
+        (
+            &[Warmup, Nothing],
+            ["Warmup to None", "without having saved"],
+        ),
+        (
+            &[Record, Warmup, Nothing],
+            ["Record to Warmup", "without having saved"],
+        ),
     ] {
         assert_eq!(play(actions), [], "{actions:?}");
         assert!(has_said(&words), "{words:?}: {:?}", summary().notices);
@@ -163,17 +195,17 @@ fn one_that_leaves_without_saving_is_told_of_and_delivers_nothing() {
 #[test]
 fn every_kind_of_transition_delivers_the_steps_that_belong_to_it() {
     use Action::{None as Nothing, Record, RecordAndSave, Warmup};
+    const ALL: [Action; 4] = [Nothing, Warmup, Record, RecordAndSave];
 
     if !is_enabled() {
         return;
     }
-    const ALL: [Action; 4] = [Nothing, Warmup, Record, RecordAndSave];
     // Every sequence of three actions, then the end.
     for code in 0..ALL.len().pow(3) {
-        let actions: Vec<Action> = (0..3).map(|place| ALL[code / 4_usize.pow(place) % 4]).collect();
-        let own = actions.clone();
-        let (profile, seen) =
-            scheduled(move |step: u64| own.get(step as usize).copied().unwrap_or(Action::None));
+        let actions: Vec<Action> = (0..3)
+            .map(|place| ALL[code / 4_usize.pow(place) % 4])
+            .collect();
+        let (profile, seen) = scheduled(played(actions.clone()));
         steps(&profile, "any", 2);
         drop(scope!("schedules: any 2"));
         let seen = of("any", windows(&profile, &seen));
@@ -187,10 +219,17 @@ fn every_kind_of_transition_delivers_the_steps_that_belong_to_it() {
             }
             open.push(step.to_string());
             if *action == RecordAndSave || step == 2 {
-                expected.push((step as u64 + u64::from(step < 2), *action == Record, std::mem::take(&mut open)));
+                expected.push((
+                    step as u64 + u64::from(step < 2),
+                    *action == Record,
+                    std::mem::take(&mut open),
+                ));
             }
         }
-        let seen: Vec<_> = seen.into_iter().map(|(_, step, cut, names)| (step, cut, names)).collect();
+        let seen: Vec<_> = seen
+            .into_iter()
+            .map(|(_, step, cut, names)| (step, cut, names))
+            .collect();
         assert_eq!(seen, expected, "{actions:?}");
     }
 }
@@ -224,16 +263,24 @@ fn what_is_toggled_off_is_not_in_the_window() {
         return;
     }
     let both = [Activity::Cpu, Activity::Cuda];
-    let (_, trace) = Profile::builder()
+    let ((), trace) = Profile::builder()
         .run(|profile| {
-            for (on, name) in [(false, "off"), (true, "on"), (false, "off again"), (true, "on again")] {
+            for (on, name) in [
+                (false, "off"),
+                (true, "on"),
+                (false, "off again"),
+                (true, "on again"),
+            ] {
                 profile.toggle_collection(on, &both);
                 drop(scope!(format!("toggled: {name}")));
             }
         })
         .expect("a window");
-    let names: Vec<_> = trace.events().map(|event| event.name()).collect();
-    let mine: Vec<_> = names.iter().filter(|name| name.starts_with("toggled: ")).collect();
+    let names: Vec<_> = trace.events().map(Event::name).collect();
+    let mine: Vec<_> = names
+        .iter()
+        .filter(|name| name.starts_with("toggled: "))
+        .collect();
     assert_eq!(mine, [&"toggled: on", &"toggled: on again"]);
     assert!(trace.truncation().is_complete());
 }
@@ -247,8 +294,14 @@ fn what_is_toggled_holds_for_windows_to_come() {
     let profile = Profile::builder()
         .schedule(Schedule::new().active(1))
         .on_trace_ready(move |trace: &Trace| {
-            let mine = trace.events().filter(|event| event.name() == "toggled: for later");
-            sender.send((mine.count(), trace.has(Activity::Cpu), trace.has(Activity::Cuda)))
+            let mine = trace
+                .events()
+                .filter(|event| event.name() == "toggled: for later");
+            sender.send((
+                mine.count(),
+                trace.has(Activity::Cpu),
+                trace.has(Activity::Cuda),
+            ))
         })
         .start()
         .expect("started");
@@ -271,7 +324,13 @@ fn what_is_toggled_holds_for_windows_to_come() {
     let seen: Vec<_> = seen.try_iter().take(5).collect();
     assert_eq!(
         seen,
-        [(1, true, true), (0, true, true), (0, false, false), (1, true, false), (1, true, false)]
+        [
+            (1, true, true),
+            (0, true, true),
+            (0, false, false),
+            (1, true, false),
+            (1, true, false)
+        ]
     );
 }
 
@@ -280,7 +339,7 @@ fn an_activity_that_was_not_asked_for_cannot_be_toggled_on() {
     if !is_enabled() {
         return;
     }
-    let (_, trace) = Profile::builder()
+    let ((), trace) = Profile::builder()
         .activities([Activity::Cpu])
         .run(|profile| {
             profile.toggle_collection(false, &[Activity::Cpu]);
@@ -288,14 +347,21 @@ fn an_activity_that_was_not_asked_for_cannot_be_toggled_on() {
             drop(scope!("toggled: not asked for"));
         })
         .expect("a window");
-    assert!(trace.events().all(|event| event.name() != "toggled: not asked for"));
+    assert!(
+        trace
+            .events()
+            .all(|event| event.name() != "toggled: not asked for")
+    );
     assert!(!trace.has(Activity::Cuda));
 }
 
 #[test]
 fn nothing_to_record_is_refused() {
     let started = Profile::builder().activities([]).start();
-    assert!(matches!(started, Err(ProfileError::NoActivity)), "{started:?}");
+    assert!(
+        matches!(started, Err(ProfileError::NoActivity)),
+        "{started:?}"
+    );
 }
 
 #[test]
@@ -307,7 +373,9 @@ fn metadata_is_in_the_windows_that_close_later() {
     let profile = Profile::builder()
         .schedule(Schedule::new().active(1))
         .on_trace_ready(move |trace: &Trace| {
-            let pairs = trace.metadata().map(|(key, value)| format!("{key}={value}"));
+            let pairs = trace
+                .metadata()
+                .map(|(key, value)| format!("{key}={value}"));
             sender.send(pairs.collect::<Vec<_>>().join(","))
         })
         .start()
@@ -321,7 +389,15 @@ fn metadata_is_in_the_windows_that_close_later() {
     profile.stop();
     assert!(profile.wait(PATIENCE));
     let seen: Vec<_> = seen.try_iter().collect();
-    assert_eq!(seen, ["", "model=resnet,\"odd\n=", "model=vit,\"odd\n=", "model=vit,\"odd\n="]);
+    assert_eq!(
+        seen,
+        [
+            "",
+            "model=resnet,\"odd\n=",
+            "model=vit,\"odd\n=",
+            "model=vit,\"odd\n="
+        ]
+    );
 }
 
 #[test]
@@ -340,7 +416,10 @@ fn several_threads_may_step_one_session() {
     });
     assert_eq!(profile.step_num(), THREADS * STEPS);
     let seen = windows(&profile, &seen);
-    let ends: Vec<_> = seen.iter().map(|(cycle, step, ..)| (*cycle, *step)).collect();
+    let ends: Vec<_> = seen
+        .iter()
+        .map(|(cycle, step, ..)| (*cycle, *step))
+        .collect();
     let mut expected: Vec<_> = (0..20).map(|cycle| (cycle, 10 * cycle + 10)).collect();
     expected.push((20, 200));
     assert_eq!(ends, expected);

@@ -28,9 +28,15 @@ fn recurse(label: &str, depth: u32) {
 /// The same calls each time, under names of their own.
 fn program(label: &str, logger: &Arc<Kept>, step: impl Fn()) {
     for round in 0..30_u64 {
-        let _outer = scope!(format!("{label}: outer"), log = Arc::clone(logger), every = 3);
+        let _outer = scope!(
+            format!("{label}: outer"),
+            log = Arc::clone(logger),
+            every = 3
+        );
         recurse(label, 4);
-        poll::run(async { poll::yields(3).await }.measure_execution_time(format!("{label}: future")));
+        poll::run(
+            async { poll::yields(3).await }.measure_execution_time(format!("{label}: future")),
+        );
         let never_done = poll::yields(5).measure_execution_time(format!("{label}: dropped"));
         let mut never_done = Box::pin(never_done);
         let _ = poll::poll_once(never_done.as_mut());
@@ -49,7 +55,14 @@ fn program(label: &str, logger: &Arc<Kept>, step: impl Fn()) {
     }
 }
 
-const NAMES: [&str; 6] = ["outer", "recursive", "future", "dropped", "panics", "on a thread"];
+const NAMES: [&str; 6] = [
+    "outer",
+    "recursive",
+    "future",
+    "dropped",
+    "panics",
+    "on a thread",
+];
 
 /// All that does not depend on how long things took.
 fn counts(label: &str) -> Vec<(String, [u64; 6])> {
@@ -140,7 +153,7 @@ fn a_session_beside_others_has_what_it_would_have_alone() {
             .map(|index| everything().capacity(index + 1).start().expect("started"))
             .collect();
         let logger = Arc::new(Kept::default());
-        let (_, trace) = Profile::builder()
+        let ((), trace) = Profile::builder()
             .run(|_| program(label, &logger, || ()))
             .expect("a window");
         drop(others);
@@ -148,8 +161,13 @@ fn a_session_beside_others_has_what_it_would_have_alone() {
             .events()
             .map(|event| {
                 let parents: Vec<&str> = event.stack().map(|frame| frame.name).collect();
-                assert_eq!((event.memory(), event.shapes()), (None, None), "not asked for");
-                format!("{} in {parents:?}, {}", event.name(), event.has_panicked()).replace(label, "")
+                assert_eq!(
+                    (event.memory(), event.shapes()),
+                    (None, None),
+                    "not asked for"
+                );
+                format!("{} in {parents:?}, {}", event.name(), event.has_panicked())
+                    .replace(label, "")
             })
             .collect();
         // Threads are numbered by the system.
@@ -173,7 +191,7 @@ fn sessions_that_come_and_go_on_many_threads_have_their_own_scopes() {
             thread::spawn(move || {
                 for round in 0..40_usize {
                     let name = format!("come and go: {thread}");
-                    let (_, trace) = Profile::builder()
+                    let ((), trace) = Profile::builder()
                         .run(|_| {
                             for _ in 0..round {
                                 drop(scope!(&name));

@@ -92,7 +92,9 @@ impl Hot {
 
 /// The number of the innermost open scope; zero where none is open.
 pub(crate) fn innermost() -> u64 {
-    hot(|hot| hot.top.get()).filter(|top| *top != ENDED).unwrap_or(0)
+    hot(|hot| hot.top.get())
+        .filter(|top| *top != ENDED)
+        .unwrap_or(0)
 }
 
 /// Takes all scopes younger than the one with this number for forgotten: calls of their names are not

@@ -90,7 +90,9 @@ fn count(allocated: usize, freed: usize) {
     let grown = allocated.cast_signed() as i64 - freed.cast_signed() as i64;
     TOTAL.fetch_add(grown, Relaxed);
     let _ = COUNTS.try_with(|counts| {
-        counts.allocated.set(counts.allocated.get() + allocated as u64);
+        counts
+            .allocated
+            .set(counts.allocated.get() + allocated as u64);
         counts.held.set(counts.held.get() + grown);
         counts.peak.set(counts.peak.get().max(counts.held.get()));
     });
@@ -174,9 +176,10 @@ pub(crate) fn end(mark: Mark) -> MemoryUse {
         })
         .unwrap_or_default();
     let device = cuda::device_memory();
-    let device_net = mark.device.zip(device).map(|(before, after)| {
-        after.used.cast_signed() - before.used.cast_signed()
-    });
+    let device_net = mark
+        .device
+        .zip(device)
+        .map(|(before, after)| after.used.cast_signed() - before.used.cast_signed());
     MemoryUse {
         host_net: net,
         host_allocated: allocated,

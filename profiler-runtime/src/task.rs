@@ -203,11 +203,7 @@ struct PollFrame<'a> {
 }
 
 impl<'a> PollFrame<'a> {
-    fn enter(
-        ticket: Ticket,
-        running: &'a mut Option<Running>,
-        entry: &mut Entry<'static>,
-    ) -> Self {
+    fn enter(ticket: Ticket, running: &'a mut Option<Running>, entry: &mut Entry<'static>) -> Self {
         let ask = &mut entry.ask;
         // Before the clock is read, as for any scope.
         let cell = local::cell(ticket.id());

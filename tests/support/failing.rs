@@ -171,10 +171,12 @@ impl Program {
     }
 
     /// Each scope is counted, and each time that was read is right. How many have none.
+    #[allow(dead_code, reason = "windows are held against the summary instead")]
     pub(crate) fn account(&self, steps: u64, burst: u64, wrong: &mut Vec<String>) -> u64 {
         self.account_in(&summary(), steps, burst, wrong)
     }
 
+    #[allow(dead_code, reason = "windows are held against the summary instead")]
     pub(crate) fn account_in(
         &self,
         summary: &Summary,

@@ -5,6 +5,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
 /// Polls a future to its end.
+#[allow(dead_code, reason = "not every test polls to the end")]
 pub(crate) fn run<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     loop {

@@ -155,7 +155,9 @@ impl SessionSettings {
     fn read(reader: &mut Reader<'_>) -> Self {
         let mut why = None;
         let schedule = reader.text("PROFILER_SCHEDULE", |text| {
-            Schedule::parse(text).map_err(|error| why = Some(error)).ok()
+            Schedule::parse(text)
+                .map_err(|error| why = Some(error))
+                .ok()
         });
         // It says more than that the value is not understood.
         if let (Some(why), Some(problem)) = (why, reader.problems.last_mut()) {
@@ -175,7 +177,10 @@ impl SessionSettings {
             ("PROFILER_CONTROL", settings.control.is_some()),
             ("PROFILER_SIGNAL", settings.signal.is_some()),
         ];
-        for (name, _) in others.iter().filter(|(_, set)| *set && settings.trace.is_none()) {
+        for (name, _) in others
+            .iter()
+            .filter(|(_, set)| *set && settings.trace.is_none())
+        {
             problems.push(format!(
                 "{name} is set and PROFILER_TRACE is not, so that nothing would be written: set it to a file or a \
                  folder"

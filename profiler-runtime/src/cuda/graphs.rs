@@ -4,10 +4,19 @@
 //! that follow each other faster than the resolver looks are seen as one.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::anchor::Anchor;
 use super::driver::{Driver, Event};
 use super::item::{Item, Recorded};
+
+/// Captured scopes whose replays are looked for.
+static WATCHED: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether a look of the resolver may find replays.
+pub(crate) fn are_watched() -> bool {
+    WATCHED.load(Relaxed) > 0
+}
 
 /// The scopes of one context that were captured.
 #[derive(Default)]
@@ -25,6 +34,7 @@ struct Graph {
 impl Graphs {
     /// How many there can be, the context bounds.
     pub(super) fn add(&mut self, item: Item, recorded: Recorded) {
+        WATCHED.fetch_add(1, Relaxed);
         self.captured.push(Graph {
             item,
             recorded,
@@ -36,6 +46,7 @@ impl Graphs {
     pub(super) fn forget(&mut self) {
         // The destructors of their loggers are foreign code.
         let captured = std::mem::take(&mut self.captured);
+        WATCHED.fetch_sub(captured.len(), Relaxed);
         let _ = catch_unwind(AssertUnwindSafe(|| drop(captured)));
     }
 

@@ -83,6 +83,7 @@ mod waiting;
 pub(crate) use current::poll_with;
 pub use current::{OnStream, StreamFuture, clear_current_stream, set_current_stream, with_stream};
 pub(crate) use ending::{came_late, end, end_without, finish, log};
+pub(crate) use graphs::are_watched as graphs_are_watched;
 pub use health::CudaHealth;
 pub(crate) use health::health;
 pub use item::StreamId;

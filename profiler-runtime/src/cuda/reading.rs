@@ -100,7 +100,10 @@ impl Reading {
 
     /// When the first scope ended that is not read yet, in ticks.
     pub(super) fn first_end(&self) -> u64 {
-        let pending = self.contexts.values().map(|in_use| in_use.lines.first_end());
+        let pending = self
+            .contexts
+            .values()
+            .map(|in_use| in_use.lines.first_end());
         let here = self.batch.iter().map(|item| item.span.end);
         pending.chain(here).min().unwrap_or(u64::MAX)
     }

@@ -19,7 +19,9 @@ pub(super) fn watch(file: Option<PathBuf>, signal: Option<i32>) {
     if let Some(signal) = signal
         && let Err(error) = register(signal, &signalled)
     {
-        health::notice(&format!("PROFILER_SIGNAL: the signal cannot be caught: {error}"));
+        health::notice(&format!(
+            "PROFILER_SIGNAL: the signal cannot be caught: {error}"
+        ));
     }
     let spawned = thread::Builder::new()
         .name("profiler-control".into())

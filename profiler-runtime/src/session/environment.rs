@@ -63,7 +63,7 @@ pub(super) fn start() {
     if own.is_some() {
         return;
     }
-    let mut builder = Profile::builder();
+    let mut builder = Profile::builder().own();
     if let Some(schedule) = settings.schedule {
         builder = builder.schedule(schedule);
     }
@@ -97,11 +97,7 @@ fn write_to(builder: ProfileBuilder, target: PathBuf) -> ProfileBuilder {
 /// No window of the process overwrites another, though the session was stopped and started again: from the second
 /// on, a number stands in the name. Steps would not do: the last two windows may have ended with the same one.
 #[cfg(feature = "trace")]
-fn write_file(
-    trace: &Trace,
-    target: &std::path::Path,
-    name: &str,
-) -> Result<(), ExportError> {
+fn write_file(trace: &Trace, target: &std::path::Path, name: &str) -> Result<(), ExportError> {
     static WRITTEN: AtomicU64 = AtomicU64::new(0);
     let number = WRITTEN.fetch_add(1, Relaxed) + 1;
     let (stem, extension) = name.split_at(name.rfind(".json").unwrap_or(name.len()));

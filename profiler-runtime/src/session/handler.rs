@@ -8,8 +8,10 @@ use crate::log::LogOutcome;
 
 /// A handler, and whether it has panicked.
 pub(super) struct Handler {
-    call: Option<Box<dyn FnMut(&Trace) -> Result<(), String> + Send>>,
+    call: Option<Call>,
 }
+
+type Call = Box<dyn FnMut(&Trace) -> Result<(), String> + Send>;
 
 impl Handler {
     pub(super) fn new<F, R>(mut handler: F) -> Self

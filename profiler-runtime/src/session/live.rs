@@ -19,6 +19,9 @@ use crate::exit;
 use crate::health;
 use crate::local::Busy;
 
+/// How long the end of the program waits for traces that are being written: files that somebody asked for.
+const WRITING: Duration = Duration::from_secs(30);
+
 /// Windows that wait for their handlers at most with what they hold; of more, only the counts are left.
 const MAX_QUEUED: usize = 4;
 
@@ -37,6 +40,8 @@ pub(super) struct Session {
     /// Whether the last trace is kept for who asks.
     keeps_trace: AtomicBool,
     has_ended: AtomicBool,
+    /// Whether its handlers are the profiler's own, which come to an end.
+    is_own: bool,
 }
 
 struct State {
@@ -82,6 +87,7 @@ pub(super) struct Setup {
     pub(super) capacity: usize,
     pub(super) schedule: Option<ActionFn>,
     pub(super) handlers: Vec<Handler>,
+    pub(super) is_own: bool,
 }
 
 impl Session {
@@ -94,6 +100,7 @@ impl Session {
             capacity,
             schedule,
             handlers,
+            is_own,
         } = setup;
         let (jobs, received) = channel();
         let session = Arc::new(Self {
@@ -118,6 +125,7 @@ impl Session {
             done: Condvar::new(),
             keeps_trace: AtomicBool::new(handlers.is_empty()),
             has_ended: AtomicBool::new(false),
+            is_own,
         });
         remember(&session);
         worker::ensure_started()?;
@@ -126,7 +134,7 @@ impl Session {
             .name("profiler-export".into())
             .spawn(move || its_own.handle(&received, handlers))?;
         let mut state = session.state();
-        let first = session.ask(&state, 0);
+        let first = Self::ask(&state, 0);
         session.go_on(&mut state, Some(first));
         drop(state);
         Ok(session)
@@ -141,11 +149,13 @@ impl Session {
     }
 
     /// What is done in a step; the schedule may be the program's own, and panic.
-    fn ask(&self, state: &State, step: u64) -> Action {
+    fn ask(state: &State, step: u64) -> Action {
         catch_unwind(AssertUnwindSafe(|| (state.schedule)(step))).unwrap_or_else(|panic| {
             // Its payload is foreign code too.
             let _ = catch_unwind(AssertUnwindSafe(|| drop(panic)));
-            health::notice("a session's schedule panicked: nothing is recorded in the steps it was asked for");
+            health::notice(
+                "a session's schedule panicked: nothing is recorded in the steps it was asked for",
+            );
             Action::None
         })
     }
@@ -156,7 +166,7 @@ impl Session {
         if self.has_ended() {
             return;
         }
-        let next = self.ask(&state, state.step + 1);
+        let next = Self::ask(&state, state.step + 1);
         self.note_step(&mut state);
         state.step += 1;
         self.go_on(&mut state, Some(next));
@@ -217,7 +227,7 @@ impl Session {
                 // What becomes of it is the next effect.
                 Effect::Stop => {}
                 Effect::Ready => self.close(state, next.is_none() && before == Action::Record),
-                Effect::Discard => self.discard(state),
+                Effect::Discard => Self::discard(state),
                 Effect::Rest => recording::end(self.id),
                 Effect::Warn => health::notice(&format!(
                     "a session's schedule goes from {before:?} to {:?} without having saved: what was recorded is \
@@ -273,7 +283,7 @@ impl Session {
         worker::wake();
     }
 
-    fn discard(&self, state: &mut State) {
+    fn discard(state: &mut State) {
         let _busy = Busy::claim();
         state.steps.clear();
         if let Some(id) = state.open.take() {
@@ -324,10 +334,16 @@ impl Session {
             if left.is_zero() {
                 return false;
             }
-            let waited = self.done.wait_timeout(progress, left);
-            progress = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let outcome = self.done.wait_timeout(progress, left);
+            progress = outcome.unwrap_or_else(PoisonError::into_inner).0;
         }
         true
+    }
+
+    /// Closed windows that have not gone through the handlers.
+    fn left(&self) -> u64 {
+        let progress = self.progress();
+        progress.closed - progress.handled
     }
 
     /// Has the last trace kept, though there are handlers.
@@ -413,10 +429,20 @@ pub(crate) fn finish(timeout: Duration) {
     let rest = |of: Duration| of.saturating_sub(start.elapsed());
     let wait = |until: Duration| known.iter().all(|session| session.wait(rest(until)));
     // A device that does not answer shall not keep the rest from being written.
-    if !wait(timeout / 2) {
-        worker::hurry(true);
-        let _ = wait(timeout);
-        worker::hurry(false);
+    if wait(timeout / 2) {
+        return;
+    }
+    worker::hurry(true);
+    let _ = wait(timeout);
+    let mut own = known.iter().filter(|session| session.is_own);
+    let _ = own.all(|session| session.wait(rest(WRITING)));
+    worker::hurry(false);
+    let left: u64 = known.iter().map(|session| session.left()).sum();
+    if left > 0 {
+        health::notice(&format!(
+            "the profiler is closing, and {left} windows have not gone through their handlers: they may be lost; \
+             call `Profile::wait` before the program ends"
+        ));
     }
 }
 

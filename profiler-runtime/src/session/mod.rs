@@ -29,16 +29,22 @@ pub use environment::step;
 pub use event::{Event, Frame, GpuSpan};
 pub(crate) use inbox::deliver;
 pub(crate) use live::finish;
-pub(crate) use opening::{Ended, FutureRecord, Shapes, close, close_future, close_poll, lose, open};
+pub(crate) use opening::{
+    Ended, FutureRecord, Shapes, close, close_future, close_poll, lose, open,
+};
 pub use options::Activity;
-pub(crate) use options::{Options, wants};
+pub(crate) use options::Options;
 pub use profile::{DEFAULT_CAPACITY, Profile, ProfileBuilder, ProfileError};
 pub use record::MemoryUse;
-pub(crate) use record::{Extra, GpuRecord, Kind, RecordEnding, ScopeRecord, ThreadInfo};
+#[cfg(test)]
+pub(crate) use record::{Extra, ThreadInfo};
+pub(crate) use record::{GpuRecord, Kind, RecordEnding, ScopeRecord};
 pub(crate) use recording::{is_recording, wants_memory, wants_shapes};
 pub(crate) use registry::wants_gpu;
 pub use schedule::{Action, ActionFn, IntoSchedule, Schedule, ScheduleError};
 pub use shape::{Extent, ToShape};
 pub(crate) use timeline::Timeline;
+pub(crate) use trace::NONE;
+#[cfg(test)]
+pub(crate) use trace::Step;
 pub use trace::{Trace, Truncation};
-pub(crate) use trace::{Meta, NONE, Node, Step};

@@ -35,7 +35,7 @@ impl Options {
         native_stack: false,
     };
 
-    pub(crate) fn has(&self, activity: Activity) -> bool {
+    pub(crate) fn has(self, activity: Activity) -> bool {
         match activity {
             Activity::Cpu => self.cpu,
             Activity::Cuda => self.cuda,
@@ -50,7 +50,7 @@ impl Options {
     }
 
     /// What calls are to bring along.
-    pub(super) fn wants(&self) -> u32 {
+    pub(super) fn wants(self) -> u32 {
         let bits = [
             (self.record_shapes, wants::SHAPES),
             (self.profile_memory, wants::MEMORY),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::handler::Handler;
-use super::schedule::{Action, ActionFn, IntoSchedule};
 use super::live::{Session, Setup};
+use super::schedule::{Action, ActionFn, IntoSchedule};
 use super::trace::Trace;
 use super::{Activity, Options};
 use crate::health;
@@ -100,10 +100,6 @@ impl Profile {
     pub fn trace(&self) -> Option<Arc<Trace>> {
         self.session.last_trace()
     }
-
-    pub(crate) fn session(&self) -> &Arc<Session> {
-        &self.session
-    }
 }
 
 impl Drop for Profile {
@@ -120,6 +116,7 @@ pub struct ProfileBuilder {
     schedule: Option<ActionFn>,
     objection: Option<String>,
     handlers: Vec<Handler>,
+    is_own: bool,
 }
 
 impl Default for ProfileBuilder {
@@ -130,6 +127,7 @@ impl Default for ProfileBuilder {
             schedule: None,
             objection: None,
             handlers: Vec::new(),
+            is_own: false,
         }
     }
 }
@@ -204,6 +202,14 @@ impl ProfileBuilder {
         }
     }
 
+    /// A session of the environment.
+    pub(super) fn own(self) -> Self {
+        Self {
+            is_own: true,
+            ..self
+        }
+    }
+
     /// Starts the session.
     ///
     /// # Errors
@@ -221,6 +227,7 @@ impl ProfileBuilder {
             capacity: self.capacity,
             schedule: self.schedule,
             handlers: self.handlers,
+            is_own: self.is_own,
         };
         let session = Session::start(setup).map_err(|source| ProfileError::NoThread { source })?;
         Ok(Profile { session })
@@ -250,7 +257,7 @@ impl ProfileBuilder {
     pub fn run<T>(self, f: impl FnOnce(&Profile) -> T) -> Result<(T, Arc<Trace>), ProfileError> {
         const PATIENCE: Duration = Duration::from_secs(10);
         let profile = self.start()?;
-        profile.session().keep_trace();
+        profile.session.keep_trace();
         let value = f(&profile);
         profile.stop();
         if !profile.wait(PATIENCE) {
@@ -277,7 +284,9 @@ impl std::fmt::Debug for ProfileBuilder {
 #[non_exhaustive]
 pub enum ProfileError {
     /// No activity was given.
-    #[error("a session without activities records nothing: give `Activity::Cpu`, `Activity::Cuda` or both")]
+    #[error(
+        "a session without activities records nothing: give `Activity::Cpu`, `Activity::Cuda` or both"
+    )]
     NoActivity,
     /// The system gives no thread.
     #[error("the threads of a session cannot be started: {source}; see the limits of the process")]

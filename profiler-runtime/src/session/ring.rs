@@ -99,7 +99,9 @@ pub(super) fn drain(mut take: impl FnMut(&Arc<ThreadInfo>, ScopeRecord)) {
         let ended = far.ring.is_abandoned();
         let slots = far.ring.slots();
         if let Ok(chunk) = far.ring.read_chunk(slots) {
-            chunk.into_iter().for_each(|record| take(&far.thread, record));
+            chunk
+                .into_iter()
+                .for_each(|record| take(&far.thread, record));
         }
         !ended
     });

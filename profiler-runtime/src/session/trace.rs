@@ -176,7 +176,8 @@ impl Trace {
         pairs.map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
-    /// GPU times of CUDA graphs that were replayed in the window (`captured = true`), with their names.
+    /// GPU times of CUDA graphs that were replayed in the window (`captured = true`), with their names, as far as the
+    /// device had come to them when the window was handed over.
     pub fn replays(&self) -> impl Iterator<Item = (&str, GpuSpan)> {
         self.replays
             .iter()

@@ -38,8 +38,7 @@ pub(super) fn between(before: Action, next: Option<Action>) -> &'static [Effect]
         (Record, Some(Nothing)) => &[Warn, Stop, Discard, Rest],
         (Record, Some(Warmup)) => &[Warn, Stop, Discard],
         // The window is shorter than it was to be, and delivered.
-        (Record | RecordAndSave, None) => &[Stop, Ready, Rest],
-        (RecordAndSave, Some(Nothing)) => &[Stop, Ready, Rest],
+        (Record | RecordAndSave, None) | (RecordAndSave, Some(Nothing)) => &[Stop, Ready, Rest],
         (RecordAndSave, Some(Warmup)) => &[Stop, Ready, Prepare],
         (RecordAndSave, Some(Record | RecordAndSave)) => &[Stop, Ready, Prepare, Start],
     }

@@ -59,8 +59,12 @@ impl Spec {
     /// Whether an activity was recorded at a time.
     fn records(&self, activity: Activity, at: u64) -> bool {
         let since = self.toggles.partition_point(|(since, _)| *since <= at);
-        let options = since.checked_sub(1).and_then(|place| self.toggles.get(place));
-        options.map_or(self.options, |(_, options)| *options).has(activity)
+        let options = since
+            .checked_sub(1)
+            .and_then(|place| self.toggles.get(place));
+        options
+            .map_or(self.options, |(_, options)| *options)
+            .has(activity)
     }
 }
 
@@ -84,7 +88,12 @@ impl Filling {
     }
 
     /// True where the scope belongs to the window, whether there is room or not.
-    pub(super) fn add(&mut self, spec: &Spec, thread: &Arc<ThreadInfo>, scope: &ScopeRecord) -> bool {
+    pub(super) fn add(
+        &mut self,
+        spec: &Spec,
+        thread: &Arc<ThreadInfo>,
+        scope: &ScopeRecord,
+    ) -> bool {
         if !spec.holds(scope.start, scope.end()) {
             return false;
         }
@@ -106,18 +115,22 @@ impl Filling {
 
     pub(super) fn add_gpu(&mut self, spec: &Spec, gpu: &GpuRecord) {
         // When it began on the CPU is known to its scope, which is looked for in the end.
-        let is_inside = spec.holds(gpu.cpu_end, gpu.cpu_end);
-        if !is_inside || !spec.options.cuda {
+        if !spec.options.cuda || !spec.holds(gpu.cpu_end, gpu.cpu_end) {
             return;
         }
-        if !gpu.is_replay {
-            // Those of other scopes must not take the room of those that belong here, which are no more than scopes.
-            if self.gpu.len() >= spec.capacity.saturating_mul(2) {
-                assemble::keep_own(&self.scopes, &mut self.gpu);
-            }
-            self.gpu.push(*gpu);
-        } else if self.replays.len() < spec.capacity {
-            self.replays.push(*gpu);
+        // Those of other scopes must not take the room of those that belong here, which are no more than scopes.
+        if self.gpu.len() >= spec.capacity.saturating_mul(2) {
+            assemble::keep_own(&self.scopes, &mut self.gpu);
+        }
+        self.gpu.push(*gpu);
+    }
+
+    pub(super) fn add_replay(&mut self, spec: &Spec, replay: &GpuRecord) {
+        if !spec.records(Activity::Cuda, replay.cpu_end) {
+            return;
+        }
+        if self.replays.len() < spec.capacity {
+            self.replays.push(*replay);
         } else {
             self.over_capacity += 1;
         }

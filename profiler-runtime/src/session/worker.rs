@@ -9,9 +9,9 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use super::record::{ScopeRecord, ThreadInfo};
-use super::registry::{Entry, registry};
 use super::live::{Complete, Session};
+use super::record::{GpuRecord, ScopeRecord, ThreadInfo};
+use super::registry::{Entry, registry};
 use super::window::{Filling, Spec};
 use super::{inbox, recording, ring};
 use crate::clock::{clock, now};
@@ -106,24 +106,45 @@ impl Worker {
         let gpu = inbox::take();
         self.drain();
         // After the rings were looked at: a window that one of these belongs to is known by now.
-        let specs: Vec<Spec> = registry().entries.iter().map(|entry| entry.spec.clone()).collect();
+        let specs: Vec<Spec> = registry()
+            .entries
+            .iter()
+            .map(|entry| entry.spec.clone())
+            .collect();
         for spec in &specs {
             let filling = self.fillings.entry(spec.id).or_default();
             for scope in &self.batch {
                 let thread = &self.threads[scope.thread as usize];
                 filling.add(spec, thread, scope);
             }
-            gpu.iter().for_each(|gpu| filling.add_gpu(spec, gpu));
+            let times = gpu.iter().filter(|gpu| !gpu.is_replay);
+            times.for_each(|gpu| filling.add_gpu(spec, gpu));
         }
+        let replays = gpu.iter().filter(|gpu| gpu.is_replay);
+        replays.for_each(|replay| self.add_replay(&specs, replay));
         self.batch.clear();
         self.threads.clear();
         let is_waiting = self.complete(&specs, begun, &read);
-        self.fillings.retain(|id, _| specs.iter().any(|spec| spec.id == *id));
+        self.fillings
+            .retain(|id, _| specs.iter().any(|spec| spec.id == *id));
         release_ended();
         if is_waiting {
             Some(SHORT)
         } else {
             recording::is_recording().then_some(LONG)
+        }
+    }
+
+    /// A replay is noticed some time after it was launched: of the windows of a session that the device may not have
+    /// passed, it belongs to the first.
+    fn add_replay(&mut self, specs: &[Spec], replay: &GpuRecord) {
+        let mut sessions = Vec::new();
+        for spec in specs.iter().filter(|spec| spec.opened <= replay.cpu_end) {
+            if !sessions.contains(&spec.session) {
+                sessions.push(spec.session);
+                let filling = self.fillings.entry(spec.id).or_default();
+                filling.add_replay(spec, replay);
+            }
         }
     }
 
@@ -149,7 +170,8 @@ impl Worker {
             let behind = blocked.iter().position(|(known, _)| *known == session);
             let has_come = begun >= closed + grace;
             let is_read = || {
-                let has_cuda = self.fillings.get(&spec.id).is_some_and(Filling::has_cuda);
+                let has_cuda = self.fillings.get(&spec.id).is_some_and(Filling::has_cuda)
+                    || spec.options.cuda && cuda::graphs_are_watched();
                 !has_cuda || HURRY.load(Relaxed) || read.has(closed, closed + grace)
             };
             if behind.is_none() && has_come && is_read() {
@@ -200,7 +222,9 @@ fn release_ended() {
     let registry = &mut *guard;
     let entries = &registry.entries;
     let has_windows = |session: &mut Arc<Session>| {
-        entries.iter().any(|entry| Arc::ptr_eq(&entry.session, session))
+        entries
+            .iter()
+            .any(|entry| Arc::ptr_eq(&entry.session, session))
     };
     let released: Vec<_> = registry
         .ended
@@ -208,5 +232,7 @@ fn release_ended() {
         .collect();
     // With the lock released: a session may have a large trace to drop.
     drop(guard);
-    released.iter().for_each(|session| session.finish());
+    for session in released {
+        session.finish();
+    }
 }

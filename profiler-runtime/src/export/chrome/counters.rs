@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::json::{Events, Quoted};
 use crate::session::{Event, Trace};
 
-const PLACES: usize = 2048;
+const PLACES: u16 = 2048;
 
 /// The window in parts of equal length.
 #[derive(Clone, Copy)]
@@ -16,17 +16,18 @@ struct Parts {
 
 impl Parts {
     fn new(start: i64, end: i64) -> Self {
-        let places = PLACES as i64;
+        let places = i64::from(PLACES);
         let length = ((end - start).max(0) + places) / places;
         Self { start, length }
     }
 
     fn of(self, at: i64) -> usize {
-        usize::try_from((at - self.start) / self.length).map_or(0, |part| part.min(PLACES - 1))
+        let part = ((at - self.start) / self.length).clamp(0, i64::from(PLACES) - 1);
+        usize::try_from(part).unwrap_or_default()
     }
 
-    fn end(self, part: usize) -> i64 {
-        self.start + self.length * (part as i64 + 1)
+    fn end(self, part: i64) -> i64 {
+        self.start + self.length * (part + 1)
     }
 }
 
@@ -45,7 +46,7 @@ impl InFlight {
     }
 
     pub(super) fn add(&mut self, begin: i64, end: i64) {
-        self.changes.resize(PLACES, 0);
+        self.changes.resize(PLACES.into(), 0);
         let (begin, end) = (self.parts.of(begin), self.parts.of(end));
         self.changes[begin] += 1;
         self.changes[end] -= 1;
@@ -53,12 +54,8 @@ impl InFlight {
 
     pub(super) fn write<W: Write>(&self, events: &mut Events<W>, pid: u64) -> io::Result<()> {
         let mut count = 0;
-        for (part, change) in self
-            .changes
-            .iter()
-            .enumerate()
-            .filter(|(_, change)| **change != 0)
-        {
+        let changes = (0..).zip(&self.changes);
+        for (part, change) in changes.filter(|(_, change)| **change != 0) {
             count += change;
             let name = Quoted::new(r#""scopes in flight on GPUs""#);
             let counter = events.counter(name, pid, self.parts.end(part));
@@ -80,7 +77,7 @@ pub(super) fn write_memory<W: Write>(
         return Ok(());
     }
     let parts = Parts::new(start, end);
-    let mut last: Vec<Option<(i64, Event<'_>)>> = vec![None; PLACES];
+    let mut last: Vec<Option<(i64, Event<'_>)>> = vec![None; PLACES.into()];
     for event in trace.events().filter(|event| event.memory().is_some()) {
         let at = end_of(event);
         let place = &mut last[parts.of(at)];

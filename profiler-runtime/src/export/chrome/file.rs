@@ -1,6 +1,6 @@
 //! A file that is there when it is whole: written under another name in the same folder, then renamed.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ impl NewFile {
                 "the path does not end with the name of a file",
             ));
         };
-        let (file, temporary) = create_beside(path, name.to_owned())?;
+        let (file, temporary) = create_beside(path, name)?;
         let is_gzip = path
             .extension()
             .is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
@@ -68,11 +68,11 @@ impl NewFile {
 }
 
 /// A new file in the folder of `path`, with a name that nobody reads.
-fn create_beside(path: &Path, name: OsString) -> io::Result<(File, PathBuf)> {
+fn create_beside(path: &Path, name: &OsStr) -> io::Result<(File, PathBuf)> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     loop {
         let mut temporary = OsString::from(".");
-        temporary.push(&name);
+        temporary.push(name);
         let number = NEXT.fetch_add(1, Relaxed);
         temporary.push(format!(".{}-{number}.part", process::id()));
         let temporary = path.with_file_name(temporary);

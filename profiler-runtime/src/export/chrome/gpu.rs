@@ -18,6 +18,10 @@ use super::tracks::{Lanes, Tracks};
 use super::{is_placed, whole};
 use crate::session::{GpuRecord, Kind, NONE, Trace};
 
+/// Before the first correlation. HTA (0.5) puts places among the events into a column that is as wide as the
+/// correlations ask for, and fails where 16 bits are not enough.
+const CORRELATIONS: u64 = 100_000;
+
 /// A GPU time, and the scope it is of.
 #[derive(Clone, Copy)]
 struct Timed {
@@ -37,7 +41,7 @@ impl<W: Write> Writing<'_, W> {
                 self.trace.gpu.len()
             }
         ];
-        let (trace, mut correlation) = (self.trace, 0);
+        let (trace, mut correlation) = (self.trace, CORRELATIONS);
         let same = |one: &Timed, next: &Timed| {
             let [one, next] = [one, next].map(|timed| &trace.gpu[timed.gpu as usize]);
             (one.device, one.line) == (next.device, next.line)
@@ -111,18 +115,18 @@ impl<W: Write> Writing<'_, W> {
                 self.times.of_ticks(scope.start),
                 self.times.of_ticks(scope.end()),
             ),
+            thread: scope.thread,
             parent: parent.map_or(place::NONE, |place| *place as usize),
         }
     }
 
     /// Nothing tells when a graph was replayed; when that was noticed is known.
     fn write_replays(&mut self) -> io::Result<()> {
-        let trace = self.trace;
-        if trace.replays.is_empty() {
+        if self.trace.replays.is_empty() {
             return Ok(());
         }
         let track = self.tracks.replays();
-        for replay in &trace.replays {
+        for replay in &self.trace.replays {
             let at = self.times.of_ticks(replay.cpu_end);
             let name = self.names.get(replay.name);
             let event = self.events.instant("replay", name, track, at);

@@ -37,8 +37,7 @@ enum Operators {
 impl<W: Write> Writing<'_, W> {
     /// Steps are on tracks of their own: calls of `step()` need not keep to the scopes of their thread.
     pub(super) fn write_steps(&mut self) -> io::Result<()> {
-        let trace = self.trace;
-        for step in &trace.steps {
+        for step in &self.trace.steps {
             let track = self.tracks.steps(step.thread);
             let start = self.times.of_ticks(step.start);
             let end = self.times.of_ticks(step.end);
@@ -53,8 +52,7 @@ impl<W: Write> Writing<'_, W> {
     }
 
     pub(super) fn write_scopes(&mut self) -> io::Result<()> {
-        let trace = self.trace;
-        let scopes = &trace.scopes;
+        let scopes = &self.trace.scopes;
         let first_future = scopes.partition_point(|scope| !is_future(scope));
         let (threads, futures) = scopes.split_at(first_future);
         let mut first = 0;
@@ -288,15 +286,13 @@ fn with_shapes<'w, W: Write>(line: Line<'w, W>, event: Event<'_>) -> Line<'w, W>
     let Some(shapes) = event.shapes() else {
         return line;
     };
-    let extents = |out: &mut Vec<u8>, shape: &[usize]| {
-        write_list(out, shape, |out, extent| write_whole(out, *extent as u64));
+    let dims = |out: &mut Vec<u8>| {
+        write_list(out, shapes, |out, shape| {
+            write_list(out, shape, |out, extent| write_whole(out, *extent as u64));
+        });
     };
-    let line = line.json("Input Dims", |out| {
-        write_list(out, shapes, |out, shape| extents(out, shape))
-    });
-    line.json("Input type", |out| {
-        write_list(out, shapes, |out, _| out.extend(br#""""#))
-    })
+    let types = |out: &mut Vec<u8>| write_list(out, shapes, |out, _| out.extend(br#""""#));
+    line.json("Input Dims", dims).json("Input type", types)
 }
 
 fn with_stacks<'w, W: Write>(

@@ -47,6 +47,11 @@ fn extent(event: &Value) -> (i64, i64) {
 }
 
 /// Microseconds in ticks.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "some seconds at most"
+)]
 fn us(count: u64) -> u64 {
     (count as f64 * 1000.0 / clock().nanoseconds(1.0)).round() as u64
 }
@@ -309,7 +314,7 @@ fn what_scopes_took_themselves_is_what_kernels_took() {
             .filter_map(|event| event.gpu().map(|gpu| gpu.self_ns))
             .sum();
         assert!(took > 0);
-        assert_eq!(took, own.round() as i64, "{name}");
+        assert_eq!(took, whole(own), "{name}");
     }
     let busy: i64 = kernels.iter().map(|kernel| ns(&kernel["dur"])).sum();
     assert_eq!(busy, 800_000, "no time twice");

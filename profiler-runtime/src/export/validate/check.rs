@@ -10,6 +10,8 @@ use super::rule::{Rule, Violation};
 
 /// Of each rule so many violations are listed.
 const MOST: usize = 100;
+/// HTA takes 16 bits for the places of events where correlations need no more.
+const NARROW: u16 = 32_767;
 /// Above, 53 bits do not hold three decimals.
 const LATEST_US: f64 = 8_796_093_022_208.0;
 
@@ -311,7 +313,7 @@ impl Checker {
         let found = places
             .map(|(place, _)| &bytes[place + KEY.len()..])
             .filter(|rest| rest.first().is_some_and(u8::is_ascii_whitespace))
-            .map(|rest| rest.trim_ascii_start())
+            .map(<[u8]>::trim_ascii_start)
             .find(|rest| rest.first().is_some_and(u8::is_ascii_digit));
         let digits = found.map(|rest| {
             rest.iter()
@@ -354,6 +356,11 @@ impl Checker {
     }
 
     fn check_launches(&mut self) {
+        let last = self.on_device.iter().map(|event| event.correlation).max();
+        if last.is_some_and(|last| last <= NARROW.into()) && self.count > NARROW.into() {
+            let what = "no `correlation` is above 32767, but there are more events: begin with a higher one";
+            self.add(Rule::Correlation, None, None, what.to_owned());
+        }
         for OnDevice {
             event,
             name,

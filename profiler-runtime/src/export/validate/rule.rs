@@ -44,7 +44,8 @@ pub enum Rule {
     /// on the host, or for part of no step.
     Stream,
     /// 15: What runs on a device has a `correlation` above 0, and exactly one launch with the same, and with the same
-    /// `External id`. HTA leaves it out or stops, TensorBoard's trace plugin gives its time to nobody.
+    /// `External id`; where there are more than 32,767 events, some correlation is above that too. HTA leaves it out or
+    /// stops, TensorBoard's trace plugin gives its time to nobody.
     Correlation,
     /// 16: A launch has an `External id`, 0 for that of no operator. TensorBoard's trace plugin gives it to the first
     /// operator without one.

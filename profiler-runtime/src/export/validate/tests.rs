@@ -137,7 +137,7 @@ fn devices_that_are_not_in_their_places_are_found() {
 #[test]
 fn events_without_names_are_found() {
     let found = found_in("cuda_runtime", "cudaMemsetAsync", |event| {
-        event["name"] = json!(5)
+        event["name"] = json!(5);
     });
     assert!(found.contains(&Rule::Name));
 }
@@ -209,7 +209,7 @@ fn operators_that_cross_only_when_read_are_found() {
 fn operators_that_share_a_number_are_found() {
     for id in [json!(1), json!(0), json!(-2), Value::Null] {
         let found = found_in("cpu_op", "matmul", |event| {
-            event["args"]["External id"] = id.clone()
+            event["args"]["External id"] = id.clone();
         });
         assert!(found.contains(&Rule::ExternalId), "{id}");
     }
@@ -252,7 +252,7 @@ fn what_runs_on_no_device_or_stream_is_found() {
 fn what_has_no_launch_of_its_own_is_found() {
     for value in [json!(0), json!(9), json!(2), Value::Null] {
         let found = found_in("kernel", "gemm", |event| {
-            event["args"]["correlation"] = value.clone()
+            event["args"]["correlation"] = value.clone();
         });
         let wanted: &[Rule] = if value == json!(2) {
             &[]
@@ -262,7 +262,7 @@ fn what_has_no_launch_of_its_own_is_found() {
         assert_eq!(found, wanted, "{value}");
     }
     let twice = found_in("cuda_runtime", "cudaMemsetAsync", |event| {
-        event["args"]["correlation"] = json!(2)
+        event["args"]["correlation"] = json!(2);
     });
     assert_eq!(
         twice,
@@ -270,15 +270,24 @@ fn what_has_no_launch_of_its_own_is_found() {
         "one has two, one has none"
     );
     let other = found_in("kernel", "gemm", |event| {
-        event["args"]["External id"] = json!(1)
+        event["args"]["External id"] = json!(1);
     });
     assert_eq!(other, [Rule::Correlation]);
 }
 
 #[test]
+fn correlations_that_make_hta_stop_are_found() {
+    let mut trace = good();
+    let events = trace["traceEvents"].as_array_mut().expect("a list");
+    let about = events[0].clone();
+    events.extend((0..32_767).map(|_| about.clone()));
+    assert_eq!(rules(&trace), [Rule::Correlation]);
+}
+
+#[test]
 fn launches_without_an_operator_are_found() {
     let found = found_in("cuda_runtime", "cudaLaunchKernel", |event| {
-        event["args"]["External id"] = Value::Null
+        event["args"]["External id"] = Value::Null;
     });
     assert_eq!(found, [Rule::Correlation, Rule::Launch]);
 }
@@ -300,7 +309,7 @@ fn copies_that_are_not_called_so_are_found() {
 #[test]
 fn annotations_that_pass_for_kernels_are_found() {
     let found = found_in("gpu_user_annotation", "matmul", |event| {
-        event["args"]["stream"] = json!(7)
+        event["args"]["stream"] = json!(7);
     });
     assert_eq!(found, [Rule::Annotation]);
 }
@@ -313,7 +322,7 @@ fn memory_that_is_not_shown_is_found() {
         ("Bytes", json!(1.5)),
     ] {
         let found = found_in("cpu_instant_event", "[memory]", |event| {
-            event["args"][key] = value
+            event["args"][key] = value;
         });
         assert_eq!(found, [Rule::Memory], "{key}");
     }

@@ -6,7 +6,7 @@
 //!
 //! 1. Lengths stay what they are.
 //! 2. A time does not begin before its scope did on the CPU. Where it seems to, it is moved to there, with all that
-//!    is inside of it and around it on the stream.
+//!    is inside of it and around it on the stream, and what follows as far as needed.
 //! 3. What overlaps what was before it on the stream, or seems to end after what is around it, by no more than both
 //!    are uncertain, is moved by that. Only if it does not fit in what is around it even so, it is shortened.
 //! 4. What overlaps by more does overlap: it is drawn on a track beside the stream.
@@ -14,6 +14,8 @@
 //! Each instant in which anything is open belongs to the scope that was opened last: that is what scopes took
 //! themselves, and is handed out in pieces that never overlap.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::io;
 
 /// No item.
@@ -31,6 +33,7 @@ pub(super) struct Item {
     pub(super) uncertainty: i64,
     /// The scope on the CPU.
     pub(super) host: (i64, i64),
+    pub(super) thread: u32,
     /// The item directly around it, which stands before it; [`NONE`] for none.
     pub(super) parent: usize,
 }
@@ -69,7 +72,7 @@ pub(super) fn place(items: &[Item], draw: &mut impl Draw) -> io::Result<()> {
         open: Vec::new(),
         until: i64::MIN,
     };
-    for (start, item) in in_order(items) {
+    for Begin { item, start, .. } in in_order(items) {
         sweep.open(item, start)?;
     }
     while !sweep.open.is_empty() {
@@ -78,31 +81,72 @@ pub(super) fn place(items: &[Item], draw: &mut impl Draw) -> io::Result<()> {
     Ok(())
 }
 
-/// Items with where they begin by rules 1 and 2, each after the one around it.
-fn in_order(items: &[Item]) -> Vec<(i64, usize)> {
+/// The begin of an item.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Begin {
+    /// What it is ordered by: one that was opened on a thread after another one of the same tree does not begin before
+    /// that, however the clock has it.
+    order: i64,
+    item: usize,
+    start: i64,
+}
+
+/// Where items begin by rules 1 and 2, in order.
+fn in_order(items: &[Item]) -> Vec<Begin> {
     let mut roots = Vec::with_capacity(items.len());
-    let mut depths = Vec::with_capacity(items.len());
     let mut shifts = vec![0; items.len()];
     for (index, item) in items.iter().enumerate() {
-        let (root, depth) = match item.parent {
-            NONE => (index, 0_u32),
-            parent => (roots[parent], depths[parent] + 1),
+        let root = match item.parent {
+            NONE => index,
+            parent => roots[parent],
         };
         roots.push(root);
-        depths.push(depth);
         let shift = &mut shifts[root];
         *shift = (item.host.0 - item.start).max(*shift);
     }
-    let mut starts: Vec<(i64, usize)> = Vec::with_capacity(items.len());
+    keep_apart(items, &mut shifts);
+    let mut begins: Vec<Begin> = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
-        let own = item.start + shifts[roots[index]];
-        let around = starts
-            .get(item.parent)
-            .map_or(i64::MIN, |(start, _)| *start);
-        starts.push((own.max(around), index));
+        let start = item.start + shifts[roots[index]];
+        let before = index.checked_sub(1).filter(|before| {
+            roots[*before] == roots[index] && items[*before].thread == item.thread
+        });
+        let order = [before, Some(item.parent)]
+            .into_iter()
+            .flatten()
+            .filter_map(|other| begins.get(other))
+            .fold(start, |order, other| order.max(other.order));
+        begins.push(Begin {
+            order,
+            item: index,
+            start,
+        });
     }
-    starts.sort_by_key(|(start, item)| (*start, depths[*item], *item));
-    starts
+    begins.sort_unstable();
+    begins
+}
+
+/// What is moved moves along what follows it, as far as there is no room between.
+fn keep_apart(items: &[Item], shifts: &mut [i64]) {
+    let is_root = |index: &usize| items[*index].parent == NONE;
+    let mut roots: Vec<usize> = (0..items.len()).filter(is_root).collect();
+    roots.sort_unstable_by_key(|root| (items[*root].start, *root));
+    // Those that have not ended, by their ends as measured and as moved; the last end of the others.
+    let mut open = BinaryHeap::new();
+    let mut until = i64::MIN;
+    for root in roots {
+        let Item { start, length, .. } = items[root];
+        while let Some(Reverse((end, moved))) = open.peek().copied() {
+            if end > start + RESOLUTION_NS {
+                break;
+            }
+            until = until.max(moved);
+            open.pop();
+        }
+        let shift = &mut shifts[root];
+        *shift = until.saturating_sub(start).max(*shift);
+        open.push(Reverse((start + length, start + length + *shift)));
+    }
 }
 
 struct Open {
@@ -121,10 +165,12 @@ struct Sweep<'i, D> {
 
 impl<D: Draw> Sweep<'_, D> {
     fn open(&mut self, item: usize, start: i64) -> io::Result<()> {
-        let mut start = start.max(self.until);
+        let mut start = self.inside_parent(item, start).max(self.until);
         while let Some(next) = self.next_end() {
             let end = self.open[next].placed.end;
-            if end > start && !self.follows(item, start, &self.open[next].placed) {
+            let before = &self.open[next].placed;
+            let is_over = end <= start && before.item != self.items[item].parent;
+            if !is_over && !self.follows(item, start, before) {
                 break;
             }
             start = start.max(end);
@@ -144,6 +190,16 @@ impl<D: Draw> Sweep<'_, D> {
             launched: self.items[item].host.0,
         });
         Ok(())
+    }
+
+    /// Where an item begins that seems to begin after the end of the one around it (rule 3).
+    fn inside_parent(&self, item: usize, start: i64) -> i64 {
+        let parent = self.items[item].parent;
+        let parent = self.open.iter().find(|open| open.placed.item == parent);
+        let is_after =
+            |placed: &&Placed| placed.end < start && start - placed.end <= self.slack(item, placed);
+        let parent = parent.map(|open| &open.placed).filter(is_after);
+        parent.map_or(start, |placed| placed.end)
     }
 
     /// Whether an item comes after what seems to end after its start (rule 3).

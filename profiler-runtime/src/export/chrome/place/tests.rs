@@ -35,6 +35,7 @@ fn item(start: i64, length: i64, parent: usize) -> Item {
         length,
         uncertainty: 1000,
         host: (0, 1),
+        thread: 0,
         parent,
     }
 }
@@ -86,6 +87,37 @@ fn nothing_begins_before_its_scope_and_what_is_around_moves_along() {
 }
 
 #[test]
+fn an_empty_child_at_the_end_of_its_parent_stays_in_it() {
+    for late in [0, 300] {
+        let drawn = drawn(&[
+            item(10_000, 50_000, NONE),
+            item(20_000, 10_000, 0),
+            item(30_000 + late, 0, 1),
+            item(30_000, 10_000, 0),
+        ]);
+        let order: Vec<usize> = drawn.items.iter().map(|placed| placed.item).collect();
+        assert_eq!(order, [0, 1, 2, 3]);
+        assert_eq!(drawn.items[2].end, 30_000);
+        assert_eq!(drawn.items[3].start, 30_000);
+    }
+}
+
+#[test]
+fn what_follows_something_that_moves_keeps_its_distance_inside() {
+    let mut items = [
+        item(10_000, 200_000, NONE),
+        item(110_000, 50_000, 0),
+        item(210_000, 200_000, NONE),
+        item(260_000, 50_000, 2),
+    ];
+    items[0].host = (160_000, 165_000);
+    let drawn = drawn(&items);
+    let starts: Vec<i64> = drawn.items.iter().map(|placed| placed.start).collect();
+    assert_eq!(starts, [160_000, 260_000, 360_000, 410_000]);
+    assert_eq!((own(&drawn, 0), own(&drawn, 2)), (150_000, 150_000));
+}
+
+#[test]
 fn what_does_overlap_is_beside_and_no_time_is_handed_out_twice() {
     let drawn = drawn(&[item(0, 100_000, NONE), item(50_000, 100_000, NONE)]);
     assert_eq!(
@@ -125,6 +157,7 @@ fn stream() -> impl Strategy<Value = Vec<Item>> {
                 length: 0,
                 uncertainty: 1000,
                 host: (now - 1000, now),
+                thread: 0,
                 parent: open.last().copied().unwrap_or(NONE),
             });
             open.push(items.len() - 1);

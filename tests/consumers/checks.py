@@ -1,0 +1,26 @@
+"""Counting what was compared, and saying what differs."""
+
+import sys
+
+
+class Checks:
+    def __init__(self, of):
+        self.of = of
+        self.count = self.failed = 0
+
+    def equal(self, what, found, wanted, within=0.0):
+        """Numbers may differ by `within`."""
+        self.count += 1
+        try:
+            is_right = abs(float(found) - float(wanted)) <= within + 1e-9 * abs(float(wanted))
+        except (TypeError, ValueError):
+            is_right = found == wanted
+        if not is_right:
+            self.failed += 1
+            print(f"{self.of}: {what} is {found!r}, not {wanted!r}", file=sys.stderr)
+
+    def done(self):
+        """Says how many there were; the status to exit with."""
+        state = f"{self.failed} of {self.count} differ" if self.failed else f"{self.count} right"
+        print(f"{self.of}: {state}")
+        return 1 if self.failed or not self.count else 0

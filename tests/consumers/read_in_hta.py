@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Reads traces with GPU times in Holistic Trace Analysis, and holds what it finds against the events of the file.
+
+    read_in_hta.py TRACE.json[.gz]..."""
+
+import os
+import sys
+
+# Else it cuts each end of every event to a whole microsecond.
+os.environ["HTA_DISABLE_NS_ROUNDING"] = "1"
+
+import logging
+import warnings
+
+from checks import Checks
+from trace import Trace, end, length, united
+
+# It cuts some sums to whole microseconds.
+WHOLE = 1.0
+NEAR = 0.02
+
+
+def check_temporal(checks, kernels, analysis):
+    row = analysis.get_temporal_breakdown(visualize=False).iloc[0]
+    busy = united((kernel["ts"], end(kernel)) for kernel in kernels)
+    span = busy[-1][1] - busy[0][0]
+    checks.equal("the time from the first kernel to the last", row["kernel_time(us)"], span, NEAR)
+    checks.equal("the idle time", row["idle_time(us)"], span - length(busy), NEAR)
+
+
+def check_kernels(checks, kernels, analysis):
+    _, table = analysis.get_gpu_kernel_breakdown(
+        visualize=False, num_kernels=10**6, duration_ratio=1.0
+    )
+    shown = {row["name"]: row for _, row in table.iterrows()}
+    took = {}
+    for kernel in kernels:
+        took.setdefault(kernel["name"], []).append(kernel["dur"])
+    checks.equal("the names of kernels", sorted(shown), sorted(took))
+    for name, values in took.items():
+        if name in shown:
+            checks.equal(f"the time of {name}", shown[name]["sum (us)"], sum(values), NEAR)
+            checks.equal(f"the longest of {name}", shown[name]["max (us)"], max(values), NEAR)
+
+
+def check_idle(checks, rank, kernels, analysis):
+    table, _ = analysis.get_idle_time_breakdown(ranks=[rank], visualize=False)
+    for stream in {kernel["args"]["stream"] for kernel in kernels}:
+        mine = sorted((k for k in kernels if k["args"]["stream"] == stream), key=lambda k: k["ts"])
+        gaps = sum(later["ts"] - end(earlier) for earlier, later in zip(mine, mine[1:]))
+        found = table[table["stream"] == stream]["idle_time"].sum()
+        checks.equal(f"the idle time of stream {stream}", found, gaps, NEAR * len(mine))
+
+
+def check_launches(checks, rank, trace, kernels, analysis):
+    table = analysis.get_cuda_kernel_launch_stats(ranks=[rank], visualize=False)[rank]
+    checks.equal("the launches with their kernels", len(table), len(kernels))
+    checks.equal("what they took on the GPU", table["gpu_duration"].sum(), sum(k["dur"] for k in kernels), NEAR * len(kernels))
+    launches = {e["args"]["correlation"]: e for e in trace.slices(trace.launch_category())}
+    delays = [k["ts"] - end(launches[k["args"]["correlation"]]) for k in kernels]
+    wanted = sum(max(delay, 0) for delay in delays)
+    checks.equal("how long after their launches they began", table["launch_delay"].sum(), wanted, NEAR * len(kernels))
+    queues = analysis.get_queue_length_summary(ranks=[rank])
+    checks.equal("the streams with queues", len(queues), len({k["args"]["stream"] for k in kernels}))
+
+
+def check(path):
+    from hta.trace_analysis import TraceAnalysis
+
+    trace = Trace(path)
+    checks = Checks(trace.path.name)
+    kernels = trace.kernels()
+    folder, rank = str(trace.path.parent), trace.whole.get("distributedInfo", {}).get("rank", 0)
+    analysis = TraceAnalysis(
+        trace_files=[str(trace.path.resolve())], trace_dir=folder, include_last_profiler_step=True
+    )
+    checks.equal("the rank", analysis.t.get_ranks(), [rank])
+    steps = [int(step["name"].partition("#")[2]) for step in trace.steps()]
+    if steps:
+        checks.equal("the steps", [int(step) for step in analysis.get_profiler_steps()], steps)
+    check_temporal(checks, kernels, analysis)
+    check_kernels(checks, kernels, analysis)
+    check_idle(checks, rank, kernels, analysis)
+    check_launches(checks, rank, trace, kernels, analysis)
+    annotated = {event["name"] for event in trace.slices("gpu_user_annotation")}
+    found = analysis.get_gpu_user_annotation_breakdown(visualize=False)
+    checks.equal("whether annotations are found", found is not None and len(found) > 0, bool(annotated))
+    return checks.done()
+
+
+if __name__ == "__main__":
+    warnings.filterwarnings("ignore")
+    logging.disable(logging.CRITICAL)
+    sys.exit(max(check(path) for path in sys.argv[1:]))
