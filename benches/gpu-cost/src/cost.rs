@@ -13,8 +13,8 @@ pub(crate) struct Cost {
     pub(crate) all: Spread,
     /// Beyond the two records; none for what is not ours.
     pub(crate) beyond_records: Option<Spread>,
-    /// Beyond the records and the questions to the driver.
-    pub(crate) beyond_questions: Option<Spread>,
+    /// Beyond all calls of the driver, the records and the questions: what is our own.
+    pub(crate) ours: Option<Spread>,
 }
 
 pub(crate) fn measure(subjects: &[Subject], rounds: usize) -> Vec<Cost> {
@@ -32,7 +32,7 @@ pub(crate) fn measure(subjects: &[Subject], rounds: usize) -> Vec<Cost> {
             name: subject.variant.name.to_owned(),
             all: samples.spread(),
             beyond_records: subject.compared.and_then(|with| beyond(with.records)),
-            beyond_questions: subject.compared.and_then(|with| beyond(with.questions)),
+            ours: subject.compared.and_then(|with| beyond(with.driver)),
         }
     });
     costs.collect()

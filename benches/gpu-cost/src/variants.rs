@@ -24,10 +24,10 @@ pub(crate) struct Subject {
 /// What takes part in a call beside our own work.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Compared {
-    /// What is the driver's beyond doubt: the records, or nothing.
+    /// The records alone, or nothing.
     pub(crate) records: &'static str,
-    /// The same with the questions.
-    pub(crate) questions: &'static str,
+    /// All calls of the driver: the records and the questions.
+    pub(crate) driver: &'static str,
 }
 
 pub(crate) const BARE: &str = "bare";
@@ -38,19 +38,19 @@ const CURRENT_TWICE: &str = "cuCtxGetCurrent twice";
 
 const NAMED: Compared = Compared {
     records: RECORDS,
-    questions: STREAM_ASKED,
+    driver: STREAM_ASKED,
 };
 const IMPLICIT: Compared = Compared {
     records: RECORDS,
-    questions: CONTEXT_ASKED,
+    driver: CONTEXT_ASKED,
 };
 const NO_CONTEXT: Compared = Compared {
     records: BARE,
-    questions: CURRENT_TWICE,
+    driver: CURRENT_TWICE,
 };
 const CPU: Compared = Compared {
     records: BARE,
-    questions: BARE,
+    driver: BARE,
 };
 
 static MODEL: LazyLock<Model> = LazyLock::new(|| Model {
@@ -63,6 +63,13 @@ fn raw(key: &'static str, name: &'static str, run: fn(u64)) -> Subject {
         variant: Variant::new(name, run).paced(BATCH, || {}),
         compared: None,
     }
+}
+
+/// One that records events, which are read between its batches as those of scopes are.
+fn recording(key: &'static str, name: &'static str, run: fn(u64)) -> Subject {
+    let mut subject = raw(key, name, run);
+    subject.variant.after = || Gpu::here().read_elsewhere();
+    subject
 }
 
 fn ours(key: &'static str, compared: Compared, variant: Variant) -> Subject {
@@ -89,7 +96,7 @@ pub(crate) fn all(backend: Backend) -> Vec<Subject> {
                 let stream = &Gpu::here().stream;
                 batch(n, |x| subjects::on_stream(stream, x));
             })
-            .between(|| {}, subjects::arrive),
+            .between(subjects::arrive, subjects::arrive),
         ),
         ours(
             "lent",
@@ -98,7 +105,7 @@ pub(crate) fn all(backend: Backend) -> Vec<Subject> {
                 let stream: &CudaStream = &Gpu::here().stream;
                 batch(n, |x| subjects::on_lent_stream(stream, x));
             })
-            .between(|| {}, subjects::arrive),
+            .between(subjects::arrive, subjects::arrive),
         ),
         ours(
             "current",
@@ -106,7 +113,7 @@ pub(crate) fn all(backend: Backend) -> Vec<Subject> {
             Variant::new("scope!, the thread's current stream", |n| {
                 with_stream(&Gpu::here().stream, || batch(n, subjects::section));
             })
-            .between(|| {}, subjects::arrive),
+            .between(subjects::arrive, subjects::arrive),
         ),
         ours(
             "default",
@@ -114,7 +121,7 @@ pub(crate) fn all(backend: Backend) -> Vec<Subject> {
             Variant::new("scope!, the default stream", |n| {
                 batch(n, subjects::section);
             })
-            .between(|| {}, subjects::arrive),
+            .between(subjects::arrive, subjects::arrive),
         ),
         ours(
             "attribute",
@@ -123,7 +130,7 @@ pub(crate) fn all(backend: Backend) -> Vec<Subject> {
                 let model = &*MODEL;
                 batch(n, |x| model.forward(x));
             })
-            .between(|| {}, subjects::arrive),
+            .between(subjects::arrive, subjects::arrive),
         ),
         ours(
             "attribute-current",
@@ -131,7 +138,7 @@ pub(crate) fn all(backend: Backend) -> Vec<Subject> {
             Variant::new("attribute, the thread's current stream", |n| {
                 with_stream(&Gpu::here().stream, || batch(n, subjects::annotated));
             })
-            .between(|| {}, subjects::arrive),
+            .between(subjects::arrive, subjects::arrive),
         ),
         ours(
             "nested",
@@ -140,7 +147,7 @@ pub(crate) fn all(backend: Backend) -> Vec<Subject> {
                 // As many measured calls in a batch as in any other.
                 with_stream(&Gpu::here().stream, || batch(n / 2, subjects::nested));
             })
-            .between(|| {}, subjects::arrive),
+            .between(subjects::arrive, subjects::arrive),
         ),
         ours(
             "no-context",
@@ -170,17 +177,17 @@ pub(crate) fn all(backend: Backend) -> Vec<Subject> {
 fn raws() -> Vec<Subject> {
     vec![
         raw("bare", BARE, |n| batch(n, subjects::bare)),
-        raw("records", RECORDS, |n| {
+        recording("records", RECORDS, |n| {
             let gpu = Gpu::here();
             batch(n, |x| gpu.two_records(x));
         }),
-        raw("records-asked", STREAM_ASKED, |n| {
+        recording("records-asked", STREAM_ASKED, |n| {
             let gpu = Gpu::here();
             batch(n, |x| {
                 gpu.is_capturing() | gpu.is_capturing() | gpu.two_records(x)
             });
         }),
-        raw("records-asked-twice", CONTEXT_ASKED, |n| {
+        recording("records-asked-twice", CONTEXT_ASKED, |n| {
             let gpu = Gpu::here();
             batch(n, |x| {
                 let questions = gpu.is_capturing() | gpu.is_capturing();
