@@ -120,8 +120,7 @@ impl Open {
     }
 
     /// Opens any scope, but not inside the profiler itself; the clock is read last.
-    pub(crate) fn slow(ticket: Ticket, every: u32, bring: Bring) -> Option<Self> {
-        let Bring { ask, shapes } = bring;
+    pub(crate) fn slow(ticket: Ticket, every: u32, bring: &mut Bring) -> Option<Self> {
         let logged = ticket.is_logged() && is_due(ticket, every);
         let mut open = match local::cell(ticket.id()) {
             Ok(cell) => {
@@ -133,10 +132,11 @@ impl Open {
             Err(NoCell::Ended) => Self::outside(ticket),
             Err(NoCell::Busy) => return None,
         };
-        let wants_cuda = (ticket.is_cuda() || ask.is_some()) && open.serial & OUTSIDE == 0;
-        let has_cuda = wants_cuda && cuda::begin(open.serial, ticket.id(), ask.unwrap_or_default());
+        let wants_cuda = (ticket.is_cuda() || bring.ask.is_some()) && open.serial & OUTSIDE == 0;
+        let has_cuda = wants_cuda && cuda::begin(open.serial, ticket.id(), bring.ask.as_mut());
         let is_recorded = ticket.is_recorded();
         if is_recorded && open.serial & OUTSIDE == 0 {
+            let shapes = std::mem::take(&mut bring.shapes);
             session::open(ticket.id(), open.serial, open.outer, shapes);
         }
         let flags = [
@@ -447,7 +447,7 @@ impl<'s> LoggedScope<'s> {
             } else {
                 Open::fast(ticket)
             };
-            fast.or_else(|| Open::slow(ticket, every, Bring { ask, shapes }))
+            fast.or_else(|| Open::slow(ticket, every, &mut Bring { ask, shapes }))
         });
         Self {
             open,

@@ -252,7 +252,7 @@ impl CallSite {
                 location,
             },
         );
-        Scope::from(ticket.and_then(|ticket| Open::slow(ticket, 1, Bring::default())))
+        Scope::from(ticket.and_then(|ticket| Open::slow(ticket, 1, &mut Bring::default())))
     }
 
     /// Begins a call that needs more than statistics, one in `every` of which is logged.

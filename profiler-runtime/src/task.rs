@@ -210,8 +210,7 @@ impl<'a> PollFrame<'a> {
         // Inside the profiler nothing is measured.
         let is_busy = cell.is_err_and(|reason| reason == NoCell::Busy);
         let wants_cuda = running.is_none() && !is_busy && (ticket.is_cuda() || ask.is_some());
-        let opened =
-            wants_cuda.then(|| cuda::begin_task(ticket.id(), ask.take().unwrap_or_default()));
+        let opened = wants_cuda.then(|| cuda::begin_task(ticket.id(), ask.take().as_mut()));
         let cell = cell.ok();
         let first = running.is_none();
         let record = if first && !is_busy {
@@ -231,8 +230,7 @@ impl<'a> PollFrame<'a> {
             cuda: opened.flatten(),
             record,
         });
-        let link = running.cuda.as_ref().and_then(TaskSide::link);
-        let cuda_place = link.and_then(cuda::push_poll);
+        let cuda_place = running.cuda.as_ref().and_then(cuda::push_poll);
         let mut frame = Self {
             running,
             cell,

@@ -1,29 +1,17 @@
 //! Contexts that GPU time was taken in, and their pools of events.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crossbeam_queue::ArrayQueue;
 
 use super::code::{Code, Fault};
-use super::driver::{Driver, Event, RawContext};
+use super::driver::{Driver, RawContext};
+use super::item::{Item, Pair, Parcel};
 use crate::health;
 use crate::local::Busy;
 use crate::switch::with_control;
-
-/// Two events, owned by whoever holds them: a scope, the way to the resolver, or a pool.
-///
-/// Not `Copy`: no event is used twice. One that is dropped is lost to its pool, so that everyone who lets
-/// go of one says where it goes.
-#[derive(Debug)]
-pub(crate) struct Pair {
-    pub(crate) begin: Event,
-    pub(crate) end: Event,
-    /// Which life of its context the events belong to.
-    pub(crate) life: u32,
-    /// Counts up with each scope that gives the pair back. It outlives the pair: scopes refer to others.
-    pub(crate) turns: &'static AtomicU32,
-}
 
 /// How many pairs a thread takes from the pool, or makes, at once.
 const BATCH: usize = 16;
@@ -56,7 +44,7 @@ pub(crate) struct Context {
     captured: AtomicUsize,
     /// Counters of pairs that are gone, for those to come: they are never given up.
     turns: Mutex<Vec<&'static AtomicU32>>,
-    free: ArrayQueue<Pair>,
+    free: ArrayQueue<Parcel>,
     /// Pairs of this life there are, wherever they are.
     pairs: AtomicUsize,
 }
@@ -163,16 +151,25 @@ impl Context {
         self.device.load(Relaxed).checked_sub(1)
     }
 
-    /// Some pairs for a thread's stash. None come where the pool is at its cap, or the driver refuses.
+    /// Whether an item has events that are there to be recorded: those of an earlier life went with it.
+    #[inline]
+    pub(crate) fn is_of_this_life(&self, item: &Item) -> bool {
+        item.pair.is_some_and(|pair| pair.life == self.life())
+    }
+
+    /// Some items for a thread's stash. None come where the pool is at its cap, or the driver refuses.
     #[cold]
-    pub(crate) fn refill(&self, driver: &Driver, stash: &mut Vec<Pair>) -> Result<(), Code> {
+    pub(crate) fn refill(
+        &'static self,
+        driver: &Driver,
+        stash: &mut VecDeque<Parcel>,
+    ) -> Result<(), Code> {
         let batch = BATCH.min(self.free.capacity().div_ceil(BATCH));
         while stash.len() < batch
-            && let Some(pair) = self.free.pop()
+            && let Some(item) = self.free.pop()
         {
-            // Those of an earlier life went with it.
-            if pair.life == self.life() {
-                stash.push(pair);
+            if self.is_of_this_life(&item) {
+                stash.push_back(item);
             }
         }
         if !stash.is_empty() {
@@ -185,14 +182,19 @@ impl Context {
     }
 
     /// Makes pairs in the current context, as many as are wanted and the cap allows.
-    fn make(&self, driver: &Driver, wanted: usize, into: &mut Vec<Pair>) -> Result<(), Code> {
+    fn make(
+        &'static self,
+        driver: &Driver,
+        wanted: usize,
+        into: &mut impl Extend<Parcel>,
+    ) -> Result<(), Code> {
         for _ in 0..wanted {
             if self.pairs.fetch_add(1, Relaxed) >= self.free.capacity() {
                 self.one_less();
                 return Ok(());
             }
             match self.make_one(driver) {
-                Ok(pair) => into.push(pair),
+                Ok(pair) => into.extend([Item::new(Some(pair))]),
                 Err(code) => {
                     self.one_less();
                     return Err(code);
@@ -204,11 +206,15 @@ impl Context {
 
     /// A pair that was never recorded; none where the cap is reached.
     #[cold]
-    pub(crate) fn make_for_graph(&self, driver: &Driver) -> Result<Option<Pair>, Code> {
-        let mut made = Vec::new();
+    pub(crate) fn make_for_graph(&'static self, driver: &Driver) -> Result<Option<Parcel>, Code> {
+        let mut made: Vec<Parcel> = Vec::new();
         driver.relaxed(|| driver.with_context(self.raw, || self.make(driver, 1, &mut made)))?;
         self.captured.fetch_add(made.len(), Relaxed);
-        Ok(made.pop())
+        let mut item = made.pop();
+        if let Some(pair) = item.as_mut().and_then(|item| item.pair.as_mut()) {
+            pair.is_graph = true;
+        }
+        Ok(item)
     }
 
     /// Whether one more scope may become part of a graph: each keeps its events for as long as the context
@@ -240,7 +246,7 @@ impl Context {
         let _ = self.pairs.fetch_update(Relaxed, Relaxed, less);
     }
 
-    fn make_one(&self, driver: &Driver) -> Result<Pair, Code> {
+    fn make_one(&'static self, driver: &Driver) -> Result<Pair, Code> {
         let life = self.life();
         let begin = driver.create_event()?;
         match driver.create_event() {
@@ -250,8 +256,10 @@ impl Context {
                 Ok(Pair {
                     begin,
                     end,
-                    life,
+                    context: self,
                     turns: known.unwrap_or_else(|| Box::leak(Box::default())),
+                    life,
+                    is_graph: false,
                 })
             }
             Err(code) => {
@@ -261,29 +269,32 @@ impl Context {
         }
     }
 
-    /// Takes a pair back.
-    pub(crate) fn put_back(&self, pair: Pair) {
-        pair.turns.fetch_add(1, Relaxed);
+    /// Takes an item back.
+    pub(super) fn put_back(&self, item: Parcel) {
+        let Some(pair) = item.pair else { return };
         if pair.life == self.life() && !self.has_failed() {
+            pair.turns.fetch_add(1, Relaxed);
             // There is room for as many as were made.
-            let _ = self.free.push(pair);
+            let _ = self.free.push(item);
         } else {
             self.forget(&pair);
         }
     }
 
-    /// Doubles the pool where more than half of it is in use, on the resolver's thread, so that the measured
+    /// Makes the pool twice as large as what is in use of it, on the resolver's thread, so that the measured
     /// threads need not make events.
-    pub(crate) fn grow_if_low(&self, driver: &Driver) {
+    pub(crate) fn grow_if_low(&'static self, driver: &Driver) {
         let pairs = self.pairs.load(Relaxed);
-        if self.has_failed() || pairs < 2 * BATCH || self.free.len() >= pairs / 2 {
+        let in_use = pairs.saturating_sub(self.free.len());
+        if self.has_failed() || pairs < 2 * BATCH || 2 * in_use <= pairs {
             return;
         }
-        let mut made = Vec::new();
+        let wanted = 2 * in_use - pairs;
+        let mut made: Vec<Parcel> = Vec::new();
         // What goes wrong here goes wrong for who needs a pair, and is said there.
-        let _ = driver.with_context(self.raw, || self.make(driver, pairs, &mut made));
-        for pair in made {
-            self.put_back(pair);
+        let _ = driver.with_context(self.raw, || self.make(driver, wanted, &mut made));
+        for item in made {
+            self.put_back(item);
         }
     }
 
@@ -294,9 +305,11 @@ impl Context {
         }
         let _ = driver.with_context(self.raw, || {
             while self.free.len() > keep
-                && let Some(pair) = self.free.pop()
+                && let Some(Item {
+                    pair: Some(pair), ..
+                }) = self.free.pop().as_deref()
             {
-                self.destroy(driver, &pair);
+                self.destroy(driver, pair);
             }
             Ok(())
         });
@@ -318,8 +331,8 @@ impl Context {
         self.failed.store(false, Relaxed);
         self.retained.store(false, Relaxed);
         self.captured.store(0, Relaxed);
-        while let Some(pair) = self.free.pop() {
-            self.forget(&pair);
+        while let Some(item) = self.free.pop() {
+            item.pair.iter().for_each(|pair| self.forget(pair));
         }
         self.pairs.store(0, Relaxed);
     }

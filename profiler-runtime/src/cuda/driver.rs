@@ -412,7 +412,7 @@ impl Driver {
     }
 
     pub(crate) fn destroy_event(&self, event: Event) {
-        // SAFETY: an `Event` comes from `create_event`, and its pair's owner destroys it once.
+        // SAFETY: an `Event` comes from `create_event`, and whoever owns the item it stands in destroys it once.
         let _ = unsafe { (self.table.event_destroy)(event) };
     }
 

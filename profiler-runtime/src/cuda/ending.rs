@@ -3,10 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::driver::{Driver, RawContext};
-use super::item::{Item, Line, Link, LogPart, Recorded, Span};
+use super::item::{Around, Item, LogPart, Pair, Parcel, Span};
 use super::loss::{self, CudaLoss};
 use super::ring::{self, Pushed};
-use super::scope::{Held, Mode, Opened, Running, in_own_context, is_graph, loss_of, record};
+use super::scope::{Held, Mode, Opened, in_own_context, is_graph, loss_of, record};
 use super::thread::{self, Thread};
 use super::{library, waiting};
 use crate::clock::now;
@@ -16,167 +16,190 @@ use crate::local::Busy;
 use crate::own_cost;
 use crate::stats::StatCell;
 
-/// Closes the GPU's side of a scope of this thread.
-#[inline(never)]
-pub(crate) fn end(serial: u64, span: Span, log: Option<LogPart>) -> Pushed {
-    // It was abandoned, and counted then; or the thread is ending.
-    let Some(opened) = thread::with(|thread| thread.pop(serial)).flatten() else {
-        return Pushed::Nothing;
-    };
-    // To wait for the device is what was asked for, no cost of measuring.
-    let cost = opened.cost.filter(|_| !opened.waits());
-    let Some(begun) = cost.map(|cost| now().saturating_sub(cost)) else {
-        return finish(opened, span, log);
-    };
-    let pushed = finish(opened, span, log);
-    own_cost::note_sample(now().saturating_sub(begun));
-    pushed
+/// What is not to be dropped with anything of ours borrowed: the destructors of loggers are foreign code, and
+/// those of streams the driver's business.
+struct Rest<'a> {
+    log: &'a mut Option<LogPart>,
+    held: Held,
 }
 
-/// Closes the GPU's side of any scope: records its end, and hands it to the resolver.
-pub(crate) fn finish(opened: Opened, span: Span, log: Option<LogPart>) -> Pushed {
-    let Opened {
-        link,
-        inside,
-        apart,
-        outcome,
-        ..
-    } = opened;
+/// What became of a scope's end; the error is an item that waits for the device first.
+type Closed = Result<Pushed, Parcel>;
+
+/// Closes the GPU's side of a scope of this thread.
+#[inline(never)]
+pub(crate) fn end(serial: u64, span: Span, mut log: Option<LogPart>) -> Pushed {
     let Some(driver) = library::driver() else {
         return Pushed::Nothing;
     };
-    // Goes last: its destructor may be the stream's, which is the driver's business and not to be called with
-    // anything of ours borrowed.
-    let mut _held = Held::Elsewhere;
-    let mut log = log;
-    let wants_log = log.is_some();
-    let outcome = outcome.and_then(|running| {
-        let mode = running.mode;
-        let (recorded, stream) = record_end(driver, running)?;
-        _held = stream;
-        if mode == Mode::Synchronous {
-            return wait(driver, recorded, link, span, &mut log);
+    let mut rest = Rest::new(&mut log);
+    let closed = thread::with(|thread| {
+        let number = thread.number();
+        // It stays where it is until all has been read: a copy of it would take longer than all the rest.
+        let opened = thread.innermost(serial)?;
+        let begun = opened.cost.map(|cost| now().saturating_sub(cost.get()));
+        let item = close(opened, number, driver, &span, &mut rest);
+        let waits = waits(opened, &item);
+        thread.forget_innermost();
+        if waits {
+            // To wait for the device is what was asked for, no cost of measuring.
+            return Some(Err(item));
         }
-        Ok(recorded)
+        let pushed = push(thread, item, &mut rest);
+        if let Some(begun) = begun {
+            own_cost::note_sample(now().saturating_sub(begun));
+        }
+        Some(Ok(pushed))
     });
-    let is_logged = wants_log && log.is_none();
-    let item = Item {
-        link,
-        inside,
-        apart,
-        span,
-        outcome,
-        log,
+    // It was abandoned, and counted then; or the thread is ending.
+    let closed: Closed = closed.flatten().unwrap_or(Ok(Pushed::Nothing));
+    closed.unwrap_or_else(|item| wait(driver, item, &mut rest))
+}
+
+/// Closes the GPU's side of a future.
+pub(crate) fn finish(mut opened: Opened, span: Span, mut log: Option<LogPart>) -> Pushed {
+    let Some(driver) = library::driver() else {
+        return Pushed::Nothing;
     };
-    match push(item) {
+    let mut rest = Rest::new(&mut log);
+    let closed = thread::with(|thread| {
+        let item = close(&mut opened, thread.number(), driver, &span, &mut rest);
+        if waits(&opened, &item) {
+            return Err(item);
+        }
+        Ok(push(thread, item, &mut rest))
+    });
+    if let Some(closed) = closed {
+        return closed.unwrap_or_else(|item| wait(driver, item, &mut rest));
+    }
+    // The thread is ending, and has no way to the resolver any more.
+    if let Ok(item) = opened.outcome {
+        item.give_back();
+    }
+    Pushed::Full
+}
+
+impl<'a> Rest<'a> {
+    #[inline]
+    fn new(log: &'a mut Option<LogPart>) -> Self {
+        Self {
+            log,
+            held: Held::Elsewhere,
+        }
+    }
+}
+
+impl Drop for Rest<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.log.is_some() {
+            let log = self.log.take();
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(log)));
+        }
+    }
+}
+
+/// Records the end of a scope, and fills its item.
+#[inline(always)]
+fn close(
+    opened: &mut Opened,
+    number: u32,
+    driver: &Driver,
+    span: &Span,
+    rest: &mut Rest<'_>,
+) -> Parcel {
+    rest.held = opened.held.take();
+    let outcome = std::mem::replace(&mut opened.outcome, Err(CudaLoss::Abandoned));
+    let mut item = outcome.unwrap_or_else(Item::without);
+    if let Some(pair) = &item.pair {
+        let ended = record_end(number, driver, pair, opened);
+        item.set_loss(ended.err());
+    }
+    item.fill(&opened.link, &opened.around, opened.is_implicit, span);
+    item
+}
+
+/// Whether the device is to be waited for.
+#[inline]
+fn waits(opened: &Opened, item: &Item) -> bool {
+    opened.mode == Mode::Synchronous && item.loss.is_none()
+}
+
+/// Hands an item to the resolver; what cannot be is given back.
+#[inline]
+fn push(thread: &mut Thread, mut item: Parcel, rest: &mut Rest<'_>) -> Pushed {
+    if rest.log.is_some() {
+        item.log = rest.log.take();
+    }
+    match ring::push(thread, item) {
+        Ok(()) => Pushed::Taken,
+        Err(item) => refused(item, rest),
+    }
+}
+
+#[cold]
+fn refused(mut item: Parcel, rest: &mut Rest<'_>) -> Pushed {
+    *rest.log = item.log.take();
+    item.give_back();
+    Pushed::Full
+}
+
+/// Waits for the device, with nothing of ours borrowed, and calls the logger.
+#[cold]
+fn wait(driver: &Driver, mut item: Parcel, rest: &mut Rest<'_>) -> Pushed {
+    let wants_log = rest.log.is_some();
+    if let Some(pair) = item.pair {
+        let waited = waiting::log_now(driver, &item, pair, rest.log);
+        item.set_loss(waited.err());
+    }
+    let is_logged = wants_log && rest.log.is_none();
+    let mut item = Some(item);
+    let pushed = thread::with(|thread| Some(push(thread, item.take()?, rest))).flatten();
+    let pushed = pushed.unwrap_or_else(|| {
+        item.into_iter().for_each(Item::give_back);
+        Pushed::Full
+    });
+    match pushed {
         Pushed::Full if is_logged => Pushed::FullAfterLog,
         pushed => pushed,
     }
 }
 
-/// Hands an item to the resolver; what cannot be is given back, with nothing of ours borrowed: a logger's destructor
-/// is foreign code.
-fn push(item: Item) -> Pushed {
-    let mut item = Some(item);
-    let pushed = thread::with(|thread| ring::push(thread, &mut item)).unwrap_or(Pushed::Full);
-    let Some(Item { outcome, log, .. }) = item else {
-        return pushed;
-    };
-    if let Ok(Recorded {
-        pair,
-        context,
-        is_graph: false,
-        ..
-    }) = outcome
-    {
-        context.put_back(pair);
-    }
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(log)));
-    pushed
-}
-
-fn wait(
-    driver: &Driver,
-    recorded: Recorded,
-    link: Link,
-    span: Span,
-    log: &mut Option<LogPart>,
-) -> Result<Recorded, CudaLoss> {
-    match waiting::log_now(driver, &recorded, link, span, log) {
-        Ok(()) => Ok(recorded),
-        Err(loss) => {
-            let _ = thread::with(|thread| thread.put_back(recorded.context, recorded.pair));
-            Err(loss)
-        }
-    }
-}
-
-fn record_end(driver: &Driver, running: Running) -> Result<(Recorded, Held), CudaLoss> {
-    let context = running.context;
-    match try_record_end(driver, &running) {
-        Ok(()) => Ok((
-            Recorded {
-                pair: running.pair,
-                context,
-                is_graph: running.is_graph,
-                is_implicit: running.is_implicit,
-            },
-            running.held,
-        )),
-        Err(loss) => {
-            // Part of a graph that is not ours to take back.
-            if !running.is_graph {
-                let _ = thread::with(|thread| thread.put_back(context, running.pair));
-            }
-            Err(loss)
-        }
-    }
-}
-
-fn try_record_end(driver: &Driver, running: &Running) -> Result<(), CudaLoss> {
-    let (context, stream) = (running.context, running.stream);
+#[inline(always)]
+fn record_end(number: u32, driver: &Driver, pair: &Pair, opened: &Opened) -> Result<(), CudaLoss> {
+    let (context, line) = (pair.context, &opened.link.line);
+    let (stream, is_implicit) = (line.stream, opened.is_implicit);
     if context.has_failed() {
         return Err(CudaLoss::ContextFailed);
     }
-    if running.pair.life != context.life() || context.is_suspect() {
+    if pair.life != context.life() || context.is_suspect() {
         return Err(CudaLoss::ContextGone);
     }
-    if stream.is_per_thread() && thread::with(Thread::number) != Some(running.thread) {
+    if stream.is_per_thread() && number != line.thread {
         return Err(CudaLoss::OtherThread);
     }
     // The legacy stream of a context that is not current any more may be gone with it.
-    if running.is_implicit && driver.current_context() != Ok(context.raw) {
+    if is_implicit && driver.current_context() != Ok(context.raw) {
         return Err(CudaLoss::OtherContext);
     }
-    in_own_context(driver, context, stream, running.is_implicit, || {
-        if is_graph(driver, context, stream, running.mode)? != running.is_graph {
+    in_own_context(driver, context, stream, is_implicit, || {
+        if is_graph(driver, context, stream, opened.mode)? != pair.is_graph {
             return Err(CudaLoss::Captured);
         }
-        record(driver, context, running.pair.end, stream, running.is_graph)
+        record(driver, context, pair.end, stream, pair.is_graph)
             .map_err(|code| loss_of(driver, context, code, "cuEventRecord"))
     })
 }
 
 /// Hands on a scope that began where no context was current, and ended where one was.
-pub(crate) fn end_without(name: u32, span: Span, log: Option<LogPart>) -> Pushed {
-    let make = |thread: &mut Thread| {
-        let link = Link {
-            key: thread.next_key(),
-            line: Line::NOWHERE,
-            name,
-            begin: None,
-            is_future: false,
-        };
-        Item {
-            link,
-            inside: None,
-            apart: None,
-            span,
-            outcome: Err(CudaLoss::NoStream),
-            log,
-        }
-    };
-    thread::with(make).map_or(Pushed::Full, push)
+pub(crate) fn end_without(name: u32, span: Span, mut log: Option<LogPart>) -> Pushed {
+    let mut rest = Rest::new(&mut log);
+    let handed = thread::with(|thread| {
+        let mut item = Item::without(CudaLoss::NoStream);
+        item.fill(&thread.link_nowhere(name), &Around::NOTHING, false, &span);
+        push(thread, item, &mut rest)
+    });
+    handed.unwrap_or(Pushed::Full)
 }
 
 /// Whether a context is current on this thread, for a scope that began without one.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::anchor::Anchor;
 use super::driver::{Driver, Event};
-use super::item::{Item, Recorded};
+use super::item::{Item, Pair, Parcel};
 
 /// Captured scopes whose replays are looked for.
 static WATCHED: AtomicUsize = AtomicUsize::new(0);
@@ -25,19 +25,19 @@ pub(super) struct Graphs {
 }
 
 struct Graph {
-    item: Item,
-    recorded: Recorded,
+    item: Parcel,
+    pair: Pair,
     /// Where the end stood after the last replay that was seen, from the anchor.
     last: Option<f64>,
 }
 
 impl Graphs {
     /// How many there can be, the context bounds.
-    pub(super) fn add(&mut self, item: Item, recorded: Recorded) {
+    pub(super) fn add(&mut self, item: Parcel, pair: Pair) {
         WATCHED.fetch_add(1, Relaxed);
         self.captured.push(Graph {
             item,
-            recorded,
+            pair,
             last: None,
         });
     }
@@ -74,9 +74,10 @@ impl Graphs {
 
     /// What the scopes directly inside of one took, one after the other as they were captured.
     fn inside(&self, driver: &Driver, key: u64) -> f64 {
-        let is_inside = |graph: &&Graph| graph.item.inside.is_some_and(|link| link.key == key);
+        let is_inside =
+            |graph: &&Graph| graph.item.inside.is_some_and(|around| around.get() == key);
         let times = self.captured.iter().filter(is_inside).map(|graph| {
-            let pair = &graph.recorded.pair;
+            let pair = &graph.pair;
             driver.elapsed(pair.begin, pair.end).unwrap_or(0.0)
         });
         times.sum()
@@ -86,7 +87,7 @@ impl Graphs {
     pub(super) fn move_to(&mut self, driver: &Driver, before: Event, anchor: &Anchor) {
         let after = anchor.event();
         for graph in &mut self.captured {
-            let end = graph.recorded.pair.end;
+            let end = graph.pair.end;
             // Where it was replayed meanwhile, it stands where no replay was seen.
             let known = graph
                 .last
@@ -99,7 +100,7 @@ impl Graphs {
 impl Graph {
     /// The time of a replay that was not seen before, if there is a whole one.
     fn replayed(&mut self, driver: &Driver, anchor: Event) -> Option<f64> {
-        let pair = &self.recorded.pair;
+        let pair = &self.pair;
         let place = || {
             let passed = driver.query(pair.end).is_ok() && driver.query(pair.begin).is_ok();
             passed

@@ -1,9 +1,14 @@
-//! What goes from the measured threads to the resolver: plain data.
+//! What goes from the measured threads to the resolver: plain data, in a box that comes back.
 
 use std::fmt;
+use std::num::NonZero;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use super::context::{Context, Pair};
+use crossbeam_queue::ArrayQueue;
+
+use super::context::Context;
 use super::driver::{Event, RawStream};
 use super::loss::CudaLoss;
 use crate::entry::Attached;
@@ -12,9 +17,9 @@ use crate::entry::Attached;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Line {
     pub(crate) context: u32,
-    pub(crate) stream: RawStream,
     /// The thread whose stream it is, where the handle means another one on each.
-    pub(crate) thread: u64,
+    pub(crate) thread: u32,
+    pub(crate) stream: RawStream,
 }
 
 /// A stream that GPU time was taken on. It displays as the summary names it: `default`,
@@ -62,10 +67,37 @@ pub(crate) struct Link {
     pub(crate) line: Line,
     /// The number of its name.
     pub(crate) name: u32,
-    /// Where it began; none where it has no GPU time.
-    pub(crate) begin: Option<Begin>,
-    /// Whether it is a future, what is inside of which may overlap.
-    pub(crate) is_future: bool,
+    /// Whether its begin was recorded.
+    pub(crate) has_begun: bool,
+}
+
+impl Link {
+    /// That of no scope.
+    pub(super) const NOTHING: Self = Self {
+        key: 0,
+        line: Line::NOWHERE,
+        name: 0,
+        has_begun: false,
+    };
+}
+
+/// What a scope is inside of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Around {
+    /// The key of the scope around it on the same line.
+    pub(super) inside: Option<NonZero<u64>>,
+    /// Where that one began, if others inside of it may overlap this one.
+    pub(super) from: Option<Begin>,
+    /// The name of the scope directly around it, if that is on another line.
+    pub(super) apart: Option<u32>,
+}
+
+impl Around {
+    pub(super) const NOTHING: Self = Self {
+        inside: None,
+        from: None,
+        apart: None,
+    };
 }
 
 /// The event at the begin of a scope that may have ended since, and its event be another's, or gone.
@@ -103,17 +135,6 @@ pub(crate) struct Span {
     pub(crate) outermost: bool,
 }
 
-/// Events that wait to be read.
-#[derive(Debug)]
-pub(crate) struct Recorded {
-    pub(crate) pair: Pair,
-    pub(crate) context: &'static Context,
-    /// Whether the events are part of a graph, and are recorded again with each replay.
-    pub(crate) is_graph: bool,
-    /// Whether the stream was nobody's word but ours.
-    pub(crate) is_implicit: bool,
-}
-
 /// What a call that is to be logged brings along.
 #[derive(Debug)]
 pub(crate) struct LogPart {
@@ -123,15 +144,122 @@ pub(crate) struct LogPart {
     pub(crate) skipped: u64,
 }
 
-/// A finished scope that was to have a GPU time.
+/// Two events. They belong to whoever owns the item that they stand in; a copy of this is their names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pair {
+    pub(crate) begin: Event,
+    pub(crate) end: Event,
+    pub(crate) context: &'static Context,
+    /// Counts up with each scope that gives the pair back. It outlives the pair: scopes refer to others.
+    pub(crate) turns: &'static AtomicU32,
+    /// Which life of its context the events belong to.
+    pub(crate) life: u32,
+    /// Whether the events are part of a graph, and are recorded again with each replay.
+    pub(crate) is_graph: bool,
+}
+
+/// A scope that was to have a GPU time, finished, and the events that it was measured with; between two scopes,
+/// the events alone.
+///
+/// Owned by whoever has it at the time: a pool, a thread's stash, an open scope, a ring, the resolver. One that
+/// is dropped is lost to its pool, and its events with it, so that everyone who lets go of one says where it
+/// goes.
+// What a scope only reads stands first, what each one writes comes next, and in one cache line: to write what
+// another processor has read last takes as long as all else that the measured thread does. What is seldom
+// needed comes last, and is written only where it is another one.
+#[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct Item {
+    /// None in one that is for scopes without events.
+    pub(crate) pair: Option<Pair>,
+    /// Where the scope around it began, if others inside of that may overlap this one.
+    pub(super) from: Option<Begin>,
     pub(crate) link: Link,
-    /// The scope on the same line that it was inside of.
-    pub(crate) inside: Option<Link>,
-    /// The name of the scope that it was directly inside of, if that is on another line.
-    pub(crate) apart: Option<u32>,
+    /// The key of the scope on the same line that it was inside of.
+    pub(super) inside: Option<NonZero<u64>>,
     pub(crate) span: Span,
-    pub(crate) outcome: Result<Recorded, CudaLoss>,
+    /// The name of the scope that it was directly inside of, if that is on another line.
+    pub(super) apart: Option<u32>,
+    /// Why it has no GPU time.
+    pub(crate) loss: Option<CudaLoss>,
+    /// Whether the stream was nobody's word but ours.
+    pub(crate) is_implicit: bool,
     pub(crate) log: Option<LogPart>,
+}
+
+/// An item on its way: what is handed on is its address, and nothing is copied.
+pub(crate) type Parcel = Box<Item>;
+
+/// Items without events that nobody needs, for those to come.
+static SPARE: LazyLock<ArrayQueue<Parcel>> = LazyLock::new(|| ArrayQueue::new(MAX_SPARE));
+const MAX_SPARE: usize = 4096;
+
+impl Item {
+    /// A new one around these events.
+    pub(super) fn new(pair: Option<Pair>) -> Parcel {
+        Box::new(Self {
+            pair,
+            from: None,
+            link: Link::NOTHING,
+            inside: None,
+            span: Span {
+                end: 0,
+                elapsed: 0,
+                outermost: false,
+            },
+            apart: None,
+            loss: None,
+            is_implicit: false,
+            log: None,
+        })
+    }
+
+    /// One for a scope that has no events.
+    #[cold]
+    pub(super) fn without(loss: CudaLoss) -> Parcel {
+        let mut item = SPARE.pop().unwrap_or_else(|| Self::new(None));
+        item.loss = Some(loss);
+        item
+    }
+
+    /// Makes it that of a scope that has ended.
+    #[inline]
+    pub(super) fn fill(&mut self, link: &Link, around: &Around, is_implicit: bool, span: &Span) {
+        self.link = *link;
+        self.inside = around.inside;
+        self.span = *span;
+        if self.from.is_some() || around.from.is_some() {
+            self.from = around.from;
+        }
+        if self.apart != around.apart {
+            self.apart = around.apart;
+        }
+        if self.is_implicit != is_implicit {
+            self.is_implicit = is_implicit;
+        }
+    }
+
+    /// Notes whether the scope has no GPU time, and why.
+    #[inline]
+    pub(super) fn set_loss(&mut self, loss: Option<CudaLoss>) {
+        if self.loss != loss {
+            self.loss = loss;
+        }
+    }
+
+    /// Lets go of it: it goes where the next scope finds it. Its events are another one's from now on.
+    pub(super) fn give_back(mut self: Box<Self>) {
+        if self.log.is_some() {
+            let log = self.log.take();
+            // The destructor of a logger is foreign code.
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(log)));
+        }
+        match self.pair {
+            // Part of a graph that is not ours to take back.
+            Some(Pair { is_graph: true, .. }) => {}
+            Some(Pair { context, .. }) => context.put_back(self),
+            // Where there are many already it goes.
+            None => _ = SPARE.push(self),
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::anchor::Anchor;
 use super::code::{Code, Fault};
-use super::item::{Item, Line, Recorded};
+use super::item::{Line, Pair, Parcel};
 use super::loss::CudaLoss;
 use super::sink::Sink;
 
@@ -13,8 +13,8 @@ const MAX_EMPTY: usize = 1024;
 
 /// An item whose events the device has not passed.
 pub(super) struct Pending {
-    pub(super) item: Item,
-    pub(super) recorded: Recorded,
+    pub(super) item: Parcel,
+    pub(super) pair: Pair,
     /// In the order in which items left the rings.
     pub(super) number: u64,
 }
@@ -85,11 +85,8 @@ impl Lines {
 
     /// Gives everything up.
     pub(super) fn lose_all(&mut self, sink: &mut Sink, loss: CudaLoss) {
-        for Pending { item, recorded, .. } in
-            std::mem::take(&mut self.queues).into_values().flatten()
-        {
-            recorded.context.put_back(recorded.pair);
-            sink.lose(item, loss);
+        for pending in std::mem::take(&mut self.queues).into_values().flatten() {
+            sink.lose(pending.item, loss);
         }
     }
 
@@ -105,9 +102,9 @@ fn read_one(
     sink: &mut Sink,
     anchor: Option<&Anchor>,
 ) -> Result<Option<Pending>, Fault> {
-    let pair = &pending.recorded.pair;
+    let pair = pending.pair;
     match sink.driver.elapsed(pair.begin, pair.end) {
-        Ok(ns) => sink.resolve(pending.item, pending.recorded, ns, anchor),
+        Ok(ns) => sink.resolve(pending.item, pair, ns, anchor),
         Err(code) if code.fault() == Fault::NotReady => return Ok(Some(pending)),
         Err(code) => refused(pending, sink, code, "cuEventElapsedTime")?,
     }
@@ -144,7 +141,7 @@ fn ask(queue: &mut VecDeque<Pending>, sink: &mut Sink, place: usize) -> Result<A
     let Some(pending) = queue.get(place - 1) else {
         return Ok(Answer::NotYet);
     };
-    let code = sink.driver.query(pending.recorded.pair.end);
+    let code = sink.driver.query(pending.pair.end);
     if code.is_ok() {
         return Ok(Answer::Passed);
     }
@@ -159,14 +156,13 @@ fn ask(queue: &mut VecDeque<Pending>, sink: &mut Sink, place: usize) -> Result<A
 
 /// A call for this item was refused: its time is lost, and so may be its context.
 fn refused(pending: Pending, sink: &mut Sink, code: Code, call: &str) -> Result<(), Fault> {
-    let Pending { item, recorded, .. } = pending;
-    let fault = recorded.context.learn(sink.driver, code, call);
+    let Pending { item, pair, .. } = pending;
+    let fault = pair.context.learn(sink.driver, code, call);
     let loss = match fault {
         Fault::Sticky => CudaLoss::ContextFailed,
         Fault::ContextGone | Fault::NoDriver => CudaLoss::ContextGone,
         Fault::NotReady | Fault::Capture | Fault::Refused => CudaLoss::DriverRefused,
     };
-    recorded.context.put_back(recorded.pair);
     sink.lose(item, loss);
     match fault {
         Fault::Refused | Fault::NotReady | Fault::Capture => Ok(()),

@@ -74,6 +74,7 @@ mod resolver;
 mod ring;
 mod scope;
 mod sink;
+mod stash;
 mod status;
 mod stream;
 mod thread;

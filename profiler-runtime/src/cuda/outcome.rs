@@ -17,11 +17,10 @@ use crate::own_cost;
 use crate::session;
 
 /// A scope whose events have been read.
-pub(super) struct Timed {
-    pub(super) item: Item,
+pub(super) struct Timed<'a> {
+    pub(super) item: &'a mut Item,
     pub(super) ns: f64,
     pub(super) own: f64,
-    pub(super) is_implicit: bool,
     pub(super) place: Option<Place>,
 }
 
@@ -57,12 +56,11 @@ impl Outbox {
         log.attached.step = Some(log.attached.step.unwrap_or_else(own));
     }
 
-    pub(super) fn timed(&mut self, timed: Timed) {
+    pub(super) fn timed(&mut self, timed: Timed<'_>) {
         let Timed {
             item,
             ns,
             own,
-            is_implicit,
             place,
         } = timed;
         let Some(name) = self.name(item.link.name) else {
@@ -77,12 +75,12 @@ impl Outbox {
             launch_ns: cpu_ns + 2.0 * own_cost::least_sample(),
             outermost: item.span.outermost,
             line: item.link.line,
-            is_implicit,
+            is_implicit: item.is_implicit,
         };
         if name.cuda.with(|totals| totals.count(&call)) {
             say_wrong_stream(name);
         }
-        let Some(log) = item.log else { return };
+        let Some(log) = item.log.take() else { return };
         let start = place.map(|place| place.wall);
         let uncertainty_ns = place.map(|place| place.uncertainty_ns);
         let cuda = cuda_span(ns, start, uncertainty_ns, item.link.line);
@@ -130,10 +128,11 @@ impl Outbox {
     }
 
     /// A call that has no GPU time.
-    pub(super) fn without(&mut self, item: Item) {
-        let (Some(log), Some(name)) = (item.log, self.name(item.link.name)) else {
+    pub(super) fn without(&mut self, item: &mut Item) {
+        let Some(name) = self.name(item.link.name) else {
             return;
         };
+        let Some(log) = item.log.take() else { return };
         let cpu_ns = clock().nanoseconds(item.span.elapsed as f64);
         self.log(name, log.attached, item.span.end, cpu_ns, None);
     }

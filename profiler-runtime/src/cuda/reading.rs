@@ -8,7 +8,7 @@ use super::code::Fault;
 use super::context::Context;
 use super::driver::Driver;
 use super::graphs::Graphs;
-use super::item::{Item, Recorded};
+use super::item::{Pair, Parcel};
 use super::lines::{Lines, Pending};
 use super::loss::CudaLoss;
 use super::sink::Sink;
@@ -21,7 +21,7 @@ const IDLE_NS: f64 = 5e9;
 const KEPT_PAIRS: usize = 64;
 
 pub(super) struct Reading {
-    batch: Vec<Item>,
+    batch: Vec<Parcel>,
     drained: u64,
     /// Whether the last round took what stood in the rings.
     has_taken: bool,
@@ -152,19 +152,17 @@ impl Reading {
         true
     }
 
-    fn file(&mut self, mut item: Item) {
+    fn file(&mut self, mut item: Parcel) {
         let number = self.drained;
         self.drained += 1;
         self.sink.outbox.number(&mut item);
-        match std::mem::replace(&mut item.outcome, Err(CudaLoss::Abandoned)) {
-            Err(loss) => self.sink.lose(item, loss),
+        match (item.loss, item.pair) {
+            (Some(loss), _) => self.sink.lose(item, loss),
+            (None, Some(pair)) if pair.life == pair.context.life() => {
+                self.meet(pair.context).add(item, pair, number);
+            }
             // Its context went while it was on its way, and its events with it.
-            Ok(recorded) if recorded.pair.life != recorded.context.life() => {
-                self.sink.lose(item, CudaLoss::ContextGone);
-            }
-            Ok(recorded) => {
-                self.meet(recorded.context).add(item, recorded, number);
-            }
+            (None, _) => self.sink.lose(item, CudaLoss::ContextGone),
         }
     }
 
@@ -205,19 +203,15 @@ impl InUse {
         }
     }
 
-    fn add(&mut self, item: Item, recorded: Recorded, number: u64) {
-        if recorded.is_graph {
+    fn add(&mut self, item: Parcel, pair: Pair, number: u64) {
+        if pair.is_graph {
             // Its replays have GPU times, it has none.
             if session::wants_gpu() {
                 report::lost(&item, CudaLoss::Captured);
             }
-            self.graphs.add(item, recorded);
+            self.graphs.add(item, pair);
         } else {
-            self.lines.push(Pending {
-                item,
-                recorded,
-                number,
-            });
+            self.lines.push(Pending { item, pair, number });
         }
     }
 
@@ -251,6 +245,10 @@ impl InUse {
             return false;
         }
         self.settle_in(sink.driver);
+        // Before what is read goes back: what it would be then, it is not while the program measures.
+        if !idle {
+            self.context.grow_if_low(sink.driver);
+        }
         let progress = match self.lines.read(sink, self.anchor.as_ref()) {
             Ok(progress) => progress,
             Err(fault) => {
@@ -271,8 +269,6 @@ impl InUse {
             self.context.shrink_to(sink.driver, KEPT_PAIRS);
             self.lines.forget_empty();
             self.is_shrunk = true;
-        } else {
-            self.context.grow_if_low(sink.driver);
         }
         progress
     }

@@ -2,14 +2,14 @@
 
 use rtrb::PushError;
 
-use super::item::Item;
+use super::item::Parcel;
 use super::resolver;
 use super::thread::Thread;
 use crate::collect::Rings;
 use crate::local::Busy;
 use crate::switch::with_control;
 
-static RINGS: Rings<Item> = Rings::new();
+static RINGS: Rings<Parcel> = Rings::new();
 
 /// What became of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,44 +23,41 @@ pub(crate) enum Pushed {
     Nothing,
 }
 
-/// Leaves what there is no room for.
-pub(super) fn push(thread: &mut Thread, item: &mut Option<Item>) -> Pushed {
+/// Hands an item to the resolver; the error is one that there is no room for.
+#[inline]
+pub(super) fn push(thread: &mut Thread, item: Parcel) -> Result<(), Parcel> {
     let ring = match &mut thread.ring {
         Some(ring) => ring,
         empty => match make() {
             Some(made) => empty.insert(made),
-            None => return Pushed::Full,
+            None => return Err(item),
         },
     };
-    let Some(taken) = item.take() else {
-        return Pushed::Nothing;
-    };
-    match ring.push(taken) {
+    match ring.push(item) {
         Ok(()) => {
             let half = ring.buffer().capacity() / 2;
             // What is known to be free without a look at the other end, first.
             if ring.cached_slots() < half && ring.slots() < half {
                 resolver::wake();
             }
-            Pushed::Taken
+            Ok(())
         }
         Err(PushError::Full(rejected)) => {
-            *item = Some(rejected);
             resolver::wake();
-            Pushed::Full
+            Err(rejected)
         }
     }
 }
 
 #[cold]
-fn make() -> Option<rtrb::Producer<Item>> {
+fn make() -> Option<rtrb::Producer<Parcel>> {
     let _busy = Busy::claim();
     let capacity = with_control(|control| control.settings.ring);
     resolver::ensure_started().then(|| RINGS.make(capacity))
 }
 
 /// Moves what stands in the rings now to `batch`.
-pub(super) fn drain(batch: &mut Vec<Item>) {
+pub(super) fn drain(batch: &mut Vec<Parcel>) {
     RINGS.drain(batch);
 }
 

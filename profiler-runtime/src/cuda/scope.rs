@@ -3,12 +3,15 @@
 //! In the steady state that is, at each end, one question whether the stream captures and one event put
 //! into it; neither waits for the device.
 
+use std::num::NonZero;
+
 use super::code::{Code, Fault};
-use super::context::{Context, Pair};
-use super::driver::{Capturing, Driver, RawContext, RawStream};
-use super::item::{Begin, Line, Link};
+use super::context::Context;
+use super::driver::{Capturing, Driver, Event, RawContext, RawStream};
+use super::item::{Around, Begin, Link, Parcel};
 use super::loss::CudaLoss;
-use super::stream::{Lent, Raw, Stream};
+use super::stash::Known;
+use super::stream::{Keep, Lent, Raw, Stream};
 use super::thread::{self, Thread};
 use super::{health, library, resolver};
 use crate::clock::now;
@@ -52,38 +55,36 @@ pub(crate) enum Mode {
 /// An open scope that is to have a GPU time.
 #[derive(Debug)]
 pub(crate) struct Opened {
+    /// The item whose first event is in the stream; else why there is none.
+    pub(super) outcome: Result<Parcel, CudaLoss>,
     pub(super) link: Link,
-    pub(super) inside: Option<Link>,
-    pub(super) apart: Option<u32>,
-    pub(super) outcome: Result<Running, CudaLoss>,
+    pub(super) around: Around,
+    pub(super) mode: Mode,
+    pub(super) is_implicit: bool,
+    /// Whether a future is polled inside of it: what it has inside may overlap.
+    pub(super) has_futures: bool,
+    pub(super) held: Held,
     /// What its opening took, in ticks, where that is found out.
-    pub(super) cost: Option<u64>,
+    pub(super) cost: Option<NonZero<u64>>,
 }
 
 impl Opened {
-    pub(crate) fn link(&self) -> Link {
-        self.link
-    }
+    /// One that nothing is known of yet.
+    pub(super) const NOTHING: Self = Self {
+        outcome: Err(CudaLoss::Abandoned),
+        link: Link::NOTHING,
+        around: Around::NOTHING,
+        mode: Mode::Later,
+        is_implicit: false,
+        has_futures: false,
+        held: Held::Elsewhere,
+        cost: None,
+    };
 
-    /// Whether its end waits for the device.
-    pub(super) fn waits(&self) -> bool {
-        let running = self.outcome.as_ref();
-        running.is_ok_and(|running| running.mode == Mode::Synchronous)
+    /// Where it began; none where it has no GPU time.
+    pub(super) fn begin(&self) -> Option<Begin> {
+        self.outcome.as_ref().ok()?.pair.as_ref().map(Begin::of)
     }
-}
-
-/// What its opening has put into the stream.
-#[derive(Debug)]
-pub(crate) struct Running {
-    pub(super) pair: Pair,
-    pub(super) context: &'static Context,
-    pub(super) stream: RawStream,
-    /// The thread it began on.
-    pub(super) thread: u64,
-    pub(super) is_implicit: bool,
-    pub(super) is_graph: bool,
-    pub(super) mode: Mode,
-    pub(super) held: Held,
 }
 
 /// Who keeps the stream until the scope ends.
@@ -94,35 +95,52 @@ pub(super) enum Held {
     /// The thread, whose current stream it is.
     Current,
     Own {
-        _stream: Stream,
+        _keep: Keep,
     },
 }
 
 impl Held {
+    pub(super) fn own(stream: Stream) -> Self {
+        Self::Own {
+            _keep: stream.into_keep(),
+        }
+    }
+
     pub(super) fn is_current(&self) -> bool {
         matches!(self, Self::Current)
+    }
+
+    /// What has to be let go of, if anything.
+    #[inline]
+    pub(super) fn take(&mut self) -> Self {
+        match self {
+            Self::Own { .. } => std::mem::replace(self, Self::Elsewhere),
+            Self::Elsewhere | Self::Current => Self::Elsewhere,
+        }
     }
 }
 
 /// What a scope is measured on.
+#[derive(Clone, Copy)]
 struct Target {
     raw: Raw,
     is_implicit: bool,
-    held: Held,
+    is_current: bool,
 }
 
 /// Opens the GPU's side of a scope of this thread; false where it has none.
 #[inline(never)]
-pub(crate) fn begin(serial: u64, name: u32, ask: Ask) -> bool {
+pub(crate) fn begin(serial: u64, name: u32, ask: Option<&mut Ask>) -> bool {
     // Inside the profiler, where a lock of its own may be held, a measured allocator has its CPU time only.
     let Some(driver) = library::driver().filter(|_| !Busy::is_claimed()) else {
         return false;
     };
     let opened = thread::with(|thread| {
         let begun = thread.is_sampled().then(now);
-        let mut opened = open(thread, driver, name, ask)?;
-        opened.cost = begun.map(|begun| now().saturating_sub(begun));
-        thread.push(serial, opened);
+        let opened = open(thread, driver, serial, name, ask, false)?;
+        if let Some(begun) = begun {
+            opened.cost = NonZero::new(now().saturating_sub(begun));
+        }
         Some(())
     });
     opened.flatten().is_some()
@@ -133,8 +151,12 @@ pub(crate) fn begin(serial: u64, name: u32, ask: Ask) -> bool {
 pub(crate) struct TaskSide(Box<Option<Opened>>);
 
 impl TaskSide {
-    pub(crate) fn link(&self) -> Option<Link> {
-        self.0.as_ref().as_ref().map(Opened::link)
+    pub(super) fn link(&self) -> Option<Link> {
+        self.0.as_ref().as_ref().map(|opened| opened.link)
+    }
+
+    pub(super) fn begin(&self) -> Option<Begin> {
+        self.0.as_ref().as_ref().and_then(Opened::begin)
     }
 
     /// The key of its GPU time; zero for none.
@@ -151,19 +173,16 @@ impl TaskSide {
 }
 
 /// The same for a future, which keeps it.
-pub(crate) fn begin_task(name: u32, ask: Ask) -> Option<TaskSide> {
+pub(crate) fn begin_task(name: u32, ask: Option<&mut Ask>) -> Option<TaskSide> {
     let driver = library::driver()?;
     thread::with(|thread| {
-        let mut opened = open(thread, driver, name, ask)?;
-        opened.link.is_future = true;
+        open(thread, driver, 0, name, ask, true)?;
+        let mut opened = thread.pop_innermost()?;
         // It may be finished on another thread, which knows nothing of this one's current stream.
-        if let Ok(running) = &mut opened.outcome
-            && running.held.is_current()
+        if opened.held.is_current()
             && let Some(stream) = thread.current()
         {
-            running.held = Held::Own {
-                _stream: stream.clone(),
-            };
+            opened.held = Held::own(stream.clone());
         }
         let mut side = thread.take_place();
         *side.0 = Some(opened);
@@ -171,78 +190,87 @@ pub(crate) fn begin_task(name: u32, ask: Ask) -> Option<TaskSide> {
     })?
 }
 
-fn open(thread: &mut Thread, driver: &Driver, name: u32, ask: Ask) -> Option<Opened> {
-    let target = match target(thread, driver, ask.stream) {
+/// Opens any scope, as the innermost one of the thread.
+// There, and nowhere else: what is opened is large, and to copy what has just been written takes longer than to
+// write it.
+#[inline(always)]
+fn open<'t>(
+    thread: &'t mut Thread,
+    driver: &Driver,
+    serial: u64,
+    name: u32,
+    ask: Option<&mut Ask>,
+    is_future: bool,
+) -> Option<&'t mut Opened> {
+    let (given, mode) = match ask {
+        Some(ask) => (ask.stream.as_mut(), ask.mode),
+        None => (None, Mode::Later),
+    };
+    let target = match target(thread, driver, given.as_deref()) {
         Ok(target) => target?,
-        Err(code) => return Some(refused(thread, driver, name, code)),
+        Err(code) => return refused(thread, driver, serial, name, code),
     };
     let number = thread.number();
-    let context = thread.known(driver, target.raw.context)?.context;
-    let on = thread::line(context, target.raw.stream, number);
-    let (inside, apart) = thread.parents(on);
+    let known = thread.known(driver, target.raw.context)?;
+    let context = known.context;
+    let mut outcome = record_begin(known, driver, target, mode);
+    let line = thread::line(context, target.raw.stream, number);
+    let around = thread.around(line, is_future);
     let key = thread.next_key();
-    let outcome = record_begin(thread, driver, context, target, ask.mode);
-    let link = Link {
+    if let Ok(item) = &mut outcome {
+        // All is written when the scope ends; the resolver's processor may have what is written to. It is called
+        // for now, so that it is here by then.
+        item.link.key = key;
+    }
+    let opened = thread.push(serial)?;
+    opened.link = Link {
         key,
-        line: on,
+        line,
         name,
-        begin: outcome
-            .as_ref()
-            .ok()
-            .map(|running| Begin::of(&running.pair)),
-        is_future: false,
+        has_begun: outcome.is_ok(),
     };
-    Some(Opened {
-        link,
-        inside,
-        apart,
-        outcome,
-        cost: None,
-    })
+    opened.outcome = outcome;
+    opened.around = around;
+    opened.mode = mode;
+    opened.is_implicit = target.is_implicit;
+    if target.is_current {
+        opened.held = Held::Current;
+    } else if let Some(given) = given {
+        opened.held = given.held.take().map_or(Held::Elsewhere, Held::own);
+    }
+    Some(opened)
 }
 
 /// A scope for which the driver does not say which context is current.
 #[cold]
-fn refused(thread: &mut Thread, driver: &Driver, name: u32, code: Code) -> Opened {
+fn refused<'t>(
+    thread: &'t mut Thread,
+    driver: &Driver,
+    serial: u64,
+    name: u32,
+    code: Code,
+) -> Option<&'t mut Opened> {
     health::refused(driver, "cuCtxGetCurrent", code);
-    let link = Link {
-        key: thread.next_key(),
-        line: Line::NOWHERE,
-        name,
-        begin: None,
-        is_future: false,
-    };
-    Opened {
-        link,
-        inside: None,
-        apart: None,
-        outcome: Err(CudaLoss::DriverRefused),
-        cost: None,
-    }
+    let link = thread.link_nowhere(name);
+    let opened = thread.push(serial)?;
+    opened.outcome = Err(CudaLoss::DriverRefused);
+    opened.link = link;
+    Some(opened)
 }
 
 /// The stream of the call, else of the thread, else the default one of the thread's context; none where no
 /// context is current. The error is what the driver said to being asked.
-fn target(thread: &Thread, driver: &Driver, given: Option<Given>) -> Result<Option<Target>, Code> {
-    let mut target = match (given, thread.current()) {
-        (Some(Given { raw, held }), _) => Target {
-            raw,
-            is_implicit: false,
-            held: held.map_or(Held::Elsewhere, |stream| Held::Own { _stream: stream }),
-        },
-        (None, Some(current)) => Target {
-            raw: current.raw,
-            is_implicit: false,
-            held: Held::Current,
-        },
-        (None, None) => Target {
-            raw: Raw {
-                stream: RawStream::LEGACY,
-                context: RawContext::NONE,
-            },
-            is_implicit: true,
-            held: Held::Elsewhere,
-        },
+#[inline]
+fn target(thread: &Thread, driver: &Driver, given: Option<&Given>) -> Result<Option<Target>, Code> {
+    let current = thread.current();
+    let raw = given.map(|given| given.raw);
+    let mut target = Target {
+        raw: raw.or(current.map(|current| current.raw)).unwrap_or(Raw {
+            stream: RawStream::LEGACY,
+            context: RawContext::NONE,
+        }),
+        is_implicit: given.is_none() && current.is_none(),
+        is_current: given.is_none() && current.is_some(),
     };
     if target.raw.context == RawContext::NONE {
         target.raw.context = match driver.current_context() {
@@ -254,13 +282,14 @@ fn target(thread: &Thread, driver: &Driver, given: Option<Given>) -> Result<Opti
     Ok((target.raw.context != RawContext::NONE).then_some(target))
 }
 
+#[inline(always)]
 fn record_begin(
-    thread: &mut Thread,
+    known: &mut Known,
     driver: &Driver,
-    context: &'static Context,
     target: Target,
     mode: Mode,
-) -> Result<Running, CudaLoss> {
+) -> Result<Parcel, CudaLoss> {
+    let context = known.context;
     if context.has_failed() {
         return Err(CudaLoss::ContextFailed);
     }
@@ -268,36 +297,26 @@ fn record_begin(
         return Err(CudaLoss::ContextGone);
     }
     let stream = target.raw.stream;
-    let begin = || {
-        let is_graph = is_graph(driver, context, stream, mode)?;
-        let pair = if is_graph {
-            take_pair_for_graph(driver, context)?
+    in_own_context(driver, context, stream, target.is_implicit, || {
+        let item = if is_graph(driver, context, stream, mode)? {
+            take_for_graph(driver, context)?
         } else {
-            take_pair(thread, driver, context)?
+            known.take(driver)?
         };
-        match record(driver, context, pair.begin, stream, is_graph) {
-            Ok(()) => Ok((pair, is_graph)),
+        let pair = item.pair.as_ref().ok_or(CudaLoss::PoolEmpty)?;
+        match record(driver, context, pair.begin, stream, pair.is_graph) {
+            Ok(()) => Ok(item),
             Err(code) => {
-                thread.put_back(context, pair);
+                known.put_back(item);
                 Err(loss_of(driver, context, code, "cuEventRecord"))
             }
         }
-    };
-    let (pair, is_graph) = in_own_context(driver, context, stream, target.is_implicit, begin)?;
-    Ok(Running {
-        pair,
-        context,
-        stream,
-        thread: thread.number(),
-        is_implicit: target.is_implicit,
-        is_graph,
-        mode,
-        held: target.held,
     })
 }
 
 /// Runs `f` with a stream's own context current where its handle means the stream of whichever is: a default
 /// stream that was named may be of another one. One that nobody named is that of the current one.
+#[inline(always)]
 pub(super) fn in_own_context<T>(
     driver: &Driver,
     context: &Context,
@@ -314,6 +333,7 @@ pub(super) fn in_own_context<T>(
 }
 
 /// Whether events in the stream become part of a graph, as asked for; a loss where they would unasked.
+#[inline]
 pub(super) fn is_graph(
     driver: &Driver,
     context: &Context,
@@ -329,7 +349,8 @@ pub(super) fn is_graph(
 }
 
 /// One that was never recorded: it would read as a replay.
-fn take_pair_for_graph(driver: &Driver, context: &Context) -> Result<Pair, CudaLoss> {
+#[cold]
+fn take_for_graph(driver: &Driver, context: &'static Context) -> Result<Parcel, CudaLoss> {
     if !context.has_room_for_graph() {
         return Err(CudaLoss::TooManyCaptured);
     }
@@ -339,39 +360,11 @@ fn take_pair_for_graph(driver: &Driver, context: &Context) -> Result<Pair, CudaL
         .ok_or(CudaLoss::PoolEmpty)
 }
 
-fn take_pair(
-    thread: &mut Thread,
-    driver: &Driver,
-    context: &'static Context,
-) -> Result<Pair, CudaLoss> {
-    let Some(known) = thread.known(driver, context.raw) else {
-        return Err(CudaLoss::PoolEmpty);
-    };
-    loop {
-        match known.stash.pop() {
-            // Of an earlier life of the context: its events went with it.
-            Some(pair) if pair.life != context.life() => {}
-            Some(pair) => return Ok(pair),
-            None => {
-                let refilled = context.refill(driver, &mut known.stash);
-                // It makes more, or gives back what the device has passed.
-                if context.is_low() {
-                    resolver::wake();
-                }
-                refilled.map_err(|code| loss_of(driver, context, code, "cuEventCreate"))?;
-                if known.stash.is_empty() {
-                    return Err(CudaLoss::PoolEmpty);
-                }
-            }
-        }
-    }
-}
-
 #[inline]
 pub(super) fn record(
     driver: &Driver,
     context: &Context,
-    event: super::driver::Event,
+    event: Event,
     stream: RawStream,
     is_graph: bool,
 ) -> Result<(), Code> {

@@ -1,9 +1,11 @@
 //! Where items go that are done with: told to their parents, counted, logged.
 
+use std::num::NonZero;
+
 use super::anchor::Anchor;
 use super::children::Children;
 use super::driver::Driver;
-use super::item::{Item, Recorded};
+use super::item::{Item, Pair, Parcel};
 use super::loss::CudaLoss;
 use super::outcome::{Outbox, Timed};
 use super::{report, totals};
@@ -25,57 +27,55 @@ impl Sink {
     }
 
     /// A scope without a GPU time.
-    pub(super) fn lose(&mut self, item: Item, loss: CudaLoss) {
+    pub(super) fn lose(&mut self, mut item: Parcel, loss: CudaLoss) {
         // What ran inside of it ran inside of what is around it.
-        if item.link.begin.is_some() {
-            let around = item.inside.map(|parent| parent.key);
+        if item.link.has_begun {
+            let around = item.inside.map(NonZero::get);
             self.children.pass_on(item.link.key, around);
         }
         totals::count_without(item.link.name, loss);
         if session::wants_gpu() {
             report::lost(&item, loss);
         }
-        self.outbox.without(item);
+        self.outbox.without(&mut item);
+        item.give_back();
     }
 
     /// A scope whose events have been read.
     pub(super) fn resolve(
         &mut self,
-        item: Item,
-        recorded: Recorded,
+        mut item: Parcel,
+        pair: Pair,
         ns: f64,
         anchor: Option<&Anchor>,
     ) {
         let ns = ns.max(0.0);
         let own = (ns - self.children.take(item.link.key)).max(0.0);
-        self.tell_parents(&item, &recorded, ns);
+        self.tell_parents(&item, pair, ns);
         let is_recorded = session::wants_gpu();
         let wanted = anchor.filter(|_| item.log.is_some() || is_recorded);
-        let place = wanted.and_then(|anchor| anchor.place(self.driver, recorded.pair.begin));
+        let place = wanted.and_then(|anchor| anchor.place(self.driver, pair.begin));
         if is_recorded {
-            report::read(&item, recorded.context.device(), ns, own, place);
+            report::read(&item, pair.context.device(), ns, own, place);
         }
-        recorded.context.put_back(recorded.pair);
         self.outbox.timed(Timed {
-            item,
+            item: &mut item,
             ns,
             own,
-            is_implicit: recorded.is_implicit,
             place,
         });
+        item.give_back();
     }
 
-    fn tell_parents(&mut self, item: &Item, recorded: &Recorded, ns: f64) {
+    fn tell_parents(&mut self, item: &Item, pair: Pair, ns: f64) {
         if let Some(parent) = item.inside {
-            let overlaps = parent.is_future || item.link.is_future;
-            let begin = parent
-                .begin
-                .filter(|_| overlaps)
-                .and_then(|begin| begin.event(recorded.pair.life))
-                .and_then(|begin| self.driver.elapsed(begin, recorded.pair.begin).ok());
+            let begin = item
+                .from
+                .and_then(|begin| begin.event(pair.life))
+                .and_then(|begin| self.driver.elapsed(begin, pair.begin).ok());
             match begin {
-                Some(begin) => self.children.add_piece(parent.key, begin, begin + ns),
-                None => self.children.add(parent.key, ns),
+                Some(begin) => self.children.add_piece(parent.get(), begin, begin + ns),
+                None => self.children.add(parent.get(), ns),
             }
         }
         if let Some(parent) = item.apart {

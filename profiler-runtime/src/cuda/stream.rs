@@ -28,8 +28,9 @@ pub(crate) struct Raw {
     pub(crate) context: RawContext,
 }
 
+/// Who keeps a stream.
 #[derive(Clone)]
-enum Keep {
+pub(super) enum Keep {
     /// The user's word.
     Promise,
     #[cfg(feature = "cudarc")]
@@ -79,12 +80,30 @@ impl Stream {
         }
     }
 
+    /// What keeps it, without its handles.
+    #[inline]
+    pub(super) fn into_keep(self) -> Keep {
+        self.keep
+    }
+
     /// A stream that somebody else keeps to the end of the process.
     pub(super) fn lent_for_ever(raw: Raw) -> Self {
         Self {
             raw,
             keep: Keep::Promise,
         }
+    }
+}
+
+impl fmt::Debug for Keep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Promise => "Promise",
+            #[cfg(feature = "cudarc")]
+            Self::Stream(_) => "Stream",
+            #[cfg(feature = "cudarc")]
+            Self::Context(_) => "Context",
+        })
     }
 }
 

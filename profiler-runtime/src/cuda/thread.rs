@@ -1,15 +1,18 @@
 //! What each thread keeps of GPU time: its open scopes, its current stream, its stash of events.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::collections::VecDeque;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use rtrb::Producer;
 
-use super::context::{self, Context, Pair};
+use super::context::{self, Context};
 use super::driver::{Driver, RawContext, RawStream};
-use super::item::{Item, Line, Link};
+use super::item::{Around, Begin, Item, Line, Link, Parcel};
 use super::loss::CudaLoss;
 use super::scope::{Held, Opened, TaskSide};
+use super::stash::Known;
 use super::stream::Stream;
 use super::totals;
 use crate::local::Busy;
@@ -26,7 +29,7 @@ const MAX_PLACES: usize = 64;
 
 pub(super) struct Thread {
     /// Different for each thread of the process: what follows is unique with it.
-    number: u64,
+    number: u32,
     opened: u64,
     stack: Vec<Frame>,
     displaced: Vec<Frame>,
@@ -34,24 +37,53 @@ pub(super) struct Thread {
     current: Option<Stream>,
     /// Places for the GPU's side of futures, made before.
     places: Vec<TaskSide>,
-    pub(super) ring: Option<Producer<Item>>,
+    pub(super) ring: Option<Producer<Parcel>>,
 }
 
 /// A scope that is open here, or a future that is being polled.
-struct Frame {
-    /// The scope's number; [`POLL`] for a poll.
-    serial: u64,
-    link: Link,
-    /// None for a poll: its future keeps it.
-    opened: Option<Opened>,
+enum Frame {
+    Scope {
+        serial: u64,
+        opened: Opened,
+    },
+    /// Its future keeps what was opened.
+    Poll {
+        link: Link,
+        begin: Option<Begin>,
+    },
 }
 
-const POLL: u64 = u64::MAX;
+impl Frame {
+    #[inline]
+    fn is_scope(&self, number: u64) -> bool {
+        matches!(self, Self::Scope { serial, .. } if *serial == number)
+    }
 
-/// A context that the thread has met, and the events it has at hand for it.
-pub(super) struct Known {
-    pub(super) context: &'static Context,
-    pub(super) stash: Vec<Pair>,
+    #[inline]
+    fn link(&self) -> &Link {
+        match self {
+            Self::Scope { opened, .. } => &opened.link,
+            Self::Poll { link, .. } => link,
+        }
+    }
+
+    /// Where it began, if what is inside of it may overlap.
+    #[inline]
+    fn begin_if_overlapped(&self, is_future: bool) -> Option<Begin> {
+        match self {
+            Self::Scope { opened, .. } if opened.has_futures || is_future => opened.begin(),
+            Self::Scope { .. } => None,
+            Self::Poll { begin, .. } => *begin,
+        }
+    }
+
+    #[inline]
+    fn into_opened(self) -> Option<Opened> {
+        match self {
+            Self::Scope { opened, .. } => Some(opened),
+            Self::Poll { .. } => None,
+        }
+    }
 }
 
 thread_local! {
@@ -83,8 +115,9 @@ pub(super) fn with<T>(f: impl FnOnce(&mut Thread) -> T) -> Option<T> {
 }
 
 impl Thread {
-    pub(super) fn number(&mut self) -> u64 {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
+    #[inline]
+    pub(super) fn number(&mut self) -> u32 {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
         if self.number == 0 {
             self.number = NEXT.fetch_add(1, Relaxed);
         }
@@ -94,7 +127,18 @@ impl Thread {
     /// A number that no other scope with a GPU time has: that of the thread, and one of the thread's own.
     pub(super) fn next_key(&mut self) -> u64 {
         self.opened += 1;
-        self.number() << 40 | self.opened & ((1 << 40) - 1)
+        u64::from(self.number()) << 40 | self.opened & ((1 << 40) - 1)
+    }
+
+    /// How to refer to a scope of which it is not known what it was to be measured on.
+    #[cold]
+    pub(super) fn link_nowhere(&mut self, name: u32) -> Link {
+        Link {
+            key: self.next_key(),
+            line: Line::NOWHERE,
+            name,
+            has_begun: false,
+        }
     }
 
     /// Whether it is found out what the next scope costs.
@@ -102,87 +146,114 @@ impl Thread {
         matches!(self.opened % 64, 1)
     }
 
-    /// The scope on the same line that a new one is inside of, if any; and the name of the one that it is
-    /// directly inside of, if that is on another line.
-    pub(super) fn parents(&self, line: Line) -> (Option<Link>, Option<u32>) {
-        let mut links = self.stack.iter().rev().map(|frame| frame.link);
-        let inside = links.find(|link| link.line == line && link.begin.is_some());
-        let apart = self.stack.last().filter(|frame| frame.link.line != line);
-        (inside, apart.map(|frame| frame.link.name))
+    /// What a new scope on a line is inside of.
+    #[inline]
+    pub(super) fn around(&self, line: Line, is_future: bool) -> Around {
+        let Some(innermost) = self.stack.last() else {
+            return Around::NOTHING;
+        };
+        let is_around = |link: &Link| link.line == line && link.has_begun;
+        let mut frames = self.stack.iter().rev();
+        let inside = frames.find(|frame| is_around(frame.link()));
+        let apart = innermost.link().line != line;
+        Around {
+            inside: inside.and_then(|frame| NonZero::new(frame.link().key)),
+            from: inside.and_then(|frame| frame.begin_if_overlapped(is_future)),
+            apart: apart.then_some(innermost.link().name),
+        }
     }
 
-    pub(super) fn push(&mut self, serial: u64, opened: Opened) {
+    /// Makes room for a scope, as the innermost one.
+    #[inline]
+    pub(super) fn push(&mut self, serial: u64) -> Option<&mut Opened> {
         if self.stack.len() >= MAX_OPEN {
             self.give_up_half();
         }
-        self.stack.push(Frame {
+        self.stack.push(Frame::Scope {
             serial,
-            link: opened.link,
-            opened: Some(opened),
+            opened: Opened::NOTHING,
         });
+        self.last_opened()
+    }
+
+    #[inline]
+    fn last_opened(&mut self) -> Option<&mut Opened> {
+        match self.stack.last_mut() {
+            Some(Frame::Scope { opened, .. }) => Some(opened),
+            _ => None,
+        }
+    }
+
+    /// The innermost scope, for whoever keeps it from now on.
+    pub(super) fn pop_innermost(&mut self) -> Option<Opened> {
+        self.stack.pop()?.into_opened()
     }
 
     /// Polls keep their places: they are undone by them.
     #[cold]
     fn give_up_half(&mut self) {
-        for frame in &mut self.stack[..MAX_OPEN / 2] {
-            if let Some(opened) = frame.opened.take() {
-                give_up(opened);
-            }
-        }
-        let first_poll = self.stack.iter().position(|frame| frame.serial == POLL);
-        let end = first_poll.unwrap_or(MAX_OPEN / 2).min(MAX_OPEN / 2);
-        self.stack.drain(..end);
+        let is_scope = |frame: &mut Frame| matches!(frame, Frame::Scope { .. });
+        let old = self.stack.extract_if(..MAX_OPEN / 2, is_scope);
+        old.filter_map(Frame::into_opened).for_each(give_up);
     }
 
-    /// The scope with this number; what came after it stays to be closed, but has nothing to do with what
-    /// is opened from now on.
-    pub(super) fn pop(&mut self, serial: u64) -> Option<Opened> {
-        if self
+    /// The scope with this number, as the innermost one; what came after it stays to be closed, but has nothing
+    /// to do with what is opened from now on.
+    #[inline]
+    pub(super) fn innermost(&mut self, serial: u64) -> Option<&mut Opened> {
+        if !self
             .stack
             .last()
-            .is_some_and(|frame| frame.serial == serial)
+            .is_some_and(|frame| frame.is_scope(serial))
         {
-            return self.stack.pop()?.opened;
+            self.make_innermost(serial)?;
         }
-        if let Some(place) = self.stack.iter().rposition(|frame| frame.serial == serial) {
+        self.last_opened()
+    }
+
+    #[cold]
+    fn make_innermost(&mut self, serial: u64) -> Option<()> {
+        let is_it = |frame: &Frame| frame.is_scope(serial);
+        if let Some(place) = self.stack.iter().rposition(is_it) {
             self.displace(place + 1);
-            return self.stack.pop()?.opened;
+        } else {
+            let place = self.displaced.iter().rposition(is_it)?;
+            self.stack.push(self.displaced.remove(place));
         }
-        let place = self
-            .displaced
-            .iter()
-            .rposition(|frame| frame.serial == serial)?;
-        self.displaced.remove(place).opened
+        Some(())
+    }
+
+    /// Ends the scope that [`innermost`](Self::innermost) found.
+    #[inline]
+    pub(super) fn forget_innermost(&mut self) {
+        let last = self.stack.len().saturating_sub(1);
+        self.stack.truncate(last);
     }
 
     /// The key of an open scope.
     pub(super) fn key_of(&self, serial: u64) -> Option<u64> {
         let mut frames = self.stack.iter().rev().chain(&self.displaced);
-        let frame = frames.find(|frame| frame.serial == serial)?;
-        Some(frame.link.key)
+        let frame = frames.find(|frame| frame.is_scope(serial))?;
+        Some(frame.link().key)
     }
 
     /// Makes a future's scope the innermost one for a poll; to be undone with what this returns.
-    pub(super) fn push_poll(&mut self, link: Link) -> u64 {
+    pub(super) fn push_poll(&mut self, side: &TaskSide) -> Option<u64> {
+        let (link, begin) = (side.link()?, side.begin());
         // What is opened in the scope around it from now on may run while the future waits.
+        let is_around = |around: &Link| around.line == link.line && around.has_begun;
         let mut frames = self.stack.iter_mut().rev();
-        let around =
-            frames.find(|frame| frame.link.line == link.line && frame.link.begin.is_some());
-        if let Some(around) = around {
-            around.link.is_future = true;
+        let around = frames.find(|frame| is_around(frame.link()));
+        if let Some(Frame::Scope { opened, .. }) = around {
+            opened.has_futures = true;
         }
-        self.stack.push(Frame {
-            serial: POLL,
-            link,
-            opened: None,
-        });
-        link.key
+        self.stack.push(Frame::Poll { link, begin });
+        Some(link.key)
     }
 
     /// Ends a poll. Scopes that were opened in it and not closed may be closed in a later one.
     pub(super) fn pop_poll(&mut self, key: u64) {
-        let is_it = |frame: &Frame| frame.serial == POLL && frame.link.key == key;
+        let is_it = |frame: &Frame| matches!(frame, Frame::Poll { link, .. } if link.key == key);
         if let Some(place) = self.stack.iter().rposition(is_it) {
             self.displace(place + 1);
             self.stack.truncate(place);
@@ -192,10 +263,10 @@ impl Thread {
     fn displace(&mut self, from: usize) {
         let frames = self.stack.drain(from.min(self.stack.len())..);
         self.displaced
-            .extend(frames.filter(|frame| frame.opened.is_some()));
+            .extend(frames.filter(|frame| matches!(frame, Frame::Scope { .. })));
         while self.displaced.len() > MAX_DISPLACED {
             let oldest = self.displaced.remove(0);
-            oldest.opened.into_iter().for_each(give_up);
+            oldest.into_opened().into_iter().for_each(give_up);
         }
     }
 
@@ -206,27 +277,13 @@ impl Thread {
         if known.is_none() {
             self.known.push(Known {
                 context: context::of(driver, raw)?,
-                stash: Vec::new(),
+                stash: VecDeque::new(),
             });
         }
         self.known.get_mut(place)
     }
 
-    /// Gives a pair back to be used next.
-    pub(super) fn put_back(&mut self, context: &'static Context, pair: Pair) {
-        let known = self
-            .known
-            .iter_mut()
-            .find(|known| std::ptr::eq(known.context, context));
-        match known {
-            Some(known) => {
-                pair.turns.fetch_add(1, Relaxed);
-                known.stash.push(pair);
-            }
-            None => context.put_back(pair),
-        }
-    }
-
+    #[inline]
     pub(super) fn current(&self) -> Option<&Stream> {
         self.current.as_ref()
     }
@@ -236,11 +293,12 @@ impl Thread {
         let before = std::mem::replace(&mut self.current, stream);
         if let Some(before) = &before {
             let frames = self.stack.iter_mut().chain(&mut self.displaced);
-            let held = frames.filter_map(|frame| frame.opened.as_mut()?.outcome.as_mut().ok());
-            for running in held.filter(|running| running.held.is_current()) {
-                running.held = Held::Own {
-                    _stream: before.clone(),
-                };
+            for frame in frames {
+                if let Frame::Scope { opened, .. } = frame
+                    && opened.held.is_current()
+                {
+                    opened.held = Held::own(before.clone());
+                }
             }
         }
         before
@@ -260,10 +318,7 @@ impl Thread {
     /// Gives what is at hand back to the pools.
     pub(super) fn return_stashes(&mut self) {
         for known in &mut self.known {
-            known
-                .stash
-                .drain(..)
-                .for_each(|pair| known.context.put_back(pair));
+            known.stash.drain(..).for_each(Item::give_back);
         }
     }
 }
@@ -271,13 +326,10 @@ impl Thread {
 /// Takes back what a scope has that is not to be finished.
 #[cold]
 pub(crate) fn give_up(opened: Opened) {
-    if let Ok(running) = opened.outcome
-        // Part of a graph that is not ours to take back.
-        && !running.is_graph
-    {
-        running.context.put_back(running.pair);
-    }
     totals::count_without(opened.link.name, CudaLoss::Abandoned);
+    if let Ok(item) = opened.outcome {
+        item.give_back();
+    }
 }
 
 impl Drop for Thread {
@@ -286,7 +338,7 @@ impl Drop for Thread {
         self.stack
             .drain(..)
             .chain(self.displaced.drain(..))
-            .filter_map(|frame| frame.opened)
+            .filter_map(Frame::into_opened)
             .for_each(give_up);
         self.return_stashes();
     }
@@ -309,8 +361,8 @@ pub(super) fn replace_current(stream: Option<Stream>) -> Option<Stream> {
 }
 
 /// Makes a future's scope the innermost one of this thread for a poll; what [`pop_poll`] takes.
-pub(crate) fn push_poll(link: Link) -> Option<u64> {
-    with(|thread| thread.push_poll(link))
+pub(crate) fn push_poll(side: &TaskSide) -> Option<u64> {
+    with(|thread| thread.push_poll(side))?
 }
 
 pub(crate) fn pop_poll(key: u64) {
@@ -328,7 +380,8 @@ pub(crate) fn return_stashes() {
 }
 
 /// The line of a stream: what runs in one order on a device.
-pub(super) fn line(context: &Context, stream: RawStream, thread: u64) -> Line {
+#[inline]
+pub(super) fn line(context: &Context, stream: RawStream, thread: u32) -> Line {
     Line {
         context: context.index,
         stream,

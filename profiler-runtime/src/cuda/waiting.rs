@@ -1,7 +1,7 @@
 //! `sync = true`: the end of the scope waits for the device, and calls the logger there and then.
 
 use super::driver::Driver;
-use super::item::{Link, LogPart, Recorded, Span};
+use super::item::{Item, LogPart, Pair};
 use super::loss::CudaLoss;
 use super::outcome::cuda_span;
 use super::scope::loss_of;
@@ -13,15 +13,14 @@ use crate::name::{self, TimeSource};
 #[cold]
 pub(super) fn log_now(
     driver: &Driver,
-    recorded: &Recorded,
-    link: Link,
-    span: Span,
+    item: &Item,
+    pair: Pair,
     log: &mut Option<LogPart>,
 ) -> Result<(), CudaLoss> {
-    let context = recorded.context;
+    let (context, link, span) = (pair.context, item.link, item.span);
     let wait = || {
-        driver.synchronize(recorded.pair.end).ok()?;
-        driver.elapsed(recorded.pair.begin, recorded.pair.end)
+        driver.synchronize(pair.end).ok()?;
+        driver.elapsed(pair.begin, pair.end)
     };
     // Neither may be called while another thread captures, unless this one takes no part.
     let ns = driver
