@@ -3,11 +3,11 @@
 use std::marker::PhantomData;
 
 use crate::cuda::{self, Ask, Evidence, Given, IntoStream, Mode};
-use crate::local::{self, NoCell};
+use crate::local::{self, Busy, NoCell};
 use crate::log::{IntoLogger, LogOutcome, Logger};
 use crate::name;
 use crate::scope::LoggedScope;
-use crate::session::{self, ToShape};
+use crate::session::{self, Shapes, ToShape};
 use crate::site::Ticket;
 use crate::step::IntoStep;
 use crate::task::TaskScope;
@@ -25,7 +25,7 @@ pub struct Entry<'s> {
     /// What it asks of the GPU, where it asks for anything.
     pub(crate) ask: Option<Ask>,
     /// The extents of what the call was given, where a session wants them.
-    pub(crate) shapes: Option<Vec<Box<[usize]>>>,
+    pub(crate) shapes: Shapes,
     lender: PhantomData<&'s ()>,
 }
 
@@ -118,6 +118,8 @@ impl<'s> Entry<'s> {
     /// The shape of one more of the things that the call was given.
     #[inline]
     pub fn shape(&mut self, shape: &(impl ToShape + ?Sized)) {
+        // What is kept for the window is not the memory of the scope around.
+        let _busy = Busy::claim();
         self.shapes.get_or_insert_default().push(shape.to_shape());
     }
 

@@ -28,8 +28,9 @@ pub(crate) struct Ended {
     pub(crate) cuda: u64,
 }
 
-/// What a scope brings along for the windows that want it.
-pub(crate) type Shapes = Option<Vec<Box<[usize]>>>;
+/// What a scope brings along for the windows that want it: few do, and each that could makes room for it.
+#[allow(clippy::box_collection, reason = "one word where there is none")]
+pub(crate) type Shapes = Option<Box<Vec<Box<[usize]>>>>;
 
 /// A scope that is open, with what only some windows ask for.
 struct Opening {
@@ -157,7 +158,7 @@ fn take(serial: u64) -> Option<Arc<Extra>> {
     let memory = opening.memory.map(memory::end);
     let _busy = Busy::claim();
     Some(Arc::new(Extra {
-        shapes: opening.shapes,
+        shapes: opening.shapes.map(|shapes| *shapes),
         memory,
         around: opening.chain.map(|chain| chain.around),
         native: opening.native,
@@ -183,7 +184,7 @@ impl FutureRecord {
         let has = |bit| wanted & bit != 0;
         let extra = (shapes.is_some() || has(wants::STACK) || has(wants::NATIVE)).then(|| {
             Arc::new(Extra {
-                shapes,
+                shapes: shapes.map(|shapes| *shapes),
                 memory: None,
                 around: has(wants::STACK).then(|| Chain::of(0, parent).around),
                 native: has(wants::NATIVE).then(Backtrace::force_capture),
