@@ -40,6 +40,8 @@
 //! | see totals, self times, percentiles | [`summary`], `PROFILER_SUMMARY` |
 //! | see GPU times | `stream = …`, [`cuda::with_stream`], [`cuda::status`] |
 //! | see each call | `log = …` with a [`TensorBoardLogger`], a [`TracingLogger`], a closure or any [`ScalarLogger`]; `PROFILER_TENSORBOARD` |
+//! | record windows of a run, by torch.profiler's names | [`Profile`], [`Schedule`], [`record_function!`], `PROFILER_TRACE` |
+//! | look at a window | [`Trace::key_averages`], `Trace::export_chrome_trace`, `tensorboard_trace_handler` |
 //! | turn it on and off | [`set_enabled`], [`bypass`], `PROFILER_ENABLED`, `PROFILER_FILTER`; the feature `strip` |
 //! | set it up, and close it down in order | [`init`], [`builder`], [`flush`] |
 //!
@@ -65,6 +67,7 @@
 //! - `cuda` (default): GPU times. The driver is looked for when the program runs.
 //! - `cudarc` (default): streams and contexts of cudarc 0.19 are taken wherever a stream is.
 //! - `tensorboard` (default): [`TensorBoardLogger`].
+//! - `trace` (default): chrome traces, and their checker.
 //! - `tensorboard-rs`: accepts the writer of the crate of that name as a logger.
 //! - `strip`: every annotated function is the function that was written, token for token; everything
 //!   else is still here and does nothing. It wins over all other features, wherever in the program it
