@@ -198,6 +198,7 @@ fn what_the_profiler_takes_for_itself_is_nobodys() {
             let thread = thread::spawn(|| {
                 let names: Vec<String> = (0..50).map(|index| format!("own: {index}")).collect();
                 let _outer = scope!("own: outer");
+                drop(scope!("own: shapes", shapes = [[4_usize, 5], [6, 7]]));
                 for name in &names {
                     drop(scope!(name));
                 }

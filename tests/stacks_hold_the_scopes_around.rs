@@ -24,6 +24,13 @@ fn stack<'t>(event: &Event<'t>) -> Vec<&'t str> {
     event.stack().map(|frame| frame.name).collect()
 }
 
+fn of<'t>(trace: &'t Trace, name: &str) -> Vec<Event<'t>> {
+    trace
+        .events()
+        .filter(|event| event.name() == name)
+        .collect()
+}
+
 /// The stacks of the scopes of a name.
 fn stacks<'t>(trace: &'t Trace, name: &str) -> Vec<Vec<&'t str>> {
     let events = trace.events().filter(|event| event.name() == name);
@@ -290,4 +297,31 @@ fn there_is_nothing_of_it_where_it_was_not_asked_for() {
     let event = event.expect("it is there");
     assert_eq!(stack(&event), [""; 0]);
     assert_eq!(event.native_stack(), None);
+}
+
+#[test]
+fn a_deep_recursion_is_no_trap() {
+    // More than are remembered at once.
+    const DEPTH: usize = 6000;
+
+    fn nest(depth: usize) {
+        let _scope = scope!("deep");
+        if depth > 1 {
+            nest(depth - 1);
+        }
+    }
+
+    if !is_enabled() {
+        return;
+    }
+    let deep = thread::Builder::new().stack_size(64 << 20).spawn(|| {
+        let builder = with_stack().profile_memory(true);
+        let ((), trace) = builder.run(|_| nest(DEPTH)).expect("a window");
+        let deep: Vec<_> = of(&trace, "deep");
+        assert_eq!(deep.len(), DEPTH);
+        for depth in [0, 1, 2, 2047, 2048, 4095, 4096, DEPTH - 1] {
+            assert_eq!(deep[depth].stack().count(), depth);
+        }
+    });
+    deep.expect("a thread").join().expect("each has its stack");
 }

@@ -181,7 +181,7 @@ fn work_that_never_ends_costs_its_own_times_only() {
     if !is_here("work_that_never_ends_costs_its_own_times_only", "") {
         return;
     }
-    let _profiler = init().expect("set up");
+    let profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let (stalling, other) = (gpu.stream(), gpu.stream());
     simulator()
@@ -206,7 +206,7 @@ fn work_that_never_ends_costs_its_own_times_only() {
         let _stalls = scope!("work", stream = &stalling);
     }
     last.stop();
-    drop(_profiler);
+    drop(profiler);
     let (_, times, unread, _) = seen.try_recv().expect("it was handed over");
     assert_eq!((times, unread), (vec![None], 1));
     simulator().run("release").expect("it is right");

@@ -346,6 +346,36 @@ fn contexts_may_be_destroyed_or_reset_in_a_window() {
 }
 
 #[test]
+fn what_there_is_no_room_for_is_counted() {
+    let name = "what_there_is_no_room_for_is_counted";
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let _profiler = init().expect("set up");
+        let gpu = Gpu::new(0);
+        let stream = gpu.stream();
+        let (profile, windows) = session();
+        // The device comes to nothing meanwhile.
+        for _ in 0..1000 {
+            let _scope = scope!("no room: burst", stream = &stream);
+            gpu.spin(&stream, 500);
+        }
+        stream.synchronize().expect("nothing failed");
+        profile.step();
+        assert!(profile.wait(PATIENCE));
+        let mut wrong = Vec::new();
+        check(&profile, &windows, 1, &mut wrong);
+        assert_eq!(wrong, [""; 0]);
+        assert!(gpu::row("no room: burst").without_cuda > 0);
+        return;
+    }
+    for (variable, value) in [("PROFILER_CUDA_EVENTS", "8"), ("PROFILER_RING", "16")] {
+        on_the_driver_with(name, "", |command| _ = command.env(variable, value));
+    }
+}
+
+#[test]
 fn what_the_device_has_passed_is_never_called_unread() {
     const STEPS: u32 = 100;
 

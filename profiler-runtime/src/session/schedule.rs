@@ -268,7 +268,7 @@ pub trait IntoSchedule {
     }
 }
 
-/// A function of the step's number.
+/// A function of the step's number. It is asked while the session is locked, and must not call it.
 pub type ActionFn = Box<dyn Fn(u64) -> Action + Send>;
 
 impl IntoSchedule for Schedule {
