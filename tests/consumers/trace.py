@@ -21,9 +21,9 @@ class Trace:
         self.text = gzip.decompress(data) if self.path.suffix == ".gz" else data
         self.whole = json.loads(self.text, parse_float=Decimal)
         self.events = self.whole["traceEvents"]
-        first = min((event["ts"] for event in self.events if event["ph"] == "X"), default=0)
+        self.first = min((event["ts"] for event in self.events if event["ph"] == "X"), default=0)
         for event in self.events:
-            event["ts"] = float(event.get("ts", first) - first)
+            event["ts"] = float(event.get("ts", self.first) - self.first)
             if "dur" in event:
                 event["dur"] = float(event["dur"])
 

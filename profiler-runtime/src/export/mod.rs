@@ -10,8 +10,6 @@ pub(crate) mod table;
 mod validate;
 
 #[cfg(feature = "trace")]
-pub use chrome::{
-    ExportError, LaunchCategory, TensorBoardTraces, tensorboard_trace_handler,
-};
+pub use chrome::{ExportError, LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
 #[cfg(feature = "validate")]
 pub use validate::{Rule, ValidateError, Violation, validate};

@@ -6,7 +6,7 @@ use super::json::{Event as Line, Quoted, Track, write_list};
 use super::memory::{self, Taken};
 use super::times::{ReadEnd, length, write_whole};
 use super::tracks::Lanes;
-use super::{Writing, whole};
+use super::{Writing, is_placed, whole};
 use crate::export::json::string;
 use crate::session::{Event, Frame, Kind, RecordEnding, ScopeRecord};
 
@@ -261,8 +261,7 @@ fn with_flags<'w, W: Write>(mut line: Line<'w, W>, event: Event<'_>) -> Line<'w,
     }
     match (event.gpu_loss(), event.gpu_record()) {
         (Some(loss), _) => line.text("no CUDA time", loss.as_str()),
-        // It is known how long it took, and not when.
-        (None, Some(gpu)) if gpu.start.is_none() => line.signed("cuda_ns", whole(gpu.ns)),
+        (None, Some(gpu)) if !is_placed(gpu) => line.signed("cuda_ns", whole(gpu.ns)),
         (None, None) if scope.cuda != 0 => line.text("no CUDA time", "not read in time"),
         _ => line,
     }

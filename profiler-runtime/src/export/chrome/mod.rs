@@ -1,7 +1,8 @@
 //! Traces in the format of `chrome://tracing`, as PyTorch writes it: what Perfetto, TensorBoard's trace plugin and HTA
 //! open.
 //!
-//! Written event by event; what is kept while it goes is some bytes for each GPU time, and nothing for other scopes.
+//! Written event by event; what is kept while it goes is some hundred bytes for each GPU time, to place it on its
+//! stream, and nothing for other scopes.
 
 mod counters;
 mod file;
@@ -87,7 +88,8 @@ impl Trace {
     /// GPU times keep their lengths. When they began is known to some microseconds (`uncertainty_ns`): they are
     /// moved by that much, so that on each stream they nest or follow each other as they did, and none begins before
     /// its scope; where it is more, `moved_ns` says so. What does not fit in the one around it by its uncertainty is
-    /// shortened, and has its length in `ns`. What overlaps by more is shown beside the stream.
+    /// shortened, and has its length in `ns`. What overlaps by more is shown beside the stream. What took no time on the
+    /// GPU, or began nobody knows when, is not shown there: its scope has `cuda_ns`.
     ///
     /// `ProfilerStep` in a scope's name is spelled `Profiler Step`: the tools would take the scope for a step.
     ///
@@ -100,7 +102,7 @@ impl Trace {
     /// ```
     /// use profiler_runtime::{Profile, scope};
     ///
-    /// let (_, trace) = profiler_runtime::profile(Profile::builder(), |_| {
+    /// let ((), trace) = Profile::builder().run(|_| {
     ///     let _scope = scope!("forward");
     /// })?;
     /// let path = std::env::temp_dir().join(format!("trace-{}.json.gz", std::process::id()));
@@ -154,9 +156,10 @@ fn write_trace<W: Write>(
     Ok(out)
 }
 
-/// Whether it is known when it began.
+/// Whether it can be shown: it is known when it began, and it has a length. Perfetto lets an arrow end in a slice of
+/// no length where there is one.
 fn is_placed(gpu: &GpuRecord) -> bool {
-    gpu.loss.is_none() && gpu.start.is_some()
+    gpu.loss.is_none() && gpu.start.is_some() && whole(gpu.ns) > 0
 }
 
 #[allow(
