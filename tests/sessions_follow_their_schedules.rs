@@ -2,6 +2,7 @@
 //! where a schedule can only be a mistake.
 
 use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use profiler_runtime::{
@@ -423,4 +424,41 @@ fn several_threads_may_step_one_session() {
     let mut expected: Vec<_> = (0..20).map(|cycle| (cycle, 10 * cycle + 10)).collect();
     expected.push((20, 200));
     assert_eq!(ends, expected);
+}
+
+#[test]
+fn a_schedule_may_look_at_its_own_session() {
+    let own: Arc<Mutex<Option<Arc<Profile>>>> = Arc::default();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let (mine, sees) = (Arc::clone(&own), Arc::clone(&seen));
+    let schedule = move |step: u64| {
+        if let Some(profile) = &*mine.lock().expect("not poisoned") {
+            sees.lock()
+                .expect("not poisoned")
+                .push((step, profile.step_num(), profile.action()));
+            // Does nothing: a schedule only says what a step is.
+            profile.step();
+        }
+        if step == 1 {
+            Action::RecordAndSave
+        } else {
+            Action::None
+        }
+    };
+    let profile = Arc::new(
+        Profile::builder()
+            .schedule(schedule)
+            .start()
+            .expect("started"),
+    );
+    *own.lock().expect("not poisoned") = Some(Arc::clone(&profile));
+    profile.step();
+    profile.step();
+    *own.lock().expect("not poisoned") = None;
+    profile.stop();
+    assert!(profile.wait(PATIENCE));
+    let expected = [(1, 0, Action::None), (2, 1, Action::RecordAndSave)];
+    assert_eq!(*seen.lock().expect("not poisoned"), expected);
+    assert!(profile.trace().is_some_and(|trace| trace.step_num() == 2));
+    assert!(has_said(&["from inside of a schedule"]));
 }

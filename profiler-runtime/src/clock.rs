@@ -46,6 +46,14 @@ impl Clock {
         }
     }
 
+    /// When the clock was made, by the system's clock.
+    pub(crate) fn began(&self) -> SystemTime {
+        let age = self.nanoseconds(self.since_origin() as f64).max(0.0);
+        let now = SystemTime::now();
+        now.checked_sub(Duration::from_secs_f64(age / 1e9))
+            .unwrap_or(now)
+    }
+
     /// The present, in ticks.
     pub(crate) fn ticks(&self) -> u64 {
         self.source.raw()

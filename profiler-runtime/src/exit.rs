@@ -53,7 +53,7 @@ extern "C" fn at_exit() {
         if !is_own_process() {
             return;
         }
-        session::finish(AT_EXIT);
+        session::finish(AT_EXIT, session::Ending::All);
         collect::flush(AT_EXIT);
         // A guard may have gone long before the calls that matter.
         if WRITTEN.load(Relaxed) <= calls(&summary()) {

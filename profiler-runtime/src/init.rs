@@ -201,7 +201,7 @@ impl Drop for Profiler {
         if GUARDS.fetch_sub(1, Relaxed) == 1 {
             cuda::return_stashes();
             // What is written of windows may need GPU times, which are read until all is closed.
-            session::finish(CLOSING);
+            session::finish(CLOSING, session::Ending::Own);
             collect::flush_and_close(CLOSING);
             exit::write_summary();
         }

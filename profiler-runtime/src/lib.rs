@@ -255,8 +255,9 @@ macro_rules! record_function {
     ($($arguments:tt)*) => { $crate::__private::record_function!([$crate] $($arguments)*) };
 }
 
-/// Ends a step of the program's and begins the next one, for every session that has not been given steps of its
-/// own: [`step`](fn@step), for a program that otherwise only has macros.
+/// Ends a step of the session that the environment asked for (`PROFILER_TRACE`), and begins the next one:
+/// [`step`](fn@step), for a program that otherwise only has macros. Sessions of the program's own have
+/// [`Profile::step`].
 ///
 /// # Examples
 ///

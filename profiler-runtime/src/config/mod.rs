@@ -165,9 +165,9 @@ impl SessionSettings {
         }
         let settings = Self {
             schedule,
-            trace: reader.value("PROFILER_TRACE", |path| Some(PathBuf::from(path))),
+            trace: reader.value("PROFILER_TRACE", absolute),
             step: reader.text("PROFILER_STEP", |name| Some(name.to_owned())),
-            control: reader.value("PROFILER_CONTROL", |path| Some(PathBuf::from(path))),
+            control: reader.value("PROFILER_CONTROL", absolute),
             signal: reader.text("PROFILER_SIGNAL", values::parse_signal),
         };
         let problems = &mut reader.problems;
@@ -219,6 +219,11 @@ impl Reader<'_> {
         }
         value
     }
+}
+
+/// A path that means the same wherever the program goes to.
+fn absolute(path: &OsStr) -> Option<PathBuf> {
+    Some(std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path)))
 }
 
 fn parse_bool(text: &str) -> Option<bool> {

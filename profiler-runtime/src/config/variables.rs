@@ -49,7 +49,7 @@ pub const VARIABLES: [Variable; 14] = [
         name: "PROFILER_RING",
         takes: "a number from 16 to 1048576",
         default: "`2048`",
-        meaning: "How many log entries each thread that logs holds until they are collected (about 100 bytes each), and how many GPU times each thread that measures them (about 300 bytes each). What goes over is dropped and counted.",
+        meaning: "How many log entries each thread that logs holds until they are collected (about 100 bytes each), how many GPU times each thread that measures them (about 300 bytes each), and eight times as many scopes each thread that a session records (about 80 bytes each). What goes over is dropped and counted.",
     },
     Variable {
         name: "PROFILER_BACKEND",
@@ -73,7 +73,7 @@ pub const VARIABLES: [Variable; 14] = [
         name: "PROFILER_TRACE",
         takes: "a file ending in `.json` or `.json.gz`, or a folder",
         default: "none",
-        meaning: "Records the run, or the windows that PROFILER_SCHEDULE says, and writes them as traces: to the file (from the second window on with a number in its name), or to the folder as TensorBoard's trace plugin and HTA look for them.",
+        meaning: "Records the run, or the windows that PROFILER_SCHEDULE says, and writes them as traces: to the file (from the second one on with a number in its name; with its rank where RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, PMIX_RANK or SLURM_PROCID says it; with the process's number where another process has written the file meanwhile), or to the folder as TensorBoard's trace plugin and HTA look for them.",
     },
     Variable {
         name: "PROFILER_SCHEDULE",

@@ -316,7 +316,7 @@ where
     }
 }
 
-/// What a logging closure may return: nothing, or a `Result<(), E>` whose error can be displayed.
+/// What a logging closure and a handler of traces may return: nothing, or a `Result<(), E>` whose error can be displayed.
 ///
 /// # Examples
 ///
@@ -328,7 +328,7 @@ where
 /// assert_eq!(error.to_string(), "the queue is full");
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "a logging closure cannot return `{Self}`",
+    message = "a logger or a handler of traces cannot return `{Self}`",
     label = "returns `{Self}`",
     note = "it returns nothing, or a `Result<(), E>` whose error can be displayed; \
             a `;` after its last expression makes it return nothing"

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::environment;
 use crate::health;
@@ -45,35 +45,43 @@ fn register(_: i32, _: &Arc<AtomicBool>) -> std::io::Result<()> {
 
 fn run(file: Option<&Path>, signalled: &AtomicBool) {
     Busy::for_ever();
-    let mut is_running = false;
-    let mut last = String::new();
+    let mut last = None;
     loop {
         if signalled.swap(false, Relaxed) {
-            let run = !is_running;
-            turn(&mut is_running, run);
+            turn(!environment::is_running());
         }
-        let word = file.and_then(|file| std::fs::read_to_string(file).ok());
-        if let Some(word) = word.filter(|word| *word != last) {
-            match word.trim() {
-                "start" => turn(&mut is_running, true),
-                "stop" => turn(&mut is_running, false),
-                // It may be in the middle of being written.
-                "" => {}
-                other => health::notice(&format!(
-                    "PROFILER_CONTROL: the file says `{other}`, which is neither `start` nor `stop`"
-                )),
+        let read = file.and_then(read);
+        if read != last {
+            if let Some((word, _)) = &read {
+                obey(word.trim());
             }
-            last = word;
+            last = read;
         }
         thread::sleep(PERIOD);
     }
 }
 
-fn turn(is_running: &mut bool, run: bool) {
-    if *is_running == run {
-        return;
+/// What the file says, and when it was written: the same word may be written again.
+fn read(file: &Path) -> Option<(String, Option<SystemTime>)> {
+    let written = std::fs::metadata(file).and_then(|file| file.modified());
+    let word = std::fs::read_to_string(file).ok()?;
+    Some((word, written.ok()))
+}
+
+fn obey(word: &str) {
+    match word {
+        "start" => turn(true),
+        "stop" => turn(false),
+        // It may be in the middle of being written.
+        "" => {}
+        other => health::notice(&format!(
+            "PROFILER_CONTROL: the file says `{other}`, which is neither `start` nor `stop`"
+        )),
     }
-    *is_running = run;
+}
+
+/// To be turned to what it is changes nothing.
+fn turn(run: bool) {
     if run {
         environment::start();
     } else {

@@ -1,6 +1,10 @@
 //! The session that the environment asks for, and who turns it.
 
+#[cfg(feature = "trace")]
+use std::path::Path;
 use std::path::PathBuf;
+#[cfg(feature = "trace")]
+use std::sync::OnceLock;
 #[cfg(feature = "trace")]
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +13,10 @@ use super::control;
 use super::profile::{Profile, ProfileBuilder};
 #[cfg(feature = "trace")]
 use super::trace::Trace;
+#[cfg(feature = "trace")]
+use crate::clock::clock;
 use crate::config::SessionSettings;
+use crate::exit;
 #[cfg(feature = "trace")]
 use crate::export::{ExportError, tensorboard_trace_handler};
 use crate::health;
@@ -36,6 +43,10 @@ fn own() -> MutexGuard<'static, Option<Profile>> {
 /// }
 /// ```
 pub fn step() {
+    // A forked process has none of our threads, and locks that nobody will release.
+    if !exit::is_own_process() {
+        return;
+    }
     // Whoever comes first reads the environment.
     let _ = is_enabled();
     if let Some(profile) = &*own() {
@@ -73,6 +84,10 @@ pub(super) fn start() {
     }
 }
 
+pub(super) fn is_running() -> bool {
+    own().is_some()
+}
+
 /// Ends the session, if it runs.
 pub(super) fn stop() {
     let ended = own().take();
@@ -94,16 +109,37 @@ fn write_to(builder: ProfileBuilder, target: PathBuf) -> ProfileBuilder {
     }
 }
 
-/// No window of the process overwrites another, though the session was stopped and started again: from the second
-/// on, a number stands in the name. Steps would not do: the last two windows may have ended with the same one.
+/// No window overwrites another: from the second on a number stands in the name, of whatever session it is. Steps
+/// would not do: the last two windows may have ended with the same one.
 #[cfg(feature = "trace")]
-fn write_file(trace: &Trace, target: &std::path::Path, name: &str) -> Result<(), ExportError> {
+fn write_file(trace: &Trace, target: &Path, name: &str) -> Result<(), ExportError> {
     static WRITTEN: AtomicU64 = AtomicU64::new(0);
+    static WHOSE: OnceLock<String> = OnceLock::new();
     let number = WRITTEN.fetch_add(1, Relaxed) + 1;
     let (stem, extension) = name.split_at(name.rfind(".json").unwrap_or(name.len()));
-    let numbered = format!("{stem}_{number}{extension}");
-    let name = if number > 1 { &numbered } else { name };
-    trace.export_chrome_trace(target.with_file_name(name))
+    let whose = WHOSE.get_or_init(|| process_part(target));
+    let numbered = if number > 1 {
+        format!("_{number}")
+    } else {
+        String::new()
+    };
+    trace.export_chrome_trace(target.with_file_name(format!("{stem}{whose}{numbered}{extension}")))
+}
+
+/// What tells the files of this process from those of others that have the same variables: the rank where there is
+/// one, the process's number where another process has written the file since this one began.
+#[cfg(feature = "trace")]
+fn process_part(target: &Path) -> String {
+    if let Some(rank) = crate::export::own_rank() {
+        return format!("_rank{rank}");
+    }
+    let began = clock().began();
+    let written = std::fs::metadata(target).and_then(|file| file.modified());
+    if written.is_ok_and(|written| written >= began) {
+        format!("_{}", std::process::id())
+    } else {
+        String::new()
+    }
 }
 
 #[cfg(not(feature = "trace"))]

@@ -1,5 +1,6 @@
 //! One session: its schedule, its windows, and the thread that its handlers run on.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -22,6 +23,11 @@ use crate::local::Busy;
 /// How long the end of the program waits for traces that are being written: files that somebody asked for.
 const WRITING: Duration = Duration::from_secs(30);
 
+thread_local! {
+    /// Whether this thread is inside of a schedule.
+    static ASKING: Cell<bool> = const { Cell::new(false) };
+}
+
 /// Windows that wait for their handlers at most with what they hold; of more, only the counts are left.
 const MAX_QUEUED: usize = 4;
 
@@ -31,6 +37,9 @@ pub(super) struct Session {
     options: Options,
     pub(super) capacity: usize,
     has_schedule: bool,
+    /// Held for a whole step, and while the schedule is asked, which may be the program's own; never with `state`
+    /// held before.
+    schedule: Mutex<ActionFn>,
     state: Mutex<State>,
     jobs: Sender<Job>,
     /// Windows on their way to the handlers.
@@ -45,7 +54,6 @@ pub(super) struct Session {
 }
 
 struct State {
-    schedule: ActionFn,
     step: u64,
     action: Action,
     /// When the step began, in ticks.
@@ -108,8 +116,8 @@ impl Session {
             options,
             capacity,
             has_schedule: schedule.is_some(),
+            schedule: Mutex::new(schedule.unwrap_or_else(|| Box::new(|_| Action::Record))),
             state: Mutex::new(State {
-                schedule: schedule.unwrap_or_else(|| Box::new(|_| Action::Record)),
                 step: 0,
                 action: Action::None,
                 began: now(),
@@ -133,10 +141,8 @@ impl Session {
         thread::Builder::new()
             .name("profiler-export".into())
             .spawn(move || its_own.handle(&received, handlers))?;
-        let mut state = session.state();
-        let first = Self::ask(&state, 0);
-        session.go_on(&mut state, Some(first));
-        drop(state);
+        let first = Self::ask(&session.schedule(), 0);
+        session.go_on(&mut session.state(), Some(first));
         Ok(session)
     }
 
@@ -148,9 +154,16 @@ impl Session {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn schedule(&self) -> MutexGuard<'_, ActionFn> {
+        self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// What is done in a step; the schedule may be the program's own, and panic.
-    fn ask(state: &State, step: u64) -> Action {
-        catch_unwind(AssertUnwindSafe(|| (state.schedule)(step))).unwrap_or_else(|panic| {
+    fn ask(schedule: &ActionFn, step: u64) -> Action {
+        let before = ASKING.replace(true);
+        let answer = catch_unwind(AssertUnwindSafe(|| schedule(step)));
+        ASKING.set(before);
+        answer.unwrap_or_else(|panic| {
             // Its payload is foreign code too.
             let _ = catch_unwind(AssertUnwindSafe(|| drop(panic)));
             health::notice(
@@ -162,19 +175,30 @@ impl Session {
 
     /// Ends a step, and begins the next one.
     pub(super) fn step(self: &Arc<Self>) {
+        if !exit::is_own_process() {
+            return;
+        }
+        // The lock that it would wait for may be its own thread's.
+        if ASKING.get() {
+            return health::notice(
+                "`step` was called from inside of a schedule, and did nothing: a schedule only says what a step is",
+            );
+        }
+        let schedule = self.schedule();
+        let step = self.step_num() + 1;
+        let next = Self::ask(&schedule, step);
         let mut state = self.state();
         if self.has_ended() {
             return;
         }
-        let next = Self::ask(&state, state.step + 1);
         self.note_step(&mut state);
-        state.step += 1;
+        state.step = step;
         self.go_on(&mut state, Some(next));
     }
 
     fn note_step(&self, state: &mut State) {
         let end = now();
-        if self.has_schedule && state.open.is_some() && state.steps.len() < self.capacity {
+        if state.open.is_some() && state.steps.len() < self.capacity {
             let step = OwnStep {
                 number: state.step,
                 thread: ring::this_thread(),
@@ -188,6 +212,10 @@ impl Session {
 
     /// Ends the session; true the first time.
     pub(super) fn stop(self: &Arc<Self>) -> bool {
+        // A forked process has none of our threads, and locks that nobody will release.
+        if !exit::is_own_process() {
+            return false;
+        }
         let mut state = self.state();
         if self.has_ended.swap(true, Relaxed) {
             return false;
@@ -197,7 +225,9 @@ impl Session {
                 "a session with a schedule ended without a single `step()`: call it at the end of each iteration",
             );
         }
-        self.note_step(&mut state);
+        if self.has_schedule || state.step > 0 {
+            self.note_step(&mut state);
+        }
         self.go_on(&mut state, None);
         drop(state);
         worker::ended(self);
@@ -293,6 +323,9 @@ impl Session {
 
     /// Turns activities on and off, in the window that is open and those to come.
     pub(super) fn toggle(&self, enable: bool, activities: &[Activity]) {
+        if !exit::is_own_process() {
+            return;
+        }
         let mut state = self.state();
         for activity in activities {
             // What the session was not started with cannot be had.
@@ -325,6 +358,9 @@ impl Session {
 
     /// Waits until the handlers of all windows that are closed have returned; false where the time is over.
     pub(super) fn wait(&self, timeout: Duration) -> bool {
+        if !exit::is_own_process() {
+            return false;
+        }
         let end = Instant::now().checked_add(timeout);
         worker::wake();
         let mut progress = self.progress();
@@ -416,9 +452,17 @@ fn remember(session: &Arc<Session>) {
     sessions.push(Arc::downgrade(session));
 }
 
-/// Ends the session of the environment, and waits until the handlers have had all windows that are closed: at the
-/// end of the program.
-pub(crate) fn finish(timeout: Duration) {
+/// Whose windows end with the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// Those of the environment's session: others have guards that may still end them.
+    Own,
+    /// All: nobody comes back to them.
+    All,
+}
+
+/// Ends sessions, and waits until the handlers have had all windows that are closed: at the end of the program.
+pub(crate) fn finish(timeout: Duration, ending: Ending) {
     // A forked process has none of our threads.
     if !exit::is_own_process() {
         return;
@@ -426,6 +470,9 @@ pub(crate) fn finish(timeout: Duration) {
     environment::stop();
     let start = Instant::now();
     let known: Vec<Arc<Session>> = sessions().iter().filter_map(Weak::upgrade).collect();
+    if ending == Ending::All {
+        known.iter().for_each(|session| _ = session.stop());
+    }
     let rest = |of: Duration| of.saturating_sub(start.elapsed());
     let wait = |until: Duration| known.iter().all(|session| session.wait(rest(until)));
     // A device that does not answer shall not keep the rest from being written.

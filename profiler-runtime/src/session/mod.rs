@@ -28,7 +28,7 @@ pub(crate) use environment::begin as begin_from_environment;
 pub use environment::step;
 pub use event::{Event, Frame, GpuSpan};
 pub(crate) use inbox::deliver;
-pub(crate) use live::finish;
+pub(crate) use live::{Ending, finish};
 pub(crate) use opening::{
     Ended, FutureRecord, Shapes, close, close_future, close_poll, lose, open,
 };

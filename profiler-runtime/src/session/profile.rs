@@ -8,6 +8,7 @@ use super::live::{Session, Setup};
 use super::schedule::{Action, ActionFn, IntoSchedule};
 use super::trace::Trace;
 use super::{Activity, Options};
+use crate::exit;
 use crate::health;
 use crate::log::LogOutcome;
 
@@ -214,10 +215,14 @@ impl ProfileBuilder {
     ///
     /// # Errors
     ///
-    /// If the system gives no threads for it, or nothing is to be recorded.
+    /// If the system gives no threads for it, nothing is to be recorded, or the process was forked from a measured
+    /// one.
     pub fn start(self) -> Result<Profile, ProfileError> {
         if !self.options.cpu && !self.options.cuda {
             return Err(ProfileError::NoActivity);
+        }
+        if !exit::is_own_process() {
+            return Err(ProfileError::Forked);
         }
         if let Some(objection) = &self.objection {
             health::notice(objection);
@@ -294,6 +299,11 @@ pub enum ProfileError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The process was forked from a measured one.
+    #[error(
+        "a process forked from a measured one has none of the profiler's threads: fork first, and measure then"
+    )]
+    Forked,
     /// The last window is not complete.
     #[error(
         "the window was not complete after {waited:?}: the device or a handler is still at work; use `start` and \

@@ -55,7 +55,7 @@ impl Sample {
         elapsed: i64,
     ) -> u64 {
         let serial = self.scopes.len() as u64 + 1;
-        let name = name::run_time(name, Location::caller(), || 1 << 15).id;
+        let name = name::declared(name, Location::caller()).id;
         self.scopes.push(ScopeRecord {
             name,
             ending: RecordEnding::Returned,

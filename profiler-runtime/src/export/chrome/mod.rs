@@ -67,6 +67,11 @@ impl fmt::Debug for ExportError {
     }
 }
 
+/// This process's place among those of its job, where a launcher says it.
+pub(crate) fn own_rank() -> Option<u64> {
+    Rank::find(|name| std::env::var(name).ok()).map(|rank| rank.rank)
+}
+
 impl Trace {
     /// Writes the trace for Perfetto (<https://ui.perfetto.dev>), `chrome://tracing`, HTA and TensorBoard's trace
     /// plugin; compressed where the name ends with `.gz`. It appears under its name when it is whole, and replaces
