@@ -50,6 +50,7 @@ static CONTROL: Mutex<Option<Control>> = Mutex::new(None);
 
 /// What a call site may do, decided once per generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Verdict {
     /// The switch's word that this holds for.
     pub(crate) switch: u32,

@@ -97,7 +97,10 @@ pub(super) fn stop() {
 /// Has each window written to where the environment says.
 #[cfg(feature = "trace")]
 fn write_to(builder: ProfileBuilder, target: PathBuf) -> ProfileBuilder {
-    let is_file = |name: &str| name.ends_with(".json") || name.ends_with(".json.gz");
+    let is_file = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        name.ends_with(".json") || name.ends_with(".json.gz")
+    };
     let name = target
         .file_name()
         .map(|name| name.to_string_lossy().into_owned());

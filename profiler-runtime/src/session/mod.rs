@@ -37,7 +37,7 @@ pub(crate) use options::Options;
 pub use profile::{DEFAULT_CAPACITY, Profile, ProfileBuilder, ProfileError};
 pub use record::MemoryUse;
 #[cfg(test)]
-pub(crate) use record::{Extra, ThreadInfo};
+pub(crate) use record::Extra;
 pub(crate) use record::{GpuRecord, Kind, RecordEnding, ScopeRecord};
 pub(crate) use recording::{is_recording, wants_memory, wants_shapes};
 pub(crate) use registry::wants_gpu;
