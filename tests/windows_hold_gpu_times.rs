@@ -17,7 +17,10 @@ use profiler_runtime::{
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn of<'t>(trace: &'t Trace, name: &str) -> Vec<Event<'t>> {
-    trace.events().filter(|event| event.name() == name).collect()
+    trace
+        .events()
+        .filter(|event| event.name() == name)
+        .collect()
 }
 
 #[test]
@@ -68,7 +71,10 @@ fn each_scope_has_its_own() {
 
 #[test]
 fn a_window_is_handed_over_when_the_device_has_passed_it_and_not_before() {
-    if !is_here("a_window_is_handed_over_when_the_device_has_passed_it_and_not_before", "") {
+    if !is_here(
+        "a_window_is_handed_over_when_the_device_has_passed_it_and_not_before",
+        "",
+    ) {
         return;
     }
     let _profiler = init().expect("set up");
@@ -78,7 +84,9 @@ fn a_window_is_handed_over_when_the_device_has_passed_it_and_not_before() {
     let profile = Profile::builder()
         .schedule(Schedule::new().active(1).repeat(2))
         .on_trace_ready(move |trace: &Trace| {
-            let times = of(trace, "work").into_iter().map(|event| event.gpu().map(|span| span.ns));
+            let times = of(trace, "work")
+                .into_iter()
+                .map(|event| event.gpu().map(|span| span.ns));
             sender.send((trace.step_num(), times.collect::<Vec<_>>()))
         })
         .start()
@@ -89,13 +97,21 @@ fn a_window_is_handed_over_when_the_device_has_passed_it_and_not_before() {
         drop(_scope);
         profile.step();
     }
-    assert!(!profile.wait(Duration::from_millis(300)), "the device has passed nothing");
+    assert!(
+        !profile.wait(Duration::from_millis(300)),
+        "the device has passed nothing"
+    );
     assert!(traces.try_recv().is_err());
-    simulator().advance(1_500_000).expect("the clock is virtual");
+    simulator()
+        .advance(1_500_000)
+        .expect("the clock is virtual");
     let (step, times) = traces.recv_timeout(PATIENCE).expect("the first window");
     assert_eq!((step, times.len()), (1, 1));
     exact(times[0].expect("a GPU time"), 1_000_000.0);
-    assert!(traces.recv_timeout(Duration::from_millis(100)).is_err(), "the second is not passed");
+    assert!(
+        traces.recv_timeout(Duration::from_millis(100)).is_err(),
+        "the second is not passed"
+    );
     stream.synchronize().expect("nothing failed");
     assert!(profile.wait(PATIENCE));
     let (step, times) = traces.try_recv().expect("the second window");
@@ -151,7 +167,10 @@ fn a_lost_one_says_why() {
         })
         .expect("a window");
     let event = of(&trace, "in a capture")[0];
-    assert_eq!((event.gpu(), event.gpu_loss()), (None, Some(CudaLoss::Captured)));
+    assert_eq!(
+        (event.gpu(), event.gpu_loss()),
+        (None, Some(CudaLoss::Captured))
+    );
 }
 
 #[measure_execution_time(name = "toggled", stream = stream)]
@@ -179,6 +198,13 @@ fn activities_are_turned_off_and_on_again() {
             stream.synchronize().expect("nothing failed");
         })
         .expect("a window");
-    let times: Vec<bool> = of(&trace, "toggled").iter().map(|event| event.gpu().is_some()).collect();
-    assert_eq!(times, [true, false, true], "one call is not in the window at all");
+    let times: Vec<bool> = of(&trace, "toggled")
+        .iter()
+        .map(|event| event.gpu().is_some())
+        .collect();
+    assert_eq!(
+        times,
+        [true, false, true],
+        "one call is not in the window at all"
+    );
 }

@@ -10,7 +10,10 @@ use profiler_runtime::{Activity, Event, Profile, Schedule, Trace, is_enabled, sc
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn names(trace: &Trace) -> Vec<String> {
-    trace.events().map(|event| event.name().to_owned()).collect()
+    trace
+        .events()
+        .map(|event| event.name().to_owned())
+        .collect()
 }
 
 fn parents(event: Event<'_>) -> Vec<&str> {
@@ -67,7 +70,9 @@ fn self_times_of_a_tree_add_up_to_its_root() {
         .expect("a window");
     let own: f64 = trace
         .events()
-        .filter(|event| ["windows: root", "windows: branch", "windows: leaf"].contains(&event.name()))
+        .filter(|event| {
+            ["windows: root", "windows: branch", "windows: leaf"].contains(&event.name())
+        })
         .map(Event::self_cpu_ns)
         .sum();
     let root = trace.events().find(|event| event.name() == "windows: root");
@@ -158,12 +163,17 @@ fn sessions_do_not_disturb_one_another() {
         return;
     }
     let count = |trace: &Arc<Trace>| {
-        let mine = trace.events().filter(|event| event.name() == "windows: shared");
+        let mine = trace
+            .events()
+            .filter(|event| event.name() == "windows: shared");
         mine.count()
     };
     let outer = Profile::builder().start().expect("started");
     drop(scope!("windows: shared"));
-    let inner = Profile::builder().activities([Activity::Cpu]).start().expect("started");
+    let inner = Profile::builder()
+        .activities([Activity::Cpu])
+        .start()
+        .expect("started");
     drop(scope!("windows: shared"));
     inner.stop();
     drop(scope!("windows: shared"));

@@ -115,16 +115,14 @@ mod switch;
 mod task;
 
 pub use averages::{
-    AverageMemory, AverageRow, AverageTimes, AveragesTable, CallEdge, CallEdges,
-    EdgeTimes, GroupBy, KeyAverages, Restriction, RestrictionError, SortKey, SortKeyError,
+    AverageMemory, AverageRow, AverageTimes, AveragesTable, CallEdge, CallEdges, EdgeTimes,
+    GroupBy, KeyAverages, Restriction, RestrictionError, SortKey, SortKeyError,
 };
 pub use collect::{FlushReport, flush};
 pub use config::{Backend, SummaryTarget};
 pub use error::InitError;
 #[cfg(feature = "trace")]
-pub use export::{
-    ExportError, LaunchCategory, TensorBoardTraces, tensorboard_trace_handler,
-};
+pub use export::{ExportError, LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
 #[cfg(feature = "validate")]
 pub use export::{Rule, ValidateError, Violation, validate};
 pub use health::DropReason;
@@ -170,8 +168,9 @@ pub use own_cost::OwnCost;
 /// ```
 pub use profiler_macros::measure_execution_time;
 pub use session::{
-    Action, ActionFn, Activity, DEFAULT_CAPACITY, Event, Extent, Frame, GpuSpan, IntoSchedule, MemoryUse, Profile,
-    ProfileBuilder, ProfileError, Schedule, ScheduleError, ToShape, Trace, Truncation, step,
+    Action, ActionFn, Activity, DEFAULT_CAPACITY, Event, Extent, Frame, GpuSpan, IntoSchedule,
+    MemoryUse, Profile, ProfileBuilder, ProfileError, Schedule, ScheduleError, ToShape, Trace,
+    Truncation, step,
 };
 pub use step::IntoStep;
 pub use summary::{CudaTimes, Row, SortBy, Summary, TableOptions, Verdict, summary};

@@ -12,7 +12,11 @@ use serde::Serialize;
 
 use crate::work;
 
-pub(crate) const SCOPES: u64 = 1_000_000;
+pub(crate) const SCOPES: u32 = 1_000_000;
+/// Room for more than there are.
+pub(crate) const CAPACITY: usize = 2_000_000;
+/// Turns of work between calls: about a microsecond for each scope.
+pub(crate) const TURNS: u64 = 1500;
 
 #[derive(Serialize)]
 pub(crate) struct Report {
@@ -49,13 +53,13 @@ impl Report {
         let (sender, seen) = mpsc::channel();
         let into = dir.clone();
         let session = Profile::builder()
-            .capacity(2 * SCOPES as usize)
+            .capacity(CAPACITY)
             .on_trace_ready(move |trace: &Trace| {
                 let seen = look(trace, &into).map_err(|error| error.to_string())?;
                 sender.send(seen).map_err(|error| error.to_string())
             })
             .start()?;
-        work::scopes_apart(SCOPES);
+        work::scopes_apart(SCOPES.into(), TURNS);
         session.stop();
         let seen = seen.recv_timeout(Duration::from_secs(300))?;
         let report = Self {

@@ -34,14 +34,14 @@ impl Report {
         let (file, written) = (path.clone(), Arc::clone(&is_written));
         let large = Profile::builder()
             .schedule(Schedule::new().active(1).repeat(1))
-            .capacity(2 * large::SCOPES as usize)
+            .capacity(large::CAPACITY)
             .on_trace_ready(move |trace: &Trace| {
                 let outcome = trace.export_chrome_trace(&file);
                 written.store(true, Relaxed);
                 outcome
             })
             .start()?;
-        work::scopes_apart(large::SCOPES);
+        work::scopes_apart(large::SCOPES.into(), large::TURNS);
         let other = Profile::builder()
             .schedule(Schedule::new().wait(1).warmup(1).active(2))
             .on_trace_ready(|_: &Trace| ())
@@ -71,15 +71,15 @@ impl Report {
     fn of(mut steps: Vec<(Duration, bool)>, closing: Duration) -> Self {
         let microseconds = |step: &(Duration, bool)| step.0.as_secs_f64() * 1e6;
         steps.sort_unstable();
-        let at =
-            |share: f64| microseconds(&steps[((steps.len() - 1) as f64 * share).round() as usize]);
+        // In thousandths.
+        let at = |share: usize| microseconds(&steps[(steps.len() - 1) * share / 1000]);
         let undisturbed = steps.iter().filter(|(_, disturbed)| !disturbed);
         Self {
             steps: steps.len(),
-            p50: at(0.5),
-            p99: at(0.99),
-            p999: at(0.999),
-            max: at(1.0),
+            p50: at(500),
+            p99: at(990),
+            p999: at(999),
+            max: at(1000),
             max_undisturbed: undisturbed.map(microseconds).fold(0.0, f64::max),
             disturbed: steps.iter().filter(|(_, disturbed)| *disturbed).count(),
             over_a_millisecond: steps

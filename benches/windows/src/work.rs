@@ -22,11 +22,11 @@ pub(crate) fn scopes(count: u64) {
     }
 }
 
-/// The same, some microseconds apart: what a program does between calls.
-pub(crate) fn scopes_apart(count: u64) {
+/// The same with so many turns of work around each two: what a program does between calls.
+pub(crate) fn scopes_apart(count: u64, turns: u64) {
     for number in 0..count / 2 {
         let mut state = branch(number);
-        for _ in 0..1500 {
+        for _ in 0..turns {
             state = black_box(state.rotate_left(7) ^ number);
         }
     }

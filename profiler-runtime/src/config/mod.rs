@@ -165,9 +165,9 @@ impl SessionSettings {
         }
         let settings = Self {
             schedule,
-            trace: reader.value("PROFILER_TRACE", absolute),
+            trace: reader.value("PROFILER_TRACE", |path| Some(absolute(path))),
             step: reader.text("PROFILER_STEP", |name| Some(name.to_owned())),
-            control: reader.value("PROFILER_CONTROL", absolute),
+            control: reader.value("PROFILER_CONTROL", |path| Some(absolute(path))),
             signal: reader.text("PROFILER_SIGNAL", values::parse_signal),
         };
         let problems = &mut reader.problems;
@@ -222,8 +222,8 @@ impl Reader<'_> {
 }
 
 /// A path that means the same wherever the program goes to.
-fn absolute(path: &OsStr) -> Option<PathBuf> {
-    Some(std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path)))
+fn absolute(path: &OsStr) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path))
 }
 
 fn parse_bool(text: &str) -> Option<bool> {

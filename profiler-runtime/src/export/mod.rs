@@ -10,8 +10,8 @@ pub(crate) mod table;
 mod validate;
 
 #[cfg(feature = "trace")]
-pub use chrome::{ExportError, LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
-#[cfg(feature = "trace")]
 pub(crate) use chrome::own_rank;
+#[cfg(feature = "trace")]
+pub use chrome::{ExportError, LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
 #[cfg(feature = "validate")]
 pub use validate::{Rule, ValidateError, Violation, validate};

@@ -98,8 +98,10 @@ pub(super) fn stop() {
 #[cfg(feature = "trace")]
 fn write_to(builder: ProfileBuilder, target: PathBuf) -> ProfileBuilder {
     let is_file = |name: &str| {
-        let name = name.to_ascii_lowercase();
-        name.ends_with(".json") || name.ends_with(".json.gz")
+        let plain = name.strip_suffix(".gz").unwrap_or(name);
+        Path::new(plain)
+            .extension()
+            .is_some_and(|ending| ending == "json")
     };
     let name = target
         .file_name()

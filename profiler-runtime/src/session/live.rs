@@ -2,14 +2,14 @@
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::handler::Handler;
-use super::registry::registry;
+use super::queue::Queue;
+use super::registry::{Registry, registry};
 use super::schedule::{Action, ActionFn};
 use super::trace::Trace;
 use super::transition::{Effect, between};
@@ -28,9 +28,6 @@ thread_local! {
     static ASKING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Windows that wait for their handlers at most with what they hold; of more, only the counts are left.
-const MAX_QUEUED: usize = 4;
-
 /// A session, shared by its guard, the windows it has opened and the thread of its handlers.
 pub(super) struct Session {
     id: u64,
@@ -41,9 +38,8 @@ pub(super) struct Session {
     /// held before.
     schedule: Mutex<ActionFn>,
     state: Mutex<State>,
-    jobs: Sender<Job>,
     /// Windows on their way to the handlers.
-    queued: AtomicUsize,
+    queue: Queue,
     progress: Mutex<Progress>,
     done: Condvar,
     /// Whether the last trace is kept for who asks.
@@ -76,10 +72,12 @@ struct Progress {
     last: Option<Arc<Trace>>,
 }
 
-/// What the thread of the handlers is to do.
-pub(super) enum Job {
-    Handle(Box<Complete>),
-    End,
+/// What closes when a window opens.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Closes {
+    Nothing,
+    /// The one before it.
+    First,
 }
 
 /// A window that nothing is waited for any more.
@@ -87,6 +85,8 @@ pub(super) struct Complete {
     pub(super) spec: Spec,
     pub(super) closing: Closing,
     pub(super) filling: Filling,
+    /// How many it stands for: with those that were not handed over.
+    pub(super) windows: u64,
 }
 
 /// What a session is started with.
@@ -110,7 +110,6 @@ impl Session {
             handlers,
             is_own,
         } = setup;
-        let (jobs, received) = channel();
         let session = Arc::new(Self {
             id: NEXT.fetch_add(1, Relaxed),
             options,
@@ -127,8 +126,7 @@ impl Session {
                 metadata: Vec::new(),
                 toggled: options,
             }),
-            jobs,
-            queued: AtomicUsize::new(0),
+            queue: Queue::default(),
             progress: Mutex::default(),
             done: Condvar::new(),
             keeps_trace: AtomicBool::new(handlers.is_empty()),
@@ -140,10 +138,14 @@ impl Session {
         let its_own = Arc::clone(&session);
         thread::Builder::new()
             .name("profiler-export".into())
-            .spawn(move || its_own.handle(&received, handlers))?;
+            .spawn(move || its_own.handle(handlers))?;
         let first = Self::ask(&session.schedule(), 0);
         session.go_on(&mut session.state(), Some(first));
         Ok(session)
+    }
+
+    pub(super) fn id(&self) -> u64 {
+        self.id
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -240,7 +242,13 @@ impl Session {
 
     fn go_on(self: &Arc<Self>, state: &mut State, next: Option<Action>) {
         let before = state.action;
-        for effect in between(before, next) {
+        let effects = between(before, next);
+        if effects.contains(&Effect::Ready) && effects.contains(&Effect::Start) {
+            self.open(state, Closes::First);
+            state.action = next.unwrap_or_default();
+            return;
+        }
+        for effect in effects {
             match effect {
                 // Whatever calls bring along costs the program something: not for nothing.
                 Effect::Prepare => recording::begin(
@@ -252,7 +260,7 @@ impl Session {
                 ),
                 Effect::Start => {
                     recording::begin(self.id, self.options);
-                    self.open(state);
+                    self.open(state, Closes::Nothing);
                 }
                 // What becomes of it is the next effect.
                 Effect::Stop => {}
@@ -269,12 +277,18 @@ impl Session {
         state.action = next.unwrap_or_default();
     }
 
-    fn open(self: &Arc<Self>, state: &mut State) {
+    /// Opens a window; where one follows another, that one closes at the same moment: whatever is recorded
+    /// meanwhile is in one of them.
+    fn open(self: &Arc<Self>, state: &mut State, closes: Closes) {
         let _busy = Busy::claim();
+        let closing = (closes == Closes::First).then(|| self.closing(state, false));
         let first = WallAnchor::narrow();
         let mut registry = registry();
         // Under the lock: whoever has taken a scope that began later finds the window.
         let opened = now();
+        if let Some(closing) = closing {
+            Self::close_at(&mut registry, state, closing, opened);
+        }
         let spec = Spec {
             id: 0,
             session: self.id,
@@ -296,21 +310,32 @@ impl Session {
 
     fn close(&self, state: &mut State, is_cut: bool) {
         let _busy = Busy::claim();
-        let Some(id) = state.open.take() else { return };
-        self.progress().closed += 1;
-        let closing = Closing {
+        let closing = self.closing(state, is_cut);
+        let mut registry = registry();
+        let closed = now();
+        Self::close_at(&mut registry, state, closing, closed);
+        drop(registry);
+        worker::wake();
+    }
+
+    fn closing(&self, state: &mut State, is_cut: bool) -> Closing {
+        self.progress().closed += u64::from(state.open.is_some());
+        Closing {
             cut_short: is_cut && self.has_schedule,
             step_num: state.step,
             steps: std::mem::take(&mut state.steps),
             metadata: state.metadata.clone(),
             lost_after: ring::lost(),
             last: WallAnchor::narrow(),
-        };
-        if let Some(entry) = registry().get(id) {
-            entry.spec.closed = Some(now());
+        }
+    }
+
+    fn close_at(registry: &mut Registry, state: &mut State, closing: Closing, closed: u64) {
+        let open = state.open.take();
+        if let Some(entry) = open.and_then(|id| registry.get(id)) {
+            entry.spec.closed = Some(closed);
             entry.closing = Some(closing);
         }
-        worker::wake();
     }
 
     fn discard(state: &mut State) {
@@ -333,10 +358,17 @@ impl Session {
             state.toggled.set(*activity, possible);
         }
         let toggled = state.toggled;
-        if let Some(id) = state.open
-            && let Some(entry) = registry().get(id)
-        {
-            entry.spec.toggles.push((now(), toggled));
+        let open = state.open;
+        let is_possible = open.is_none_or(|id| {
+            let mut registry = registry();
+            let entry = registry.get(id);
+            entry.is_none_or(|entry| entry.spec.toggle(now(), toggled))
+        });
+        drop(state);
+        if !is_possible {
+            health::notice(
+                "`toggle_collection` was called too often in one window: from then to its end all is recorded",
+            );
         }
     }
 
@@ -393,24 +425,20 @@ impl Session {
     }
 
     /// Hands a window to the handlers' thread.
-    pub(super) fn hand_over(&self, mut complete: Complete) {
-        let is_behind = self.queued.fetch_add(1, Relaxed) >= MAX_QUEUED;
-        if is_behind {
-            complete.filling.empty();
-        }
-        let _ = self.jobs.send(Job::Handle(Box::new(complete)));
+    pub(super) fn hand_over(&self, complete: Complete) {
+        self.queue.push(complete);
     }
 
     /// No window comes any more.
     pub(super) fn finish(&self) {
-        let _ = self.jobs.send(Job::End);
+        self.queue.finish();
     }
 
-    fn handle(&self, jobs: &Receiver<Job>, mut handlers: Vec<Handler>) {
-        while let Ok(Job::Handle(complete)) = jobs.recv() {
+    fn handle(&self, mut handlers: Vec<Handler>) {
+        while let Some(complete) = self.queue.next() {
+            let windows = complete.windows;
             self.deliver(*complete, &mut handlers);
-            self.queued.fetch_sub(1, Relaxed);
-            self.progress().handled += 1;
+            self.progress().handled += windows;
             self.done.notify_all();
         }
     }
@@ -422,6 +450,7 @@ impl Session {
                 spec,
                 closing,
                 filling,
+                windows: _,
             } = complete;
             filling.into_trace(&spec, closing)
         };
@@ -471,7 +500,9 @@ pub(crate) fn finish(timeout: Duration, ending: Ending) {
     let start = Instant::now();
     let known: Vec<Arc<Session>> = sessions().iter().filter_map(Weak::upgrade).collect();
     if ending == Ending::All {
-        known.iter().for_each(|session| _ = session.stop());
+        for session in &known {
+            session.stop();
+        }
     }
     let rest = |of: Duration| of.saturating_sub(start.elapsed());
     let wait = |until: Duration| known.iter().all(|session| session.wait(rest(until)));

@@ -6,10 +6,12 @@ mod environment;
 mod event;
 mod handler;
 mod inbox;
+mod late;
 mod live;
 mod opening;
 mod options;
 mod profile;
+mod queue;
 mod record;
 mod recording;
 mod registry;
@@ -30,14 +32,15 @@ pub use event::{Event, Frame, GpuSpan};
 pub(crate) use inbox::deliver;
 pub(crate) use live::{Ending, finish};
 pub(crate) use opening::{
-    Ended, FutureRecord, Shapes, close, close_future, close_poll, lose, open,
+    Ended, FutureRecord, Remembered, Shapes, close, close_future, close_poll, ending, lose, open,
+    opened,
 };
 pub use options::Activity;
 pub(crate) use options::Options;
 pub use profile::{DEFAULT_CAPACITY, Profile, ProfileBuilder, ProfileError};
-pub use record::MemoryUse;
 #[cfg(test)]
 pub(crate) use record::Extra;
+pub use record::MemoryUse;
 pub(crate) use record::{GpuRecord, Kind, RecordEnding, ScopeRecord};
 pub(crate) use recording::{is_recording, wants_memory, wants_shapes};
 pub(crate) use registry::wants_gpu;
