@@ -11,7 +11,8 @@ use std::sync::Arc;
 use gpu::{Gpu, exact, is_here};
 use poll::{run, yields};
 use profiler_runtime::{
-    AverageRow, GroupBy, KeyAverages, MeasureFuture, Profile, SortKey, Trace, init, scope, summary,
+    Activity, AverageRow, GroupBy, KeyAverages, MeasureFuture, Profile, SortKey, Trace, init,
+    scope, summary,
 };
 use profiler_tests::{measuring, work};
 
@@ -133,6 +134,29 @@ fn a_future_has_what_its_polls_took() {
         .map(|edge| (edge.callee.as_str(), edge.calls))
         .collect();
     assert_eq!(of_fetch, [("exact: parse", 3)]);
+}
+
+#[test]
+fn no_time_is_in_two_rows_where_a_scope_between_is_missing() {
+    let between = |profile: &Profile| {
+        let _outer = scope!("exact: outside");
+        profile.toggle_collection(false, &[Activity::Cpu]);
+        let _middle = scope!("exact: not recorded");
+        profile.toggle_collection(true, &[Activity::Cpu]);
+        let _inner = scope!("exact: inside");
+        work(500);
+    };
+    let builder = Profile::builder().activities([Activity::Cpu]);
+    let ((), trace) = builder.run(between).expect("a session");
+    if !measuring() {
+        return;
+    }
+    let averages = trace.key_averages();
+    let [outer, inner] = ["exact: outside", "exact: inside"]
+        .map(|name| row(&averages, name).cpu.clone().expect("a CPU time"));
+    assert_eq!(averages.rows.len(), 2, "{averages}");
+    near(outer.self_ns + inner.self_ns, outer.total_ns);
+    near(inner.self_ns, inner.total_ns);
 }
 
 #[test]

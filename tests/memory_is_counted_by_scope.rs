@@ -4,11 +4,13 @@
 use std::alloc::{GlobalAlloc, Layout};
 use std::hint::black_box;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::thread;
 use std::time::Duration;
 
 use profiler_runtime::{
-    MemoryUse, Profile, ProfileBuilder, ProfilerAllocator, Schedule, Trace, is_enabled, scope,
+    MeasureFuture, MemoryUse, Profile, ProfileBuilder, ProfilerAllocator, Schedule, Trace,
+    is_enabled, scope,
 };
 use profiler_tests::alone;
 
@@ -212,6 +214,72 @@ fn what_the_profiler_takes_for_itself_is_nobodys() {
     for index in 0..50 {
         assert_eq!(host(&trace, &format!("own: {index}")), [(0, 0, 0)]);
     }
+}
+
+#[test]
+fn what_the_profiler_gives_back_is_nobodys() {
+    const SCOPES: usize = 10_000;
+
+    if !is_enabled() {
+        return;
+    }
+    let _alone = alone();
+    let trace = traced(builder, || {
+        let ((), inner) = Profile::builder()
+            .run(|_| (0..SCOPES).for_each(|_| drop(scope!("given back: inside"))))
+            .expect("a window");
+        assert_eq!(inner.len(), SCOPES);
+        let _drops = scope!("given back: drops a trace");
+        drop(inner);
+    });
+    let [(net, allocated, _)] = host(&trace, "given back: drops a trace")[..] else {
+        panic!("one scope");
+    };
+    // All but what stands in the `Arc` itself.
+    let itself = i64::try_from(size_of::<Trace>() + 16).expect("it is small");
+    assert!((-itself..=0).contains(&net), "{net} bytes");
+    assert_eq!(allocated, 0);
+}
+
+#[test]
+fn futures_cost_nobody_anything() {
+    if !is_enabled() {
+        return;
+    }
+    let _alone = alone();
+    let trace = traced(
+        || builder().with_stack(true),
+        || {
+            let _outer = scope!("futures: outer");
+            let mut future = std::pin::pin!(async {}.measure_execution_time("futures: one"));
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(future.as_mut().poll(&mut context).is_ready());
+        },
+    );
+    assert_eq!(host(&trace, "futures: outer"), [(0, 0, 0)]);
+    let mut events = trace.events();
+    let future = events.find(|event| event.name() == "futures: one");
+    assert_eq!(future.expect("it is there").memory(), None);
+}
+
+#[test]
+fn the_total_of_the_process_is_over_the_least() {
+    if !is_enabled() {
+        return;
+    }
+    let _alone = alone();
+    let before = bytes(50_000_000);
+    let ((), trace) = builder()
+        .run(|_| {
+            drop(before);
+            drop(scope!("least: freed"));
+            let _held = bytes(3_000_000);
+            drop(scope!("least: held"));
+        })
+        .expect("a window");
+    let total = |name| uses(&trace, name)[0].host_total;
+    let grown = total("least: held") - total("least: freed");
+    assert!((2_900_000..3_100_000).contains(&grown), "{grown} bytes");
 }
 
 #[test]

@@ -91,6 +91,27 @@ fn scopes_have_what_they_took_and_gave_back() {
 }
 
 #[test]
+fn asking_is_no_part_of_a_gpu_time() {
+    if !is_here("asking_is_no_part_of_a_gpu_time", "clock virtual") {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let gpu = gpu::Gpu::new(0);
+    let stream = gpu.stream();
+    let slow = "fault cuMemGetInfo_v2 always delay 5ms";
+    simulator().run(slow).expect("it is right");
+    let trace = traced(|| {
+        let _scope = scope!("asked: around", stream = &stream);
+        gpu.spin(&stream, 1_000_000);
+    });
+    simulator().run("clear-faults").expect("it is right");
+    let mut events = trace.events();
+    let event = events.find(|event| event.name() == "asked: around");
+    let span = event.and_then(Event::gpu).expect("a GPU time");
+    gpu::exact(span.ns, 1_000_000.0);
+}
+
+#[test]
 fn each_device_is_asked_for_its_own() {
     if !is_here("each_device_is_asked_for_its_own", "devices 2") {
         return;

@@ -3,6 +3,8 @@
 
 #[path = "support/gpu.rs"]
 mod gpu;
+#[path = "support/poll.rs"]
+mod poll;
 #[path = "support/traces.rs"]
 mod traces;
 
@@ -10,7 +12,7 @@ use std::sync::Arc;
 
 use cudarc::driver::CudaStream;
 use gpu::{Gpu, is_here, on_threads};
-use profiler_runtime::{Event, Profile, Trace, init, scope};
+use profiler_runtime::{Event, MeasureFuture, Profile, Trace, init, scope};
 use traces::{kept_events, of_category, total_ns};
 
 fn traced(gpu: &Gpu, f: impl FnOnce()) -> Arc<Trace> {
@@ -84,8 +86,8 @@ fn kernels_are_what_scopes_took_themselves() {
     let arrows = of_category(&events, "ac2g").len();
     assert_eq!(
         arrows,
-        2 * of_category(&events, "kernel").len(),
-        "one from each launch to each kernel"
+        2 * of_category(&events, "gpu_user_annotation").len(),
+        "one from each scope to the first of its kernels"
     );
 }
 
@@ -144,5 +146,48 @@ fn a_stream_that_threads_share_counts_no_time_twice() {
     extents.sort_by(|one, other| one.0.total_cmp(&other.0));
     for pair in extents.windows(2) {
         assert!(pair[0].0 + pair[0].1 <= pair[1].0 + 0.002, "{pair:?}");
+    }
+}
+
+#[test]
+fn what_futures_took_themselves_is_theirs() {
+    if !is_here("what_futures_took_themselves_is_theirs", "") {
+        return;
+    }
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    let spin = |ns| gpu.spin(&stream, ns);
+    let trace = traced(&gpu, || {
+        let _main = scope!("shown: main", stream = &stream);
+        let inner = async {
+            spin(100_000);
+            poll::yields(1).await;
+            spin(100_000);
+        };
+        let outer = async {
+            spin(50_000);
+            let inner = inner.measure_execution_time("shown: inner");
+            inner.stream(&stream).await;
+            let _leaf = scope!("shown: leaf", stream = &stream);
+            spin(10_000);
+        };
+        let outer = outer.measure_execution_time("shown: outer");
+        poll::run(outer.stream(&stream));
+    });
+    let events = kept_events(&trace, "what_futures_took_themselves_is_theirs");
+    for (name, total, own) in [
+        ("shown: main", 260_000.0, 0.0),
+        ("shown: outer", 260_000.0, 50_000.0),
+        ("shown: inner", 200_000.0, 200_000.0),
+        ("shown: leaf", 10_000.0, 10_000.0),
+    ] {
+        for (category, expected) in [("gpu_user_annotation", total), ("kernel", own)] {
+            let shown = total_ns(&events, category, name);
+            let off = (shown - expected).abs();
+            assert!(
+                off <= 2000.0,
+                "{name}: {category} of {shown} ns, not {expected}"
+            );
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use profiler_runtime::{
-    Event, MeasureFuture, Profile, Schedule, Trace, Truncation, is_enabled, scope,
+    Activity, Event, MeasureFuture, Profile, Schedule, Trace, Truncation, is_enabled, scope,
 };
 use profiler_tests::alone;
 use proptest::prelude::*;
@@ -45,6 +45,7 @@ impl Account {
             + self.missing.over_capacity
             + self.missing.ring_full
             + self.missing.handler_behind
+            + self.missing.late
     }
 }
 
@@ -190,6 +191,109 @@ fn gpu_times_of_scopes_beyond_the_capacity_take_no_room() {
     for time in times {
         gpu::exact(time, 1_000_000.0);
     }
+}
+
+#[test]
+fn windows_that_nobody_takes_are_put_together_and_none_of_their_scopes_is_forgotten() {
+    const STEPS: u64 = 3000;
+
+    if !is_enabled() {
+        return;
+    }
+    let _alone = alone();
+    let (release, released) = mpsc::channel::<()>();
+    let (sender, seen) = mpsc::channel();
+    let profile = Profile::builder()
+        .schedule(Schedule::new().active(1))
+        .on_trace_ready(move |trace: &Trace| {
+            let _ = released.recv();
+            sender.send((trace.cycle(), Account::of(trace)))
+        })
+        .start()
+        .expect("started");
+    for step in 0..STEPS {
+        scopes(step % 3);
+        profile.step();
+    }
+    profile.stop();
+    // Closed after those, and handed over after them.
+    let ((), _) = Profile::builder().run(|_| ()).expect("a window");
+    assert!(!profile.wait(Duration::ZERO));
+    drop(release);
+    assert!(profile.wait(PATIENCE));
+    let seen: Vec<(u64, Account)> = seen.try_iter().collect();
+    assert!((seen.len() as u64) < STEPS / 2, "{} windows", seen.len());
+    assert!(seen.is_sorted_by_key(|(cycle, _)| *cycle));
+    assert_eq!(seen.last().map(|(cycle, _)| *cycle), Some(STEPS));
+    let all: u64 = seen.iter().map(|(_, account)| account.all()).sum();
+    assert_eq!(all, STEPS);
+}
+
+#[test]
+fn a_window_follows_another_without_a_gap() {
+    const STEPS: u64 = 300;
+
+    if !is_enabled() {
+        return;
+    }
+    let _alone = alone();
+    let (profile, accounts) = stepped(1_000_000);
+    let made = thread::scope(|threads| {
+        let (stop, stopped) = mpsc::channel::<()>();
+        let beside = threads.spawn(move || {
+            let mut made = 0;
+            while stopped.try_recv() == Err(mpsc::TryRecvError::Empty) {
+                scopes(100);
+                made += 100;
+            }
+            made
+        });
+        for _ in 0..STEPS {
+            thread::sleep(Duration::from_micros(200));
+            profile.step();
+        }
+        drop(stop);
+        beside.join().expect("it ends")
+    });
+    profile.stop();
+    assert!(profile.wait(PATIENCE));
+    let all: u64 = accounts.try_iter().map(|account| account.all()).sum();
+    // A scope that is open when a window closes is in none.
+    assert!(
+        (made - STEPS..=made).contains(&all),
+        "{all} of {made} scopes"
+    );
+}
+
+#[test]
+fn what_is_toggled_all_the_time_is_recorded_in_the_end() {
+    const TIMES: u64 = 5000;
+
+    if !is_enabled() {
+        return;
+    }
+    let _alone = alone();
+    let both = [Activity::Cpu, Activity::Cuda];
+    let ((), trace) = Profile::builder()
+        .run(|profile| {
+            for _ in 0..TIMES {
+                // The second changes nothing.
+                profile.toggle_collection(false, &both);
+                profile.toggle_collection(false, &both);
+                scopes(1);
+                profile.toggle_collection(true, &both);
+                scopes(1);
+            }
+        })
+        .expect("a window");
+    let beyond = TIMES - 4096 / 2;
+    let held = trace.len() as u64;
+    assert!(
+        (TIMES + beyond..=TIMES + beyond + 1).contains(&held),
+        "{held} scopes"
+    );
+    let is_said = |notice: &String| notice.contains("toggle_collection");
+    assert!(profiler_runtime::summary().notices.iter().any(is_said));
 }
 
 /// Opens a scope when its thread ends.

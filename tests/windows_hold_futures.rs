@@ -75,6 +75,13 @@ fn its_parts_are_its_own_on_whatever_threads_they_run() {
     let threads: std::collections::HashSet<u64> =
         parts.iter().map(|part| part.thread_id()).collect();
     assert_eq!(threads.len(), 6);
+    assert_eq!(future.parent().map(Event::name), Some("futures: around"));
+    let around = of(&trace, "futures: around");
+    assert_eq!(
+        future.parent().map(Event::start_ns),
+        around.iter().map(|around| around.start_ns()).min(),
+        "that of its first poll"
+    );
     // What ran in it is not its own time, nor that of who polled it.
     let inside: f64 = parts.iter().map(|part| part.cpu_ns()).sum();
     assert!(

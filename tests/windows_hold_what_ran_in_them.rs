@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use profiler_runtime::{Activity, Event, Profile, Schedule, Trace, is_enabled, scope};
+use profiler_tests::alone;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -25,6 +26,7 @@ fn each_scope_stands_in_it_once_and_in_its_place() {
     if !is_enabled() {
         return;
     }
+    let _alone = alone();
     let (_, trace) = Profile::builder()
         .run(|_| {
             for _ in 0..3 {
@@ -58,6 +60,7 @@ fn self_times_of_a_tree_add_up_to_its_root() {
     if !is_enabled() {
         return;
     }
+    let _alone = alone();
     let (_, trace) = Profile::builder()
         .run(|_| {
             let _root = scope!("windows: root");
@@ -85,6 +88,7 @@ fn scopes_of_other_threads_stand_under_their_threads() {
     if !is_enabled() {
         return;
     }
+    let _alone = alone();
     let (_, trace) = Profile::builder()
         .run(|_| {
             let work = |name: &str| {
@@ -113,6 +117,7 @@ fn what_began_before_or_ends_after_it_is_not_in_it() {
     if !is_enabled() {
         return;
     }
+    let _alone = alone();
     let before = scope!("windows: began before");
     let profile = Profile::builder().start().expect("started");
     let after = scope!("windows: ends after");
@@ -133,6 +138,7 @@ fn each_window_of_a_schedule_holds_its_own_steps() {
     if !is_enabled() {
         return;
     }
+    let _alone = alone();
     let (sender, traces) = mpsc::channel();
     let profile = Profile::builder()
         .schedule(Schedule::new().wait(1).warmup(1).active(2).repeat(2))
@@ -162,6 +168,7 @@ fn sessions_do_not_disturb_one_another() {
     if !is_enabled() {
         return;
     }
+    let _alone = alone();
     let count = |trace: &Arc<Trace>| {
         let mine = trace
             .events()

@@ -75,10 +75,19 @@ thread_local! {
 
 /// Of all threads, since the counting began.
 static TOTAL: AtomicI64 = AtomicI64::new(0);
+/// The least that was, below zero where older blocks were freed.
+static LEAST: AtomicI64 = AtomicI64::new(0);
 
 /// What was freed while nothing was counted must not be in the total for ever.
 pub(crate) fn start_over() {
     TOTAL.store(0, Relaxed);
+    LEAST.store(0, Relaxed);
+}
+
+/// Over the least since the counting began.
+fn total() -> u64 {
+    let total = TOTAL.load(Relaxed) - LEAST.load(Relaxed);
+    u64::try_from(total).unwrap_or_default()
 }
 
 fn count(allocated: usize, freed: usize) {
@@ -88,7 +97,10 @@ fn count(allocated: usize, freed: usize) {
     }
     // An allocation is no more than half of the address space.
     let grown = allocated.cast_signed() as i64 - freed.cast_signed() as i64;
-    TOTAL.fetch_add(grown, Relaxed);
+    let total = TOTAL.fetch_add(grown, Relaxed) + grown;
+    if total < LEAST.load(Relaxed) {
+        LEAST.fetch_min(total, Relaxed);
+    }
     let _ = COUNTS.try_with(|counts| {
         counts
             .allocated
@@ -135,58 +147,77 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for ProfilerAllocator<A> {
     }
 }
 
-/// Memory when a scope opened.
+/// Memory at both ends of a scope.
 #[derive(Debug)]
 pub(crate) struct Mark {
+    /// On the device, before.
+    device: Option<DeviceMemory>,
+    host: Option<Host>,
+    /// Once it has ended.
+    used: Option<MemoryUse>,
+}
+
+/// What the thread had counted when a scope opened.
+#[derive(Clone, Copy, Debug, Default)]
+struct Host {
     held: i64,
     allocated: u64,
     /// The peak of the scope around it.
     outer_peak: i64,
-    device: Option<DeviceMemory>,
 }
 
-pub(crate) fn begin() -> Mark {
-    // Before the host's is looked at: the driver may allocate.
-    let device = cuda::device_memory();
-    let (held, allocated, outer_peak) = COUNTS
-        .try_with(|counts| {
-            let held = counts.held.get();
-            (held, counts.allocated.get(), counts.peak.replace(held))
-        })
-        .unwrap_or_default();
+/// Asks for what is to be known before a scope opens: the driver may take its time.
+pub(crate) fn before() -> Mark {
     Mark {
-        held,
-        allocated,
-        outer_peak,
-        device,
+        device: cuda::device_memory(),
+        host: None,
+        used: None,
     }
 }
 
-#[allow(clippy::needless_pass_by_value, reason = "a mark is ended once")]
-pub(crate) fn end(mark: Mark) -> MemoryUse {
-    let (net, allocated, peak) = COUNTS
-        .try_with(|counts| {
+impl Mark {
+    /// The scope is open.
+    pub(crate) fn begin(&mut self) {
+        let look = |counts: &Counts| {
+            let held = counts.held.get();
+            Host {
+                held,
+                allocated: counts.allocated.get(),
+                outer_peak: counts.peak.replace(held),
+            }
+        };
+        self.host = COUNTS.try_with(look).ok();
+    }
+
+    /// The scope has ended.
+    pub(crate) fn end(&mut self) {
+        let Some(host) = self.host else { return };
+        let look = |counts: &Counts| {
             let peak = counts.peak.get();
-            counts.peak.set(peak.max(mark.outer_peak));
-            (
-                counts.held.get() - mark.held,
-                counts.allocated.get() - mark.allocated,
-                peak - mark.held,
-            )
-        })
-        .unwrap_or_default();
+            counts.peak.set(peak.max(host.outer_peak));
+            MemoryUse {
+                host_net: counts.held.get() - host.held,
+                host_allocated: counts.allocated.get() - host.allocated,
+                host_peak: u64::try_from(peak - host.held).unwrap_or_default(),
+                host_total: total(),
+                ..MemoryUse::default()
+            }
+        };
+        self.used = COUNTS.try_with(look).ok();
+    }
+}
+
+/// What a scope did, with what the device has after it; none where it was not told of both of its ends.
+pub(crate) fn after(mark: &Mark) -> Option<MemoryUse> {
+    let used = mark.used?;
     let device = cuda::device_memory();
-    let device_net = mark
-        .device
-        .zip(device)
-        .map(|(before, after)| after.used.cast_signed() - before.used.cast_signed());
-    MemoryUse {
-        host_net: net,
-        host_allocated: allocated,
-        host_peak: u64::try_from(peak).unwrap_or_default(),
-        host_total: u64::try_from(TOTAL.load(Relaxed)).unwrap_or_default(),
-        device_net,
+    let net = |(before, after): (DeviceMemory, DeviceMemory)| {
+        after.used.cast_signed() - before.used.cast_signed()
+    };
+    Some(MemoryUse {
+        device_net: mark.device.zip(device).map(net),
         device_total: device.map(|device| device.used),
         device_reserved: device.map(|device| device.reserved),
-    }
+        ..used
+    })
 }

@@ -133,11 +133,15 @@ impl Open {
             Err(NoCell::Busy) => return None,
         };
         let wants_cuda = (ticket.is_cuda() || bring.ask.is_some()) && open.serial & OUTSIDE == 0;
-        let has_cuda = wants_cuda && cuda::begin(open.serial, ticket.id(), bring.ask.as_mut());
         let is_recorded = ticket.is_recorded();
-        if is_recorded && open.serial & OUTSIDE == 0 {
+        // Before the GPU's side is: whatever takes time here must not be between its two events.
+        let counts_memory = is_recorded && open.serial & OUTSIDE == 0 && {
             let shapes = std::mem::take(&mut bring.shapes);
-            session::open(ticket.id(), open.serial, open.outer, shapes);
+            session::open(ticket.id(), open.serial, open.outer, shapes)
+        };
+        let has_cuda = wants_cuda && cuda::begin(open.serial, ticket.id(), bring.ask.as_mut());
+        if counts_memory {
+            session::opened(open.serial);
         }
         let flags = [
             (has_cuda, CUDA),
@@ -274,10 +278,8 @@ impl Open {
     /// logged without one.
     fn hand_on(&self, closed: &Closed, log: Option<(u32, Attached)>) {
         let (cell, span) = (self.cell(), closed.span());
-        // Before its GPU time can be read.
-        if self.serial & RECORDED != 0 {
-            self.record(closed);
-        }
+        // First, so that nothing here is the scope's.
+        let recorded = (self.serial & RECORDED != 0).then(|| self.ended(closed));
         if self.serial & CUDA != 0 {
             cuda::log(cell, log, |part| cuda::end(self.serial(), span, part));
         } else if self.serial & NO_CONTEXT != 0 && cuda::came_late() {
@@ -285,14 +287,21 @@ impl Open {
         } else if let Some((every, attached)) = log {
             collect::log(cell, self.id(), every, closed, attached);
         }
+        // With the GPU's side closed: whatever takes time here must not be between its two events.
+        match recorded {
+            Some(Some(ended)) => session::close(&ended),
+            Some(None) => session::lose(),
+            None => {}
+        }
         if self.serial & STEP != 0 && closed.outermost {
             session::step();
         }
     }
 
-    fn record(&self, closed: &Closed) {
+    /// What a session is to be told of it; none where its thread keeps nothing any more.
+    fn ended(&self, closed: &Closed) -> Option<Ended> {
         if self.serial & OUTSIDE != 0 {
-            return session::lose();
+            return None;
         }
         let serial = self.serial();
         let has_cuda = self.serial & CUDA != 0;
@@ -301,7 +310,8 @@ impl Open {
         } else {
             RecordEnding::Returned
         };
-        session::close(&Ended {
+        session::ending(serial);
+        Some(Ended {
             name: self.id(),
             serial,
             parent: self.outer,
@@ -309,7 +319,7 @@ impl Open {
             elapsed: closed.elapsed,
             ending,
             cuda: if has_cuda { cuda::key_of(serial) } else { 0 },
-        });
+        })
     }
 
     #[allow(clippy::cast_possible_truncation, reason = "the number of a name")]

@@ -145,7 +145,7 @@ impl TaskScope {
                 },
                 cuda: running.cuda.as_ref().map_or(0, TaskSide::key),
             };
-            session::close_future(*record, &ended, running.polled);
+            session::close_future(record, &ended, running.polled);
         }
         match (running.cuda.and_then(TaskSide::into_opened), log) {
             (Some(opened), log) => cuda::log(cell, log, |part| cuda::finish(opened, span, part)),

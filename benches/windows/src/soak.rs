@@ -25,6 +25,7 @@ struct Counts {
     over_capacity: AtomicU64,
     ring_full: AtomicU64,
     handler_behind: AtomicU64,
+    late: AtomicU64,
 }
 
 #[derive(Serialize)]
@@ -36,6 +37,7 @@ pub(crate) struct Report {
     over_capacity: u64,
     ring_full: u64,
     handler_behind: u64,
+    late: u64,
     resident: Vec<u64>,
 }
 
@@ -53,6 +55,7 @@ impl Report {
                 sums.ring_full.fetch_add(missing.ring_full, Relaxed);
                 sums.handler_behind
                     .fetch_add(missing.handler_behind, Relaxed);
+                sums.late.fetch_add(missing.late, Relaxed);
             })
             .start()?;
         let began = Instant::now();
@@ -74,6 +77,7 @@ impl Report {
             over_capacity: counts.over_capacity.load(Relaxed),
             ring_full: counts.ring_full.load(Relaxed),
             handler_behind: counts.handler_behind.load(Relaxed),
+            late: counts.late.load(Relaxed),
             resident: seen,
         })
     }
@@ -92,8 +96,8 @@ impl fmt::Display for Report {
         let missing = self.made - self.held.min(self.made);
         writeln!(
             f,
-            "  {} in windows; {missing} missing: {} found the ring full, {} the window, {} their handler behind",
-            self.held, self.ring_full, self.over_capacity, self.handler_behind
+            "  {} in windows; {missing} missing: {} found the ring full, {} the window, {} their handler behind, {} came late",
+            self.held, self.ring_full, self.over_capacity, self.handler_behind, self.late
         )?;
         let mib: Vec<String> = self
             .resident

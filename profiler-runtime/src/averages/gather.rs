@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::callers::{CallEdge, EdgeTimes};
 use super::group::{GroupBy, Groups};
 use super::memory;
-use super::nesting::{Walk, Walked, parents};
+use super::nesting::{Walk, Walked};
 use super::row::AverageRow;
 use super::share::{share_of_total, shares};
 use super::tally::{Call, Sums, Tally};
@@ -13,7 +13,7 @@ use super::{KeyAverages, SortKey};
 use crate::session::{Activity, Event, Kind, NONE, Trace, Truncation};
 
 pub(super) fn gather(trace: &Trace, by: GroupBy) -> KeyAverages {
-    let parents = parents(trace);
+    let parents: Vec<u32> = trace.nodes.iter().map(|node| node.parent).collect();
     let mut groups = Groups::new(trace, by);
     let is_event = |index: usize| !matches!(trace.scopes[index].kind, Kind::Poll { .. });
     let row_of: Vec<u32> = (0..trace.scopes.len())
@@ -176,6 +176,7 @@ fn notes(trace: &Trace) -> Vec<String> {
         unread,
         cut_short,
         handler_behind,
+        late,
     } = trace.truncation();
     let counted = [
         (
@@ -193,6 +194,10 @@ fn notes(trace: &Trace) -> Vec<String> {
         (
             handler_behind,
             "scopes were given up with the whole window, since handlers were behind",
+        ),
+        (
+            late,
+            "scopes of windows before this one came after those were handed over",
         ),
     ];
     let mut notes: Vec<String> = counted

@@ -1,45 +1,6 @@
-//! Who is inside of whom, and which calls are outermost.
+//! A walk through scopes from the outside in, and which calls are outermost.
 
 use crate::cuda::Line;
-use crate::session::{Kind, NONE, Trace};
-
-/// The scope around each scope, by index; [`NONE`] for none.
-///
-/// A future is inside of what it was first polled in. That one began before it, so that nothing is ever inside of
-/// itself, whatever the window lost.
-pub(super) fn parents(trace: &Trace) -> Vec<u32> {
-    let mut parents: Vec<u32> = trace.nodes.iter().map(|node| node.parent).collect();
-    let futures = first_polls(trace);
-    for (index, poll) in futures {
-        let around = trace.nodes[poll].parent;
-        let began_before =
-            |around: u32| trace.scopes[around as usize].start <= trace.scopes[index].start;
-        if parents[index] == NONE && around != NONE && began_before(around) {
-            parents[index] = around;
-        }
-    }
-    parents
-}
-
-/// The futures of the window, each with its earliest poll there.
-fn first_polls(trace: &Trace) -> Vec<(usize, usize)> {
-    let mut polls: Vec<(u64, u64, usize)> = Vec::new();
-    let mut futures: Vec<(u64, usize)> = Vec::new();
-    for (index, scope) in trace.scopes.iter().enumerate() {
-        match scope.kind {
-            Kind::Scope => {}
-            Kind::Poll { future } => polls.push((future, scope.start, index)),
-            Kind::Future { .. } => futures.push((scope.serial, index)),
-        }
-    }
-    polls.sort_unstable();
-    let first = |(serial, index): (u64, usize)| {
-        let place = polls.partition_point(|poll| poll.0 < serial);
-        let poll = polls.get(place).filter(|poll| poll.0 == serial)?;
-        Some((index, poll.2))
-    };
-    futures.into_iter().filter_map(first).collect()
-}
 
 /// A step of a walk through all scopes: into one, or out of it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,7 +109,7 @@ impl Open {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::sample::Sample;
+    use crate::session::NONE;
 
     #[test]
     fn a_walk_goes_into_each_scope_and_out_of_it_after_its_children() {
@@ -160,24 +121,5 @@ mod tests {
             walked,
             [In(0), In(1), In(2), Out(2), Out(1), In(3), Out(3), Out(0)]
         );
-    }
-
-    #[test]
-    fn a_future_is_inside_of_what_it_was_first_polled_in() {
-        let mut sample = Sample::new();
-        let outer = sample.scope("nesting: outer", 0, 0, 100);
-        sample.scope("nesting: future", outer, 10, 20);
-        sample.last().kind = Kind::Poll { future: 9 };
-        let later = sample.scope("nesting: later", 0, 200, 100);
-        sample.scope("nesting: future", later, 210, 20);
-        sample.last().kind = Kind::Poll { future: 9 };
-        sample.scope("nesting: future", 0, 10, 220);
-        sample.last().serial = 9;
-        sample.last().kind = Kind::Future { polled: 40 };
-        let trace = sample.trace();
-        let future = trace.events().last().expect("the future");
-        assert!(future.is_future());
-        let around = parents(&trace)[future.index()] as usize;
-        assert_eq!(trace.name_of(trace.scopes[around].name), "nesting: outer");
     }
 }

@@ -41,19 +41,24 @@ impl<'t> Call<'t> {
         Self {
             event,
             scope: event.record(),
-            own,
+            own: if event.has_cpu() { own } else { 0 },
             gpu: event.gpu_record().filter(|gpu| gpu.loss.is_none()),
         }
     }
 
+    /// On the CPU, where that was recorded.
     fn elapsed(&self) -> i64 {
-        self.scope.elapsed.max(0)
+        if self.event.has_cpu() {
+            self.scope.elapsed.max(0)
+        } else {
+            0
+        }
     }
 
     /// What it took of a processor's time, with what it called.
     fn busy(&self) -> i64 {
         match self.scope.kind {
-            Kind::Future { polled } => polled.max(0),
+            Kind::Future { polled } if self.event.has_cpu() => polled.max(0),
             _ => self.elapsed(),
         }
     }
@@ -123,22 +128,23 @@ pub(super) struct Tally {
 impl Tally {
     pub(super) fn enter(&mut self, call: &Call, timeline: &Timeline) {
         self.sums.enter(call);
-        let ns = timeline.ns(call.elapsed());
-        self.cpu.push(ns);
+        if call.event.has_cpu() {
+            self.cpu.push(timeline.ns(call.elapsed()));
+        }
         match call.scope.ending {
             RecordEnding::Returned => {}
             RecordEnding::Panicked => self.panicked += 1,
             RecordEnding::Dropped => self.dropped_futures += 1,
         }
-        if let Kind::Future { polled } = call.scope.kind {
+        if call.event.is_future() {
             self.futures += 1;
-            self.polled += polled.max(0);
+            self.polled += call.busy();
         }
         self.without_cuda += u64::from(call.event.gpu_loss().is_some());
         if let Some(gpu) = call.gpu {
             self.cuda.push(gpu.ns);
             // The events stand around the readings of the clock: see the statistics.
-            let launch_ns = ns + 2.0 * own_cost::least_sample();
+            let launch_ns = timeline.ns(call.scope.elapsed.max(0)) + 2.0 * own_cost::least_sample();
             self.launch_bound += u64::from(launch_ns >= gpu.ns);
         }
     }

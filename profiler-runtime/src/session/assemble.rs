@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use super::record::{GpuRecord, Kind, ScopeRecord};
 use super::trace::{NONE, Node};
 
-/// Leaves out what belongs to scopes that are not in the window: those that began before it.
-pub(super) fn keep_own(scopes: &[ScopeRecord], gpu: &mut Vec<GpuRecord>) {
+/// Leaves out what belongs to scopes that are not in the window, those that began before it; but nothing of scopes that
+/// ended after `recent`.
+pub(super) fn keep_own(scopes: &[ScopeRecord], gpu: &mut Vec<GpuRecord>, recent: u64) {
     let mut keys: Vec<u64> = scopes.iter().map(|scope| scope.cuda).collect();
     keys.sort_unstable();
-    gpu.retain(|gpu| keys.binary_search(&gpu.key).is_ok());
+    gpu.retain(|gpu| gpu.cpu_end > recent || keys.binary_search(&gpu.key).is_ok());
 }
 
 /// Puts records in order, and finds out what they have to do with each other.
@@ -22,7 +23,8 @@ pub(super) fn link(scopes: &mut [ScopeRecord], gpu: &mut [GpuRecord]) -> Vec<Nod
         .zip(&scopes[first_future..])
         .map(|(index, future)| (future.serial, index_of(index)))
         .collect();
-    nest(&scopes[..first_future], &mut nodes, &futures);
+    nest(scopes, first_future, &mut nodes, &futures);
+    nest_futures(scopes, &mut nodes, &futures);
     nodes
 }
 
@@ -62,9 +64,20 @@ fn node(scope: &ScopeRecord, gpu: &[GpuRecord]) -> Node {
 
 /// Gives each scope the one around it, and takes its time off that one's own. The scopes come in the order of
 /// opening, so that those that may be around one stand before it.
-fn nest(scopes: &[ScopeRecord], nodes: &mut [Node], futures: &HashMap<u64, u32>) {
+fn nest(
+    scopes: &[ScopeRecord],
+    first_future: usize,
+    nodes: &mut [Node],
+    futures: &HashMap<u64, u32>,
+) {
     let mut open: Vec<usize> = Vec::new();
-    for (index, scope) in scopes.iter().enumerate() {
+    let mut nesting = Nesting {
+        scopes,
+        nodes,
+        futures,
+        inside_of: vec![NONE; first_future],
+    };
+    for (index, scope) in scopes[..first_future].iter().enumerate() {
         // A scope that is not the parent has ended, or is not in the window.
         while let Some(top) = open.last()
             && (scopes[*top].thread != scope.thread
@@ -72,35 +85,232 @@ fn nest(scopes: &[ScopeRecord], nodes: &mut [Node], futures: &HashMap<u64, u32>)
         {
             open.pop();
         }
-        let around = open
-            .iter()
-            .rev()
-            .copied()
-            .find(|around| scopes[*around].serial == scope.parent);
-        if let Some(around) = around.filter(|_| scope.parent != 0) {
-            adopt(scopes, nodes, futures, around, index);
+        if let Some(around) = around(scopes, &open, scope) {
+            nesting.adopt(around, index);
         }
         open.push(index);
     }
 }
 
-fn adopt(
-    scopes: &[ScopeRecord],
-    nodes: &mut [Node],
-    futures: &HashMap<u64, u32>,
-    around: usize,
-    index: usize,
-) {
-    let elapsed = scopes[index].elapsed;
-    let Kind::Poll { future } = scopes[around].kind else {
-        nodes[around].own -= elapsed;
-        nodes[index].parent = index_of(around);
-        return;
+/// The parent; where that is not in the window, the innermost one that was open around both, so that no time is in two
+/// rows. What was opened after the parent, and is not it, is beside the scope however long it lasted.
+fn around(scopes: &[ScopeRecord], open: &[usize], scope: &ScopeRecord) -> Option<usize> {
+    let is_around = |index: &usize| {
+        let around = &scopes[*index];
+        let contains = || around.start <= scope.start && around.end() >= scope.end();
+        around.serial == scope.parent || (around.serial < scope.parent && contains())
     };
-    // What runs in a poll runs in the future.
-    nodes[around].own -= elapsed;
-    if let Some(future) = futures.get(&future) {
-        nodes[*future as usize].own -= elapsed;
-        nodes[index].parent = *future;
+    open.iter().rev().copied().find(is_around)
+}
+
+struct Nesting<'w> {
+    /// Scopes and polls, then futures.
+    scopes: &'w [ScopeRecord],
+    nodes: &'w mut [Node],
+    futures: &'w HashMap<u64, u32>,
+    /// What each is directly inside of on its thread; in a poll that is the poll, and the parent is the future.
+    inside_of: Vec<u32>,
+}
+
+impl Nesting<'_> {
+    fn adopt(&mut self, around: usize, index: usize) {
+        self.inside_of[index] = index_of(around);
+        self.nodes[index].parent = match self.scopes[around].kind {
+            // What runs in a poll runs in the future.
+            Kind::Poll { future } => self.futures.get(&future).copied().unwrap_or(NONE),
+            _ => index_of(around),
+        };
+        if self.is_counted(index) {
+            self.take_off_around(index);
+        }
+    }
+
+    /// Whether its time is its own, or else of what is around it. That of a poll is its future's.
+    fn is_counted(&self, index: usize) -> bool {
+        match self.scopes[index].kind {
+            Kind::Poll { future } => {
+                let future = self.futures.get(&future);
+                future.is_none_or(|future| self.scopes[*future as usize].has_cpu)
+            }
+            _ => self.scopes[index].has_cpu,
+        }
+    }
+
+    /// Takes its time off the innermost one around it that has it too.
+    fn take_off_around(&mut self, index: usize) {
+        let elapsed = self.scopes[index].elapsed;
+        let mut around = self.inside_of[index] as usize;
+        while let Some(scope) = self.scopes.get(around) {
+            if self.is_counted(around) {
+                self.nodes[around].own -= elapsed;
+                if let Kind::Poll { future } = scope.kind
+                    && let Some(future) = self.futures.get(&future)
+                {
+                    self.nodes[*future as usize].own -= elapsed;
+                }
+                return;
+            }
+            around = self.inside_of[around] as usize;
+        }
+    }
+}
+
+/// A future is inside of what it was first polled in. Its polls are off that one's own time already.
+///
+/// Nothing is ever inside of itself, whatever the window lost: who goes from scopes to those around them, and from
+/// futures to their first polls, comes to earlier records only.
+fn nest_futures(scopes: &[ScopeRecord], nodes: &mut [Node], futures: &HashMap<u64, u32>) {
+    let mut first_polls: HashMap<u32, usize> = HashMap::with_capacity(futures.len());
+    for (index, scope) in scopes.iter().enumerate() {
+        if let Kind::Poll { future } = scope.kind
+            && let Some(future) = futures.get(&future)
+        {
+            let first = first_polls.entry(*future).or_insert(index);
+            if scope.start < scopes[*first].start {
+                *first = index;
+            }
+        }
+    }
+    for (future, poll) in first_polls {
+        let around = nodes[poll].parent;
+        // Where the first poll was lost, the next one may have been in what began later.
+        let began_before = |around: &ScopeRecord| around.start <= scopes[future as usize].start;
+        if scopes.get(around as usize).is_some_and(began_before) {
+            nodes[future as usize].parent = around;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::Trace;
+    use crate::session::sample::Sample;
+
+    fn name(trace: &Trace, index: usize) -> &'static str {
+        trace.name_of(trace.scopes[index].name)
+    }
+
+    /// Each with the one around it, and what it took itself.
+    fn nested(sample: Sample) -> Vec<(&'static str, &'static str, i64)> {
+        let trace = sample.trace();
+        let around = |node: &Node| match node.parent {
+            NONE => "",
+            parent => name(&trace, parent as usize),
+        };
+        let all = trace.nodes.iter().enumerate();
+        all.map(|(index, node)| (name(&trace, index), around(node), node.own))
+            .collect()
+    }
+
+    fn poll(sample: &mut Sample, future: u64, name: &str, parent: u64, start: u64, elapsed: i64) {
+        sample.scope(name, parent, start, elapsed);
+        sample.last().kind = Kind::Poll { future };
+    }
+
+    fn future(sample: &mut Sample, serial: u64, name: &str, start: u64, elapsed: i64, polled: i64) {
+        sample.scope(name, 0, start, elapsed);
+        let record = sample.last();
+        (record.serial, record.kind) = (serial, Kind::Future { polled });
+    }
+
+    #[test]
+    fn a_future_is_inside_of_what_it_was_first_polled_in() {
+        let mut sample = Sample::new();
+        let outer = sample.scope("link: outer", 0, 0, 100);
+        poll(&mut sample, 9_000, "link: poll", outer, 10, 20);
+        let later = sample.scope("link: later", 0, 200, 100);
+        poll(&mut sample, 9_000, "link: poll", later, 210, 20);
+        future(&mut sample, 9_000, "link: future", 10, 220, 40);
+        assert_eq!(
+            nested(sample),
+            [
+                ("link: outer", "", 80),
+                ("link: poll", "link: outer", 20),
+                ("link: later", "", 80),
+                ("link: poll", "link: later", 20),
+                ("link: future", "link: outer", 40),
+            ],
+            "its polls are off their time, and the future is not once more"
+        );
+    }
+
+    #[test]
+    fn a_future_whose_first_poll_was_lost_is_not_inside_of_what_began_later() {
+        let mut sample = Sample::new();
+        let later = sample.scope("link: later", 0, 200, 100);
+        poll(&mut sample, 9_000, "link: poll", later, 210, 20);
+        future(&mut sample, 9_000, "link: future", 10, 220, 40);
+        assert_eq!(
+            nested(sample),
+            [
+                ("link: later", "", 80),
+                ("link: poll", "link: later", 20),
+                ("link: future", "", 40),
+            ]
+        );
+    }
+
+    #[test]
+    fn where_the_parent_is_missing_the_one_around_it_takes_its_place() {
+        let mut sample = Sample::new();
+        let outer = sample.scope("link: outer", 0, 0, 1000);
+        let ended = sample.scope("link: ended", outer, 10, 20);
+        let middle = ended + 1;
+        sample.scope("link: inner", middle, 50, 600);
+        sample.last().serial = middle + 1;
+        sample.scope("link: innermost", middle + 1, 60, 100);
+        sample.last().serial = middle + 2;
+        assert_eq!(
+            nested(sample),
+            [
+                ("link: outer", "", 380),
+                ("link: ended", "link: outer", 20),
+                ("link: inner", "link: outer", 500),
+                ("link: innermost", "link: inner", 100),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_has_no_cpu_time_leaves_it_to_the_one_around_it() {
+        // The future took 200 itself, which are the outer scope's where the future has no CPU time either.
+        for (has_cpu, expected) in [(true, 500), (false, 700)] {
+            let mut sample = Sample::new();
+            let outer = sample.scope("link: outer", 0, 0, 1000);
+            let middle = sample.scope("link: middle", outer, 50, 800);
+            sample.last().has_cpu = false;
+            poll(&mut sample, 9_000, "link: poll", middle, 100, 500);
+            sample.last().has_cpu = false;
+            let polled = sample.last().serial;
+            sample.scope("link: inner", polled, 200, 300);
+            future(&mut sample, 9_000, "link: future", 100, 600, 500);
+            sample.last().has_cpu = has_cpu;
+            let own: Vec<i64> = nested(sample).into_iter().map(|(_, _, own)| own).collect();
+            assert_eq!((own[0], own[3]), (expected, 300));
+        }
+    }
+
+    #[test]
+    fn what_is_beside_a_scope_is_never_taken_for_its_missing_parent() {
+        let mut sample = Sample::new();
+        // Opened after the parent, and dropped late.
+        sample.scope("link: late", 0, 20, 1000);
+        sample.last().serial = 6;
+        sample.scope("link: inner", 5, 50, 100);
+        sample.last().serial = 7;
+        // Opened before it, and ended while the scope was open.
+        sample.on_thread(1, "link: crossed", 0, 0, 100);
+        sample.last().serial = 1;
+        sample.on_thread(1, "link: inner", 2, 50, 100);
+        assert_eq!(
+            nested(sample),
+            [
+                ("link: late", "", 1000),
+                ("link: inner", "", 100),
+                ("link: crossed", "", 100),
+                ("link: inner", "", 100),
+            ]
+        );
     }
 }

@@ -54,17 +54,28 @@ impl<'t> Event<'t> {
     }
 
     /// How long it took on the CPU, with what it called: `cpu_time_total`. A future's is from its first poll to
-    /// its end.
+    /// its end. Zero where CPU times were not recorded when it began.
     #[must_use]
     pub fn cpu_ns(self) -> f64 {
-        self.trace.timeline.ns(self.record().elapsed.max(0))
+        let elapsed = if self.has_cpu() {
+            self.record().elapsed
+        } else {
+            0
+        };
+        self.trace.timeline.ns(elapsed.max(0))
+    }
+
+    /// Whether CPU times were recorded when it began.
+    pub(crate) fn has_cpu(self) -> bool {
+        self.record().has_cpu
     }
 
     /// What it took on the CPU itself: `self_cpu_time_total`. A future's is what its polls took, less what ran
-    /// inside of them.
+    /// inside of them. Zero where CPU times were not recorded when it began.
     #[must_use]
     pub fn self_cpu_ns(self) -> f64 {
-        self.trace.timeline.ns(self.node().own.max(0))
+        let own = if self.has_cpu() { self.node().own } else { 0 };
+        self.trace.timeline.ns(own.max(0))
     }
 
     /// Its GPU time, where it has one.
@@ -85,7 +96,8 @@ impl<'t> Event<'t> {
         self.trace.gpu.get(self.node().gpu as usize)
     }
 
-    /// The scope directly around it, where that is in the trace too.
+    /// The scope directly around it, where that is in the trace too; else the next one around that is. A future has
+    /// the one that it was first polled in, which may end before it.
     #[must_use]
     pub fn parent(self) -> Option<Event<'t>> {
         let parent = self.node().parent;
@@ -94,7 +106,7 @@ impl<'t> Event<'t> {
 
     /// The scopes around it, innermost first. Those that are not in the trace, since they began before the window
     /// or ended after it, are there only where the session was told
-    /// [`with_stack`](crate::ProfileBuilder::with_stack).
+    /// [`with_stack`](crate::ProfileBuilder::with_stack): the innermost 512 then.
     pub fn stack(self) -> impl Iterator<Item = Frame<'t>> {
         let wanted = self.trace.meta.options.with_stack;
         let extra = self.record().extra.as_deref().filter(|_| wanted);
@@ -117,7 +129,7 @@ impl<'t> Event<'t> {
         extra.shapes.as_deref()
     }
 
-    /// What it did to memory, where the session profiles memory.
+    /// What it did to memory, where the session profiles memory; futures have none.
     #[must_use]
     pub fn memory(self) -> Option<MemoryUse> {
         let wanted = self.trace.meta.options.profile_memory;

@@ -32,8 +32,7 @@ pub use event::{Event, Frame, GpuSpan};
 pub(crate) use inbox::deliver;
 pub(crate) use live::{Ending, finish};
 pub(crate) use opening::{
-    Ended, FutureRecord, Remembered, Shapes, close, close_future, close_poll, ending, lose, open,
-    opened,
+    Ended, FutureRecord, Shapes, close, close_future, close_poll, ending, lose, open, opened,
 };
 pub use options::Activity;
 pub(crate) use options::Options;

@@ -32,7 +32,11 @@ pub(crate) struct Ended {
 #[allow(clippy::box_collection, reason = "one word where there is none")]
 pub(crate) type Shapes = Option<Box<Vec<Box<[usize]>>>>;
 
+/// The scopes around one that are remembered at most, the innermost.
+const MAX_AROUND: usize = 512;
+
 /// A scope that is open, with what only some windows ask for.
+#[derive(Debug)]
 struct Opening {
     serial: u64,
     shapes: Shapes,
@@ -42,6 +46,7 @@ struct Opening {
 }
 
 /// The scopes around one, and itself, as names.
+#[derive(Debug)]
 struct Chain {
     around: Arc<[u32]>,
     name: u32,
@@ -58,24 +63,26 @@ fn with_open<T>(f: impl FnOnce(&mut Vec<Opening>) -> T) -> Option<T> {
         .ok()?
 }
 
-/// A recorded scope opens; what it has to remember until it ends is kept here.
+/// A recorded scope is about to open; what it has to remember until it ends is kept here. True where it is to count
+/// memory: [`opened`] is to be called last.
 #[inline]
-pub(crate) fn open(name: u32, serial: u64, parent: u64, shapes: Shapes) {
+pub(crate) fn open(name: u32, serial: u64, parent: u64, shapes: Shapes) -> bool {
     let wanted = recording::wanted();
-    if wanted != 0 {
-        remember(wanted, name, serial, parent, shapes);
-    }
+    wanted != 0 && remember(wanted, name, serial, parent, shapes)
 }
 
 #[cold]
-fn remember(wanted: u32, name: u32, serial: u64, parent: u64, shapes: Shapes) {
-    let Some(busy) = Busy::claim() else { return };
+fn remember(wanted: u32, name: u32, serial: u64, parent: u64, shapes: Shapes) -> bool {
+    let Some(_busy) = Busy::claim() else {
+        return false;
+    };
     let chain = (wanted & wants::STACK != 0).then(|| Chain::of(name, parent));
     let native = (wanted & wants::NATIVE != 0).then(Backtrace::force_capture);
+    let wants_memory = wanted & wants::MEMORY != 0;
     let opening = Opening {
         serial,
         shapes,
-        memory: None,
+        memory: wants_memory.then(memory::before),
         chain,
         native,
     };
@@ -85,16 +92,18 @@ fn remember(wanted: u32, name: u32, serial: u64, parent: u64, shapes: Shapes) {
         }
         open.push(opening);
     });
-    drop(busy);
-    // Last, so that what is allocated here is not the scope's.
-    if wanted & wants::MEMORY != 0 {
-        let mark = memory::begin();
-        with_open(|open| {
-            if let Some(opening) = open.last_mut() {
-                opening.memory = Some(mark);
-            }
-        });
-    }
+    wants_memory
+}
+
+/// The scope that was remembered last is open: what is allocated from now on is its own.
+#[cold]
+pub(crate) fn opened(serial: u64) {
+    with_open(|open| {
+        let last = open.last_mut().filter(|opening| opening.serial == serial);
+        if let Some(mark) = last.and_then(|opening| opening.memory.as_mut()) {
+            mark.begin();
+        }
+    });
 }
 
 impl Chain {
@@ -113,16 +122,25 @@ impl Chain {
 
     fn inside(&mut self) -> Arc<[u32]> {
         let inside = self.inside.get_or_insert_with(|| {
-            let names = self.around.iter().copied();
+            let beyond = (self.around.len() + 1).saturating_sub(MAX_AROUND);
+            let names = self.around.iter().skip(beyond).copied();
             names.chain([self.name]).collect()
         });
         Arc::clone(inside)
     }
 }
 
-/// A recorded scope has ended.
+/// A recorded scope has ended: what is allocated from now on is not its own.
+pub(crate) fn ending(serial: u64) {
+    with_open(|open| {
+        let place = place_of(open, serial)?;
+        open[place].memory.as_mut()?.end();
+        Some(())
+    });
+}
+
+/// Records a scope that has ended; its GPU's side has ended too, and may have been read.
 pub(crate) fn close(ended: &Ended) {
-    // First, so that nothing here is the scope's.
     let extra = take(ended.serial);
     ring::push(record(ended, Kind::Scope, extra));
 }
@@ -138,6 +156,7 @@ fn record(ended: &Ended, kind: Kind, extra: Option<Arc<Extra>>) -> ScopeRecord {
         name: ended.name,
         ending: ended.ending,
         thread: 0,
+        has_cpu: true,
         serial: ended.serial,
         parent: ended.parent,
         start: ended.start,
@@ -148,15 +167,19 @@ fn record(ended: &Ended, kind: Kind, extra: Option<Arc<Extra>>) -> ScopeRecord {
     }
 }
 
+/// Where it stands, if something was remembered of it: nearly always last.
+fn place_of(open: &[Opening], serial: u64) -> Option<usize> {
+    open.iter().rposition(|opening| opening.serial == serial)
+}
+
 /// What was remembered of a scope.
 fn take(serial: u64) -> Option<Arc<Extra>> {
     let opening = with_open(|open| {
-        // Nearly always the last.
-        let place = open.iter().rposition(|opening| opening.serial == serial)?;
+        let place = place_of(open, serial)?;
         Some(open.remove(place))
     })??;
-    let memory = opening.memory.map(memory::end);
     let _busy = Busy::claim();
+    let memory = opening.memory.as_ref().and_then(memory::after);
     Some(Arc::new(Extra {
         shapes: opening.shapes.map(|shapes| *shapes),
         memory,
@@ -209,10 +232,15 @@ pub(crate) fn close_poll(ended: &Ended, future: u64) {
 }
 
 /// A future has ended, `polled` ticks of its time in polls.
-pub(crate) fn close_future(future: FutureRecord, ended: &Ended, polled: i64) {
+pub(crate) fn close_future(future: Box<FutureRecord>, ended: &Ended, polled: i64) {
+    let busy = Busy::claim();
+    // The room that it was in is given back at once, where that is nobody's.
+    let unboxed = |future: Box<FutureRecord>| *future;
+    let FutureRecord { serial, extra } = unboxed(future);
     if recording::is_recording() {
-        let serial = future.serial;
-        let record = record(ended, Kind::Future { polled }, future.extra);
+        let record = record(ended, Kind::Future { polled }, extra);
+        // It claims for itself.
+        drop(busy);
         ring::push(ScopeRecord { serial, ..record });
     }
 }

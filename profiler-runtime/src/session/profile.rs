@@ -15,6 +15,9 @@ use crate::log::LogOutcome;
 /// How many scopes a window holds at most, unless the session says otherwise: 1,000,000. With CPU times alone
 /// that takes some 100 MB, with a GPU time of each scope some 200 MB; a window takes what it has, and each
 /// session may have some windows at once.
+///
+/// Each thread that records has room for the scopes that are not taken yet beside that, until it ends: eight for each
+/// entry of `PROFILER_RING`, about 80 bytes each; 1.3 MB unless that is set.
 pub const DEFAULT_CAPACITY: usize = 1_000_000;
 
 /// A session that records windows of the run, until it is stopped or dropped.
@@ -73,7 +76,8 @@ impl Profile {
     }
 
     /// Turns activities off, and on again, from now on: in the window that is open and in those to come. An
-    /// activity that the session was not started with stays off.
+    /// activity that the session was not started with stays off. A scope has what was on when it began: with the CPU off
+    /// and the GPU on, its GPU time alone; with both off it is not in the window.
     pub fn toggle_collection(&self, enable: bool, activities: &[Activity]) {
         self.session.toggle(enable, activities);
     }
@@ -174,14 +178,14 @@ impl ProfileBuilder {
 
     /// Whether the memory that scopes take is recorded; off by default. Host memory is seen through
     /// [`ProfilerAllocator`](crate::ProfilerAllocator), device memory by asking the driver at both ends of each
-    /// scope.
+    /// scope. Futures have neither.
     pub fn profile_memory(mut self, profile_memory: bool) -> Self {
         self.options.profile_memory = profile_memory;
         self
     }
 
     /// Whether each scope has the chain of all scopes around it, with file and line; off by default. Those around it
-    /// in the window it has anyway.
+    /// in the window it has anyway; of a deeper chain, the innermost 512.
     pub fn with_stack(mut self, with_stack: bool) -> Self {
         self.options.with_stack = with_stack;
         self

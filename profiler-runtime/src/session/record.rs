@@ -14,6 +14,8 @@ pub(crate) struct ScopeRecord {
     pub(crate) ending: RecordEnding,
     /// The thread it ended on, as the window counts them; the thread itself leaves it open.
     pub(crate) thread: u32,
+    /// Whether its CPU time was asked for; where not, it has only what the GPU says.
+    pub(crate) has_cpu: bool,
     /// Unique on its thread, in the order of opening; a future's is unique in the process.
     pub(crate) serial: u64,
     /// The scope it was directly inside of on its thread; 0 for none.
@@ -66,7 +68,7 @@ pub(crate) struct Extra {
     pub(crate) native: Option<Backtrace>,
 }
 
-/// What a scope did to memory, in bytes.
+/// What a scope did to memory, in bytes. Futures have none: what is allocated between two of their polls is not theirs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryUse {
@@ -76,8 +78,8 @@ pub struct MemoryUse {
     pub host_allocated: u64,
     /// The most host bytes that were in use on the thread at once, over what was in use when the scope opened.
     pub host_peak: u64,
-    /// Host bytes in use by the process when the scope ended, of those allocated since the recording began; zero
-    /// where more of older ones was freed.
+    /// Host bytes in use by the process when the scope ended, over the least that were in use since the recording
+    /// began: how many there were then is not known.
     pub host_total: u64,
     /// Device bytes in use at the end less those at the beginning, in the context of the scope's thread; none
     /// where no context was current.

@@ -9,9 +9,11 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use super::record::{ScopeRecord, ThreadInfo};
 use super::worker;
 use crate::local::Busy;
+use crate::switch::with_control;
 
-/// Scopes that a thread holds until they are taken: at a million a second, for 32 milliseconds.
-const CAPACITY: usize = 1 << 15;
+/// Scopes that a thread holds until they are taken, for each entry of `PROFILER_RING`: by default 16,384 in all, which
+/// is 16 milliseconds at a million a second.
+const FOR_EACH: usize = 8;
 
 /// A thread's own end.
 struct Near {
@@ -58,7 +60,7 @@ pub(super) fn lose() {
 }
 
 fn offer(near: &mut Near, record: ScopeRecord) -> bool {
-    let half = CAPACITY / 2;
+    let half = near.ring.buffer().capacity() / 2;
     let pushed = near.ring.push(record).is_ok();
     // What is known to be free without a look at the other end, first.
     if !pushed || (near.ring.cached_slots() < half && near.ring.slots() < half) {
@@ -78,7 +80,8 @@ fn with_near<T>(f: impl FnOnce(&mut Near) -> T) -> Option<T> {
 #[cold]
 fn make() -> Near {
     let thread = Arc::new(ThreadInfo::current());
-    let (near, ring) = RingBuffer::new(CAPACITY);
+    let capacity = with_control(|control| control.settings.ring).saturating_mul(FOR_EACH);
+    let (near, ring) = RingBuffer::new(capacity);
     far().push(Far {
         ring,
         thread: Arc::clone(&thread),
@@ -92,9 +95,11 @@ pub(super) fn this_thread() -> Option<Arc<ThreadInfo>> {
     with_near(|near| Arc::clone(&near.thread))
 }
 
-/// Takes what stands in the rings, and forgets the rings of threads that have ended.
+/// Takes what stands in the rings, and forgets the rings of threads that have ended. For one thread at a time.
 pub(super) fn drain(mut take: impl FnMut(&Arc<ThreadInfo>, ScopeRecord)) {
-    far().retain_mut(|far| {
+    // With the lock released: a thread that makes its ring must not wait for all the others to be emptied.
+    let mut known = std::mem::take(&mut *far());
+    known.retain_mut(|far| {
         // Asked before the last look: what was pushed before the thread ended is there to be read.
         let ended = far.ring.is_abandoned();
         let slots = far.ring.slots();
@@ -105,6 +110,9 @@ pub(super) fn drain(mut take: impl FnMut(&Arc<ThreadInfo>, ScopeRecord)) {
         }
         !ended
     });
+    let mut far = far();
+    known.append(&mut far);
+    *far = known;
 }
 
 impl ThreadInfo {
@@ -128,4 +136,45 @@ fn system_id() -> Option<u64> {
 #[cfg(not(target_os = "linux"))]
 fn system_id() -> Option<u64> {
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::{Kind, RecordEnding};
+    use super::*;
+
+    fn record(name: u32) -> ScopeRecord {
+        ScopeRecord {
+            name,
+            ending: RecordEnding::Returned,
+            thread: 0,
+            has_cpu: true,
+            serial: 1,
+            parent: 0,
+            start: 1,
+            elapsed: 1,
+            cuda: 0,
+            kind: Kind::Scope,
+            extra: None,
+        }
+    }
+
+    #[test]
+    fn a_thread_records_its_first_scope_while_the_rings_are_emptied() {
+        const HERE: u32 = u32::MAX - 1;
+        const THERE: u32 = u32::MAX - 2;
+
+        let mut seen = Vec::new();
+        push(record(HERE));
+        drain(|_, taken| {
+            if taken.name == HERE {
+                let there = std::thread::spawn(|| push(record(THERE)));
+                there.join().expect("nobody is waited for");
+            }
+            seen.push(taken.name);
+        });
+        drain(|_, taken| seen.push(taken.name));
+        seen.retain(|name| [HERE, THERE].contains(name));
+        assert_eq!(seen, [HERE, THERE]);
+    }
 }

@@ -60,6 +60,7 @@ impl Sample {
             name,
             ending: RecordEnding::Returned,
             thread,
+            has_cpu: true,
             serial,
             parent,
             start: self.origin + start,
@@ -102,6 +103,10 @@ impl Sample {
     }
 
     pub(crate) fn trace(mut self) -> Trace {
+        let has_cpu = self.options.cpu;
+        self.scopes
+            .iter_mut()
+            .for_each(|scope| scope.has_cpu &= has_cpu);
         let nodes = assemble::link(&mut self.scopes, &mut self.gpu);
         let closed = self.scopes.iter().map(ScopeRecord::end).max();
         Trace {

@@ -1,5 +1,6 @@
 //! A window that is complete: what its handler gets.
 
+use std::mem::take;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -7,6 +8,7 @@ use super::event::{Event, GpuSpan};
 use super::record::{GpuRecord, Kind, ScopeRecord, ThreadInfo};
 use super::timeline::Timeline;
 use super::{Activity, Options};
+use crate::local::Busy;
 use crate::name::Name;
 
 /// What stands for no index.
@@ -92,8 +94,12 @@ pub struct Truncation {
     pub unread: u64,
     /// Whether the session ended before the window was complete.
     pub cut_short: bool,
-    /// Scopes of a window that was emptied, since handlers were too slow for it to wait for them.
+    /// Scopes of a window that was emptied, since handlers were too slow for it to wait for them: of this one, and of
+    /// those before it that were not handed over at all.
     pub handler_behind: u64,
+    /// Scopes of windows before this one that came when theirs had been handed over: their threads took more than a
+    /// millisecond from the scope's end to where it is kept.
+    pub late: u64,
 }
 
 impl Truncation {
@@ -101,6 +107,17 @@ impl Truncation {
     #[must_use]
     pub fn is_complete(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+/// What the profiler has taken for itself is not the program's to give back.
+impl Drop for Trace {
+    fn drop(&mut self) {
+        let _busy = Busy::claim();
+        let _ = (take(&mut self.scopes), take(&mut self.nodes));
+        let _ = (take(&mut self.gpu), take(&mut self.replays));
+        let _ = (take(&mut self.steps), take(&mut self.threads));
+        let _ = (take(&mut self.names), take(&mut self.meta.metadata));
     }
 }
 

@@ -11,6 +11,9 @@ use super::{Activity, Options};
 use crate::clock::WallAnchor;
 use crate::name;
 
+/// How often activities are turned on and off in one window at most.
+const MAX_TOGGLES: usize = 4096;
+
 /// What is known of a window from outside: when it is open, and what belongs into it.
 #[derive(Clone, Debug)]
 pub(super) struct Spec {
@@ -51,9 +54,38 @@ pub(super) struct OwnStep {
 }
 
 impl Spec {
-    /// Whether a span of time lies inside of it.
-    fn holds(&self, start: u64, end: u64) -> bool {
-        start >= self.opened && end <= self.closed.unwrap_or(u64::MAX)
+    /// Whether a scope lies inside of it. One that begins when it closes is the next one's.
+    pub(super) fn holds(&self, start: u64, end: u64) -> bool {
+        let closed = self.closed.unwrap_or(u64::MAX);
+        start >= self.opened && start < closed && end <= closed
+    }
+
+    /// Whether a scope that ended then may lie inside of it.
+    fn may_hold(&self, end: u64) -> bool {
+        end >= self.opened && end <= self.closed.unwrap_or(u64::MAX)
+    }
+
+    /// Whether anything was recorded of scopes that began then.
+    pub(super) fn records_any(&self, at: u64) -> bool {
+        self.records(Activity::Cpu, at) || self.records(Activity::Cuda, at)
+    }
+
+    /// Notes what is recorded from now on; false where that was changed too often, and all is recorded.
+    pub(super) fn toggle(&mut self, at: u64, options: Options) -> bool {
+        if self
+            .toggles
+            .last()
+            .is_some_and(|(_, last)| *last == options)
+        {
+            return true;
+        }
+        let is_possible = self.toggles.len() < MAX_TOGGLES;
+        if is_possible {
+            self.toggles.push((at, options));
+        } else if self.toggles.len() == MAX_TOGGLES {
+            self.toggles.push((at, self.options));
+        }
+        is_possible
     }
 
     /// Whether an activity was recorded at a time.
@@ -79,6 +111,8 @@ pub(super) struct Filling {
     places: HashMap<usize, u32>,
     over_capacity: u64,
     handler_behind: u64,
+    /// Scopes of windows before it that came too late for them.
+    pub(super) late: u64,
 }
 
 impl Filling {
@@ -97,7 +131,7 @@ impl Filling {
         if !spec.holds(scope.start, scope.end()) {
             return false;
         }
-        if !spec.records(Activity::Cpu, scope.start) && !spec.records(Activity::Cuda, scope.start) {
+        if !spec.records_any(scope.start) {
             return true;
         }
         if self.scopes.len() >= spec.capacity {
@@ -106,6 +140,7 @@ impl Filling {
         }
         let mut scope = scope.clone();
         scope.thread = self.place(thread);
+        scope.has_cpu = spec.records(Activity::Cpu, scope.start);
         if !spec.records(Activity::Cuda, scope.start) {
             scope.cuda = 0;
         }
@@ -115,14 +150,17 @@ impl Filling {
 
     pub(super) fn add_gpu(&mut self, spec: &Spec, gpu: &GpuRecord) {
         // When it began on the CPU is known to its scope, which is looked for in the end.
-        if !spec.options.cuda || !spec.holds(gpu.cpu_end, gpu.cpu_end) {
-            return;
+        if spec.options.cuda && spec.may_hold(gpu.cpu_end) {
+            self.gpu.push(*gpu);
         }
-        // Those of other scopes must not take the room of those that belong here, which are no more than scopes.
+    }
+
+    /// Gives up GPU times of scopes that are not here: they must not take the room of those that belong here, which
+    /// are no more than scopes. A scope that ended after `recent` may come after its GPU time.
+    pub(super) fn settle(&mut self, spec: &Spec, recent: u64) {
         if self.gpu.len() >= spec.capacity.saturating_mul(2) {
-            assemble::keep_own(&self.scopes, &mut self.gpu);
+            assemble::keep_own(&self.scopes, &mut self.gpu, recent);
         }
-        self.gpu.push(*gpu);
     }
 
     pub(super) fn add_replay(&mut self, spec: &Spec, replay: &GpuRecord) {
@@ -153,6 +191,15 @@ impl Filling {
         self.scopes = Vec::new();
         self.gpu = Vec::new();
         self.replays = Vec::new();
+        self.threads = Vec::new();
+        self.places = HashMap::new();
+    }
+
+    /// Counts what was counted for a window before it.
+    pub(super) fn take_counts(&mut self, before: &Self) {
+        self.over_capacity += before.over_capacity;
+        self.handler_behind += before.handler_behind;
+        self.late += before.late;
     }
 
     /// The trace of a window that is complete.
@@ -164,7 +211,7 @@ impl Filling {
             end: step.end,
         });
         let steps = steps.collect();
-        assemble::keep_own(&self.scopes, &mut self.gpu);
+        assemble::keep_own(&self.scopes, &mut self.gpu, u64::MAX);
         let nodes = assemble::link(&mut self.scopes, &mut self.gpu);
         let unread = self
             .scopes
@@ -203,6 +250,7 @@ impl Filling {
                     unread: unread as u64,
                     cut_short: closing.cut_short,
                     handler_behind: self.handler_behind,
+                    late: self.late,
                 },
                 metadata: closing.metadata,
             },

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
+use super::late::Late;
 use super::live::{Complete, Session};
 use super::record::{GpuRecord, ScopeRecord, ThreadInfo};
 use super::registry::{Entry, registry};
@@ -30,6 +31,8 @@ const GRACE: Duration = Duration::from_millis(1);
 const SHORT: Duration = Duration::from_millis(1);
 /// While scopes are recorded: a thread that fills half of its ring in less calls.
 const LONG: Duration = Duration::from_millis(10);
+/// How long a scope may come after its GPU time where that would lack room.
+const SETTLED: Duration = Duration::from_millis(100);
 /// Closed windows of one session that wait for the device at most.
 const MAX_WAITING: usize = 4;
 
@@ -93,6 +96,7 @@ struct Worker {
     batch: Vec<ScopeRecord>,
     /// The threads that the batch comes from.
     threads: Vec<Arc<ThreadInfo>>,
+    late: Late,
 }
 
 impl Worker {
@@ -101,8 +105,7 @@ impl Worker {
         let begun = now();
         // Before the inbox is emptied: what is read by now is in it.
         let read = cuda::read_so_far();
-        // A scope is in its ring before its GPU time can be read: in this order no GPU time finds its window
-        // without the scope.
+        // They find their scopes when a window is put together: a GPU time may come before its scope.
         let gpu = inbox::take();
         self.drain();
         // After the rings were looked at: a window that one of these belongs to is known by now.
@@ -111,6 +114,7 @@ impl Worker {
             .iter()
             .map(|entry| entry.spec.clone())
             .collect();
+        let recent = begun.saturating_sub(clock().in_ticks(SETTLED));
         for spec in &specs {
             let filling = self.fillings.entry(spec.id).or_default();
             for scope in &self.batch {
@@ -119,7 +123,9 @@ impl Worker {
             }
             let times = gpu.iter().filter(|gpu| !gpu.is_replay);
             times.for_each(|gpu| filling.add_gpu(spec, gpu));
+            filling.settle(spec, recent);
         }
+        self.late.look(&self.batch);
         let replays = gpu.iter().filter(|gpu| gpu.is_replay);
         replays.for_each(|replay| self.add_replay(&specs, replay));
         self.batch.clear();
@@ -127,11 +133,18 @@ impl Worker {
         let is_waiting = self.complete(&specs, begun, &read);
         self.fillings
             .retain(|id, _| specs.iter().any(|spec| spec.id == *id));
-        release_ended();
+        for session in release_ended() {
+            self.late.end(session);
+        }
         if is_waiting {
             Some(SHORT)
         } else {
-            recording::is_recording().then_some(LONG)
+            let is_recording = recording::is_recording();
+            if !is_recording {
+                // Room for the last burst is not kept for ever.
+                (self.batch, self.threads) = (Vec::new(), Vec::new());
+            }
+            is_recording.then_some(LONG)
         }
     }
 
@@ -199,7 +212,7 @@ impl Worker {
     }
 
     fn hand_over(&mut self, id: u64) {
-        let filling = self.fillings.remove(&id).unwrap_or_default();
+        let mut filling = self.fillings.remove(&id).unwrap_or_default();
         let removed = registry().remove(id);
         if let Some(Entry {
             spec,
@@ -207,17 +220,19 @@ impl Worker {
             closing: Some(closing),
         }) = removed
         {
+            filling.late = self.late.hand_over(&spec);
             session.hand_over(Complete {
                 spec,
                 closing,
                 filling,
+                windows: 1,
             });
         }
     }
 }
 
-/// Ends the threads of sessions that have handed over their last window.
-fn release_ended() {
+/// Ends the threads of sessions that have handed over their last window: their numbers.
+fn release_ended() -> Vec<u64> {
     let mut guard = registry();
     let registry = &mut *guard;
     let entries = &registry.entries;
@@ -232,7 +247,9 @@ fn release_ended() {
         .collect();
     // With the lock released: a session may have a large trace to drop.
     drop(guard);
-    for session in released {
+    let finish = |session: &Arc<Session>| {
         session.finish();
-    }
+        session.id()
+    };
+    released.iter().map(finish).collect()
 }

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::program::{Program, step};
 use crate::averages::KeyAverages;
+use crate::session::{Kind, ScopeRecord};
 
 fn hundredths(percents: impl Iterator<Item = f64>) -> i64 {
     #[allow(clippy::cast_possible_truncation, reason = "at most a whole")]
@@ -25,6 +26,22 @@ fn check_shares(averages: &KeyAverages) -> Result<(), TestCaseError> {
         prop_assert!(times.self_percent <= times.total_percent && times.total_percent <= 100.0);
     }
     Ok(())
+}
+
+/// How long anything was open, thread by thread. What is open on a thread is nested.
+fn covered(scopes: &[ScopeRecord]) -> i64 {
+    let mut open: Vec<&ScopeRecord> = scopes.iter().collect();
+    open.retain(|scope| !matches!(scope.kind, Kind::Future { .. }));
+    open.sort_by_key(|scope| (scope.thread, scope.start));
+    let of_thread = |scopes: &[&ScopeRecord]| {
+        scopes.iter().fold((0, 0), |(sum, until), scope| {
+            let from = scope.start.max(until);
+            let end = scope.end().max(from);
+            (sum + (end - from).cast_signed(), end)
+        })
+    };
+    let threads = open.chunk_by(|one, next| one.thread == next.thread);
+    threads.map(|scopes| of_thread(scopes).0).sum()
 }
 
 proptest! {
@@ -71,5 +88,20 @@ proptest! {
         }
         let called = averages.callees().edges.len();
         prop_assert_eq!(called, callers.iter().filter(|edge| edge.caller.is_some()).count());
+    }
+
+    #[test]
+    fn no_time_is_in_two_rows_and_none_is_missing_where_scopes_were_lost(
+        steps in prop::collection::vec(step(), 0..80),
+        lost in prop::collection::vec(any::<bool>(), 80),
+    ) {
+        let mut program = Program::run(&steps);
+        let mut lost = lost.into_iter();
+        let mut is_kept = |scope: &ScopeRecord| scope.kind != Kind::Scope || lost.next() != Some(true);
+        program.sample.scopes.retain(&mut is_kept);
+        let covered = covered(&program.sample.scopes);
+        let trace = program.sample.trace();
+        let own = trace.key_averages().self_cpu_time_total_ns.unwrap();
+        prop_assert!((own - trace.timeline.ns(covered)).abs() < 1.0, "{} for {}", own, covered);
     }
 }

@@ -3,8 +3,8 @@
 //! Scopes are measured, not kernels. The tools count kernels, though: TensorBoard's trace plugin adds up what the
 //! launches of an operator took, HTA what is busy on a stream. So each stretch of a stream in which one scope is the
 //! innermost is written as one event of the category `kernel`, with the scope's name, and with a launch of length
-//! zero in the scope on the CPU that an arrow leads from. Together they are exactly what the scope took itself; all of
-//! them have `"scope": true`.
+//! zero in the scope on the CPU; an arrow leads from there to the first of them. Together they are exactly what the
+//! scope took itself; all of them have `"scope": true`.
 
 use std::io::{self, Write};
 
@@ -16,7 +16,7 @@ use super::names::Names;
 use super::place::{self, Draw, Item, Piece, Placed};
 use super::tracks::{Lanes, Tracks};
 use super::{is_placed, whole};
-use crate::session::{GpuRecord, Kind, NONE, Trace};
+use crate::session::{GpuRecord, NONE, Trace};
 
 /// Before the first correlation. HTA (0.5) puts places among the events into a column that is as wide as the
 /// correlations ask for, and fails where 16 bits are not enough.
@@ -89,22 +89,34 @@ impl<W: Write> Writing<'_, W> {
             .collect();
         timed.sort_unstable_by_key(|timed| {
             let gpu = &trace.gpu[timed.gpu as usize];
-            let is_future = matches!(trace.scopes[timed.scope as usize].kind, Kind::Future { .. });
-            // What runs in a future stands before it among the scopes.
-            (gpu.device, gpu.line, !is_future, timed.scope)
+            let start = trace.scopes[timed.scope as usize].start;
+            let began_together = self
+                .around(timed.scope)
+                .take_while(|around| trace.scopes[*around as usize].start >= start);
+            (
+                gpu.device,
+                gpu.line,
+                start,
+                began_together.count(),
+                timed.scope,
+            )
         });
         timed
+    }
+
+    /// The scopes around one, innermost first.
+    fn around(&self, scope: u32) -> impl Iterator<Item = u32> {
+        let nodes = &self.trace.nodes;
+        let up = |scope: u32| Some(nodes[scope as usize].parent).filter(|parent| *parent != NONE);
+        std::iter::successors(up(scope), move |scope| up(*scope))
     }
 
     fn item(&self, timed: Timed, place_of: &[u32]) -> Item {
         let trace = self.trace;
         let gpu = &trace.gpu[timed.gpu as usize];
         let scope = &trace.scopes[timed.scope as usize];
-        let up = |scope: u32| {
-            let parent = trace.nodes[scope as usize].parent;
-            (parent != NONE).then_some(parent)
-        };
-        let parent = std::iter::successors(up(timed.scope), |scope| up(*scope))
+        let parent = self
+            .around(timed.scope)
             .filter_map(|around| place_of.get(trace.nodes[around as usize].gpu as usize))
             .find(|place| **place != NONE);
         Item {
@@ -226,10 +238,9 @@ impl<W: Write> Draw for Drawing<'_, '_, W> {
         event
             .whole("External id", id)
             .whole("correlation", correlation)
-            .set("scope")
             .end()?;
         // No arrow leads back in time.
-        let has_arrow = piece.launched <= piece.start;
+        let has_arrow = piece.is_first && piece.launched <= piece.start;
         if has_arrow {
             self.events
                 .arrow(ArrowEnd::Start, correlation, host, piece.launched)?;
@@ -242,7 +253,6 @@ impl<W: Write> Draw for Drawing<'_, '_, W> {
         event
             .whole("External id", id)
             .whole("device", stream.pid)
-            .whole("context", gpu.line.context.into())
             .whole("stream", stream.tid)
             .whole("correlation", correlation)
             .set("scope")

@@ -22,8 +22,8 @@ const KEYS: [&str; 9] = [
     "Framework",
 ];
 
-const ABOUT: &str = "scopes are measured, not kernels: events of the categories kernel and cuda_runtime (or \
-                     Runtime) with \"scope\": true stand for what the scope of their name took on the GPU itself";
+const ABOUT: &str = "scopes are measured, not kernels: events of the category kernel with \"scope\": true stand \
+                     for what the scope of their name took on the GPU itself, and their launches for where it began";
 
 /// All that stands before the events.
 pub(super) struct Head<'t> {

@@ -103,7 +103,7 @@ impl<W: Write> Writing<'_, W> {
             }
             let around = around.map_or(ReadEnd::NEVER, |(_, read_end)| read_end);
             let (length, read_end) = length(start, end, around);
-            if scope.kind == Kind::Scope {
+            if scope.kind == Kind::Scope && scope.has_cpu {
                 note_operator(&mut open, scope.name, start, end);
             }
             self.write_scope(index, track, start, length)?;
@@ -130,7 +130,8 @@ impl<W: Write> Writing<'_, W> {
         let Some(ended) = open.pop() else {
             return Ok(());
         };
-        if !self.trace.meta.options.cpu {
+        if !self.trace.scopes[ended.scope].has_cpu {
+            pass_on(open, ended.inside);
             return Ok(());
         }
         self.keep_recursion(&ended)?;
@@ -204,7 +205,7 @@ impl<W: Write> Writing<'_, W> {
         if let Some(place) = self.track_of_gpu.get_mut(node.gpu as usize) {
             *place = track.tid;
         }
-        if !self.trace.meta.options.cpu {
+        if !scope.has_cpu {
             return Ok(());
         }
         let name = self.names.get(scope.name);

@@ -83,7 +83,7 @@ impl Trace {
     /// | a slice of `futures N` | a future, from its first poll to its end |
     /// | a slice of a stream, `gpu_user_annotation` | the GPU time of a scope |
     /// | inside of it, `kernel` | a part of that in which no other scope was open on the stream |
-    /// | an arrow | leads from the scope on the CPU to its part on the GPU |
+    /// | an arrow | leads from the scope on the CPU to the first of these |
     /// | `ProfilerStep#N` | a step |
     ///
     /// Scopes are measured, not kernels; what the tools call kernels here are the times that scopes took on the GPU

@@ -1,5 +1,7 @@
 //! Whether slices nest.
 
+use std::cmp::Reverse;
+
 use super::event::Category;
 use super::rule::Rule;
 
@@ -18,11 +20,14 @@ pub(super) struct Slice {
 impl Slice {
     #[allow(
         clippy::cast_possible_truncation,
-        reason = "times are not as long as centuries"
+        reason = "what is longer than centuries ends with them"
     )]
     fn ns(self) -> (i64, i64) {
         let start = (self.ts * 1000.0).round() as i64;
-        (start, start + (self.dur * 1000.0).round() as i64)
+        (
+            start,
+            start.saturating_add((self.dur * 1000.0).round() as i64),
+        )
     }
 
     /// Whether TensorBoard's trace plugin has it in its tree; with its number of threads, whatever the process.
@@ -37,7 +42,7 @@ pub(super) fn check(slices: &mut Vec<Slice>) -> Found {
     let mut found = Found::new();
     slices.sort_by_key(|slice| {
         let (start, end) = slice.ns();
-        (slice.pid, slice.tid, start, -end, slice.event)
+        (slice.pid, slice.tid, start, Reverse(end), slice.event)
     });
     for track in slices.chunk_by(|one, next| (one.pid, one.tid) == (next.pid, next.tid)) {
         check_track(track, &mut found);
@@ -134,5 +139,53 @@ fn close(open: &mut Vec<Open>, found: &mut Found) {
             ended.slice.event
         );
         found.push((Rule::Recursion, inside, what));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::{Rule, validate_bytes};
+
+    /// Anything that JSON has for a number.
+    fn number() -> impl Strategy<Value = String> {
+        prop_oneof![
+            any::<f64>()
+                .prop_filter("JSON has no others", |number| number.is_finite())
+                .prop_map(|number| format!("{number:e}")),
+            any::<i64>().prop_map(|number| number.to_string()),
+            any::<u64>().prop_map(|number| number.to_string()),
+            prop::sample::select(vec![
+                "1e300", "-1e300", "9e18", "-9e18", "9.3e15", "-0.0", "0"
+            ])
+            .prop_map(str::to_owned),
+        ]
+    }
+
+    fn slice() -> impl Strategy<Value = String> {
+        let category = prop::sample::select(vec!["cpu_op", "kernel", "python", "user_annotation"]);
+        (category, prop::array::uniform6(number())).prop_map(
+            |(category, [ts, dur, pid, tid, id, stream])| {
+                format!(
+                    r#"{{"ph":"X","cat":"{category}","name":"odd","ts":{ts},"dur":{dur},"pid":{pid},"tid":1,"args":
+                    {{"External id":{id},"correlation":{id},"device":{pid},"stream":{stream},"rank":{tid}}}}},
+                    {{"ph":"X","cat":"{category}","name":"odd","ts":{ts},"dur":{dur},"pid":1,"tid":1}}"#
+                )
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn odd_numbers_are_numbers_like_others(
+            slices in prop::collection::vec(slice(), 0..8),
+            rank in number(),
+        ) {
+            let slices = slices.join(",");
+            let trace = format!(r#"{{"distributedInfo":{{"rank": {rank}}},"traceEvents":[{slices}]}}"#);
+            let found = validate_bytes(trace.as_bytes());
+            prop_assert!(found.iter().all(|found| found.rule != Rule::Json), "{found:?}");
+        }
     }
 }

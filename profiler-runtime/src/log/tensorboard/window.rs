@@ -7,7 +7,7 @@ use super::TensorBoardLogger;
 use super::event::Value;
 use crate::averages::AveragesTable;
 use crate::log::{LogError, ScalarLogger};
-use crate::session::{Activity, Trace};
+use crate::session::Trace;
 
 /// The tag of the table.
 const TABLE: &str = "key_averages";
@@ -55,7 +55,7 @@ fn times(trace: &Trace) -> BTreeMap<u32, Times> {
     let mut names = BTreeMap::<u32, Times>::new();
     for event in trace.events() {
         let times = names.entry(event.record().name).or_default();
-        if trace.has(Activity::Cpu) {
+        if event.has_cpu() {
             times.cpu.push(event.cpu_ns() / 1e6);
         }
         times.cuda.extend(event.gpu().map(|gpu| gpu.ns / 1e6));

@@ -15,7 +15,7 @@
 //! themselves, and is handed out in pieces that never overlap.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::io;
 
 /// No item.
@@ -34,7 +34,7 @@ pub(super) struct Item {
     /// The scope on the CPU.
     pub(super) host: (i64, i64),
     pub(super) thread: u32,
-    /// The item directly around it, which stands before it; [`NONE`] for none.
+    /// The item directly around it; [`NONE`] for none. That stands before it, as what its thread opened before does.
     pub(super) parent: usize,
 }
 
@@ -56,6 +56,8 @@ pub(super) struct Piece {
     pub(super) end: i64,
     /// On the CPU, the end of what was inside before; else the scope's start.
     pub(super) launched: i64,
+    /// Whether it is the first one of its item.
+    pub(super) is_first: bool,
 }
 
 /// What takes the items as they are placed, in the order of their starts.
@@ -106,11 +108,11 @@ fn in_order(items: &[Item]) -> Vec<Begin> {
     }
     keep_apart(items, &mut shifts);
     let mut begins: Vec<Begin> = Vec::with_capacity(items.len());
+    let mut last = HashMap::new();
     for (index, item) in items.iter().enumerate() {
         let start = item.start + shifts[roots[index]];
-        let before = index.checked_sub(1).filter(|before| {
-            roots[*before] == roots[index] && items[*before].thread == item.thread
-        });
+        let before = last.insert(item.thread, index);
+        let before = before.filter(|before| roots[*before] == roots[index]);
         let order = [before, Some(item.parent)]
             .into_iter()
             .flatten()
@@ -152,6 +154,7 @@ fn keep_apart(items: &[Item], shifts: &mut [i64]) {
 struct Open {
     placed: Placed,
     launched: i64,
+    has_piece: bool,
 }
 
 struct Sweep<'i, D> {
@@ -188,6 +191,7 @@ impl<D: Draw> Sweep<'_, D> {
         self.open.push(Open {
             placed,
             launched: self.items[item].host.0,
+            has_piece: false,
         });
         Ok(())
     }
@@ -267,15 +271,16 @@ impl<D: Draw> Sweep<'_, D> {
     fn hand_out(&mut self, end: i64) -> io::Result<()> {
         let start = self.until;
         self.until = end.max(start);
-        match self.open.last() {
-            Some(top) if end > start => self.draw.piece(Piece {
-                item: top.placed.item,
-                start,
-                end,
-                launched: top.launched,
-            }),
-            _ => Ok(()),
-        }
+        let Some(top) = self.open.last_mut().filter(|_| end > start) else {
+            return Ok(());
+        };
+        self.draw.piece(Piece {
+            item: top.placed.item,
+            start,
+            end,
+            launched: top.launched,
+            is_first: !std::mem::replace(&mut top.has_piece, true),
+        })
     }
 }
 
