@@ -13,7 +13,7 @@ use crate::work;
 
 const WINDOWS: u64 = 10_000;
 const SCOPES_EACH: u64 = 10_000;
-/// Turns of work between calls: half a microsecond for each scope, a hundred times what programs have.
+/// Turns of work between calls: a sixth of a microsecond for each scope, far more than programs have.
 const TURNS: u64 = 400;
 /// Looks at the memory.
 const LOOKS: u64 = 10;

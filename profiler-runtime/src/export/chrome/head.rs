@@ -86,7 +86,7 @@ impl Head<'_> {
         write!(
             out,
             ",\"step_num\":{},\"cycle\":{},\"complete\":{},\"over_capacity\":{},\"ring_full\":{},\"unread\":{},\
-             \"unplaced\":{},\"cut_short\":{},\"handler_behind\":{}}}",
+             \"unplaced\":{},\"cut_short\":{},\"handler_behind\":{},\"late\":{}}}",
             meta.step_num,
             meta.cycle,
             truncation.is_complete(),
@@ -96,6 +96,7 @@ impl Head<'_> {
             self.unplaced,
             truncation.cut_short,
             truncation.handler_behind,
+            truncation.late,
         )
     }
 
