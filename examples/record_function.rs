@@ -91,10 +91,13 @@ fn relu(mut x: Tensor) -> Tensor {
 fn softmax(mut x: Tensor) -> Tensor {
     for row in x.values.chunks_exact_mut(x.columns) {
         let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        row.iter_mut()
-            .for_each(|value| *value = (*value - largest).exp());
+        for value in &mut *row {
+            *value = (*value - largest).exp();
+        }
         let sum: f32 = row.iter().sum();
-        row.iter_mut().for_each(|value| *value /= sum);
+        for value in row {
+            *value /= sum;
+        }
     }
     x
 }

@@ -127,7 +127,7 @@ fn in_child(profile: &Profile) -> ! {
     let refused = Profile::builder().start();
     let as_told = !waited && matches!(refused, Err(ProfileError::Forked));
     // SAFETY: ends the process at once, without handlers of the parent's.
-    unsafe { libc::_exit(if as_told { 0 } else { 1 }) }
+    unsafe { libc::_exit(i32::from(!as_told)) }
 }
 
 #[test]

@@ -430,10 +430,11 @@ fn several_threads_may_step_one_session() {
 fn a_schedule_may_look_at_its_own_session() {
     let own: Arc<Mutex<Option<Arc<Profile>>>> = Arc::default();
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let (mine, sees) = (Arc::clone(&own), Arc::clone(&seen));
+    let (mine, notes) = (Arc::clone(&own), Arc::clone(&seen));
     let schedule = move |step: u64| {
         if let Some(profile) = &*mine.lock().expect("not poisoned") {
-            sees.lock()
+            notes
+                .lock()
                 .expect("not poisoned")
                 .push((step, profile.step_num(), profile.action()));
             // Does nothing: a schedule only says what a step is.

@@ -34,7 +34,7 @@ fn the_numbers_of_a_histogram_are_those_of_its_values() -> Outcome {
     assert_eq!(read.sum, values.iter().sum::<f64>());
     assert_eq!(
         read.sum_of_squares,
-        values.iter().map(|value| value * value).sum()
+        values.iter().map(|value| value * value).sum::<f64>()
     );
     assert_eq!(
         read.smallest,

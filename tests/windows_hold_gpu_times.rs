@@ -92,9 +92,9 @@ fn a_window_is_handed_over_when_the_device_has_passed_it_and_not_before() {
         .start()
         .expect("started");
     for step in 1..=2 {
-        let _scope = scope!("work", stream = &stream);
+        let work = scope!("work", stream = &stream);
         gpu.spin(&stream, 1_000_000 * step);
-        drop(_scope);
+        drop(work);
         profile.step();
     }
     assert!(
@@ -127,7 +127,7 @@ fn a_future_has_its_own() {
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let stream = gpu.stream();
-    let (_, trace) = Profile::builder()
+    let ((), trace) = Profile::builder()
         .run(|_| {
             let work = async {
                 gpu.spin(&stream, 30_000);
@@ -157,7 +157,7 @@ fn a_lost_one_says_why() {
     let gpu = Gpu::new(0);
     let stream = gpu.stream();
     let mode = cudarc::driver::sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-    let (_, trace) = Profile::builder()
+    let ((), trace) = Profile::builder()
         .run(|_| {
             stream.begin_capture(mode).expect("it captures");
             drop(scope!("in a capture", stream = &stream));
@@ -186,7 +186,7 @@ fn activities_are_turned_off_and_on_again() {
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let stream = gpu.stream();
-    let (_, trace) = Profile::builder()
+    let ((), trace) = Profile::builder()
         .run(|profile| {
             toggled(&gpu, &stream);
             profile.toggle_collection(false, &[Activity::Cuda]);

@@ -27,7 +27,7 @@ fn each_scope_stands_in_it_once_and_in_its_place() {
         return;
     }
     let _alone = alone();
-    let (_, trace) = Profile::builder()
+    let ((), trace) = Profile::builder()
         .run(|_| {
             for _ in 0..3 {
                 let _outer = scope!("windows: outer");
@@ -61,7 +61,7 @@ fn self_times_of_a_tree_add_up_to_its_root() {
         return;
     }
     let _alone = alone();
-    let (_, trace) = Profile::builder()
+    let ((), trace) = Profile::builder()
         .run(|_| {
             let _root = scope!("windows: root");
             for _ in 0..20 {
@@ -89,7 +89,7 @@ fn scopes_of_other_threads_stand_under_their_threads() {
         return;
     }
     let _alone = alone();
-    let (_, trace) = Profile::builder()
+    let ((), trace) = Profile::builder()
         .run(|_| {
             let work = |name: &str| {
                 let builder = thread::Builder::new().name(name.into());
@@ -101,7 +101,9 @@ fn scopes_of_other_threads_stand_under_their_threads() {
                 spawned.expect("a thread")
             };
             let threads = ["windows-a", "windows-b"].map(work);
-            threads.map(|thread| thread.join().expect("it ends"));
+            for thread in threads {
+                thread.join().expect("it ends");
+            }
         })
         .expect("a window");
     for name in ["windows-a", "windows-b"] {
