@@ -47,6 +47,7 @@ impl Clock {
     }
 
     /// When the clock was made, by the system's clock.
+    #[cfg(feature = "trace")]
     pub(crate) fn began(&self) -> SystemTime {
         let age = self.nanoseconds(self.since_origin() as f64).max(0.0);
         let now = SystemTime::now();

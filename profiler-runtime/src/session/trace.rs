@@ -48,6 +48,10 @@ pub(crate) struct Node {
 
 /// From one `step()` to the next.
 #[derive(Clone, Debug)]
+#[cfg_attr(
+    not(feature = "trace"),
+    allow(dead_code, reason = "traces that are written show them")
+)]
 pub(crate) struct Step {
     pub(crate) number: u64,
     /// Where it is among the window's threads.

@@ -1,0 +1,70 @@
+//! A trace of a window with a million scopes holds each of them, keeps the rules of its readers, and stays small.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use profiler_runtime::{
+    Profile, TensorBoardTraces, is_enabled, measure_execution_time, scope, validate,
+};
+
+/// A folder for traces that other programs are to read; they are to open a million.
+const KEEP: &str = "PROFILER_TESTS_TRACES";
+
+/// Scopes between two rests: no more than the ring of a thread holds.
+const BURST: usize = 4000;
+
+#[measure_execution_time(name = "many: leaf")]
+fn leaf() {}
+
+fn scopes(count: usize) {
+    for number in 0..count / 2 {
+        let _branch = scope!("many: branch");
+        leaf();
+        if number % (BURST / 2) == 0 {
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+fn size(path: &Path) -> u64 {
+    fs::metadata(path).expect("a file").len()
+}
+
+#[test]
+fn each_scope_stands_in_it() {
+    if !is_enabled() {
+        return;
+    }
+    let keep = std::env::var_os(KEEP);
+    let count = if keep.is_some() { 1_000_000 } else { 50_000 };
+    let ((), trace) = Profile::builder()
+        .capacity(2 * count)
+        .run(|_| scopes(count))
+        .expect("a window");
+    let held = trace
+        .events()
+        .filter(|event| event.name().starts_with("many: "));
+    let missing = trace.truncation();
+    // On a machine that is busy the rings may be emptied too late, which the window says.
+    assert_eq!(
+        held.count() as u64 + missing.ring_full + missing.late,
+        count as u64
+    );
+    let folder = tempfile::tempdir().expect("a folder");
+    let [plain, packed] = ["trace.json", "trace.json.gz"].map(|name| folder.path().join(name));
+    for path in [&plain, &packed] {
+        trace.export_chrome_trace(path).expect("room");
+        assert_eq!(validate(path).expect("a trace"), [], "{}", path.display());
+    }
+    let text = fs::read_to_string(&plain).expect("text");
+    assert_eq!(text.matches("\"cpu_op\"").count(), trace.len());
+    let each = |path: &Path| size(path) / trace.len() as u64;
+    assert!(each(&plain) <= 200, "{} bytes a scope", each(&plain));
+    assert!(each(&packed) <= 40, "{} bytes a scope", each(&packed));
+    if let Some(folder) = keep {
+        let traces = TensorBoardTraces::new(folder).worker_name("many-canonical");
+        traces.gzip(true).export(&trace).expect("room");
+    }
+}
