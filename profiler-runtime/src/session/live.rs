@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,14 +14,11 @@ use super::schedule::{Action, ActionFn};
 use super::trace::Trace;
 use super::transition::{Effect, between};
 use super::window::{Closing, Filling, OwnStep, Spec};
-use super::{Activity, Options, environment, recording, ring, worker};
+use super::{Activity, Options, at_exit, recording, ring, worker};
 use crate::clock::{WallAnchor, now};
 use crate::exit;
 use crate::health;
 use crate::local::Busy;
-
-/// How long the end of the program waits for traces that are being written: files that somebody asked for.
-const WRITING: Duration = Duration::from_secs(30);
 
 thread_local! {
     /// Whether this thread is inside of a schedule.
@@ -46,7 +43,7 @@ pub(super) struct Session {
     keeps_trace: AtomicBool,
     has_ended: AtomicBool,
     /// Whether its handlers are the profiler's own, which come to an end.
-    is_own: bool,
+    pub(super) is_own: bool,
 }
 
 struct State {
@@ -133,7 +130,7 @@ impl Session {
             has_ended: AtomicBool::new(false),
             is_own,
         });
-        remember(&session);
+        at_exit::remember(&session);
         worker::ensure_started()?;
         let its_own = Arc::clone(&session);
         thread::Builder::new()
@@ -409,7 +406,7 @@ impl Session {
     }
 
     /// Closed windows that have not gone through the handlers.
-    fn left(&self) -> u64 {
+    pub(super) fn left(&self) -> u64 {
         let progress = self.progress();
         progress.closed - progress.handled
     }
@@ -465,62 +462,6 @@ impl Session {
             None
         };
         drop(before);
-    }
-}
-
-/// All sessions, to be waited for at the end of the program.
-static SESSIONS: Mutex<Vec<Weak<Session>>> = Mutex::new(Vec::new());
-
-fn sessions() -> MutexGuard<'static, Vec<Weak<Session>>> {
-    SESSIONS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn remember(session: &Arc<Session>) {
-    let mut sessions = sessions();
-    sessions.retain(|known| known.strong_count() > 0);
-    sessions.push(Arc::downgrade(session));
-}
-
-/// Whose windows end with the program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// Those of the environment's session: others have guards that may still end them.
-    Own,
-    /// All: nobody comes back to them.
-    All,
-}
-
-/// Ends sessions, and waits until the handlers have had all windows that are closed: at the end of the program.
-pub(crate) fn finish(timeout: Duration, ending: Ending) {
-    // A forked process has none of our threads.
-    if !exit::is_own_process() {
-        return;
-    }
-    environment::stop();
-    let start = Instant::now();
-    let known: Vec<Arc<Session>> = sessions().iter().filter_map(Weak::upgrade).collect();
-    if ending == Ending::All {
-        for session in &known {
-            session.stop();
-        }
-    }
-    let rest = |of: Duration| of.saturating_sub(start.elapsed());
-    let wait = |until: Duration| known.iter().all(|session| session.wait(rest(until)));
-    // A device that does not answer shall not keep the rest from being written.
-    if wait(timeout / 2) {
-        return;
-    }
-    worker::hurry(true);
-    let _ = wait(timeout);
-    let mut own = known.iter().filter(|session| session.is_own);
-    let _ = own.all(|session| session.wait(rest(WRITING)));
-    worker::hurry(false);
-    let left: u64 = known.iter().map(|session| session.left()).sum();
-    if left > 0 {
-        health::notice(&format!(
-            "the profiler is closing, and {left} windows have not gone through their handlers: they may be lost; \
-             call `Profile::wait` before the program ends"
-        ));
     }
 }
 

@@ -1,6 +1,7 @@
 //! Windows of a run: sessions that record each scope for some steps, and hand over what they recorded.
 
 mod assemble;
+mod at_exit;
 mod control;
 mod environment;
 mod event;
@@ -26,11 +27,11 @@ mod transition;
 mod window;
 mod worker;
 
+pub(crate) use at_exit::{Ending, finish};
 pub(crate) use environment::begin as begin_from_environment;
 pub use environment::step;
 pub use event::{Event, Frame, GpuSpan};
 pub(crate) use inbox::deliver;
-pub(crate) use live::{Ending, finish};
 pub(crate) use opening::{
     Ended, FutureRecord, Shapes, close, close_future, close_poll, ending, lose, open, opened,
 };

@@ -1,0 +1,68 @@
+//! The end of the program: which sessions there are, what is open in them, and what is still to be written.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use super::live::Session;
+use super::{environment, worker};
+use crate::exit;
+use crate::health;
+
+/// How long the end of the program waits for traces that are being written: files that somebody asked for.
+const WRITING: Duration = Duration::from_secs(30);
+
+/// All sessions, to be waited for at the end of the program.
+static SESSIONS: Mutex<Vec<Weak<Session>>> = Mutex::new(Vec::new());
+
+fn sessions() -> MutexGuard<'static, Vec<Weak<Session>>> {
+    SESSIONS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(super) fn remember(session: &Arc<Session>) {
+    let mut sessions = sessions();
+    sessions.retain(|known| known.strong_count() > 0);
+    sessions.push(Arc::downgrade(session));
+}
+
+/// Whose windows end with the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// Those of the environment's session: others have guards that may still end them.
+    Own,
+    /// All: nobody comes back to them.
+    All,
+}
+
+/// Ends sessions, and waits until the handlers have had all windows that are closed: at the end of the program.
+pub(crate) fn finish(timeout: Duration, ending: Ending) {
+    // A forked process has none of our threads.
+    if !exit::is_own_process() {
+        return;
+    }
+    environment::stop();
+    let start = Instant::now();
+    let known: Vec<Arc<Session>> = sessions().iter().filter_map(Weak::upgrade).collect();
+    if ending == Ending::All {
+        for session in &known {
+            session.stop();
+        }
+    }
+    let rest = |of: Duration| of.saturating_sub(start.elapsed());
+    let wait = |until: Duration| known.iter().all(|session| session.wait(rest(until)));
+    // A device that does not answer shall not keep the rest from being written.
+    if wait(timeout / 2) {
+        return;
+    }
+    worker::hurry(true);
+    let _ = wait(timeout);
+    let mut own = known.iter().filter(|session| session.is_own);
+    let _ = own.all(|session| session.wait(rest(WRITING)));
+    worker::hurry(false);
+    let left: u64 = known.iter().map(|session| session.left()).sum();
+    if left > 0 {
+        health::notice(&format!(
+            "the profiler is closing, and {left} windows have not gone through their handlers: they may be lost; \
+             call `Profile::wait` before the program ends"
+        ));
+    }
+}
