@@ -199,7 +199,12 @@ fn a_panic_that_the_executor_catches_is_a_panic_whenever_the_future_goes() {
     drop(future);
     let row = row("futures: caught");
     assert_eq!((row.panicked, row.dropped_futures), (if_measuring(1), 0));
-    assert!(row.total_ns <= polled, "it ended with the panic");
+    // Half of the sleep: two clocks are compared, and one is calibrated on a machine that may be busy.
+    assert!(
+        row.total_ns <= polled + 10e6,
+        "it ended with the panic: {} of {polled}",
+        row.total_ns
+    );
 }
 
 #[test]
