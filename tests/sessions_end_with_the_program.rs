@@ -35,6 +35,7 @@ fn names(folder: &Path) -> Vec<String> {
 fn again(name: &str, folder: &Path, variables: &[(&str, &str)]) -> Command {
     let mut command = child::again(name, folder);
     for variable in [
+        "PROFILER_ENABLED",
         "PROFILER_TRACE",
         "PROFILER_SCHEDULE",
         "PROFILER_STEP",

@@ -18,7 +18,8 @@ use gpu::{Gpu, on_the_driver_with, simulator};
 use profiler_runtime::{init, measure_execution_time, scope, step};
 use serde_json::Value;
 
-const VARIABLES: [&str; 6] = [
+const VARIABLES: [&str; 7] = [
+    "PROFILER_ENABLED",
     "PROFILER_TRACE",
     "PROFILER_SCHEDULE",
     "PROFILER_STEP",

@@ -197,7 +197,9 @@ impl Session {
 
     fn note_step(&self, state: &mut State) {
         let end = now();
-        if state.open.is_some() && state.steps.len() < self.capacity {
+        // As in torch, a session without a schedule has no steps; that of the environment has those that are made.
+        let has_steps = self.has_schedule || self.is_own;
+        if has_steps && state.open.is_some() && state.steps.len() < self.capacity {
             let step = OwnStep {
                 number: state.step,
                 thread: ring::this_thread(),
