@@ -15,6 +15,18 @@ pub(crate) fn events(trace: &Trace) -> Vec<Value> {
     let folder = tempfile::tempdir().expect("a folder");
     for path in written(trace, folder.path()) {
         let found = validate(&path).expect("a file");
+        if !found.is_empty()
+            && let Ok(text) = std::fs::read_to_string(&path)
+        {
+            // What the numbers in what follows stand for.
+            for (number, line) in text
+                .lines()
+                .filter(|line| line.starts_with("{\"ph"))
+                .enumerate()
+            {
+                println!("{number} {line}");
+            }
+        }
         assert!(found.is_empty(), "{}: {found:#?}", path.display());
     }
     let text = std::fs::read_to_string(folder.path().join("trace.json")).expect("a file");

@@ -14,6 +14,7 @@ use super::host::id_of;
 use super::json::{ArrowEnd, Events, Quoted, Track};
 use super::names::Names;
 use super::place::{self, Draw, Item, Piece, Placed};
+use super::times::{ReadEnd, length};
 use super::tracks::{Lanes, Tracks};
 use super::{is_placed, whole};
 use crate::session::{GpuRecord, NONE, Trace};
@@ -58,6 +59,7 @@ impl<W: Write> Writing<'_, W> {
                 items: &items,
                 track: self.tracks.stream(&trace.gpu[stream[0].gpu as usize]),
                 lanes: Lanes::default(),
+                drawn: Drawn::default(),
                 names: &self.names,
                 category: self.launch_category,
                 track_of_gpu: &self.track_of_gpu,
@@ -159,6 +161,7 @@ struct Drawing<'d, 't, W> {
     items: &'d [Item],
     track: Track,
     lanes: Lanes,
+    drawn: Drawn,
     names: &'d Names,
     category: &'static str,
     track_of_gpu: &'d [u64],
@@ -168,7 +171,52 @@ struct Drawing<'d, 't, W> {
     correlation: u64,
 }
 
+/// What is drawn on the stream's own track: times that nest or follow each other. Threads that share a stream
+/// may have theirs moved past each other; what crosses, readers drop.
+#[derive(Default)]
+struct Drawn {
+    /// The ends of what is open, the innermost last: as they are, and as a reader has them.
+    open: Vec<(i64, ReadEnd)>,
+    last_start: i64,
+}
+
+impl Drawn {
+    /// The length to write for a time that can be drawn there; none for one that crosses what is.
+    fn take(&mut self, start: i64, end: i64) -> Option<i64> {
+        if start < self.last_start {
+            return None;
+        }
+        while self.open.last().is_some_and(|(open, _)| *open <= start) {
+            self.open.pop();
+        }
+        let around = match self.open.last() {
+            Some((open, _)) if *open < end => return None,
+            Some((_, read)) => *read,
+            None => ReadEnd::NEVER,
+        };
+        let (length, read) = length(start, end, around);
+        self.last_start = start;
+        self.open.push((end, read));
+        Some(length)
+    }
+}
+
 impl<'t, W> Drawing<'_, 't, W> {
+    /// The stream's own track where a time has a place on it, else one beside it that is free from `start` to
+    /// `end`; and the length to write.
+    fn track_for(&mut self, on_stream: Option<i64>, start: i64, end: i64) -> (Track, i64) {
+        let (tracks, stream) = (&mut *self.tracks, self.track);
+        if let Some(length) = on_stream {
+            return (stream, length);
+        }
+        let make = |number| tracks.beside_stream(stream, number).tid;
+        let tid = self.lanes.take(start, end, make);
+        (
+            Track { tid, ..stream },
+            length(start, end, ReadEnd::NEVER).0,
+        )
+    }
+
     fn gpu(&self, item: usize) -> &'t GpuRecord {
         &self.trace.gpu[self.stream[item].gpu as usize]
     }
@@ -191,22 +239,14 @@ impl<W: Write> Draw for Drawing<'_, '_, W> {
             end,
             is_beside,
         } = placed;
-        let (tracks, stream) = (&mut *self.tracks, self.track);
-        let track = if is_beside {
-            let make = |number| tracks.beside_stream(stream, number).tid;
-            Track {
-                tid: self.lanes.take(start, end, make),
-                ..stream
-            }
-        } else {
-            stream
-        };
+        let on_stream = (!is_beside).then(|| self.drawn.take(start, end)).flatten();
+        let (track, length) = self.track_for(on_stream, start, end);
         let (gpu, id, measured) = (self.gpu(item), self.id(item), self.items[item]);
         self.in_flight.add(measured.host.0, end);
         let name = self.names.get(gpu.name);
         let event = self
             .events
-            .slice("gpu_user_annotation", name, track, start, end - start);
+            .slice("gpu_user_annotation", name, track, start, length);
         let mut event = event
             .whole("External id", id)
             .signed("uncertainty_ns", measured.uncertainty);
@@ -246,10 +286,11 @@ impl<W: Write> Draw for Drawing<'_, '_, W> {
                 .arrow(ArrowEnd::Start, correlation, host, piece.launched)?;
         }
         let name = self.names.get(gpu.name);
-        let length = piece.end - piece.start;
+        let on_stream = self.drawn.take(piece.start, piece.end);
+        let (track, length) = self.track_for(on_stream, piece.start, piece.end);
         let event = self
             .events
-            .slice("kernel", name, stream, piece.start, length);
+            .slice("kernel", name, track, piece.start, length);
         event
             .whole("External id", id)
             .whole("device", stream.pid)
@@ -259,7 +300,7 @@ impl<W: Write> Draw for Drawing<'_, '_, W> {
             .end()?;
         if has_arrow {
             self.events
-                .arrow(ArrowEnd::Finish, correlation, stream, piece.start)?;
+                .arrow(ArrowEnd::Finish, correlation, track, piece.start)?;
         }
         Ok(())
     }
