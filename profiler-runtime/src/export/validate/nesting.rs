@@ -65,15 +65,21 @@ pub(super) fn check(slices: &mut Vec<Slice>) -> Found {
     found
 }
 
+/// What is left of a time in microseconds in 53 bits, beyond 2^42 of them: a nanosecond.
+const STEP_NS: i64 = 1;
+
 fn check_track(track: &[Slice], found: &mut Found) {
     let mut open: Vec<(i64, usize)> = Vec::new();
     for slice in track {
         let (start, end) = slice.ns();
-        while open.last().is_some_and(|(top, _)| *top <= start) {
+        while open
+            .last()
+            .is_some_and(|(top, _)| *top <= start.saturating_add(STEP_NS))
+        {
             open.pop();
         }
         match open.last() {
-            Some((top, around)) if end > *top => {
+            Some((top, around)) if end > top.saturating_add(STEP_NS) => {
                 let what = format!(
                     "it begins inside of event {around} and ends after it: show it on another track"
                 );
