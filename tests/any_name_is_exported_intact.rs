@@ -1,6 +1,8 @@
 //! Names may hold anything: the table is drawn, JSON and CSV give back what was measured.
 
-use profiler_runtime::{TableOptions, scope, summary};
+use std::time::Duration;
+
+use profiler_runtime::{TableOptions, flush, scope, summary};
 use profiler_tests::measuring;
 use proptest::prelude::*;
 
@@ -40,6 +42,8 @@ fn every_number_of_a_row_stands_in_json_and_csv() {
         let _scope = scope!("every number");
         profiler_tests::work(50);
     }
+    // Where there is a GPU, its times are read by now.
+    assert_eq!(flush(Duration::from_secs(20)).unread, 0);
     let summary = summary();
     let Some(row) = summary.row("every number") else {
         assert!(!measuring());
@@ -68,12 +72,60 @@ fn every_number_of_a_row_stands_in_json_and_csv() {
             "{key}: {exported} for {value}"
         );
     }
-    // `Debug` names every field: none may be forgotten when one is added.
-    let debug = format!("{row:?}");
-    let fields = debug
-        .split(", ")
-        .filter_map(|field| field.split(": ").next());
-    for field in fields.map(|field| field.trim_start_matches("Row { ")) {
-        assert!(exported.get(field).is_some(), "{field} is not exported");
+    for field in fields(&format!("{row:?}")) {
+        assert!(exported.get(&field).is_some(), "{field} is not exported");
     }
+    if let Some(times) = &row.cuda {
+        for field in fields(&format!("{times:?}")) {
+            let cuda = &exported["cuda"];
+            assert!(cuda.get(&field).is_some(), "{field} is not exported");
+        }
+    }
+    let csv = summary.to_csv();
+    let mut csv = csv::Reader::from_reader(csv.as_bytes());
+    let header = csv.headers().unwrap().clone();
+    let line = csv
+        .records()
+        .map(Result::unwrap)
+        .find(|line| &line[0] == "every number")
+        .unwrap();
+    let mut columns = numbers(exported, "");
+    columns.extend(numbers(&exported["cuda"], "cuda_"));
+    assert!(columns.len() > 20);
+    for (key, value) in columns {
+        let column = header.iter().position(|column| column == key);
+        let column = column.unwrap_or_else(|| panic!("{key} has no column"));
+        let written: serde_json::Value = serde_json::from_str(&line[column]).unwrap();
+        assert_eq!(written, value, "{key}");
+    }
+}
+
+/// The names of the fields of a struct, as its `Debug` has them: none may be forgotten when one is added. Those of a
+/// struct inside it are its own.
+fn fields(debug: &str) -> Vec<String> {
+    let (_, body) = debug.split_once(" { ").unwrap();
+    let mut depth = 0;
+    let outermost: String = body
+        .chars()
+        .filter(|char| {
+            depth += i32::from("{[(".contains(*char));
+            depth -= i32::from("}])".contains(*char));
+            depth == 0
+        })
+        .collect();
+    let names: Vec<String> = outermost
+        .split(", ")
+        .map(|field| field.split(':').next().unwrap().to_owned())
+        .collect();
+    assert!(names.len() > 10, "{names:?}");
+    names
+}
+
+/// What is a number in a JSON object, or true or false, by what its column is called in CSV.
+fn numbers(object: &serde_json::Value, prefix: &str) -> Vec<(String, serde_json::Value)> {
+    let fields = object.as_object().into_iter().flatten();
+    fields
+        .filter(|(_, value)| value.is_number() || value.is_boolean())
+        .map(|(key, value)| (format!("{prefix}{key}"), value.clone()))
+        .collect()
 }
