@@ -356,11 +356,16 @@ fn what_there_is_no_room_for_is_counted() {
         let gpu = Gpu::new(0);
         let stream = gpu.stream();
         let (profile, windows) = session();
-        // The device comes to nothing meanwhile. No more than there is room for without GPU times.
+        // The device comes to nothing meanwhile, and nobody empties the rings. No more than there is room for without
+        // GPU times.
+        let hangs = "fault cuEventQuery from 1 hang";
+        simulator().run(hangs).expect("it is right");
         for _ in 0..100 {
             let _scope = scope!("no room: burst", stream = &stream);
             gpu.spin(&stream, 500);
         }
+        let goes_on = "clear-faults; release";
+        simulator().run(goes_on).expect("it is right");
         stream.synchronize().expect("nothing failed");
         profile.step();
         assert!(profile.wait(PATIENCE));

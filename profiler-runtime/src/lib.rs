@@ -87,6 +87,7 @@
 #![allow(clippy::inline_always)]
 
 mod averages;
+mod background;
 mod clock;
 mod collect;
 mod config;

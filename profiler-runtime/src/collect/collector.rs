@@ -1,24 +1,21 @@
 //! The one thread that empties the rings.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread::{self, Thread};
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
 use std::time::Duration;
 
 use super::outbox::{LogEntry, Outbox};
 use super::{flush, outlet, ring};
+use crate::background::Background;
 use crate::clock::{WallAnchor, clock};
 use crate::cuda;
-use crate::health::{self, DropReason, count_dropped};
-use crate::local::Busy;
+use crate::health::{DropReason, count_dropped};
 use crate::name::{self, Name, TimeSource};
 use crate::own_cost;
 use crate::record::Record;
 
-static THREAD: OnceLock<Option<Thread>> = OnceLock::new();
-/// Whether somebody has called the collector already.
-static WOKEN: AtomicBool = AtomicBool::new(false);
+static THREAD: Background = Background::new("profiler-collector", run);
 
 /// While loggers keep it waiting.
 const RETRY: Duration = Duration::from_millis(1);
@@ -33,43 +30,22 @@ const QUIET_ROUNDS: u32 = 50;
 
 /// Starts the collector if it is not running; false where it cannot be.
 pub(super) fn ensure_started() -> bool {
-    let start = || {
-        let spawned = thread::Builder::new()
-            .name("profiler-collector".into())
-            .spawn(run);
-        match spawned {
-            Ok(handle) => Some(handle.thread().clone()),
-            Err(error) => {
-                health::notice(&format!(
-                    "the profiler's collector thread cannot be started ({error}): single calls are \
-                     not logged, the summary is still exact"
-                ));
-                None
-            }
-        }
-    };
-    THREAD.get_or_init(start).is_some()
+    THREAD.is_started("single calls are not logged, the summary is still exact")
 }
 
 pub(super) fn is_running() -> bool {
-    matches!(THREAD.get(), Some(Some(_)))
+    THREAD.is_running()
 }
 
 /// Has the collector look at the rings soon. Cheap to call again and again.
 pub(super) fn wake() {
-    if WOKEN.load(Relaxed) || WOKEN.swap(true, Relaxed) {
-        return;
-    }
-    if let Some(Some(thread)) = THREAD.get() {
-        thread.unpark();
-    }
+    THREAD.wake();
 }
 
 fn run() {
-    Busy::for_ever();
     let mut collector = Collector::default();
     loop {
-        WOKEN.store(false, Relaxed);
+        THREAD.looks();
         let nap = collector.round();
         outlet::supervise();
         if cuda::is_probing() {

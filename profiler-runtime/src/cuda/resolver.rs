@@ -5,21 +5,19 @@ use std::sync::atomic::{
     AtomicBool, AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::{self, Thread};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::context::Context;
 use super::reading::Reading;
 use super::{library, ring};
+use crate::background::Background;
 use crate::clock::{clock, now};
 use crate::health;
-use crate::local::Busy;
 use crate::own_cost;
 
-static THREAD: OnceLock<Option<Thread>> = OnceLock::new();
-/// Whether somebody has called the resolver already.
-static WOKEN: AtomicBool = AtomicBool::new(false);
+static THREAD: Background = Background::new("profiler-cuda", run);
 /// Items that left the rings and wait for the device.
 static PENDING: AtomicUsize = AtomicUsize::new(0);
 /// When the round began that the resolver is in, in ticks; zero between rounds.
@@ -39,35 +37,12 @@ const IDLE: Duration = Duration::from_millis(200);
 const QUIET_ROUNDS: u32 = 50;
 
 pub(super) fn ensure_started() -> bool {
-    let start = || {
-        let spawned = thread::Builder::new()
-            .name("profiler-cuda".into())
-            .spawn(run);
-        match spawned {
-            Ok(handle) => Some(handle.thread().clone()),
-            Err(error) => {
-                health::notice(&format!(
-                    "the profiler's CUDA thread cannot be started ({error}): GPU times are left out"
-                ));
-                None
-            }
-        }
-    };
-    THREAD.get_or_init(start).is_some()
-}
-
-fn is_running() -> bool {
-    matches!(THREAD.get(), Some(Some(_)))
+    THREAD.is_started("GPU times are left out")
 }
 
 /// Has the resolver look at the rings soon. Cheap to call again and again.
 pub(super) fn wake() {
-    if WOKEN.load(Relaxed) || WOKEN.swap(true, Relaxed) {
-        return;
-    }
-    if let Some(Some(thread)) = THREAD.get() {
-        thread.unpark();
-    }
+    THREAD.wake();
 }
 
 /// A call in the context failed as if it was destroyed: the resolver finds out.
@@ -106,7 +81,6 @@ pub(super) fn uncertainty() -> Option<f64> {
 }
 
 fn run() {
-    Busy::for_ever();
     let Some(driver) = library::driver() else {
         return;
     };
@@ -117,7 +91,7 @@ fn run() {
     let mut pace = Pace::default();
     let mut requests = VecDeque::new();
     loop {
-        WOKEN.store(false, Relaxed);
+        THREAD.looks();
         IN_ROUND.store(now().max(1), Relaxed);
         let wanted = state().wanted;
         let progress = reading.round();
@@ -154,7 +128,7 @@ pub(crate) struct ReadSoFar {
 }
 
 pub(crate) fn read_so_far() -> ReadSoFar {
-    if !is_running() {
+    if !THREAD.is_running() {
         return ReadSoFar {
             looked: u64::MAX,
             unread: u64::MAX,
@@ -262,7 +236,7 @@ fn state() -> MutexGuard<'static, State> {
 /// Waits until what was measured so far has been read, or until the time is over: how many scopes have
 /// not been read then.
 pub(crate) fn settle(timeout: Duration, close: bool) -> u64 {
-    if !is_running() {
+    if !THREAD.is_running() {
         return 0;
     }
     let start = Instant::now();

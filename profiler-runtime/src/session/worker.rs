@@ -4,9 +4,9 @@
 //! has been read: nobody waits for the device.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
-use std::thread::{self, Thread};
+use std::thread;
 use std::time::Duration;
 
 use super::late::Late;
@@ -15,13 +15,12 @@ use super::record::{GpuRecord, ScopeRecord, ThreadInfo};
 use super::registry::{Entry, registry};
 use super::window::{Filling, Spec};
 use super::{inbox, recording, ring};
+use crate::background::Background;
 use crate::clock::{clock, now};
 use crate::cuda::{self, ReadSoFar};
 use crate::local::Busy;
 
-static THREAD: OnceLock<Thread> = OnceLock::new();
-/// Whether somebody has called the thread already.
-static WOKEN: AtomicBool = AtomicBool::new(false);
+static THREAD: Background = Background::new("profiler-windows", run);
 /// Whether windows are handed over that GPU times are still missing from: the process is ending.
 static HURRY: AtomicBool = AtomicBool::new(false);
 
@@ -37,25 +36,12 @@ const SETTLED: Duration = Duration::from_millis(100);
 const MAX_WAITING: usize = 4;
 
 pub(super) fn ensure_started() -> std::io::Result<()> {
-    if THREAD.get().is_none() {
-        let handle = thread::Builder::new()
-            .name("profiler-windows".into())
-            .spawn(run)?;
-        // Whoever comes second has started a thread for nothing, which finds out and ends.
-        let _ = THREAD.set(handle.thread().clone());
-        handle.thread().unpark();
-    }
-    Ok(())
+    THREAD.start()
 }
 
 /// Has the thread look soon. Cheap to call again and again.
 pub(super) fn wake() {
-    if WOKEN.load(Relaxed) || WOKEN.swap(true, Relaxed) {
-        return;
-    }
-    if let Some(thread) = THREAD.get() {
-        thread.unpark();
-    }
+    THREAD.wake();
 }
 
 /// A session opens no more windows.
@@ -72,17 +58,9 @@ pub(super) fn hurry(hurry: bool) {
 }
 
 fn run() {
-    Busy::for_ever();
-    let is_the_one = || THREAD.get().map(Thread::id) == Some(thread::current().id());
-    while THREAD.get().is_none() {
-        thread::park_timeout(SHORT);
-    }
-    if !is_the_one() {
-        return;
-    }
     let mut worker = Worker::default();
     loop {
-        WOKEN.store(false, Relaxed);
+        THREAD.looks();
         match worker.round() {
             Some(nap) => thread::park_timeout(nap),
             None => thread::park(),

@@ -1,0 +1,101 @@
+//! A thread of the profiler's own: started when it is first needed, never ended, called when there is much to do.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread::{self, Thread};
+
+use crate::health;
+use crate::local::Busy;
+
+pub(crate) struct Background {
+    name: &'static str,
+    run: fn(),
+    thread: OnceLock<Thread>,
+    /// Held by whoever starts it; whether that failed.
+    failed: Mutex<bool>,
+    /// Whether somebody has called it already.
+    woken: AtomicBool,
+}
+
+impl Background {
+    pub(crate) const fn new(name: &'static str, run: fn()) -> Self {
+        Self {
+            name,
+            run,
+            thread: OnceLock::new(),
+            failed: Mutex::new(false),
+            woken: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.thread.get().is_some()
+    }
+
+    /// Starts it if it is not running.
+    ///
+    /// # Errors
+    ///
+    /// The system's, where it starts no thread; another call tries again.
+    pub(crate) fn start(&self) -> io::Result<()> {
+        if self.is_running() {
+            return Ok(());
+        }
+        self.start_as(&mut self.failed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Starts it if it is not running. Where it cannot be, it is said once what is `missing` then, and it is not tried
+    /// again: a measured thread may ask at each call.
+    pub(crate) fn is_started(&self, missing: &str) -> bool {
+        if self.is_running() {
+            return true;
+        }
+        let error = {
+            let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+            if *failed {
+                return false;
+            }
+            match self.start_as(&mut failed) {
+                Ok(()) => return true,
+                Err(error) => error,
+            }
+        };
+        health::notice(&format!(
+            "the profiler's thread {} cannot be started ({error}): {missing}",
+            self.name
+        ));
+        false
+    }
+
+    fn start_as(&self, failed: &mut bool) -> io::Result<()> {
+        if self.is_running() {
+            return Ok(());
+        }
+        let run = self.run;
+        let spawned = thread::Builder::new()
+            .name(self.name.to_owned())
+            .spawn(move || {
+                Busy::for_ever();
+                run();
+            });
+        *failed = spawned.is_err();
+        let _ = self.thread.set(spawned?.thread().clone());
+        Ok(())
+    }
+
+    /// Has it look soon. Cheap to call again and again.
+    pub(crate) fn wake(&self) {
+        if self.woken.load(Relaxed) || self.woken.swap(true, Relaxed) {
+            return;
+        }
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+
+    /// On it, before it looks: whoever calls from now on calls it again.
+    pub(crate) fn looks(&self) {
+        self.woken.store(false, Relaxed);
+    }
+}
