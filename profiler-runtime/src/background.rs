@@ -12,8 +12,10 @@ pub(crate) struct Background {
     name: &'static str,
     run: fn(),
     thread: OnceLock<Thread>,
-    /// Held by whoever starts it; whether that failed.
-    failed: Mutex<bool>,
+    /// Held by whoever starts it.
+    starting: Mutex<()>,
+    /// Whether it could not be started.
+    missing: AtomicBool,
     /// Whether somebody has called it already.
     woken: AtomicBool,
 }
@@ -24,7 +26,8 @@ impl Background {
             name,
             run,
             thread: OnceLock::new(),
-            failed: Mutex::new(false),
+            starting: Mutex::new(()),
+            missing: AtomicBool::new(false),
             woken: AtomicBool::new(false),
         }
     }
@@ -33,42 +36,38 @@ impl Background {
         self.thread.get().is_some()
     }
 
+    /// Whether it could not be started, and nobody tries again.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.missing.load(Relaxed)
+    }
+
+    /// Starts it if it is not running. Where it cannot be, it is said once `what` is missing then, and it is not tried
+    /// again: a measured thread may ask at each call.
+    pub(crate) fn ensure_started(&self, what: &str) -> bool {
+        if self.is_running() {
+            return true;
+        }
+        if self.is_missing() {
+            return false;
+        }
+        let Err(error) = self.start() else {
+            return true;
+        };
+        self.missing.store(true, Relaxed);
+        health::notice(&format!(
+            "the profiler's thread {} cannot be started ({error}): {what}",
+            self.name
+        ));
+        false
+    }
+
     /// Starts it if it is not running.
     ///
     /// # Errors
     ///
     /// The system's, where it starts no thread; another call tries again.
     pub(crate) fn start(&self) -> io::Result<()> {
-        if self.is_running() {
-            return Ok(());
-        }
-        self.start_as(&mut self.failed.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Starts it if it is not running. Where it cannot be, it is said once what is `missing` then, and it is not tried
-    /// again: a measured thread may ask at each call.
-    pub(crate) fn is_started(&self, missing: &str) -> bool {
-        if self.is_running() {
-            return true;
-        }
-        let error = {
-            let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-            if *failed {
-                return false;
-            }
-            match self.start_as(&mut failed) {
-                Ok(()) => return true,
-                Err(error) => error,
-            }
-        };
-        health::notice(&format!(
-            "the profiler's thread {} cannot be started ({error}): {missing}",
-            self.name
-        ));
-        false
-    }
-
-    fn start_as(&self, failed: &mut bool) -> io::Result<()> {
+        let _starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
         if self.is_running() {
             return Ok(());
         }
@@ -79,7 +78,6 @@ impl Background {
                 Busy::for_ever();
                 run();
             });
-        *failed = spawned.is_err();
         let _ = self.thread.set(spawned?.thread().clone());
         Ok(())
     }

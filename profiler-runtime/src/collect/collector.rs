@@ -30,7 +30,7 @@ const QUIET_ROUNDS: u32 = 50;
 
 /// Starts the collector if it is not running; false where it cannot be.
 pub(super) fn ensure_started() -> bool {
-    THREAD.is_started("single calls are not logged, the summary is still exact")
+    THREAD.ensure_started("single calls are not logged, the summary is still exact")
 }
 
 pub(super) fn is_running() -> bool {

@@ -8,7 +8,7 @@ use super::loss::{self, CudaLoss};
 use super::ring::{self, Pushed};
 use super::scope::{Held, Mode, Opened, in_own_context, is_graph, loss_of, record};
 use super::thread::{self, Thread};
-use super::{library, waiting};
+use super::{library, resolver, waiting};
 use crate::clock::now;
 use crate::entry::Attached;
 use crate::health::{DropReason, count_dropped};
@@ -228,23 +228,28 @@ pub(crate) fn log(
     let pushed = finish(part);
     let is_full = matches!(pushed, Pushed::Full | Pushed::FullAfterLog);
     if is_full {
-        loss::count(CudaLoss::RingFull);
+        loss::count(if resolver::is_missing() {
+            CudaLoss::NoResolver
+        } else {
+            CudaLoss::RingFull
+        });
     }
-    let Some(cell) = cell else {
-        if let (Some(_), Pushed::Full | Pushed::Nothing) = (every, pushed) {
-            count_dropped(DropReason::RingFull, 1);
-        }
+    if let (Some(cell), true) = (cell, is_full) {
+        cell.without_cuda.add(1);
+    }
+    let Some(every) = every else {
         return;
     };
-    match (pushed, every) {
-        (Pushed::Taken | Pushed::FullAfterLog, Some(_)) => cell.skipped.set(0),
-        (Pushed::Full | Pushed::Nothing, Some(every)) => {
+    match (pushed, cell) {
+        (Pushed::Taken | Pushed::FullAfterLog, Some(cell)) => cell.skipped.set(0),
+        (Pushed::Taken | Pushed::FullAfterLog, None) => {}
+        (Pushed::Full | Pushed::Nothing, _) if resolver::is_missing() => {
+            count_dropped(DropReason::NoCollector, 1);
+        }
+        (Pushed::Full | Pushed::Nothing, Some(cell)) => {
             cell.skipped.add(every.into());
             cell.ring_full.add(1);
         }
-        (_, None) => {}
-    }
-    if is_full {
-        cell.without_cuda.add(1);
+        (Pushed::Full | Pushed::Nothing, None) => count_dropped(DropReason::RingFull, 1),
     }
 }

@@ -17,6 +17,8 @@ pub enum CudaLoss {
     PoolEmpty,
     /// The thread's ring was full: it measured faster than the resolver read.
     RingFull,
+    /// The profiler's thread that reads events could not be started.
+    NoResolver,
     /// It ended on another thread than it began, on a default stream that is another one on each thread.
     OtherThread,
     /// Another context was current when it ended.
@@ -33,12 +35,13 @@ pub enum CudaLoss {
 
 impl CudaLoss {
     /// All reasons, in the order in which the summary shows them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::NoStream,
         Self::Captured,
         Self::TooManyCaptured,
         Self::PoolEmpty,
         Self::RingFull,
+        Self::NoResolver,
         Self::OtherThread,
         Self::OtherContext,
         Self::ContextFailed,
@@ -56,6 +59,7 @@ impl CudaLoss {
             Self::TooManyCaptured => "more than 256 captured scopes",
             Self::PoolEmpty => "event pool empty (raise PROFILER_CUDA_EVENTS)",
             Self::RingFull => "ring full (raise PROFILER_RING)",
+            Self::NoResolver => "no thread to read it",
             Self::OtherThread => "ended on another thread",
             Self::OtherContext => "ended in another context",
             Self::ContextFailed => "context failed",
@@ -74,6 +78,7 @@ impl CudaLoss {
             Self::TooManyCaptured => "too_many_captured",
             Self::PoolEmpty => "pool_empty",
             Self::RingFull => "ring_full",
+            Self::NoResolver => "no_resolver",
             Self::OtherThread => "other_thread",
             Self::OtherContext => "other_context",
             Self::ContextFailed => "context_failed",

@@ -37,7 +37,12 @@ const IDLE: Duration = Duration::from_millis(200);
 const QUIET_ROUNDS: u32 = 50;
 
 pub(super) fn ensure_started() -> bool {
-    THREAD.is_started("GPU times are left out")
+    THREAD.ensure_started("GPU times are left out")
+}
+
+/// Whether it could not be started.
+pub(super) fn is_missing() -> bool {
+    THREAD.is_missing()
 }
 
 /// Has the resolver look at the rings soon. Cheap to call again and again.
