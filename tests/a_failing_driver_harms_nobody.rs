@@ -10,8 +10,8 @@ mod raw;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use failing::{Program, TOLD, on, told};
-use gpu::{Ran, cuda, is_child, on_the_driver_with, row, settle, simulator};
+use failing::{Program, on};
+use gpu::{Ran, TOLD, cuda, is_child, on_the_driver_with, row, settle, simulator, told};
 use profiler_runtime::cuda::status;
 use profiler_runtime::{init, scope, summary};
 use profiler_tests::measuring;

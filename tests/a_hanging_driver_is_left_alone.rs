@@ -7,31 +7,12 @@ mod gpu;
 use std::time::{Duration, Instant};
 
 use gpu::{
-    Gpu, Ran, cuda, exact, is_child, on_the_driver, on_the_driver_with, row, settle, simulator,
+    Gpu, TOLD, cuda, exact, is_child, lost, on_the_driver, on_the_driver_with, row, settle,
+    simulator, told,
 };
 use profiler_runtime::cuda::CudaLoss;
 use profiler_runtime::{flush, init, scope, summary};
 use profiler_tests::measuring;
-
-/// What the parent tells the child.
-const TOLD: &str = "PROFILER_TESTS_TOLD";
-
-fn told() -> String {
-    std::env::var(TOLD).unwrap_or_default()
-}
-
-/// How often something was lost for a reason.
-fn lost(reason: CudaLoss) -> u64 {
-    let lost = summary().cuda.lost;
-    lost.iter()
-        .filter(|(known, _)| *known == reason)
-        .map(|(_, count)| count)
-        .sum()
-}
-
-fn warnings(ran: &Ran) -> usize {
-    ran.stderr.matches("profiler: warning: ").count()
-}
 
 /// So many scopes of 10 us on a stream of the driver's.
 fn measured(gpu: &Gpu, name: &str, scopes: usize) {
@@ -112,7 +93,7 @@ fn a_program_ends_although_its_driver_hangs() {
     for end in ["guard", "return", "exit"] {
         let name = "a_program_ends_although_its_driver_hangs";
         let ran = on_the_driver_with(name, "", |command| _ = command.env(TOLD, end));
-        assert_eq!(warnings(&ran), 1, "{end}: {}", ran.stderr);
+        assert_eq!(ran.warnings(), 1, "{end}: {}", ran.stderr);
     }
 }
 
@@ -182,7 +163,7 @@ fn a_driver_that_is_gone_at_exit_is_no_error() {
     ] {
         let name = "a_driver_that_is_gone_at_exit_is_no_error";
         let ran = on_the_driver_with(name, script, |command| _ = command.env(TOLD, end));
-        assert_eq!(warnings(&ran), 0, "{end}: {}", ran.stderr);
+        assert_eq!(ran.warnings(), 0, "{end}: {}", ran.stderr);
         assert_eq!(ran.report.misuses, []);
     }
 }
@@ -217,7 +198,7 @@ fn a_driver_that_goes_while_the_program_measures_is_no_error() {
     }
     let name = "a_driver_that_goes_while_the_program_measures_is_no_error";
     let ran = on_the_driver_with(name, "", |_| {});
-    assert_eq!(warnings(&ran), 0, "{}", ran.stderr);
+    assert_eq!(ran.warnings(), 0, "{}", ran.stderr);
 }
 
 #[test]
@@ -265,7 +246,7 @@ fn a_context_that_fails_takes_only_its_own_times_with_it() {
     }
     let name = "a_context_that_fails_takes_only_its_own_times_with_it";
     let ran = on_the_driver_with(name, "devices 2", |_| {});
-    assert_eq!(warnings(&ran), 1, "said once: {}", ran.stderr);
+    assert_eq!(ran.warnings(), 1, "said once: {}", ran.stderr);
     assert!(
         ran.stderr.contains("CUDA_ERROR_ILLEGAL_ADDRESS"),
         "{}",

@@ -1,49 +1,24 @@
 //! What a program captures into a graph is what it would have captured without the profiler: a scope in it has
 //! no GPU time, and that is counted; nor does anything the profiler does elsewhere spoil a capture.
 
+#[path = "support/captures.rs"]
+mod captures;
 #[path = "support/gpu.rs"]
 mod gpu;
 
-use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
+use captures::{MODES, end, nodes, spoiled};
 use cudarc::driver::sys::CUstreamCaptureMode::{
-    self, CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_RELAXED,
-    CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+    CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_RELAXED,
 };
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureStatus};
-use cudarc::driver::{CudaGraph, CudaStream, result, sys};
+use cudarc::driver::{CudaStream, result, sys};
 use gpu::{Gpu, cuda, exact, is_here, on_threads, row, settle, simulator};
 use profiler_runtime::cuda::CudaLoss;
 use profiler_runtime::{init, scope, summary};
-
-const MODES: [CUstreamCaptureMode; 3] = [
-    CU_STREAM_CAPTURE_MODE_GLOBAL,
-    CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
-    CU_STREAM_CAPTURE_MODE_RELAXED,
-];
-
-fn end(stream: &Arc<CudaStream>) -> CudaGraph {
-    let graph = stream.end_capture(CUgraphInstantiate_flags(0));
-    graph
-        .expect("the capture is valid")
-        .expect("it captured something")
-}
-
-fn nodes(graph: &CudaGraph) -> usize {
-    let mut count = 0;
-    // SAFETY: the graph lives; only how many nodes there are is asked for.
-    let asked = unsafe { sys::cuGraphGetNodes(graph.cu_graph(), null_mut(), &raw mut count) };
-    asked.result().expect("the graph lives");
-    count
-}
-
-/// Captures that something spoiled so far.
-fn spoiled() -> u64 {
-    simulator().report().expect("a report").captures_invalidated
-}
 
 #[test]
 fn a_scope_in_a_capture_has_no_gpu_time_and_leaves_no_node() {

@@ -8,31 +8,11 @@ mod raw;
 
 use std::ffi::c_void;
 
-use gpu::{Ran, cuda, exact, is_child, on_the_driver_with, row, settle, simulator};
+use gpu::{TOLD, cuda, exact, is_child, lost, on_the_driver_with, row, settle, simulator, told};
 use profiler_runtime::cuda::{CudaLoss, Stream};
 use profiler_runtime::{init, scope, summary};
 use profiler_tests::measuring;
 use raw::{Driver, NON_BLOCKING, made};
-
-/// What the parent tells the child.
-const TOLD: &str = "PROFILER_TESTS_TOLD";
-
-fn told() -> String {
-    std::env::var(TOLD).unwrap_or_default()
-}
-
-/// How often something was lost for a reason.
-fn lost(reason: CudaLoss) -> u64 {
-    let lost = summary().cuda.lost;
-    lost.iter()
-        .filter(|(known, _)| *known == reason)
-        .map(|(_, count)| count)
-        .sum()
-}
-
-fn warnings(ran: &Ran) -> usize {
-    ran.stderr.matches("profiler: warning: ").count()
-}
 
 /// A user's program that makes and ends its contexts by itself.
 struct Own {
@@ -103,7 +83,7 @@ fn a_context_that_is_destroyed_takes_what_was_not_read_with_it() {
     }
     let name = "a_context_that_is_destroyed_takes_what_was_not_read_with_it";
     let ran = on_the_driver_with(name, "", |_| {});
-    assert_eq!(warnings(&ran), 0, "{}", ran.stderr);
+    assert_eq!(ran.warnings(), 0, "{}", ran.stderr);
     assert_eq!(ran.report.alive.events, 0);
     // The one question that has "it is destroyed" among its documented answers.
     let of_others: Vec<_> = ran
@@ -227,6 +207,6 @@ fn a_device_that_is_reset_is_measured_again_under_the_same_handle() {
             misuses.len()
         );
         assert_eq!(ran.report.alive.events, 0, "{told}");
-        assert_eq!(warnings(&ran), 0, "{told}: {}", ran.stderr);
+        assert_eq!(ran.warnings(), 0, "{told}: {}", ran.stderr);
     }
 }

@@ -6,7 +6,7 @@ mod gpu;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use gpu::{Gpu, is_child, on_driver, on_the_driver_with, row, settle};
+use gpu::{Gpu, TOLD, is_child, on_driver, on_the_driver_with, row, settle, told};
 use profiler_runtime::cuda::{IntoStream, Status, Stream, status};
 use profiler_runtime::{InitError, init, scope, summary};
 use profiler_simulated_driver::Installation;
@@ -40,13 +40,6 @@ const REQUIRED: [&str; 22] = [
 
 /// A folder for a driver that does not exist.
 const NOWHERE: &str = "/nonexistent/libcuda.so.1";
-/// What the parent tells the child.
-const TOLD: &str = "PROFILER_TESTS_TOLD";
-
-fn told() -> String {
-    std::env::var(TOLD).unwrap_or_default()
-}
-
 /// Runs a test again where no driver is to be found; it must succeed.
 fn without_a_driver(name: &str, set_up: impl FnOnce(&mut Command)) -> Output {
     let mut command = Command::new(std::env::current_exe().expect("a test knows its program"));

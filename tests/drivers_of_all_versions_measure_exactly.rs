@@ -6,18 +6,11 @@ mod gpu;
 
 use std::path::Path;
 
-use gpu::{Gpu, cuda, exact, is_child, on_driver, row, settle};
+use gpu::{Gpu, TOLD, cuda, exact, is_child, on_driver, row, settle, told};
 use profiler_runtime::cuda::CudaLoss;
 use profiler_runtime::{init, scope, summary};
 use profiler_simulated_driver::Installation;
 use profiler_tests::measuring;
-
-/// What the parent tells the child.
-const TOLD: &str = "PROFILER_TESTS_TOLD";
-
-fn told() -> String {
-    std::env::var(TOLD).unwrap_or_default()
-}
 
 #[test]
 fn drivers_of_all_versions_measure_exactly() {

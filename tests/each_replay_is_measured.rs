@@ -1,48 +1,20 @@
 //! `captured = true`: what a scope launches into a graph is measured whenever the graph runs.
 
+#[path = "support/captures.rs"]
+mod captures;
 #[path = "support/gpu.rs"]
 mod gpu;
 
-use std::ptr::null_mut;
-use std::sync::Arc;
 use std::time::Duration;
 
-use cudarc::driver::sys::CUgraphInstantiate_flags;
+use captures::{MODES, end, nodes, spoiled};
 use cudarc::driver::sys::CUstreamCaptureMode::{
-    self, CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_RELAXED,
-    CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+    CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_RELAXED,
 };
-use cudarc::driver::{CudaGraph, CudaStream, sys};
 use gpu::{Gpu, cuda, exact, is_here, lost, on_the_driver_with, row, settle, simulator};
 use profiler_runtime::cuda::CudaLoss;
 use profiler_runtime::{init, scope, summary};
 use profiler_tests::measuring;
-
-const MODES: [CUstreamCaptureMode; 3] = [
-    CU_STREAM_CAPTURE_MODE_GLOBAL,
-    CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
-    CU_STREAM_CAPTURE_MODE_RELAXED,
-];
-
-fn end(stream: &Arc<CudaStream>) -> CudaGraph {
-    let graph = stream.end_capture(CUgraphInstantiate_flags(0));
-    graph
-        .expect("the capture is valid")
-        .expect("it captured something")
-}
-
-fn nodes(graph: &CudaGraph) -> usize {
-    let mut count = 0;
-    // SAFETY: the graph lives; only how many nodes there are is asked for.
-    let asked = unsafe { sys::cuGraphGetNodes(graph.cu_graph(), null_mut(), &raw mut count) };
-    asked.result().expect("the graph lives");
-    count
-}
-
-/// Captures that something spoiled so far.
-fn spoiled() -> u64 {
-    simulator().report().expect("a report").captures_invalidated
-}
 
 /// Runs a test whose graphs keep the events of so many scopes to the end.
 fn is_here_with_graphs(name: &str, scopes: u64) -> bool {

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, Waker};
 
 use counting::{BYTES, Counting};
-use gpu::{Gpu, cuda, exact, is_child, on_the_driver, on_the_driver_with, row, settle};
+use gpu::{Gpu, cuda, exact, is_child, lost, on_the_driver, on_the_driver_with, row, settle};
 use profiler_runtime::cuda::CudaLoss;
 use profiler_runtime::{MeasureFuture, init, scope, summary};
 use profiler_simulated_driver::Report;
@@ -21,15 +21,6 @@ use profiler_tests::measuring;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-/// How often something was lost for a reason.
-fn lost(reason: CudaLoss) -> u64 {
-    let lost = summary().cuda.lost;
-    lost.iter()
-        .filter(|(known, _)| *known == reason)
-        .map(|(_, count)| count)
-        .sum()
-}
 
 /// No time that an event held was thrown away, but for those of anchors, which stand on streams of our own.
 fn each_time_was_read(report: &Report, streams: &[u64]) {

@@ -15,8 +15,8 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
-use failing::{Program, SCOPES, TOLD, on, told};
-use gpu::{Gpu, Ran, is_child, is_here, on_the_driver_with, simulator};
+use failing::{Program, SCOPES, on};
+use gpu::{Gpu, Ran, TOLD, is_child, is_here, on_the_driver_with, simulator, told};
 use profiler_runtime::cuda::CudaLoss;
 use profiler_runtime::{Profile, Schedule, Trace, init, scope, summary};
 use profiler_tests::{measuring, work};

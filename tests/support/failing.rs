@@ -5,15 +5,8 @@ use std::ffi::c_void;
 use profiler_runtime::cuda::Stream;
 use profiler_runtime::{Summary, scope, summary};
 
-use crate::gpu::{settle, simulator};
+use crate::gpu::{settle, simulator, told};
 use crate::raw::{Driver, NON_BLOCKING, made};
-
-/// What the parent tells the child, as words.
-pub(crate) const TOLD: &str = "PROFILER_TESTS_TOLD";
-
-pub(crate) fn told() -> String {
-    std::env::var(TOLD).unwrap_or_default()
-}
 
 /// A stream by its handles.
 pub(crate) fn on(stream: usize, context: usize) -> Stream {

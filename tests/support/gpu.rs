@@ -31,6 +31,21 @@ pub(crate) struct Ran {
     pub(crate) stdout: String,
 }
 
+impl Ran {
+    /// How many warnings the profiler has given.
+    pub(crate) fn warnings(&self) -> usize {
+        self.stderr.matches("profiler: warning: ").count()
+    }
+}
+
+/// The variable by which the parent tells the child what to do.
+pub(crate) const TOLD: &str = "PROFILER_TESTS_TOLD";
+
+/// What the parent has told, as words.
+pub(crate) fn told() -> String {
+    std::env::var(TOLD).unwrap_or_default()
+}
+
 /// Whether this process is the one that has the driver.
 pub(crate) fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()

@@ -2,9 +2,10 @@
 
 use crate::session::Timeline;
 
-/// Kineto counts from the last multiple of three months, in nanoseconds. All ranks of a job get the same base,
-/// which HTA needs, and a time in microseconds keeps its nanoseconds in 53 bits.
-const PERIOD_NS: i64 = 7_889_238 * 1_000_000_000;
+/// Times count from the last multiple of this: all ranks of a job get the same base, which HTA needs. It is half of
+/// kineto's three months, since a reader who takes microseconds as 64-bit floating point and multiplies by 1000, as
+/// Perfetto does, has each nanosecond right below 2^42 µs (51 days) only.
+const PERIOD_NS: i64 = 7_889_238 / 2 * 1_000_000_000;
 
 /// Turns the window's times into nanoseconds from the base.
 #[derive(Clone, Copy)]
@@ -112,6 +113,11 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn each_nanosecond_is_read(ns in prop_oneof![0..PERIOD_NS, PERIOD_NS - 1_000_000..PERIOD_NS]) {
+            prop_assert_eq!((read(ns) * 1000.0).round() as i64, ns);
+        }
+
         #[test]
         fn a_child_is_read_to_end_in_its_parent_and_before_what_follows(
             start in 0..PERIOD_NS,

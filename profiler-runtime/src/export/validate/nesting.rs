@@ -65,21 +65,22 @@ pub(super) fn check(slices: &mut Vec<Slice>) -> Found {
     found
 }
 
-/// What is left of a time in microseconds in 53 bits, beyond 2^42 of them: a nanosecond.
-const STEP_NS: i64 = 1;
+/// From here on, 2^42 µs, 53 bits leave a nanosecond of a time in microseconds. The times of torch come here.
+const BLURRED_NS: i64 = 1000 << 42;
 
 fn check_track(track: &[Slice], found: &mut Found) {
     let mut open: Vec<(i64, usize)> = Vec::new();
     for slice in track {
         let (start, end) = slice.ns();
+        let blur = i64::from(start >= BLURRED_NS);
         while open
             .last()
-            .is_some_and(|(top, _)| *top <= start.saturating_add(STEP_NS))
+            .is_some_and(|(top, _)| *top <= start.saturating_add(blur))
         {
             open.pop();
         }
         match open.last() {
-            Some((top, around)) if end > top.saturating_add(STEP_NS) => {
+            Some((top, around)) if end > top.saturating_add(blur) => {
                 let what = format!(
                     "it begins inside of event {around} and ends after it: show it on another track"
                 );
