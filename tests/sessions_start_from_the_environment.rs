@@ -307,6 +307,41 @@ fn a_folder_gets_a_trace_of_each_window_for_tensorboard() {
 }
 
 #[test]
+fn a_name_is_that_of_a_file_by_its_ending_and_need_not_be_text() {
+    use std::os::unix::ffi::OsStrExt;
+
+    let name = "a_name_is_that_of_a_file_by_its_ending_and_need_not_be_text";
+    if child::dir().is_some() {
+        return scopes(1);
+    }
+    let names: [(&[u8], bool); 5] = [
+        (b"t.JSON", true),
+        (b"t.Json.GZ", true),
+        (b"n\xff.json", true),
+        (b"folder.json/", false),
+        (b"t.txt", false),
+    ];
+    for (wanted, is_file) in names {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut target = folder.path().as_os_str().as_bytes().to_vec();
+        target.push(b'/');
+        target.extend_from_slice(wanted);
+        let mut command = child::again(name, folder.path());
+        prepare(&mut command, folder.path(), "", &[]);
+        let target = std::ffi::OsStr::from_bytes(&target);
+        let output = command.env("PROFILER_TRACE", target).output();
+        let output = output.expect("it runs");
+        assert!(
+            output.status.success() && output.stderr.is_empty(),
+            "{output:?}"
+        );
+        let target = Path::new(target);
+        assert_eq!((target.is_file(), target.is_dir()), (is_file, !is_file));
+        assert_eq!(files(folder.path()).len(), 1);
+    }
+}
+
+#[test]
 fn no_window_overwrites_another() {
     if child::dir().is_some() {
         iterations();
@@ -404,7 +439,27 @@ fn a_schedule_that_no_step_turns_is_told_of() {
     let ran = run(name, "nobody", &variables);
     let said = ran.ended(0).warnings();
     assert_eq!(said.len(), 1, "{said:?}");
-    assert!(said[0].contains("without a single `step()`"), "{said:?}");
+    assert!(
+        said[0].contains("without a single `step()`") && said[0].contains("PROFILER_STEP"),
+        "{said:?}"
+    );
+    assert!(ran.files().is_empty());
+}
+
+#[test]
+fn a_schedule_that_comes_to_no_window_is_told_of() {
+    let name = "a_schedule_that_comes_to_no_window_is_told_of";
+    if child::dir().is_some() {
+        return iterations();
+    }
+    let variables = [
+        ("PROFILER_TRACE", "DIR/trace.json"),
+        ("PROFILER_SCHEDULE", "wait=10,warmup=1,active=1"),
+    ];
+    let ran = run(name, "macro", &variables);
+    let said = ran.ended(0).warnings();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains("after 10 steps"), "{said:?}");
     assert!(ran.files().is_empty());
 }
 

@@ -79,6 +79,27 @@ fn a_table_comes_at_the_end_whatever_the_end() {
 }
 
 #[test]
+fn files_are_where_they_were_meant_wherever_the_program_goes() {
+    let (here, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let output = Command::new(env!("CARGO_BIN_EXE_measured-program"))
+        .env_remove("PROFILER_ENABLED")
+        .env("PROFILER_SUMMARY", "summary.json")
+        .env("PROFILER_TENSORBOARD", "board")
+        .env("PROFILER_TRACE", "trace.json")
+        .current_dir(here.path())
+        .args(["elsewhere", "50"])
+        .arg(elsewhere.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let summary = json(&here.path().join("summary.json"));
+    assert_eq!(row(&summary, "train/step")["calls"], 50);
+    assert!(here.path().join("board").is_dir());
+    assert!(here.path().join("trace.json").is_file());
+    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn the_summary_goes_to_standard_output_or_a_file_in_its_format() {
     let dir = tempfile::tempdir().unwrap();
     let table = run(&["steps"], &[("PROFILER_SUMMARY", "stdout")]);

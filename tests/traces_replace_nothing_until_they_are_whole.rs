@@ -48,6 +48,48 @@ fn a_second_trace_replaces_the_first() {
     assert_eq!(files(folder.path()), [path], "and nothing else is left");
 }
 
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_stays_what_it_is() {
+    use std::os::unix::fs::{FileTypeExt, symlink};
+    use std::process::Command;
+
+    let (Some(one), Some(other)) = (trace(1), trace(2)) else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, link) = (folder.path().join("file.json"), folder.path().join("link"));
+    one.export_chrome_trace(&file).expect("room");
+    symlink(&file, &link).expect("a link");
+    other.export_chrome_trace(&link).expect("room");
+    let is_link = fs::symlink_metadata(&link).is_ok_and(|link| link.is_symlink());
+    assert!(is_link && validate(&file).expect("it is read").is_empty());
+    let text = fs::read_to_string(&file).expect("a file");
+    assert_eq!(text.matches("cpu_op").count(), 2);
+
+    let pipe = folder.path().join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.is_ok_and(|made| made.success()));
+    let text = std::thread::scope(|threads| {
+        let reader = threads.spawn(|| fs::read_to_string(&pipe));
+        one.export_chrome_trace(&pipe).expect("somebody reads");
+        let read = reader.join().expect("it does not panic");
+        read.expect("somebody writes")
+    });
+    assert_eq!(text.matches("cpu_op").count(), 1);
+    let is_pipe = fs::metadata(&pipe).is_ok_and(|pipe| pipe.file_type().is_fifo());
+    assert!(is_pipe && files(folder.path()).len() == 3);
+}
+
+#[test]
+fn a_name_may_be_as_long_as_the_system_takes() {
+    let Some(trace) = trace(1) else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join(format!("{}.json", "a".repeat(250)));
+    trace.export_chrome_trace(&path).expect("room");
+    assert_eq!(files(folder.path()), [path]);
+}
+
 #[test]
 fn no_folder_is_an_error_that_names_the_file() {
     let Some(trace) = trace(1) else { return };

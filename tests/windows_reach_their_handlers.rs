@@ -14,6 +14,8 @@ use profiler_runtime::{
     Action, Profile, ProfileBuilder, Schedule, Trace, is_enabled, scope, summary,
 };
 use profiler_tests::alone;
+use tracing::{Event, Subscriber};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -40,6 +42,37 @@ impl Drop for Spiteful {
     fn drop(&mut self) {
         assert!(thread::panicking(), "and again, as asked");
     }
+}
+
+/// Asks the session when something is said.
+struct Asking(Arc<OnceLock<Profile>>, Sender<u64>);
+
+impl<S: Subscriber> Layer<S> for Asking {
+    fn on_event(&self, _: &Event<'_>, _: Context<'_, S>) {
+        if let Some(profile) = self.0.get() {
+            let _ = self.1.send(profile.step_num());
+        }
+    }
+}
+
+#[test]
+fn whoever_listens_to_what_is_said_may_ask_the_session() {
+    let _alone = alone();
+    if !is_enabled() {
+        return;
+    }
+    let (sender, seen) = mpsc::channel();
+    let session = Arc::new(OnceLock::new());
+    let listening = tracing_subscriber::registry().with(Asking(Arc::clone(&session), sender));
+    tracing::subscriber::with_default(listening, || {
+        let started = each_step()
+            .schedule(Schedule::new().wait(5).active(1))
+            .start();
+        let profile = session.get_or_init(|| started.expect("started"));
+        profile.stop();
+        let asked: Vec<u64> = seen.try_iter().collect();
+        assert_eq!(asked, [0], "that there was no step");
+    });
 }
 
 #[test]

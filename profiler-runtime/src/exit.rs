@@ -98,7 +98,7 @@ pub(crate) fn write_summary() {
     };
     if let Err(error) = result {
         health::notice(&format!(
-            "the summary cannot be written to {target:?}: {error}; set PROFILER_SUMMARY to a file \
+            "the summary cannot be written to {target}: {error}; set PROFILER_SUMMARY to a file \
              that can be, or to stderr"
         ));
     }

@@ -189,12 +189,20 @@ impl Mark {
         self.host = COUNTS.try_with(look).ok();
     }
 
-    /// The scope has ended.
-    pub(crate) fn end(&mut self) {
+    /// The scope has ended, before those that opened later and are still open: guards may be dropped in any order.
+    pub(crate) fn end<'m>(&mut self, younger: impl Iterator<Item = &'m mut Self>) {
         let Some(host) = self.host else { return };
+        let mut inside = younger.filter_map(|mark| mark.host.as_mut());
         let look = |counts: &Counts| {
-            let peak = counts.peak.get();
-            counts.peak.set(peak.max(host.outer_peak));
+            let mut peak = counts.peak.get();
+            if let Some(first) = inside.next() {
+                // It has put aside what was the most before it opened.
+                peak = peak.max(first.outer_peak);
+                first.outer_peak = first.outer_peak.max(host.outer_peak);
+                peak = inside.fold(peak, |peak, other| peak.max(other.outer_peak));
+            } else {
+                counts.peak.set(peak.max(host.outer_peak));
+            }
             MemoryUse {
                 host_net: counts.held.get() - host.held,
                 host_allocated: counts.allocated.get() - host.allocated,

@@ -1,5 +1,6 @@
 //! What the profiler itself costs, measured while it runs.
 
+use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -14,23 +15,21 @@ pub struct OwnCost {
     /// What measured threads spent on measuring, added up over them: an estimate, from the cost of a call
     /// (timed once) and of a GPU scope (timed once in 64 calls, with the driver's part in it).
     pub measured_threads: f64,
-    /// The processor time of the profiler's own threads.
+    /// The processor time of the profiler's own threads, with the loggers and handlers of traces that run on them.
     pub background: f64,
 }
 
-/// Threads of the profiler's own.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Room {
-    Collector,
-    Resolver,
-}
+/// The processor time of the profiler's own threads, in nanoseconds.
+static BACKGROUND: AtomicU64 = AtomicU64::new(0);
 
-/// The processor time of each, in nanoseconds.
-static BACKGROUND: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
-
-/// Notes what the calling thread has used so far.
-pub(crate) fn note_background(room: Room) {
-    BACKGROUND[room as usize].store(thread_time(), Relaxed);
+/// Notes what the calling thread, one of the profiler's own, has used so far.
+pub(crate) fn note_background() {
+    thread_local! {
+        static NOTED: Cell<u64> = const { Cell::new(0) };
+    }
+    let used = thread_time();
+    let before = NOTED.with(|noted| noted.replace(used));
+    BACKGROUND.fetch_add(used.saturating_sub(before), Relaxed);
 }
 
 #[cfg(unix)]
@@ -100,7 +99,7 @@ pub(crate) fn own_cost(rows: &[Row], wall_ns: f64) -> OwnCost {
     let samples = SAMPLES.load(Relaxed).max(1) as f64;
     let gpu_call = clock().nanoseconds(SAMPLED.load(Relaxed) as f64) / samples;
     let measured = calls as f64 * cost_of_call() + on_gpu as f64 * gpu_call;
-    let background: u64 = BACKGROUND.iter().map(|time| time.load(Relaxed)).sum();
+    let background = BACKGROUND.load(Relaxed);
     OwnCost {
         measured_threads: measured / wall_ns.max(1.0),
         background: background as f64 / wall_ns.max(1.0),

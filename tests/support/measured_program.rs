@@ -41,6 +41,12 @@ fn main() {
         .unwrap_or(100);
     match arguments.get(1).map_or("", String::as_str) {
         "steps" => steps(count),
+        // In the folder that it is told.
+        "elsewhere" => {
+            steps(count);
+            let moved = arguments.get(3).map(env::set_current_dir);
+            assert!(matches!(moved, Some(Ok(()))), "{moved:?}");
+        }
         // With the guard that `init` gives.
         "guard" => match profiler_runtime::init() {
             Ok(_profiler) => steps(count),

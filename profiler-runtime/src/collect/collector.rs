@@ -51,7 +51,7 @@ fn run() {
         if cuda::is_probing() {
             cuda::probe();
         }
-        own_cost::note_background(own_cost::Room::Collector);
+        own_cost::note_background();
         thread::park_timeout(nap);
     }
 }

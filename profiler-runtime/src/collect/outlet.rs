@@ -16,6 +16,7 @@ use crate::health::{self, DropReason, count_dropped};
 use crate::local::Busy;
 use crate::log::{CudaSpan, LogError, Logger, Scalar};
 use crate::name::{self, Name};
+use crate::own_cost;
 
 /// One entry, complete, for one logger.
 pub(super) struct Delivery {
@@ -167,6 +168,7 @@ fn work(watch: &Watch) {
             }
             None => {
                 let on = flush_loggers(watch);
+                own_cost::note_background();
                 flush_at = Instant::now() + FLUSH_EVERY;
                 on
             }

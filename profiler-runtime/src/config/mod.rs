@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use wildmatch::WildMatch;
 
 use crate::session::Schedule;
+use values::absolute;
 pub use values::{Backend, SummaryTarget};
 pub use variables::{VARIABLES, Variable};
 
@@ -98,7 +99,7 @@ impl Settings {
                     Some(SummaryTarget::from_os(value))
                 })
                 .unwrap_or_default(),
-            tensorboard: reader.value("PROFILER_TENSORBOARD", |text| Some(PathBuf::from(text))),
+            tensorboard: reader.value("PROFILER_TENSORBOARD", |text| Some(absolute(text))),
             max_names: reader
                 .text("PROFILER_MAX_NAMES", |text| parse_number(text, 1, 60_000))
                 .unwrap_or(4096),
@@ -220,12 +221,6 @@ impl Reader<'_> {
         value
     }
 }
-
-/// A path that means the same wherever the program goes to.
-fn absolute(path: &OsStr) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path))
-}
-
 fn parse_bool(text: &str) -> Option<bool> {
     match text.trim().to_ascii_lowercase().as_str() {
         "1" | "true" | "on" | "yes" => Some(true),

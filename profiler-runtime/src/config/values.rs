@@ -1,6 +1,7 @@
 //! What variables take that is neither a number nor a path.
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::path::PathBuf;
 
 /// Where the summary goes at the end of the program.
@@ -27,12 +28,32 @@ pub enum SummaryTarget {
     File(PathBuf),
 }
 
+/// A path that means the same wherever the program goes to.
+pub(super) fn absolute(path: &OsStr) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path))
+}
+
+impl fmt::Display for SummaryTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.pad("nowhere"),
+            Self::Stderr => f.pad("standard error"),
+            Self::Stdout => f.pad("standard output"),
+            Self::File(path) => path.display().fmt(f),
+        }
+    }
+}
+
 impl SummaryTarget {
-    /// A file's name need not be text.
+    /// A file's name need not be text. A program may have gone elsewhere when it is written.
     pub(super) fn from_os(value: &OsStr) -> Self {
-        value
+        let target = value
             .to_str()
-            .map_or_else(|| Self::File(value.into()), Self::parse)
+            .map_or_else(|| Self::File(value.into()), Self::parse);
+        match target {
+            Self::File(path) => Self::File(absolute(path.as_os_str())),
+            other => other,
+        }
     }
 
     /// Reads a target as the variable `PROFILER_SUMMARY` spells it; anything that is no keyword is a

@@ -85,7 +85,7 @@ pub const VARIABLES: [Variable; 14] = [
         name: "PROFILER_STEP",
         takes: "a name",
         default: "none",
-        meaning: "The name whose calls are the steps of PROFILER_SCHEDULE: each that returns ends a step, but those inside of another call of the name.",
+        meaning: "The name whose calls are the steps of PROFILER_SCHEDULE: when one returns, a step ends. Calls inside of another call of the name do not count.",
     },
     Variable {
         name: "PROFILER_CONTROL",

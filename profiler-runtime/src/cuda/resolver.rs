@@ -104,7 +104,7 @@ fn run() {
             UNCERTAINTY.store(ns.to_bits(), Relaxed);
         }
         // Before whoever waits goes on to look at it.
-        own_cost::note_background(own_cost::Room::Resolver);
+        own_cost::note_background();
         answer(&mut requests, wanted, &mut reading);
         note_read(&reading);
         IN_ROUND.store(0, Relaxed);

@@ -116,8 +116,11 @@ impl Nesting<'_> {
     fn adopt(&mut self, around: usize, index: usize) {
         self.inside_of[index] = index_of(around);
         self.nodes[index].parent = match self.scopes[around].kind {
-            // What runs in a poll runs in the future.
-            Kind::Poll { future } => self.futures.get(&future).copied().unwrap_or(NONE),
+            // What runs in a poll runs in the future; where that is not in the window, in what is around the poll.
+            Kind::Poll { future } => match self.futures.get(&future) {
+                Some(future) => *future,
+                None => self.nodes[around].parent,
+            },
             _ => index_of(around),
         };
         if self.is_counted(index) {
@@ -125,23 +128,27 @@ impl Nesting<'_> {
         }
     }
 
-    /// Whether its time is its own, or else of what is around it. That of a poll is its future's.
+    /// Whether its time is its own, or else of what is around it. That of a poll is its future's, where that is in the
+    /// window.
     fn is_counted(&self, index: usize) -> bool {
         match self.scopes[index].kind {
             Kind::Poll { future } => {
                 let future = self.futures.get(&future);
-                future.is_none_or(|future| self.scopes[*future as usize].has_cpu)
+                future.is_some_and(|future| self.scopes[*future as usize].has_cpu)
             }
             _ => self.scopes[index].has_cpu,
         }
     }
 
-    /// Takes its time off the innermost one around it that has it too.
+    /// Takes its time off the innermost one around it that has it too: as much as is inside of that, which may have
+    /// ended first.
     fn take_off_around(&mut self, index: usize) {
-        let elapsed = self.scopes[index].elapsed;
+        let ScopeRecord { start, elapsed, .. } = self.scopes[index];
         let mut around = self.inside_of[index] as usize;
         while let Some(scope) = self.scopes.get(around) {
             if self.is_counted(around) {
+                let inside = scope.end().saturating_sub(start).cast_signed();
+                let elapsed = elapsed.min(inside);
                 self.nodes[around].own -= elapsed;
                 if let Kind::Poll { future } = scope.kind
                     && let Some(future) = self.futures.get(&future)
@@ -236,6 +243,24 @@ mod tests {
     }
 
     #[test]
+    fn the_time_of_a_future_that_goes_on_is_that_of_what_it_was_polled_in() {
+        let mut sample = Sample::new();
+        let outer = sample.scope("link: outer", 0, 0, 100);
+        poll(&mut sample, 9_000, "link: poll", outer, 10, 60);
+        let polled = sample.last().serial;
+        sample.scope("link: inner", polled, 20, 30);
+        assert_eq!(
+            nested(sample),
+            [
+                ("link: outer", "", 70),
+                ("link: poll", "link: outer", 60),
+                ("link: inner", "link: outer", 30),
+            ],
+            "each instant is in a row"
+        );
+    }
+
+    #[test]
     fn a_future_whose_first_poll_was_lost_is_not_inside_of_what_began_later() {
         let mut sample = Sample::new();
         let later = sample.scope("link: later", 0, 200, 100);
@@ -289,6 +314,22 @@ mod tests {
             let own: Vec<i64> = nested(sample).into_iter().map(|(_, _, own)| own).collect();
             assert_eq!((own[0], own[3]), (expected, 300));
         }
+    }
+
+    #[test]
+    fn what_ends_after_the_one_around_it_is_off_its_time_only_as_far_as_it_is_inside() {
+        let mut sample = Sample::new();
+        let outer = sample.scope("link: outer", 0, 0, 200);
+        let late = sample.scope("link: late", outer, 150, 500);
+        sample.scope("link: inner", late, 400, 100);
+        assert_eq!(
+            nested(sample),
+            [
+                ("link: outer", "", 150),
+                ("link: late", "link: outer", 400),
+                ("link: inner", "link: late", 100),
+            ]
+        );
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The session that the environment asks for, and who turns it.
 
 #[cfg(feature = "trace")]
+use std::ffi::OsString;
+#[cfg(feature = "trace")]
 use std::path::Path;
 use std::path::PathBuf;
 #[cfg(feature = "trace")]
@@ -97,16 +99,7 @@ pub(super) fn stop() {
 /// Has each window written to where the environment says.
 #[cfg(feature = "trace")]
 fn write_to(builder: ProfileBuilder, target: PathBuf) -> ProfileBuilder {
-    let is_file = |name: &str| {
-        let plain = name.strip_suffix(".gz").unwrap_or(name);
-        Path::new(plain)
-            .extension()
-            .is_some_and(|ending| ending == "json")
-    };
-    let name = target
-        .file_name()
-        .map(|name| name.to_string_lossy().into_owned());
-    match name.filter(|name| is_file(name)) {
+    match FileName::of(&target) {
         Some(name) => {
             builder.on_trace_ready(move |trace: &Trace| write_file(trace, &target, &name))
         }
@@ -114,21 +107,63 @@ fn write_to(builder: ProfileBuilder, target: PathBuf) -> ProfileBuilder {
     }
 }
 
+/// The name of a file for traces, which need not be text: what goes before a number, and the endings.
+#[cfg(feature = "trace")]
+#[derive(Debug, PartialEq)]
+struct FileName {
+    stem: OsString,
+    endings: Vec<OsString>,
+}
+
+#[cfg(feature = "trace")]
+impl FileName {
+    /// None where the path is that of a folder.
+    fn of(path: &Path) -> Option<Self> {
+        let mut stem = path.file_name()?.to_owned();
+        if path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            return None;
+        }
+        let mut endings = Vec::new();
+        for (expected, is_needed) in [("gz", false), ("json", true)] {
+            let plain = PathBuf::from(&stem);
+            match plain.extension() {
+                Some(ending) if ending.eq_ignore_ascii_case(expected) => {
+                    endings.insert(0, ending.to_owned());
+                    plain.file_stem()?.clone_into(&mut stem);
+                }
+                _ if is_needed => return None,
+                _ => {}
+            }
+        }
+        Some(Self { stem, endings })
+    }
+
+    /// With something between the two.
+    fn with(&self, middle: &str) -> OsString {
+        let mut name = self.stem.clone();
+        name.push(middle);
+        for ending in &self.endings {
+            name.push(".");
+            name.push(ending);
+        }
+        name
+    }
+}
+
 /// No window overwrites another: from the second on a number stands in the name, of whatever session it is. Steps
 /// would not do: the last two windows may have ended with the same one.
 #[cfg(feature = "trace")]
-fn write_file(trace: &Trace, target: &Path, name: &str) -> Result<(), ExportError> {
+fn write_file(trace: &Trace, target: &Path, name: &FileName) -> Result<(), ExportError> {
     static WRITTEN: AtomicU64 = AtomicU64::new(0);
     static WHOSE: OnceLock<String> = OnceLock::new();
     let number = WRITTEN.fetch_add(1, Relaxed) + 1;
-    let (stem, extension) = name.split_at(name.rfind(".json").unwrap_or(name.len()));
     let whose = WHOSE.get_or_init(|| process_part(target));
     let numbered = if number > 1 {
         format!("_{number}")
     } else {
         String::new()
     };
-    trace.export_chrome_trace(target.with_file_name(format!("{stem}{whose}{numbered}{extension}")))
+    trace.export_chrome_trace(target.with_file_name(name.with(&format!("{whose}{numbered}"))))
 }
 
 /// What tells the files of this process from those of others that have the same variables: the rank where there is

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::handler::Handler;
 use super::queue::Queue;
 use super::registry::{Registry, registry};
+use super::said::Said;
 use super::schedule::{Action, ActionFn};
 use super::trace::Trace;
 use super::transition::{Effect, between};
@@ -19,6 +20,7 @@ use crate::clock::{WallAnchor, now};
 use crate::exit;
 use crate::health;
 use crate::local::Busy;
+use crate::own_cost;
 
 thread_local! {
     /// Whether this thread is inside of a schedule.
@@ -136,8 +138,10 @@ impl Session {
         thread::Builder::new()
             .name("profiler-export".into())
             .spawn(move || its_own.handle(handlers))?;
-        let first = Self::ask(&session.schedule(), 0);
-        session.go_on(&mut session.state(), Some(first));
+        let mut said = Said::default();
+        let first = Self::ask(&session.schedule(), 0, &mut said);
+        session.go_on(&mut session.state(), Some(first), &mut said);
+        said.say();
         Ok(session)
     }
 
@@ -158,14 +162,14 @@ impl Session {
     }
 
     /// What is done in a step; the schedule may be the program's own, and panic.
-    fn ask(schedule: &ActionFn, step: u64) -> Action {
+    fn ask(schedule: &ActionFn, step: u64, said: &mut Said) -> Action {
         let before = ASKING.replace(true);
         let answer = catch_unwind(AssertUnwindSafe(|| schedule(step)));
         ASKING.set(before);
         answer.unwrap_or_else(|panic| {
             // Its payload is foreign code too.
             let _ = catch_unwind(AssertUnwindSafe(|| drop(panic)));
-            health::notice(
+            said.add(
                 "a session's schedule panicked: nothing is recorded in the steps it was asked for",
             );
             Action::None
@@ -183,16 +187,21 @@ impl Session {
                 "`step` was called from inside of a schedule, and did nothing: a schedule only says what a step is",
             );
         }
-        let schedule = self.schedule();
+        let mut said = Said::default();
+        self.step_with(&self.schedule(), &mut said);
+        said.say();
+    }
+
+    fn step_with(self: &Arc<Self>, schedule: &ActionFn, said: &mut Said) {
         let step = self.step_num() + 1;
-        let next = Self::ask(&schedule, step);
+        let next = Self::ask(schedule, step, said);
         let mut state = self.state();
         if self.has_ended() {
             return;
         }
         self.note_step(&mut state);
         state.step = step;
-        self.go_on(&mut state, Some(next));
+        self.go_on(&mut state, Some(next), said);
     }
 
     fn note_step(&self, state: &mut State) {
@@ -221,17 +230,27 @@ impl Session {
         if self.has_ended.swap(true, Relaxed) {
             return false;
         }
+        let mut said = Said::default();
         if self.has_schedule && state.step == 0 {
-            health::notice(
-                "a session with a schedule ended without a single `step()`: call it at the end of each iteration",
+            said.add(
+                "a session with a schedule ended without a single `step()`: call it at the end of each iteration, or \
+                 say in PROFILER_STEP which name's calls are the steps of PROFILER_SCHEDULE",
             );
         }
         if self.has_schedule || state.step > 0 {
             self.note_step(&mut state);
         }
-        self.go_on(&mut state, None);
+        self.go_on(&mut state, None, &mut said);
+        let steps = state.step;
         drop(state);
+        if self.is_own && steps > 0 && self.progress().closed == 0 {
+            said.add(&format!(
+                "PROFILER_SCHEDULE: the recording ended after {steps} steps, before it came to a window: nothing is \
+                 written; lessen `wait` or `warmup`"
+            ));
+        }
         worker::ended(self);
+        said.say();
         true
     }
 
@@ -239,7 +258,7 @@ impl Session {
         self.has_ended.load(Relaxed)
     }
 
-    fn go_on(self: &Arc<Self>, state: &mut State, next: Option<Action>) {
+    fn go_on(self: &Arc<Self>, state: &mut State, next: Option<Action>, said: &mut Said) {
         let before = state.action;
         let effects = between(before, next);
         if effects.contains(&Effect::Ready) && effects.contains(&Effect::Start) {
@@ -266,7 +285,7 @@ impl Session {
                 Effect::Ready => self.close(state, next.is_none() && before == Action::Record),
                 Effect::Discard => Self::discard(state),
                 Effect::Rest => recording::end(self.id),
-                Effect::Warn => health::notice(&format!(
+                Effect::Warn => said.add(&format!(
                     "a session's schedule goes from {before:?} to {:?} without having saved: what was recorded is \
                      thrown away; end each window with `Action::RecordAndSave`",
                     next.unwrap_or_default()
@@ -437,6 +456,7 @@ impl Session {
         while let Some(complete) = self.queue.next() {
             let windows = complete.windows;
             self.deliver(*complete, &mut handlers);
+            own_cost::note_background();
             self.progress().handled += windows;
             self.done.notify_all();
         }

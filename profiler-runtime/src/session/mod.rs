@@ -17,6 +17,7 @@ mod record;
 mod recording;
 mod registry;
 mod ring;
+mod said;
 #[cfg(test)]
 pub(crate) mod sample;
 mod schedule;

@@ -134,7 +134,11 @@ impl Chain {
 pub(crate) fn ending(serial: u64) {
     with_open(|open| {
         let place = place_of(open, serial)?;
-        open[place].memory.as_mut()?.end();
+        let (opened, younger) = open.split_at_mut(place + 1);
+        let younger = younger
+            .iter_mut()
+            .filter_map(|opening| opening.memory.as_mut());
+        opened.last_mut()?.memory.as_mut()?.end(younger);
         Some(())
     });
 }

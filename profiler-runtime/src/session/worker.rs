@@ -19,6 +19,7 @@ use crate::background::Background;
 use crate::clock::{clock, now};
 use crate::cuda::{self, ReadSoFar};
 use crate::local::Busy;
+use crate::own_cost;
 
 static THREAD: Background = Background::new("profiler-windows", run);
 /// Whether windows are handed over that GPU times are still missing from: the process is ending.
@@ -61,7 +62,9 @@ fn run() {
     let mut worker = Worker::default();
     loop {
         THREAD.looks();
-        match worker.round() {
+        let nap = worker.round();
+        own_cost::note_background();
+        match nap {
             Some(nap) => thread::park_timeout(nap),
             None => thread::park(),
         }

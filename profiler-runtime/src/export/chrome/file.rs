@@ -1,4 +1,5 @@
-//! A file that is there when it is whole: written under another name in the same folder, then renamed.
+//! A file that is there when it is whole: written under another name in the same folder, then renamed. What is no file
+//! but a device or a pipe stays what it is, and is written to.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
@@ -12,12 +13,14 @@ use flate2::write::GzEncoder;
 
 /// Bytes that are gathered for one write.
 const BUFFER: usize = 1 << 16;
+/// Bytes of a name that is part of the one it is written under.
+const LONGEST: usize = 200;
 
 /// A file in the making; given up, with all that was written, where it is not finished.
 pub(super) struct NewFile {
     sink: Option<Sink>,
-    temporary: PathBuf,
-    path: PathBuf,
+    /// Where it is written, and what it is to be called; none where that is no file.
+    renamed: Option<(PathBuf, PathBuf)>,
 }
 
 enum Sink {
@@ -34,7 +37,16 @@ impl NewFile {
                 "the path does not end with the name of a file",
             ));
         };
-        let (file, temporary) = create_beside(path, name)?;
+        let is_other = |kind: fs::Metadata| !kind.is_file() && !kind.is_dir();
+        let (file, renamed) = if fs::metadata(path).is_ok_and(is_other) {
+            (OpenOptions::new().write(true).open(path)?, None)
+        } else {
+            // A link goes on to lead to the file.
+            let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+            let name = path.file_name().unwrap_or(name).to_owned();
+            let (file, temporary) = create_beside(&path, &name)?;
+            (file, Some((temporary, path)))
+        };
         let is_gzip = path
             .extension()
             .is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
@@ -46,8 +58,7 @@ impl NewFile {
         };
         Ok(Self {
             sink: Some(sink),
-            temporary,
-            path: path.to_owned(),
+            renamed,
         })
     }
 
@@ -63,7 +74,10 @@ impl NewFile {
             }
             None => {}
         }
-        fs::rename(&self.temporary, &self.path)
+        match &self.renamed {
+            Some((temporary, path)) => fs::rename(temporary, path),
+            None => Ok(()),
+        }
     }
 }
 
@@ -71,9 +85,12 @@ impl NewFile {
 fn create_beside(path: &Path, name: &OsStr) -> io::Result<(File, PathBuf)> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     loop {
-        let mut temporary = OsString::from(".");
-        temporary.push(name);
         let number = NEXT.fetch_add(1, Relaxed);
+        let mut temporary = OsString::from(".");
+        // A name may be as long as the system takes, and has no room for more then.
+        if name.len() <= LONGEST {
+            temporary.push(name);
+        }
         temporary.push(format!(".{}-{number}.part", process::id()));
         let temporary = path.with_file_name(temporary);
         match OpenOptions::new()
@@ -108,9 +125,12 @@ impl Write for NewFile {
 
 impl Drop for NewFile {
     fn drop(&mut self) {
+        let Some((temporary, _)) = &self.renamed else {
+            return;
+        };
         // After the renaming there is none.
-        if self.sink.take().is_some() || self.temporary.exists() {
-            let _ = fs::remove_file(&self.temporary);
+        if self.sink.take().is_some() || temporary.exists() {
+            let _ = fs::remove_file(temporary);
         }
     }
 }

@@ -6,6 +6,7 @@
 //! zero in the scope on the CPU; an arrow leads from there to the first of them. Together they are exactly what the
 //! scope took itself; all of them have `"scope": true`.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use super::Writing;
@@ -60,6 +61,7 @@ impl<W: Write> Writing<'_, W> {
                 track: self.tracks.stream(&trace.gpu[stream[0].gpu as usize]),
                 lanes: Lanes::default(),
                 drawn: Drawn::default(),
+                beside: HashMap::new(),
                 names: &self.names,
                 category: self.launch_category,
                 track_of_gpu: &self.track_of_gpu,
@@ -162,6 +164,9 @@ struct Drawing<'d, 't, W> {
     track: Track,
     lanes: Lanes,
     drawn: Drawn,
+    /// The tracks of items that stand beside the stream, and their ends as a reader has them: what they took themselves
+    /// is shown inside of them.
+    beside: HashMap<usize, (Track, ReadEnd)>,
     names: &'d Names,
     category: &'static str,
     track_of_gpu: &'d [u64],
@@ -202,19 +207,37 @@ impl Drawn {
 }
 
 impl<'t, W> Drawing<'_, 't, W> {
-    /// The stream's own track where a time has a place on it, else one beside it that is free from `start` to
+    /// The stream's own track where an item has a place on it, else one beside it that is free from `start` to
     /// `end`; and the length to write.
-    fn track_for(&mut self, on_stream: Option<i64>, start: i64, end: i64) -> (Track, i64) {
+    fn track_for(&mut self, placed: Placed) -> (Track, i64) {
+        let Placed {
+            item,
+            start,
+            end,
+            is_beside,
+        } = placed;
         let (tracks, stream) = (&mut *self.tracks, self.track);
-        if let Some(length) = on_stream {
+        if !is_beside && let Some(length) = self.drawn.take(start, end) {
             return (stream, length);
         }
         let make = |number| tracks.beside_stream(stream, number).tid;
         let tid = self.lanes.take(start, end, make);
-        (
-            Track { tid, ..stream },
-            length(start, end, ReadEnd::NEVER).0,
-        )
+        let track = Track { tid, ..stream };
+        let (length, read) = length(start, end, ReadEnd::NEVER);
+        self.beside.insert(item, (track, read));
+        (track, length)
+    }
+
+    /// The track of the item that a piece is of; and the length to write.
+    fn track_of(&mut self, piece: Piece) -> (Track, i64) {
+        let Piece {
+            item, start, end, ..
+        } = piece;
+        if let Some((track, around)) = self.beside.get(&item) {
+            return (*track, length(start, end, *around).0);
+        }
+        let on_stream = self.drawn.take(start, end);
+        (self.track, on_stream.unwrap_or(end - start))
     }
 
     fn gpu(&self, item: usize) -> &'t GpuRecord {
@@ -234,13 +257,9 @@ impl<'t, W> Drawing<'_, 't, W> {
 impl<W: Write> Draw for Drawing<'_, '_, W> {
     fn item(&mut self, placed: Placed) -> io::Result<()> {
         let Placed {
-            item,
-            start,
-            end,
-            is_beside,
+            item, start, end, ..
         } = placed;
-        let on_stream = (!is_beside).then(|| self.drawn.take(start, end)).flatten();
-        let (track, length) = self.track_for(on_stream, start, end);
+        let (track, length) = self.track_for(placed);
         let (gpu, id, measured) = (self.gpu(item), self.id(item), self.items[item]);
         self.in_flight.add(measured.host.0, end);
         let name = self.names.get(gpu.name);
@@ -286,8 +305,7 @@ impl<W: Write> Draw for Drawing<'_, '_, W> {
                 .arrow(ArrowEnd::Start, correlation, host, piece.launched)?;
         }
         let name = self.names.get(gpu.name);
-        let on_stream = self.drawn.take(piece.start, piece.end);
-        let (track, length) = self.track_for(on_stream, piece.start, piece.end);
+        let (track, length) = self.track_of(piece);
         let event = self
             .events
             .slice("kernel", name, track, piece.start, length);

@@ -172,7 +172,8 @@ impl<D: Draw> Sweep<'_, D> {
         while let Some(next) = self.next_end() {
             let end = self.open[next].placed.end;
             let before = &self.open[next].placed;
-            let is_over = end <= start && before.item != self.items[item].parent;
+            // One that begins right when the one around it ends is inside of that; later, it is not.
+            let is_over = end < start || end == start && before.item != self.items[item].parent;
             if !is_over && !self.follows(item, start, before) {
                 break;
             }

@@ -103,6 +103,12 @@ fn an_empty_child_at_the_end_of_its_parent_stays_in_it() {
 }
 
 #[test]
+fn time_in_which_nothing_was_open_is_nobodys() {
+    let drawn = drawn(&[item(10_000, 20_000, NONE), item(50_000, 5_000, 0)]);
+    assert_eq!((own(&drawn, 0), own(&drawn, 1)), (20_000, 5_000));
+}
+
+#[test]
 fn what_follows_something_that_moves_keeps_its_distance_inside() {
     let mut items = [
         item(10_000, 200_000, NONE),

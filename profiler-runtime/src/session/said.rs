@@ -1,0 +1,16 @@
+//! What is to be said when no lock is held: who listens is foreign code, which may ask the session.
+
+use crate::health;
+
+#[derive(Default)]
+pub(super) struct Said(Vec<String>);
+
+impl Said {
+    pub(super) fn add(&mut self, message: &str) {
+        self.0.push(message.to_owned());
+    }
+
+    pub(super) fn say(self) {
+        self.0.iter().for_each(|message| health::notice(message));
+    }
+}
