@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, Write};
 use std::panic::catch_unwind;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::collect;
@@ -26,6 +26,19 @@ pub(crate) fn register() {
     if cfg!(feature = "strip") || PROCESS.swap(std::process::id(), Relaxed) != 0 {
         return;
     }
+    add_handler();
+}
+
+/// The same once the driver has been initialised: exit handlers run in the opposite order, so that this one finds the
+/// driver alive, and the last GPU times are read. The first one has nothing left to do then.
+pub(crate) fn register_before_driver() {
+    static DONE: AtomicBool = AtomicBool::new(false);
+    if PROCESS.load(Relaxed) != 0 && !DONE.swap(true, Relaxed) {
+        add_handler();
+    }
+}
+
+fn add_handler() {
     // Other threads may hold any lock of theirs when it runs: it takes none of theirs, and waits for ours
     // for a bounded time only. In a forked process, where our threads are missing, it does nothing.
     //
@@ -59,6 +72,8 @@ extern "C" fn at_exit() {
         if WRITTEN.load(Relaxed) <= calls(&summary()) {
             write_summary();
         }
+        // Next the driver ends, with whatever of its own is in use.
+        crate::cuda::leave();
     });
 }
 

@@ -18,6 +18,13 @@ const GOOD_NS: f64 = 20_000.0;
 const TRIES: usize = 3;
 /// How long the device may take to pass an event on a stream of its own.
 const PATIENCE_NS: f64 = 2e6;
+/// How far the clocks of a device and of a host may go apart, as long as it is not known: each of their crystals is
+/// good to some parts in 10⁵.
+const DRIFT: f64 = 1e-4;
+/// No drift, but a clock that was set.
+const SET: f64 = 1e-3;
+/// Too short a time to learn a drift from.
+const SHORT_NS: f64 = 2e8;
 
 /// The anchor of one context.
 #[derive(Debug)]
@@ -37,6 +44,10 @@ struct Fix {
     wall: SystemTime,
     /// The distance of the two readings: that of the event and of `wall` is no longer.
     width: f64,
+    /// The host's nanoseconds for each of the device's.
+    rate: f64,
+    /// How far off that may be.
+    rate_error: f64,
 }
 
 /// A place on the host's time line.
@@ -103,7 +114,28 @@ impl Anchor {
             self.fix = known;
             return taken.map(|()| None);
         }
+        if let (Some(before), Some(known)) = (before, known) {
+            self.learn_rate(driver, before, known);
+        }
         Ok(before)
+    }
+
+    /// How fast the two clocks go by each other, from where the anchor was to where it is.
+    fn learn_rate(&mut self, driver: &Driver, before: Event, known: Fix) {
+        let Some(fix) = &mut self.fix else { return };
+        // Better than nothing where there is nothing new to be learnt.
+        (fix.rate, fix.rate_error) = (known.rate, known.rate_error.max(DRIFT / 10.0));
+        let Ok(device) = driver.elapsed(before, self.events[0]) else {
+            return;
+        };
+        let Ok(host) = fix.wall.duration_since(known.wall) else {
+            return;
+        };
+        let rate = host.as_nanos() as f64 / device;
+        if device > SHORT_NS && (rate - 1.0).abs() < SET {
+            fix.rate = rate;
+            fix.rate_error = (fix.width + known.width) / device;
+        }
     }
 
     fn try_to_take(&mut self, driver: &Driver) -> Result<(), Code> {
@@ -128,7 +160,12 @@ impl Anchor {
             let after = now();
             let width = clock().nanoseconds(after.saturating_sub(before) as f64);
             if code.is_ok() {
-                return Ok(Some(Fix { wall, width }));
+                return Ok(Some(Fix {
+                    wall,
+                    width,
+                    rate: 1.0,
+                    rate_error: DRIFT,
+                }));
             }
             if code.fault() != super::code::Fault::NotReady {
                 return Err(code);
@@ -146,7 +183,7 @@ impl Anchor {
         let ns = driver.elapsed(self.events[0], event).ok()?;
         // The step of a number of 24 bits.
         let step = ns.abs() * f64::from(f32::EPSILON);
-        let apart = Duration::from_secs_f64(ns.abs() / 1e9);
+        let apart = Duration::from_secs_f64(ns.abs() * fix.rate / 1e9);
         let wall = if ns < 0.0 {
             fix.wall.checked_sub(apart)
         } else {
@@ -154,7 +191,7 @@ impl Anchor {
         };
         Some(Place {
             wall: wall?,
-            uncertainty_ns: fix.width + step,
+            uncertainty_ns: fix.width + step + ns.abs() * fix.rate_error,
         })
     }
 }

@@ -26,6 +26,7 @@ impl Code {
     pub(crate) const SUCCESS: Self = Self(0);
     pub(crate) const NO_DEVICE: Self = Self(100);
     pub(crate) const INVALID_CONTEXT: Self = Self(201);
+    pub(crate) const CAPTURED_EVENT: Self = Self(907);
 
     pub(crate) fn is_ok(self) -> bool {
         self == Self::SUCCESS
@@ -45,8 +46,13 @@ impl Code {
             // Invalid context, invalid handle, context destroyed.
             201 | 400 | 709 => Fault::ContextGone,
             // Uncorrectable memory, links and addresses; traps, assertions, time-outs and failed launches;
-            // the device lost or to be reset, and "unknown", which the driver gives to no single call.
-            46 | 101 | 214 | 220 | 226 | 700 | 702 | 710 | 714..=719 | 721 | 999 => Fault::Sticky,
+            // the device lost or to be reset; a client that its MPS server has ended, and a device outside of CUDA
+            // that failed, after both of which only another process can use CUDA; and "unknown", which the driver
+            // gives to no single call. The other codes of MPS (805 to 809) are about a connection that could not be
+            // made, or one request on it: of contexts that there are they say nothing, and the next call does.
+            46 | 101 | 214 | 220 | 226 | 700 | 702 | 710 | 714..=719 | 721 | 810 | 911 | 999 => {
+                Fault::Sticky
+            }
             _ => Fault::Refused,
         }
     }
@@ -65,6 +71,15 @@ mod tests {
             (709, Fault::ContextGone),
             (700, Fault::Sticky),
             (719, Fault::Sticky),
+            (804, Fault::Refused),
+            (805, Fault::Refused),
+            (806, Fault::Refused),
+            (807, Fault::Refused),
+            (808, Fault::Refused),
+            (809, Fault::Refused),
+            (810, Fault::Sticky),
+            (811, Fault::Refused),
+            (911, Fault::Sticky),
             (1, Fault::Refused),
             (123_456, Fault::Refused),
         ] {

@@ -1,7 +1,7 @@
 //! Contexts that GPU time was taken in, and their pools of events.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crossbeam_queue::ArrayQueue;
@@ -36,6 +36,10 @@ pub(crate) struct Context {
     suspect: AtomicBool,
     /// Whether it was asked whether it can be held.
     retained: AtomicBool,
+    /// Whether it is a primary context, and is held.
+    held: AtomicBool,
+    /// Its number in the driver, if it is not held; zero where that does not tell.
+    id: AtomicU64,
     /// The ordinal of its device, and one; zero where it is not known.
     device: AtomicU32,
     /// Calls that the driver refused.
@@ -84,6 +88,8 @@ pub(crate) fn of(driver: &Driver, raw: RawContext) -> Option<&'static Context> {
         failed: AtomicBool::new(false),
         suspect: AtomicBool::new(false),
         retained: AtomicBool::new(false),
+        held: AtomicBool::new(false),
+        id: AtomicU64::new(0),
         device: AtomicU32::new(0),
         refusals: AtomicU32::new(0),
         captured: AtomicUsize::new(0),
@@ -93,6 +99,8 @@ pub(crate) fn of(driver: &Driver, raw: RawContext) -> Option<&'static Context> {
     }));
     contexts.push(context);
     drop(contexts);
+    // Whoever has a context has initialised the driver.
+    crate::exit::register_before_driver();
     // At once: a short program may be done with it before the resolver comes to it.
     let _ = driver.relaxed(|| {
         driver.with_context(raw, || {
@@ -129,11 +137,12 @@ impl Context {
     /// Holds on to a primary context that is current now, to the end of the process: its events must not go
     /// before they are read, whenever the program lets go of it.
     ///
-    /// It is not released. Whoever releases a context last waits for its device, and frees at the end of the
-    /// process what is freed then anyway.
+    /// It is not released. Whoever releases a context last waits for its device, and frees at
+    /// the end of the process what is freed then anyway.
     pub(crate) fn retain_once(&self, driver: &Driver) {
         if !self.retained.swap(true, Relaxed) {
-            driver.retain_if_primary(self.raw);
+            let held = driver.retain_if_primary(self.raw);
+            self.held.store(held, Relaxed);
         }
     }
 
@@ -164,7 +173,7 @@ impl Context {
         driver: &Driver,
         stash: &mut VecDeque<Parcel>,
     ) -> Result<(), Code> {
-        let batch = BATCH.min(self.free.capacity().div_ceil(BATCH));
+        let batch = self.batch();
         while stash.len() < batch
             && let Some(item) = self.free.pop()
         {
@@ -179,6 +188,14 @@ impl Context {
             driver.relaxed(|| driver.with_context(self.raw, || self.make(driver, batch, stash)));
         // What was made is used; the rest is asked for again.
         if stash.is_empty() { made } else { Ok(()) }
+    }
+
+    /// How many items a thread takes at once: fewer as the pool comes near its cap, down to the one that it
+    /// needs, so that threads which have some at hand and do nothing leave the others theirs.
+    fn batch(&self) -> usize {
+        let in_use = self.pairs().saturating_sub(self.free.len());
+        let left = self.free.capacity().saturating_sub(in_use);
+        (left / (2 * BATCH)).clamp(1, BATCH)
     }
 
     /// Makes pairs in the current context, as many as are wanted and the cap allows.
@@ -330,6 +347,8 @@ impl Context {
         self.life.fetch_add(1, Relaxed);
         self.failed.store(false, Relaxed);
         self.retained.store(false, Relaxed);
+        self.held.store(false, Relaxed);
+        self.id.store(0, Relaxed);
         self.captured.store(0, Relaxed);
         while let Some(item) = self.free.pop() {
             item.pair.iter().for_each(|pair| self.forget(pair));
@@ -351,6 +370,27 @@ impl Context {
              GPU times are left out in it",
             code.0
         ));
+    }
+
+    /// Whether its handle is good whatever the program does, short of resetting the device.
+    pub(crate) fn is_held(&self) -> bool {
+        self.held.load(Relaxed)
+    }
+
+    /// Whether another context has come under the handle of one that is not held, since its events were made. Asked
+    /// where the context is in use, and so there: NVIDIA defines no answer for one that is gone.
+    #[inline]
+    pub(crate) fn is_replaced(&self, driver: &Driver) -> bool {
+        !self.is_held() && self.is_another(driver)
+    }
+
+    fn is_another(&self, driver: &Driver) -> bool {
+        let Some(Ok(id)) = driver.context_id(self.raw) else {
+            return false;
+        };
+        // There is no number zero.
+        let known = self.id.compare_exchange(0, id, Relaxed, Relaxed);
+        known.is_err_and(|known| known != id)
     }
 
     /// Draws the consequences of a code that a call in this context returned.

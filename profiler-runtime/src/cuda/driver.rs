@@ -316,8 +316,8 @@ impl Driver {
         Some(unsafe { ask(context, &raw mut id) }.ok().map(|()| id))
     }
 
-    /// Holds on to the current context, if it is the primary one of its device.
-    pub(crate) fn retain_if_primary(&self, context: RawContext) {
+    /// Holds on to the current context, if it is the primary one of its device; true where it is.
+    pub(crate) fn retain_if_primary(&self, context: RawContext) -> bool {
         let (mut device, mut flags, mut active) = (0, 0, 0);
         // SAFETY: writes one integer, which lives for the call.
         let known = unsafe { (self.table.context_device)(&raw mut device) }.is_ok();
@@ -325,7 +325,7 @@ impl Driver {
         let state = unsafe { (self.table.primary_state)(device, &raw mut flags, &raw mut active) };
         // To retain one that is not active would make it.
         if !known || !state.is_ok() || active == 0 {
-            return;
+            return false;
         }
         let mut primary = RawContext::NONE;
         // SAFETY: writes one pointer, which lives for the call.
@@ -334,6 +334,7 @@ impl Driver {
             // SAFETY: it was retained just now. That does not end it: it was active before.
             let _ = unsafe { (self.table.primary_release)(device) };
         }
+        retained && primary == context
     }
 
     /// The context a stream belongs to.

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use super::anchor::Anchor;
 use super::driver::{Driver, Event};
 use super::item::{Item, Pair, Parcel};
+use crate::clock::{clock, now};
 
 /// Captured scopes whose replays are looked for.
 static WATCHED: AtomicUsize = AtomicUsize::new(0);
@@ -22,7 +23,12 @@ pub(crate) fn are_watched() -> bool {
 #[derive(Default)]
 pub(super) struct Graphs {
     captured: Vec<Graph>,
+    /// When a replay was seen last, in ticks; zero for never.
+    seen: u64,
 }
+
+/// A graph that was replayed this recently is replayed again soon, and each replay writes over the one before.
+const LATELY_NS: f64 = 5e8;
 
 struct Graph {
     item: Parcel,
@@ -54,6 +60,12 @@ impl Graphs {
         self.captured.is_empty()
     }
 
+    /// Whether replays are to be expected at once.
+    pub(super) fn are_replayed(&self) -> bool {
+        let age = clock().nanoseconds(now().saturating_sub(self.seen) as f64);
+        self.seen != 0 && age < LATELY_NS
+    }
+
     /// Hands each replay since the last time to `seen`.
     pub(super) fn poll(
         &mut self,
@@ -66,6 +78,7 @@ impl Graphs {
             let Some(ns) = self.captured[place].replayed(driver, anchor) else {
                 continue;
             };
+            self.seen = now();
             let item = &self.captured[place].item;
             let inside = self.inside(driver, item.link.key);
             seen(item, ns, (ns - inside).max(0.0));

@@ -21,11 +21,33 @@ static DRIVER: OnceLock<Driver> = OnceLock::new();
 /// Why there is no driver, where somebody has looked; or what the driver said to being initialised.
 static STATUS: Mutex<Option<Status>> = Mutex::new(None);
 
-/// The driver, once it was found.
+/// Whether the driver is not to be called any more.
+static LEFT: AtomicBool = AtomicBool::new(false);
+
+/// The driver, once it was found; none when the process ends, and none in a forked process, where it works no more,
+/// and where a lock of its own may be held for ever by a thread of ours that is not there.
 #[inline]
 pub(crate) fn driver() -> Option<&'static Driver> {
-    DRIVER.get()
+    DRIVER.get().filter(|_| !LEFT.load(Relaxed))
 }
+
+/// Has nobody call the driver from now on.
+pub(super) fn leave() {
+    LEFT.store(true, Relaxed);
+}
+
+#[cfg(unix)]
+fn note_forks() {
+    extern "C" fn forked() {
+        leave();
+    }
+    // SAFETY: what is called in the forked process is a function of this program, which stores one number and
+    // does not unwind. Where the system takes no more of them, it is as if there were none.
+    let _ = unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+}
+
+#[cfg(not(unix))]
+fn note_forks() {}
 
 /// What speaks for CUDA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +124,10 @@ fn find_slowly(evidence: Evidence) -> Option<&'static Driver> {
             )
         {
             match open(&wanted, load) {
-                Ok(driver) => _ = DRIVER.set(driver),
+                Ok(driver) => {
+                    note_forks();
+                    let _ = DRIVER.set(driver);
+                }
                 // It may be loaded later.
                 Err(Status::NotLoaded) => {}
                 Err(failure) => *known = Some(failure),

@@ -145,7 +145,10 @@ fn ask(queue: &mut VecDeque<Pending>, sink: &mut Sink, place: usize) -> Result<A
     if code.is_ok() {
         return Ok(Answer::Passed);
     }
-    if matches!(code.fault(), Fault::NotReady | Fault::Capture) {
+    // Another thread may have begun to capture between our question and our event, which is part of that capture
+    // then and has no time, ever.
+    let is_captured = code == Code::CAPTURED_EVENT;
+    if matches!(code.fault(), Fault::NotReady | Fault::Capture) && !is_captured {
         return Ok(Answer::NotYet);
     }
     if let Some(pending) = queue.remove(place - 1) {
@@ -161,7 +164,8 @@ fn refused(pending: Pending, sink: &mut Sink, code: Code, call: &str) -> Result<
     let loss = match fault {
         Fault::Sticky => CudaLoss::ContextFailed,
         Fault::ContextGone | Fault::NoDriver => CudaLoss::ContextGone,
-        Fault::NotReady | Fault::Capture | Fault::Refused => CudaLoss::DriverRefused,
+        Fault::Capture => CudaLoss::Captured,
+        Fault::NotReady | Fault::Refused => CudaLoss::DriverRefused,
     };
     sink.lose(item, loss);
     match fault {

@@ -92,7 +92,7 @@ pub(crate) use item::{Line, Span};
 pub(crate) use library::{Evidence, find, is_in_use, is_probing, look, probe, reconsider};
 pub use loss::CudaLoss;
 pub(crate) use memory::{DeviceMemory, device_memory};
-pub(crate) use resolver::{ReadSoFar, read_so_far, settle};
+pub(crate) use resolver::{ReadSoFar, leave, read_so_far, settle};
 pub(crate) use scope::{Ask, Given, Mode, TaskSide, begin, begin_task};
 pub use status::{CudaError, Status, status};
 pub use stream::{IntoStream, Lent, Stream};

@@ -191,8 +191,8 @@ pub(super) fn cuda_span(
 #[cold]
 fn say_wrong_stream(name: &Name) {
     health::notice(&format!(
-        "`{}` launches on other streams than the default one, on which it is measured: its GPU time reads as \
-         almost nothing; write `stream = …` with the stream it launches on, or run it inside \
+        "`{}` launches on other streams than the default one, on which it is measured: its GPU time holds \
+         nothing of that; write `stream = …` with the stream it launches on, or run it inside \
          `cuda::with_stream(&stream, || …)`",
         name.text
     ));

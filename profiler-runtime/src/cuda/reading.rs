@@ -42,6 +42,8 @@ struct InUse {
     is_shrunk: bool,
     /// Whether it could be made current when it was last asked whether it is gone.
     is_current: bool,
+    /// Whether the driver itself had ended then.
+    is_over: bool,
 }
 
 impl Reading {
@@ -200,6 +202,7 @@ impl InUse {
             last_used: 0,
             is_shrunk: false,
             is_current: false,
+            is_over: false,
         }
     }
 
@@ -232,6 +235,16 @@ impl InUse {
         if !self.is_busy() && !suspicion && !idle && !failed {
             return false;
         }
+        // Whether a context is there, only one that is there may be asked. Where the program may have ended it, it is
+        // asked no more than what is pending in it makes necessary.
+        if failed && !self.context.is_held() {
+            self.lines.lose_all(sink, CudaLoss::ContextFailed);
+        }
+        let is_needed = self.is_busy() || suspicion && self.context.is_suspect();
+        if !is_needed && !self.context.is_held() {
+            self.is_shrunk = true;
+            return false;
+        }
         if self.is_gone(sink.driver) {
             self.end_life(sink);
             return false;
@@ -242,6 +255,10 @@ impl InUse {
         }
         // In another context nothing of this one is to be done.
         if !self.is_current {
+            // At the end of a process the driver goes first: whoever waits for it would wait in vain.
+            if self.is_over {
+                self.lines.lose_all(sink, CudaLoss::ContextGone);
+            }
             return false;
         }
         self.settle_in(sink.driver);
@@ -270,7 +287,7 @@ impl InUse {
             self.lines.forget_empty();
             self.is_shrunk = true;
         }
-        progress
+        progress || self.graphs.are_replayed()
     }
 
     fn draw_consequences(&mut self, sink: &mut Sink, fault: Fault) {
@@ -312,6 +329,7 @@ impl InUse {
         }
         let code = driver.set_context(raw);
         self.is_current = code.is_ok();
+        self.is_over = code.fault() == Fault::NoDriver;
         code.fault() == Fault::ContextGone
     }
 

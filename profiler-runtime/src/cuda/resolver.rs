@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{
     AtomicBool, AtomicU64, AtomicUsize,
-    Ordering::{Acquire, Relaxed, Release},
+    Ordering::{Acquire, Relaxed, Release, SeqCst},
 };
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -97,7 +97,12 @@ fn run() {
     let mut requests = VecDeque::new();
     loop {
         THREAD.looks();
-        IN_ROUND.store(now().max(1), Relaxed);
+        // In this order, and looked at in the other one by `leave`.
+        IN_ROUND.store(now().max(1), SeqCst);
+        if LEAVING.load(SeqCst) {
+            IN_ROUND.store(0, Release);
+            return;
+        }
         let wanted = state().wanted;
         let progress = reading.round();
         if let Some(ns) = reading.uncertainty() {
@@ -107,9 +112,26 @@ fn run() {
         own_cost::note_background();
         answer(&mut requests, wanted, &mut reading);
         note_read(&reading);
-        IN_ROUND.store(0, Relaxed);
+        IN_ROUND.store(0, Release);
         let hurry = !requests.is_empty();
         thread::park_timeout(pace.nap(progress, reading.is_watching(), hurry));
+    }
+}
+
+/// Whether the resolver is to end.
+static LEAVING: AtomicBool = AtomicBool::new(false);
+
+/// Has none of ours be inside the driver from now on, at the end of the process: its events go with it, and to ask for
+/// one then is a crash in some drivers. What has not been read by now never will be.
+pub(crate) fn leave() {
+    const PATIENCE: Duration = Duration::from_millis(200);
+    library::leave();
+    LEAVING.store(true, SeqCst);
+    wake();
+    let start = Instant::now();
+    // A driver that does not return from a call is not waited for.
+    while IN_ROUND.load(SeqCst) != 0 && start.elapsed() < PATIENCE {
+        thread::sleep(Duration::from_micros(50));
     }
 }
 
@@ -133,7 +155,7 @@ pub(crate) struct ReadSoFar {
 }
 
 pub(crate) fn read_so_far() -> ReadSoFar {
-    if !THREAD.is_running() {
+    if !THREAD.is_running() || LEAVING.load(Relaxed) {
         return ReadSoFar {
             looked: u64::MAX,
             unread: u64::MAX,
@@ -243,6 +265,9 @@ fn state() -> MutexGuard<'static, State> {
 pub(crate) fn settle(timeout: Duration, close: bool) -> u64 {
     if !THREAD.is_running() {
         return 0;
+    }
+    if LEAVING.load(Relaxed) {
+        return in_flight() as u64;
     }
     let start = Instant::now();
     let mut state = state();

@@ -290,6 +290,10 @@ fn record_begin(
     mode: Mode,
 ) -> Result<Parcel, CudaLoss> {
     let context = known.context;
+    if context.is_replaced(driver) {
+        resolver::suspect(context);
+        return Err(CudaLoss::ContextGone);
+    }
     if context.has_failed() {
         return Err(CudaLoss::ContextFailed);
     }

@@ -37,6 +37,9 @@ pub(crate) struct Totals {
     implicit: u64,
     /// Calls that read as next to nothing.
     idle: u64,
+    /// Calls that read as no more than the CPU took to come from one event to the other: an idle stream
+    /// passes each at once, so that a pair around nothing reads as that.
+    unseen: u64,
 }
 
 /// One call.
@@ -74,6 +77,7 @@ impl Totals {
             is_said: false,
             implicit: 0,
             idle: 0,
+            unseen: 0,
         }
     }
 
@@ -100,15 +104,19 @@ impl Totals {
         self.note_line(call.line);
         self.implicit += u64::from(call.is_implicit);
         self.idle += u64::from(ns < IDLE_NS);
+        self.unseen += u64::from(ns < IDLE_NS || call.launch_ns >= ns);
         self.is_on_wrong_stream()
     }
 
-    /// True once, where nearly all of enough calls saw nothing on the default stream while work ran on others.
+    /// True once, where nearly all of enough calls need not have seen anything on the default stream, while a good
+    /// part of as much time, or more, was taken by others.
     ///
     /// Not call by call: what a call has inside is read before it or long after, as the streams come to it.
     fn is_on_wrong_stream(&mut self) -> bool {
-        let calls = self.calls >= IDLE_CALLS && self.saw_no_work();
-        let wrong = !self.is_said && calls && self.elsewhere > IDLE_NS * self.calls as f64;
+        let calls = self.calls >= IDLE_CALLS && self.are_nearly_all(self.unseen);
+        let apart =
+            self.elsewhere > IDLE_NS * self.calls as f64 && 2.0 * self.elsewhere > self.every;
+        let wrong = !self.is_said && calls && apart;
         self.is_said |= wrong;
         wrong
     }
@@ -121,7 +129,12 @@ impl Totals {
 
     /// Whether nearly all calls were on a default stream that nobody named, and saw nothing there.
     pub(crate) fn saw_no_work(&self) -> bool {
-        self.implicit == self.calls && self.idle * 20 >= self.calls * 19
+        self.are_nearly_all(self.idle)
+    }
+
+    /// Whether all calls were on a default stream that nobody named, and so many are nearly all of them.
+    fn are_nearly_all(&self, calls: u64) -> bool {
+        self.implicit == self.calls && calls * 20 >= self.calls * 19
     }
 
     pub(crate) fn mean(&self) -> f64 {
