@@ -48,7 +48,11 @@ pub(crate) fn finish(timeout: Duration, ending: Ending) {
         }
     }
     let rest = |of: Duration| of.saturating_sub(start.elapsed());
-    let wait = |until: Duration| known.iter().all(|session| session.wait(rest(until)));
+    let wait = |until: Duration| {
+        known
+            .iter()
+            .all(|session| session.handing.wait(rest(until)))
+    };
     // A device that does not answer shall not keep the rest from being written.
     if wait(timeout / 2) {
         return;
@@ -56,9 +60,9 @@ pub(crate) fn finish(timeout: Duration, ending: Ending) {
     worker::hurry(true);
     let _ = wait(timeout);
     let mut own = known.iter().filter(|session| session.is_own);
-    let _ = own.all(|session| session.wait(rest(WRITING)));
+    let _ = own.all(|session| session.handing.wait(rest(WRITING)));
     worker::hurry(false);
-    let left: u64 = known.iter().map(|session| session.left()).sum();
+    let left: u64 = known.iter().map(|session| session.handing.left()).sum();
     if left > 0 {
         health::notice(&format!(
             "the profiler is closing, and {left} windows have not gone through their handlers: they may be lost; \

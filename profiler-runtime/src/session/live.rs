@@ -3,24 +3,21 @@
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
 
+use super::handing::Handing;
 use super::handler::Handler;
-use super::queue::Queue;
 use super::registry::{Registry, registry};
 use super::said::Said;
 use super::schedule::{Action, ActionFn};
-use super::trace::Trace;
 use super::transition::{Effect, between};
-use super::window::{Closing, Filling, OwnStep, Spec};
+use super::window::{Closing, OwnStep, Spec};
 use super::{Activity, Options, at_exit, recording, ring, worker};
 use crate::clock::{WallAnchor, now};
 use crate::exit;
 use crate::health;
 use crate::local::Busy;
-use crate::own_cost;
 
 thread_local! {
     /// Whether this thread is inside of a schedule.
@@ -37,12 +34,7 @@ pub(super) struct Session {
     /// held before.
     schedule: Mutex<ActionFn>,
     state: Mutex<State>,
-    /// Windows on their way to the handlers.
-    queue: Queue,
-    progress: Mutex<Progress>,
-    done: Condvar,
-    /// Whether the last trace is kept for who asks.
-    keeps_trace: AtomicBool,
+    pub(super) handing: Handing,
     has_ended: AtomicBool,
     /// Whether its handlers are the profiler's own, which come to an end.
     pub(super) is_own: bool,
@@ -62,30 +54,12 @@ struct State {
     toggled: Options,
 }
 
-#[derive(Default)]
-struct Progress {
-    /// Windows that were closed to be handed over.
-    closed: u64,
-    /// Windows whose handlers have returned.
-    handled: u64,
-    last: Option<Arc<Trace>>,
-}
-
 /// What closes when a window opens.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Closes {
     Nothing,
     /// The one before it.
     First,
-}
-
-/// A window that nothing is waited for any more.
-pub(super) struct Complete {
-    pub(super) spec: Spec,
-    pub(super) closing: Closing,
-    pub(super) filling: Filling,
-    /// How many it stands for: with those that were not handed over.
-    pub(super) windows: u64,
 }
 
 /// What a session is started with.
@@ -125,10 +99,7 @@ impl Session {
                 metadata: Vec::new(),
                 toggled: options,
             }),
-            queue: Queue::default(),
-            progress: Mutex::default(),
-            done: Condvar::new(),
-            keeps_trace: AtomicBool::new(handlers.is_empty()),
+            handing: Handing::new(handlers.is_empty()),
             has_ended: AtomicBool::new(false),
             is_own,
         });
@@ -137,7 +108,7 @@ impl Session {
         let its_own = Arc::clone(&session);
         thread::Builder::new()
             .name("profiler-export".into())
-            .spawn(move || its_own.handle(handlers))?;
+            .spawn(move || its_own.handing.run(handlers))?;
         let mut said = Said::default();
         let first = Self::ask(&session.schedule(), 0, &mut said);
         session.go_on(&mut session.state(), Some(first), &mut said);
@@ -151,10 +122,6 @@ impl Session {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn schedule(&self) -> MutexGuard<'_, ActionFn> {
@@ -243,7 +210,7 @@ impl Session {
         self.go_on(&mut state, None, &mut said);
         let steps = state.step;
         drop(state);
-        if self.is_own && steps > 0 && self.progress().closed == 0 {
+        if self.is_own && steps > 0 && self.handing.closed() == 0 {
             said.add(&format!(
                 "PROFILER_SCHEDULE: the recording ended after {steps} steps, before it came to a window: nothing is \
                  written; lessen `wait` or `warmup`"
@@ -337,7 +304,9 @@ impl Session {
     }
 
     fn closing(&self, state: &mut State, is_cut: bool) -> Closing {
-        self.progress().closed += u64::from(state.open.is_some());
+        if state.open.is_some() {
+            self.handing.expect_one();
+        }
         Closing {
             cut_short: is_cut && self.has_schedule,
             step_num: state.step,
@@ -404,86 +373,6 @@ impl Session {
 
     pub(super) fn action(&self) -> Action {
         self.state().action
-    }
-
-    /// Waits until the handlers of all windows that are closed have returned; false where the time is over.
-    pub(super) fn wait(&self, timeout: Duration) -> bool {
-        if !exit::is_own_process() {
-            return false;
-        }
-        let end = Instant::now().checked_add(timeout);
-        worker::wake();
-        let mut progress = self.progress();
-        let wanted = progress.closed;
-        while progress.handled < wanted {
-            let left = end.map_or(timeout, |end| end.saturating_duration_since(Instant::now()));
-            if left.is_zero() {
-                return false;
-            }
-            let outcome = self.done.wait_timeout(progress, left);
-            progress = outcome.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        true
-    }
-
-    /// Closed windows that have not gone through the handlers.
-    pub(super) fn left(&self) -> u64 {
-        let progress = self.progress();
-        progress.closed - progress.handled
-    }
-
-    /// Has the last trace kept, though there are handlers.
-    pub(super) fn keep_trace(&self) {
-        self.keeps_trace.store(true, Relaxed);
-    }
-
-    /// The last trace, where it is kept.
-    pub(super) fn last_trace(&self) -> Option<Arc<Trace>> {
-        self.progress().last.clone()
-    }
-
-    /// Hands a window to the handlers' thread.
-    pub(super) fn hand_over(&self, complete: Complete) {
-        self.queue.push(complete);
-    }
-
-    /// No window comes any more.
-    pub(super) fn finish(&self) {
-        self.queue.finish();
-    }
-
-    fn handle(&self, mut handlers: Vec<Handler>) {
-        while let Some(complete) = self.queue.next() {
-            let windows = complete.windows;
-            self.deliver(*complete, &mut handlers);
-            own_cost::note_background();
-            self.progress().handled += windows;
-            self.done.notify_all();
-        }
-    }
-
-    fn deliver(&self, complete: Complete, handlers: &mut [Handler]) {
-        let trace = {
-            let _busy = Busy::claim();
-            let Complete {
-                spec,
-                closing,
-                filling,
-                windows: _,
-            } = complete;
-            filling.into_trace(&spec, closing)
-        };
-        for handler in handlers {
-            handler.call(&trace);
-        }
-        let _busy = Busy::claim();
-        let before = if self.keeps_trace.load(Relaxed) {
-            self.progress().last.replace(Arc::new(trace))
-        } else {
-            drop(trace);
-            None
-        };
-        drop(before);
     }
 }
 

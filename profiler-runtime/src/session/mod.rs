@@ -5,6 +5,7 @@ mod at_exit;
 mod control;
 mod environment;
 mod event;
+mod handing;
 mod handler;
 mod inbox;
 mod late;

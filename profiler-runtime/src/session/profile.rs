@@ -72,7 +72,7 @@ impl Profile {
     /// `timeout`: the device or a handler is still at work.
     #[must_use]
     pub fn wait(&self, timeout: Duration) -> bool {
-        self.session.wait(timeout)
+        self.session.handing.wait(timeout)
     }
 
     /// Turns activities off, and on again, from now on: in the window that is open and in those to come. An
@@ -103,7 +103,7 @@ impl Profile {
     /// the next one. None before the first is complete; [`wait`](Self::wait) waits for it.
     #[must_use]
     pub fn trace(&self) -> Option<Arc<Trace>> {
-        self.session.last_trace()
+        self.session.handing.last_trace()
     }
 }
 
@@ -266,7 +266,7 @@ impl ProfileBuilder {
     pub fn run<T>(self, f: impl FnOnce(&Profile) -> T) -> Result<(T, Arc<Trace>), ProfileError> {
         const PATIENCE: Duration = Duration::from_secs(10);
         let profile = self.start()?;
-        profile.session.keep_trace();
+        profile.session.handing.keep_trace();
         let value = f(&profile);
         profile.stop();
         if !profile.wait(PATIENCE) {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::live::Complete;
+use super::handing::Complete;
 
 /// Windows that wait for their handlers at most with what they hold; of more, only the counts are left.
 const MAX_FULL: usize = 4;

@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
+use super::handing::Complete;
 use super::late::Late;
-use super::live::{Complete, Session};
+use super::live::Session;
 use super::record::{GpuRecord, ScopeRecord, ThreadInfo};
 use super::registry::{Entry, registry};
 use super::window::{Filling, Spec};
@@ -202,7 +203,7 @@ impl Worker {
         }) = removed
         {
             filling.late = self.late.hand_over(&spec);
-            session.hand_over(Complete {
+            session.handing.hand_over(Complete {
                 spec,
                 closing,
                 filling,
@@ -229,7 +230,7 @@ fn release_ended() -> Vec<u64> {
     // With the lock released: a session may have a large trace to drop.
     drop(guard);
     let finish = |session: &Arc<Session>| {
-        session.finish();
+        session.handing.finish();
         session.id()
     };
     released.iter().map(finish).collect()

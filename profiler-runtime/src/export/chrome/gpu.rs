@@ -4,7 +4,8 @@
 //! launches of an operator took, HTA what is busy on a stream. So each stretch of a stream in which one scope is the
 //! innermost is written as one event of the category `kernel`, with the scope's name, and with a launch of length
 //! zero in the scope on the CPU; an arrow leads from there to the first of them. Together they are exactly what the
-//! scope took itself; all of them have `"scope": true`.
+//! scope took itself, but where scopes of several threads or futures share a stream: then each instant is one scope's
+//! here, and counts for each that was open in the tables. All of them have `"scope": true`.
 
 use std::collections::HashMap;
 use std::io::{self, Write};

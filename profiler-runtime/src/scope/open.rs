@@ -1,33 +1,19 @@
-//! The guards of synchronous code, and what happens when they open and close.
+//! An open scope: what happens when one opens and closes.
 //!
 //! Opening and closing each have a fast way, which calls nothing, and a slow way, which does whatever
 //! is out of the ordinary. The fast ways end in the slow ones, so that they have nothing to save.
 
-use std::marker::PhantomData;
 use std::thread::panicking;
 
 use crate::clock::{elapsed, has_counter, now, read_counter};
 use crate::collect;
 use crate::cuda::{self, Ask, Span};
-use crate::entry::{Attached, Entry, is_due};
+use crate::entry::{Attached, is_due};
 use crate::local::{self, Hot, NoCell};
 use crate::name;
 use crate::session::{self, Ended, RecordEnding, Shapes};
 use crate::site::Ticket;
 use crate::stats::{Ending, StatCell};
-
-/// A scope that is being measured until it is dropped.
-///
-/// It belongs to the thread that opened it: a parent's time is known only on its own thread. Do not hold
-/// it across an `.await`: executors that move tasks between threads refuse it, and others would run
-/// other tasks inside it. Measure the future instead ([`MeasureFuture`](crate::MeasureFuture)).
-///
-/// Made by [`scope!`](crate::scope!).
-#[must_use = "a scope ends when its guard is dropped: bind it, as in `let _scope = scope!(\"load\");`"]
-pub struct Scope {
-    open: Option<Open>,
-    not_send: PhantomData<*const ()>,
-}
 
 /// An open scope, with what its opening replaced in the thread's state.
 pub(crate) struct Open {
@@ -362,38 +348,9 @@ fn carry(cell: &StatCell) {
     }
 }
 
-impl Scope {
-    /// A scope that is not measured.
-    #[inline(always)]
-    pub(crate) const fn off() -> Self {
-        Self {
-            open: None,
-            not_send: PhantomData,
-        }
-    }
-}
-
-impl From<Option<Open>> for Scope {
-    #[inline(always)]
-    fn from(open: Option<Open>) -> Self {
-        Self {
-            open,
-            not_send: PhantomData,
-        }
-    }
-}
-
-impl Drop for Scope {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some(open) = &self.open {
-            end(open);
-        }
-    }
-}
-
+/// Ends a scope the fast way where it can.
 #[inline(never)]
-fn end(open: &Open) {
+pub(super) fn end(open: &Open) {
     // Asked first, and both ways of going on end the function: nothing has to be saved.
     if panicking() {
         return end_slow(open);
@@ -424,81 +381,9 @@ fn end_slow(open: &Open) {
     open.hand_on(&closed, logged);
 }
 
-/// A scope that brings its own logger, step, turn or stream.
-///
-/// Made by [`scope!`](crate::scope!) with arguments; see [`Scope`].
-#[must_use = "a scope ends when its guard is dropped: bind it, as in `let _scope = scope!(\"load\");`"]
-pub struct LoggedScope<'s> {
-    open: Option<Open>,
-    /// Whether it is this call's turn to be logged.
-    due: bool,
-    every: u32,
-    attached: Attached,
-    not_send: PhantomData<*const ()>,
-    /// Its stream is lent for as long as it is open.
-    lender: PhantomData<&'s ()>,
-}
-
-impl<'s> LoggedScope<'s> {
-    pub(crate) fn open(entry: Entry<'s>) -> Self {
-        let due = entry.is_due();
-        let Entry {
-            ticket,
-            every,
-            attached,
-            ask,
-            shapes,
-            ..
-        } = entry;
-        // Its turn has been decided on; the opening must not decide again.
-        let open = ticket.map(Ticket::unlogged).and_then(|ticket| {
-            let fast = if panicking() || ask.is_some() {
-                None
-            } else {
-                Open::fast(ticket)
-            };
-            fast.or_else(|| Open::slow(ticket, every, &mut Bring { ask, shapes }))
-        });
-        Self {
-            open,
-            due,
-            every,
-            attached,
-            not_send: PhantomData,
-            lender: PhantomData,
-        }
-    }
-}
-
+/// Ends a scope whose turn it is to be logged.
 #[inline(never)]
-fn end_logged(open: &Open, every: u32, attached: &mut Attached) {
+pub(super) fn end_logged(open: &Open, every: u32, attached: &mut Attached) {
     let closed = open.close(now());
     open.hand_on(&closed, Some((every, std::mem::take(attached))));
-}
-
-impl Drop for LoggedScope<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        match &self.open {
-            Some(open) if self.due => end_logged(open, self.every, &mut self.attached),
-            Some(open) => end(open),
-            None => {}
-        }
-    }
-}
-
-impl std::fmt::Debug for Scope {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Scope")
-            .field("measured", &self.open.is_some())
-            .finish()
-    }
-}
-
-impl std::fmt::Debug for LoggedScope<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LoggedScope")
-            .field("measured", &self.open.is_some())
-            .finish_non_exhaustive()
-    }
 }

@@ -1,0 +1,147 @@
+//! The way of complete windows through the handlers of a session, which have a thread of their own.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::handler::Handler;
+use super::queue::Queue;
+use super::trace::Trace;
+use super::window::{Closing, Filling, Spec};
+use super::worker;
+use crate::exit;
+use crate::local::Busy;
+use crate::own_cost;
+
+/// A window that nothing is waited for any more.
+pub(super) struct Complete {
+    pub(super) spec: Spec,
+    pub(super) closing: Closing,
+    pub(super) filling: Filling,
+    /// How many it stands for: with those that were not handed over.
+    pub(super) windows: u64,
+}
+
+/// What is handed over, and how far that has come.
+pub(super) struct Handing {
+    queue: Queue,
+    progress: Mutex<Progress>,
+    done: Condvar,
+    /// Whether the last trace is kept for who asks.
+    keeps_trace: AtomicBool,
+}
+
+#[derive(Default)]
+struct Progress {
+    /// Windows that were closed to be handed over.
+    closed: u64,
+    /// Windows whose handlers have returned.
+    handled: u64,
+    last: Option<Arc<Trace>>,
+}
+
+impl Handing {
+    pub(super) fn new(keeps_trace: bool) -> Self {
+        Self {
+            queue: Queue::default(),
+            progress: Mutex::default(),
+            done: Condvar::new(),
+            keeps_trace: AtomicBool::new(keeps_trace),
+        }
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A window was closed, and will come.
+    pub(super) fn expect_one(&self) {
+        self.progress().closed += 1;
+    }
+
+    /// Windows that were closed so far.
+    pub(super) fn closed(&self) -> u64 {
+        self.progress().closed
+    }
+
+    /// Closed windows that have not gone through the handlers.
+    pub(super) fn left(&self) -> u64 {
+        let progress = self.progress();
+        progress.closed - progress.handled
+    }
+
+    /// Waits until the handlers of all windows that are closed have returned; false where the time is over.
+    pub(super) fn wait(&self, timeout: Duration) -> bool {
+        if !exit::is_own_process() {
+            return false;
+        }
+        let end = Instant::now().checked_add(timeout);
+        worker::wake();
+        let mut progress = self.progress();
+        let wanted = progress.closed;
+        while progress.handled < wanted {
+            let left = end.map_or(timeout, |end| end.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                return false;
+            }
+            let outcome = self.done.wait_timeout(progress, left);
+            progress = outcome.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
+    /// Has the last trace kept, though there are handlers.
+    pub(super) fn keep_trace(&self) {
+        self.keeps_trace.store(true, Relaxed);
+    }
+
+    /// The last trace, where it is kept.
+    pub(super) fn last_trace(&self) -> Option<Arc<Trace>> {
+        self.progress().last.clone()
+    }
+
+    /// Hands a window to the handlers' thread.
+    pub(super) fn hand_over(&self, complete: Complete) {
+        self.queue.push(complete);
+    }
+
+    /// No window comes any more.
+    pub(super) fn finish(&self) {
+        self.queue.finish();
+    }
+
+    /// Calls the handlers with each window, to the last.
+    pub(super) fn run(&self, mut handlers: Vec<Handler>) {
+        while let Some(complete) = self.queue.next() {
+            let windows = complete.windows;
+            self.deliver(*complete, &mut handlers);
+            own_cost::note_background();
+            self.progress().handled += windows;
+            self.done.notify_all();
+        }
+    }
+
+    fn deliver(&self, complete: Complete, handlers: &mut [Handler]) {
+        let trace = {
+            let _busy = Busy::claim();
+            let Complete {
+                spec,
+                closing,
+                filling,
+                windows: _,
+            } = complete;
+            filling.into_trace(&spec, closing)
+        };
+        for handler in handlers {
+            handler.call(&trace);
+        }
+        let _busy = Busy::claim();
+        let before = if self.keeps_trace.load(Relaxed) {
+            self.progress().last.replace(Arc::new(trace))
+        } else {
+            drop(trace);
+            None
+        };
+        drop(before);
+    }
+}
