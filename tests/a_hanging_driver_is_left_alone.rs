@@ -1,14 +1,18 @@
 //! A driver that hangs, goes away, or has a context fail costs GPU times, each of them counted; the program goes
-//! on, and ends when it wants to.
+//! on, and ends when it wants to. What it measured last is read before its driver ends; nobody calls the driver then,
+//! nor in a forked process.
 
 #[path = "support/gpu.rs"]
 mod gpu;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use cudarc::driver::CudaStream;
 use gpu::{
-    Gpu, TOLD, cuda, exact, is_child, lost, on_the_driver, on_the_driver_with, row, settle,
-    simulator, told,
+    Gpu, TOLD, cuda, exact, is_child, lost, on_a_thread, on_the_driver, on_the_driver_with, row,
+    settle, simulator, told,
 };
 use profiler_runtime::cuda::CudaLoss;
 use profiler_runtime::{flush, init, scope, summary};
@@ -16,12 +20,18 @@ use profiler_tests::measuring;
 
 /// So many scopes of 10 us on a stream of the driver's.
 fn measured(gpu: &Gpu, name: &str, scopes: usize) {
+    let stream = pending(gpu, name, scopes);
+    stream.synchronize().expect("nothing failed");
+}
+
+/// The same; nobody waits for the stream.
+fn pending(gpu: &Gpu, name: &str, scopes: usize) -> Arc<CudaStream> {
     let stream = gpu.stream();
     for _ in 0..scopes {
         let _scope = scope!(name, stream = &stream);
         gpu.spin(&stream, 10_000);
     }
-    stream.synchronize().expect("nothing failed");
+    stream
 }
 
 #[test]
@@ -253,4 +263,137 @@ fn a_context_that_fails_takes_only_its_own_times_with_it() {
         ran.stderr
     );
     assert_eq!(ran.report.misuses, []);
+}
+
+#[test]
+fn times_that_a_driver_takes_with_it_are_not_waited_for() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let profiler = init().expect("set up");
+        let gpu = Gpu::new(0);
+        measured(&gpu, "before", 10);
+        settle();
+        let stream = pending(&gpu, "pending", 10);
+        assert_eq!(flush(Duration::from_millis(100)).unread, 10);
+        simulator().run("shutdown").expect("it is right");
+        settle();
+        assert_eq!(row("pending").without_cuda, 10);
+        assert_eq!(summary().cuda.lost, [(CudaLoss::ContextGone, 10)]);
+        std::mem::forget((gpu, stream));
+        drop(profiler);
+        std::process::exit(0);
+    }
+    let name = "times_that_a_driver_takes_with_it_are_not_waited_for";
+    let ran = on_the_driver_with(name, "", |_| {});
+    assert_eq!(ran.warnings(), 0, "{}", ran.stderr);
+}
+
+#[test]
+fn the_last_times_are_read_before_the_driver_ends() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        // The profiler is there before the driver, and an exit handler of its own comes after the driver's.
+        drop(scope!("first"));
+        let gpu = Gpu::new(0);
+        let stream = pending(&gpu, "last", 10);
+        std::mem::forget((gpu, stream));
+        simulator()
+            .advance(1_000_000)
+            .expect("the clock is virtual");
+        std::process::exit(0);
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("summary.json");
+    let name = "the_last_times_are_read_before_the_driver_ends";
+    on_the_driver_with(name, "shutdown at-exit", |command| {
+        command.env("PROFILER_SUMMARY", &path);
+    });
+    let text = std::fs::read_to_string(&path).expect("it was written");
+    let summary: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    let rows = summary["rows"].as_array().expect("it has rows");
+    let last = rows.iter().find(|row| row["name"] == "last");
+    assert_eq!(last.expect("it was called")["cuda"]["calls"], 10, "{text}");
+}
+
+/// Calls of the driver until its own exit handler had run.
+static CALLS: AtomicU64 = AtomicU64::new(0);
+
+fn calls() -> u64 {
+    let report = simulator().report().expect("a report");
+    report.calls.values().sum()
+}
+
+extern "C" fn note_calls() {
+    CALLS.store(calls(), Relaxed);
+}
+
+extern "C" fn compare_calls() {
+    // The profiler's thread looks more often than that while something is pending.
+    std::thread::sleep(Duration::from_millis(100));
+    // A panic here aborts.
+    assert_eq!(calls(), CALLS.load(Relaxed));
+}
+
+#[test]
+fn a_driver_that_has_ended_is_not_called_any_more() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        // The last one runs first.
+        // SAFETY: a function of this program, which does not unwind: no panic leaves one of the C ABI.
+        assert_eq!(unsafe { libc::atexit(compare_calls) }, 0);
+        drop(scope!("first"));
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::atexit(note_calls) }, 0);
+        let gpu = Gpu::new(0);
+        let stream = pending(&gpu, "pending", 1);
+        std::mem::forget((gpu, stream));
+        std::process::exit(0);
+    }
+    let name = "a_driver_that_has_ended_is_not_called_any_more";
+    let ran = on_the_driver_with(name, "shutdown at-exit", |_| {});
+    assert_eq!(ran.report.misuses, []);
+}
+
+#[test]
+fn a_forked_process_leaves_the_driver_to_its_parent() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let _profiler = init().expect("set up");
+        let gpu = Gpu::new(0);
+        let stream = gpu.stream();
+        let measure = || (0..10).for_each(|_| drop(scope!("either", stream = &stream)));
+        measure();
+        settle();
+        let simulator = simulator();
+        let calls = || ["cuEventRecord", "cuStreamIsCapturing"].map(|of| simulator.calls(of));
+        let before = calls();
+        // SAFETY: the child calls the profiler, which is what is tested, and exits.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: an alarm ends the process, as nothing here handles it.
+            unsafe { libc::alarm(20) };
+            measure();
+            on_a_thread(measure);
+            // SAFETY: ends the process at once, without handlers of the parent's.
+            unsafe { libc::_exit(i32::from(calls() != before)) }
+        }
+        let mut status = 0;
+        // SAFETY: the child is ours, and `status` is there to be written.
+        unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert_eq!(status, 0);
+        // The parent goes on.
+        measure();
+        settle();
+        assert_eq!(cuda("either").calls, 20);
+        return;
+    }
+    on_the_driver("a_forked_process_leaves_the_driver_to_its_parent", "");
 }

@@ -6,7 +6,7 @@ mod gpu;
 
 use gpu::{Gpu, cuda, is_here, on_the_driver, settle};
 use profiler_runtime::{init, scope, summary};
-use profiler_tests::measuring;
+use profiler_tests::{measuring, work};
 
 /// The warnings that speak of a name.
 fn warnings_of(name: &str) -> usize {
@@ -78,6 +78,29 @@ fn calls_that_are_read_many_at_once() {
     }
     assert_eq!((warnings_of("forward"), warnings_of("layer")), (1, 0));
     assert_eq!(notes_of("forward"), 1);
+}
+
+#[test]
+fn calls_that_work_on_the_processor_meanwhile() {
+    if !is_here("calls_that_work_on_the_processor_meanwhile", "clock real") {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    for _ in 0..100 {
+        {
+            // The default stream passes both events at once, and its time is what the processor takes.
+            let _forward = scope!("forward");
+            let _layer = scope!("layer", stream = &stream);
+            work(100);
+            gpu.spin(&stream, 2_000_000);
+        }
+        stream.synchronize().expect("nothing failed");
+    }
+    settle();
+    assert!(cuda("forward").min_ns >= 100_000.0);
+    assert_eq!((warnings_of("forward"), warnings_of("layer")), (1, 0));
 }
 
 #[test]

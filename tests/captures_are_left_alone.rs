@@ -106,6 +106,37 @@ fn a_capture_that_begins_or_ends_inside_of_a_scope() {
 }
 
 #[test]
+fn a_capture_that_begins_as_a_scope_is_being_recorded() {
+    if !is_here("a_capture_that_begins_as_a_scope_is_being_recorded", "") {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    for mode in MODES {
+        stream.begin_capture(mode).expect("it may capture");
+        // As if another thread began it after the profiler asked.
+        simulator()
+            .run("fault cuStreamIsCapturing always return 0")
+            .expect("it is right");
+        drop(scope!("raced", stream = &stream));
+        simulator().run("clear-faults").expect("it is right");
+        drop(end(&stream));
+        settle();
+        for _ in 0..10 {
+            let _scope = scope!("after", stream = &stream);
+            gpu.spin(&stream, 10_000);
+        }
+        stream.synchronize().expect("nothing failed");
+        settle();
+    }
+    assert_eq!((cuda("raced").calls, row("raced").without_cuda), (0, 3));
+    assert_eq!(summary().cuda.lost, [(CudaLoss::Captured, 3)]);
+    exact(cuda("after").total_ns, 300_000.0);
+    assert_eq!(spoiled(), 0);
+}
+
+#[test]
 fn a_capture_that_the_program_has_spoiled() {
     if !is_here("a_capture_that_the_program_has_spoiled", "") {
         return;

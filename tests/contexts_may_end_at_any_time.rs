@@ -210,3 +210,44 @@ fn a_device_that_is_reset_is_measured_again_under_the_same_handle() {
         assert_eq!(ran.warnings(), 0, "{told}: {}", ran.stderr);
     }
 }
+
+#[test]
+fn a_context_that_is_destroyed_when_all_was_read_is_not_touched_any_more() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let profiler = init().expect("set up");
+        let driver = Driver::of(simulator());
+        assert_eq!(driver.cuInit(0), 0);
+        let staying = Own::new(&driver, driver.primary(1));
+        staying.measure("stays", 10);
+        assert_eq!(driver.cuStreamSynchronize(staying.stream), 0);
+        let going = Own::new(
+            &driver,
+            made(|context| driver.cuCtxCreate_v2(context, 0, 0)),
+        );
+        going.measure("goes", 10);
+        assert_eq!(driver.cuStreamSynchronize(going.stream), 0);
+        settle();
+        assert_eq!(driver.cuCtxDestroy_v2(going.context), 0);
+        assert_eq!(driver.cuCtxSetCurrent(staying.context), 0);
+        // What looks as if another one was destroyed has them all looked after.
+        simulator()
+            .run("fault cuEventRecord nth 1 return 709")
+            .expect("it is right");
+        staying.measure("refused", 1);
+        settle();
+        staying.measure("stays", 10);
+        assert_eq!(driver.cuStreamSynchronize(staying.stream), 0);
+        settle();
+        assert_eq!((cuda("stays").calls, cuda("goes").calls), (20, 10));
+        assert_eq!(summary().cuda.lost, [(CudaLoss::ContextGone, 1)]);
+        // To close asks each of them.
+        std::mem::forget(profiler);
+        return;
+    }
+    let name = "a_context_that_is_destroyed_when_all_was_read_is_not_touched_any_more";
+    let ran = on_the_driver_with(name, "devices 2", |_| {});
+    assert_eq!(ran.report.misuses, []);
+}

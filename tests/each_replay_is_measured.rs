@@ -71,6 +71,44 @@ fn each_replay_of_what_was_captured_on_purpose_is_measured() {
 }
 
 #[test]
+fn replays_that_follow_each_other_are_told_apart() {
+    let name = "replays_that_follow_each_other_are_told_apart";
+    if !is_here_with_graphs(name, 1) {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    stream
+        .begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)
+        .expect("it may capture");
+    {
+        let _replayed = scope!("replayed", stream = &stream, captured);
+        gpu.spin(&stream, 10_000);
+    }
+    let graph = end(&stream);
+    let replay = || {
+        graph.launch().expect("nothing failed");
+        stream.synchronize().expect("nothing failed");
+    };
+    // Where the machine keeps the resolver waiting, some are seen as one; not each time.
+    let all_are_seen = |_| {
+        let before = cuda("replayed").calls;
+        replay();
+        settle();
+        for _ in 0..10 {
+            replay();
+            std::thread::sleep(Duration::from_millis(8));
+        }
+        settle();
+        cuda("replayed").calls == before + 11
+    };
+    assert!((0..50).any(all_are_seen));
+    exact(cuda("replayed").max_ns, 10_000.0);
+    assert_eq!(summary().cuda.lost, []);
+}
+
+#[test]
 fn a_new_anchor_is_no_replay() {
     if !is_here_with_graphs("a_new_anchor_is_no_replay", 1) {
         return;

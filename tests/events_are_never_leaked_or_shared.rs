@@ -9,6 +9,7 @@ mod gpu;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
+use std::sync::Barrier;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, Waker};
 
@@ -77,6 +78,49 @@ fn a_pool_at_its_cap_costs_gpu_times_only() {
     assert_eq!((ran.report.alive.events, ran.report.misuses.len()), (0, 0));
     // Eight pairs, and two events of the anchor.
     assert_eq!(ran.report.created.events, 18);
+}
+
+#[test]
+fn threads_that_do_nothing_leave_the_others_their_events() {
+    const THREADS: usize = 20;
+
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let _profiler = init().expect("set up");
+        let gpu = Gpu::new(0);
+        let stream = gpu.stream();
+        let (measured, ended) = (Barrier::new(THREADS + 1), Barrier::new(THREADS + 1));
+        std::thread::scope(|threads| {
+            for _ in 0..THREADS {
+                threads.spawn(|| {
+                    drop(scope!("idle", stream = &stream));
+                    measured.wait();
+                    ended.wait();
+                });
+            }
+            measured.wait();
+            stream.synchronize().expect("nothing failed");
+            settle();
+            for _ in 0..50 {
+                let _scope = scope!("busy", stream = &stream);
+                gpu.spin(&stream, 10_000);
+            }
+            ended.wait();
+        });
+        stream.synchronize().expect("nothing failed");
+        settle();
+        assert_eq!((cuda("idle").calls, cuda("busy").calls), (20, 50));
+        assert_eq!(summary().cuda.lost, []);
+        assert!(summary().cuda.pairs <= 256, "{:?}", summary().cuda);
+        return;
+    }
+    let name = "threads_that_do_nothing_leave_the_others_their_events";
+    let ran = on_the_driver_with(name, "", |command| {
+        command.env("PROFILER_CUDA_EVENTS", "256");
+    });
+    assert_eq!((ran.report.alive.events, ran.report.misuses.len()), (0, 0));
 }
 
 #[test]

@@ -277,9 +277,21 @@ fn the_tracing_logger_has_both_times() {
 
 #[test]
 fn a_gpu_time_begins_where_it_is_said_to() {
-    if !is_here("a_gpu_time_begins_where_it_is_said_to", "clock real") {
-        return;
+    let name = "a_gpu_time_begins_where_it_is_said_to";
+    if is_here(name, "clock real") {
+        gpu_times_begin_where_they_are_said_to();
     }
+}
+
+#[test]
+fn a_gpu_time_of_a_clock_that_drifts_begins_where_it_is_said_to() {
+    let name = "a_gpu_time_of_a_clock_that_drifts_begins_where_it_is_said_to";
+    if is_here(name, "clock real; clock-drift-ppm 90") {
+        gpu_times_begin_where_they_are_said_to();
+    }
+}
+
+fn gpu_times_begin_where_they_are_said_to() {
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let (stream, kept) = (gpu.stream(), Arc::<Kept>::default());

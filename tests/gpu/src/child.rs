@@ -52,17 +52,41 @@ pub(crate) fn gpu() -> Result<Gpu, Trouble> {
     Gpu::first(Driver::get().map_err(Trouble::Missing)?)
 }
 
+/// Whether a variable sets the profiler up otherwise than the checks assume; which library is the driver is the
+/// user's to say.
+pub(crate) fn is_disturbing(name: &str) -> bool {
+    name.starts_with("PROFILER_") && name != "PROFILER_CUDA_LIBRARY"
+}
+
 /// Tells the parent what was seen.
 pub(crate) fn tell(seen: &Value) {
     println!("{MARK}{seen}");
 }
 
-/// Runs a part in a process of its own, with these variables and no other of the profiler's.
+/// Skips a check on what a program does that does not end well without the profiler either: what it meets then
+/// is the driver's. It is run `times` times, since what goes wrong may do so by chance.
+pub(crate) fn expect_well_without_us(name: &str, code: i32, times: u32) -> Result<(), Trouble> {
+    for _ in 0..times {
+        let end = match run(name, &[("PROFILER_ENABLED", "0")]) {
+            Ok(child) if child.status.code() == Some(code) => continue,
+            Ok(child) => format!("ends with {}", child.status),
+            Err(Trouble::Child { what, .. }) => what,
+            Err(trouble) => return Err(trouble),
+        };
+        return Err(Trouble::Skip(format!(
+            "with the profiler off the program {end} too"
+        )));
+    }
+    Ok(())
+}
+
+/// Runs a part in a process of its own, with these variables of the profiler's and no other but the one that
+/// says which library is the driver.
 pub(crate) fn run(name: &str, variables: &[(&str, &str)]) -> Result<Played, Trouble> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["--child", name]).stdin(Stdio::null());
     for (key, _) in std::env::vars_os() {
-        if key.to_string_lossy().starts_with("PROFILER_") {
+        if is_disturbing(&key.to_string_lossy()) {
             command.env_remove(key);
         }
     }

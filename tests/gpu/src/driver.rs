@@ -20,7 +20,7 @@ const FILE: &str = "libcuda.so.1";
 
 macro_rules! functions {
     ($($name:ident($($argument:ident: $type:ty),*);)*) => {
-        /// Functions that every driver from CUDA 11.0 on exports.
+        /// Functions that every driver from CUDA 11.4 on exports.
         pub(crate) struct Driver {
             library: Library,
             $($name: unsafe extern "C" fn($($type),*) -> u32,)*
@@ -55,6 +55,8 @@ functions! {
     cuDriverGetVersion(version: *mut c_int);
     cuGetErrorName(code: u32, name: *mut *const c_char);
     cuDeviceGetCount(count: *mut c_int);
+    cuDevicePrimaryCtxRetain(context: *mut usize, device: c_int);
+    cuDevicePrimaryCtxReset_v2(device: c_int);
     cuCtxCreate_v2(context: *mut usize, flags: u32, device: c_int);
     cuCtxDestroy_v2(context: usize);
     cuCtxSetCurrent(context: usize);
@@ -73,6 +75,7 @@ functions! {
     cuGraphDestroy(graph: usize);
     cuEventCreate(event: *mut usize, flags: u32);
     cuEventRecord(event: usize, stream: usize);
+    cuEventRecordWithFlags(event: usize, stream: usize, flags: u32);
     cuEventQuery(event: usize);
     cuEventSynchronize(event: usize);
     cuEventDestroy_v2(event: usize);
@@ -106,7 +109,7 @@ impl Driver {
             .map_err(|error| format!("there is no CUDA driver here ({})", in_full(&error)))?;
         let driver = Self::resolve(library).map_err(|error| {
             format!(
-                "the CUDA driver lacks a function of CUDA 11.0 ({})",
+                "the CUDA driver lacks a function of CUDA 11.4 ({})",
                 in_full(&error)
             )
         })?;

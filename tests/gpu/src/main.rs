@@ -10,10 +10,12 @@ mod device;
 mod driver;
 mod figures;
 mod findings;
+mod graph;
 mod libraries;
 mod machine;
 mod measured;
 mod nvrtc;
+mod own;
 mod runner;
 mod trouble;
 
@@ -108,13 +110,10 @@ fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Role, String> {
     Ok(Role::Suite(wanted))
 }
 
-/// A variable that sets the profiler up otherwise than the checks assume; which library is the driver
-/// is the user's to say.
+/// A variable that is set and must not be.
 fn disturbing() -> Option<String> {
-    let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
-    names
-        .filter(|name| name.starts_with("PROFILER_"))
-        .find(|name| name != "PROFILER_CUDA_LIBRARY")
+    let mut names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
+    names.find(|name| child::is_disturbing(name))
 }
 
 fn list() {

@@ -59,6 +59,15 @@ impl Run {
             .filter(|check| check["outcome"] == "failed");
         failed.filter_map(|check| check["name"].as_str()).collect()
     }
+
+    /// The first reason of the first check that ended so.
+    fn reason(&self, outcome: &str) -> &str {
+        let mut ended = self.checks().iter();
+        let check = ended.find(|check| check["outcome"] == outcome);
+        check.expect("a check that ended so")["reasons"][0]
+            .as_str()
+            .expect("a reason")
+    }
 }
 
 #[test]
@@ -119,18 +128,44 @@ fn a_driver_that_refuses_to_record_events_is_found_out() {
 }
 
 #[test]
+fn what_is_left_at_an_end_is_whole_where_the_driver_ends_before_what_was_registered_first() {
+    let run = run("shutdown at-exit", &["--only", "ends"]);
+    assert_eq!((run.failed(), run.code), (Vec::new(), Some(0)));
+}
+
+#[test]
+fn a_child_that_crashes_fails_its_check_with_the_signal() {
+    let run = run(
+        "synchronise abort-from gpu_suite::driver::Driver::cuCtxDestroy_v2",
+        &["--only", "destroyed with times unread"],
+    );
+    assert_eq!(run.code, Some(1));
+    let reason = run.reason("failed");
+    assert!(reason.contains("signal: 6 (SIGABRT)"), "{reason}");
+}
+
+#[test]
+fn what_goes_wrong_without_the_profiler_too_is_not_held_against_it() {
+    let run = run(
+        "fault cuDevicePrimaryCtxReset_v2 from 1 return 999",
+        &["--only", "flushed and reset"],
+    );
+    assert_eq!((run.failed(), run.code), (Vec::new(), Some(0)));
+    let reason = run.reason("skipped");
+    assert!(reason.contains("with the profiler off"), "{reason}");
+}
+
+#[test]
 fn a_call_that_hangs_ends_the_run_with_what_is_known() {
     let run = run(
         "fault cuStreamSynchronize nth 3 hang",
         &["--only", "beside others", "--limit", "5"],
     );
     assert_eq!(run.code, Some(1));
-    let failed = run
-        .checks()
-        .iter()
-        .find(|check| check["outcome"] == "failed");
-    let reason = &failed.expect("a check failed")["reasons"][0];
-    assert_eq!(reason, "it had not ended 5 s after the suite began");
+    assert_eq!(
+        run.reason("failed"),
+        "it had not ended 5 s after the suite began"
+    );
 }
 
 #[test]

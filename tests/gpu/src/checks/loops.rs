@@ -17,8 +17,11 @@ pub(crate) const THEME: Theme = Theme {
     checks: &[
         Check {
             name: "a loop that keeps the device busy runs as fast measured as not",
-            bound: "steps of 120 kernels of 160 µs: the median slowdown of rounds at most 5 % on, where 1 % is aimed \
-                    at, and 2 % off; less than with timers that wait; every call has a GPU time",
+            bound: "steps of 120 kernels of 160 µs: the median slowdown of rounds at most 2 % off, and on at most 2 % \
+                    more than with two events of the suite's own around each kernel, which is what the device takes \
+                    for events whoever records them (a few µs, so that 5 % in all could be theirs alone); at most \
+                    10 % in all, where 1 % is aimed at, and less than with timers that wait; every call has a GPU \
+                    time",
             run: device_bound,
         },
         Check {
@@ -31,8 +34,17 @@ pub(crate) const THEME: Theme = Theme {
 
 const LAYERS: u64 = 120;
 const ROUNDS: usize = 15;
-const MODES: [&str; 5] = ["bare", "off", "on", "`sync`", "a timer that synchronises"];
-const ON: usize = 2;
+const MODES: [&str; 6] = [
+    "bare",
+    "off",
+    "two events that nobody reads",
+    "on",
+    "`sync`",
+    "a timer that synchronises",
+];
+const EVENTS: usize = 2;
+const ON: usize = 3;
+const WAITING: usize = 5;
 
 /// What a step of the loop does in each layer.
 struct Model<'a> {
@@ -66,11 +78,16 @@ impl Model<'_> {
         self.work()
     }
 
-    /// As most programs time their kernels.
-    fn with_timer(&self) -> Result<(), Trouble> {
+    /// What any measurement by events costs the device and the driver.
+    fn with_events(&self) -> Result<(), Trouble> {
         self.begin.record(raw(&self.stream))?;
         self.work()?;
-        self.end.record(raw(&self.stream))?;
+        self.end.record(raw(&self.stream))
+    }
+
+    /// As most programs time their kernels.
+    fn with_timer(&self) -> Result<(), Trouble> {
+        self.with_events()?;
         self.end.wait()?;
         std::hint::black_box(self.end.since(&self.begin)?);
         Ok(())
@@ -84,7 +101,8 @@ impl Model<'_> {
             match mode {
                 0 => self.work()?,
                 1 | ON => self.measured()?,
-                3 => self.synchronous()?,
+                EVENTS => self.with_events()?,
+                4 => self.synchronous()?,
                 _ => self.with_timer()?,
             }
         }
@@ -166,8 +184,14 @@ fn compare(
         return Ok(());
     }
     findings.expect_between("slower off, in %", slower[1], -5.0, 2.0);
-    findings.expect_between("slower on, in %", slower[ON], -5.0, 5.0);
-    let waiting = slower[4];
+    findings.expect_between("slower on, in %", slower[ON], -5.0, 10.0);
+    findings.expect(slower[ON] <= slower[EVENTS] + 2.0, || {
+        format!(
+            "on is {:.2} % slower, two events alone {:.2} %",
+            slower[ON], slower[EVENTS]
+        )
+    });
+    let waiting = slower[WAITING];
     findings.expect(slower[ON] < waiting, || {
         format!(
             "on is {:.2} % slower, a synchronising timer {waiting:.2} %",

@@ -7,6 +7,7 @@ mod cost;
 mod cupti_records;
 mod ends;
 mod failures;
+mod gone_contexts;
 mod lengths;
 mod loops;
 mod math;
@@ -33,6 +34,7 @@ pub(crate) const THEMES: &[Theme] = &[
     cost::THEME,
     loops::THEME,
     math::THEME,
+    gone_contexts::THEME,
     failures::THEME,
     ends::THEME,
     questions::THEME,
@@ -42,6 +44,7 @@ pub(crate) const THEMES: &[Theme] = &[
 pub(crate) const PARTS: &[&[Part]] = &[
     cupti_records::PARTS,
     pool::PARTS,
+    gone_contexts::PARTS,
     failures::PARTS,
     ends::PARTS,
 ];

@@ -3,11 +3,13 @@
 //! Nothing here can fail but for a call that should succeed: the answers are figures and notes, and other
 //! parts of the project are built so as to work with either.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::device::{Event, Gpu, raw};
+use crate::driver::Driver;
 use crate::figures::{least, median};
 use crate::findings::{Check, Findings, Theme};
+use crate::graph::{Graph, THREAD_LOCAL};
 use crate::trouble::Trouble;
 
 pub(crate) const THEME: Theme = Theme {
@@ -32,6 +34,11 @@ pub(crate) const THEME: Theme = Theme {
             name: "what does a pair of events cost the device?",
             bound: "none: an answer",
             run: device_cost,
+        },
+        Check {
+            name: "what do the events of a graph say while replays are queued?",
+            bound: "none: an answer",
+            run: replays,
         },
     ],
 };
@@ -183,5 +190,77 @@ fn device_cost(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     }
     findings.figure("a kernel of 5 µs in a queue, bare", median(&bare), "ns");
     findings.figure("the same between two events", median(&paired), "ns");
+    Ok(())
+}
+
+/// How long the kernel of a replay runs.
+const REPLAY_NS: u64 = 20_000_000;
+
+/// What the driver says of two events in a graph.
+#[derive(Clone, Copy, PartialEq)]
+struct Said {
+    begin: u32,
+    end: u32,
+    elapsed: Result<f64, u32>,
+}
+
+impl Said {
+    fn now(driver: &Driver, begin: &Event, end: &Event) -> Self {
+        Self {
+            begin: driver.cuEventQuery(begin.handle),
+            end: driver.cuEventQuery(end.handle),
+            elapsed: driver.elapsed(begin.handle, end.handle),
+        }
+    }
+
+    fn note(&self, findings: &mut Findings, when: &str) {
+        let elapsed = match self.elapsed {
+            Ok(ns) => format!("{:.3} ms", ns / 1e6),
+            Err(code) => code.to_string(),
+        };
+        findings.note(format!(
+            "{when}: query of the first event {}, of the second {}, elapsed {elapsed}",
+            self.begin, self.end
+        ));
+    }
+}
+
+fn replays(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    // `CU_EVENT_RECORD_EXTERNAL`: the graph records the event at each replay.
+    const EXTERNAL: u32 = 1;
+    let (driver, stream) = (gpu.driver, gpu.stream()?);
+    let handle = raw(&stream);
+    let (begin, end) = (Event::new(driver)?, Event::new(driver)?);
+    let record = |event: &Event| {
+        let code = driver.cuEventRecordWithFlags(event.handle, handle, EXTERNAL);
+        driver.check("cuEventRecordWithFlags", code)
+    };
+    let graph = Graph::capture(driver, handle, THREAD_LOCAL, || {
+        record(&begin)?;
+        gpu.kernels.spin(handle, REPLAY_NS, 0)?;
+        record(&end)
+    })?;
+    let say = || Said::now(driver, &begin, &end);
+    say().note(findings, "captured, not replayed");
+    graph.launch(handle)?;
+    say().note(findings, "the first replay is queued");
+    stream.synchronize()?;
+    say().note(findings, "the first replay is over");
+    let start = Instant::now();
+    graph.launch(handle)?;
+    graph.launch(handle)?;
+    // Only what changes: on no driver more than a few times.
+    let (mut before, mut changes) = (None, 0);
+    while changes < 16 && start.elapsed() < Duration::from_nanos(3 * REPLAY_NS) {
+        let said = say();
+        if before != Some(said) {
+            let ms = start.elapsed().as_secs_f64() * 1e3;
+            said.note(findings, &format!("{ms:.1} ms after two more were queued"));
+            before = Some(said);
+            changes += 1;
+        }
+    }
+    stream.synchronize()?;
+    say().note(findings, "all replays are over");
     Ok(())
 }
