@@ -104,10 +104,7 @@ fn a_context_that_is_destroyed_inside_a_scope_is_found_out() {
         let _profiler = init().expect("set up");
         let driver = Driver::of(simulator());
         assert_eq!(driver.cuInit(0), 0);
-        let staying = Own::new(
-            &driver,
-            made(|context| driver.cuCtxCreate_v2(context, 0, 0)),
-        );
+        let staying = Own::new(&driver, driver.primary(1));
         let going = Own::new(
             &driver,
             made(|context| driver.cuCtxCreate_v2(context, 0, 0)),
@@ -130,7 +127,7 @@ fn a_context_that_is_destroyed_inside_a_scope_is_found_out() {
     // To end the stream of an open scope breaks the promise that `from_raw` asks for: the driver may see
     // it used once more.
     let name = "a_context_that_is_destroyed_inside_a_scope_is_found_out";
-    let ran = on_the_driver_with(name, "", |_| {});
+    let ran = on_the_driver_with(name, "devices 2", |_| {});
     assert_eq!(ran.report.alive.events, 0);
     let of_events: Vec<_> = ran
         .report
@@ -243,8 +240,7 @@ fn a_context_that_is_destroyed_when_all_was_read_is_not_touched_any_more() {
         settle();
         assert_eq!((cuda("stays").calls, cuda("goes").calls), (20, 10));
         assert_eq!(summary().cuda.lost, [(CudaLoss::ContextGone, 1)]);
-        // To close asks each of them.
-        std::mem::forget(profiler);
+        drop(profiler);
         return;
     }
     let name = "a_context_that_is_destroyed_when_all_was_read_is_not_touched_any_more";

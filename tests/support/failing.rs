@@ -40,6 +40,13 @@ pub(crate) const SCOPES: [(&str, f64); 7] = [
     ("own context", 4_000.0),
 ];
 
+impl Drop for Program {
+    /// With all that was made in it: the profiler asks nothing of a context that it does not hold.
+    fn drop(&mut self) {
+        let _ = self.driver.cuCtxDestroy_v2(self.own_context);
+    }
+}
+
 impl Program {
     pub(crate) fn new(device: i32, label: &str) -> Self {
         let driver = Driver::of(simulator());

@@ -21,6 +21,8 @@ const MAX_CONTEXTS: usize = 256;
 const MAX_CAPTURED: usize = 256;
 /// How many refusals of the driver are put into words for each context.
 const SAID_REFUSALS: u32 = 16;
+/// How often it is tried to hold a context, where the driver refuses to tell whether that can be.
+const HOLD_TRIES: u32 = 4;
 
 /// A context. There is one for each handle, to the end of the process: a driver gives handles of destroyed
 /// contexts to new ones, which are further lives of the same `Context` here.
@@ -34,8 +36,8 @@ pub(crate) struct Context {
     failed: AtomicBool,
     /// Whether a call said that it is gone: until the resolver has found out, nothing in it is touched.
     suspect: AtomicBool,
-    /// Whether it was asked whether it can be held.
-    retained: AtomicBool,
+    /// How often it was tried to hold it; `HOLD_TRIES` once it is known whether it can be.
+    tries: AtomicU32,
     /// Whether it is a primary context, and is held.
     held: AtomicBool,
     /// Its number in the driver, if it is not held; zero where that does not tell.
@@ -87,7 +89,7 @@ pub(crate) fn of(driver: &Driver, raw: RawContext) -> Option<&'static Context> {
         life: AtomicU32::new(0),
         failed: AtomicBool::new(false),
         suspect: AtomicBool::new(false),
-        retained: AtomicBool::new(false),
+        tries: AtomicU32::new(0),
         held: AtomicBool::new(false),
         id: AtomicU64::new(0),
         device: AtomicU32::new(0),
@@ -104,7 +106,7 @@ pub(crate) fn of(driver: &Driver, raw: RawContext) -> Option<&'static Context> {
     // At once: a short program may be done with it before the resolver comes to it.
     let _ = driver.relaxed(|| {
         driver.with_context(raw, || {
-            context.retain_once(driver);
+            context.hold(driver);
             Ok(())
         })
     });
@@ -139,10 +141,19 @@ impl Context {
     ///
     /// It is not released. Whoever releases a context last waits for its device, and frees at
     /// the end of the process what is freed then anyway.
-    pub(crate) fn retain_once(&self, driver: &Driver) {
-        if !self.retained.swap(true, Relaxed) {
-            let held = driver.retain_if_primary(self.raw);
+    pub(crate) fn hold(&self, driver: &Driver) {
+        if self
+            .tries
+            .fetch_update(Relaxed, Relaxed, |tries| {
+                (tries < HOLD_TRIES).then_some(tries + 1)
+            })
+            .is_err()
+        {
+            return;
+        }
+        if let Ok(held) = driver.retain_if_primary(self.raw) {
             self.held.store(held, Relaxed);
+            self.tries.store(HOLD_TRIES, Relaxed);
         }
     }
 
@@ -346,7 +357,7 @@ impl Context {
     pub(crate) fn end_life(&self) {
         self.life.fetch_add(1, Relaxed);
         self.failed.store(false, Relaxed);
-        self.retained.store(false, Relaxed);
+        self.tries.store(0, Relaxed);
         self.held.store(false, Relaxed);
         self.id.store(0, Relaxed);
         self.captured.store(0, Relaxed);

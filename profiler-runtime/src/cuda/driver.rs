@@ -317,24 +317,24 @@ impl Driver {
     }
 
     /// Holds on to the current context, if it is the primary one of its device; true where it is.
-    pub(crate) fn retain_if_primary(&self, context: RawContext) -> bool {
+    pub(crate) fn retain_if_primary(&self, context: RawContext) -> Result<bool, Code> {
         let (mut device, mut flags, mut active) = (0, 0, 0);
         // SAFETY: writes one integer, which lives for the call.
-        let known = unsafe { (self.table.context_device)(&raw mut device) }.is_ok();
+        unsafe { (self.table.context_device)(&raw mut device) }.ok()?;
         // SAFETY: writes two integers, which live for the call.
-        let state = unsafe { (self.table.primary_state)(device, &raw mut flags, &raw mut active) };
+        unsafe { (self.table.primary_state)(device, &raw mut flags, &raw mut active) }.ok()?;
         // To retain one that is not active would make it.
-        if !known || !state.is_ok() || active == 0 {
-            return false;
+        if active == 0 {
+            return Ok(false);
         }
         let mut primary = RawContext::NONE;
         // SAFETY: writes one pointer, which lives for the call.
-        let retained = unsafe { (self.table.primary_retain)(&raw mut primary, device) }.is_ok();
-        if retained && primary != context {
+        unsafe { (self.table.primary_retain)(&raw mut primary, device) }.ok()?;
+        if primary != context {
             // SAFETY: it was retained just now. That does not end it: it was active before.
             let _ = unsafe { (self.table.primary_release)(device) };
         }
-        retained && primary == context
+        Ok(primary == context)
     }
 
     /// The context a stream belongs to.

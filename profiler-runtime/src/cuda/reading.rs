@@ -335,7 +335,7 @@ impl InUse {
 
     /// Makes itself at home in a context that is current now.
     fn settle_in(&mut self, driver: &Driver) {
-        self.context.retain_once(driver);
+        self.context.hold(driver);
         self.context.note_device(driver);
         if self.anchor.is_none() {
             match Anchor::new(driver) {
@@ -356,7 +356,9 @@ impl InUse {
     fn close(&mut self, driver: &Driver) {
         // Not to be looked after any more, unless something is measured in it again.
         self.is_shrunk = true;
-        if self.context.has_failed()
+        // The program may have ended it, and to ask would be to use it: its events go with it.
+        if !self.context.is_held()
+            || self.context.has_failed()
             || !self.lines.is_empty()
             || self.is_gone(driver)
             || !self.is_current
