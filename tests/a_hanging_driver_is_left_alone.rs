@@ -361,6 +361,38 @@ fn a_driver_that_has_ended_is_not_called_any_more() {
 }
 
 #[test]
+fn a_program_that_is_still_measured_when_it_ends_gets_one_table_and_no_warning() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        drop(scope!("first", log = |_: &str, _: f64, _: u64| {}));
+        let gpu = Gpu::new(0);
+        let stream = gpu.stream();
+        measured(&gpu, "on the device", 10);
+        std::mem::forget((gpu, stream));
+        std::thread::spawn(|| {
+            loop {
+                drop(scope!("beside", log = |_: &str, _: f64, _: u64| {}));
+            }
+        });
+        while row("beside").calls < 100 {
+            std::thread::yield_now();
+        }
+        std::process::exit(0);
+    }
+    let name = "a_program_that_is_still_measured_when_it_ends_gets_one_table_and_no_warning";
+    let ran = on_the_driver_with(name, "shutdown at-exit", |command| {
+        command
+            .env("PROFILER_BACKEND", "cuda")
+            .env("PROFILER_SUMMARY", "stderr");
+    });
+    assert_eq!(ran.warnings(), 0, "{}", ran.stderr);
+    let tables = ran.stderr.matches("event pairs").count();
+    assert_eq!(tables, 1, "{}", ran.stderr);
+}
+
+#[test]
 fn a_forked_process_leaves_the_driver_to_its_parent() {
     if !measuring() {
         return;

@@ -40,6 +40,7 @@ const REQUIRED: [&str; 22] = [
 
 /// A folder for a driver that does not exist.
 const NOWHERE: &str = "/nonexistent/libcuda.so.1";
+
 /// Runs a test again where no driver is to be found; it must succeed.
 fn without_a_driver(name: &str, set_up: impl FnOnce(&mut Command)) -> Output {
     let mut command = Command::new(std::env::current_exe().expect("a test knows its program"));

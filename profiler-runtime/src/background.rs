@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 
 use crate::health;
@@ -50,10 +50,17 @@ impl Background {
         if self.is_missing() {
             return false;
         }
-        let Err(error) = self.start() else {
-            return true;
+        let error = {
+            let starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+            if self.is_missing() {
+                return false;
+            }
+            let Err(error) = self.start_under(&starting) else {
+                return true;
+            };
+            self.missing.store(true, Relaxed);
+            error
         };
-        self.missing.store(true, Relaxed);
         health::notice(&format!(
             "the profiler's thread {} cannot be started ({error}): {what}",
             self.name
@@ -67,7 +74,13 @@ impl Background {
     ///
     /// The system's, where it starts no thread; another call tries again.
     pub(crate) fn start(&self) -> io::Result<()> {
-        let _starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_running() {
+            return Ok(());
+        }
+        self.start_under(&self.starting.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn start_under(&self, _: &MutexGuard<'_, ()>) -> io::Result<()> {
         if self.is_running() {
             return Ok(());
         }
@@ -78,7 +91,12 @@ impl Background {
                 Busy::for_ever();
                 run();
             });
-        let _ = self.thread.set(spawned?.thread().clone());
+        let thread = self.thread.get_or_init({
+            let thread = spawned?.thread().clone();
+            || thread
+        });
+        // Who called it before now has found nobody.
+        thread.unpark();
         Ok(())
     }
 

@@ -20,6 +20,8 @@ static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// How long an exiting process waits for loggers.
 const AT_EXIT: Duration = Duration::from_secs(2);
+/// The same for what was logged after that.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// Has the process flush the loggers and write the summary when it exits.
 pub(crate) fn register() {
@@ -30,7 +32,7 @@ pub(crate) fn register() {
 }
 
 /// The same once the driver has been initialised: exit handlers run in the opposite order, so that this one finds the
-/// driver alive, and the last GPU times are read. The first one has nothing left to do then.
+/// driver alive, and the last GPU times are read. What is measured after it, the first one still writes to a file.
 pub(crate) fn register_before_driver() {
     static DONE: AtomicBool = AtomicBool::new(false);
     if PROCESS.load(Relaxed) != 0 && !DONE.swap(true, Relaxed) {
@@ -62,19 +64,31 @@ pub(crate) fn is_own_process() -> bool {
 
 extern "C" fn at_exit() {
     // Nobody is left to tell of a panic.
-    let _ = catch_unwind(|| {
-        if !is_own_process() {
-            return;
-        }
+    if !is_own_process() {
+        return;
+    }
+    let _ = catch_unwind(end);
+    // Next the driver ends, with whatever of its own is in use.
+    let _ = catch_unwind(crate::cuda::leave);
+}
+
+/// What there is to be done at the end of the process. It comes twice where there is a driver: what was waited for once
+/// is not waited for again, and a table is printed once.
+fn end() {
+    static ENDED: AtomicBool = AtomicBool::new(false);
+    let is_first = !ENDED.swap(true, Relaxed);
+    if is_first {
         session::finish(AT_EXIT, session::Ending::All);
         collect::flush(AT_EXIT);
-        // A guard may have gone long before the calls that matter.
-        if WRITTEN.load(Relaxed) <= calls(&summary()) {
-            write_summary();
-        }
-        // Next the driver ends, with whatever of its own is in use.
-        crate::cuda::leave();
-    });
+    } else {
+        collect::flush(AGAIN);
+    }
+    let is_file = |target: &SummaryTarget| matches!(target, SummaryTarget::File(_));
+    let may_be_written = is_first || with_control(|control| is_file(&control.settings.summary));
+    // A guard may have gone long before the calls that matter.
+    if may_be_written && WRITTEN.load(Relaxed) <= calls(&summary()) {
+        write_summary();
+    }
 }
 
 /// Writes the summary to where the settings say.

@@ -161,6 +161,7 @@ fn work(watch: &Watch) {
                 watch.ticket.store(ticket, Relaxed);
                 let on = flush_loggers(watch);
                 watch.ticket.store(0, Relaxed);
+                own_cost::note_background();
                 if on {
                     flush::done(ticket);
                 }

@@ -221,6 +221,7 @@ impl Reader<'_> {
         value
     }
 }
+
 fn parse_bool(text: &str) -> Option<bool> {
     match text.trim().to_ascii_lowercase().as_str() {
         "1" | "true" | "on" | "yes" => Some(true),

@@ -132,9 +132,9 @@ impl Anchor {
             return;
         };
         let rate = host.as_nanos() as f64 / device;
-        if device > SHORT_NS && (rate - 1.0).abs() < SET {
-            fix.rate = rate;
-            fix.rate_error = (fix.width + known.width) / device;
+        let error = (fix.width + known.width) / device + f64::from(f32::EPSILON);
+        if device > SHORT_NS && (rate - 1.0).abs() < SET && error < fix.rate_error {
+            (fix.rate, fix.rate_error) = (rate, error);
         }
     }
 

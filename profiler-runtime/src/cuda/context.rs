@@ -40,7 +40,7 @@ pub(crate) struct Context {
     tries: AtomicU32,
     /// Whether it is a primary context, and is held.
     held: AtomicBool,
-    /// Its number in the driver, if it is not held; zero where that does not tell.
+    /// Its number in the driver; zero where that does not tell.
     id: AtomicU64,
     /// The ordinal of its device, and one; zero where it is not known.
     device: AtomicU32,
@@ -107,6 +107,8 @@ pub(crate) fn of(driver: &Driver, raw: RawContext) -> Option<&'static Context> {
     let _ = driver.relaxed(|| {
         driver.with_context(raw, || {
             context.hold(driver);
+            // Its number is that of now.
+            let _ = context.is_another(driver);
             Ok(())
         })
     });
@@ -392,16 +394,19 @@ impl Context {
     /// where the context is in use, and so there: NVIDIA defines no answer for one that is gone.
     #[inline]
     pub(crate) fn is_replaced(&self, driver: &Driver) -> bool {
-        !self.is_held() && self.is_another(driver)
+        !self.is_held() && matches!(self.is_another(driver), Some(Ok(true)))
     }
 
-    fn is_another(&self, driver: &Driver) -> bool {
-        let Some(Ok(id)) = driver.context_id(self.raw) else {
-            return false;
-        };
+    /// Whether the driver has another number for the handle than when its first events were made; none where it has no
+    /// numbers.
+    pub(crate) fn is_another(&self, driver: &Driver) -> Option<Result<bool, Code>> {
+        let id = driver.context_id(self.raw)?;
         // There is no number zero.
-        let known = self.id.compare_exchange(0, id, Relaxed, Relaxed);
-        known.is_err_and(|known| known != id)
+        let other = |id| {
+            let known = self.id.compare_exchange(0, id, Relaxed, Relaxed);
+            known.is_err_and(|known| known != id)
+        };
+        Some(id.map(other))
     }
 
     /// Draws the consequences of a code that a call in this context returned.

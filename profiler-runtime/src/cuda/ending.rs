@@ -243,7 +243,7 @@ pub(crate) fn log(
     match (pushed, cell) {
         (Pushed::Taken | Pushed::FullAfterLog, Some(cell)) => cell.skipped.set(0),
         (Pushed::Taken | Pushed::FullAfterLog, None) => {}
-        (Pushed::Full | Pushed::Nothing, _) if resolver::is_missing() => {
+        (Pushed::Full | Pushed::Nothing, _) if resolver::is_missing() || library::has_left() => {
             count_dropped(DropReason::NoCollector, 1);
         }
         (Pushed::Full | Pushed::Nothing, Some(cell)) => {

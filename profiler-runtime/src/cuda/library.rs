@@ -31,9 +31,13 @@ pub(crate) fn driver() -> Option<&'static Driver> {
     DRIVER.get().filter(|_| !LEFT.load(Relaxed))
 }
 
-/// Has nobody call the driver from now on.
+/// Has nobody begin a call of the driver from now on, nor look for it.
 pub(super) fn leave() {
     LEFT.store(true, Relaxed);
+}
+
+pub(super) fn has_left() -> bool {
+    LEFT.load(Relaxed)
 }
 
 #[cfg(unix)]
@@ -97,7 +101,7 @@ pub(crate) fn is_in_use() -> bool {
 
 /// Looks for the driver; none where the settings forbid it or it cannot be had.
 pub(crate) fn find(evidence: Evidence) -> Option<&'static Driver> {
-    if driver().is_some() || HOPELESS.load(Relaxed) {
+    if driver().is_some() || HOPELESS.load(Relaxed) || has_left() {
         return driver().filter(|_| is_in_use());
     }
     find_slowly(evidence)
@@ -182,7 +186,7 @@ static PROBING: AtomicBool = AtomicBool::new(true);
 /// Whether functions that are measured go on asking, so that a program that loads the library a little
 /// after its first measured call is noticed.
 pub(crate) fn is_probing() -> bool {
-    PROBING.load(Relaxed) && !HOPELESS.load(Relaxed) && driver().is_none()
+    PROBING.load(Relaxed) && !HOPELESS.load(Relaxed) && driver().is_none() && !has_left()
 }
 
 /// Asks whether the process has the library by now: a few times within the first seconds, at growing
@@ -227,7 +231,7 @@ pub(crate) fn known_status() -> Status {
             // It may have ended before us.
             _ => READY.get().cloned().unwrap_or(Status::NotInitialised),
         },
-        None => Status::NotLoaded,
+        None => READY.get().cloned().unwrap_or(Status::NotLoaded),
     }
 }
 

@@ -32,8 +32,6 @@ pub(super) struct Reading {
 /// A context that something was measured in.
 struct InUse {
     context: &'static Context,
-    /// Its number in the driver, where that tells.
-    id: Option<u64>,
     anchor: Option<Anchor>,
     lines: Lines,
     graphs: Graphs,
@@ -64,6 +62,16 @@ impl Reading {
         let mut progress = self.has_taken && self.take();
         resolver::set_pending(self.pending());
         let suspicion = resolver::take_suspicion();
+        if suspicion {
+            // Also those of which nothing came this far.
+            for context in context::all()
+                .into_iter()
+                .filter(|context| context.is_suspect())
+            {
+                let new = || InUse::new(context);
+                self.contexts.entry(context.index).or_insert_with(new);
+            }
+        }
         for in_use in self.contexts.values_mut() {
             progress |= in_use.visit(&mut self.sink, suspicion);
         }
@@ -195,7 +203,6 @@ impl InUse {
     fn new(context: &'static Context) -> Self {
         Self {
             context,
-            id: None,
             anchor: None,
             lines: Lines::default(),
             graphs: Graphs::default(),
@@ -239,6 +246,7 @@ impl InUse {
         // asked no more than what is pending in it makes necessary.
         if failed && !self.context.is_held() {
             self.lines.lose_all(sink, CudaLoss::ContextFailed);
+            self.graphs.forget();
         }
         let is_needed = self.is_busy() || suspicion && self.context.is_suspect();
         if !is_needed && !self.context.is_held() {
@@ -317,10 +325,9 @@ impl InUse {
 
     fn seems_gone(&mut self, driver: &Driver) -> bool {
         let raw = self.context.raw;
-        match (driver.context_id(raw), self.id) {
-            (Some(Ok(id)), Some(known)) if id != known => return true,
-            (Some(Err(code)), _) if code.fault() == Fault::ContextGone => return true,
-            (Some(Ok(id)), _) => self.id = Some(id),
+        match self.context.is_another(driver) {
+            Some(Ok(true)) => return true,
+            Some(Err(code)) if code.fault() == Fault::ContextGone => return true,
             _ => {}
         }
         // One that has failed is not touched any more.

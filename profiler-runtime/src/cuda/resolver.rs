@@ -86,7 +86,11 @@ pub(super) fn uncertainty() -> Option<f64> {
 }
 
 fn run() {
-    let Some(driver) = library::driver() else {
+    // In this order, and looked at in the other one by `leave`.
+    IN_ROUND.store(now().max(1), SeqCst);
+    let driver = library::driver().filter(|_| !LEAVING.load(SeqCst));
+    let Some(driver) = driver else {
+        IN_ROUND.store(0, Release);
         return;
     };
     // A call that may not be made while another thread captures would spoil the capture otherwise.
@@ -121,7 +125,7 @@ fn run() {
 /// Whether the resolver is to end.
 static LEAVING: AtomicBool = AtomicBool::new(false);
 
-/// Has none of ours be inside the driver from now on, at the end of the process: its events go with it, and to ask for
+/// Has no call of ours begin in the driver from now on, and the resolver be in none, at the end of the process: its events go with it, and to ask for
 /// one then is a crash in some drivers. What has not been read by now never will be.
 pub(crate) fn leave() {
     const PATIENCE: Duration = Duration::from_millis(200);

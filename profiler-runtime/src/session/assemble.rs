@@ -141,21 +141,29 @@ impl Nesting<'_> {
     }
 
     /// Takes its time off the innermost one around it that has it too: as much as is inside of that, which may have
-    /// ended first.
+    /// ended first; what is left is off the next one.
     fn take_off_around(&mut self, index: usize) {
-        let ScopeRecord { start, elapsed, .. } = self.scopes[index];
+        let ScopeRecord {
+            mut start,
+            elapsed: mut left,
+            ..
+        } = self.scopes[index];
         let mut around = self.inside_of[index] as usize;
         while let Some(scope) = self.scopes.get(around) {
             if self.is_counted(around) {
-                let inside = scope.end().saturating_sub(start).cast_signed();
-                let elapsed = elapsed.min(inside);
-                self.nodes[around].own -= elapsed;
+                let inside = scope.end().saturating_sub(start);
+                let taken = left.min(inside.cast_signed());
+                self.nodes[around].own -= taken;
                 if let Kind::Poll { future } = scope.kind
                     && let Some(future) = self.futures.get(&future)
                 {
-                    self.nodes[*future as usize].own -= elapsed;
+                    self.nodes[*future as usize].own -= taken;
                 }
-                return;
+                left -= taken;
+                if left == 0 {
+                    return;
+                }
+                start = start.max(scope.end());
             }
             around = self.inside_of[around] as usize;
         }
@@ -317,15 +325,17 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_after_the_one_around_it_is_off_its_time_only_as_far_as_it_is_inside() {
+    fn what_ends_after_the_one_around_it_is_off_each_time_only_as_far_as_it_is_inside() {
         let mut sample = Sample::new();
-        let outer = sample.scope("link: outer", 0, 0, 200);
+        let whole = sample.scope("link: whole", 0, 0, 1_000);
+        let outer = sample.scope("link: outer", whole, 0, 200);
         let late = sample.scope("link: late", outer, 150, 500);
         sample.scope("link: inner", late, 400, 100);
         assert_eq!(
             nested(sample),
             [
-                ("link: outer", "", 150),
+                ("link: whole", "", 350),
+                ("link: outer", "link: whole", 150),
                 ("link: late", "link: outer", 400),
                 ("link: inner", "link: late", 100),
             ]

@@ -199,10 +199,14 @@ impl Session {
         }
         let mut said = Said::default();
         if self.has_schedule && state.step == 0 {
-            said.add(
-                "a session with a schedule ended without a single `step()`: call it at the end of each iteration, or \
-                 say in PROFILER_STEP which name's calls are the steps of PROFILER_SCHEDULE",
-            );
+            let or = if self.is_own {
+                ", or say in PROFILER_STEP which name's calls are the steps of PROFILER_SCHEDULE"
+            } else {
+                ""
+            };
+            said.add(&format!(
+                "a session with a schedule ended without a single `step()`: call it at the end of each iteration{or}"
+            ));
         }
         if self.has_schedule || state.step > 0 {
             self.note_step(&mut state);
@@ -213,7 +217,7 @@ impl Session {
         if self.is_own && steps > 0 && self.handing.closed() == 0 {
             said.add(&format!(
                 "PROFILER_SCHEDULE: the recording ended after {steps} steps, before it came to a window: nothing is \
-                 written; lessen `wait` or `warmup`"
+                 written; lessen `skip_first`, `wait` or `warmup`"
             ));
         }
         worker::ended(self);

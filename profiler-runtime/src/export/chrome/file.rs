@@ -13,8 +13,14 @@ use flate2::write::GzEncoder;
 
 /// Bytes that are gathered for one write.
 const BUFFER: usize = 1 << 16;
+/// Where what the process has open stands, which may be a file: that is written to as well.
+const DESCRIPTORS: [&str; 4] = ["/dev/fd", "/dev/stderr", "/dev/stdout", "/proc"];
 /// Bytes of a name that is part of the one it is written under.
 const LONGEST: usize = 200;
+
+fn is_descriptor(path: &Path) -> bool {
+    DESCRIPTORS.iter().any(|known| path.starts_with(known))
+}
 
 /// A file in the making; given up, with all that was written, where it is not finished.
 pub(super) struct NewFile {
@@ -38,8 +44,8 @@ impl NewFile {
             ));
         };
         let is_other = |kind: fs::Metadata| !kind.is_file() && !kind.is_dir();
-        let (file, renamed) = if fs::metadata(path).is_ok_and(is_other) {
-            (OpenOptions::new().write(true).open(path)?, None)
+        let (file, renamed) = if is_descriptor(path) || fs::metadata(path).is_ok_and(is_other) {
+            (OpenOptions::new().append(true).open(path)?, None)
         } else {
             // A link goes on to lead to the file.
             let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
