@@ -96,6 +96,58 @@ fn a_context_that_is_destroyed_takes_what_was_not_read_with_it() {
 }
 
 #[test]
+fn another_context_under_the_same_handle_is_measured_again() {
+    const ROUNDS: u64 = 6;
+
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let _profiler = init().expect("set up");
+        let driver = Driver::of(simulator());
+        assert_eq!(driver.cuInit(0), 0);
+        let mut handles = Vec::new();
+        for round in 1..=ROUNDS {
+            let own = Own::new(
+                &driver,
+                made(|context| driver.cuCtxCreate_v2(context, 0, 0)),
+            );
+            handles.push(own.context);
+            // In some rounds nobody has had the time to look at the one before.
+            let mut tries = 0;
+            while cuda("met").calls < round && tries < 10 {
+                own.measure("met", 1);
+                assert_eq!(driver.cuStreamSynchronize(own.stream), 0);
+                settle();
+                tries += 1;
+            }
+            own.measure("measured", 10);
+            assert_eq!(driver.cuStreamSynchronize(own.stream), 0);
+            if round % 2 == 0 {
+                settle();
+                assert_eq!(cuda("met").calls, round);
+            }
+            assert_eq!(driver.cuCtxDestroy_v2(own.context), 0);
+        }
+        settle();
+        assert!(handles.iter().all(|handle| *handle == handles[0]));
+        assert!(cuda("measured").calls >= 10 * ROUNDS / 2);
+        let without = row("met").without_cuda + row("measured").without_cuda;
+        assert_eq!(lost(CudaLoss::ContextGone), without);
+        exact(cuda("measured").max_ns, 10_000.0);
+        return;
+    }
+    let name = "another_context_under_the_same_handle_is_measured_again";
+    let ran = on_the_driver_with(name, "contexts reused", |_| {});
+    assert_eq!(ran.report.alive.events, 0);
+    // Nothing of the one before is used in the one that follows.
+    let of_events = |call: &str| call.starts_with("cuEventRecord") || call == "cuEventDestroy_v2";
+    let misuses = ran.report.misuses.iter();
+    let misuses: Vec<_> = misuses.filter(|misuse| of_events(&misuse.call)).collect();
+    assert!(misuses.is_empty(), "{misuses:?}");
+}
+
+#[test]
 fn a_context_that_is_destroyed_inside_a_scope_is_found_out() {
     if !measuring() {
         return;

@@ -96,6 +96,7 @@ fn command(line: &str, words: &[&str]) -> Result<(), Refusal> {
         ["log", "clear"] => Locked::new().truth.clear(),
         ["fault", entry, rest @ ..] => return add_fault(entry, rest),
         ["clear-faults"] => exports::all().for_each(super::entry::EntryPoint::clear_faults),
+        ["contexts", "reused"] => Locked::new().contexts.reuse_handles(),
         ["sticky", device, code] => {
             let (device, code) = (number(device)?, number(code)?);
             let failed = Locked::new().fail_primary(device, code);

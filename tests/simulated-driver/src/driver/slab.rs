@@ -45,6 +45,8 @@ pub(crate) struct Slab<T> {
     slots: Vec<Slot<T>>,
     /// Oldest first, so that a handle is given out again as late as can be.
     free: VecDeque<usize>,
+    /// Whether a handle is given again at once.
+    is_reused: bool,
     alive: usize,
     peak: usize,
     created: u64,
@@ -56,10 +58,16 @@ impl<T> Slab<T> {
             kind,
             slots: Vec::new(),
             free: VecDeque::new(),
+            is_reused: false,
             alive: 0,
             peak: 0,
             created: 0,
         }
+    }
+
+    /// Gives the handle of what ended last to what comes next.
+    pub(crate) fn reuse_handles(&mut self) {
+        self.is_reused = true;
     }
 
     pub(crate) fn insert(&mut self, value: T) -> usize {
@@ -67,7 +75,9 @@ impl<T> Slab<T> {
         self.peak = self.peak.max(self.alive);
         self.created += 1;
         // Some slots rest, so that a handle used after its end is recognised.
-        let index = if self.free.len() > 64 {
+        let index = if self.is_reused {
+            self.free.pop_back()
+        } else if self.free.len() > 64 {
             self.free.pop_front()
         } else {
             None
@@ -80,7 +90,9 @@ impl<T> Slab<T> {
             self.slots.len() - 1
         });
         let slot = &mut self.slots[index];
-        slot.generation = (slot.generation + 1) & GENERATION_MASK;
+        if slot.generation == 0 || !self.is_reused {
+            slot.generation = (slot.generation + 1) & GENERATION_MASK;
+        }
         slot.value = Ok(value);
         self.kind as usize * (1 << KIND_SHIFT)
             + slot.generation * (1 << GENERATION_SHIFT)
