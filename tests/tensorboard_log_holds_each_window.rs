@@ -22,6 +22,7 @@ use profiler_runtime::{
     Activity, LogError, Profile, ScalarLogger, Schedule, TensorBoardLogger, Trace, flush, init,
     is_enabled, scope, summary,
 };
+use profiler_tests::alone;
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -67,6 +68,7 @@ fn assert_holds(read: &ReadHistogram, milliseconds: &[f64]) {
 
 #[test]
 fn each_window_has_a_histogram_of_each_name_and_a_table() -> Outcome {
+    let _alone = alone();
     if !is_enabled() {
         return Ok(());
     }
@@ -144,6 +146,7 @@ fn each_window_has_a_histogram_of_each_name_and_a_table() -> Outcome {
 
 #[test]
 fn gpu_times_have_histograms_of_their_own() -> Outcome {
+    let _alone = alone();
     if !is_here("gpu_times_have_histograms_of_their_own", "") {
         return Ok(());
     }
@@ -189,6 +192,7 @@ fn gpu_times_have_histograms_of_their_own() -> Outcome {
 
 #[test]
 fn a_window_that_is_cut_short_takes_no_other_windows_place() -> Outcome {
+    let _alone = alone();
     if !is_enabled() {
         return Ok(());
     }
@@ -221,6 +225,7 @@ fn a_window_that_is_cut_short_takes_no_other_windows_place() -> Outcome {
 
 #[test]
 fn a_window_waits_for_room_on_a_full_disk() -> Outcome {
+    let _alone = alone();
     const NAME: &str = "a_window_waits_for_room_on_a_full_disk";
     if !is_enabled() {
         return Ok(());
