@@ -1,5 +1,6 @@
 //! The device: a context, a stream, and the driver's functions as the profiler calls them, by their addresses.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
@@ -8,6 +9,7 @@ use cudarc::driver::{CudaContext, CudaStream};
 use profiler_simulated_driver::Simulator;
 
 use crate::process::Outcome;
+use crate::processors;
 use crate::subjects;
 use crate::variants::Subject;
 
@@ -20,6 +22,8 @@ pub(crate) struct Gpu {
     context: usize,
     pairs: Vec<[usize; 2]>,
     functions: Functions,
+    /// The processor on which the times of batches are read, and one; zero for any.
+    reader: AtomicUsize,
 }
 
 #[derive(Clone, Copy)]
@@ -80,6 +84,7 @@ impl Gpu {
             context: context.cu_ctx().addr(),
             pairs: Vec::new(),
             functions,
+            reader: AtomicUsize::new(0),
         };
         for _ in 0..PAIRS {
             let mut pair = [0; 2];
@@ -103,10 +108,20 @@ impl Gpu {
         u64::from((self.functions.record)(begin, stream) | (self.functions.record)(end, stream))
     }
 
+    /// On which processor [`read_elsewhere`](Self::read_elsewhere) reads; none for any.
+    pub(crate) fn read_where(&self, processor: Option<usize>) {
+        self.reader
+            .store(processor.map_or(0, |number| number + 1), Relaxed);
+    }
+
     /// Has another thread read the times of a batch, as the profiler's own thread reads those of scopes. To
     /// record an event that another processor has touched last takes the driver longer.
     pub(crate) fn read_elsewhere(&self) {
+        let reader = self.reader.load(Relaxed).checked_sub(1);
         let read = || {
+            reader
+                .map_or(Ok(()), processors::stay_on)
+                .expect("it may run there");
             #[allow(clippy::cast_possible_truncation, reason = "less than the pairs")]
             let used = &self.pairs[..subjects::BATCH as usize];
             for &[begin, end] in used {

@@ -8,6 +8,7 @@ mod calls;
 mod cost;
 mod gpu;
 mod process;
+mod processors;
 mod report;
 mod subjects;
 mod sustained;

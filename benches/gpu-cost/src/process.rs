@@ -7,7 +7,8 @@ use bench_harness::Options;
 use profiler_simulated_driver::Installation;
 
 use crate::gpu::{Gpu, settle_in};
-use crate::report::Half;
+use crate::processors::Processors;
+use crate::report::{Half, PlacedCosts};
 use crate::variants::{self, Subject};
 use crate::{allocations, calls, cost, subjects, sustained};
 
@@ -98,7 +99,7 @@ pub(crate) fn measure(backend: Backend, options: &Options) -> Outcome<()> {
     settle_in(&subjects);
     let rounds = options.rounds.unwrap_or(ROUNDS);
     let half = Half {
-        costs: cost::measure(&subjects, rounds),
+        costs: placed_costs(&subjects, rounds)?,
         allocations: allocations::measure(&subjects),
         calls: calls::measure(&subjects)?,
         sustained: match backend {
@@ -109,6 +110,23 @@ pub(crate) fn measure(backend: Backend, options: &Options) -> Outcome<()> {
     let path = std::env::var_os(REPORT).ok_or("no place for the report")?;
     std::fs::write(path, serde_json::to_vec(&half)?)?;
     Ok(())
+}
+
+/// What calls cost wherever they may be read.
+fn placed_costs(subjects: &[Subject], rounds: usize) -> Outcome<Vec<PlacedCosts>> {
+    let processors = Processors::get()?;
+    let mut placed = Vec::new();
+    for &placement in processors.placements() {
+        processors.place(placement)?;
+        Gpu::here().read_where(processors.reader(placement));
+        placed.push(PlacedCosts {
+            placement,
+            costs: cost::measure(subjects, rounds),
+        });
+    }
+    Gpu::here().read_where(None);
+    processors.release()?;
+    Ok(placed)
 }
 
 /// Calls one variant so often, for callgrind; see `gpu-instructions.sh`.

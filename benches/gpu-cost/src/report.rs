@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::allocations::Allocations;
 use crate::calls::DriverCalls;
 use crate::cost::Cost;
+use crate::processors::Placement;
 use crate::sustained::Sustained;
 
 #[derive(Serialize)]
@@ -17,10 +18,17 @@ pub(crate) struct Report {
     pub(crate) cpu: Half,
 }
 
+/// What calls cost where they are read on a certain processor.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct PlacedCosts {
+    pub(crate) placement: Placement,
+    pub(crate) costs: Vec<Cost>,
+}
+
 /// What one process has measured.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Half {
-    pub(crate) costs: Vec<Cost>,
+    pub(crate) costs: Vec<PlacedCosts>,
     pub(crate) allocations: Vec<Allocations>,
     pub(crate) calls: Vec<DriverCalls>,
     pub(crate) sustained: Vec<Sustained>,
@@ -48,8 +56,8 @@ fn both(spread: Option<Spread>) -> [String; 2] {
     }
 }
 
-impl Half {
-    fn show_costs(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl PlacedCosts {
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut table = Table::new(&[
             "variant",
             "all: median",
@@ -64,7 +72,14 @@ impl Half {
             let name = std::iter::once(cost.name.clone());
             table.row(name.chain(columns.into_iter().flat_map(both)));
         }
+        writeln!(f, "{}", self.placement)?;
         writeln!(f, "{table}")
+    }
+}
+
+impl Half {
+    fn show_costs(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.costs.iter().try_for_each(|placed| placed.show(f))
     }
 
     fn show_calls(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
