@@ -4,17 +4,16 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crossbeam_queue::ArrayQueue;
-
 use super::code::{Code, Fault};
 use super::driver::{Driver, RawContext};
 use super::item::{Item, Pair, Parcel};
+use super::pool::{BUNDLE, Pool};
 use crate::health;
 use crate::local::Busy;
 use crate::switch::with_control;
 
-/// How many pairs a thread takes from the pool, or makes, at once.
-const BATCH: usize = 16;
+/// How many pairs a thread makes at once at most: it takes about as many microseconds.
+const MADE_AT_ONCE: usize = 16;
 /// Contexts that GPU time is taken in at most: programs have one for each device.
 const MAX_CONTEXTS: usize = 256;
 /// Scopes in the graphs of one context at most.
@@ -50,7 +49,7 @@ pub(crate) struct Context {
     captured: AtomicUsize,
     /// Counters of pairs that are gone, for those to come: they are never given up.
     turns: Mutex<Vec<&'static AtomicU32>>,
-    free: ArrayQueue<Parcel>,
+    free: Pool<Parcel>,
     /// Pairs of this life there are, wherever they are.
     pairs: AtomicUsize,
 }
@@ -96,7 +95,7 @@ pub(crate) fn of(driver: &Driver, raw: RawContext) -> Option<&'static Context> {
         refusals: AtomicU32::new(0),
         captured: AtomicUsize::new(0),
         turns: Mutex::new(Vec::new()),
-        free: ArrayQueue::new(cap),
+        free: Pool::new(cap),
         pairs: AtomicUsize::new(0),
     }));
     contexts.push(context);
@@ -187,18 +186,19 @@ impl Context {
         stash: &mut VecDeque<Parcel>,
     ) -> Result<(), Code> {
         let batch = self.batch();
-        while stash.len() < batch
-            && let Some(item) = self.free.pop()
-        {
+        self.free.take(batch, |item| {
             if self.is_of_this_life(&item) {
                 stash.push_back(item);
             }
-        }
+        });
         if !stash.is_empty() {
             return Ok(());
         }
-        let made =
-            driver.relaxed(|| driver.with_context(self.raw, || self.make(driver, batch, stash)));
+        let made = driver.relaxed(|| {
+            driver.with_context(self.raw, || {
+                self.make(driver, batch.min(MADE_AT_ONCE), stash)
+            })
+        });
         // What was made is used; the rest is asked for again.
         if stash.is_empty() { made } else { Ok(()) }
     }
@@ -208,7 +208,7 @@ impl Context {
     fn batch(&self) -> usize {
         let in_use = self.pairs().saturating_sub(self.free.len());
         let left = self.free.capacity().saturating_sub(in_use);
-        (left / (2 * BATCH)).clamp(1, BATCH)
+        (left / (2 * BUNDLE)).clamp(1, BUNDLE)
     }
 
     /// Makes pairs in the current context, as many as are wanted and the cap allows.
@@ -305,10 +305,15 @@ impl Context {
         if pair.life == self.life() && !self.has_failed() {
             pair.turns.fetch_add(1, Relaxed);
             // There is room for as many as were made.
-            let _ = self.free.push(item);
+            self.free.put(item);
         } else {
             self.forget(&pair);
         }
+    }
+
+    /// Makes it cheaper for the measured threads to take what came back, on the resolver's thread.
+    pub(crate) fn bundle(&self) {
+        self.free.bundle();
     }
 
     /// Makes the pool twice as large as what is in use of it, on the resolver's thread, so that the measured
@@ -316,7 +321,7 @@ impl Context {
     pub(crate) fn grow_if_low(&'static self, driver: &Driver) {
         let pairs = self.pairs.load(Relaxed);
         let in_use = pairs.saturating_sub(self.free.len());
-        if self.has_failed() || pairs < 2 * BATCH || 2 * in_use <= pairs {
+        if self.has_failed() || pairs < 2 * MADE_AT_ONCE || 2 * in_use <= pairs {
             return;
         }
         let wanted = 2 * in_use - pairs;

@@ -68,6 +68,8 @@ mod lines;
 mod loss;
 mod memory;
 mod outcome;
+mod pool;
+mod prefetch;
 mod reading;
 mod report;
 mod resolver;

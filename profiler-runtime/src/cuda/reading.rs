@@ -295,6 +295,7 @@ impl InUse {
             self.lines.forget_empty();
             self.is_shrunk = true;
         }
+        self.context.bundle();
         progress || self.graphs.are_replayed()
     }
 

@@ -22,7 +22,13 @@ impl Known {
     pub(super) fn take(&mut self, driver: &Driver) -> Result<Parcel, CudaLoss> {
         loop {
             match self.stash.pop_front() {
-                Some(item) if self.context.is_of_this_life(&item) => return Ok(item),
+                Some(item) if self.context.is_of_this_life(&item) => {
+                    // That of the next scope: the resolver's processor has it still.
+                    if let Some(next) = self.stash.front() {
+                        next.prefetch();
+                    }
+                    return Ok(item);
+                }
                 // Of an earlier life of the context: its events went with it.
                 Some(item) => item.give_back(),
                 None => self.refill(driver)?,
