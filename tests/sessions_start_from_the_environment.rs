@@ -18,7 +18,7 @@ use gpu::{Gpu, on_the_driver_with, simulator};
 use profiler_runtime::{init, measure_execution_time, scope, step};
 use serde_json::Value;
 
-const VARIABLES: [&str; 7] = [
+const VARIABLES: [&str; 9] = [
     "PROFILER_ENABLED",
     "PROFILER_TRACE",
     "PROFILER_SCHEDULE",
@@ -26,6 +26,8 @@ const VARIABLES: [&str; 7] = [
     "PROFILER_CONTROL",
     "PROFILER_SIGNAL",
     "PROFILER_SUMMARY",
+    "RANK",
+    "WORLD_SIZE",
 ];
 const MODE: &str = "PROFILER_TESTS_MODE";
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -423,6 +425,16 @@ fn what_cannot_be_understood_is_said_once_and_the_program_goes_on() {
     let said = run(name, "macro", &signal).ended(0).warnings();
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(said[0].contains("PROFILER_SIGNAL"), "{said:?}");
+    let rank = [("PROFILER_TRACE", "DIR/trace.json"), ("RANK", "first")];
+    let ran = run(name, "macro", &rank);
+    let said = ran.ended(0).warnings();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains("RANK is `first`"), "{said:?}");
+    assert_eq!(
+        held(&ran.file("trace.json")).len(),
+        10,
+        "the trace is written"
+    );
 }
 
 #[test]

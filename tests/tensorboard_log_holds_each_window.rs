@@ -225,8 +225,8 @@ fn a_window_that_is_cut_short_takes_no_other_windows_place() -> Outcome {
 
 #[test]
 fn a_window_waits_for_room_on_a_full_disk() -> Outcome {
-    let _alone = alone();
     const NAME: &str = "a_window_waits_for_room_on_a_full_disk";
+    let _alone = alone();
     if !is_enabled() {
         return Ok(());
     }

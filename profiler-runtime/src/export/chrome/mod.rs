@@ -69,7 +69,7 @@ impl fmt::Debug for ExportError {
 
 /// This process's place among those of its job, where a launcher says it.
 pub(crate) fn own_rank() -> Option<u64> {
-    Rank::find(|name| std::env::var(name).ok()).map(|rank| rank.rank)
+    Rank::of_process().map(|rank| rank.rank)
 }
 
 impl Trace {
@@ -126,7 +126,7 @@ fn export(trace: &Trace, path: &Path, launches: LaunchCategory) -> Result<(), Ex
     let write = || {
         let file = NewFile::create(path)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let rank = Rank::find(|name| std::env::var(name).ok());
+        let rank = Rank::of_process();
         write_trace(trace, file, &name, rank, launches)?.finish()
     };
     write().map_err(|source| ExportError::io(path, source))

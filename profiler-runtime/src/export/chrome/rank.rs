@@ -1,5 +1,7 @@
 //! Which of a job's processes this one is, as launchers say it in variables.
 
+use crate::health;
+
 /// For each launcher, the variables that hold the rank and the number of processes.
 const LAUNCHERS: [(&str, &str); 5] = [
     ("RANK", "WORLD_SIZE"),
@@ -19,9 +21,30 @@ pub(super) struct Rank {
 }
 
 impl Rank {
-    /// As the first launcher says it that says anything.
-    pub(super) fn find(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
-        let number = |name: &str| variable(name)?.trim().parse().ok();
+    /// That of this process, as the first launcher says it that says anything.
+    pub(super) fn of_process() -> Option<Self> {
+        let variable = |name: &str| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
+        Self::find(variable, |name, value| {
+            health::notice(&format!(
+                "{name} is `{value}`, which is not the number of a process: it is left out of traces and of their \
+                 names; set it to a whole number from 0 on, or unset it"
+            ));
+        })
+    }
+
+    /// The same, and what is to be done with a variable that has no number.
+    fn find(
+        variable: impl Fn(&str) -> Option<String>,
+        mut refuse: impl FnMut(&str, &str),
+    ) -> Option<Self> {
+        let mut number = |name: &str| {
+            let value = variable(name).filter(|value| !value.trim().is_empty())?;
+            let number = value.trim().parse().ok();
+            if number.is_none() {
+                refuse(name, &value);
+            }
+            number
+        };
         LAUNCHERS.iter().find_map(|(rank, size)| {
             Some(Self {
                 rank: number(rank)?,
@@ -36,10 +59,20 @@ mod tests {
     use super::*;
 
     fn find(variables: &[(&str, &str)]) -> Option<Rank> {
-        Rank::find(|name| {
+        found_and_refused(variables).0
+    }
+
+    /// The rank, and the variables that have no number.
+    fn found_and_refused(variables: &[(&str, &str)]) -> (Option<Rank>, Vec<String>) {
+        let variable = |name: &str| {
             let found = variables.iter().find(|(key, _)| *key == name);
             found.map(|(_, value)| (*value).to_owned())
-        })
+        };
+        let mut refused = Vec::new();
+        let found = Rank::find(variable, |name, value| {
+            refused.push(format!("{name}={value}"));
+        });
+        (found, refused)
     }
 
     #[test]
@@ -56,7 +89,6 @@ mod tests {
             );
         }
         assert_eq!(find(&[]), None);
-        assert_eq!(find(&[("RANK", "first"), ("WORLD_SIZE", "8")]), None);
         assert_eq!(
             find(&[("RANK", "1")]),
             Some(Rank {
@@ -64,6 +96,26 @@ mod tests {
                 world_size: None
             })
         );
+    }
+
+    #[test]
+    fn what_is_no_number_is_refused_and_the_next_launcher_asked() {
+        let variables = [
+            ("RANK", "first"),
+            ("WORLD_SIZE", "8"),
+            ("PMI_RANK", " 2 "),
+            ("PMI_SIZE", "-4"),
+            ("OMPI_COMM_WORLD_RANK", ""),
+        ];
+        let (found, refused) = found_and_refused(&variables);
+        assert_eq!(
+            found,
+            Some(Rank {
+                rank: 2,
+                world_size: None
+            })
+        );
+        assert_eq!(refused, ["RANK=first", "PMI_SIZE=-4"]);
     }
 
     #[test]

@@ -1,23 +1,20 @@
 //! Contexts that GPU time was taken in, and their pools of events.
 
-use std::collections::VecDeque;
+mod pairs;
+
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::code::{Code, Fault};
 use super::driver::{Driver, RawContext};
-use super::item::{Item, Pair, Parcel};
-use super::pool::{BUNDLE, Pool};
+use super::item::Parcel;
+use super::pool::Pool;
 use crate::health;
 use crate::local::Busy;
 use crate::switch::with_control;
 
-/// How many pairs a thread makes at once at most: it takes about as many microseconds.
-const MADE_AT_ONCE: usize = 16;
 /// Contexts that GPU time is taken in at most: programs have one for each device.
 const MAX_CONTEXTS: usize = 256;
-/// Scopes in the graphs of one context at most.
-const MAX_CAPTURED: usize = 256;
 /// How many refusals of the driver are put into words for each context.
 const SAID_REFUSALS: u32 = 16;
 /// How often it is tried to hold a context, where the driver refuses to tell whether that can be.
@@ -132,11 +129,6 @@ impl Context {
         self.suspect.store(suspect, Relaxed);
     }
 
-    /// Pairs of its present life, wherever they are.
-    pub(crate) fn pairs(&self) -> usize {
-        self.pairs.load(Relaxed)
-    }
-
     /// Holds on to a primary context that is current now, to the end of the process: its events must not go
     /// before they are read, whenever the program lets go of it.
     ///
@@ -170,193 +162,6 @@ impl Context {
     /// The ordinal of its device, where it is known.
     pub(crate) fn device(&self) -> Option<u32> {
         self.device.load(Relaxed).checked_sub(1)
-    }
-
-    /// Whether an item has events that are there to be recorded: those of an earlier life went with it.
-    #[inline]
-    pub(crate) fn is_of_this_life(&self, item: &Item) -> bool {
-        item.pair.is_some_and(|pair| pair.life == self.life())
-    }
-
-    /// Some items for a thread's stash. None come where the pool is at its cap, or the driver refuses.
-    #[cold]
-    pub(crate) fn refill(
-        &'static self,
-        driver: &Driver,
-        stash: &mut VecDeque<Parcel>,
-    ) -> Result<(), Code> {
-        let batch = self.batch();
-        self.free.take(batch, |item| {
-            if self.is_of_this_life(&item) {
-                stash.push_back(item);
-            }
-        });
-        if !stash.is_empty() {
-            return Ok(());
-        }
-        let made = driver.relaxed(|| {
-            driver.with_context(self.raw, || {
-                self.make(driver, batch.min(MADE_AT_ONCE), stash)
-            })
-        });
-        // What was made is used; the rest is asked for again.
-        if stash.is_empty() { made } else { Ok(()) }
-    }
-
-    /// How many items a thread takes at once: fewer as the pool comes near its cap, down to the one that it
-    /// needs, so that threads which have some at hand and do nothing leave the others theirs.
-    fn batch(&self) -> usize {
-        let in_use = self.pairs().saturating_sub(self.free.len());
-        let left = self.free.capacity().saturating_sub(in_use);
-        (left / (2 * BUNDLE)).clamp(1, BUNDLE)
-    }
-
-    /// Makes pairs in the current context, as many as are wanted and the cap allows.
-    fn make(
-        &'static self,
-        driver: &Driver,
-        wanted: usize,
-        into: &mut impl Extend<Parcel>,
-    ) -> Result<(), Code> {
-        for _ in 0..wanted {
-            if self.pairs.fetch_add(1, Relaxed) >= self.free.capacity() {
-                self.one_less();
-                return Ok(());
-            }
-            match self.make_one(driver) {
-                Ok(pair) => into.extend([Item::new(Some(pair))]),
-                Err(code) => {
-                    self.one_less();
-                    return Err(code);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// A pair that was never recorded; none where the cap is reached.
-    #[cold]
-    pub(crate) fn make_for_graph(&'static self, driver: &Driver) -> Result<Option<Parcel>, Code> {
-        let mut made: Vec<Parcel> = Vec::new();
-        driver.relaxed(|| driver.with_context(self.raw, || self.make(driver, 1, &mut made)))?;
-        self.captured.fetch_add(made.len(), Relaxed);
-        let mut item = made.pop();
-        if let Some(pair) = item.as_mut().and_then(|item| item.pair.as_mut()) {
-            pair.is_graph = true;
-        }
-        Ok(item)
-    }
-
-    /// Whether one more scope may become part of a graph: each keeps its events for as long as the context
-    /// lives.
-    pub(crate) fn has_room_for_graph(&self) -> bool {
-        self.captured.load(Relaxed) < MAX_CAPTURED
-    }
-
-    /// Whether nearly all of the pairs are in use: before that the resolver comes by itself early enough, and
-    /// calling it costs the measured thread a system call.
-    pub(crate) fn is_low(&self) -> bool {
-        self.free.len() <= self.pairs() / 8
-    }
-
-    fn turns(&self) -> MutexGuard<'_, Vec<&'static AtomicU32>> {
-        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Keeps what is to outlive a pair.
-    fn forget(&self, pair: &Pair) {
-        let _busy = Busy::claim();
-        pair.turns.fetch_add(1, Relaxed);
-        self.turns().push(pair.turns);
-    }
-
-    /// The context may have come to its end meanwhile, and its count to zero.
-    fn one_less(&self) {
-        let less = |pairs: usize| pairs.checked_sub(1);
-        let _ = self.pairs.fetch_update(Relaxed, Relaxed, less);
-    }
-
-    fn make_one(&'static self, driver: &Driver) -> Result<Pair, Code> {
-        let life = self.life();
-        let begin = driver.create_event()?;
-        match driver.create_event() {
-            Ok(end) => {
-                // Not to be held while one is made: an allocator may be measured.
-                let known = self.turns().pop();
-                Ok(Pair {
-                    begin,
-                    end,
-                    context: self,
-                    turns: known.unwrap_or_else(|| Box::leak(Box::default())),
-                    life,
-                    is_graph: false,
-                })
-            }
-            Err(code) => {
-                driver.destroy_event(begin);
-                Err(code)
-            }
-        }
-    }
-
-    /// Takes an item back.
-    pub(super) fn put_back(&self, item: Parcel) {
-        let Some(pair) = item.pair else { return };
-        if pair.life == self.life() && !self.has_failed() {
-            pair.turns.fetch_add(1, Relaxed);
-            // There is room for as many as were made.
-            self.free.put(item);
-        } else {
-            self.forget(&pair);
-        }
-    }
-
-    /// Makes it cheaper for the measured threads to take what came back, on the resolver's thread.
-    pub(crate) fn bundle(&self) {
-        self.free.bundle();
-    }
-
-    /// Makes the pool twice as large as what is in use of it, on the resolver's thread, so that the measured
-    /// threads need not make events.
-    pub(crate) fn grow_if_low(&'static self, driver: &Driver) {
-        let pairs = self.pairs.load(Relaxed);
-        let in_use = pairs.saturating_sub(self.free.len());
-        if self.has_failed() || pairs < 2 * MADE_AT_ONCE || 2 * in_use <= pairs {
-            return;
-        }
-        let wanted = 2 * in_use - pairs;
-        let mut made: Vec<Parcel> = Vec::new();
-        // What goes wrong here goes wrong for who needs a pair, and is said there.
-        let _ = driver.with_context(self.raw, || self.make(driver, wanted, &mut made));
-        for item in made {
-            self.put_back(item);
-        }
-    }
-
-    /// Destroys pairs that nobody needs, but for `keep` of them.
-    pub(crate) fn shrink_to(&self, driver: &Driver, keep: usize) {
-        if self.has_failed() || self.free.len() <= keep {
-            return;
-        }
-        let _ = driver.with_context(self.raw, || {
-            while self.free.len() > keep
-                && let Some(Item {
-                    pair: Some(pair), ..
-                }) = self.free.pop().as_deref()
-            {
-                self.destroy(driver, pair);
-            }
-            Ok(())
-        });
-    }
-
-    fn destroy(&self, driver: &Driver, pair: &Pair) {
-        if pair.life == self.life() {
-            driver.destroy_event(pair.begin);
-            driver.destroy_event(pair.end);
-            self.one_less();
-        }
-        self.forget(pair);
     }
 
     /// The context has been destroyed, and its events with it. What comes under its handle from now on is
