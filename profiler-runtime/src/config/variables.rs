@@ -73,7 +73,7 @@ pub const VARIABLES: [Variable; 14] = [
         name: "PROFILER_TRACE",
         takes: "a file ending in `.json` or `.json.gz`, or a folder",
         default: "none",
-        meaning: "Records the run, or the windows that PROFILER_SCHEDULE says, and writes them as traces: to the file (from the second one on with a number in its name; with its rank where RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, PMIX_RANK or SLURM_PROCID says it; with the process's number where another process has written the file meanwhile), or to the folder as TensorBoard's trace plugin and HTA look for them.",
+        meaning: "Records the run, or the windows that PROFILER_SCHEDULE says, and writes them as traces: to the file (from the second one on with a number in its name; with its rank where RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, PMIX_RANK or SLURM_PROCID says it, as a whole number; with the process's number where another process has written the file meanwhile), or to the folder as TensorBoard's trace plugin and HTA look for them.",
     },
     Variable {
         name: "PROFILER_SCHEDULE",
