@@ -132,7 +132,7 @@ impl Gpu {
                 );
             }
         };
-        thread::scope(|scope| _ = scope.spawn(read).join());
+        thread::scope(|scope| scope.spawn(read).join()).expect("a batch is read");
     }
 
     /// Whether the stream captures.

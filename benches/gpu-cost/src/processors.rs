@@ -96,7 +96,9 @@ fn only(number: usize) -> CpuSet {
 fn resolver() -> io::Result<Option<Pid>> {
     for thread in fs::read_dir("/proc/self/task")? {
         let thread = thread?;
-        if fs::read_to_string(thread.path().join("comm"))?.trim_end() == RESOLVER {
+        // One that has ended may stand there still.
+        let name = fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
+        if name.trim_end() == RESOLVER {
             let number = thread.file_name().to_string_lossy().parse();
             return Ok(number.ok().and_then(Pid::from_raw));
         }

@@ -1,15 +1,18 @@
 //! What is free for the scopes to come, and how the threads that measure come by it.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
 use crossbeam_queue::ArrayQueue;
 
-/// How many a thread takes at once.
+/// How many go from hand to hand at once, where there are enough of them.
 pub(super) const BUNDLE: usize = 32;
 
 /// Free ones that come back one by one, and are taken by the bundle.
 ///
 /// One that another processor has put back costs the measured thread a look at that processor's memory, and a step
-/// that both take part in. So the resolver, which puts most of them back, makes bundles of them, and the measured
-/// thread pays that once for each bundle.
+/// that both take part in. So the resolver, which puts most of them back, makes bundles of them while there are
+/// plenty, and the measured thread pays that once for each bundle. A bundle is taken whole: what somebody had in hand
+/// to take some of it would be hidden from all others.
 #[derive(Debug)]
 pub(super) struct Pool<T> {
     loose: ArrayQueue<T>,
@@ -17,6 +20,8 @@ pub(super) struct Pool<T> {
     bundles: ArrayQueue<Vec<T>>,
     /// What bundles were in, for those to come.
     empty: ArrayQueue<Vec<T>>,
+    /// How many bundles there are, full, empty, or in somebody's hands.
+    made: AtomicUsize,
 }
 
 impl<T> Pool<T> {
@@ -27,6 +32,7 @@ impl<T> Pool<T> {
             loose: ArrayQueue::new(capacity),
             bundles: ArrayQueue::new(bundles),
             empty: ArrayQueue::new(bundles),
+            made: AtomicUsize::new(0),
         }
     }
 
@@ -34,85 +40,107 @@ impl<T> Pool<T> {
         self.loose.capacity()
     }
 
-    /// How many there are, but for those that are being bundled.
+    /// About how many there are: who bundles may have some in hand.
     pub(super) fn len(&self) -> usize {
         self.loose.len() + BUNDLE * self.bundles.len()
     }
 
-    /// Puts one back. There is room for as many as the pool was made for; what is beyond them is dropped.
-    pub(super) fn put(&self, free: T) {
-        let _ = self.loose.push(free);
+    /// Puts one back.
+    ///
+    /// # Errors
+    ///
+    /// The one, where the pool has as many already as it was made for.
+    pub(super) fn put(&self, free: T) -> Result<(), T> {
+        self.loose.push(free)
     }
 
-    /// Takes one.
-    pub(super) fn pop(&self) -> Option<T> {
-        self.loose.pop().or_else(|| {
-            let mut one = None;
-            self.open_bundle(1, |free| one = Some(free));
-            one
-        })
-    }
-
-    /// Takes as many as are wanted, or fewer: none only where there are none.
-    pub(super) fn take(&self, wanted: usize, mut to: impl FnMut(T)) {
-        if wanted < BUNDLE || !self.open_bundle(wanted, &mut to) {
-            (0..wanted).map_while(|_| self.pop()).for_each(to);
+    /// Takes so many, or fewer where there are not as many; a whole bundle where there is nothing else. True where
+    /// that was any.
+    pub(super) fn take(&self, wanted: usize, mut to: impl FnMut(T)) -> bool {
+        if wanted >= BUNDLE && self.take_bundle(&mut to) {
+            return true;
         }
+        let taken = (0..wanted).map_while(|_| self.loose.pop()).map(&mut to);
+        taken.count() > 0 || self.take_bundle(to)
     }
 
-    /// Hands on so many of a bundle, and keeps the rest; false where there is no bundle.
-    fn open_bundle(&self, wanted: usize, to: impl FnMut(T)) -> bool {
+    fn take_bundle(&self, to: impl FnMut(T)) -> bool {
         let Some(mut bundle) = self.bundles.pop() else {
             return false;
         };
-        let rest = bundle.len().min(wanted);
-        bundle.drain(..rest).for_each(to);
-        bundle.drain(..).for_each(|free| self.put(free));
+        bundle.drain(..).for_each(to);
+        // There is room for all that were made.
         let _ = self.empty.push(bundle);
         true
     }
 
-    /// Makes bundles of those that came back, as far as there are enough for some to stay.
+    /// Makes bundles of those that came back, as far as there are enough for some to stay. For one thread at a
+    /// time.
     pub(super) fn bundle(&self) {
-        while self.loose.len() >= 2 * BUNDLE && !self.bundles.is_full() {
-            let mut bundle = self
-                .empty
-                .pop()
-                .unwrap_or_else(|| Vec::with_capacity(BUNDLE));
+        while self.loose.len() >= 2 * BUNDLE
+            && !self.bundles.is_full()
+            && let Some(mut bundle) = self.empty.pop().or_else(|| self.make())
+        {
             bundle.extend((0..BUNDLE).map_while(|_| self.loose.pop()));
-            self.keep(bundle);
+            // Others may have taken of the loose ones meanwhile: less than a bundle is none.
+            if bundle.len() < BUNDLE || self.bundles.is_full() {
+                self.dissolve_one(bundle);
+            } else if let Err(bundle) = self.bundles.push(bundle) {
+                self.dissolve_one(bundle);
+            }
         }
     }
 
-    fn keep(&self, mut bundle: Vec<T>) {
-        // Somebody took of the loose ones meanwhile, or bundled others.
-        if bundle.len() < BUNDLE || self.bundles.is_full() {
-            bundle.drain(..).for_each(|free| self.put(free));
-        } else if let Err(bundle) = self.bundles.push(bundle) {
-            for free in bundle {
-                self.put(free);
-            }
+    /// What a bundle can be in. As many as there is room for, so that none is ever freed by who took what was in it.
+    fn make(&self) -> Option<Vec<T>> {
+        let made = self.made.load(Relaxed);
+        if made == self.bundles.capacity() {
+            return None;
         }
+        self.made.store(made + 1, Relaxed);
+        Some(Vec::with_capacity(BUNDLE))
+    }
+
+    /// Makes single ones of all bundles, for when there are few. For the thread that bundles.
+    pub(super) fn dissolve(&self) {
+        while let Some(bundle) = self.bundles.pop() {
+            self.dissolve_one(bundle);
+        }
+    }
+
+    fn dissolve_one(&self, mut bundle: Vec<T>) {
+        for free in bundle.drain(..) {
+            // They came from there.
+            let _ = self.put(free);
+        }
+        let _ = self.empty.push(bundle);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use std::sync::atomic::AtomicBool;
     use std::thread;
 
-    use super::{BUNDLE, Pool};
+    use super::*;
 
     fn filled(count: usize) -> Pool<usize> {
         let pool = Pool::new(count);
-        (0..count).for_each(|free| pool.put(free));
+        put_all(&pool, 0..count);
         pool
+    }
+
+    fn put_all(pool: &Pool<usize>, all: impl IntoIterator<Item = usize>) {
+        for free in all {
+            pool.put(free).expect("there is room");
+        }
     }
 
     fn taken(pool: &Pool<usize>, wanted: usize) -> Vec<usize> {
         let mut taken = Vec::new();
-        pool.take(wanted, |free| taken.push(free));
+        let any = pool.take(wanted, |free| taken.push(free));
+        assert_eq!(any, !taken.is_empty());
         taken
     }
 
@@ -120,22 +148,42 @@ mod tests {
     fn they_come_in_the_order_in_which_they_went_back() {
         let pool = filled(3 * BUNDLE);
         pool.bundle();
+        assert_eq!(pool.bundles.len(), 2, "some stay");
         let in_order: Vec<_> = (0..3).flat_map(|_| taken(&pool, BUNDLE)).collect();
         assert_eq!(in_order, (0..3 * BUNDLE).collect::<Vec<_>>());
         assert!(taken(&pool, BUNDLE).is_empty());
     }
 
     #[test]
-    fn whoever_wants_few_gets_few_and_loses_none() {
+    fn whoever_wants_few_gets_few_while_there_are_single_ones() {
         let pool = filled(4 * BUNDLE);
         pool.bundle();
-        assert_eq!(pool.len(), 4 * BUNDLE);
+        assert_eq!((pool.len(), pool.bundles.len()), (4 * BUNDLE, 3));
         let mut all = BTreeSet::new();
-        while let Some(one) = taken(&pool, 1).pop() {
+        for _ in 0..BUNDLE {
+            all.extend(taken(&pool, 1));
+        }
+        assert_eq!(all.len(), BUNDLE);
+        all.extend(taken(&pool, 1));
+        assert_eq!(all.len(), 2 * BUNDLE, "there is nothing else");
+        pool.dissolve();
+        assert_eq!((pool.len(), pool.bundles.len()), (2 * BUNDLE, 0));
+        while let [one] = taken(&pool, 1)[..] {
             assert!(all.insert(one), "{one} came twice");
-            assert_eq!(pool.len(), 4 * BUNDLE - all.len());
         }
         assert_eq!(all.len(), 4 * BUNDLE);
+    }
+
+    #[test]
+    fn what_bundles_are_in_is_used_again() {
+        let pool = filled(4 * BUNDLE);
+        for _ in 0..100 {
+            pool.bundle();
+            let all: Vec<_> = (0..4).flat_map(|_| taken(&pool, BUNDLE)).collect();
+            put_all(&pool, all);
+        }
+        assert_eq!(pool.made.load(Relaxed), 3);
+        assert_eq!(pool.empty.len(), 3);
     }
 
     #[test]
@@ -143,42 +191,37 @@ mod tests {
         let pool = filled(1);
         pool.bundle();
         assert_eq!(taken(&pool, BUNDLE), [0]);
-        assert_eq!(pool.pop(), None);
+        assert!(taken(&pool, 1).is_empty());
+        put_all(&pool, [0]);
+        assert_eq!(pool.put(1), Err(1));
     }
 
     #[test]
     fn none_is_lost_or_handed_out_twice_whoever_bundles_meanwhile() {
         const COUNT: usize = 8 * BUNDLE;
         let rounds = if cfg!(miri) { 20 } else { 20_000 };
-        let pool = filled(COUNT);
+        let pool = &filled(COUNT);
         let done = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
                 while !done.load(Relaxed) {
                     pool.bundle();
                     thread::yield_now();
+                    pool.dissolve();
                 }
             });
-            let users: Vec<_> = [BUNDLE, 3, 1]
-                .map(|wanted| {
-                    let pool = &pool;
-                    scope.spawn(move || {
-                        for _ in 0..rounds {
-                            for free in taken(pool, wanted) {
-                                pool.put(free);
-                            }
-                        }
-                    })
-                })
-                .into_iter()
-                .collect();
+            let users = [BUNDLE, 3, 1].map(|wanted| {
+                scope.spawn(move || (0..rounds).for_each(|_| put_all(pool, taken(pool, wanted))))
+            });
             for user in users {
                 user.join().expect("it does not panic");
             }
             done.store(true, Relaxed);
         });
-        let mut all: Vec<_> = std::iter::from_fn(|| pool.pop()).collect();
+        pool.dissolve();
+        let mut all = taken(pool, COUNT);
         all.sort_unstable();
         assert_eq!(all, (0..COUNT).collect::<Vec<_>>());
+        assert_eq!(pool.empty.len(), pool.made.load(Relaxed));
     }
 }

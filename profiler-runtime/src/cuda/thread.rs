@@ -11,6 +11,7 @@ use super::context::{self, Context};
 use super::driver::{Driver, RawContext, RawStream};
 use super::item::{Around, Begin, Item, Line, Link, Parcel};
 use super::loss::CudaLoss;
+use super::pool::BUNDLE;
 use super::scope::{Held, Opened, TaskSide};
 use super::stash::Known;
 use super::stream::Stream;
@@ -277,7 +278,7 @@ impl Thread {
         if known.is_none() {
             self.known.push(Known {
                 context: context::of(driver, raw)?,
-                stash: VecDeque::new(),
+                stash: VecDeque::with_capacity(BUNDLE),
             });
         }
         self.known.get_mut(place)

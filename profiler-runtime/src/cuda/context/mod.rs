@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::code::{Code, Fault};
 use super::driver::{Driver, RawContext};
 use super::item::Parcel;
-use super::pool::Pool;
+use super::pool::{BUNDLE, Pool};
 use crate::health;
 use crate::local::Busy;
 use crate::switch::with_control;
@@ -173,9 +173,8 @@ impl Context {
         self.held.store(false, Relaxed);
         self.id.store(0, Relaxed);
         self.captured.store(0, Relaxed);
-        while let Some(item) = self.free.pop() {
-            item.pair.iter().for_each(|pair| self.forget(pair));
-        }
+        let forget = |item: Parcel| item.pair.iter().for_each(|pair| self.forget(pair));
+        while self.free.take(BUNDLE, forget) {}
         self.pairs.store(0, Relaxed);
     }
 

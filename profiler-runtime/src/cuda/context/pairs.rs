@@ -28,7 +28,8 @@ impl Context {
         item.pair.is_some_and(|pair| pair.life == self.life())
     }
 
-    /// Some items for a thread's stash. None come where the pool is at its cap, or the driver refuses.
+    /// Some items for a thread's stash, among which may be some of an earlier life. None come where the pool is at
+    /// its cap, or the driver refuses.
     #[cold]
     pub(crate) fn refill(
         &'static self,
@@ -36,12 +37,7 @@ impl Context {
         stash: &mut VecDeque<Parcel>,
     ) -> Result<(), Code> {
         let batch = self.batch();
-        self.free.take(batch, |item| {
-            if self.is_of_this_life(&item) {
-                stash.push_back(item);
-            }
-        });
-        if !stash.is_empty() {
+        if self.free.take(batch, |item| stash.push_back(item)) {
             return Ok(());
         }
         let made = driver.relaxed(|| {
@@ -154,16 +150,24 @@ impl Context {
         let Some(pair) = item.pair else { return };
         if pair.life == self.life() && !self.has_failed() {
             pair.turns.fetch_add(1, Relaxed);
-            // There is room for as many as were made.
-            self.free.put(item);
+            // There is room for as many as were made; one of an earlier life may have come in between.
+            if self.free.put(item).is_err() {
+                self.one_less();
+                self.forget(&pair);
+            }
         } else {
             self.forget(&pair);
         }
     }
 
-    /// Makes it cheaper for the measured threads to take what came back, on the resolver's thread.
+    /// Makes it cheaper for the measured threads to take what came back, on the resolver's thread; near the cap, they
+    /// take single ones.
     pub(crate) fn bundle(&self) {
-        self.free.bundle();
+        if self.batch() == BUNDLE {
+            self.free.bundle();
+        } else {
+            self.free.dissolve();
+        }
     }
 
     /// Makes the pool twice as large as what is in use of it, on the resolver's thread, so that the measured
@@ -189,13 +193,11 @@ impl Context {
             return;
         }
         let _ = driver.with_context(self.raw, || {
-            while self.free.len() > keep
-                && let Some(Item {
-                    pair: Some(pair), ..
-                }) = self.free.pop().as_deref()
-            {
-                self.destroy(driver, pair);
-            }
+            let destroy = |item: Parcel| {
+                item.pair.iter().for_each(|pair| self.destroy(driver, pair));
+            };
+            self.free.dissolve();
+            while self.free.len() > keep && self.free.take(1, destroy) {}
             Ok(())
         });
     }

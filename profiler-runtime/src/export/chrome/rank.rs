@@ -26,8 +26,8 @@ impl Rank {
         let variable = |name: &str| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
         Self::find(variable, |name, value| {
             health::notice(&format!(
-                "{name} is `{value}`, which is not the number of a process: it is left out of traces and of their \
-                 names; set it to a whole number from 0 on, or unset it"
+                "{name} is `{value}`, which is not a whole number: traces and their names do not follow it; put it \
+                 right, or unset it"
             ));
         })
     }
