@@ -34,6 +34,11 @@ impl Own {
         }
     }
 
+    /// In a context that the program makes itself.
+    fn made(driver: &Driver) -> Self {
+        Self::new(driver, made(|context| driver.cuCtxCreate_v2(context, 0, 0)))
+    }
+
     fn lent(&self) -> Stream {
         // SAFETY: scopes end before what the stream belongs to does, or are meant to find out.
         unsafe { Stream::from_raw(self.stream as *mut c_void, self.context as *mut c_void) }
@@ -58,10 +63,7 @@ fn a_context_that_is_destroyed_takes_what_was_not_read_with_it() {
         let driver = Driver::of(simulator());
         assert_eq!(driver.cuInit(0), 0);
         for round in 0..5 {
-            let own = Own::new(
-                &driver,
-                made(|context| driver.cuCtxCreate_v2(context, 0, 0)),
-            );
+            let own = Own::made(&driver);
             own.measure("read", 10);
             assert_eq!(driver.cuStreamSynchronize(own.stream), 0);
             settle();
@@ -108,10 +110,7 @@ fn another_context_under_the_same_handle_is_measured_again() {
         assert_eq!(driver.cuInit(0), 0);
         let mut handles = Vec::new();
         for round in 1..=ROUNDS {
-            let own = Own::new(
-                &driver,
-                made(|context| driver.cuCtxCreate_v2(context, 0, 0)),
-            );
+            let own = Own::made(&driver);
             handles.push(own.context);
             // In some rounds nobody has had the time to look at the one before.
             let mut tries = 0;
@@ -140,7 +139,7 @@ fn another_context_under_the_same_handle_is_measured_again() {
     let name = "another_context_under_the_same_handle_is_measured_again";
     let ran = on_the_driver_with(name, "contexts reused", |_| {});
     assert_eq!(ran.report.alive.events, 0);
-    // Nothing of the one before is used in the one that follows.
+    // No event of the one before is recorded or destroyed in the one that follows.
     let of_events = |call: &str| call.starts_with("cuEventRecord") || call == "cuEventDestroy_v2";
     let misuses = ran.report.misuses.iter();
     let misuses: Vec<_> = misuses.filter(|misuse| of_events(&misuse.call)).collect();
@@ -157,10 +156,7 @@ fn a_context_that_is_destroyed_inside_a_scope_is_found_out() {
         let driver = Driver::of(simulator());
         assert_eq!(driver.cuInit(0), 0);
         let staying = Own::new(&driver, driver.primary(1));
-        let going = Own::new(
-            &driver,
-            made(|context| driver.cuCtxCreate_v2(context, 0, 0)),
-        );
+        let going = Own::made(&driver);
         {
             let stream = going.lent();
             let _scope = scope!("across", stream = &stream);
@@ -272,10 +268,7 @@ fn a_context_that_is_destroyed_when_all_was_read_is_not_touched_any_more() {
         let staying = Own::new(&driver, driver.primary(1));
         staying.measure("stays", 10);
         assert_eq!(driver.cuStreamSynchronize(staying.stream), 0);
-        let going = Own::new(
-            &driver,
-            made(|context| driver.cuCtxCreate_v2(context, 0, 0)),
-        );
+        let going = Own::made(&driver);
         going.measure("goes", 10);
         assert_eq!(driver.cuStreamSynchronize(going.stream), 0);
         settle();

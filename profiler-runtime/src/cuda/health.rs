@@ -36,7 +36,7 @@ fn said(status: &str) -> bool {
     notices().iter().any(|notice| notice.contains(status))
 }
 
-/// Says that the driver refuses a call which belongs to no context.
+/// Says that the driver refuses a call.
 #[cold]
 pub(super) fn refused(driver: &Driver, call: &str, code: Code) {
     let name = {

@@ -61,7 +61,11 @@ impl<T> Pool<T> {
             return true;
         }
         let taken = (0..wanted).map_while(|_| self.loose.pop()).map(&mut to);
-        taken.count() > 0 || self.take_bundle(to)
+        if taken.count() > 0 || self.take_bundle(&mut to) {
+            return true;
+        }
+        // Of a bundle that was dissolved meanwhile.
+        self.loose.pop().map(to).is_some()
     }
 
     fn take_bundle(&self, to: impl FnMut(T)) -> bool {
@@ -83,9 +87,13 @@ impl<T> Pool<T> {
         {
             bundle.extend((0..BUNDLE).map_while(|_| self.loose.pop()));
             // Others may have taken of the loose ones meanwhile: less than a bundle is none.
-            if bundle.len() < BUNDLE || self.bundles.is_full() {
-                self.dissolve_one(bundle);
-            } else if let Err(bundle) = self.bundles.push(bundle) {
+            let is_whole = bundle.len() == BUNDLE;
+            let kept = if is_whole {
+                self.bundles.push(bundle)
+            } else {
+                Err(bundle)
+            };
+            if let Err(bundle) = kept {
                 self.dissolve_one(bundle);
             }
         }

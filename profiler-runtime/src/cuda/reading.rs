@@ -18,7 +18,7 @@ use crate::session;
 
 /// Idle for this long, a pool keeps no more than [`KEPT_PAIRS`].
 const IDLE_NS: f64 = 5e9;
-const KEPT_PAIRS: usize = 64;
+const KEPT_PAIRS: usize = 48;
 
 pub(super) struct Reading {
     batch: Vec<Parcel>,
@@ -237,6 +237,8 @@ impl InUse {
 
     /// Looks after the context; true where anything was read.
     fn visit(&mut self, sink: &mut Sink, suspicion: bool) -> bool {
+        // Also where nothing has ended yet: many scopes that are open bring the pool near its cap.
+        self.context.bundle();
         let idle = self.is_idle();
         let failed = self.context.has_failed();
         if !self.is_busy() && !suspicion && !idle && !failed {
@@ -295,7 +297,6 @@ impl InUse {
             self.lines.forget_empty();
             self.is_shrunk = true;
         }
-        self.context.bundle();
         progress || self.graphs.are_replayed()
     }
 

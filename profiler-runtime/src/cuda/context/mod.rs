@@ -2,7 +2,10 @@
 
 mod pairs;
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicU32, AtomicU64, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::code::{Code, Fault};
@@ -168,14 +171,15 @@ impl Context {
     /// another one.
     pub(crate) fn end_life(&self) {
         self.life.fetch_add(1, Relaxed);
+        // Before anybody takes the one that follows for this one: those that are made there count.
+        self.pairs.store(0, Relaxed);
         self.failed.store(false, Relaxed);
         self.tries.store(0, Relaxed);
         self.held.store(false, Relaxed);
-        self.id.store(0, Relaxed);
+        self.id.store(0, Release);
         self.captured.store(0, Relaxed);
         let forget = |item: Parcel| item.pair.iter().for_each(|pair| self.forget(pair));
         while self.free.take(BUNDLE, forget) {}
-        self.pairs.store(0, Relaxed);
     }
 
     /// The context has failed: nothing in it is touched any more. Said once.
@@ -212,7 +216,7 @@ impl Context {
         let id = driver.context_id(self.raw)?;
         // There is no number zero.
         let other = |id| {
-            let known = self.id.compare_exchange(0, id, Relaxed, Relaxed);
+            let known = self.id.compare_exchange(0, id, Acquire, Relaxed);
             known.is_err_and(|known| known != id)
         };
         Some(id.map(other))
@@ -225,14 +229,7 @@ impl Context {
             Fault::Sticky => self.fail(driver, code, call),
             // All is counted; what is said again and again is not worth the time it takes.
             Fault::Refused if self.refusals.fetch_add(1, Relaxed) < SAID_REFUSALS => {
-                let name = {
-                    let _busy = Busy::claim();
-                    driver.name_of(code)
-                };
-                health::notice(&format!(
-                    "{call} returned {name} ({}): the GPU times it was called for are left out and counted",
-                    code.0
-                ));
+                super::health::refused(driver, call, code);
             }
             _ => {}
         }

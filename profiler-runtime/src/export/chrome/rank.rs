@@ -89,6 +89,7 @@ mod tests {
             );
         }
         assert_eq!(find(&[]), None);
+        assert_eq!(find(&[("RANK", "first"), ("WORLD_SIZE", "8")]), None);
         assert_eq!(
             find(&[("RANK", "1")]),
             Some(Rank {
