@@ -140,6 +140,39 @@ fn a_stream_that_is_named_needs_none_where_the_driver_does() {
 }
 
 #[test]
+fn each_threads_first_scope_is_measured_where_the_driver_needs_a_context() {
+    const THREADS: u64 = 50;
+
+    let name = "each_threads_first_scope_is_measured_where_the_driver_needs_a_context";
+    if !is_here(name, "current-context required") {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let gpu = Gpu::new(0);
+    let (stream, others) = (gpu.stream(), gpu.stream());
+    for _ in 0..THREADS {
+        // One thread that has a context, and one that has none and begins with its first scope.
+        for _ in 0..8 {
+            let _scope = scope!("unrelated", stream = &others);
+            gpu.spin(&others, 2_000);
+        }
+        on_a_thread(|| drop(scope!("first", stream = &stream)));
+        // Its context is to be found by the stream.
+        on_a_thread(|| {
+            let stream = raw(stream.cu_stream().cast(), null_mut());
+            let _scope = scope!("without a named context", stream = &stream);
+        });
+    }
+    gpu.context.synchronize().expect("nothing failed");
+    settle();
+    assert_eq!(summary().cuda.lost, []);
+    assert_eq!(cuda("unrelated").calls, 8 * THREADS);
+    exact(cuda("unrelated").total_ns, 16_000.0 * THREADS as f64);
+    assert_eq!(cuda("first").calls, THREADS);
+    assert_eq!(cuda("without a named context").calls, THREADS);
+}
+
+#[test]
 fn a_context_that_comes_while_a_scope_is_open_is_a_loss() {
     if !is_here("a_context_that_comes_while_a_scope_is_open_is_a_loss", "") {
         return;

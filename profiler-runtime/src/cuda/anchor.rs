@@ -153,7 +153,7 @@ impl Anchor {
     /// None where the device does not answer in time; what is known then is nothing.
     fn take(&self, driver: &Driver) -> Result<Option<Fix>, Code> {
         let before = now();
-        driver.record(self.events[0], self.stream).ok()?;
+        driver.record(self.events[0], self.stream)?;
         let wall = SystemTime::now();
         loop {
             let code = driver.query(self.events[0]);

@@ -26,6 +26,7 @@ impl Code {
     pub(crate) const SUCCESS: Self = Self(0);
     pub(crate) const NO_DEVICE: Self = Self(100);
     pub(crate) const INVALID_CONTEXT: Self = Self(201);
+    pub(crate) const NOT_SUPPORTED: Self = Self(801);
     pub(crate) const CAPTURED_EVENT: Self = Self(907);
 
     pub(crate) fn is_ok(self) -> bool {

@@ -307,6 +307,31 @@ impl Driver {
         result
     }
 
+    /// Makes a call that names a stream or an event, and makes it again with its context current where the driver
+    /// answers that it wants one on the thread (201). CUDA does not document which calls do, and drivers differ.
+    ///
+    /// All such calls that the profiler makes without having made the context current go through here.
+    #[inline]
+    pub(crate) fn retried_in<T>(
+        &self,
+        context: RawContext,
+        call: impl Fn() -> Result<T, Code>,
+    ) -> Result<T, Code> {
+        match call() {
+            Err(Code::INVALID_CONTEXT) => self.retry_in(context, call),
+            answer => answer,
+        }
+    }
+
+    #[cold]
+    fn retry_in<T>(
+        &self,
+        context: RawContext,
+        call: impl Fn() -> Result<T, Code>,
+    ) -> Result<T, Code> {
+        self.with_context(context, call)
+    }
+
     /// The number of a context in the process, which no other one ever has; none where the driver is too
     /// old to say.
     pub(crate) fn context_id(&self, context: RawContext) -> Option<Result<u64, Code>> {
@@ -363,20 +388,24 @@ impl Driver {
         let _ = unsafe { (self.table.stream_destroy)(stream) };
     }
 
-    /// Whether an event may be recorded in a stream without becoming part of a capture, or spoiling one.
+    /// Whether an event may be recorded in a stream of a context without becoming part of a capture, or spoiling
+    /// one.
     #[inline]
-    pub(crate) fn capturing(&self, stream: RawStream) -> Capturing {
+    pub(crate) fn capturing(&self, context: RawContext, stream: RawStream) -> Capturing {
         use super::code::Fault;
 
-        let mut status = 0;
-        // SAFETY: whoever handed the stream over vouched for it, and it is held for as long as the scope;
-        // writes one integer, which lives for the call.
-        let code = unsafe { (self.table.stream_capturing)(stream, &raw mut status) };
-        match (code.is_ok(), status) {
-            (true, 0) => Capturing::No,
-            (true, _) => Capturing::Yes,
-            (false, _) if code.fault() == Fault::Capture => Capturing::Yes,
-            (false, _) => Capturing::Unknown(code),
+        let ask = || {
+            let mut status = 0;
+            // SAFETY: whoever handed the stream over vouched for it, and it is held for as long as the scope;
+            // writes one integer, which lives for the call.
+            unsafe { (self.table.stream_capturing)(stream, &raw mut status) }.ok()?;
+            Ok(status)
+        };
+        match self.retried_in(context, ask) {
+            Ok(0) => Capturing::No,
+            Ok(_) => Capturing::Yes,
+            Err(code) if code.fault() == Fault::Capture => Capturing::Yes,
+            Err(code) => Capturing::Unknown(code),
         }
     }
 
@@ -419,19 +448,19 @@ impl Driver {
 
     /// Puts an event in a stream. Never waits.
     #[inline]
-    pub(crate) fn record(&self, event: Event, stream: RawStream) -> Code {
+    pub(crate) fn record(&self, event: Event, stream: RawStream) -> Result<(), Code> {
         // SAFETY: the event is its pair's owner's; whoever handed the stream over vouched for it, and it
         // is held for as long as the scope.
-        unsafe { (self.table.event_record)(event, stream) }
+        unsafe { (self.table.event_record)(event, stream) }.ok()
     }
 
-    /// Puts an event in a capturing stream that each replay of the graph records; none where the driver
-    /// cannot.
-    pub(crate) fn record_external(&self, event: Event, stream: RawStream) -> Option<Code> {
+    /// Puts an event in a capturing stream that each replay of the graph records; refused where the driver is too
+    /// old to do so.
+    pub(crate) fn record_external(&self, event: Event, stream: RawStream) -> Result<(), Code> {
         const EXTERNAL: c_uint = 1;
-        let record = self.table.record_with_flags?;
+        let record = self.table.record_with_flags.ok_or(Code::NOT_SUPPORTED)?;
         // SAFETY: as for `record`.
-        Some(unsafe { record(event, stream, EXTERNAL) })
+        unsafe { record(event, stream, EXTERNAL) }.ok()
     }
 
     /// Whether the device has passed an event.

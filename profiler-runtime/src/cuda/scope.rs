@@ -344,7 +344,7 @@ pub(super) fn is_graph(
     stream: RawStream,
     mode: Mode,
 ) -> Result<bool, CudaLoss> {
-    match driver.capturing(stream) {
+    match driver.capturing(context.raw, stream) {
         Capturing::No => Ok(false),
         Capturing::Yes if mode == Mode::Captured => Ok(true),
         Capturing::Yes => Err(CudaLoss::Captured),
@@ -372,23 +372,14 @@ pub(super) fn record(
     stream: RawStream,
     is_graph: bool,
 ) -> Result<(), Code> {
-    let record = || {
+    driver.retried_in(context.raw, || {
         if is_graph {
-            let recorded = driver.record_external(event, stream);
-            recorded.unwrap_or(NOT_SUPPORTED)
+            driver.record_external(event, stream)
         } else {
             driver.record(event, stream)
         }
-    };
-    match record() {
-        Code::SUCCESS => Ok(()),
-        // There are drivers that want a context on the thread, whatever they are asked.
-        Code::INVALID_CONTEXT => driver.with_context(context.raw, || record().ok()),
-        code => Err(code),
-    }
+    })
 }
-
-const NOT_SUPPORTED: Code = Code(801);
 
 /// Why a scope has no GPU time, from what a call returned.
 #[cold]

@@ -6,7 +6,9 @@ use std::marker::PhantomData;
 #[cfg(feature = "cudarc")]
 use std::sync::Arc;
 
-use super::driver::{RawContext, RawStream};
+use super::code::Code;
+use super::context;
+use super::driver::{Driver, RawContext, RawStream};
 use super::library::{Evidence, find};
 
 /// A stream that GPU time is taken on, kept alive for as long as it is needed.
@@ -72,7 +74,8 @@ impl Stream {
             && let Some(driver) = find(Evidence::Given)
         {
             // SAFETY: the caller says that the stream exists.
-            context = unsafe { driver.context_of(stream) }.unwrap_or(RawContext::NONE);
+            let ask = || unsafe { driver.context_of(stream) };
+            context = ask_anywhere(driver, ask).unwrap_or(RawContext::NONE);
         }
         Self {
             raw: Raw { stream, context },
@@ -92,6 +95,16 @@ impl Stream {
             raw,
             keep: Keep::Promise,
         }
+    }
+}
+
+/// Asks what any current context may answer. Where the driver wants one and the thread has none, one that the
+/// profiler holds does.
+fn ask_anywhere<T>(driver: &Driver, ask: impl Fn() -> Result<T, Code>) -> Result<T, Code> {
+    let held = context::all().into_iter().find(|context| context.is_held());
+    match held {
+        Some(context) => driver.retried_in(context.raw, ask),
+        None => ask(),
     }
 }
 

@@ -120,18 +120,20 @@ fn a_thread_without_context_uses_streams_but_makes_no_events() {
     let alone = move || {
         assert_eq!(driver.cuEventCreate(&mut 0, 0), 201);
         assert_eq!(driver.cuEventRecord(event, 0), 201);
-        (
+        [
             driver.cuEventRecord(event, stream),
             driver.cuEventQuery(event),
-        )
+            driver.cuStreamIsCapturing(stream, &mut 0),
+            driver.cuStreamGetCtx(stream, &mut 0),
+        ]
     };
-    assert_eq!(std::thread::spawn(alone).join().expect("no panic"), (0, 0));
+    assert_eq!(std::thread::spawn(alone).join().expect("no panic"), [0; 4]);
     driver
         .run("current-context required")
         .expect("a right script");
     assert_eq!(
         std::thread::spawn(alone).join().expect("no panic"),
-        (201, 201)
+        [201; 4]
     );
 }
 

@@ -237,6 +237,14 @@ impl Machine {
         }
     }
 
+    /// Fails where a context must be current for calls that name a stream or an event, and none is.
+    pub(crate) fn require_current(&mut self) -> Answer {
+        if self.settings.current_context_required {
+            self.current()?;
+        }
+        Ok(())
+    }
+
     /// The current context of this thread, in working order.
     pub(crate) fn usable_current(&mut self) -> Answer<usize> {
         let key = self.current()?;

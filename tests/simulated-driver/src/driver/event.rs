@@ -53,6 +53,7 @@ impl Machine {
     }
 
     pub(crate) fn destroy_event(&mut self, handle: usize) -> Answer {
+        self.require_current()?;
         let removed = self.events.remove(handle, Missing::Destroyed);
         let event = removed.map_err(|missing| self.missing(missing, handle))?;
         self.usable(event.context)
@@ -62,9 +63,7 @@ impl Machine {
         if let Err(missing) = self.events.get(handle) {
             return Err(self.missing(missing, handle));
         }
-        if self.settings.current_context_required {
-            self.current()?;
-        }
+        self.require_current()?;
         self.events.get_mut(handle).map_err(|_| INVALID_HANDLE)
     }
 

@@ -67,7 +67,7 @@ pub(crate) struct Settings {
     pub(crate) event_resolution_ns: u64,
     /// How much faster than the host's the devices' clocks run, in parts per million.
     pub(crate) clock_drift_ppm: f64,
-    /// Whether event calls need a current context.
+    /// Whether calls that name an event or a stream need a current context.
     pub(crate) current_context_required: bool,
     /// Whether threads without a current context get that of device 0, as in a program that set it
     /// everywhere.

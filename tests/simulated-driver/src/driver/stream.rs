@@ -132,7 +132,7 @@ impl Machine {
             }
             PER_THREAD => self.per_thread_stream(),
             _ => match self.streams.get(handle) {
-                Ok(stream) if !stream.is_default => Ok(handle),
+                Ok(stream) if !stream.is_default => self.require_current().map(|()| handle),
                 Ok(_) => Err(INVALID_HANDLE),
                 Err(missing) => Err(self.missing(missing, handle)),
             },
