@@ -12,10 +12,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use failing::{Program, on};
 use gpu::{Ran, TOLD, cuda, is_child, on_the_driver_with, row, settle, simulator, told};
-use profiler_runtime::cuda::status;
+use profiler_runtime::cuda::{CudaLoss, status};
 use profiler_runtime::{init, scope, summary};
+use profiler_simulated_driver::Misuse;
 use profiler_tests::measuring;
-use raw::made;
+use raw::{NON_BLOCKING, made};
 
 /// What the profiler calls again and again.
 const OFTEN: [&str; 18] = [
@@ -109,7 +110,7 @@ fn fail_on_each_use() {
             }
             simulator.run("clear-faults").expect("it is right");
             let without = program.account(steps, burst.into(), &mut wrong);
-            let is_refusal = action == "return 1" || action == "return 12345";
+            let is_refusal = ["return 1", "return 400", "return 12345"].contains(&action);
             if is_refusal && entry != "cuGetErrorName" && without > 1 {
                 wrong.push(format!("{label}: one refusal costs {without} times"));
             }
@@ -151,6 +152,42 @@ fn an_object_that_is_said_to_be_gone_is_not_leaked() {
         let ran = run("an_object_that_is_said_to_be_gone_is_not_leaked", 8, &told);
         leaves_nothing(entry, &ran);
     });
+}
+
+#[test]
+fn an_invalid_handle_costs_no_neighbour_its_time() {
+    const SCOPES: u64 = 200;
+
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let _profiler = init().expect("set up");
+        let mut program = Program::new(0, "beside");
+        let good = on(program.stream, program.context);
+        let destroyed = program.driver.stream(NON_BLOCKING);
+        assert_eq!(program.driver.cuStreamDestroy_v2(destroyed), 0);
+        let bad = on(destroyed, program.context);
+        // Nothing is waited for: what one scope does to the context, the next ones meet.
+        for _ in 0..SCOPES {
+            drop(scope!("bad", stream = &bad));
+            let _good = scope!("good", stream = &good);
+            program.launch(program.stream, 1_000);
+        }
+        program.finish();
+        settle();
+        assert_eq!(cuda("good").calls, SCOPES, "{:?}", summary().cuda.lost);
+        assert_eq!((cuda("bad").calls, row("bad").without_cuda), (0, SCOPES));
+        assert_eq!(summary().cuda.lost, [(CudaLoss::InvalidHandle, SCOPES)]);
+        return;
+    }
+    let name = "an_invalid_handle_costs_no_neighbour_its_time";
+    let ran = on_the_driver_with(name, "", |_| {});
+    leaves_nothing("cuStreamIsCapturing", &ran);
+    // The stream itself is the program's mistake, and asked whether it captures; nothing is recorded in it.
+    let others = |misuse: &&Misuse| misuse.call != "cuStreamIsCapturing";
+    let misuses: Vec<_> = ran.report.misuses.iter().filter(others).collect();
+    assert!(misuses.is_empty(), "{misuses:?}");
 }
 
 #[test]

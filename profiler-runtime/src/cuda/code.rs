@@ -14,8 +14,11 @@ pub(crate) enum Fault {
     Capture,
     /// The driver is not there yet, or not any more.
     NoDriver,
-    /// The context, or what belonged to it, is not there any more.
+    /// The context is not there any more, or not where the call needs it.
     ContextGone,
+    /// The driver does not know a handle that this call named. It says nothing of the context: a stream that its
+    /// owner destroyed answers the same.
+    InvalidHandle,
     /// The context has failed, and so will everything in it from now on.
     Sticky,
     /// This call alone was refused.
@@ -44,8 +47,9 @@ impl Code {
             600 => Fault::NotReady,
             900..=908 => Fault::Capture,
             3 | 4 => Fault::NoDriver,
-            // Invalid context, invalid handle, context destroyed.
-            201 | 400 | 709 => Fault::ContextGone,
+            // Invalid context, context destroyed.
+            201 | 709 => Fault::ContextGone,
+            400 => Fault::InvalidHandle,
             // Uncorrectable memory, links and addresses; traps, assertions, time-outs and failed launches;
             // the device lost or to be reset; a client that its MPS server has ended, and a device outside of CUDA
             // that failed, after both of which only another process can use CUDA; and "unknown", which the driver
@@ -69,7 +73,9 @@ mod tests {
             (600, Fault::NotReady),
             (901, Fault::Capture),
             (4, Fault::NoDriver),
+            (201, Fault::ContextGone),
             (709, Fault::ContextGone),
+            (400, Fault::InvalidHandle),
             (700, Fault::Sticky),
             (719, Fault::Sticky),
             (804, Fault::Refused),

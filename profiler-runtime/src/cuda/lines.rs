@@ -165,11 +165,12 @@ fn refused(pending: Pending, sink: &mut Sink, code: Code, call: &str) -> Result<
         Fault::Sticky => CudaLoss::ContextFailed,
         Fault::ContextGone | Fault::NoDriver => CudaLoss::ContextGone,
         Fault::Capture => CudaLoss::Captured,
+        Fault::InvalidHandle => CudaLoss::InvalidHandle,
         Fault::NotReady | Fault::Refused => CudaLoss::DriverRefused,
     };
     sink.lose(item, loss);
     match fault {
-        Fault::Refused | Fault::NotReady | Fault::Capture => Ok(()),
+        Fault::Refused | Fault::InvalidHandle | Fault::NotReady | Fault::Capture => Ok(()),
         Fault::Sticky | Fault::ContextGone | Fault::NoDriver => Err(fault),
     }
 }

@@ -27,6 +27,9 @@ pub enum CudaLoss {
     ContextFailed,
     /// Its context was destroyed before the events were read.
     ContextGone,
+    /// The driver did not know its stream, or one of its events: the stream was destroyed before the scope ended, or
+    /// is not one of the context that was named with it.
+    InvalidHandle,
     /// The driver refused a call.
     DriverRefused,
     /// Its guard was forgotten, or the thread ended inside it.
@@ -35,7 +38,7 @@ pub enum CudaLoss {
 
 impl CudaLoss {
     /// All reasons, in the order in which the summary shows them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::NoStream,
         Self::Captured,
         Self::TooManyCaptured,
@@ -46,6 +49,7 @@ impl CudaLoss {
         Self::OtherContext,
         Self::ContextFailed,
         Self::ContextGone,
+        Self::InvalidHandle,
         Self::DriverRefused,
         Self::Abandoned,
     ];
@@ -64,6 +68,7 @@ impl CudaLoss {
             Self::OtherContext => "ended in another context",
             Self::ContextFailed => "context failed",
             Self::ContextGone => "context destroyed",
+            Self::InvalidHandle => "invalid handle (stream destroyed too early?)",
             Self::DriverRefused => "refused by the driver",
             Self::Abandoned => "guard forgotten",
         }
@@ -83,6 +88,7 @@ impl CudaLoss {
             Self::OtherContext => "other_context",
             Self::ContextFailed => "context_failed",
             Self::ContextGone => "context_gone",
+            Self::InvalidHandle => "invalid_handle",
             Self::DriverRefused => "driver_refused",
             Self::Abandoned => "abandoned",
         }

@@ -392,6 +392,7 @@ pub(super) fn loss_of(driver: &Driver, context: &Context, code: Code, call: &str
             CudaLoss::ContextGone
         }
         Fault::NoDriver => CudaLoss::ContextGone,
+        Fault::InvalidHandle => CudaLoss::InvalidHandle,
         Fault::Refused | Fault::NotReady => CudaLoss::DriverRefused,
     }
 }

@@ -228,7 +228,9 @@ impl Context {
         match fault {
             Fault::Sticky => self.fail(driver, code, call),
             // All is counted; what is said again and again is not worth the time it takes.
-            Fault::Refused if self.refusals.fetch_add(1, Relaxed) < SAID_REFUSALS => {
+            Fault::Refused | Fault::InvalidHandle
+                if self.refusals.fetch_add(1, Relaxed) < SAID_REFUSALS =>
+            {
                 super::health::refused(driver, call, code);
             }
             _ => {}
