@@ -1,19 +1,20 @@
 //! A thread of the profiler's own: started when it is first needed, never ended, called when there is much to do.
 
 use std::io;
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 
 use crate::health;
 use crate::local::Busy;
+use crate::process::{Lock, RaceCell};
 
 pub(crate) struct Background {
     name: &'static str,
     run: fn(),
-    thread: OnceLock<Thread>,
+    thread: RaceCell<Thread>,
     /// Held by whoever starts it.
-    starting: Mutex<()>,
+    starting: Lock<()>,
     /// Whether it could not be started.
     missing: AtomicBool,
     /// Whether somebody has called it already.
@@ -25,8 +26,8 @@ impl Background {
         Self {
             name,
             run,
-            thread: OnceLock::new(),
-            starting: Mutex::new(()),
+            thread: RaceCell::new(),
+            starting: Lock::new(()),
             missing: AtomicBool::new(false),
             woken: AtomicBool::new(false),
         }
@@ -51,7 +52,7 @@ impl Background {
             return false;
         }
         let error = {
-            let starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+            let starting = self.starting.lock();
             if self.is_missing() {
                 return false;
             }
@@ -77,7 +78,7 @@ impl Background {
         if self.is_running() {
             return Ok(());
         }
-        self.start_under(&self.starting.lock().unwrap_or_else(PoisonError::into_inner))
+        self.start_under(&self.starting.lock())
     }
 
     fn start_under(&self, _: &MutexGuard<'_, ()>) -> io::Result<()> {

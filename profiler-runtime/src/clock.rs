@@ -3,9 +3,10 @@
 //! Ticks are those of the invariant time-stamp counter where the processor has one (the `quanta`
 //! crate checks and calibrates it), else nanoseconds of the system's monotonic clock.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
+
+use crate::process::RaceCell;
 
 /// The clock of the whole process, calibrated once.
 pub(crate) struct Clock {
@@ -166,7 +167,7 @@ mod counter {
 /// The clock; calibrates it on the first call (about a millisecond).
 #[inline]
 pub(crate) fn clock() -> &'static Clock {
-    static CLOCK: OnceLock<Clock> = OnceLock::new();
+    static CLOCK: RaceCell<Clock> = RaceCell::new();
     CLOCK.get_or_init(Clock::calibrate)
 }
 

@@ -2,11 +2,12 @@
 
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::exit;
 use crate::local::Busy;
+use crate::process::{self, Lock};
 
 /// Why a measurement did not reach its logger. Calls and times in the summary are exact all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,7 +80,7 @@ pub(crate) fn dropped(reason: DropReason) -> u64 {
 
 /// Notices stand below the summary too.
 const MAX_NOTICES: usize = 64;
-static NOTICES: Mutex<Vec<Notice>> = Mutex::new(Vec::new());
+static NOTICES: Lock<Vec<Notice>> = Lock::new(Vec::new());
 
 struct Notice {
     message: String,
@@ -87,7 +88,7 @@ struct Notice {
 }
 
 fn all_notices() -> MutexGuard<'static, Vec<Notice>> {
-    NOTICES.lock().unwrap_or_else(PoisonError::into_inner)
+    NOTICES.lock()
 }
 
 /// Says something once: as a warning of `tracing`, or on standard error in a program that has no
@@ -124,10 +125,22 @@ pub(crate) fn notice(mut message: &str) {
 
 pub(crate) fn notices() -> Vec<String> {
     let _busy = Busy::claim();
-    all_notices()
+    let said = all_notices()
         .iter()
         .map(|notice| notice.message.clone())
-        .collect()
+        .collect();
+    with_abandoned(said, process::abandoned())
+}
+
+/// Adds what a fork has cost this process, which is known only where somebody takes the locks.
+fn with_abandoned(mut said: Vec<String>, locks: usize) -> Vec<String> {
+    if locks > 0 {
+        said.push(format!(
+            "this process was forked while other threads held {locks} of the profiler's locks: what these protected is \
+             missing here; fork before the threads start, or measure in one of the two processes"
+        ));
+    }
+    said
 }
 
 /// Whether a notice went to standard error when it was said.

@@ -105,6 +105,7 @@ mod log;
 mod memory;
 mod name;
 mod own_cost;
+mod process;
 mod record;
 mod scope;
 mod session;

@@ -1,10 +1,10 @@
 //! What the profiler itself costs, measured while it runs.
 
 use std::cell::Cell;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::clock::{clock, now};
+use crate::process::RaceCell;
 use crate::scope::Probe;
 use crate::summary::Row;
 
@@ -76,7 +76,7 @@ pub(crate) fn least_sample() -> f64 {
 
 /// What an ordinary call costs, in nanoseconds: found out once, on a name that nobody sees.
 fn cost_of_call() -> f64 {
-    static COST: OnceLock<f64> = OnceLock::new();
+    static COST: RaceCell<f64> = RaceCell::new();
     *COST.get_or_init(|| {
         const CALLS: u32 = 512;
         // The first round finds the code and the cell.

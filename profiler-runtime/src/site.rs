@@ -1,8 +1,8 @@
 //! Call sites: one annotated place each, as a static in the annotated function.
 
 use std::panic::Location;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use crate::clock;
 use crate::cuda;
@@ -307,7 +307,7 @@ impl CallSite {
 pub struct GivenSite {
     site: CallSite,
     /// The name it was first entered under; further ones are kept by each thread.
-    first: OnceLock<&'static str>,
+    first: FirstText,
 }
 
 impl GivenSite {
@@ -318,7 +318,7 @@ impl GivenSite {
     )]
     pub const NEW: Self = Self {
         site: CallSite::NEW,
-        first: OnceLock::new(),
+        first: FirstText::NEW,
     };
 
     /// Begins a call under a name that stands in the source.
@@ -341,10 +341,7 @@ impl GivenSite {
         if switch::is_off(switch) {
             return Entry::off();
         }
-        let first = self.first.get_or_init(|| place.text);
-        // The very string: the same address and the same length, since one constant may begin where
-        // another does.
-        let ticket = if std::ptr::eq(*first, place.text) {
+        let ticket = if self.first.is(place.text) {
             self.site.ticket(switch, place)
         } else {
             let _busy = Busy::claim();
@@ -353,6 +350,54 @@ impl GivenSite {
             by_text(at, place.text, switch, || place.name()).filter(|ticket| !ticket.is_excluded())
         };
         Entry::new(ticket, every)
+    }
+}
+
+/// The string that came first: its address and its length.
+#[derive(Debug)]
+struct FirstText {
+    /// Null until there is one.
+    start: AtomicPtr<u8>,
+    /// Stored after the address, by the thread that stored that.
+    length: AtomicUsize,
+}
+
+impl FirstText {
+    #[allow(
+        clippy::declare_interior_mutable_const,
+        reason = "what each site begins as"
+    )]
+    const NEW: Self = Self {
+        start: AtomicPtr::new(ptr::null_mut()),
+        length: AtomicUsize::new(usize::MAX),
+    };
+
+    /// Returns whether `text` is the very string that came first; it is where none came before.
+    ///
+    /// One constant may begin where another does, so the length is compared too. Where the length is not stored yet,
+    /// no string is the first: its calls take the way of the others, which leads to the same name.
+    #[inline]
+    fn is(&self, text: &'static str) -> bool {
+        let start = text.as_ptr().cast_mut();
+        // Relaxed, since both are only compared: nothing is read through them.
+        let first = self.start.load(Relaxed);
+        if first.is_null() {
+            return self.set(text);
+        }
+        first == start && self.length.load(Relaxed) == text.len()
+    }
+
+    #[cold]
+    fn set(&self, text: &'static str) -> bool {
+        let start = text.as_ptr().cast_mut();
+        let is_set = self
+            .start
+            .compare_exchange(ptr::null_mut(), start, Relaxed, Relaxed)
+            .is_ok();
+        if is_set {
+            self.length.store(text.len(), Relaxed);
+        }
+        is_set
     }
 }
 

@@ -5,12 +5,13 @@
 //! it or does not) holds for one generation. Turning the switch leaves the generation alone, so that
 //! sites need not decide again.
 
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::config::{Filter, Settings};
 use crate::health;
 use crate::local::Busy;
+use crate::process::Lock;
 
 const ON: u32 = 1;
 const GENERATION: u32 = 2;
@@ -46,7 +47,7 @@ pub(crate) struct Control {
     pub(crate) recording: bool,
 }
 
-static CONTROL: Mutex<Option<Control>> = Mutex::new(None);
+static CONTROL: Lock<Option<Control>> = Lock::new(None);
 
 /// What a call site may do, decided once per generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +101,7 @@ pub(crate) fn with_control<T>(change: impl FnOnce(&mut Control) -> T) -> T {
 }
 
 fn lock() -> MutexGuard<'static, Option<Control>> {
-    CONTROL.lock().unwrap_or_else(PoisonError::into_inner)
+    CONTROL.lock()
 }
 
 impl Control {

@@ -2,18 +2,18 @@
 
 #[cfg(feature = "tensorboard")]
 use std::sync::Arc;
-use std::sync::{Mutex, PoisonError};
 
 use super::watch::Mute;
 use crate::config::Settings;
 use crate::local::Busy;
 use crate::log::{LogError, Logger};
+use crate::process::Lock;
 
 /// All of them in a form that can be shared, each with a mute of its own.
-static DEFAULTS: Mutex<Vec<(Logger, &'static Mute)>> = Mutex::new(Vec::new());
+static DEFAULTS: Lock<Vec<(Logger, &'static Mute)>> = Lock::new(Vec::new());
 
 pub(super) fn all() -> Vec<(Logger, &'static Mute)> {
-    let defaults = DEFAULTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let defaults = DEFAULTS.lock();
     defaults
         .iter()
         .filter_map(|(logger, mute)| Some((logger.share()?, *mute)))
@@ -24,7 +24,7 @@ fn add(logger: Logger) {
     let _busy = Busy::claim();
     // Default loggers stay for the rest of the process.
     let mute: &'static Mute = Box::leak(Box::default());
-    let mut defaults = DEFAULTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut defaults = DEFAULTS.lock();
     defaults.push((logger.into_shared(), mute));
 }
 
@@ -73,30 +73,40 @@ use lazy::{ENVIRONMENT, LazyTensorBoard};
 #[cfg(feature = "tensorboard")]
 mod lazy {
     use std::path::PathBuf;
-    use std::sync::{Arc, OnceLock};
+    use std::sync::Arc;
 
     use crate::log::{LogError, Scalar, ScalarLogger, TensorBoardLogger};
+    use crate::process::{Lock, RaceCell};
 
-    pub(super) static ENVIRONMENT: OnceLock<Arc<LazyTensorBoard>> = OnceLock::new();
+    pub(super) static ENVIRONMENT: RaceCell<Arc<LazyTensorBoard>> = RaceCell::new();
 
     /// A log whose file is made with its first entry, on the thread that calls loggers: the measured
     /// thread that reads the environment does no I/O.
     pub(super) struct LazyTensorBoard {
         dir: PathBuf,
-        log: OnceLock<Result<TensorBoardLogger, String>>,
+        log: RaceCell<Result<TensorBoardLogger, String>>,
+        /// Held while the file is made: there is to be one.
+        opening: Lock<()>,
     }
 
     impl LazyTensorBoard {
         pub(super) fn new(dir: PathBuf) -> Self {
             Self {
                 dir,
-                log: OnceLock::new(),
+                log: RaceCell::new(),
+                opening: Lock::new(()),
             }
         }
 
         pub(super) fn open(&self) -> Result<&TensorBoardLogger, LogError> {
             let open = || TensorBoardLogger::new(&self.dir).map_err(|error| error.to_string());
-            self.log.get_or_init(open).as_ref().map_err(LogError::other)
+            let log = if let Some(log) = self.log.get() {
+                log
+            } else {
+                let _opening = self.opening.lock();
+                self.log.get_or_init(open)
+            };
+            log.as_ref().map_err(LogError::other)
         }
     }
 

@@ -1,6 +1,6 @@
 //! Waiting, bounded, until what was logged has arrived.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::{collector, outlet, ring};
@@ -8,6 +8,7 @@ use crate::cuda;
 use crate::exit;
 use crate::health::{self, DropReason};
 use crate::name;
+use crate::process::Lock;
 
 /// What became of the log entries of this process so far.
 ///
@@ -34,16 +35,17 @@ pub struct FlushReport {
     pub unread: u64,
 }
 
+#[derive(Default)]
 struct State {
     wanted: u64,
     done: u64,
 }
 
-static STATE: Mutex<State> = Mutex::new(State { wanted: 0, done: 0 });
+static STATE: Lock<State> = Lock::new(State { wanted: 0, done: 0 });
 static DONE: Condvar = Condvar::new();
 
 fn state() -> MutexGuard<'static, State> {
-    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+    STATE.lock()
 }
 
 /// Waits until the GPU times measured so far have been read, everything logged so far has reached its logger

@@ -6,7 +6,7 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -17,6 +17,7 @@ use crate::local::Busy;
 use crate::log::{CudaSpan, LogError, Logger, Scalar};
 use crate::name::{self, Name};
 use crate::own_cost;
+use crate::process::Lock;
 
 /// One entry, complete, for one logger.
 pub(super) struct Delivery {
@@ -42,22 +43,18 @@ const QUEUE: usize = 8192;
 /// Loggers are flushed at least this often while entries come.
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
 
-static JOBS: Mutex<VecDeque<Job>> = Mutex::new(VecDeque::new());
+static JOBS: Lock<VecDeque<Job>> = Lock::new(VecDeque::new());
 static READY: Condvar = Condvar::new();
 /// Entries between the rings and their end, be it delivery or a drop.
 static PENDING: AtomicUsize = AtomicUsize::new(0);
 static DELIVERED: AtomicU64 = AtomicU64::new(0);
-static WORKER: Mutex<Option<Arc<Watch>>> = Mutex::new(None);
+static WORKER: Lock<Option<Arc<Watch>>> = Lock::new(None);
 /// Loggers that took something since they were last flushed.
-static UNFLUSHED: Mutex<Vec<Unflushed>> = Mutex::new(Vec::new());
+static UNFLUSHED: Lock<Vec<Unflushed>> = Lock::new(Vec::new());
 const MAX_UNFLUSHED: usize = 64;
 
 /// Values that loggers took and could not save when they were last flushed.
 static UNSAVED: AtomicU64 = AtomicU64::new(0);
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Entries that left the rings.
 pub(super) fn expect(entries: usize) {
@@ -93,7 +90,7 @@ pub(super) fn send(outbox: &mut VecDeque<Job>) {
         return;
     }
     ensure_worker();
-    let mut jobs = lock(&JOBS);
+    let mut jobs = JOBS.lock();
     let room = QUEUE.saturating_sub(jobs.len()).min(outbox.len());
     jobs.extend(outbox.drain(..room));
     drop(jobs);
@@ -108,7 +105,7 @@ struct Unflushed {
 }
 
 pub(super) fn ensure_worker() {
-    let mut worker = lock(&WORKER);
+    let mut worker = WORKER.lock();
     if worker.is_none() {
         *worker = start_worker();
     }
@@ -134,13 +131,13 @@ fn start_worker() -> Option<Arc<Watch>> {
 
 /// Called by the collector: gives the queue to another thread where a logger does not return.
 pub(super) fn supervise() {
-    let mut worker = lock(&WORKER);
+    let mut worker = WORKER.lock();
     let Some(given_up) = worker.as_ref().and_then(|watch| watch.give_up_if_blocked()) else {
         return;
     };
     // Whoever waits for a flush is answered by the next worker.
     if given_up.ticket != 0 {
-        lock(&JOBS).push_front(Job::Flush(given_up.ticket));
+        JOBS.lock().push_front(Job::Flush(given_up.ticket));
     }
     *worker = start_worker();
     drop(worker);
@@ -185,7 +182,7 @@ fn work(watch: &Watch) {
 fn next_job(flush_at: Instant) -> Option<Job> {
     let wait = flush_at.checked_duration_since(Instant::now())?;
     let (mut jobs, _) = READY
-        .wait_timeout_while(lock(&JOBS), wait, |jobs| jobs.is_empty())
+        .wait_timeout_while(JOBS.lock(), wait, |jobs| jobs.is_empty())
         .unwrap_or_else(PoisonError::into_inner);
     jobs.pop_front()
 }
@@ -246,7 +243,7 @@ fn remember(id: u32, logger: Logger, mute: &'static Mute) -> Result<(), LogError
     if logger.share().is_none() {
         return logger.as_dyn().flush();
     }
-    let mut unflushed = lock(&UNFLUSHED);
+    let mut unflushed = UNFLUSHED.lock();
     if !unflushed.iter().any(|other| other.logger.is_same(&logger)) {
         unflushed.push(Unflushed { id, logger, mute });
     }
@@ -262,7 +259,7 @@ fn flush_loggers(watch: &Watch) -> bool {
     let mut unsaved = 0;
     let mut on = true;
     // One at a time: one that blocks keeps none of the others from the next worker.
-    while on && let Some(Unflushed { id, logger, mute }) = { lock(&UNFLUSHED).pop() } {
+    while on && let Some(Unflushed { id, logger, mute }) = { UNFLUSHED.lock().pop() } {
         if is_stuck(&logger) {
             failed.push(Unflushed { id, logger, mute });
             continue;
@@ -287,16 +284,16 @@ fn flush_loggers(watch: &Watch) -> bool {
     if on {
         UNSAVED.store(unsaved, Relaxed);
     }
-    lock(&UNFLUSHED).append(&mut failed);
+    UNFLUSHED.lock().append(&mut failed);
     on
 }
 
 /// Says once for each kind of failure what went wrong; how often is counted.
 fn say_failure(id: u32, error: &LogError) {
-    static SAID: Mutex<Option<HashSet<String>>> = Mutex::new(None);
+    static SAID: Lock<Option<HashSet<String>>> = Lock::new(None);
     const MAX_SAID: usize = 64;
     let error = error.to_string();
-    let mut said = lock(&SAID);
+    let mut said = SAID.lock();
     let said_by_now = said.get_or_insert_default();
     if said_by_now.len() >= MAX_SAID || !said_by_now.insert(error.clone()) {
         return;

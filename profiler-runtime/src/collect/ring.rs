@@ -1,7 +1,6 @@
 //! Each thread's ring of log entries: bounded, one producer, one consumer, never waited for.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, PoisonError};
 
 use rtrb::{Producer, PushError};
 
@@ -10,6 +9,7 @@ use super::rings::Rings;
 use crate::entry::Attached;
 use crate::health::{DropReason, count_dropped};
 use crate::local::{self, Busy};
+use crate::process::Lock;
 use crate::record::Record;
 use crate::scope::Closed;
 use crate::stats::StatCell;
@@ -18,7 +18,7 @@ use crate::switch::with_control;
 static RINGS: Rings<Record> = Rings::new();
 
 /// Records of threads that have no ring any more: calls in destructors of thread-locals.
-static LATE: Mutex<Vec<Record>> = Mutex::new(Vec::new());
+static LATE: Lock<Vec<Record>> = Lock::new(Vec::new());
 const MAX_LATE: usize = 1024;
 
 /// Hands a finished call to the collector, or counts that it could not be.
@@ -117,7 +117,7 @@ fn late(record: &mut Option<Record>) -> Outcome {
     if !collector::ensure_started() {
         return Outcome::Nowhere;
     }
-    let mut late = LATE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut late = LATE.lock();
     if late.len() >= MAX_LATE {
         return Outcome::Full;
     }
@@ -128,10 +128,10 @@ fn late(record: &mut Option<Record>) -> Outcome {
 /// Moves what stands in the rings now to `batch`, and forgets the rings of threads that have ended.
 pub(super) fn drain(batch: &mut Vec<Record>) {
     RINGS.drain(batch);
-    batch.append(&mut LATE.lock().unwrap_or_else(PoisonError::into_inner));
+    batch.append(&mut LATE.lock());
 }
 
 /// How many records wait in the rings.
 pub(super) fn waiting() -> usize {
-    RINGS.waiting() + LATE.lock().unwrap_or_else(PoisonError::into_inner).len()
+    RINGS.waiting() + LATE.lock().len()
 }

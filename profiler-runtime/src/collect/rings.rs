@@ -1,20 +1,21 @@
 //! The other ends of threads' rings.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
+use crate::process::Lock;
 use rtrb::{Consumer, Producer, RingBuffer};
 
 /// What all threads push into, each into a ring of its own: looked at by the thread that empties them and by
 /// `flush`, and by a thread that makes its ring.
-pub(crate) struct Rings<T>(Mutex<Vec<Consumer<T>>>);
+pub(crate) struct Rings<T>(Lock<Vec<Consumer<T>>>);
 
 impl<T> Rings<T> {
     pub(crate) const fn new() -> Self {
-        Self(Mutex::new(Vec::new()))
+        Self(Lock::new(Vec::new()))
     }
 
     fn rings(&self) -> MutexGuard<'_, Vec<Consumer<T>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// A thread's end of a new ring.

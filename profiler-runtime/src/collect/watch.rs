@@ -3,13 +3,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::clock::clock;
 use crate::health::{self, DropReason};
 use crate::log::Logger;
 use crate::name;
+use crate::process::Lock;
 
 /// A call that takes longer is taken for blocked.
 const BLOCKED_AFTER: Duration = Duration::from_secs(2);
@@ -18,11 +18,7 @@ const MAX_BLOCKED: usize = 8;
 
 static BLOCKED: AtomicUsize = AtomicUsize::new(0);
 /// Shared loggers that have not returned. None is called by another worker, whatever the name.
-static STUCK: Mutex<Vec<Logger>> = Mutex::new(Vec::new());
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+static STUCK: Lock<Vec<Logger>> = Lock::new(Vec::new());
 
 /// How many calls have not returned.
 pub(super) fn blocked() -> usize {
@@ -30,7 +26,7 @@ pub(super) fn blocked() -> usize {
 }
 
 pub(super) fn is_stuck(logger: &Logger) -> bool {
-    lock(&STUCK).iter().any(|stuck| stuck.is_same(logger))
+    STUCK.lock().iter().any(|stuck| stuck.is_same(logger))
 }
 
 /// Whether a logger is called, for one name or as a default one.
@@ -88,7 +84,7 @@ pub(super) struct Watch {
     /// When the foreign call it is in began, in ticks; zero while it is in none, and [`GIVEN_UP`] when
     /// another worker has taken over. Each change is one exchange, so that both sides agree on it.
     since: AtomicU64,
-    on_behalf: Mutex<Option<OnBehalf>>,
+    on_behalf: Lock<Option<OnBehalf>>,
     /// The flush it is in the middle of; zero for none.
     pub(super) ticket: AtomicU64,
 }
@@ -107,12 +103,12 @@ impl Watch {
     /// Runs foreign code: watched, and with panics contained.
     pub(super) fn run<T>(&self, on_behalf: OnBehalf, call: impl FnOnce() -> T) -> Outcome<T> {
         let (id, mute) = (on_behalf.id, on_behalf.mute);
-        *lock(&self.on_behalf) = Some(on_behalf);
+        *self.on_behalf.lock() = Some(on_behalf);
         self.since.store(clock().ticks(), Release);
         let result = catch_unwind(AssertUnwindSafe(call)).ok();
         let on = self.since.swap(0, AcqRel) != GIVEN_UP;
         // Waits until whoever gave it up has said all of it.
-        let on_behalf = lock(&self.on_behalf).take();
+        let on_behalf = self.on_behalf.lock().take();
         if !on {
             take_back(on_behalf.as_ref());
         }
@@ -137,14 +133,14 @@ impl Watch {
             return None;
         }
         // Held until all of it is said: the worker may come back right now.
-        let on_behalf = lock(&self.on_behalf);
+        let on_behalf = self.on_behalf.lock();
         self.since
             .compare_exchange(since, GIVEN_UP, AcqRel, Relaxed)
             .ok()?;
         let blocked = BLOCKED.fetch_add(1, Relaxed) + 1;
         if let Some(OnBehalf { mute, logger, .. }) = on_behalf.as_ref() {
             match logger.as_ref().and_then(Logger::share) {
-                Some(logger) => lock(&STUCK).push(logger),
+                Some(logger) => STUCK.lock().push(logger),
                 None => mute.silence_until_back(),
             }
         }
@@ -165,7 +161,7 @@ fn take_back(on_behalf: Option<&OnBehalf>) {
     };
     mute.back();
     if let Some(logger) = logger {
-        lock(&STUCK).retain(|stuck| !stuck.is_same(logger));
+        STUCK.lock().retain(|stuck| !stuck.is_same(logger));
     }
 }
 

@@ -5,7 +5,6 @@ use std::fmt;
 use std::mem::offset_of;
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crossbeam_queue::ArrayQueue;
@@ -15,6 +14,7 @@ use super::driver::{Event, RawStream};
 use super::loss::CudaLoss;
 use super::prefetch;
 use crate::entry::Attached;
+use crate::process::RaceCell;
 
 /// What runs in one order on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -205,7 +205,10 @@ const _: () = {
 pub(crate) type Parcel = Box<Item>;
 
 /// Items without events that nobody needs, for those to come.
-static SPARE: LazyLock<ArrayQueue<Parcel>> = LazyLock::new(|| ArrayQueue::new(MAX_SPARE));
+fn spare() -> &'static ArrayQueue<Parcel> {
+    static SPARE: RaceCell<ArrayQueue<Parcel>> = RaceCell::new();
+    SPARE.get_or_init(|| ArrayQueue::new(MAX_SPARE))
+}
 const MAX_SPARE: usize = 4096;
 
 impl Item {
@@ -231,7 +234,7 @@ impl Item {
     /// One for a scope that has no events.
     #[cold]
     pub(super) fn without(loss: CudaLoss) -> Parcel {
-        let mut item = SPARE.pop().unwrap_or_else(|| Self::new(None));
+        let mut item = spare().pop().unwrap_or_else(|| Self::new(None));
         item.loss = Some(loss);
         item
     }
@@ -279,7 +282,7 @@ impl Item {
             Some(Pair { is_graph: true, .. }) => {}
             Some(Pair { context, .. }) => context.put_back(self),
             // Where there are many already it goes.
-            None => _ = SPARE.push(self),
+            None => _ = spare().push(self),
         }
     }
 }

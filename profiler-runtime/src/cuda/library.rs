@@ -4,8 +4,8 @@
 //! milliseconds, to initialise it a part of a second and memory on each device. So by itself the
 //! profiler only looks whether the program has the library already, and never initialises it.
 
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::code::Code;
@@ -15,11 +15,12 @@ use crate::clock::clock;
 use crate::config::Backend;
 use crate::health;
 use crate::local::Busy;
+use crate::process::{Lock, RaceCell};
 use crate::switch::with_control;
 
-static DRIVER: OnceLock<Driver> = OnceLock::new();
+static DRIVER: RaceCell<Driver> = RaceCell::new();
 /// Why there is no driver, where somebody has looked; or what the driver said to being initialised.
-static STATUS: Mutex<Option<Status>> = Mutex::new(None);
+static STATUS: Lock<Option<Status>> = Lock::new(None);
 
 /// Whether the driver is not to be called any more.
 static LEFT: AtomicBool = AtomicBool::new(false);
@@ -79,7 +80,7 @@ fn wanted() -> Wanted {
 }
 
 fn status() -> MutexGuard<'static, Option<Status>> {
-    STATUS.lock().unwrap_or_else(PoisonError::into_inner)
+    STATUS.lock()
 }
 
 /// Whether there is no use in looking: the settings forbid it, or the library could not be loaded.
@@ -130,7 +131,7 @@ fn find_slowly(evidence: Evidence) -> Option<&'static Driver> {
             match open(&wanted, load) {
                 Ok(driver) => {
                     note_forks();
-                    let _ = DRIVER.set(driver);
+                    DRIVER.get_or_init(|| driver);
                 }
                 // It may be loaded later.
                 Err(Status::NotLoaded) => {}
@@ -236,7 +237,7 @@ pub(crate) fn known_status() -> Status {
 }
 
 /// What was found of devices, for when the driver has ended.
-static READY: OnceLock<Status> = OnceLock::new();
+static READY: RaceCell<Status> = RaceCell::new();
 
 /// Notes what devices there are, while the driver can tell.
 pub(crate) fn note_devices(driver: &Driver) {

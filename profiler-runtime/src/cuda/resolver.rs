@@ -5,7 +5,7 @@ use std::sync::atomic::{
     AtomicBool, AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release, SeqCst},
 };
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use crate::background::Background;
 use crate::clock::{clock, now};
 use crate::health;
 use crate::own_cost;
+use crate::process::Lock;
 
 static THREAD: Background = Background::new("profiler-cuda", run);
 /// Items that left the rings and wait for the device.
@@ -247,13 +248,14 @@ fn answer(requests: &mut VecDeque<Request>, wanted: u64, reading: &mut Reading) 
     }
 }
 
+#[derive(Default)]
 struct State {
     wanted: u64,
     done: u64,
     close: bool,
 }
 
-static STATE: Mutex<State> = Mutex::new(State {
+static STATE: Lock<State> = Lock::new(State {
     wanted: 0,
     done: 0,
     close: false,
@@ -261,7 +263,7 @@ static STATE: Mutex<State> = Mutex::new(State {
 static DONE: Condvar = Condvar::new();
 
 fn state() -> MutexGuard<'static, State> {
-    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+    STATE.lock()
 }
 
 /// Waits until what was measured so far has been read, or until the time is over: how many scopes have

@@ -1,11 +1,12 @@
 //! What is known of the GPU time of one name, in nanoseconds.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use super::item::Line;
 use super::loss::{self, CudaLoss};
 use crate::local::Busy;
 use crate::name;
+use crate::process::Lock;
 use crate::stats::{BUCKETS, Buckets, bucket_of};
 
 /// How many streams are named for each name.
@@ -152,15 +153,15 @@ impl Totals {
 
 /// The totals of a name; nothing is kept for one that never had a GPU time.
 #[derive(Debug)]
-pub(crate) struct Shared(Mutex<Option<Box<Totals>>>);
+pub(crate) struct Shared(Lock<Option<Box<Totals>>>);
 
 impl Shared {
     pub(crate) const fn new() -> Self {
-        Self(Mutex::new(None))
+        Self(Lock::new(None))
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Box<Totals>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     pub(crate) fn with<T>(&self, f: impl FnOnce(&mut Totals) -> T) -> T {

@@ -4,12 +4,13 @@ mod path;
 mod registry;
 
 use std::panic::Location;
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::collect::Mute;
 use crate::cuda;
 use crate::local::Busy;
+use crate::process::Lock;
 use crate::stats::{StatCell, Totals};
 
 pub(crate) use registry::{OVERFLOW_NAME, all, by_id, declared, of_function, run_time};
@@ -30,7 +31,7 @@ pub(crate) struct Name {
     pub(crate) tag: String,
     /// Where the first call site of the name stands.
     pub(crate) location: &'static Location<'static>,
-    shared: Mutex<Shared>,
+    shared: Lock<Shared>,
     /// The number of the next call to be logged; written by the collector, and by threads that end with
     /// skips untold.
     pub(crate) next_step: AtomicU64,
@@ -85,6 +86,15 @@ pub(crate) struct Shared {
     live: Vec<Live>,
 }
 
+impl Shared {
+    const fn new() -> Self {
+        Self {
+            folded: Totals::new(),
+            live: Vec::new(),
+        }
+    }
+}
+
 struct Live(&'static StatCell);
 
 impl std::fmt::Debug for Live {
@@ -100,10 +110,7 @@ impl Name {
             text,
             tag,
             location,
-            shared: Mutex::new(Shared {
-                folded: Totals::new(),
-                live: Vec::new(),
-            }),
+            shared: Lock::with(Shared::new(), Shared::new),
             next_step: AtomicU64::new(0),
             turns: AtomicU64::new(NEVER_LOGGED),
             mute: Mute::new(),
@@ -130,7 +137,7 @@ impl Name {
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.lock()
     }
 
     /// A cell of this name for the calling thread, which alone may write it until it calls

@@ -2,16 +2,18 @@
 
 use std::collections::{HashMap, HashSet};
 use std::panic::Location;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::MutexGuard;
 
 use super::path::{full_tag, function_name, function_tag};
 use super::{MAX_NAMES, Name};
 use crate::health;
 use crate::local::Busy;
+use crate::process::{Lock, RaceCell};
 
 /// What goes over the bound on names is counted here.
 pub(crate) const OVERFLOW_NAME: &str = "(other names)";
 
+#[derive(Default)]
 struct Registry {
     by_text: Option<HashMap<&'static str, &'static Name>>,
     tags: Option<HashSet<&'static str>>,
@@ -20,7 +22,7 @@ struct Registry {
     built_at_run_time: usize,
 }
 
-static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
+static REGISTRY: Lock<Registry> = Lock::new(Registry {
     by_text: None,
     tags: None,
     names: Vec::new(),
@@ -28,7 +30,7 @@ static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
 });
 
 fn registry() -> MutexGuard<'static, Registry> {
-    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+    REGISTRY.lock()
 }
 
 /// The name of a function without a name of its own, from the type name of something inside it.
@@ -118,7 +120,7 @@ struct Frozen {
     overflow: &'static Name,
 }
 
-static FROZEN: OnceLock<Frozen> = OnceLock::new();
+static FROZEN: RaceCell<Frozen> = RaceCell::new();
 
 /// The name with a number that [`Name::id`] gave.
 pub(crate) fn by_id(id: u32) -> Option<&'static Name> {

@@ -1,21 +1,22 @@
 //! The end of the program: which sessions there are, what is open in them, and what is still to be written.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use super::live::Session;
 use super::{environment, worker};
 use crate::exit;
 use crate::health;
+use crate::process::Lock;
 
 /// How long the end of the program waits for traces that are being written: files that somebody asked for.
 const WRITING: Duration = Duration::from_secs(30);
 
 /// All sessions, to be waited for at the end of the program.
-static SESSIONS: Mutex<Vec<Weak<Session>>> = Mutex::new(Vec::new());
+static SESSIONS: Lock<Vec<Weak<Session>>> = Lock::new(Vec::new());
 
 fn sessions() -> MutexGuard<'static, Vec<Weak<Session>>> {
-    SESSIONS.lock().unwrap_or_else(PoisonError::into_inner)
+    SESSIONS.lock()
 }
 
 pub(super) fn remember(session: &Arc<Session>) {

@@ -5,11 +5,9 @@ use std::ffi::OsString;
 #[cfg(feature = "trace")]
 use std::path::Path;
 use std::path::PathBuf;
-#[cfg(feature = "trace")]
-use std::sync::OnceLock;
+use std::sync::MutexGuard;
 #[cfg(feature = "trace")]
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::control;
 use super::profile::{Profile, ProfileBuilder};
@@ -22,13 +20,16 @@ use crate::exit;
 #[cfg(feature = "trace")]
 use crate::export::{ExportError, tensorboard_trace_handler};
 use crate::health;
+use crate::process::Lock;
+#[cfg(feature = "trace")]
+use crate::process::RaceCell;
 use crate::switch::{is_enabled, with_control};
 
 /// The session, while it runs.
-static OWN: Mutex<Option<Profile>> = Mutex::new(None);
+static OWN: Lock<Option<Profile>> = Lock::new(None);
 
 fn own() -> MutexGuard<'static, Option<Profile>> {
-    OWN.lock().unwrap_or_else(PoisonError::into_inner)
+    OWN.lock()
 }
 
 /// Ends a step of the session that the environment asked for (`PROFILER_TRACE`, `PROFILER_SCHEDULE`) and begins the
@@ -155,7 +156,7 @@ impl FileName {
 #[cfg(feature = "trace")]
 fn write_file(trace: &Trace, target: &Path, name: &FileName) -> Result<(), ExportError> {
     static WRITTEN: AtomicU64 = AtomicU64::new(0);
-    static WHOSE: OnceLock<String> = OnceLock::new();
+    static WHOSE: RaceCell<String> = RaceCell::new();
     let number = WRITTEN.fetch_add(1, Relaxed) + 1;
     let whose = WHOSE.get_or_init(|| process_part(target));
     let numbered = if number > 1 {

@@ -1,7 +1,7 @@
 //! The way of complete windows through the handlers of a session, which have a thread of their own.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::handler::Handler;
@@ -12,6 +12,7 @@ use super::worker;
 use crate::exit;
 use crate::local::Busy;
 use crate::own_cost;
+use crate::process::Lock;
 
 /// A window that nothing is waited for any more.
 pub(super) struct Complete {
@@ -25,7 +26,7 @@ pub(super) struct Complete {
 /// What is handed over, and how far that has come.
 pub(super) struct Handing {
     queue: Queue,
-    progress: Mutex<Progress>,
+    progress: Lock<Progress>,
     done: Condvar,
     /// Whether the last trace is kept for who asks.
     keeps_trace: AtomicBool,
@@ -44,14 +45,14 @@ impl Handing {
     pub(super) fn new(keeps_trace: bool) -> Self {
         Self {
             queue: Queue::default(),
-            progress: Mutex::default(),
+            progress: Lock::default(),
             done: Condvar::new(),
             keeps_trace: AtomicBool::new(keeps_trace),
         }
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        self.progress.lock()
     }
 
     /// A window was closed, and will come.

@@ -1,13 +1,14 @@
 //! GPU times that the resolver has read, on their way to the windows.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use super::record::GpuRecord;
+use crate::process::Lock;
 
-static INBOX: Mutex<Vec<GpuRecord>> = Mutex::new(Vec::new());
+static INBOX: Lock<Vec<GpuRecord>> = Lock::new(Vec::new());
 
 fn inbox() -> MutexGuard<'static, Vec<GpuRecord>> {
-    INBOX.lock().unwrap_or_else(PoisonError::into_inner)
+    INBOX.lock()
 }
 
 /// Hands a GPU time on; to be asked first whether one is wanted.

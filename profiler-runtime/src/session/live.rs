@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::thread;
 
 use super::handing::Handing;
@@ -18,6 +18,7 @@ use crate::clock::{WallAnchor, now};
 use crate::exit;
 use crate::health;
 use crate::local::Busy;
+use crate::process::Lock;
 
 thread_local! {
     /// Whether this thread is inside of a schedule.
@@ -32,8 +33,8 @@ pub(super) struct Session {
     has_schedule: bool,
     /// Held for a whole step, and while the schedule is asked, which may be the program's own; never with `state`
     /// held before.
-    schedule: Mutex<ActionFn>,
-    state: Mutex<State>,
+    schedule: Lock<ActionFn>,
+    state: Lock<State>,
     pub(super) handing: Handing,
     has_ended: AtomicBool,
     /// Whether its handlers are the profiler's own, which come to an end.
@@ -52,6 +53,21 @@ struct State {
     metadata: Vec<(String, String)>,
     /// What is recorded, as last toggled.
     toggled: Options,
+}
+
+impl State {
+    fn new(options: Options) -> Self {
+        Self {
+            step: 0,
+            action: Action::None,
+            began: now(),
+            open: None,
+            cycle: 0,
+            steps: Vec::new(),
+            metadata: Vec::new(),
+            toggled: options,
+        }
+    }
 }
 
 /// What closes when a window opens.
@@ -88,17 +104,12 @@ impl Session {
             options,
             capacity,
             has_schedule: schedule.is_some(),
-            schedule: Mutex::new(schedule.unwrap_or_else(|| Box::new(|_| Action::Record))),
-            state: Mutex::new(State {
-                step: 0,
-                action: Action::None,
-                began: now(),
-                open: None,
-                cycle: 0,
-                steps: Vec::new(),
-                metadata: Vec::new(),
-                toggled: options,
-            }),
+            // A forked child has no use for either: its sessions do nothing.
+            schedule: Lock::with(
+                schedule.unwrap_or_else(|| Box::new(|_| Action::Record)),
+                || Box::new(|_| Action::None),
+            ),
+            state: Lock::with(State::new(options), || State::new(Options::DEFAULT)),
             handing: Handing::new(handlers.is_empty()),
             has_ended: AtomicBool::new(false),
             is_own,
@@ -121,11 +132,11 @@ impl Session {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn schedule(&self) -> MutexGuard<'_, ActionFn> {
-        self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
+        self.schedule.lock()
     }
 
     /// What is done in a step; the schedule may be the program's own, and panic.

@@ -1,9 +1,10 @@
 //! Windows on their way from the thread that fills them to the one of their session's handlers.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, MutexGuard, PoisonError};
 
 use super::handing::Complete;
+use crate::process::Lock;
 
 /// Windows that wait for their handlers at most with what they hold; of more, only the counts are left.
 const MAX_FULL: usize = 4;
@@ -12,7 +13,7 @@ const MAX_QUEUED: usize = 1024;
 
 #[derive(Default)]
 pub(super) struct Queue {
-    state: Mutex<State>,
+    state: Lock<State>,
     arrived: Condvar,
 }
 
@@ -27,7 +28,7 @@ struct State {
 
 impl Queue {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     pub(super) fn push(&self, mut complete: Complete) {

@@ -1,15 +1,15 @@
 //! Whether calls are recorded at all, and what they are to bring along.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
 
 use super::Options;
 use super::options::wants;
 use crate::memory;
+use crate::process::Lock;
 use crate::switch::with_control;
 
 /// The sessions that record, and what each wants.
-static RECORDERS: Mutex<Vec<(u64, u32)>> = Mutex::new(Vec::new());
+static RECORDERS: Lock<Vec<(u64, u32)>> = Lock::new(Vec::new());
 static RECORDING: AtomicBool = AtomicBool::new(false);
 static WANTS: AtomicU32 = AtomicU32::new(0);
 
@@ -52,7 +52,7 @@ pub(super) fn end(session: u64) {
 
 fn change(change: impl FnOnce(&mut Vec<(u64, u32)>)) {
     with_control(|control| {
-        let mut recorders = RECORDERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recorders = RECORDERS.lock();
         change(&mut recorders);
         let wanted = recorders.iter().fold(0, |all, (_, wants)| all | wants);
         if wanted & wants::MEMORY != 0 && !wants_memory() {

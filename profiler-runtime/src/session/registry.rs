@@ -2,10 +2,11 @@
 //! the thread that fills them, for moments.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use super::live::Session;
 use super::window::{Closing, Spec};
+use crate::process::Lock;
 
 /// One of them.
 pub(super) struct Entry {
@@ -23,7 +24,7 @@ pub(super) struct Registry {
     next: u64,
 }
 
-static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
+static REGISTRY: Lock<Registry> = Lock::new(Registry {
     entries: Vec::new(),
     ended: Vec::new(),
     next: 1,
@@ -32,7 +33,7 @@ static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
 static WITH_CUDA: AtomicUsize = AtomicUsize::new(0);
 
 pub(super) fn registry() -> MutexGuard<'static, Registry> {
-    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+    REGISTRY.lock()
 }
 
 /// Whether GPU times that are read now may belong to a window.

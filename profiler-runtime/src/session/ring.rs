@@ -2,13 +2,14 @@
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use super::record::{ScopeRecord, ThreadInfo};
 use super::worker;
 use crate::local::Busy;
+use crate::process::Lock;
 use crate::switch::with_control;
 
 /// Scopes that a thread holds until they are taken, for each entry of `PROFILER_RING`: by default 16,384 in all, which
@@ -31,12 +32,12 @@ thread_local! {
     static NEAR: RefCell<Option<Near>> = const { RefCell::new(None) };
 }
 
-static FAR: Mutex<Vec<Far>> = Mutex::new(Vec::new());
+static FAR: Lock<Vec<Far>> = Lock::new(Vec::new());
 /// Scopes that found the ring full, or none.
 static LOST: AtomicU64 = AtomicU64::new(0);
 
 fn far() -> MutexGuard<'static, Vec<Far>> {
-    FAR.lock().unwrap_or_else(PoisonError::into_inner)
+    FAR.lock()
 }
 
 /// Scopes that could not be recorded so far.

@@ -32,7 +32,7 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    pub(crate) fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
             open: 0,
             futures_begun: 0,

@@ -2,11 +2,11 @@
 
 mod pairs;
 
+use std::sync::MutexGuard;
 use std::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::code::{Code, Fault};
 use super::driver::{Driver, RawContext};
@@ -14,6 +14,7 @@ use super::item::Parcel;
 use super::pool::{BUNDLE, Pool};
 use crate::health;
 use crate::local::Busy;
+use crate::process::Lock;
 use crate::switch::with_control;
 
 /// Contexts that GPU time is taken in at most: programs have one for each device.
@@ -48,16 +49,16 @@ pub(crate) struct Context {
     /// Pairs that became part of graphs.
     captured: AtomicUsize,
     /// Counters of pairs that are gone, for those to come: they are never given up.
-    turns: Mutex<Vec<&'static AtomicU32>>,
+    turns: Lock<Vec<&'static AtomicU32>>,
     free: Pool<Parcel>,
     /// Pairs of this life there are, wherever they are.
     pairs: AtomicUsize,
 }
 
-static CONTEXTS: Mutex<Vec<&'static Context>> = Mutex::new(Vec::new());
+static CONTEXTS: Lock<Vec<&'static Context>> = Lock::new(Vec::new());
 
 fn contexts() -> MutexGuard<'static, Vec<&'static Context>> {
-    CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner)
+    CONTEXTS.lock()
 }
 
 /// All contexts by now.
@@ -94,7 +95,7 @@ pub(crate) fn of(driver: &Driver, raw: RawContext) -> Option<&'static Context> {
         device: AtomicU32::new(0),
         refusals: AtomicU32::new(0),
         captured: AtomicUsize::new(0),
-        turns: Mutex::new(Vec::new()),
+        turns: Lock::new(Vec::new()),
         free: Pool::new(cap),
         pairs: AtomicUsize::new(0),
     }));

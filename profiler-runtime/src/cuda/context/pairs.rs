@@ -1,8 +1,8 @@
 //! The pairs of events of a context: made, handed out, taken back, destroyed.
 
 use std::collections::VecDeque;
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{MutexGuard, PoisonError};
 
 use super::Context;
 use crate::cuda::code::Code;
@@ -106,7 +106,7 @@ impl Context {
     }
 
     fn turns(&self) -> MutexGuard<'_, Vec<&'static AtomicU32>> {
-        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+        self.turns.lock()
     }
 
     /// Keeps what is to outlive a pair.

@@ -1,11 +1,15 @@
 //! How many values lie where: what a histogram of the log holds.
 
-use std::sync::LazyLock;
-
 use super::event;
+use crate::process::RaceCell;
 
 /// The upper ends of all buckets, ascending: `TensorFlow`'s own, each positive one a tenth above the last.
-static LIMITS: LazyLock<Vec<f64>> = LazyLock::new(|| {
+fn limits() -> &'static [f64] {
+    static LIMITS: RaceCell<Vec<f64>> = RaceCell::new();
+    LIMITS.get_or_init(make_limits)
+}
+
+fn make_limits() -> Vec<f64> {
     const SMALLEST: f64 = 1e-12;
     const LARGEST: f64 = 1e20;
     let powers = std::iter::successors(Some(SMALLEST), |limit| Some(limit * 1.1));
@@ -13,7 +17,7 @@ static LIMITS: LazyLock<Vec<f64>> = LazyLock::new(|| {
     above.push(f64::MAX);
     let below = above.iter().rev().map(|limit| -limit);
     below.chain([0.0]).chain(above.iter().copied()).collect()
-});
+}
 
 /// Values, counted into buckets.
 #[derive(Debug)]
@@ -39,7 +43,7 @@ pub(super) enum NoHistogram {
 
 impl Histogram {
     pub(super) fn of(values: impl IntoIterator<Item = f64>) -> Result<Self, NoHistogram> {
-        let mut counts = vec![0.0; LIMITS.len()];
+        let mut counts = vec![0.0; limits().len()];
         let mut this = Self {
             smallest: f64::INFINITY,
             largest: f64::NEG_INFINITY,
@@ -57,8 +61,8 @@ impl Histogram {
             this.count += 1.0;
             this.sum += value;
             this.sum_of_squares += value * value;
-            let bucket = LIMITS.partition_point(|limit| *limit <= value);
-            counts[bucket.min(LIMITS.len() - 1)] += 1.0;
+            let bucket = limits().partition_point(|limit| *limit <= value);
+            counts[bucket.min(limits().len() - 1)] += 1.0;
         }
         if this.count == 0.0 {
             return Err(NoHistogram::Empty);
@@ -99,7 +103,7 @@ impl Histogram {
 fn buckets(counts: &[f64]) -> Vec<(f64, f64)> {
     let mut buckets = Vec::new();
     let mut gap = None;
-    for (limit, count) in LIMITS.iter().zip(counts) {
+    for (limit, count) in limits().iter().zip(counts) {
         if *count == 0.0 {
             gap = Some(*limit);
             continue;

@@ -8,7 +8,7 @@ mod record;
 mod window;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use self::event::Value;
@@ -16,6 +16,7 @@ use self::event_file::EventFile;
 use self::histogram::Histogram;
 use super::{LogError, Scalar, ScalarLogger};
 use crate::health;
+use crate::process::Lock;
 use crate::session::Trace;
 
 /// Writes scalars, histograms and texts to an event file that `TensorBoard` shows.
@@ -62,7 +63,8 @@ use crate::session::Trace;
 #[derive(Debug)]
 pub struct TensorBoardLogger {
     dir: PathBuf,
-    file: Mutex<EventFile>,
+    /// None in a child that was forked while another thread wrote to it.
+    file: Lock<Option<EventFile>>,
 }
 
 impl TensorBoardLogger {
@@ -82,7 +84,7 @@ impl TensorBoardLogger {
     /// ```
     pub fn new(dir: impl AsRef<Path>) -> Result<Self, LogError> {
         let dir = dir.as_ref().to_owned();
-        let file = Mutex::new(EventFile::create(&dir)?);
+        let file = Lock::new(Some(EventFile::create(&dir)?));
         Ok(Self { dir, file })
     }
 
@@ -110,7 +112,7 @@ impl TensorBoardLogger {
         step: u64,
     ) -> Result<(), LogError> {
         let now = SystemTime::now();
-        self.with_file(|file| {
+        self.write(|file| {
             let mut outcome = Ok(());
             for (tag, value) in scalars {
                 let taken = file.add(tag.as_ref(), Value::Scalar(*value), step, now);
@@ -161,7 +163,7 @@ impl TensorBoardLogger {
     ) -> Result<(), LogError> {
         // Not under the lock: the values come from foreign code.
         let histogram = Histogram::of(values);
-        self.with_file(|file| match &histogram {
+        self.write(|file| match &histogram {
             Ok(histogram) => file.add(tag, Value::Histogram(histogram), step, wall_time),
             Err(why) => Err(file.refuse(tag, why)),
         })
@@ -187,7 +189,7 @@ impl TensorBoardLogger {
     /// # Ok::<(), profiler_runtime::LogError>(())
     /// ```
     pub fn add_text(&self, tag: &str, text: &str, step: u64) -> Result<(), LogError> {
-        self.with_file(|file| file.add(tag, Value::Text(text), step, SystemTime::now()))
+        self.write(|file| file.add(tag, Value::Text(text), step, SystemTime::now()))
     }
 
     /// A handler for [`on_trace_ready`](crate::ProfileBuilder::on_trace_ready): it adds to the log what each
@@ -268,6 +270,7 @@ impl TensorBoardLogger {
     /// ```
     pub fn path(&self) -> PathBuf {
         self.with_file(|file| file.path().to_owned())
+            .unwrap_or_else(|| self.dir.clone())
     }
 
     /// How many values were refused: each one's caller was given the error.
@@ -286,20 +289,32 @@ impl TensorBoardLogger {
     /// # Ok::<(), profiler_runtime::LogError>(())
     /// ```
     pub fn lost(&self) -> u64 {
-        self.with_file(|file| file.lost())
+        self.with_file(|file| file.lost()).unwrap_or(0)
     }
 
-    /// Runs `f` on the file, then says what it left to be said.
-    fn with_file<T>(&self, f: impl FnOnce(&mut EventFile) -> T) -> T {
-        // No code under the lock leaves half a change behind when it panics, so poison is no news.
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = f(&mut file);
-        let notice = file.take_notice();
+    /// Runs `f` on the file, then says what it left to be said; fails where a fork has left no file.
+    fn write<T>(
+        &self,
+        f: impl FnOnce(&mut EventFile) -> Result<T, LogError>,
+    ) -> Result<T, LogError> {
+        self.with_file(f).unwrap_or_else(|| {
+            Err(LogError::Closed(
+                "another thread was writing to the log when this process was forked".to_owned(),
+            ))
+        })
+    }
+
+    /// Does the same with what cannot fail otherwise.
+    fn with_file<T>(&self, f: impl FnOnce(&mut EventFile) -> T) -> Option<T> {
+        let mut file = self.file.lock();
+        let file_of_lock = file.as_mut()?;
+        let result = f(file_of_lock);
+        let notice = file_of_lock.take_notice();
         drop(file);
         if let Some(notice) = notice {
             health::notice(&notice);
         }
-        result
+        Some(result)
     }
 }
 
@@ -312,16 +327,16 @@ impl ScalarLogger for TensorBoardLogger {
     /// while the disk takes nothing and 1 MiB of values waits. The value counts as
     /// [`lost`](TensorBoardLogger::lost).
     fn add_scalar(&self, tag: &str, value: f64, step: u64) -> Result<(), LogError> {
-        self.with_file(|file| file.add(tag, Value::Scalar(value), step, SystemTime::now()))
+        self.write(|file| file.add(tag, Value::Scalar(value), step, SystemTime::now()))
     }
 
     fn add(&self, scalar: &Scalar<'_>) -> Result<(), LogError> {
         let value = Value::Scalar(scalar.value);
-        self.with_file(|file| file.add(scalar.tag, value, scalar.step, scalar.wall_time))
+        self.write(|file| file.add(scalar.tag, value, scalar.step, scalar.wall_time))
     }
 
     fn unsaved(&self) -> u64 {
-        self.with_file(|file| file.waiting())
+        self.with_file(|file| file.waiting()).unwrap_or(0)
     }
 
     /// Hands every value taken so far to the operating system.
@@ -330,7 +345,7 @@ impl ScalarLogger for TensorBoardLogger {
     ///
     /// [`LogError::Io`] when the disk does not take them all; the rest waits for the next flush.
     fn flush(&self) -> Result<(), LogError> {
-        self.with_file(EventFile::write_out)
+        self.write(EventFile::write_out)
     }
 }
 

@@ -83,7 +83,7 @@ fn add_table(
 ) -> Result<(), LogError> {
     let table = AveragesTable::new().width(WIDTH);
     let text = code_block(&trace.key_averages().table(&table));
-    board.with_file(|file| file.add(TABLE, Value::Text(&text), step, end))
+    board.write(|file| file.add(TABLE, Value::Text(&text), step, end))
 }
 
 /// A text that Markdown leaves as it is, whatever names are in it.

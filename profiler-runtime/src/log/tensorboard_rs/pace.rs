@@ -3,9 +3,10 @@
 //! The queue is imagined. It holds [`CAPACITY`] values and is emptied at [`PER_SECOND`]; what would
 //! not fit is refused. A writer that is at least that fast then never has more in its real one.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
+
+use crate::process::RaceCell;
 
 /// Values that may wait.
 pub(super) const CAPACITY: u64 = 65_536;
@@ -38,7 +39,7 @@ impl Pace {
 
 /// Nanoseconds since the first call; enough for 584 years.
 pub(super) fn now() -> u64 {
-    static START: OnceLock<Instant> = OnceLock::new();
+    static START: RaceCell<Instant> = RaceCell::new();
     let since = START.get_or_init(Instant::now).elapsed();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX / 2)
 }
