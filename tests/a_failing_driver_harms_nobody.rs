@@ -5,15 +5,18 @@
 mod failing;
 #[path = "support/gpu.rs"]
 mod gpu;
+#[path = "support/poll.rs"]
+mod poll;
 #[path = "simulated-driver/tests/support/mod.rs"]
 mod raw;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use failing::{Program, on};
-use gpu::{Ran, TOLD, cuda, is_child, on_the_driver_with, row, settle, simulator, told};
-use profiler_runtime::cuda::{CudaLoss, status};
-use profiler_runtime::{init, scope, summary};
+use gpu::{Ran, TOLD, cuda, exact, is_child, on_the_driver_with, row, settle, simulator, told};
+use poll::run;
+use profiler_runtime::cuda::{CudaLoss, Stream, status};
+use profiler_runtime::{MeasureFuture, init, scope, summary};
 use profiler_simulated_driver::Misuse;
 use profiler_tests::measuring;
 use raw::{NON_BLOCKING, made};
@@ -63,7 +66,7 @@ fn each<T: std::fmt::Display + Copy>(all: &[T], check: impl Fn(T)) {
     assert_eq!(failed, [""; 0]);
 }
 
-fn run(name: &str, devices: i32, told: &str) -> Ran {
+fn run_on(name: &str, devices: i32, told: &str) -> Ran {
     let script = format!("devices {devices}; synchronise allow");
     let ran = on_the_driver_with(name, &script, |command| {
         command.env(TOLD, told).env("PROFILER_BACKEND", "auto");
@@ -133,7 +136,7 @@ fn a_call_that_is_refused_once_costs_one_time() {
     }
     each(&OFTEN, |entry| {
         let told = format!("{entry}: return 1, return 12345");
-        let ran = run("a_call_that_is_refused_once_costs_one_time", 8, &told);
+        let ran = run_on("a_call_that_is_refused_once_costs_one_time", 8, &told);
         assert!(ran.report.faults > 0, "{told}");
         leaves_nothing(entry, &ran);
     });
@@ -149,7 +152,7 @@ fn an_object_that_is_said_to_be_gone_is_not_leaked() {
     }
     each(&OFTEN, |entry| {
         let told = format!("{entry}: return 400, return 709");
-        let ran = run("an_object_that_is_said_to_be_gone_is_not_leaked", 8, &told);
+        let ran = run_on("an_object_that_is_said_to_be_gone_is_not_leaked", 8, &told);
         leaves_nothing(entry, &ran);
     });
 }
@@ -190,6 +193,76 @@ fn an_invalid_handle_costs_no_neighbour_its_time() {
     assert!(misuses.is_empty(), "{misuses:?}");
 }
 
+/// Scopes of each kind whose times are read: logged with their place, inside of another one, by a future, while the
+/// end waits.
+fn measure_each_way(program: &mut Program, stream: &Stream) {
+    {
+        let _logged = scope!("logged", stream = stream, log = |_, _, _| {});
+        let _inner = scope!("inner", stream = stream);
+        program.launch(program.stream, 2_000);
+    }
+    {
+        let _waiting = scope!("waiting", stream = stream, sync);
+        program.launch(program.stream, 2_000);
+    }
+    let launch = async { program.launch(program.stream, 2_000) };
+    run(async {
+        let future = launch
+            .measure_execution_time("future")
+            .stream(stream.clone());
+        future.await;
+    });
+}
+
+#[test]
+fn a_time_that_cannot_be_is_rejected_and_counted() {
+    const NAMES: [&str; 4] = ["logged", "inner", "waiting", "future"];
+    const TIMES: [&str; 7] = ["NaN", "inf", "-inf", "-1", "-1e30", "1e30", "3.4e38"];
+    const EACH: u64 = 5;
+
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let _profiler = init().expect("set up");
+        let mut program = Program::new(0, "times");
+        let stream = on(program.stream, program.context);
+        let mut calls = 0;
+        for which in ["always", "every 2", "every 3", "nth 1"] {
+            for time in TIMES {
+                let fault = format!("fault cuEventElapsedTime {which} time {time}");
+                simulator().run(&fault).expect("it is right");
+                for _ in 0..EACH {
+                    measure_each_way(&mut program, &stream);
+                }
+                program.finish();
+                settle();
+                simulator().run("clear-faults").expect("it is right");
+                measure_each_way(&mut program, &stream);
+                program.finish();
+                settle();
+                calls += EACH + 1;
+            }
+        }
+        let mut without = 0;
+        for name in NAMES {
+            let (cuda, row) = (cuda(name), row(name));
+            assert_eq!((row.calls, cuda.calls + row.without_cuda), (calls, calls));
+            assert!(cuda.calls >= calls / (EACH + 1), "{name}");
+            exact(cuda.min_ns, 2_000.0);
+            exact(cuda.max_ns, 2_000.0);
+            without += row.without_cuda;
+        }
+        assert_eq!(summary().cuda.lost, [(CudaLoss::ImpossibleTime, without)]);
+        assert!(without >= 4 * EACH * TIMES.len() as u64);
+        // Those of places and of what is around are rejected too, and cost no scope its length.
+        assert!(summary().cuda.rejected_times > without);
+        return;
+    }
+    let name = "a_time_that_cannot_be_is_rejected_and_counted";
+    leaves_nothing("cuEventElapsedTime", &run_on(name, 1, ""));
+}
+
 #[test]
 fn a_context_that_fails_is_the_programs_to_find_out() {
     if !measuring() {
@@ -200,7 +273,7 @@ fn a_context_that_fails_is_the_programs_to_find_out() {
     }
     each(&OFTEN, |entry| {
         let told = format!("{entry}: return 700, sticky 700, return 999");
-        let ran = run(
+        let ran = run_on(
             "a_context_that_fails_is_the_programs_to_find_out",
             12,
             &told,
@@ -270,7 +343,7 @@ fn what_is_called_once_for_each_context_may_fail() {
             "return 12345",
         ] {
             let told = format!("{entry}: {action}");
-            let ran = run(
+            let ran = run_on(
                 "what_is_called_once_for_each_context_may_fail",
                 devices_for(entry),
                 &told,
@@ -319,7 +392,7 @@ fn what_is_called_at_the_end_may_fail() {
         for using in USES {
             for code in [1, 4, 400, 700, 999, 12_345] {
                 let told = format!("{entry} nth {using} return {code}");
-                let ran = run("what_is_called_at_the_end_may_fail", 2, &told);
+                let ran = run_on("what_is_called_at_the_end_may_fail", 2, &told);
                 if entry == "cuEventDestroy_v2" {
                     assert!(
                         ran.report.alive.events <= 1,
@@ -359,7 +432,7 @@ fn a_driver_that_does_not_say_which_context_is_current_costs_counted_times() {
         return;
     }
     let name = "a_driver_that_does_not_say_which_context_is_current_costs_counted_times";
-    leaves_nothing("cuCtxGetCurrent", &run(name, 1, ""));
+    leaves_nothing("cuCtxGetCurrent", &run_on(name, 1, ""));
 }
 
 #[test]
@@ -390,7 +463,7 @@ fn the_context_of_a_thread_stays_the_programs() {
         return;
     }
     let name = "the_context_of_a_thread_stays_the_programs";
-    leaves_nothing("cuCtxSetCurrent", &run(name, 6, ""));
+    leaves_nothing("cuCtxSetCurrent", &run_on(name, 6, ""));
 }
 
 #[test]
@@ -434,7 +507,7 @@ fn an_error_of_the_programs_own_work_reaches_the_program() {
         return;
     }
     let name = "an_error_of_the_programs_own_work_reaches_the_program";
-    let ran = run(name, 2, "");
+    let ran = run_on(name, 2, "");
     let said = ran.stderr.matches("a CUDA context has failed").count();
     assert_eq!(said, 1, "{}", ran.stderr);
     assert!(ran.stderr.contains("719"), "{}", ran.stderr);

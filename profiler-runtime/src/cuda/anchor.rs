@@ -125,7 +125,7 @@ impl Anchor {
         let Some(fix) = &mut self.fix else { return };
         // Better than nothing where there is nothing new to be learnt.
         (fix.rate, fix.rate_error) = (known.rate, known.rate_error.max(DRIFT / 10.0));
-        let Ok(device) = driver.elapsed(before, self.events[0]) else {
+        let Some(device) = driver.distance(before, self.events[0]) else {
             return;
         };
         let Ok(host) = fix.wall.duration_since(known.wall) else {
@@ -180,10 +180,10 @@ impl Anchor {
     /// When the device passed an event.
     pub(super) fn place(&self, driver: &Driver, event: Event) -> Option<Place> {
         let fix = self.fix?;
-        let ns = driver.elapsed(self.events[0], event).ok()?;
+        let ns = driver.distance(self.events[0], event)?;
         // The step of a number of 24 bits.
         let step = ns.abs() * f64::from(f32::EPSILON);
-        let apart = Duration::from_secs_f64(ns.abs() * fix.rate / 1e9);
+        let apart = Duration::try_from_secs_f64(ns.abs() * fix.rate / 1e9).ok()?;
         let wall = if ns < 0.0 {
             fix.wall.checked_sub(apart)
         } else {

@@ -7,6 +7,7 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr;
 
 use super::code::Code;
+use super::elapsed::Elapsed;
 
 /// An event of the driver's. Made by [`Driver::create_event`], and destroyed by whoever owns its pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -475,13 +476,19 @@ impl Driver {
         unsafe { (self.table.event_synchronize)(event) }
     }
 
-    /// The nanoseconds from one event to another, both of which the device has passed. To half a
-    /// microsecond, and to the 24 bits of the driver's floating point number.
-    pub(crate) fn elapsed(&self, from: Event, to: Event) -> Result<f64, Code> {
+    /// How far apart two events are, both of which the device has passed. To half a microsecond, and to the 24 bits
+    /// of the driver's floating point number.
+    pub(crate) fn elapsed(&self, from: Event, to: Event) -> Result<Elapsed, Code> {
         let mut milliseconds = 0.0_f32;
         // SAFETY: the events are their pairs' owners'; writes one number, which lives for the call.
         unsafe { (self.elapsed)(&raw mut milliseconds, from, to) }.ok()?;
-        Ok(f64::from(milliseconds) * 1e6)
+        Ok(Elapsed::from_milliseconds(milliseconds))
+    }
+
+    /// The nanoseconds from one event to another, in whichever order the device has passed them; none where that
+    /// cannot be told.
+    pub(crate) fn distance(&self, from: Event, to: Event) -> Option<f64> {
+        self.elapsed(from, to).ok()?.distance()
     }
 }
 

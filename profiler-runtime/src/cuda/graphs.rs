@@ -91,7 +91,7 @@ impl Graphs {
             |graph: &&Graph| graph.item.inside.is_some_and(|around| around.get() == key);
         let times = self.captured.iter().filter(is_inside).map(|graph| {
             let pair = &graph.pair;
-            driver.elapsed(pair.begin, pair.end).unwrap_or(0.0)
+            driver.distance(pair.begin, pair.end).unwrap_or(0.0)
         });
         times.sum()
     }
@@ -104,8 +104,8 @@ impl Graphs {
             // Where it was replayed meanwhile, it stands where no replay was seen.
             let known = graph
                 .last
-                .filter(|last| driver.elapsed(before, end) == Ok(*last));
-            graph.last = known.and_then(|_| driver.elapsed(after?, end).ok());
+                .filter(|last| driver.distance(before, end) == Some(*last));
+            graph.last = known.and_then(|_| driver.distance(after?, end));
         }
     }
 }
@@ -116,15 +116,13 @@ impl Graph {
         let pair = &self.pair;
         let place = || {
             let passed = driver.query(pair.end).is_ok() && driver.query(pair.begin).is_ok();
-            passed
-                .then(|| driver.elapsed(anchor, pair.end).ok())
-                .flatten()
+            passed.then(|| driver.distance(anchor, pair.end)).flatten()
         };
         let before = place()?;
         if self.last == Some(before) {
             return None;
         }
-        let ns = driver.elapsed(pair.begin, pair.end).ok()?;
+        let ns = driver.distance(pair.begin, pair.end)?;
         // Another replay may have begun in between.
         if ns < 0.0 || place() != Some(before) {
             return None;

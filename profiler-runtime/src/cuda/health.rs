@@ -4,7 +4,7 @@ use super::code::Code;
 use super::driver::Driver;
 use super::loss::{self, CudaLoss};
 use super::status::Status;
-use super::{context, library, resolver};
+use super::{context, elapsed, library, resolver};
 use crate::health;
 use crate::health::notices;
 use crate::local::Busy;
@@ -28,6 +28,10 @@ pub struct CudaHealth {
     /// How well it is known where GPU times stand on the host's time line, in nanoseconds; `None` where that
     /// was not found out. Their lengths do not depend on it.
     pub uncertainty_ns: Option<f64>,
+    /// Times between events that the driver told and that cannot be: infinite, not a number, negative where one event
+    /// is behind the other, or longer than a year. What they were asked for is left out: the length of a scope, which
+    /// [`lost`](Self::lost) counts too, its place on the time line, or its share of a future around it.
+    pub rejected_times: u64,
     /// Whether a status that is not ready has been told to the user.
     pub(crate) is_known: bool,
 }
@@ -65,5 +69,6 @@ pub(crate) fn health() -> CudaHealth {
         high_water: resolver::high_water(),
         lost: loss::counted(),
         uncertainty_ns: resolver::uncertainty(),
+        rejected_times: elapsed::rejected(),
     }
 }

@@ -104,7 +104,10 @@ fn read_one(
 ) -> Result<Option<Pending>, Fault> {
     let pair = pending.pair;
     match sink.driver.elapsed(pair.begin, pair.end) {
-        Ok(ns) => sink.resolve(pending.item, pair, ns, anchor),
+        Ok(elapsed) => match elapsed.length() {
+            Some(ns) => sink.resolve(pending.item, pair, ns, anchor),
+            None => sink.lose(pending.item, CudaLoss::ImpossibleTime),
+        },
         Err(code) if code.fault() == Fault::NotReady => return Ok(Some(pending)),
         Err(code) => refused(pending, sink, code, "cuEventElapsedTime")?,
     }

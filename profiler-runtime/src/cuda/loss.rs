@@ -30,6 +30,8 @@ pub enum CudaLoss {
     /// The driver did not know its stream, or one of its events: the stream was destroyed before the scope ended, or
     /// is not one of the context that was named with it.
     InvalidHandle,
+    /// The driver said that it took a time that cannot be: infinite, not a number, negative, or longer than a year.
+    ImpossibleTime,
     /// The driver refused a call.
     DriverRefused,
     /// Its guard was forgotten, or the thread ended inside it.
@@ -38,7 +40,7 @@ pub enum CudaLoss {
 
 impl CudaLoss {
     /// All reasons, in the order in which the summary shows them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::NoStream,
         Self::Captured,
         Self::TooManyCaptured,
@@ -50,6 +52,7 @@ impl CudaLoss {
         Self::ContextFailed,
         Self::ContextGone,
         Self::InvalidHandle,
+        Self::ImpossibleTime,
         Self::DriverRefused,
         Self::Abandoned,
     ];
@@ -69,6 +72,7 @@ impl CudaLoss {
             Self::ContextFailed => "context failed",
             Self::ContextGone => "context destroyed",
             Self::InvalidHandle => "invalid handle (stream destroyed too early?)",
+            Self::ImpossibleTime => "the driver told an impossible time",
             Self::DriverRefused => "refused by the driver",
             Self::Abandoned => "guard forgotten",
         }
@@ -89,6 +93,7 @@ impl CudaLoss {
             Self::ContextFailed => "context_failed",
             Self::ContextGone => "context_gone",
             Self::InvalidHandle => "invalid_handle",
+            Self::ImpossibleTime => "impossible_time",
             Self::DriverRefused => "driver_refused",
             Self::Abandoned => "abandoned",
         }

@@ -59,6 +59,7 @@ mod current;
 mod driver;
 #[cfg(feature = "cuda")]
 mod dynamic;
+mod elapsed;
 mod ending;
 mod graphs;
 mod health;

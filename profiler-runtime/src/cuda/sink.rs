@@ -49,7 +49,6 @@ impl Sink {
         ns: f64,
         anchor: Option<&Anchor>,
     ) {
-        let ns = ns.max(0.0);
         let own = (ns - self.children.take(item.link.key)).max(0.0);
         self.tell_parents(&item, pair, ns);
         let is_recorded = session::wants_gpu();
@@ -72,7 +71,7 @@ impl Sink {
             let begin = item
                 .from
                 .and_then(|begin| begin.event(pair.life))
-                .and_then(|begin| self.driver.elapsed(begin, pair.begin).ok());
+                .and_then(|begin| self.driver.distance(begin, pair.begin));
             match begin {
                 Some(begin) => self.children.add_piece(parent.get(), begin, begin + ns),
                 None => self.children.add(parent.get(), ns),

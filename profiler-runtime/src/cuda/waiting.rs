@@ -25,7 +25,9 @@ pub(super) fn log_now(
     // Neither may be called while another thread captures, unless this one takes no part.
     let ns = driver
         .relaxed(|| driver.with_context(context.raw, wait))
-        .map_err(|code| loss_of(driver, context, code, "cuEventSynchronize"))?;
+        .map_err(|code| loss_of(driver, context, code, "cuEventSynchronize"))?
+        .length()
+        .ok_or(CudaLoss::ImpossibleTime)?;
     let (Some(log), Some(name)) = (log.take(), name::by_id(link.name)) else {
         return Ok(());
     };

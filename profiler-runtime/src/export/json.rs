@@ -81,13 +81,14 @@ fn health(health: &CudaHealth) -> String {
         .map_or("null".to_owned(), |ns| format!("{ns:.1}"));
     format!(
         "{{\"status\":{},\"ready\":{},\"in_flight\":{},\"pairs\":{},\"high_water\":{},\"lost\":{{{}}},\
-         \"uncertainty_ns\":{uncertainty}}}",
+         \"uncertainty_ns\":{uncertainty},\"rejected_times\":{}}}",
         string(&health.status),
         health.ready,
         health.in_flight,
         health.pairs,
         health.high_water,
         lost.join(","),
+        health.rejected_times,
     )
 }
 

@@ -211,6 +211,12 @@ fn with_notes(mut table: String, summary: &Summary, rows: &[&Row]) -> String {
             reason.as_str()
         ));
     }
+    if summary.cuda.rejected_times > 0 {
+        note(&format!(
+            "{} impossible times of the CUDA driver rejected",
+            summary.cuda.rejected_times
+        ));
+    }
     if let Some(names) = without_work(rows) {
         note(&format!(
             "almost no GPU time on the default stream: {names}; what launches on another stream wants \

@@ -62,6 +62,18 @@ fn codes_that_nobody_knows_are_returned_all_the_same() {
 }
 
 #[test]
+fn a_time_between_events_may_be_anything() {
+    let driver = Driver::ready();
+    let (start, end) = (driver.recorded(0), driver.recorded(0));
+    driver
+        .run("fault cuEventElapsedTime nth 1 time NaN; fault cuEventElapsedTime nth 2 time -1.5")
+        .expect("a right script");
+    let mut told = || made::<f32>(|ms| driver.cuEventElapsedTime(ms, start, end));
+    assert!(told().is_nan());
+    assert_eq!((told(), told() >= 0.0), (-1.5, true));
+}
+
+#[test]
 fn a_sticky_error_ends_its_context_and_no_other() {
     let driver = Driver::ready_after("clock virtual; devices 2");
     let (first, event, kernel) = (

@@ -144,9 +144,11 @@ fn run_with(
     }
     thread::plan_work_fault(plan.work);
     thread::plan_poison(plan.sticky);
+    thread::plan_time(plan.time);
     let done = run(entry, body);
     thread::plan_work_fault(None);
     thread::plan_poison(None);
+    thread::plan_time(None);
     match plan.code.or(plan.sticky) {
         Some(code) => Err(code),
         None => done,

@@ -6,6 +6,7 @@ use super::code::{
 use super::machine::Machine;
 use super::slab::Missing;
 use super::task::{Join, Point, Task};
+use super::thread;
 
 /// The flag of an event without times.
 const DISABLE_TIMING: u32 = 2;
@@ -182,7 +183,8 @@ impl Machine {
             clippy::cast_possible_truncation,
             reason = "the driver's own precision"
         )]
-        Ok(((to - from) / 1e6) as f32)
+        let ms = ((to - from) / 1e6) as f32;
+        Ok(thread::planned_time().unwrap_or(ms))
     }
 
     /// The nanoseconds that a device's clock shows, in steps of its resolution.

@@ -42,6 +42,8 @@ pub(crate) enum Action {
     Hang,
     /// The work that it queues does not end before it is released.
     Stall,
+    /// It tells this many milliseconds between two events, given as the bits of an `f32`.
+    Time(u32),
 }
 
 /// A fault of one entry point.
@@ -64,6 +66,8 @@ pub(crate) struct Plan {
     pub(crate) work: Option<super::thread::WorkFault>,
     pub(crate) delay_ns: u64,
     pub(crate) hang: bool,
+    /// The milliseconds that it tells.
+    pub(crate) time: Option<f32>,
 }
 
 impl Plan {
@@ -82,6 +86,7 @@ impl Plan {
                 Action::Stall => plan.work = Some(super::thread::WorkFault::Stall),
                 Action::Delay(ns) => plan.delay_ns += ns,
                 Action::Hang => plan.hang = true,
+                Action::Time(bits) => plan.time = Some(f32::from_bits(bits)),
             }
         }
         plan

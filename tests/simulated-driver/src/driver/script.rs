@@ -220,10 +220,11 @@ fn add_fault(entry: &str, words: &[&str]) -> Result<(), Refusal> {
         ["delay", time] => (Action::Delay(duration(time)?), false),
         ["hang"] => (Action::Hang, false),
         ["stall"] => (Action::Stall, false),
+        ["time", ms] => (Action::Time(number::<f32>(ms)?.to_bits()), false),
         _ => {
             return Err(
                 "say what happens: `return CODE [after]`, `sticky CODE`, `fail CODE`, \
-                `delay TIME`, `hang` or `stall`"
+                `delay TIME`, `hang`, `stall` or `time MILLISECONDS`"
                     .to_owned(),
             );
         }

@@ -33,6 +33,7 @@ struct Local {
     is_worker: Cell<bool>,
     work_fault: Cell<Option<WorkFault>>,
     poison: Cell<Option<Code>>,
+    time: Cell<Option<f32>>,
 }
 
 thread_local! {
@@ -47,6 +48,7 @@ thread_local! {
             is_worker: Cell::new(false),
             work_fault: Cell::new(None),
             poison: Cell::new(None),
+            time: Cell::new(None),
         }
     };
 }
@@ -164,4 +166,13 @@ pub(crate) fn plan_poison(code: Option<Code>) {
 
 pub(crate) fn take_poison() -> Option<Code> {
     local(|local| local.poison.take())
+}
+
+/// Plans what the time between two events, asked for by this thread, is said to be, in milliseconds.
+pub(crate) fn plan_time(ms: Option<f32>) {
+    local(|local| local.time.set(ms));
+}
+
+pub(crate) fn planned_time() -> Option<f32> {
+    local(|local| local.time.get())
 }
