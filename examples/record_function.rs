@@ -159,7 +159,8 @@ fn main() -> Outcome {
     let (outputs, trace) = Profile::builder()
         .activities([Activity::Cpu, Activity::Cuda])
         .record_shapes(true)
-        .run(|_profile| record_function!("model_inference", { model.forward(&inputs) }))?;
+        .run(|_profile| record_function!("model_inference", { model.forward(&inputs) }));
+    let trace = trace?;
 
     let ten = AveragesTable::new()
         .sort_by(SortKey::CpuTimeTotal)

@@ -1,16 +1,27 @@
 //! Names may hold anything: the table is drawn, JSON and CSV give back what was measured.
 
+#[path = "support/cells.rs"]
+mod cells;
+#[path = "support/child.rs"]
+mod child;
+
 use std::time::Duration;
 
-use profiler_runtime::{TableOptions, flush, scope, summary};
+use cells::{FORMULA, text_of};
+use profiler_runtime::{Profiler, TableOptions, flush, init, scope, summary};
 use profiler_tests::measuring;
 use proptest::prelude::*;
+
+/// Characters that move what stands beside them: a name could show as another one.
+fn is_bidirectional_control(char: char) -> bool {
+    matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}')
+}
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn whatever_it_is(name in "\\PC{1,40}|[\\x00-\\x7f]{1,20}", width in 0_usize..200) {
+    fn whatever_it_is(name in "\\PC{1,40}|[\\x00-\\x7f]{1,20}|'{0,2}[=+\\-@\\t\\r\\n＝][0-9a-z(]{0,5}|[a\u{61c}\u{200e}\u{202e}\u{2066}]{1,9}", width in 0_usize..200) {
         for _ in 0..3 {
             let _scope = scope!(&name);
         }
@@ -18,6 +29,7 @@ proptest! {
         let table = summary.table(&TableOptions::default().width(width));
         prop_assert!(!table.is_empty());
         prop_assert!(!table.chars().any(|char| char.is_control() && char != '\n'), "{}", table);
+        prop_assert!(!table.chars().any(is_bidirectional_control), "{:?}", table);
         let json: serde_json::Value = serde_json::from_str(&summary.to_json()).unwrap();
         let csv = summary.to_csv();
         let mut csv = csv::Reader::from_reader(csv.as_bytes());
@@ -28,12 +40,52 @@ proptest! {
         for (index, row) in summary.rows.iter().enumerate() {
             prop_assert_eq!(json_rows[index]["name"].as_str(), Some(row.name.as_str()));
             prop_assert_eq!(json_rows[index]["calls"].as_u64(), Some(row.calls));
-            prop_assert_eq!(&csv_rows[index][0], row.name.as_str());
+            prop_assert!(!csv_rows[index][0].starts_with(FORMULA), "{:?}", &csv_rows[index][0]);
+            prop_assert_eq!(text_of(&csv_rows[index][0]), row.name.as_str());
             let calls = header.iter().position(|column| column == "calls").unwrap();
             prop_assert_eq!(csv_rows[index][calls].parse(), Ok(row.calls));
         }
         prop_assert_eq!(json_rows.len(), csv_rows.len());
     }
+}
+
+/// The width of a `format!` is at most 65,535.
+#[test]
+fn a_name_of_any_length_is_drawn() {
+    let Some(_) = child::dir() else {
+        let dir = tempfile::tempdir().unwrap();
+        let mut child = child::again("a_name_of_any_length_is_drawn", dir.path());
+        let output = child.env("PROFILER_SUMMARY", "stderr").output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{stderr}");
+        assert_eq!(stderr.contains("drawn: nnnn"), measuring(), "{stderr}");
+        return;
+    };
+    let profiler: Profiler = init().unwrap();
+    {
+        let _scope = scope!(format!("drawn: {}", "n".repeat(65_536)));
+    }
+    let summary = summary();
+    let tables = [
+        summary.table(&TableOptions::default().width(usize::MAX)),
+        summary.table(&TableOptions::default().width(80)),
+        summary.key_averages().to_string(),
+        summary.key_averages().callers().to_string(),
+    ];
+    assert!(tables.iter().all(|table| !table.is_empty()));
+    // Its drop writes the summary, and must not unwind.
+    drop(profiler);
+}
+
+/// A number below zero is none that a spreadsheet calculates with: only texts get an apostrophe.
+#[test]
+fn a_formula_is_a_text_in_csv() {
+    {
+        let _scope = scope!("=HYPERLINK(\"http://127.0.0.1/?\"&A1,\"click\")");
+    }
+    let csv = summary().to_csv();
+    let cell = "\r\n\"'=HYPERLINK(\"\"http://127.0.0.1/?\"\"&A1,\"\"click\"\")\",";
+    assert_eq!(csv.contains(cell), measuring(), "{csv}");
 }
 
 #[test]

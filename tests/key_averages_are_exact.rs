@@ -25,7 +25,8 @@ fn fib(n: u32) {
 }
 
 fn traced(run: impl FnOnce()) -> Arc<Trace> {
-    let ((), trace) = Profile::builder().run(|_| run()).expect("a session");
+    let ((), trace) = Profile::builder().run(|_| run());
+    let trace = trace.expect("a session");
     trace
 }
 
@@ -147,7 +148,8 @@ fn no_time_is_in_two_rows_where_a_scope_between_is_missing() {
         work(500);
     };
     let builder = Profile::builder().activities([Activity::Cpu]);
-    let ((), trace) = builder.run(between).expect("a session");
+    let ((), trace) = builder.run(between);
+    let trace = trace.expect("a session");
     if !measuring() {
         return;
     }

@@ -47,7 +47,8 @@ fn host(trace: &Trace, name: &str) -> Vec<(i64, u64, u64)> {
 fn traced<T>(builder: impl Fn() -> ProfileBuilder, f: impl Fn() -> T) -> Arc<Trace> {
     let mut last = None;
     for _ in 0..2 {
-        let (_, trace) = builder().run(|_| f()).expect("a window");
+        let (_, trace) = builder().run(|_| f());
+        let trace = trace.expect("a window");
         last = Some(trace);
     }
     last.expect("two runs")
@@ -108,15 +109,14 @@ fn what_was_there_before_may_be_freed() {
     }
     let _alone = alone();
     let before = bytes(4000);
-    let ((), trace) = builder()
-        .run(|_| {
-            let within = bytes(600);
-            let _frees = scope!("older: frees");
-            drop(before);
-            drop(within);
-            drop(bytes(10));
-        })
-        .expect("a window");
+    let ((), trace) = builder().run(|_| {
+        let within = bytes(600);
+        let _frees = scope!("older: frees");
+        drop(before);
+        drop(within);
+        drop(bytes(10));
+    });
+    let trace = trace.expect("a window");
     assert_eq!(host(&trace, "older: frees"), [(-4600, 10, 0)]);
 }
 
@@ -195,20 +195,19 @@ fn what_the_profiler_takes_for_itself_is_nobodys() {
             .native_stack(true)
     };
     let beside = builder().start().expect("started");
-    let ((), trace) = everything()
-        .run(|_| {
-            let thread = thread::spawn(|| {
-                let names: Vec<String> = (0..50).map(|index| format!("own: {index}")).collect();
-                let _outer = scope!("own: outer");
-                drop(scope!("own: shapes", shapes = [[4_usize, 5], [6, 7]]));
-                for name in &names {
-                    drop(scope!(name));
-                }
-                drop(bytes(123));
-            });
-            thread.join().expect("it ends");
-        })
-        .expect("a window");
+    let ((), trace) = everything().run(|_| {
+        let thread = thread::spawn(|| {
+            let names: Vec<String> = (0..50).map(|index| format!("own: {index}")).collect();
+            let _outer = scope!("own: outer");
+            drop(scope!("own: shapes", shapes = [[4_usize, 5], [6, 7]]));
+            for name in &names {
+                drop(scope!(name));
+            }
+            drop(bytes(123));
+        });
+        thread.join().expect("it ends");
+    });
+    let trace = trace.expect("a window");
     drop(beside);
     assert_eq!(host(&trace, "own: outer"), [(0, 123, 123)]);
     for index in 0..50 {
@@ -226,8 +225,8 @@ fn what_the_profiler_gives_back_is_nobodys() {
     let _alone = alone();
     let trace = traced(builder, || {
         let ((), inner) = Profile::builder()
-            .run(|_| (0..SCOPES).for_each(|_| drop(scope!("given back: inside"))))
-            .expect("a window");
+            .run(|_| (0..SCOPES).for_each(|_| drop(scope!("given back: inside"))));
+        let inner = inner.expect("a window");
         assert_eq!(inner.len(), SCOPES);
         let _drops = scope!("given back: drops a trace");
         drop(inner);
@@ -269,14 +268,13 @@ fn the_total_of_the_process_is_over_the_least() {
     }
     let _alone = alone();
     let before = bytes(50_000_000);
-    let ((), trace) = builder()
-        .run(|_| {
-            drop(before);
-            drop(scope!("least: freed"));
-            let _held = bytes(3_000_000);
-            drop(scope!("least: held"));
-        })
-        .expect("a window");
+    let ((), trace) = builder().run(|_| {
+        drop(before);
+        drop(scope!("least: freed"));
+        let _held = bytes(3_000_000);
+        drop(scope!("least: held"));
+    });
+    let trace = trace.expect("a window");
     let total = |name| uses(&trace, name)[0].host_total;
     let grown = total("least: held") - total("least: freed");
     assert!((2_900_000..3_100_000).contains(&grown), "{grown} bytes");
@@ -292,11 +290,13 @@ fn nothing_is_counted_that_nobody_asked_for() {
         let _scope = scope!("unasked");
         drop(bytes(10));
     };
-    let ((), trace) = Profile::builder().run(|_| work()).expect("a window");
+    let ((), trace) = Profile::builder().run(|_| work());
+    let trace = trace.expect("a window");
     assert!(trace.events().all(|event| event.memory().is_none()));
     // Not in a session beside one that asks, either.
     let asks = builder().start().expect("started");
-    let ((), trace) = Profile::builder().run(|_| work()).expect("a window");
+    let ((), trace) = Profile::builder().run(|_| work());
+    let trace = trace.expect("a window");
     assert!(trace.events().all(|event| event.memory().is_none()));
     asks.stop();
     assert!(asks.wait(PATIENCE));

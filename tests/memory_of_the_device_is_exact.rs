@@ -24,7 +24,8 @@ fn ready() -> Driver {
 
 fn traced(f: impl FnOnce()) -> Arc<Trace> {
     let builder = Profile::builder().profile_memory(true);
-    let ((), trace) = builder.run(|_| f()).expect("a window");
+    let ((), trace) = builder.run(|_| f());
+    let trace = trace.expect("a window");
     trace
 }
 

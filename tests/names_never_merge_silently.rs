@@ -238,6 +238,48 @@ fn sections_have_the_names_they_are_given() {
     }
 }
 
+/// The longest name, in bytes, as the guide has it.
+const LONGEST: usize = 1024;
+
+#[test]
+fn names_that_differ_far_behind_stay_two() {
+    let long = format!("long: {}", "é".repeat(1 << 19));
+    let [one, other] = ["one", "other"].map(|end| format!("{long}{end}"));
+    for name in [&one, &other, &other] {
+        let _scope = scope!(name);
+    }
+    let rows: Vec<_> = summary()
+        .rows
+        .into_iter()
+        .filter(|row| row.name.starts_with("long: é"))
+        .collect();
+    let mut calls: Vec<u64> = rows.iter().map(|row| row.calls).collect();
+    calls.sort_unstable();
+    let told_apart: Vec<u64> = [1, 2].into_iter().filter(|_| expected(1) > 0).collect();
+    assert_eq!(calls, told_apart);
+    for row in &rows {
+        assert!(
+            row.name.len() <= LONGEST && row.tag.len() <= LONGEST,
+            "{row:?}"
+        );
+        assert!(row.name.contains('…'), "it says that it was cut: {row:?}");
+    }
+    // Found by the name that was given, too.
+    assert_eq!(self::calls(&one), expected(1));
+    assert_eq!(self::calls(&other), expected(2));
+}
+
+#[test]
+fn a_name_of_the_longest_length_is_whole() {
+    let name = "y".repeat(LONGEST);
+    {
+        let _scope = scope!(&name);
+    }
+    assert_eq!(calls(&name), expected(1));
+    let whole = summary().rows.into_iter().any(|row| row.name == name);
+    assert_eq!(whole, expected(1) > 0);
+}
+
 /// One constant may begin where another does.
 #[cfg(not(feature = "strip"))]
 #[test]

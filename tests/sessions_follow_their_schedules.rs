@@ -122,10 +122,14 @@ fn one_that_ends_in_a_warm_up_or_while_it_waits_delivers_nothing() {
         assert_eq!(profile.action(), action);
         assert_eq!(windows(&profile, &seen), []);
     }
-    let run = Profile::builder()
+    let (value, trace) = Profile::builder()
         .schedule(Schedule::new().wait(2).warmup(3).active(1))
-        .run(|profile| steps(profile, "nothing", 3));
-    assert!(matches!(run, Err(ProfileError::NoWindow)), "{run:?}");
+        .run(|profile| {
+            steps(profile, "nothing", 3);
+            7
+        });
+    assert_eq!(value, 7);
+    assert!(matches!(trace, Err(ProfileError::NoWindow)), "{trace:?}");
 }
 
 #[test]
@@ -264,19 +268,18 @@ fn what_is_toggled_off_is_not_in_the_window() {
         return;
     }
     let both = [Activity::Cpu, Activity::Cuda];
-    let ((), trace) = Profile::builder()
-        .run(|profile| {
-            for (on, name) in [
-                (false, "off"),
-                (true, "on"),
-                (false, "off again"),
-                (true, "on again"),
-            ] {
-                profile.toggle_collection(on, &both);
-                drop(scope!(format!("toggled: {name}")));
-            }
-        })
-        .expect("a window");
+    let ((), trace) = Profile::builder().run(|profile| {
+        for (on, name) in [
+            (false, "off"),
+            (true, "on"),
+            (false, "off again"),
+            (true, "on again"),
+        ] {
+            profile.toggle_collection(on, &both);
+            drop(scope!(format!("toggled: {name}")));
+        }
+    });
+    let trace = trace.expect("a window");
     let names: Vec<_> = trace.events().map(Event::name).collect();
     let mine: Vec<_> = names
         .iter()
@@ -346,8 +349,8 @@ fn an_activity_that_was_not_asked_for_cannot_be_toggled_on() {
             profile.toggle_collection(false, &[Activity::Cpu]);
             profile.toggle_collection(true, &[Activity::Cuda]);
             drop(scope!("toggled: not asked for"));
-        })
-        .expect("a window");
+        });
+    let trace = trace.expect("a window");
     assert!(
         trace
             .events()

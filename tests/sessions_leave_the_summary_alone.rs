@@ -153,9 +153,8 @@ fn a_session_beside_others_has_what_it_would_have_alone() {
             .map(|index| everything().capacity(index + 1).start().expect("started"))
             .collect();
         let logger = Arc::new(Kept::default());
-        let ((), trace) = Profile::builder()
-            .run(|_| program(label, &logger, || ()))
-            .expect("a window");
+        let ((), trace) = Profile::builder().run(|_| program(label, &logger, || ()));
+        let trace = trace.expect("a window");
         drop(others);
         let mut events: Vec<String> = trace
             .events()
@@ -191,13 +190,12 @@ fn sessions_that_come_and_go_on_many_threads_have_their_own_scopes() {
             thread::spawn(move || {
                 for round in 0..40_usize {
                     let name = format!("come and go: {thread}");
-                    let ((), trace) = Profile::builder()
-                        .run(|_| {
-                            for _ in 0..round {
-                                drop(scope!(&name));
-                            }
-                        })
-                        .expect("a window");
+                    let ((), trace) = Profile::builder().run(|_| {
+                        for _ in 0..round {
+                            drop(scope!(&name));
+                        }
+                    });
+                    let trace = trace.expect("a window");
                     let own = trace.events().filter(|event| event.name() == name);
                     assert_eq!(own.count(), round);
                 }

@@ -569,13 +569,8 @@ fn check_turns(ran: &Ran) {
 fn a_word_that_controls_nothing_is_told_of() {
     let name = "a_word_that_controls_nothing_is_told_of";
     if let Some(folder) = child::dir() {
-        fs::write(folder.join("control"), "go").expect("it can be written");
-        let end = Instant::now() + PATIENCE;
-        while profiler_runtime::summary().notices.is_empty() && Instant::now() < end {
-            scopes(1);
-            sleep(Duration::from_millis(10));
-        }
-        return;
+        fs::write(folder.join("control"), "root:secret").expect("it can be written");
+        return until_something_is_said();
     }
     let variables = [
         ("PROFILER_TRACE", "DIR/trace.json"),
@@ -584,9 +579,66 @@ fn a_word_that_controls_nothing_is_told_of() {
     let said = run(name, "", &variables).ended(0).warnings();
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(
-        said[0].contains("PROFILER_CONTROL") && said[0].contains("`go`"),
+        said[0].contains("PROFILER_CONTROL") && said[0].contains("neither `start` nor `stop`"),
         "{said:?}"
     );
+    assert!(!said[0].contains("secret"), "the file may be any: {said:?}");
+}
+
+fn until_something_is_said() {
+    let end = Instant::now() + PATIENCE;
+    while profiler_runtime::summary().notices.is_empty() && Instant::now() < end {
+        scopes(1);
+        sleep(Duration::from_millis(10));
+    }
+}
+
+/// A device may never end, a pipe may never begin.
+#[test]
+fn what_is_no_file_controls_nothing_and_is_told_of() {
+    let name = "what_is_no_file_controls_nothing_and_is_told_of";
+    if let Some(folder) = child::dir() {
+        // Where it is read to its end after all, that does not take the machine's memory.
+        let bound = 8 << 30;
+        rlimit::setrlimit(rlimit::Resource::AS, bound, bound).expect("it is a bound");
+        if mode() == "pipe" {
+            let pipe = folder.join("control").into_os_string().into_encoded_bytes();
+            let pipe = std::ffi::CString::new(pipe).expect("a path");
+            // SAFETY: the path ends with a zero, and is there for as long as the call.
+            assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
+        }
+        return until_something_is_said();
+    }
+    for (mode, control) in [("device", "/dev/zero"), ("pipe", "DIR/control")] {
+        let variables = [
+            ("PROFILER_TRACE", "DIR/trace.json"),
+            ("PROFILER_CONTROL", control),
+        ];
+        let said = run(name, mode, &variables).ended(0).warnings();
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].contains("not a regular file"), "{said:?}");
+    }
+}
+
+#[test]
+fn a_long_control_file_is_not_read_to_its_end() {
+    let name = "a_long_control_file_is_not_read_to_its_end";
+    if let Some(folder) = child::dir() {
+        let bound = 8 << 30;
+        rlimit::setrlimit(rlimit::Resource::AS, bound, bound).expect("it is a bound");
+        let file = fs::File::create(folder.join("control")).expect("it can be made");
+        // A hole: it takes no room.
+        file.set_len(1 << 40).expect("it can be long");
+        until_something_is_said();
+        return fs::remove_file(folder.join("control")).expect("it can be removed");
+    }
+    let variables = [
+        ("PROFILER_TRACE", "DIR/trace.json"),
+        ("PROFILER_CONTROL", "DIR/control"),
+    ];
+    let said = run(name, "", &variables).ended(0).warnings();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains("neither `start` nor `stop`"), "{said:?}");
 }
 
 #[test]

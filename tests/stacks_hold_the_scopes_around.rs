@@ -48,7 +48,8 @@ fn scopes_that_began_before_the_window_are_in_it_where_they_are_asked_for() {
         let _third = scope!("stacks: third");
         drop(scope!("stacks: fourth"));
     };
-    let ((), trace) = with_stack().run(|_| inside()).expect("a window");
+    let ((), trace) = with_stack().run(|_| inside());
+    let trace = trace.expect("a window");
     assert_eq!(
         stacks(&trace, "stacks: third"),
         [["stacks: second", "stacks: first"]]
@@ -57,7 +58,8 @@ fn scopes_that_began_before_the_window_are_in_it_where_they_are_asked_for() {
         stacks(&trace, "stacks: fourth"),
         [["stacks: third", "stacks: second", "stacks: first"]]
     );
-    let ((), trace) = Profile::builder().run(|_| inside()).expect("a window");
+    let ((), trace) = Profile::builder().run(|_| inside());
+    let trace = trace.expect("a window");
     assert_eq!(stacks(&trace, "stacks: third"), [[""; 0]]);
     assert_eq!(stacks(&trace, "stacks: fourth"), [["stacks: third"]]);
 }
@@ -99,9 +101,8 @@ fn frames_say_where_their_names_stand() {
     }
     let line = line!() + 1;
     let _outer = scope!("located: outer");
-    let ((), trace) = with_stack()
-        .run(|_| drop(scope!("located: inner")))
-        .expect("a window");
+    let ((), trace) = with_stack().run(|_| drop(scope!("located: inner")));
+    let trace = trace.expect("a window");
     let event = trace
         .events()
         .find(|event| event.name() == "located: inner");
@@ -125,12 +126,11 @@ fn each_call_of_a_recursion_is_there() {
     if !is_enabled() {
         return;
     }
-    let ((), trace) = with_stack()
-        .run(|_| {
-            let _outer = scope!("recursive: top");
-            recursive(4);
-        })
-        .expect("a window");
+    let ((), trace) = with_stack().run(|_| {
+        let _outer = scope!("recursive: top");
+        recursive(4);
+    });
+    let trace = trace.expect("a window");
     let mut expected = vec!["recursive"; 5];
     expected.push("recursive: top");
     assert_eq!(stacks(&trace, "recursive: bottom"), [expected.clone()]);
@@ -149,9 +149,8 @@ fn of_a_recursion_before_the_window_the_outermost_call_is_there() {
             return nest(depth - 1);
         }
         let _within = scope!("early recursion: within");
-        let ((), trace) = with_stack()
-            .run(|_| drop(scope!("early recursion: traced")))
-            .expect("a window");
+        let ((), trace) = with_stack().run(|_| drop(scope!("early recursion: traced")));
+        let trace = trace.expect("a window");
         let stacks = stacks(&trace, "early recursion: traced").concat();
         stacks.into_iter().map(str::to_owned).collect()
     }
@@ -171,15 +170,14 @@ fn stacks_are_those_of_each_thread() {
         return;
     }
     let _here = scope!("threads: here");
-    let ((), trace) = with_stack()
-        .run(|_| {
-            let thread = thread::spawn(|| {
-                let _there = scope!("threads: there");
-                drop(scope!("threads: inside"));
-            });
-            thread.join().expect("it ends");
-        })
-        .expect("a window");
+    let ((), trace) = with_stack().run(|_| {
+        let thread = thread::spawn(|| {
+            let _there = scope!("threads: there");
+            drop(scope!("threads: inside"));
+        });
+        thread.join().expect("it ends");
+    });
+    let trace = trace.expect("a window");
     assert_eq!(stacks(&trace, "threads: there"), [[""; 0]]);
     assert_eq!(stacks(&trace, "threads: inside"), [["threads: there"]]);
 }
@@ -189,22 +187,21 @@ fn what_runs_in_a_future_has_the_future_and_who_polls_it() {
     if !is_enabled() {
         return;
     }
-    let ((), trace) = with_stack()
-        .run(|_| {
-            let inner = async {
-                poll::yields(1).await;
-                drop(scope!("futures: inside"));
-            };
-            let outer = async { inner.measure_execution_time("futures: inner").await };
-            let mut outer = pin!(outer.measure_execution_time("futures: outer"));
-            {
-                let _first = scope!("futures: first poll");
-                assert!(poll::poll_once(outer.as_mut()).is_pending());
-            }
-            let _second = scope!("futures: second poll");
-            assert!(poll::poll_once(outer.as_mut()).is_ready());
-        })
-        .expect("a window");
+    let ((), trace) = with_stack().run(|_| {
+        let inner = async {
+            poll::yields(1).await;
+            drop(scope!("futures: inside"));
+        };
+        let outer = async { inner.measure_execution_time("futures: inner").await };
+        let mut outer = pin!(outer.measure_execution_time("futures: outer"));
+        {
+            let _first = scope!("futures: first poll");
+            assert!(poll::poll_once(outer.as_mut()).is_pending());
+        }
+        let _second = scope!("futures: second poll");
+        assert!(poll::poll_once(outer.as_mut()).is_ready());
+    });
+    let trace = trace.expect("a window");
     assert_eq!(
         stacks(&trace, "futures: inside"),
         [["futures: inner", "futures: outer", "futures: second poll"]]
@@ -221,20 +218,19 @@ fn guards_that_are_dropped_in_another_order_leave_a_chain_that_ends() {
     if !is_enabled() {
         return;
     }
-    let ((), trace) = with_stack()
-        .run(|_| {
-            for _ in 0..100 {
-                let first = scope!("disordered: first");
-                let second = scope!("disordered: second");
-                drop(first);
-                drop(scope!("disordered: inside"));
-                drop(second);
-                std::mem::forget(scope!("disordered: forgotten"));
-            }
-            let _later = scope!("disordered: later");
-            drop(scope!("disordered: last"));
-        })
-        .expect("a window");
+    let ((), trace) = with_stack().run(|_| {
+        for _ in 0..100 {
+            let first = scope!("disordered: first");
+            let second = scope!("disordered: second");
+            drop(first);
+            drop(scope!("disordered: inside"));
+            drop(second);
+            std::mem::forget(scope!("disordered: forgotten"));
+        }
+        let _later = scope!("disordered: later");
+        drop(scope!("disordered: last"));
+    });
+    let trace = trace.expect("a window");
     for (name, events) in [
         ("first", 100),
         ("second", 100),
@@ -264,8 +260,8 @@ fn native_frames_are_those_of_the_program() {
     }
     let ((), trace) = Profile::builder()
         .native_stack(true)
-        .run(|_| a_function_of_the_program())
-        .expect("a window");
+        .run(|_| a_function_of_the_program());
+    let trace = trace.expect("a window");
     let event = trace
         .events()
         .find(|event| event.name() == "native: inside");
@@ -287,9 +283,8 @@ fn there_is_nothing_of_it_where_it_was_not_asked_for() {
     // Another session asks.
     let asks = with_stack().native_stack(true).start().expect("started");
     let _around = scope!("unasked: around");
-    let ((), trace) = Profile::builder()
-        .run(|_| drop(scope!("unasked: inside")))
-        .expect("a window");
+    let ((), trace) = Profile::builder().run(|_| drop(scope!("unasked: inside")));
+    let trace = trace.expect("a window");
     drop(asks);
     let event = trace
         .events()
@@ -316,7 +311,8 @@ fn a_deep_recursion_is_no_trap() {
     }
     let deep = thread::Builder::new().stack_size(64 << 20).spawn(|| {
         let builder = with_stack().profile_memory(true);
-        let ((), trace) = builder.run(|_| nest(DEPTH)).expect("a window");
+        let ((), trace) = builder.run(|_| nest(DEPTH));
+        let trace = trace.expect("a window");
         let deep: Vec<_> = of(&trace, "deep");
         assert_eq!(deep.len(), DEPTH);
         for depth in [0, 1, 2, 511, 512, 513, 2047, 2048, 4095, 4096, DEPTH - 1] {

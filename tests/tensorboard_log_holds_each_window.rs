@@ -234,7 +234,8 @@ fn a_window_waits_for_room_on_a_full_disk() -> Outcome {
         return Ok(full_disk::passes(NAME)?);
     };
     let board = Arc::new(TensorBoardLogger::new(&dir)?);
-    let ((), trace) = Profile::builder().run(|_| drop(scope!("board: full")))?;
+    let ((), trace) = Profile::builder().run(|_| drop(scope!("board: full")));
+    let trace = trace?;
     full_disk::limit_files(fs::metadata(board.path())?.len())?;
     let error = board.trace_handler()(&trace).expect_err("there is no room");
     assert!(matches!(error, LogError::Io { .. }), "{error}");

@@ -22,7 +22,7 @@ use traces::{events, kept_events, of_category, total_ns};
 /// A trace of what `f` does, and of nothing that other tests do.
 fn traced(builder: ProfileBuilder, f: impl FnOnce(&Profile)) -> Option<Arc<Trace>> {
     let _alone = alone();
-    is_enabled().then(|| builder.run(|profile| f(profile)).expect("a window").1)
+    is_enabled().then(|| builder.run(|profile| f(profile)).1.expect("a window"))
 }
 
 #[measure_execution_time(name = "rules: fibonacci")]

@@ -22,7 +22,8 @@ fn traced(gpu: &Gpu, f: impl FnOnce()) -> Arc<Trace> {
         // The clock of the driver stands still until somebody waits for the device.
         gpu.context.synchronize().expect("the device goes on");
     };
-    let ((), trace) = Profile::builder().run(run).expect("a window");
+    let ((), trace) = Profile::builder().run(run);
+    let trace = trace.expect("a window");
     assert!(trace.truncation().is_complete(), "{:?}", trace.truncation());
     trace
 }

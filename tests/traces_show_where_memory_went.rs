@@ -15,18 +15,17 @@ fn what_scopes_took_themselves_adds_up() {
         return;
     }
     let builder = Profile::builder().profile_memory(true).record_shapes(true);
-    let (kept, trace) = builder
-        .run(|_| {
-            let _outer = scope!("told: outer");
-            let mut kept = vec![Vec::<u8>::with_capacity(1 << 16)];
-            for shape in [[4, 8], [16, 32]] {
-                let _inner = scope!("told: inner", shapes = [shape]);
-                kept.push(Vec::with_capacity(1 << 12));
-                drop(Vec::<u8>::with_capacity(1 << 14));
-            }
-            kept
-        })
-        .expect("a window");
+    let (kept, trace) = builder.run(|_| {
+        let _outer = scope!("told: outer");
+        let mut kept = vec![Vec::<u8>::with_capacity(1 << 16)];
+        for shape in [[4, 8], [16, 32]] {
+            let _inner = scope!("told: inner", shapes = [shape]);
+            kept.push(Vec::with_capacity(1 << 12));
+            drop(Vec::<u8>::with_capacity(1 << 14));
+        }
+        kept
+    });
+    let trace = trace.expect("a window");
     let events = kept_events(&trace, "what_scopes_took_themselves_adds_up");
     let outer = trace.events().find(|event| event.name() == "told: outer");
     let net = outer.and_then(|event| Some(event.memory()?.host_net));

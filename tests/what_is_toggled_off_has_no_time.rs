@@ -21,17 +21,16 @@ fn a_scope_without_cpu_time_keeps_its_gpu_time() {
         let _scope = scope!("half", stream = &stream);
         gpu.spin(&stream, 50_000);
     };
-    let ((), trace) = Profile::builder()
-        .run(|profile| {
-            work();
-            profile.toggle_collection(false, &[Activity::Cpu]);
-            work();
-            work();
-            profile.toggle_collection(true, &[Activity::Cpu]);
-            work();
-            stream.synchronize().expect("nothing failed");
-        })
-        .expect("a window");
+    let ((), trace) = Profile::builder().run(|profile| {
+        work();
+        profile.toggle_collection(false, &[Activity::Cpu]);
+        work();
+        work();
+        profile.toggle_collection(true, &[Activity::Cpu]);
+        work();
+        stream.synchronize().expect("nothing failed");
+    });
+    let trace = trace.expect("a window");
     let half: Vec<Event<'_>> = trace
         .events()
         .filter(|event| event.name() == "half")

@@ -98,10 +98,8 @@ fn a_capacity_of_nothing_is_one() {
         return;
     }
     let _alone = alone();
-    let ((), trace) = Profile::builder()
-        .capacity(0)
-        .run(|_| scopes(3))
-        .expect("a window");
+    let ((), trace) = Profile::builder().capacity(0).run(|_| scopes(3));
+    let trace = trace.expect("a window");
     assert_eq!(trace.len(), 1);
     assert_eq!(trace.truncation().over_capacity, 2);
 }
@@ -113,10 +111,8 @@ fn sessions_are_bounded_each_for_itself() {
     }
     let _alone = alone();
     let large = Profile::builder().start().expect("started");
-    let ((), small) = Profile::builder()
-        .capacity(7)
-        .run(|_| scopes(20))
-        .expect("a window");
+    let ((), small) = Profile::builder().capacity(7).run(|_| scopes(20));
+    let small = small.expect("a window");
     large.stop();
     assert!(large.wait(PATIENCE));
     let large = large.trace().expect("a trace");
@@ -133,15 +129,13 @@ fn futures_are_bounded_too() {
         return;
     }
     let _alone = alone();
-    let ((), trace) = Profile::builder()
-        .capacity(4)
-        .run(|_| {
-            for _ in 0..10 {
-                let work = async { drop(scope!("bounded: inside")) };
-                poll::run(work.measure_execution_time("bounded: future"));
-            }
-        })
-        .expect("a window");
+    let ((), trace) = Profile::builder().capacity(4).run(|_| {
+        for _ in 0..10 {
+            let work = async { drop(scope!("bounded: inside")) };
+            poll::run(work.measure_execution_time("bounded: future"));
+        }
+    });
+    let trace = trace.expect("a window");
     let account = Account::of(&trace);
     assert!(account.held <= 4, "{account:?}");
     assert!(account.all() >= 20, "{account:?}");
@@ -217,7 +211,8 @@ fn windows_that_nobody_takes_are_put_together_and_none_of_their_scopes_is_forgot
     }
     profile.stop();
     // Closed after those, and handed over after them.
-    let ((), _) = Profile::builder().run(|_| ()).expect("a window");
+    let ((), trace) = Profile::builder().run(|_| ());
+    drop(trace.expect("a window"));
     assert!(!profile.wait(Duration::ZERO));
     drop(release);
     assert!(profile.wait(PATIENCE));
@@ -274,18 +269,17 @@ fn what_is_toggled_all_the_time_is_recorded_in_the_end() {
     }
     let _alone = alone();
     let both = [Activity::Cpu, Activity::Cuda];
-    let ((), trace) = Profile::builder()
-        .run(|profile| {
-            for _ in 0..TIMES {
-                // The second changes nothing.
-                profile.toggle_collection(false, &both);
-                profile.toggle_collection(false, &both);
-                scopes(1);
-                profile.toggle_collection(true, &both);
-                scopes(1);
-            }
-        })
-        .expect("a window");
+    let ((), trace) = Profile::builder().run(|profile| {
+        for _ in 0..TIMES {
+            // The second changes nothing.
+            profile.toggle_collection(false, &both);
+            profile.toggle_collection(false, &both);
+            scopes(1);
+            profile.toggle_collection(true, &both);
+            scopes(1);
+        }
+    });
+    let trace = trace.expect("a window");
     let beyond = TIMES - 4096 / 2;
     let held = trace.len() as u64;
     assert!(

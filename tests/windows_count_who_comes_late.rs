@@ -90,7 +90,8 @@ fn in_a_notice_where_there_is_no_next_window() {
         assert!(profile.wait(PATIENCE));
     });
     // Its window is complete when the rings were looked at after it.
-    let ((), _) = Profile::builder().run(|_| ()).expect("a window");
+    let ((), trace) = Profile::builder().run(|_| ());
+    drop(trace.expect("a window"));
     let notices = summary().notices;
     let is_said = |notice: &String| notice.contains("had been handed over");
     assert!(notices.iter().any(is_said), "{notices:?}");

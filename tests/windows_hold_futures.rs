@@ -29,7 +29,8 @@ fn of<'t>(trace: &'t Trace, name: &str) -> Vec<Event<'t>> {
 }
 
 fn run(f: impl FnOnce()) -> std::sync::Arc<Trace> {
-    let ((), trace) = Profile::builder().run(|_| f()).expect("a window");
+    let ((), trace) = Profile::builder().run(|_| f());
+    let trace = trace.expect("a window");
     assert!(trace.truncation().is_complete(), "{:?}", trace.truncation());
     trace
 }
@@ -266,29 +267,28 @@ fn gpu_times_of_futures_come_with_their_windows() {
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let stream = gpu.stream();
-    let ((), trace) = Profile::builder()
-        .run(|_| {
-            let work = |ns: u64, polls: usize| {
-                let (gpu, stream) = (&gpu, stream.clone());
-                async move {
-                    for _ in 0..polls {
-                        gpu.spin(&stream, ns);
-                        poll::yields(1).await;
-                    }
+    let ((), trace) = Profile::builder().run(|_| {
+        let work = |ns: u64, polls: usize| {
+            let (gpu, stream) = (&gpu, stream.clone());
+            async move {
+                for _ in 0..polls {
+                    gpu.spin(&stream, ns);
+                    poll::yields(1).await;
                 }
-            };
-            poll::run(
-                work(10_000, 3)
-                    .measure_execution_time("device: returned")
-                    .stream(&stream),
-            );
-            let dropped = work(20_000, 9).measure_execution_time("device: dropped");
-            let mut dropped = Box::pin(dropped.stream(&stream));
-            let _ = poll::poll_once(dropped.as_mut());
-            drop(dropped);
-            stream.synchronize().expect("nothing failed");
-        })
-        .expect("a window");
+            }
+        };
+        poll::run(
+            work(10_000, 3)
+                .measure_execution_time("device: returned")
+                .stream(&stream),
+        );
+        let dropped = work(20_000, 9).measure_execution_time("device: dropped");
+        let mut dropped = Box::pin(dropped.stream(&stream));
+        let _ = poll::poll_once(dropped.as_mut());
+        drop(dropped);
+        stream.synchronize().expect("nothing failed");
+    });
+    let trace = trace.expect("a window");
     assert!(trace.truncation().is_complete(), "{:?}", trace.truncation());
     for (name, ns) in [
         ("device: returned", 30_000.0),

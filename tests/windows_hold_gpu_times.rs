@@ -127,17 +127,16 @@ fn a_future_has_its_own() {
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let stream = gpu.stream();
-    let ((), trace) = Profile::builder()
-        .run(|_| {
-            let work = async {
-                gpu.spin(&stream, 30_000);
-                let _inside = scope!("inside", stream = &stream);
-                gpu.spin(&stream, 20_000);
-            };
-            poll::run(work.measure_execution_time("future").stream(&stream));
-            stream.synchronize().expect("nothing failed");
-        })
-        .expect("a window");
+    let ((), trace) = Profile::builder().run(|_| {
+        let work = async {
+            gpu.spin(&stream, 30_000);
+            let _inside = scope!("inside", stream = &stream);
+            gpu.spin(&stream, 20_000);
+        };
+        poll::run(work.measure_execution_time("future").stream(&stream));
+        stream.synchronize().expect("nothing failed");
+    });
+    let trace = trace.expect("a window");
     let future = of(&trace, "future")[0];
     assert!(future.is_future());
     let span = future.gpu().expect("a GPU time");
@@ -164,8 +163,8 @@ fn a_lost_one_says_why() {
             let flags =
                 cudarc::driver::sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
             stream.end_capture(flags).expect("it ends");
-        })
-        .expect("a window");
+        });
+    let trace = trace.expect("a window");
     let event = of(&trace, "in a capture")[0];
     assert_eq!(
         (event.gpu(), event.gpu_loss()),
@@ -186,18 +185,17 @@ fn activities_are_turned_off_and_on_again() {
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let stream = gpu.stream();
-    let ((), trace) = Profile::builder()
-        .run(|profile| {
-            toggled(&gpu, &stream);
-            profile.toggle_collection(false, &[Activity::Cuda]);
-            toggled(&gpu, &stream);
-            profile.toggle_collection(false, &[Activity::Cpu]);
-            toggled(&gpu, &stream);
-            profile.toggle_collection(true, &[Activity::Cpu, Activity::Cuda]);
-            toggled(&gpu, &stream);
-            stream.synchronize().expect("nothing failed");
-        })
-        .expect("a window");
+    let ((), trace) = Profile::builder().run(|profile| {
+        toggled(&gpu, &stream);
+        profile.toggle_collection(false, &[Activity::Cuda]);
+        toggled(&gpu, &stream);
+        profile.toggle_collection(false, &[Activity::Cpu]);
+        toggled(&gpu, &stream);
+        profile.toggle_collection(true, &[Activity::Cpu, Activity::Cuda]);
+        toggled(&gpu, &stream);
+        stream.synchronize().expect("nothing failed");
+    });
+    let trace = trace.expect("a window");
     let times: Vec<bool> = of(&trace, "toggled")
         .iter()
         .map(|event| event.gpu().is_some())

@@ -107,14 +107,12 @@ fn those_beyond_the_capacity_are_counted() {
     let gpu = Gpu::new(0);
     let stream = gpu.stream();
     let graph = captured(&gpu, &stream);
-    let ((), trace) = Profile::builder()
-        .capacity(3)
-        .run(|_| {
-            for _ in 0..10 {
-                replay(&graph, &stream);
-                settle();
-            }
-        })
-        .expect("a window");
+    let ((), trace) = Profile::builder().capacity(3).run(|_| {
+        for _ in 0..10 {
+            replay(&graph, &stream);
+            settle();
+        }
+    });
+    let trace = trace.expect("a window");
     assert_eq!((replays(&trace), trace.truncation().over_capacity), (3, 7));
 }

@@ -27,15 +27,14 @@ fn each_scope_stands_in_it_once_and_in_its_place() {
         return;
     }
     let _alone = alone();
-    let ((), trace) = Profile::builder()
-        .run(|_| {
-            for _ in 0..3 {
-                let _outer = scope!("windows: outer");
-                let _inner = scope!("windows: inner");
-                let _innermost = scope!("windows: innermost");
-            }
-        })
-        .expect("a window");
+    let ((), trace) = Profile::builder().run(|_| {
+        for _ in 0..3 {
+            let _outer = scope!("windows: outer");
+            let _inner = scope!("windows: inner");
+            let _innermost = scope!("windows: innermost");
+        }
+    });
+    let trace = trace.expect("a window");
     let expected = ["windows: outer", "windows: inner", "windows: innermost"].repeat(3);
     let found: Vec<String> = names(&trace)
         .into_iter()
@@ -61,16 +60,15 @@ fn self_times_of_a_tree_add_up_to_its_root() {
         return;
     }
     let _alone = alone();
-    let ((), trace) = Profile::builder()
-        .run(|_| {
-            let _root = scope!("windows: root");
-            for _ in 0..20 {
-                let _branch = scope!("windows: branch");
-                let _leaf = scope!("windows: leaf");
-                thread::sleep(Duration::from_micros(50));
-            }
-        })
-        .expect("a window");
+    let ((), trace) = Profile::builder().run(|_| {
+        let _root = scope!("windows: root");
+        for _ in 0..20 {
+            let _branch = scope!("windows: branch");
+            let _leaf = scope!("windows: leaf");
+            thread::sleep(Duration::from_micros(50));
+        }
+    });
+    let trace = trace.expect("a window");
     let own: f64 = trace
         .events()
         .filter(|event| {
@@ -89,23 +87,22 @@ fn scopes_of_other_threads_stand_under_their_threads() {
         return;
     }
     let _alone = alone();
-    let ((), trace) = Profile::builder()
-        .run(|_| {
-            let work = |name: &str| {
-                let builder = thread::Builder::new().name(name.into());
-                let spawned = builder.spawn(|| {
-                    for _ in 0..1000 {
-                        let _scope = scope!("windows: on a thread");
-                    }
-                });
-                spawned.expect("a thread")
-            };
-            let threads = ["windows-a", "windows-b"].map(work);
-            for thread in threads {
-                thread.join().expect("it ends");
-            }
-        })
-        .expect("a window");
+    let ((), trace) = Profile::builder().run(|_| {
+        let work = |name: &str| {
+            let builder = thread::Builder::new().name(name.into());
+            let spawned = builder.spawn(|| {
+                for _ in 0..1000 {
+                    let _scope = scope!("windows: on a thread");
+                }
+            });
+            spawned.expect("a thread")
+        };
+        let threads = ["windows-a", "windows-b"].map(work);
+        for thread in threads {
+            thread.join().expect("it ends");
+        }
+    });
+    let trace = trace.expect("a window");
     for name in ["windows-a", "windows-b"] {
         let here = |event: &Event<'_>| {
             event.thread_name() == Some(name) && event.name() == "windows: on a thread"

@@ -160,8 +160,8 @@ fn a_call_of_the_driver_that_hangs_is_not_waited_for() {
     // Sessions come and go meanwhile.
     let ((), beside) = Profile::builder()
         .activities([profiler_runtime::Activity::Cpu])
-        .run(|_| drop(scope!("beside", stream = &stream)))
-        .expect("a window of CPU times");
+        .run(|_| drop(scope!("beside", stream = &stream)));
+    let beside = beside.expect("a window of CPU times");
     assert_eq!(
         beside
             .events()

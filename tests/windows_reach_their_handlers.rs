@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use profiler_runtime::{
-    Action, Profile, ProfileBuilder, Schedule, Trace, is_enabled, scope, summary,
+    Action, Profile, ProfileBuilder, ProfileError, Schedule, Trace, is_enabled, scope, summary,
 };
 use profiler_tests::alone;
 use tracing::{Event, Subscriber};
@@ -53,6 +53,33 @@ impl<S: Subscriber> Layer<S> for Asking {
             let _ = self.1.send(profile.step_num());
         }
     }
+}
+
+/// The value of the closure is the program's: a window that is late does not take it away.
+#[test]
+fn a_run_returns_its_value_whatever_becomes_of_the_window() {
+    let (value, trace) = Profile::builder().activities([]).run(|profile| {
+        // Nothing is recorded, and nothing fails.
+        profile.step();
+        assert!(profile.wait(Duration::ZERO));
+        (
+            profile.action(),
+            profile.step_num(),
+            profile.trace().is_none(),
+        )
+    });
+    assert_eq!(value, (Action::None, 0, true));
+    assert!(matches!(trace, Err(ProfileError::NoActivity)), "{trace:?}");
+
+    let (release, released) = mpsc::channel::<()>();
+    let is_late = move |_: &Trace| _ = released.recv();
+    let (value, trace) = Profile::builder().on_trace_ready(is_late).run(|_| 7);
+    assert_eq!(value, 7);
+    assert!(
+        matches!(trace, Err(ProfileError::NotReady { .. })),
+        "{trace:?}"
+    );
+    drop(release);
 }
 
 #[test]
@@ -278,8 +305,8 @@ fn one_may_be_measured_and_have_a_session_of_its_own() {
     let (sender, seen) = mpsc::channel();
     let profile = each_step()
         .on_trace_ready(move |_: &Trace| {
-            let inner = Profile::builder().run(|_| drop(scope!("handlers: inside")));
-            let inner = inner.map(|((), trace)| count(&trace, "handlers: inside"));
+            let ((), inner) = Profile::builder().run(|_| drop(scope!("handlers: inside")));
+            let inner = inner.map(|trace| count(&trace, "handlers: inside"));
             sender.send(inner.map_err(|error| error.to_string()))
         })
         .start()

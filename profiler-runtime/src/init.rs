@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::collect;
 use crate::config::{Backend, Filter, SummaryTarget};
+use crate::contain::contained;
 use crate::cuda::{self, CudaError};
 use crate::error::InitError;
 use crate::exit;
@@ -199,11 +200,14 @@ pub struct Profiler {
 impl Drop for Profiler {
     fn drop(&mut self) {
         if GUARDS.fetch_sub(1, Relaxed) == 1 {
-            cuda::return_stashes();
+            // One after the other, so that a panic in one leaves the others.
+            contained("its guard went", cuda::return_stashes);
             // What is written of windows may need GPU times, which are read until all is closed.
-            session::finish(CLOSING, session::Ending::Own);
-            collect::flush_and_close(CLOSING);
-            exit::write_summary();
+            contained("sessions were closed", || {
+                session::finish(CLOSING, session::Ending::Own);
+            });
+            contained("loggers were flushed", || collect::flush_and_close(CLOSING));
+            contained("the summary was written", exit::write_summary);
         }
     }
 }

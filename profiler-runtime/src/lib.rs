@@ -91,6 +91,7 @@ mod background;
 mod clock;
 mod collect;
 mod config;
+mod contain;
 pub mod cuda;
 mod entry;
 mod error;
@@ -123,10 +124,10 @@ pub use averages::{
 pub use collect::{FlushReport, flush};
 pub use config::{Backend, SummaryTarget};
 pub use error::InitError;
-#[cfg(feature = "trace")]
-pub use export::{ExportError, LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
 #[cfg(feature = "validate")]
 pub use export::{Rule, ValidateError, Violation, validate};
+#[cfg(feature = "trace")]
+pub use export::{ExportError, LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
 pub use health::DropReason;
 pub use init::{Builder, Profiler, builder, init};
 #[cfg(feature = "tensorboard")]

@@ -25,7 +25,8 @@ use crate::session::{MemoryUse, wants_memory};
 /// let (_, trace) = Profile::builder().profile_memory(true).run(|_| {
 ///     let _scope = scope!("fill");
 ///     vec![1_u8; 1000]
-/// })?;
+/// });
+/// let trace = trace?;
 /// # if profiler_runtime::is_enabled() {
 /// let memory = trace.events().find(|event| event.name() == "fill").and_then(|event| event.memory());
 /// assert!(memory.is_some_and(|memory| memory.host_net >= 1000));

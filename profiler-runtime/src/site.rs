@@ -419,6 +419,31 @@ fn by_text(
     switch: u32,
     find: impl FnOnce() -> &'static Name,
 ) -> Option<Ticket> {
+    if text.len() > name::MAX_LENGTH {
+        return by_long_text(place, text, switch, find);
+    }
+    by_short_text(place, text, switch, find)
+}
+
+/// The same for a text that is cut, so that tables hold no more than that of it.
+#[cold]
+#[inline(never)]
+fn by_long_text(
+    place: usize,
+    text: &str,
+    switch: u32,
+    find: impl FnOnce() -> &'static Name,
+) -> Option<Ticket> {
+    let mut buffer: name::Buffer = [0; name::MAX_LENGTH];
+    by_short_text(place, name::cut_into(text, &mut buffer), switch, find)
+}
+
+fn by_short_text(
+    place: usize,
+    text: &str,
+    switch: u32,
+    find: impl FnOnce() -> &'static Name,
+) -> Option<Ticket> {
     let known = local::known_text(place, text);
     if let Some(ticket) = known.and_then(|decided| unpack(decided, switch)) {
         return Some(ticket);

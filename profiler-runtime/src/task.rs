@@ -8,6 +8,7 @@ use pin_project_lite::pin_project;
 
 use crate::clock::{elapsed, now};
 use crate::collect;
+use crate::contain::contained;
 use crate::cuda::{self, IntoStream, Stream, TaskSide};
 use crate::entry::{Attached, Entry};
 use crate::local::{self, Hot, NoCell};
@@ -185,7 +186,7 @@ fn count_in_name(id: u32, cell: Option<&StatCell>, count: impl FnOnce(&StatCell)
 
 impl Drop for TaskScope {
     fn drop(&mut self) {
-        self.finish(Ending::Dropped);
+        contained("a future was dropped", || self.finish(Ending::Dropped));
     }
 }
 
@@ -307,10 +308,10 @@ impl Drop for PollFrame<'_> {
         self.running.panicked |= std::thread::panicking() && !self.running.panicking;
         local::hot(|hot| self.pop(hot, elapsed));
         if let Some(place) = self.cuda_place {
-            cuda::pop_poll(place);
+            contained("a poll ended", || cuda::pop_poll(place));
         }
         if let Some(cell) = self.cell.filter(|_| session::is_recording()) {
-            self.record(cell, elapsed);
+            contained("a poll ended", || self.record(cell, elapsed));
         }
     }
 }

@@ -91,7 +91,7 @@ pub const VARIABLES: [Variable; 14] = [
         name: "PROFILER_CONTROL",
         takes: "a file, which need not be there",
         default: "none",
-        meaning: "Starts and stops the recording of PROFILER_TRACE in a running program: `start` or `stop` written to the file. It is looked at five times a second, and nothing is recorded before the first `start`.",
+        meaning: "Starts and stops the recording of PROFILER_TRACE in a running program: `start` or `stop` written to the file. It is looked at five times a second, and nothing is recorded before the first `start`. Only a regular file is read, and 64 bytes of it at most.",
     },
     Variable {
         name: "PROFILER_SIGNAL",

@@ -16,6 +16,7 @@ use super::scope::{Held, Opened, TaskSide};
 use super::stash::Known;
 use super::stream::Stream;
 use super::totals;
+use crate::contain::contained;
 use crate::local::Busy;
 
 /// Scopes that lost their place on the stack and may still end: guards that go in another order than they
@@ -336,12 +337,14 @@ pub(crate) fn give_up(opened: Opened) {
 impl Drop for Thread {
     fn drop(&mut self) {
         let _busy = Busy::claim();
-        self.stack
-            .drain(..)
-            .chain(self.displaced.drain(..))
-            .filter_map(Frame::into_opened)
-            .for_each(give_up);
-        self.return_stashes();
+        contained("a thread ended", || {
+            self.stack
+                .drain(..)
+                .chain(self.displaced.drain(..))
+                .filter_map(Frame::into_opened)
+                .for_each(give_up);
+            self.return_stashes();
+        });
     }
 }
 

@@ -84,10 +84,22 @@ pub(crate) fn nanoseconds(value: f64) -> String {
     format!("{value:.1}")
 }
 
+/// What a spreadsheet takes for the beginning of a formula, in letters of full width too.
+const FORMULA: [char; 11] = [
+    '=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',
+];
+
 /// A text as one field, whatever it holds.
+///
+/// One that a spreadsheet would take for a formula gets an apostrophe before it, and quotes around it. So does one that
+/// has apostrophes before such a text: to take one off where a formula follows gives back each text. Numbers do not
+/// come here.
 pub(crate) fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
+    let is_formula = text.trim_start_matches('\'').starts_with(FORMULA);
+    let apostrophe = if is_formula { "'" } else { "" };
+    // Some spreadsheets take semicolons and tabs for separators too.
+    if is_formula || text.contains([',', ';', '\t', '"', '\n', '\r']) {
+        format!("\"{apostrophe}{}\"", text.replace('"', "\"\""))
     } else {
         text.to_owned()
     }

@@ -103,14 +103,18 @@ pub(crate) fn draw(title: &str, labels: &[String], columns: &[Column], width: us
     let longest = lengths.max().unwrap_or(0).max(title.chars().count());
     let label_width = longest.min(width.saturating_sub(beside).max(SHORTEST_NAME));
     let line = |label: &str, cell: &dyn Fn(&Column) -> String| {
-        let mut line = format!("{:label_width$}", shortened(label, label_width));
+        let label = shortened(label, label_width);
+        let padding = padding(&label, label_width);
+        let mut line = label + &padding;
         for (column, width) in columns.iter().zip(&widths) {
             let cell = cell(column);
-            let _ = if column.is_text {
-                write!(line, "  {cell:<width$}")
+            let padding = self::padding(&cell, *width);
+            let (left, right) = if column.is_text {
+                (cell, padding)
             } else {
-                write!(line, "  {cell:>width$}")
+                (padding, cell)
             };
+            line.extend(["  ", &left, &right]);
         }
         line.truncate(line.trim_end_matches(' ').len());
         line + "\n"
@@ -121,6 +125,12 @@ pub(crate) fn draw(title: &str, labels: &[String], columns: &[Column], width: us
         table += &line(label, &|column| column.cells[index].clone());
     }
     table
+}
+
+/// The spaces that a text lacks to be so many characters wide.
+// Not the width of a `format!`: that panics above 65,535.
+fn padding(text: &str, width: usize) -> String {
+    " ".repeat(width.saturating_sub(text.chars().count()))
 }
 
 fn sort(rows: &mut [&Row], by: SortBy) {
@@ -148,11 +158,21 @@ fn shown_name(row: &Row) -> String {
     format!("{mark}{}", printable(&row.name))
 }
 
-/// A name may hold anything, a line of the table must not.
+/// Replaces what must not reach a terminal: control characters, which may begin an escape sequence, and the controls
+/// of bidirectional text, which make one name look like another.
 pub(crate) fn printable(name: &str) -> String {
+    let is_harmful = |char: char| char.is_control() || is_bidirectional_control(char);
     name.chars()
-        .map(|char| if char.is_control() { '\u{fffd}' } else { char })
+        .map(|char| if is_harmful(char) { '\u{fffd}' } else { char })
         .collect()
+}
+
+/// Embeddings, overrides, isolates and marks: the characters with the property `Bidi_Control` of Unicode.
+fn is_bidirectional_control(char: char) -> bool {
+    matches!(
+        char,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    )
 }
 
 /// The middle of a path says least: its crate and its function are kept.
@@ -284,6 +304,21 @@ fn own_cost(summary: &Summary) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The width of a `format!` is at most 65,535.
+    #[test]
+    fn cells_of_any_length_are_padded() {
+        let long = "é".repeat(70_000);
+        let labels = [long.clone(), "short".to_owned()];
+        let columns = [
+            Column::text("Text", vec![long.clone(), "-".to_owned()]),
+            Column::numbers("Number", vec!["1".repeat(70_000), "2".to_owned()]),
+        ];
+        let table = draw("Name", &labels, &columns, usize::MAX);
+        let lengths: Vec<usize> = table.lines().map(|line| line.chars().count()).collect();
+        assert_eq!(lengths, [210_004; 4]);
+        assert!(table.lines().nth(3).unwrap().ends_with(" 2"));
+    }
 
     #[test]
     fn long_names_keep_both_ends() {

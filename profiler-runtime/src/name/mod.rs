@@ -1,5 +1,6 @@
 //! Names: what groups call sites, and what is kept for each.
 
+mod length;
 mod path;
 mod registry;
 
@@ -13,6 +14,7 @@ use crate::local::Busy;
 use crate::process::Lock;
 use crate::stats::{StatCell, Totals};
 
+pub(crate) use length::{Buffer, MAX_LENGTH, cut, cut_into};
 pub(crate) use registry::{OVERFLOW_NAME, all, by_id, declared, of_function, run_time};
 
 /// Names have small numbers, so that a thread finds its cell by two indices.
@@ -25,7 +27,7 @@ const NEVER_LOGGED: u64 = 1 << 63;
 #[derive(Debug)]
 pub(crate) struct Name {
     pub(crate) id: u32,
-    /// As the summary shows it.
+    /// As the summary shows it: at most [`MAX_LENGTH`] bytes.
     pub(crate) text: String,
     /// As loggers get it.
     pub(crate) tag: String,

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::panic::Location;
 use std::sync::MutexGuard;
 
+use super::length::cut;
 use super::path::{full_tag, function_name, function_tag};
 use super::{MAX_NAMES, Name};
 use crate::health;
@@ -38,7 +39,7 @@ fn registry() -> MutexGuard<'static, Registry> {
 /// Two functions whose paths are spelled alike (in two blocks of one function, say, or in two
 /// versions of one crate) are told apart by where they stand.
 pub(crate) fn of_function(inner: &str, location: &'static Location<'static>) -> &'static Name {
-    let text = function_name(inner);
+    let text = cut(&function_name(inner)).into_owned();
     let mut registry = registry();
     let name = match registry.get(&text) {
         Some(name) if name.location == location => name,
@@ -70,16 +71,19 @@ fn said_if_full(name: &'static Name) -> &'static Name {
 /// The name of a function whose path another function has: with where it stands, as far as needed.
 fn apart(text: &str, location: &Location<'_>, registry: &Registry) -> String {
     let (file, line, column) = (location.file(), location.line(), location.column());
-    let by_line = format!("{text} ({file}:{line})");
+    let by_line = cut(&format!("{text} ({file}:{line})")).into_owned();
     match registry.get(&by_line) {
-        Some(name) if name.location != location => format!("{text} ({file}:{line}:{column})"),
+        Some(name) if name.location != location => {
+            cut(&format!("{text} ({file}:{line}:{column})")).into_owned()
+        }
         _ => by_line,
     }
 }
 
 /// A name that stands in the source; call sites that give the same one share it.
 pub(crate) fn declared(text: &str, location: &'static Location<'static>) -> &'static Name {
-    let name = registry().get_or_add(text.to_owned(), [text.to_owned()], location);
+    let text = cut(text);
+    let name = registry().get_or_add(text.to_string(), [text.into_owned()], location);
     said_if_full(name)
 }
 
@@ -89,6 +93,7 @@ pub(crate) fn run_time(
     location: &'static Location<'static>,
     limit: impl FnOnce() -> usize,
 ) -> &'static Name {
+    let text = &*cut(text);
     // From when on no name can be added, names are looked up without a lock.
     if let Some(frozen) = FROZEN.get() {
         return frozen.names.get(text).copied().unwrap_or(frozen.overflow);

@@ -7,6 +7,7 @@ use std::thread::panicking;
 
 use crate::clock::{elapsed, has_counter, now, read_counter};
 use crate::collect;
+use crate::contain::contained;
 use crate::cuda::{self, Ask, Span};
 use crate::entry::{Attached, is_due};
 use crate::local::{self, Hot, NoCell};
@@ -343,9 +344,12 @@ impl Probe {
 #[cold]
 fn carry(cell: &StatCell) {
     #[allow(clippy::cast_possible_truncation, reason = "the number of a name")]
-    if let Some(name) = name::by_id(cell.id.get() as u32) {
-        name.carry(cell);
-    }
+    let id = cell.id.get() as u32;
+    contained("counts were carried over", || {
+        if let Some(name) = name::by_id(id) {
+            name.carry(cell);
+        }
+    });
 }
 
 /// Ends a scope the fast way where it can.
@@ -369,6 +373,10 @@ pub(super) fn end(open: &Open) {
 #[cold]
 #[inline(never)]
 fn end_slow(open: &Open) {
+    contained("a scope was closed", || close_slowly(open));
+}
+
+fn close_slowly(open: &Open) {
     let closed = open.close(now());
     let logged = (open.serial & LOGGED != 0).then(|| {
         #[allow(
@@ -384,6 +392,8 @@ fn end_slow(open: &Open) {
 /// Ends a scope whose turn it is to be logged.
 #[inline(never)]
 pub(super) fn end_logged(open: &Open, every: u32, attached: &mut Attached) {
-    let closed = open.close(now());
-    open.hand_on(&closed, Some((every, std::mem::take(attached))));
+    contained("a scope was closed", || {
+        let closed = open.close(now());
+        open.hand_on(&closed, Some((every, std::mem::take(attached))));
+    });
 }

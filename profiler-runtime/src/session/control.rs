@@ -1,5 +1,7 @@
 //! Starting and stopping the session of the environment from outside of the process.
 
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -12,6 +14,8 @@ use crate::local::Busy;
 
 /// How often the file is looked at.
 const PERIOD: Duration = Duration::from_millis(200);
+/// How many bytes of the file are read at most. Both words are shorter.
+const LONGEST: u64 = 64;
 
 /// Starts and stops the session as a file or a signal says, from now on.
 pub(super) fn watch(file: Option<PathBuf>, signal: Option<i32>) {
@@ -52,8 +56,13 @@ fn run(file: Option<&Path>, signalled: &AtomicBool) {
         }
         let read = file.and_then(read);
         if read != last {
-            if let Some((word, _)) = &read {
-                obey(word.trim());
+            match &read {
+                Some(Content::Word(word, _)) => obey(word.trim_ascii()),
+                Some(Content::NoFile) => health::notice(
+                    "PROFILER_CONTROL is not a regular file and is not read: nothing is recorded; give the \
+                     name of a file, which need not be there yet",
+                ),
+                None => {}
             }
             last = read;
         }
@@ -61,22 +70,55 @@ fn run(file: Option<&Path>, signalled: &AtomicBool) {
     }
 }
 
-/// What the file says, and when it was written: the same word may be written again.
-fn read(file: &Path) -> Option<(String, Option<SystemTime>)> {
-    let written = std::fs::metadata(file).and_then(|file| file.modified());
-    let word = std::fs::read_to_string(file).ok()?;
-    Some((word, written.ok()))
+/// What stands at the path of the control file.
+#[derive(PartialEq, Eq)]
+enum Content {
+    /// The first [`LONGEST`] bytes, and when they were written: the same word may be written again.
+    Word(Vec<u8>, Option<SystemTime>),
+    /// A device, a pipe or a folder. Reading one may never end, and opening one may have an effect.
+    NoFile,
 }
 
-fn obey(word: &str) {
+/// Returns what stands at a path; none where nothing does, or it cannot be read.
+fn read(path: &Path) -> Option<Content> {
+    if !fs::metadata(path).ok()?.is_file() {
+        return Some(Content::NoFile);
+    }
+    let file = open(path).ok()?;
+    // Asked again of what was opened: the path may lead to something else by now.
+    let metadata = file.metadata().ok()?;
+    if !metadata.is_file() {
+        return Some(Content::NoFile);
+    }
+    let mut word = Vec::new();
+    file.take(LONGEST).read_to_end(&mut word).ok()?;
+    Some(Content::Word(word, metadata.modified().ok()))
+}
+
+/// Opens a file without waiting: a pipe that took its place has no writer, maybe for ever.
+#[cfg(unix)]
+fn open(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut options = File::options();
+    options.read(true).custom_flags(libc::O_NONBLOCK);
+    options.open(path)
+}
+
+#[cfg(not(unix))]
+fn open(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
+fn obey(word: &[u8]) {
     match word {
-        "start" => turn(true),
-        "stop" => turn(false),
+        b"start" => turn(true),
+        b"stop" => turn(false),
         // It may be in the middle of being written.
-        "" => {}
-        other => health::notice(&format!(
-            "PROFILER_CONTROL: the file says `{other}`, which is neither `start` nor `stop`"
-        )),
+        b"" => {}
+        // What it says is not repeated: the variable may name any file, one with secrets too.
+        _ => health::notice(
+            "PROFILER_CONTROL: the file says neither `start` nor `stop`: write one of them",
+        ),
     }
 }
 

@@ -8,6 +8,7 @@ use super::live::{Session, Setup};
 use super::schedule::{Action, ActionFn, IntoSchedule};
 use super::trace::Trace;
 use super::{Activity, Options};
+use crate::contain::contained;
 use crate::exit;
 use crate::health;
 use crate::log::LogOutcome;
@@ -47,7 +48,8 @@ pub const DEFAULT_CAPACITY: usize = 1_000_000;
 #[derive(Debug)]
 #[must_use = "a session ends when its guard is dropped: bind it, as in `let profile = Profile::builder().start()?;`"]
 pub struct Profile {
-    session: Arc<Session>,
+    /// None in a call of [`ProfileBuilder::run`] whose session could not be started: nothing is recorded.
+    session: Option<Arc<Session>>,
 }
 
 impl Profile {
@@ -59,57 +61,69 @@ impl Profile {
     /// Ends a step and begins the next one, as the schedule says. Windows are closed and opened here; nothing is
     /// waited for.
     pub fn step(&self) {
-        self.session.step();
+        if let Some(session) = &self.session {
+            session.step();
+        }
     }
 
     /// Ends the session. A window that is open is handed over as it is; a warm-up leaves nothing. Handlers may
     /// run later: [`wait`](Self::wait) waits for them.
     pub fn stop(&self) {
-        self.session.stop();
+        if let Some(session) = &self.session {
+            session.stop();
+        }
     }
 
     /// Waits until the handlers of all windows that are closed have returned; false where that takes longer than
     /// `timeout`: the device or a handler is still at work.
     #[must_use]
     pub fn wait(&self, timeout: Duration) -> bool {
-        self.session.handing.wait(timeout)
+        let session = self.session.as_ref();
+        session.is_none_or(|session| session.handing.wait(timeout))
     }
 
     /// Turns activities off, and on again, from now on: in the window that is open and in those to come. An
     /// activity that the session was not started with stays off. A scope has what was on when it began: with the CPU off
     /// and the GPU on, its GPU time alone; with both off it is not in the window.
     pub fn toggle_collection(&self, enable: bool, activities: &[Activity]) {
-        self.session.toggle(enable, activities);
+        if let Some(session) = &self.session {
+            session.toggle(enable, activities);
+        }
     }
 
     /// Adds a pair to the traces of the windows that close from now on; a key that is there gets the new value.
     pub fn add_metadata(&self, key: impl Into<String>, value: impl Into<String>) {
-        self.session.add_metadata(key.into(), value.into());
+        if let Some(session) = &self.session {
+            session.add_metadata(key.into(), value.into());
+        }
     }
 
     /// The number of the step: how many calls of [`step`](Self::step) there were.
     #[must_use]
     pub fn step_num(&self) -> u64 {
-        self.session.step_num()
+        self.session
+            .as_ref()
+            .map_or(0, |session| session.step_num())
     }
 
     /// What is done in this step.
     #[must_use]
     pub fn action(&self) -> Action {
-        self.session.action()
+        let session = self.session.as_ref();
+        session.map_or(Action::None, |session| session.action())
     }
 
     /// The last window, of a session without [`on_trace_ready`](ProfileBuilder::on_trace_ready): it is kept until
     /// the next one. None before the first is complete; [`wait`](Self::wait) waits for it.
     #[must_use]
     pub fn trace(&self) -> Option<Arc<Trace>> {
-        self.session.handing.last_trace()
+        self.session.as_ref()?.handing.last_trace()
     }
 }
 
 impl Drop for Profile {
     fn drop(&mut self) {
-        self.session.stop();
+        contained("a session was stopped", || self.stop());
     }
 }
 
@@ -239,14 +253,20 @@ impl ProfileBuilder {
             is_own: self.is_own,
         };
         let session = Session::start(setup).map_err(|source| ProfileError::NoThread { source })?;
-        Ok(Profile { session })
+        Ok(Profile {
+            session: Some(session),
+        })
     }
 
-    /// Runs `f` in a session, and waits for its last window, at most ten seconds.
+    /// Runs `f` in a session and waits for its last window, at most ten seconds. Returns the value of `f`, and the
+    /// window or why there is none.
+    ///
+    /// `f` runs once in any case: where the session cannot be started, its [`Profile`] records nothing.
     ///
     /// # Errors
     ///
-    /// As [`start`](Self::start); and if no window is complete in time, or there was none.
+    /// The second part is an error in the cases of [`start`](Self::start); and if no window is complete in time, or
+    /// there was none.
     ///
     /// # Examples
     ///
@@ -256,26 +276,44 @@ impl ProfileBuilder {
     /// let (sum, trace) = Profile::builder().run(|_profile| {
     ///     let _scope = scope!("sum");
     ///     (0..100).sum::<u32>()
-    /// })?;
+    /// });
     /// assert_eq!(sum, 4950);
+    /// let trace = trace?;
     /// # if profiler_runtime::is_enabled() {
     /// assert_eq!(trace.events().filter(|event| event.name() == "sum").count(), 1);
     /// # }
     /// # Ok::<(), profiler_runtime::ProfileError>(())
     /// ```
-    pub fn run<T>(self, f: impl FnOnce(&Profile) -> T) -> Result<(T, Arc<Trace>), ProfileError> {
-        const PATIENCE: Duration = Duration::from_secs(10);
-        let profile = self.start()?;
-        profile.session.handing.keep_trace();
-        let value = f(&profile);
-        profile.stop();
-        if !profile.wait(PATIENCE) {
+    pub fn run<T>(self, f: impl FnOnce(&Profile) -> T) -> (T, Result<Arc<Trace>, ProfileError>) {
+        match self.start() {
+            Ok(profile) => {
+                profile.keep_trace();
+                let value = f(&profile);
+                (value, profile.last_window())
+            }
+            Err(error) => (f(&Profile { session: None }), Err(error)),
+        }
+    }
+}
+
+/// How long [`ProfileBuilder::run`] waits for its window.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Profile {
+    /// Has the last trace kept, though there are handlers.
+    fn keep_trace(&self) {
+        if let Some(session) = &self.session {
+            session.handing.keep_trace();
+        }
+    }
+
+    /// Ends the session and waits for its last window.
+    fn last_window(&self) -> Result<Arc<Trace>, ProfileError> {
+        self.stop();
+        if !self.wait(PATIENCE) {
             return Err(ProfileError::NotReady { waited: PATIENCE });
         }
-        match profile.trace() {
-            Some(trace) => Ok((value, trace)),
-            None => Err(ProfileError::NoWindow),
-        }
+        self.trace().ok_or(ProfileError::NoWindow)
     }
 }
 

@@ -132,6 +132,7 @@ impl Summary {
     /// The row of a name.
     #[must_use]
     pub fn row(&self, name: &str) -> Option<&Row> {
+        let name = &*name::cut(name);
         self.rows.iter().find(|row| row.name == name)
     }
 

@@ -109,7 +109,8 @@ impl Trace {
     ///
     /// let ((), trace) = Profile::builder().run(|_| {
     ///     let _scope = scope!("forward");
-    /// })?;
+    /// });
+    /// let trace = trace?;
     /// let path = std::env::temp_dir().join(format!("trace-{}.json.gz", std::process::id()));
     /// trace.export_chrome_trace(&path)?;
     /// # #[cfg(feature = "validate")]

@@ -1,0 +1,54 @@
+//! Panics that must not reach the measured program.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::health;
+
+/// Runs `f` and returns its value. A panic ends here: none may leave a guard's destructor, where a second one would
+/// abort the program. `when` says what the profiler was about, for the warning.
+pub(crate) fn contained<T>(when: &str, f: impl FnOnce() -> T) -> Option<T> {
+    let payload = match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(value) => return Some(value),
+        Err(payload) => payload,
+    };
+    // Its destructor may panic as well; the payload of that panic is never dropped.
+    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(again);
+    }
+    health::notice(&format!(
+        "the profiler panicked when {when}: measurements may be missing; please report it"
+    ));
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct PanicsInDrop;
+
+    impl Drop for PanicsInDrop {
+        fn drop(&mut self) {
+            std::panic::panic_any(PanicsInDrop);
+        }
+    }
+
+    #[test]
+    fn a_value_is_returned() {
+        assert_eq!(contained("a test ran", || 7), Some(7));
+    }
+
+    #[test]
+    fn a_panic_ends_here_and_is_told_of() {
+        let caught = contained("a test panicked", || -> u32 { std::panic::panic_any(1) });
+        assert_eq!(caught, None);
+        let notices = health::notices();
+        assert!(notices.iter().any(|said| said.contains("a test panicked")));
+    }
+
+    #[test]
+    fn a_payload_that_panics_in_its_drop_ends_here_too() {
+        let panics = || -> u32 { std::panic::panic_any(PanicsInDrop) };
+        assert_eq!(contained("a payload was dropped", panics), None);
+    }
+}
