@@ -21,9 +21,9 @@ fn trace(scopes: usize) -> Option<Arc<Trace>> {
     if !is_enabled() {
         return None;
     }
-    let ((), trace) = Profile::builder()
-        .run(|_| (0..scopes).for_each(|_| drop(scope!("whole: scope"))))
-        .ok()?;
+    let ((), trace) =
+        Profile::builder().run(|_| (0..scopes).for_each(|_| drop(scope!("whole: scope"))));
+    let trace = trace.ok()?;
     Some(trace)
 }
 

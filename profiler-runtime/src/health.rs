@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::exit;
 use crate::local::Busy;
+use crate::printable::printable;
 use crate::process::{self, Lock};
 
 /// Why a measurement did not reach its logger. Calls and times in the summary are exact all the same.
@@ -93,7 +94,10 @@ fn all_notices() -> MutexGuard<'static, Vec<Notice>> {
 
 /// Says something once: as a warning of `tracing`, or on standard error in a program that has no
 /// subscriber; and below the summary.
-pub(crate) fn notice(mut message: &str) {
+pub(crate) fn notice(message: &str) {
+    // Names and errors of the program stand in it.
+    let printable = printable(message);
+    let mut message = &*printable;
     // Asked on this thread: a subscriber may be another thread's, or not listen to warnings.
     // It is foreign code, too.
     let is_heard = || tracing::event_enabled!(target: "profiler_runtime", tracing::Level::WARN);

@@ -106,6 +106,7 @@ mod log;
 mod memory;
 mod name;
 mod own_cost;
+mod printable;
 mod process;
 mod record;
 mod scope;
@@ -125,7 +126,10 @@ pub use collect::{FlushReport, flush};
 pub use config::{Backend, SummaryTarget};
 pub use error::InitError;
 #[cfg(feature = "validate")]
-pub use export::{Rule, ValidateError, Violation, validate};
+pub use export::{
+    DEFAULT_MAX_TRACE_BYTES, Rule, ValidateError, ValidateOptions, Violation, validate,
+    validate_with,
+};
 #[cfg(feature = "trace")]
 pub use export::{ExportError, LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
 pub use health::DropReason;

@@ -3,7 +3,8 @@
 use super::callers::{CallEdge, CallEdges, EdgeTimes, Side};
 use super::cells::time;
 use crate::export::columns::{Column, calls};
-use crate::export::table::{draw, printable, terminal_width};
+use crate::export::table::{draw, terminal_width};
+use crate::printable::printable;
 
 type OfEdge = fn(&CallEdge) -> Option<EdgeTimes>;
 

@@ -5,7 +5,8 @@ use super::columns::columns;
 use super::row::AverageRow;
 use super::{KeyAverages, SortKey, sort};
 use crate::export::columns::Column;
-use crate::export::table::{draw, printable, terminal_width};
+use crate::export::table::{draw, terminal_width};
+use crate::printable::printable;
 
 /// How a table of averages is made.
 ///

@@ -14,4 +14,7 @@ pub(crate) use chrome::own_rank;
 #[cfg(feature = "trace")]
 pub use chrome::{ExportError, LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
 #[cfg(feature = "validate")]
-pub use validate::{Rule, ValidateError, Violation, validate};
+pub use validate::{
+    DEFAULT_MAX_TRACE_BYTES, Rule, ValidateError, ValidateOptions, Violation, validate,
+    validate_with,
+};

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::columns::{Column, columns};
+use crate::printable::printable;
 use crate::summary::{Row, Summary};
 
 /// What the rows of a table are sorted by, the largest first (names from A to Z).
@@ -156,23 +157,6 @@ fn sort(rows: &mut [&Row], by: SortBy) {
 fn shown_name(row: &Row) -> String {
     let mark = if row.too_short { "~ " } else { "" };
     format!("{mark}{}", printable(&row.name))
-}
-
-/// Replaces what must not reach a terminal: control characters, which may begin an escape sequence, and the controls
-/// of bidirectional text, which make one name look like another.
-pub(crate) fn printable(name: &str) -> String {
-    let is_harmful = |char: char| char.is_control() || is_bidirectional_control(char);
-    name.chars()
-        .map(|char| if is_harmful(char) { '\u{fffd}' } else { char })
-        .collect()
-}
-
-/// Embeddings, overrides, isolates and marks: the characters with the property `Bidi_Control` of Unicode.
-fn is_bidirectional_control(char: char) -> bool {
-    matches!(
-        char,
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-    )
 }
 
 /// The middle of a path says least: its crate and its function are kept.

@@ -52,19 +52,22 @@ struct Arrow {
 }
 
 impl Checker {
-    /// A key beside the events.
-    pub(super) fn top_level(&mut self, key: &str, value: Value, is_after_events: bool) {
-        if is_after_events && value.to_string().contains(']') {
+    /// Whether the value of a key beside the events is looked at.
+    pub(super) fn wants(key: &str) -> bool {
+        matches!(key, "distributedInfo" | "deviceProperties")
+    }
+
+    /// A key beside the events, with its value where that [is looked at](Self::wants).
+    pub(super) fn top_level(&mut self, key: &str, value: Option<Value>, closes_late: bool) {
+        if closes_late {
             let what = format!("`{key}` has a bracket and follows `traceEvents`: write it before");
             self.add(Rule::EventsLast, None, None, what);
         }
-        match key {
-            "distributedInfo" => self.rank = value.get("rank").and_then(Value::as_i64),
-            "deviceProperties" => {
-                if let Value::Array(devices) = value {
-                    self.devices = Some(devices);
-                }
+        match (key, value) {
+            ("distributedInfo", Some(value)) => {
+                self.rank = value.get("rank").and_then(Value::as_i64);
             }
+            ("deviceProperties", Some(Value::Array(devices))) => self.devices = Some(devices),
             _ => {}
         }
     }
@@ -283,9 +286,9 @@ impl Checker {
         Vec::new()
     }
 
-    /// What can be said when all events have been seen.
-    pub(super) fn finish(mut self, bytes: &[u8]) -> Vec<Violation> {
-        self.check_rank(bytes);
+    /// What can be said when all events have been seen; `rank` is that which HTA finds.
+    pub(super) fn finish(mut self, rank: Option<i64>) -> Vec<Violation> {
+        self.check_rank(rank);
         self.check_devices();
         self.check_launches();
         self.check_arrows();
@@ -302,26 +305,8 @@ impl Checker {
         self.violations
     }
 
-    /// As HTA finds it: the first digits after `"rank":` and a space.
-    fn check_rank(&mut self, bytes: &[u8]) {
-        const KEY: &[u8] = b"\"rank\":";
+    fn check_rank(&mut self, read: Option<i64>) {
         let Some(rank) = self.rank else { return };
-        let places = bytes
-            .windows(KEY.len())
-            .enumerate()
-            .filter(|(_, window)| *window == KEY);
-        let found = places
-            .map(|(place, _)| &bytes[place + KEY.len()..])
-            .filter(|rest| rest.first().is_some_and(u8::is_ascii_whitespace))
-            .map(<[u8]>::trim_ascii_start)
-            .find(|rest| rest.first().is_some_and(u8::is_ascii_digit));
-        let digits = found.map(|rest| {
-            rest.iter()
-                .take_while(|byte| byte.is_ascii_digit())
-                .copied()
-                .collect()
-        });
-        let read = digits.and_then(|digits| String::from_utf8(digits).ok()?.parse().ok());
         if read != Some(rank) {
             let what = format!(
                 "`distributedInfo` is not read as rank {rank}: write `\"rank\": {rank}`, with a space"

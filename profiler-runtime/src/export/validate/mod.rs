@@ -3,8 +3,10 @@
 mod check;
 mod event;
 mod nesting;
+mod rank;
 mod read;
 mod rule;
+mod source;
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +19,42 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 
 use self::check::Checker;
+use self::source::{Over, Progress};
 pub use rule::{Rule, Violation};
+
+/// How large a trace may be that [`validate`] reads, in bytes once it is decompressed: 256 MiB.
+pub const DEFAULT_MAX_TRACE_BYTES: u64 = 256 << 20;
+
+/// How a trace is checked; see [`validate_with`].
+///
+/// # Examples
+///
+/// ```
+/// use profiler_runtime::ValidateOptions;
+///
+/// let options = ValidateOptions::default().max_bytes(4 << 30);
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[must_use = "options do nothing until they are given to `validate_with`"]
+pub struct ValidateOptions {
+    max_bytes: u64,
+}
+
+impl Default for ValidateOptions {
+    fn default() -> Self {
+        Self {
+            max_bytes: DEFAULT_MAX_TRACE_BYTES,
+        }
+    }
+}
+
+impl ValidateOptions {
+    /// How large the trace may be, in bytes once it is decompressed; [`DEFAULT_MAX_TRACE_BYTES`] unless it is given.
+    /// Memory of up to some three times that is taken for a trace that consists of nothing but small events.
+    pub const fn max_bytes(self, bytes: u64) -> Self {
+        Self { max_bytes: bytes }
+    }
+}
 
 /// Why a trace could not be read at all. It is shown in words by `Debug` too.
 #[derive(thiserror::Error)]
@@ -30,6 +67,28 @@ pub enum ValidateError {
         path: PathBuf,
         /// What the system said.
         source: io::Error,
+    },
+    /// The trace is larger than the options allow.
+    #[error(
+        "the trace {} has more than {max_bytes} bytes once it is decompressed: give `validate_with` a larger \
+         `ValidateOptions::max_bytes`, or record a shorter window", path.display()
+    )]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// How many bytes it may have.
+        max_bytes: u64,
+    },
+    /// One event, or one of the values beside them that are checked, has more than 4 MiB.
+    #[error(
+        "the trace {} has an event of more than {max_bytes} bytes: no tool writes that; see that it is a trace",
+        path.display()
+    )]
+    EventTooLarge {
+        /// The file.
+        path: PathBuf,
+        /// How many bytes an event may have.
+        max_bytes: u64,
     },
 }
 
@@ -46,11 +105,12 @@ impl fmt::Debug for ValidateError {
 /// Each [`Rule`] is a trap that one of them has; its documentation says what happens in it. Of each rule the first
 /// hundred violations are listed.
 ///
-/// The file is taken into memory whole.
+/// The file is read event by event. It may have [`DEFAULT_MAX_TRACE_BYTES`] once it is decompressed;
+/// [`validate_with`] takes larger ones. Values nest 127 levels deep at most.
 ///
 /// # Errors
 ///
-/// If the file cannot be read or decompressed. What is no JSON is a violation ([`Rule::Json`]).
+/// If the file cannot be read or decompressed, or is too large. What is no JSON is a violation ([`Rule::Json`]).
 ///
 /// # Examples
 ///
@@ -67,36 +127,83 @@ impl fmt::Debug for ValidateError {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn validate(path: impl AsRef<Path>) -> Result<Vec<Violation>, ValidateError> {
-    let path = path.as_ref();
-    let bytes = read_file(path).map_err(|source| ValidateError::Io {
-        path: path.to_owned(),
-        source,
-    })?;
-    Ok(validate_bytes(&bytes))
+    validate_with(path, &ValidateOptions::default())
 }
 
-fn read_file(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let mut file = File::open(path)?;
+/// Checks a trace as [`validate`] does, with another bound on its size.
+///
+/// # Errors
+///
+/// As [`validate`].
+///
+/// # Examples
+///
+/// ```
+/// use profiler_runtime::{ValidateError, ValidateOptions, validate_with};
+///
+/// let path = std::env::temp_dir().join(format!("long-{}.json", std::process::id()));
+/// std::fs::write(&path, r#"{"traceEvents": []}"#)?;
+/// let result = validate_with(&path, &ValidateOptions::default().max_bytes(10));
+/// assert!(matches!(result, Err(ValidateError::TooLarge { max_bytes: 10, .. })));
+/// # std::fs::remove_file(path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn validate_with(
+    path: impl AsRef<Path>,
+    options: &ValidateOptions,
+) -> Result<Vec<Violation>, ValidateError> {
+    let path = path.as_ref();
+    let failed = |source| ValidateError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    let file = File::open(path).map_err(failed)?;
     let is_gzip = path
         .extension()
         .is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
-    if is_gzip {
-        MultiGzDecoder::new(file).read_to_end(&mut bytes)?;
+    let checked = if is_gzip {
+        check(MultiGzDecoder::new(file), options.max_bytes)
     } else {
-        file.read_to_end(&mut bytes)?;
-    }
-    Ok(bytes)
+        check(file, options.max_bytes)
+    };
+    checked.map_err(|trouble| match trouble {
+        Trouble::Io(source) => failed(source),
+        Trouble::Over(Over::Trace) => ValidateError::TooLarge {
+            path: path.to_owned(),
+            max_bytes: options.max_bytes,
+        },
+        Trouble::Over(Over::Value) => ValidateError::EventTooLarge {
+            path: path.to_owned(),
+            max_bytes: source::LONGEST_VALUE,
+        },
+    })
 }
 
-fn validate_bytes(bytes: &[u8]) -> Vec<Violation> {
+/// Why a trace was not read to its end.
+enum Trouble {
+    Io(io::Error),
+    Over(Over),
+}
+
+fn check(trace: impl Read, max_bytes: u64) -> Result<Vec<Violation>, Trouble> {
+    let progress = Progress::new(max_bytes);
     let mut checker = Checker::default();
-    match read::read(bytes, &mut checker) {
-        Ok(()) => checker.finish(bytes),
-        Err(error) => {
-            let what =
-                format!("{error}: the file is cut off, or was not written as JSON; write it again");
-            vec![Violation::of_file(Rule::Json, what)]
-        }
+    match read::read(trace, &progress, &mut checker) {
+        Ok(()) => Ok(checker.finish(progress.rank())),
+        Err(error) => match progress.over() {
+            Some(over) => Err(Trouble::Over(over)),
+            None if error.is_io() => Err(Trouble::Io(error.into())),
+            None => Ok(vec![no_json(&error)]),
+        },
     }
+}
+
+fn no_json(error: &serde_json::Error) -> Violation {
+    let what = format!("{error}: the file is cut off, or was not written as JSON; write it again");
+    Violation::of_file(Rule::Json, what)
+}
+
+#[cfg(test)]
+fn validate_bytes(bytes: &[u8]) -> Vec<Violation> {
+    check(bytes, DEFAULT_MAX_TRACE_BYTES).unwrap_or_else(|_| panic!("too large"))
 }

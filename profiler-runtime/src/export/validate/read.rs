@@ -1,20 +1,29 @@
-//! A trace, read event by event.
+//! A trace, read event by event: no more of it is in memory than one.
 
 use std::fmt;
+use std::io::Read;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::check::Checker;
+use super::source::{Progress, Source};
 
-/// Gives the checker all of a trace. Fails where it is no JSON, or has no events.
-pub(super) fn read(bytes: &[u8], checker: &mut Checker) -> serde_json::Result<()> {
-    let mut json = serde_json::Deserializer::from_slice(bytes);
-    json.deserialize_map(Whole(checker))?;
+/// Gives the checker all of a trace. Fails where it is no JSON, has no events, or goes over a bound.
+pub(super) fn read(
+    trace: impl Read,
+    progress: &Progress,
+    checker: &mut Checker,
+) -> serde_json::Result<()> {
+    let mut json = serde_json::Deserializer::from_reader(Source::new(trace, progress));
+    json.deserialize_map(Whole { checker, progress })?;
     json.end()
 }
 
-struct Whole<'c>(&'c mut Checker);
+struct Whole<'c> {
+    checker: &'c mut Checker,
+    progress: &'c Progress,
+}
 
 impl<'de> Visitor<'de> for Whole<'_> {
     type Value = ();
@@ -24,15 +33,23 @@ impl<'de> Visitor<'de> for Whole<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Self(checker) = self;
+        let Self { checker, progress } = self;
         let mut has_events = false;
-        while let Some(key) = map.next_key::<String>()? {
+        while let Some(key) = {
+            progress.begin_value();
+            map.next_key::<String>()?
+        } {
             if key == "traceEvents" {
-                map.next_value_seed(Events(checker))?;
+                map.next_value_seed(Events { checker, progress })?;
                 has_events = true;
-            } else {
+            } else if Checker::wants(&key) {
                 let value = map.next_value::<Value>()?;
-                checker.top_level(&key, value, has_events);
+                let has_bracket = value.to_string().contains(']');
+                checker.top_level(&key, Some(value), has_events && has_bracket);
+            } else {
+                progress.end_values();
+                let has_bracket = map.next_value_seed(HasBracket)?;
+                checker.top_level(&key, None, has_events && has_bracket);
             }
         }
         if has_events {
@@ -43,7 +60,10 @@ impl<'de> Visitor<'de> for Whole<'_> {
     }
 }
 
-struct Events<'c>(&'c mut Checker);
+struct Events<'c> {
+    checker: &'c mut Checker,
+    progress: &'c Progress,
+}
 
 impl<'de> DeserializeSeed<'de> for Events<'_> {
     type Value = ();
@@ -61,9 +81,70 @@ impl<'de> Visitor<'de> for Events<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        while let Some(event) = seq.next_element::<Map<String, Value>>()? {
-            self.0.event(&event);
+        let Self { checker, progress } = self;
+        while let Some(event) = {
+            progress.begin_value();
+            seq.next_element::<Map<String, Value>>()?
+        } {
+            checker.event(&event);
         }
-        seq.next_element::<IgnoredAny>().map(drop)
+        Ok(())
+    }
+}
+
+/// Reads a value of which nothing is kept. Returns whether a `]` would stand in it.
+struct HasBracket;
+
+impl<'de> DeserializeSeed<'de> for HasBracket {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for HasBracket {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_unit<E>(self) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<bool, E> {
+        Ok(text.contains(']'))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<bool, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(true)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
+        let mut has_bracket = false;
+        while let Some(key) = map.next_key_seed(Self)? {
+            has_bracket |= key;
+            has_bracket |= map.next_value_seed(Self)?;
+        }
+        Ok(has_bracket)
     }
 }

@@ -1,0 +1,98 @@
+//! The rank of a trace as HTA finds it: without a parser.
+
+/// What stands before it.
+const KEY: &[u8] = b"\"rank\":";
+
+/// Looks through the bytes of a file for the first digits behind `"rank":` and a space, whatever stands around them.
+#[derive(Debug, Default)]
+pub(super) struct RankFinder {
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// So many bytes of the key have been seen.
+    Key(usize),
+    /// The key, and so many spaces.
+    Space(u64),
+    /// Digits, and what they come to; none where that is more than a rank can be.
+    Digits(Option<i64>),
+    Found(Option<i64>),
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::Key(0)
+    }
+}
+
+impl RankFinder {
+    pub(super) fn look(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            if matches!(self.state, State::Found(_)) {
+                return;
+            }
+            self.state = self.state.next(*byte);
+        }
+    }
+
+    pub(super) fn rank(&self) -> Option<i64> {
+        match self.state {
+            State::Digits(rank) | State::Found(rank) => rank,
+            State::Key(_) | State::Space(_) => None,
+        }
+    }
+}
+
+impl State {
+    fn next(&self, byte: u8) -> Self {
+        match *self {
+            Self::Key(seen) if KEY.get(seen) == Some(&byte) && seen + 1 == KEY.len() => {
+                Self::Space(0)
+            }
+            Self::Key(seen) if KEY.get(seen) == Some(&byte) => Self::Key(seen + 1),
+            // The second quote of the key may be the first one of another.
+            Self::Key(6) if byte == b'r' => Self::Key(2),
+            Self::Space(spaces) if byte.is_ascii_whitespace() => {
+                Self::Space(spaces.saturating_add(1))
+            }
+            Self::Space(1..) if byte.is_ascii_digit() => Self::Digits(digit(Some(0), byte)),
+            Self::Digits(rank) if byte.is_ascii_digit() => Self::Digits(digit(rank, byte)),
+            Self::Digits(rank) | Self::Found(rank) => Self::Found(rank),
+            Self::Key(_) | Self::Space(_) => Self::Key(usize::from(byte == KEY[0])),
+        }
+    }
+}
+
+fn digit(rank: Option<i64>, byte: u8) -> Option<i64> {
+    rank?.checked_mul(10)?.checked_add(i64::from(byte - b'0'))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The same by a regular expression.
+    fn by_expression(text: &str) -> Option<i64> {
+        let expression = regex_lite::Regex::new(r#""rank":\s+([0-9]+)"#).unwrap();
+        expression.captures(text)?[1].parse().ok()
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_found_as_an_expression_finds_it(
+            parts in prop::collection::vec(
+                prop::sample::select(vec!["\"rank\":", "\"rank", "\"", "rank", ":", " ", "\n", "7", "12", "{", "-"]),
+                0..12,
+            ),
+            piece in 1_usize..9,
+        ) {
+            let text = parts.concat();
+            let mut finder = RankFinder::default();
+            text.as_bytes().chunks(piece).for_each(|bytes| finder.look(bytes));
+            prop_assert_eq!(finder.rank(), by_expression(&text), "{:?}", text);
+        }
+    }
+}
