@@ -5,9 +5,9 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
-use profiler_runtime::__private::cells_made;
+use profiler_runtime::__private::{blocks_made, cells_made};
 use profiler_runtime::{DropReason, flush, measure_execution_time, scope, summary};
-use profiler_tests::{alone, if_measuring, row};
+use profiler_tests::{alone, if_measuring, row, work};
 
 static LOGGED: AtomicU64 = AtomicU64::new(0);
 
@@ -60,7 +60,7 @@ fn sixty_four_threads_come_and_go() {
 #[test]
 fn ten_thousand_threads_share_the_cells_of_a_few() {
     let _alone = alone();
-    let before = cells_made();
+    let (before, blocks) = (cells_made(), blocks_made());
     for _ in 0..1_250 {
         thread::scope(|scope| {
             for _ in 0..8 {
@@ -76,6 +76,11 @@ fn ten_thousand_threads_share_the_cells_of_a_few() {
     assert!(
         made <= 64,
         "{made} cells for at most some 8 threads at a time"
+    );
+    let made = blocks_made() - blocks;
+    assert!(
+        made <= 64,
+        "{made} blocks for at most some 8 threads at a time"
     );
 }
 
@@ -141,6 +146,40 @@ fn calls_from_destructors_of_thread_locals_are_counted() {
     assert_eq!(LATE.load(Relaxed) + timeless() - before, if_measuring(6));
 }
 
+/// A call within another one, while thread-locals are destroyed.
+struct NestedAtTheEnd;
+
+impl Drop for NestedAtTheEnd {
+    fn drop(&mut self) {
+        let _around = scope!("threads: late, around");
+        let _inside = scope!("threads: late, inside");
+        work(50);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn calls_from_destructors_of_thread_locals_are_nested_as_any() {
+    thread_local! {
+        static NESTED: RefCell<Option<NestedAtTheEnd>> = const { RefCell::new(None) };
+    }
+    let _alone = alone();
+    thread::spawn(|| {
+        // Registered first, so that it is destroyed last.
+        NESTED.with_borrow_mut(|slot| *slot = Some(NestedAtTheEnd));
+        other();
+    })
+    .join()
+    .unwrap();
+    let (around, inside) = (row("threads: late, around"), row("threads: late, inside"));
+    assert_eq!(
+        (around.calls, inside.calls),
+        (if_measuring(1), if_measuring(1))
+    );
+    let own = around.total_ns - inside.total_ns;
+    assert!((around.self_ns - own).abs() < 1.0, "{around:?} {inside:?}");
+}
+
 #[cfg(not(feature = "strip"))]
 #[test]
 fn a_guard_held_by_a_thread_local_is_counted_when_that_is_destroyed() {
@@ -156,4 +195,38 @@ fn a_guard_held_by_a_thread_local_is_counted_when_that_is_destroyed() {
     let row = row("threads: held");
     assert_eq!((row.calls, row.open), (if_measuring(1), 0));
     assert!(row.calls == 0 || row.total_ns > 0.0);
+}
+
+/// Measured calls after all thread-locals are gone: from the destructors of a thread's POSIX keys, which come last.
+#[cfg(unix)]
+#[test]
+fn calls_from_destructors_of_posix_keys_are_counted() {
+    extern "C" fn call_last(_: *mut std::ffi::c_void) {
+        for _ in 0..3 {
+            let _around = scope!("threads: last");
+            let _inside = scope!("threads: last, inside");
+        }
+    }
+
+    let _alone = alone();
+    // The profiler's own key is made when the first thread ends, and keys have their turns in that order.
+    thread::spawn(other).join().unwrap();
+    let mut key: libc::pthread_key_t = 0;
+    // SAFETY: the key is written to a place of ours; the destructor takes what any key holds.
+    let made = unsafe { libc::pthread_key_create(&raw mut key, Some(call_last)) };
+    assert_eq!(made, 0);
+    for _ in 0..2 {
+        thread::spawn(move || {
+            other();
+            // SAFETY: the key was made above, and what is set is never read through.
+            let set = unsafe { libc::pthread_setspecific(key, (&raw const key).cast()) };
+            assert_eq!(set, 0);
+        })
+        .join()
+        .unwrap();
+    }
+    for name in ["threads: last", "threads: last, inside"] {
+        let row = row(name);
+        assert_eq!((row.calls, row.open), (if_measuring(6), 0), "{name}");
+    }
 }

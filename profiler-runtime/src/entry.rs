@@ -192,7 +192,7 @@ pub(crate) fn is_due(ticket: Ticket, every: u32) -> bool {
     }
     let cell = match local::cell(ticket.id()) {
         Ok(cell) => cell,
-        Err(reason) => return reason == NoCell::Ended,
+        Err(reason) => return reason == NoCell::Nowhere,
     };
     // One more than is left, so that zero says that the thread has not asked before.
     let left = match cell.until_logged.get().checked_sub(1) {

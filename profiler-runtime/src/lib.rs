@@ -292,6 +292,7 @@ pub mod __private {
 
     pub use crate::config::{VARIABLES, Variable};
     pub use crate::entry::Entry;
+    pub use crate::local::blocks_made;
     pub use crate::scope::{LoggedScope, Scope};
     pub use crate::site::{CallSite, GivenSite, begin_dynamic};
     pub use crate::stats::cells_made;

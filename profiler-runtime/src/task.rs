@@ -115,7 +115,7 @@ impl TaskScope {
         };
         let cell = match local::cell(ticket.id()) {
             Ok(cell) => Some(cell),
-            Err(NoCell::Ended) => None,
+            Err(NoCell::Nowhere) => None,
             // Inside the profiler nothing is measured.
             Err(NoCell::Busy) => {
                 let opened = running.cuda.and_then(TaskSide::into_opened);

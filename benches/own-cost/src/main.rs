@@ -1,6 +1,7 @@
 //! What one measured call costs: in nanoseconds, as a multiple of two raw timestamps taken in the same
 //! run, and in memory. On one thread, then on all cores at once.
 
+mod late;
 mod memory;
 mod report;
 mod subjects;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bench_harness::{Variant, batch};
 use profiler_runtime::{flush, set_enabled};
 
-use crate::subjects;
+use crate::{late, subjects};
 
 /// A variant, what is taken off its cost, and how many measured calls one call of it makes.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +25,7 @@ pub(crate) const FLOOR: &str = "two raw timestamps (quanta)";
 pub(crate) const STRICT_FLOOR: &str = "two rdtsc";
 const BARE_NESTED: &str = "bare, nested";
 const BARE_FUTURE: &str = "bare future";
+const BARE_LATE: &str = "bare, while the thread ends";
 pub(crate) const OFF: &str = "off";
 pub(crate) const ON: &str = "on";
 pub(crate) const NESTED: &str = "on, nested in another";
@@ -89,6 +90,12 @@ pub(crate) fn all() -> Vec<Subject> {
                 batch(n, subjects::run_measured_future);
             }))
         },
+        Subject {
+            base: BARE_LATE,
+            ..ours(Variant::new("on, while the thread ends", |n| {
+                late::batch(n, subjects::plain);
+            }))
+        },
         ours(Variant::new("log = …, every = 100", |n| {
             batch(n, subjects::logged_rarely);
         })),
@@ -109,6 +116,7 @@ fn floors() -> Vec<Subject> {
         bare(BARE, |n| batch(n, subjects::bare)),
         bare(BARE_NESTED, |n| batch(n, subjects::bare_nested)),
         bare(BARE_FUTURE, |n| batch(n, subjects::run_bare_future)),
+        bare(BARE_LATE, |n| late::batch(n, subjects::bare)),
         bare(FLOOR, |n| {
             let clock = &*CLOCK;
             batch(n, |x| subjects::two_raw(clock, x));

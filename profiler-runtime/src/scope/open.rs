@@ -116,7 +116,7 @@ impl Open {
                 }
                 local::hot(|hot| Self::push(hot, cell))?
             }
-            Err(NoCell::Ended) => Self::outside(ticket),
+            Err(NoCell::Nowhere) => Self::outside(ticket),
             Err(NoCell::Busy) => return None,
         };
         let wants_cuda = (ticket.is_cuda() || bring.ask.is_some()) && open.serial & OUTSIDE == 0;

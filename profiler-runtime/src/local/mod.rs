@@ -1,25 +1,24 @@
 //! What each thread keeps for itself: its open scopes and its cells.
 //!
-//! In two parts. [`Hot`] is what a measured call touches; it needs no destructor, so that nothing has
-//! to be checked before it is touched. [`Kept`] is the rest, and its destructor empties both when the
-//! thread ends.
+//! [`Hot`] is static thread-local storage, which every thread pays for out of its stack, measured or not: a few
+//! words. The rest is a [`Block`] on the heap that one of them points to, made by the thread's first measured
+//! call and handed from threads that end to threads that begin.
+//!
+//! `Hot` needs no destructor, so that nothing has to be checked before it is touched. The destructor of [`Kept`]
+//! has the block released when the thread ends.
 
-use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::BTreeMap;
+mod block;
+mod ending;
+
+use std::cell::Cell;
 
 use rtrb::Producer;
 
-use crate::name::{self, MAX_NAMES};
+use crate::name;
 use crate::record::Record;
 use crate::stats::StatCell;
-
-/// Names whose cells are found by one index; the program's first ones.
-const DIRECT: usize = 1024;
-/// The others are found by two.
-const PAGE: usize = 256;
-type Page = [Cell<Option<&'static StatCell>>; PAGE];
-const PAGES: usize = (MAX_NAMES - DIRECT) / PAGE;
-const _: () = assert!(DIRECT + PAGE * PAGES == MAX_NAMES);
+pub use block::blocks_made;
+use block::{Block, Cells};
 
 /// What [`Hot::top`] is on a thread that has ended: the number of no scope.
 pub(crate) const ENDED: u64 = u64::MAX;
@@ -41,15 +40,21 @@ pub(crate) struct Hot {
     pub(crate) top: Cell<u64>,
     /// The number of the innermost poll: what is older belongs to an earlier one.
     pub(crate) floor: Cell<u64>,
-    cells: [Cell<Option<&'static StatCell>>; DIRECT],
+    /// The cells of the block; those of nobody where there is none, so that a call need not ask.
+    cells: Cell<&'static Cells>,
+    block: Cell<Option<&'static Block>>,
 }
 
-struct Kept {
-    pages: [OnceCell<Box<Page>>; PAGES],
-    /// Decisions on names that calls bring along, for each place that keeps names apart.
-    texts: RefCell<BTreeMap<usize, BTreeMap<Box<str>, u64>>>,
-    /// The way to the collector, made for the first record.
-    ring: RefCell<Option<Producer<Record>>>,
+/// Releases the thread's block when the thread ends.
+struct Kept;
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // Destructors of other thread-locals may still make measured calls: these find the block where it was.
+        if !ending::release_after_destructors() {
+            release();
+        }
+    }
 }
 
 thread_local! {
@@ -61,16 +66,11 @@ thread_local! {
             _apart_too: 0,
             top: Cell::new(0),
             floor: Cell::new(0),
-            cells: [const { Cell::new(None) }; DIRECT],
+            cells: Cell::new(Cells::none()),
+            block: Cell::new(None),
         }
     };
-    static KEPT: Kept = const {
-        Kept {
-            pages: [const { OnceCell::new() }; PAGES],
-            texts: RefCell::new(BTreeMap::new()),
-            ring: RefCell::new(None),
-        }
-    };
+    static KEPT: Kept = const { Kept };
     /// Whether this thread is inside the profiler's own bookkeeping.
     static BUSY: Cell<bool> = const { Cell::new(false) };
 }
@@ -86,8 +86,45 @@ impl Hot {
     /// The thread's cell for a name, if it is one of the first and has one already.
     #[inline(always)]
     pub(crate) fn cell(&self, id: u32) -> Option<&'static StatCell> {
-        self.cells.get(id as usize)?.get()
+        self.cells.get().get(id)
     }
+
+    /// Returns the thread's block, made if it has none; none where the thread has ended, or where there is no
+    /// memory for one.
+    fn block(&self) -> Option<&'static Block> {
+        self.block.get().or_else(|| self.begin())
+    }
+
+    #[cold]
+    fn begin(&self) -> Option<&'static Block> {
+        if self.top.get() == ENDED {
+            return None;
+        }
+        let block = block::take()?;
+        // Registers the destructor. Where that has run already, nobody would release the block.
+        if KEPT.try_with(|_| ()).is_err() {
+            block::put_back(block);
+            return None;
+        }
+        self.block.set(Some(block));
+        self.cells.set(&block.cells);
+        Some(block)
+    }
+}
+
+/// Takes what the thread keeps: folds its cells into their names, and leaves the block to other threads.
+fn release() {
+    let _busy = Busy::claim();
+    hot(|hot| {
+        // A guard that is still held must not touch its cell again. Before the block goes: what is called from
+        // here on finds nothing of it.
+        hot.cells.set(Cells::none());
+        hot.top.set(ENDED);
+        if let Some(block) = hot.block.take() {
+            block.retire_cells();
+            block::put_back(block);
+        }
+    });
 }
 
 /// The number of the innermost open scope; zero where none is open.
@@ -101,41 +138,26 @@ pub(crate) fn innermost() -> u64 {
 /// made from within them any more. One that is closed later after all is told by its cell.
 #[cold]
 pub(crate) fn forget_above(serial: u64) {
-    let forget = |cells: &[Cell<Option<&'static StatCell>>]| {
-        cells
-            .iter()
-            .filter_map(Cell::get)
-            .for_each(|cell| cell.forget_above(serial));
-    };
-    hot(|hot| forget(&hot.cells));
-    let _ = KEPT.try_with(|kept| {
-        kept.pages
-            .iter()
-            .filter_map(OnceCell::get)
-            .for_each(|page| forget(&**page));
-    });
+    known_cells().for_each(|cell| cell.forget_above(serial));
 }
 
 /// The names of the scopes that are open up to the one with this number, outermost first: of each name the outermost
 /// one.
 #[cold]
 pub(crate) fn open_names(up_to: u64) -> std::sync::Arc<[u32]> {
-    let mut open: Vec<(u64, u32)> = Vec::new();
-    let mut look = |cells: &[Cell<Option<&'static StatCell>>]| {
-        let cells = cells.iter().filter_map(Cell::get);
-        #[allow(clippy::cast_possible_truncation, reason = "the number of a name")]
-        let found = cells.map(|cell| (cell.outermost(), cell.id.get() as u32));
-        open.extend(found.filter(|(serial, _)| (1..=up_to).contains(serial)));
-    };
-    if up_to > 0 {
-        hot(|hot| look(&hot.cells));
-        let _ = KEPT.try_with(|kept| {
-            let pages = kept.pages.iter().filter_map(OnceCell::get);
-            pages.for_each(|page| look(&**page));
-        });
-    }
+    #[allow(clippy::cast_possible_truncation, reason = "the number of a name")]
+    let found = known_cells().map(|cell| (cell.outermost(), cell.id.get() as u32));
+    let mut open: Vec<(u64, u32)> = found
+        .filter(|(serial, _)| (1..=up_to).contains(serial))
+        .collect();
     open.sort_unstable();
     open.into_iter().map(|(_, name)| name).collect()
+}
+
+/// Returns all cells that the thread has.
+fn known_cells() -> impl Iterator<Item = &'static StatCell> {
+    let block = hot(|hot| hot.block.get()).flatten();
+    block.into_iter().flat_map(Block::cells)
 }
 
 /// Why a thread has no cell for a name.
@@ -143,8 +165,8 @@ pub(crate) fn open_names(up_to: u64) -> std::sync::Arc<[u32]> {
 pub(crate) enum NoCell {
     /// The thread is inside the profiler: what is called there is not measured.
     Busy,
-    /// The thread is ending and keeps nothing any more.
-    Ended,
+    /// The thread has ended and keeps nothing any more, or there is no memory for what it would keep.
+    Nowhere,
 }
 
 /// The calling thread's cell for a name, made on the first call.
@@ -152,25 +174,10 @@ pub(crate) fn cell(id: u32) -> Result<&'static StatCell, NoCell> {
     if let Some(cell) = hot(|hot| hot.cell(id)).flatten() {
         return Ok(cell);
     }
-    let busy = Busy::claim().ok_or(NoCell::Busy)?;
-    let made = KEPT.try_with(|kept| with_slot(kept, id, |slot| known_or_made(slot, id)));
-    drop(busy);
-    made.map_err(|_| NoCell::Ended)?
-        .flatten()
-        .ok_or(NoCell::Ended)
-}
-
-fn with_slot<T>(
-    kept: &Kept,
-    id: u32,
-    f: impl FnOnce(&Cell<Option<&'static StatCell>>) -> T,
-) -> Option<T> {
-    let Some(beyond) = (id as usize).checked_sub(DIRECT) else {
-        return hot(|hot| hot.cells.get(id as usize).map(f)).flatten();
-    };
-    let page = kept.pages.get(beyond / PAGE)?;
-    let page = page.get_or_init(|| Box::new([const { Cell::new(None) }; PAGE]));
-    page.get(beyond % PAGE).map(f)
+    let _busy = Busy::claim().ok_or(NoCell::Busy)?;
+    let slot = hot(Hot::block).flatten().and_then(|block| block.slot(id));
+    slot.and_then(|slot| known_or_made(slot, id))
+        .ok_or(NoCell::Nowhere)
 }
 
 fn known_or_made(slot: &Cell<Option<&'static StatCell>>, id: u32) -> Option<&'static StatCell> {
@@ -181,64 +188,37 @@ fn known_or_made(slot: &Cell<Option<&'static StatCell>>, id: u32) -> Option<&'st
     })
 }
 
-impl Drop for Kept {
-    fn drop(&mut self) {
-        let _busy = Busy::claim();
-        hot(|hot| {
-            retire_all(&hot.cells, 0);
-            for (index, page) in self.pages.iter().enumerate() {
-                if let Some(page) = page.get() {
-                    retire_all(&**page, DIRECT + index * PAGE);
-                }
-            }
-            // A guard that is still held, by another thread-local say, must not touch its cell again.
-            hot.top.set(ENDED);
-        });
-    }
-}
-
-fn retire_all(cells: &[Cell<Option<&'static StatCell>>], first: usize) {
-    for (index, cell) in cells.iter().enumerate() {
-        #[allow(clippy::cast_possible_truncation, reason = "below MAX_NAMES")]
-        let id = (first + index) as u32;
-        if let (Some(cell), Some(name)) = (cell.take(), name::by_id(id)) {
-            name.retire(cell);
-        }
-    }
-}
-
-/// Runs `f` on the thread's end of its ring; `None` where the thread is ending.
+/// Runs `f` on the thread's end of its ring; `None` where the thread has ended.
 pub(crate) fn with_ring<T>(f: impl FnOnce(&mut Option<Producer<Record>>) -> T) -> Option<T> {
+    let block = hot(Hot::block).flatten()?;
     // Nothing that is called with the ring borrowed comes back here: it is claimed to be busy.
-    KEPT.try_with(|kept| kept.ring.try_borrow_mut().ok().map(|mut ring| f(&mut ring)))
-        .ok()?
+    block
+        .ring
+        .try_borrow_mut()
+        .ok()
+        .map(|mut ring| f(&mut ring))
 }
 
 /// What the thread has decided for a name it was given as text.
 pub(crate) fn known_text(place: usize, text: &str) -> Option<u64> {
-    KEPT.try_with(|kept| {
-        kept.texts
-            .try_borrow()
-            .ok()?
-            .get(&place)?
-            .get(text)
-            .copied()
-    })
-    .ok()?
+    let block = hot(|hot| hot.block.get()).flatten()?;
+    let texts = block.texts.try_borrow().ok()?;
+    texts.get(&place)?.get(text).copied()
 }
 
 /// Keeps a decision for [`known_text`].
 pub(crate) fn remember_text(place: usize, text: &str, decided: u64) {
-    let _ = KEPT.try_with(|kept| {
-        let Ok(mut texts) = kept.texts.try_borrow_mut() else {
-            return;
-        };
-        let texts = texts.entry(place).or_default();
-        match texts.get_mut(text) {
-            Some(known) => *known = decided,
-            None => drop(texts.insert(text.into(), decided)),
-        }
-    });
+    let Some(block) = hot(Hot::block).flatten() else {
+        return;
+    };
+    let Ok(mut texts) = block.texts.try_borrow_mut() else {
+        return;
+    };
+    let texts = texts.entry(place).or_default();
+    match texts.get_mut(text) {
+        Some(known) => *known = decided,
+        None => drop(texts.insert(text.into(), decided)),
+    }
 }
 
 /// Marks the thread as being inside the profiler, where it takes locks and allocates.

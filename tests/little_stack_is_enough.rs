@@ -1,0 +1,90 @@
+//! Measuring takes little of a thread's stack: static thread-local storage, which the system takes off it, and what a
+//! measured call needs itself.
+
+#![cfg(target_os = "linux")]
+
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use profiler_runtime::measure_execution_time;
+use profiler_tests::{if_measuring, row};
+
+/// Returns the size of this program's static thread-local storage: of all crates in it, the standard library's
+/// too.
+fn static_thread_local_storage() -> usize {
+    unsafe extern "C" fn visit(
+        object: *mut libc::dl_phdr_info,
+        _size: libc::size_t,
+        found: *mut c_void,
+    ) -> libc::c_int {
+        // SAFETY: the system hands over a valid object, with as many headers as it says.
+        let headers = unsafe {
+            let object = &*object;
+            std::slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum.into())
+        };
+        let tls = headers.iter().find(|header| header.p_type == libc::PT_TLS);
+        // SAFETY: it is what was given to `dl_iterate_phdr`.
+        let found = unsafe { &mut *found.cast::<usize>() };
+        *found = tls.map_or(0, |tls| {
+            usize::try_from(tls.p_memsz).expect("it is in memory")
+        });
+        // The first object is the program itself: no other one is visited.
+        1
+    }
+    let mut found = 0_usize;
+    // SAFETY: `visit` takes what is given here, which outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(visit), ptr::from_mut(&mut found).cast()) };
+    found
+}
+
+#[test]
+fn static_thread_local_storage_is_at_most_a_kibibyte() {
+    let bytes = static_thread_local_storage();
+    assert!(bytes > 0, "the standard library has some");
+    assert!(bytes <= 1024, "{bytes} bytes");
+}
+
+/// Runs a function on a thread with the smallest stack that the system gives.
+///
+/// Not one of the standard library's, which adds what the thread-local storage takes.
+fn on_the_smallest_stack(run: extern "C" fn(*mut c_void) -> *mut c_void) {
+    let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
+    let mut thread = MaybeUninit::<libc::pthread_t>::uninit();
+    // SAFETY: each is written by the call that is given it before another one reads it; the thread is joined
+    // once.
+    unsafe {
+        assert_eq!(libc::pthread_attr_init(attributes.as_mut_ptr()), 0);
+        let set = libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), libc::PTHREAD_STACK_MIN);
+        assert_eq!(set, 0);
+        let attributes = attributes.as_ptr();
+        let started = libc::pthread_create(thread.as_mut_ptr(), attributes, run, ptr::null_mut());
+        assert_eq!(started, 0, "the thread starts");
+        assert_eq!(libc::pthread_join(thread.assume_init(), ptr::null_mut()), 0);
+    }
+}
+
+#[measure_execution_time(name = "small: known")]
+fn known() {}
+
+#[measure_execution_time(name = "small: around")]
+fn around() {
+    known();
+}
+
+extern "C" fn call(_: *mut c_void) -> *mut c_void {
+    known();
+    around();
+    ptr::null_mut()
+}
+
+#[test]
+fn threads_with_the_smallest_stack_run_measured_functions() {
+    // What the first call of a process sets up takes more: it is not made there.
+    known();
+    for _ in 0..8 {
+        on_the_smallest_stack(call);
+    }
+    assert_eq!(row("small: known").calls, if_measuring(17));
+    assert_eq!(row("small: around").calls, if_measuring(8));
+}
