@@ -33,6 +33,16 @@ fn every_variable_stands_in_the_documents_as_in_the_code() {
 }
 
 #[test]
+fn the_documents_say_which_variables_raised_privileges_forbid() {
+    let text = document("environment.md");
+    let (_, forbidden) = text.split_once("## With raised privileges").unwrap();
+    for variable in VARIABLES {
+        let stands = forbidden.contains(&format!("`{}`", variable.name));
+        assert_eq!(stands, variable.names_path, "{}", variable.name);
+    }
+}
+
+#[test]
 fn every_test_file_is_run() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     let manifest = fs::read_to_string(tests.join("Cargo.toml")).unwrap();

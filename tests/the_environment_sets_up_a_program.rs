@@ -379,3 +379,59 @@ fn a_log_that_cannot_be_written_is_an_error_of_init_and_else_a_notice() {
     );
     assert_eq!(text.matches("cannot write").count(), 1, "said once: {text}");
 }
+
+/// Whoever starts a set-user-ID program has chosen the variables, and not what it may do.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_with_raised_privileges_ignores_paths() {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    use std::os::unix::process::CommandExt;
+
+    // Neither of them is anybody's.
+    const OWNER: u32 = 54_321;
+    const STARTED_BY: u32 = 54_322;
+
+    let folder = tempfile::tempdir().unwrap();
+    let open = |mode| fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode));
+    open(0o777).unwrap();
+    let program = folder.path().join("program");
+    fs::copy(env!("CARGO_BIN_EXE_measured-program"), &program).unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let set_user_id = chown(&program, Some(OWNER), Some(OWNER))
+        .and_then(|()| fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)));
+    let mut command = Command::new(&program);
+    command
+        .arg("privileges")
+        .env_remove("PROFILER_ENABLED")
+        .env("PROFILER_SUMMARY", path("summary.json"))
+        .env("PROFILER_TENSORBOARD", path("board"))
+        .env("PROFILER_TRACE", path("trace.json"))
+        .env("PROFILER_CONTROL", path("control"))
+        .env("PROFILER_CUDA_LIBRARY", path("library.so"))
+        .current_dir("/")
+        .uid(STARTED_BY)
+        .gid(STARTED_BY);
+    let output = match set_user_id {
+        Ok(()) => command.output(),
+        Err(error) => Err(error),
+    };
+    let is_raised = |output: &Output| output.stdout.starts_with(b"raised true");
+    let Some(output) = output.ok().filter(is_raised) else {
+        eprintln!(
+            "not asked: only root can make a set-user-ID program, where the file system allows for one"
+        );
+        return;
+    };
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = stderr(&output);
+    assert_eq!(text.matches("raised privileges").count(), 1, "{text}");
+    for name in ["SUMMARY", "TENSORBOARD", "TRACE", "CONTROL", "CUDA_LIBRARY"] {
+        assert_eq!(
+            text.matches(&format!("PROFILER_{name}")).count(),
+            1,
+            "{text}"
+        );
+    }
+    // The program alone.
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}

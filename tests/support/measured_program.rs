@@ -1,6 +1,10 @@
 //! A program with annotations and hardly another line of the profiler's: what it does is said by its
 //! first argument.
 
+#[cfg(target_os = "linux")]
+#[path = "program_process.rs"]
+mod program_process;
+
 use std::env;
 use std::process::exit;
 use std::sync::Arc;
@@ -135,6 +139,8 @@ fn main() {
             steps(count);
         }
         "nothing" => {}
+        #[cfg(target_os = "linux")]
+        other if program_process::run(other, count) => {}
         other => {
             eprintln!("unknown: {other}");
             exit(2);

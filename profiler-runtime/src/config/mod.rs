@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use wildmatch::WildMatch;
 
+use crate::process::privileges;
 use crate::session::Schedule;
 use values::absolute;
 pub use values::{Backend, SummaryTarget};
@@ -73,20 +74,25 @@ pub(crate) struct Settings {
 impl Settings {
     /// Reads the environment; what cannot be understood is left at its default and put into words.
     pub(crate) fn from_environment() -> (Self, Vec<String>) {
-        Self::read(&|name| env::var_os(name), &|| {
+        let get = |name: &str| env::var_os(name);
+        let names = || {
             env::vars_os()
                 .map(|(name, _)| name.to_string_lossy().into_owned())
                 .collect()
-        })
+        };
+        Self::read(&get, &names, Privileges::of_process())
     }
 
     fn read(
         get: &dyn Fn(&str) -> Option<OsString>,
         names: &dyn Fn() -> Vec<String>,
+        privileges: Privileges,
     ) -> (Self, Vec<String>) {
         let mut reader = Reader {
             get,
+            privileges,
             set: Vec::new(),
+            ignored: Vec::new(),
             problems: Vec::new(),
         };
         let settings = Self {
@@ -95,9 +101,11 @@ impl Settings {
                 .text("PROFILER_FILTER", |text| Some(Filter::parse(text)))
                 .unwrap_or_default(),
             summary: reader
-                .value("PROFILER_SUMMARY", |value| {
-                    Some(SummaryTarget::from_os(value))
-                })
+                .value_unless_path(
+                    "PROFILER_SUMMARY",
+                    |value| Some(SummaryTarget::from_os(value)),
+                    |target| matches!(target, SummaryTarget::File(_)),
+                )
                 .unwrap_or_default(),
             tensorboard: reader.value("PROFILER_TENSORBOARD", |text| Some(absolute(text))),
             max_names: reader
@@ -119,8 +127,18 @@ impl Settings {
             from_environment: Vec::new(),
         };
         let Reader {
-            set, mut problems, ..
+            set,
+            ignored,
+            mut problems,
+            ..
         } = reader;
+        if !ignored.is_empty() {
+            problems.push(format!(
+                "the program runs with raised privileges, and whoever has started it must not choose files for it: {} \
+                 ignored; `builder()` sets what the program itself wants",
+                listed(&ignored)
+            ));
+        }
         problems.extend(names().iter().filter_map(|name| misspelled(name)));
         if settings.tensorboard.is_some() && !cfg!(feature = "tensorboard") {
             problems.push(
@@ -181,6 +199,7 @@ impl SessionSettings {
         for (name, _) in others
             .iter()
             .filter(|(_, set)| *set && settings.trace.is_none())
+            .filter(|_| !reader.ignored.contains(&"PROFILER_TRACE"))
         {
             problems.push(format!(
                 "{name} is set and PROFILER_TRACE is not, so that nothing would be written: set it to a file or a \
@@ -191,9 +210,29 @@ impl SessionSettings {
     }
 }
 
+/// Whether whoever wrote the environment may do all that the program may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Privileges {
+    Same,
+    Raised,
+}
+
+impl Privileges {
+    fn of_process() -> Self {
+        if privileges::are_raised() {
+            Self::Raised
+        } else {
+            Self::Same
+        }
+    }
+}
+
 struct Reader<'a> {
     get: &'a dyn Fn(&str) -> Option<OsString>,
+    privileges: Privileges,
     set: Vec<&'static str>,
+    /// Those that name a path, where the privileges forbid it.
+    ignored: Vec<&'static str>,
     problems: Vec<String>,
 }
 
@@ -205,10 +244,25 @@ impl Reader<'_> {
 
     /// Any value: paths need not be text.
     fn value<T>(&mut self, name: &str, parse: impl FnOnce(&OsStr) -> Option<T>) -> Option<T> {
+        self.value_unless_path(name, parse, |_| true)
+    }
+
+    /// The same, for a variable that the table says names a path, and which does so only sometimes.
+    fn value_unless_path<T>(
+        &mut self,
+        name: &str,
+        parse: impl FnOnce(&OsStr) -> Option<T>,
+        is_path: impl FnOnce(&T) -> bool,
+    ) -> Option<T> {
         let variable = VARIABLES.iter().find(|variable| variable.name == name)?;
         // Set to nothing is the usual way to say "not set" in a shell.
         let text = (self.get)(name).filter(|text| !text.is_empty())?;
         let value = parse(&text);
+        let is_forbidden = self.privileges == Privileges::Raised && variable.names_path;
+        if is_forbidden && value.as_ref().is_some_and(is_path) {
+            self.ignored.push(variable.name);
+            return None;
+        }
         if value.is_some() {
             self.set.push(variable.name);
         } else {
@@ -220,6 +274,12 @@ impl Reader<'_> {
         }
         value
     }
+}
+
+/// Names in a sentence, with its verb.
+fn listed(names: &[&str]) -> String {
+    let verb = if names.len() == 1 { "is" } else { "are" };
+    format!("{} {verb}", names.join(", "))
 }
 
 fn parse_bool(text: &str) -> Option<bool> {
@@ -272,6 +332,10 @@ mod tests {
     use super::*;
 
     fn read(variables: &[(&str, &str)]) -> (Settings, Vec<String>) {
+        read_with(Privileges::Same, variables)
+    }
+
+    fn read_with(privileges: Privileges, variables: &[(&str, &str)]) -> (Settings, Vec<String>) {
         let variables: Vec<(String, String)> = variables
             .iter()
             .map(|(name, value)| ((*name).into(), (*value).into()))
@@ -282,9 +346,52 @@ mod tests {
                 .find(|(other, _)| other == name)
                 .map(|(_, value)| value.clone().into())
         };
-        Settings::read(&get, &|| {
-            variables.iter().map(|(name, _)| name.clone()).collect()
-        })
+        let names = || variables.iter().map(|(name, _)| name.clone()).collect();
+        Settings::read(&get, &names, privileges)
+    }
+
+    /// Each variable alone: a new one that takes a path must be marked in the table.
+    #[test]
+    fn with_raised_privileges_no_variable_names_a_path() {
+        const PATH: &str = "/a/path.json";
+        // They take any text, and name no file.
+        let names = ["PROFILER_FILTER", "PROFILER_STEP"];
+        for Variable {
+            name, names_path, ..
+        } in VARIABLES
+        {
+            let (settings, _) = read(&[(name, PATH)]);
+            let has_path = format!("{settings:?}").contains(PATH);
+            assert_eq!(has_path && !names.contains(&name), names_path, "{name}");
+
+            let (settings, said) = read_with(Privileges::Raised, &[(name, PATH)]);
+            let has_path = format!("{settings:?}").contains(PATH);
+            assert_eq!(has_path, names.contains(&name), "{name}: {settings:?}");
+            assert_eq!(settings.from_environment.contains(&name), has_path);
+            let is_told = said.iter().any(|said| said.contains("raised privileges"));
+            assert_eq!(is_told, names_path, "{name}: {said:?}");
+        }
+    }
+
+    #[test]
+    fn raised_privileges_are_told_of_once_and_leave_the_rest() {
+        let (settings, said) = read_with(
+            Privileges::Raised,
+            &[
+                ("PROFILER_TRACE", "trace.json"),
+                ("PROFILER_SCHEDULE", "active=1"),
+                ("PROFILER_TENSORBOARD", "runs"),
+                ("PROFILER_SUMMARY", "stderr"),
+                ("PROFILER_RING", "64"),
+            ],
+        );
+        assert_eq!(settings.summary, SummaryTarget::Stderr);
+        assert_eq!(settings.ring, 64);
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(
+            said[0].contains("PROFILER_TENSORBOARD, PROFILER_TRACE are ignored"),
+            "{said:?}"
+        );
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! The process around the profiler: what a fork leaves behind.
+//! The process that the profiler is a guest in: what a fork leaves behind, and what it must not do to the program.
 
 pub(crate) mod fork;
 mod lock;
 mod once;
+pub(crate) mod privileges;
 
 pub(crate) use lock::{Lock, abandoned};
 pub(crate) use once::RaceCell;
