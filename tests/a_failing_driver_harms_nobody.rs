@@ -436,6 +436,35 @@ fn a_driver_that_does_not_say_which_context_is_current_costs_counted_times() {
 }
 
 #[test]
+fn a_notice_names_the_call_that_failed() {
+    let name = "a_notice_names_the_call_that_failed";
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let _profiler = init().expect("set up");
+        let mut program = Program::new(0, "refused");
+        simulator()
+            .run("fault cuCtxGetCurrent always return 1")
+            .expect("it is right");
+        {
+            // Its context is known, but not which one is current where its first events are made.
+            let stream = on(program.stream, program.context);
+            let _scope = scope!("refused", stream = &stream);
+        }
+        simulator().run("clear-faults").expect("it is right");
+        program.finish();
+        settle();
+        assert_eq!(row("refused").without_cuda, 1);
+        return;
+    }
+    let ran = run_on(name, 1, "");
+    let says = |call: &str| ran.stderr.contains(&format!("warning: {call} returned"));
+    assert!(says("cuCtxGetCurrent"), "{}", ran.stderr);
+    assert!(!says("cuEventCreate"), "{}", ran.stderr);
+}
+
+#[test]
 fn the_context_of_a_thread_stays_the_programs() {
     if !measuring() {
         return;

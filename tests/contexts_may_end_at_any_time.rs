@@ -1,18 +1,25 @@
 //! A context that the program ends, inside of a scope or before its events were read, takes these times with it and
 //! no others; a new one under the same handle is measured again.
 
+#[path = "support/counting.rs"]
+mod counting;
 #[path = "support/gpu.rs"]
 mod gpu;
 #[path = "simulated-driver/tests/support/mod.rs"]
 mod raw;
 
 use std::ffi::c_void;
+use std::sync::atomic::Ordering::Relaxed;
 
+use counting::{BYTES, Counting};
 use gpu::{TOLD, cuda, exact, is_child, lost, on_the_driver_with, row, settle, simulator, told};
 use profiler_runtime::cuda::{CudaLoss, Stream};
 use profiler_runtime::{init, scope, summary};
 use profiler_tests::measuring;
 use raw::{Driver, NON_BLOCKING, made};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 /// A user's program that makes and ends its contexts by itself.
 struct Own {
@@ -144,6 +151,64 @@ fn another_context_under_the_same_handle_is_measured_again() {
     let misuses = ran.report.misuses.iter();
     let misuses: Vec<_> = misuses.filter(|misuse| of_events(&misuse.call)).collect();
     assert!(misuses.is_empty(), "{misuses:?}");
+}
+
+/// Makes contexts one after the other, measures in each, and ends it.
+fn measure_in_contexts(driver: &Driver, name: &str, contexts: u64) {
+    for _ in 0..contexts {
+        let own = Own::made(driver);
+        own.measure(name, 1);
+        assert_eq!(driver.cuStreamSynchronize(own.stream), 0);
+        settle();
+        assert_eq!(driver.cuCtxDestroy_v2(own.context), 0);
+    }
+}
+
+#[test]
+fn more_contexts_than_can_be_measured_are_a_reason_of_their_own() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let _profiler = init().expect("set up");
+        let driver = Driver::of(simulator());
+        assert_eq!(driver.cuInit(0), 0);
+        measure_in_contexts(&driver, "measured", 256);
+        measure_in_contexts(&driver, "one too many", 3);
+        assert_eq!(
+            (cuda("measured").calls, row("measured").without_cuda),
+            (256, 0)
+        );
+        let beyond = row("one too many");
+        assert_eq!((beyond.calls, beyond.without_cuda), (3, 3));
+        assert_eq!(summary().cuda.lost, [(CudaLoss::TooManyContexts, 3)]);
+        return;
+    }
+    let name = "more_contexts_than_can_be_measured_are_a_reason_of_their_own";
+    let ran = on_the_driver_with(name, "", |_| {});
+    assert_eq!(ran.warnings(), 1, "{}", ran.stderr);
+}
+
+#[test]
+fn a_context_that_was_ended_leaves_little_behind() {
+    const CONTEXTS: i64 = 100;
+
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let _profiler = init().expect("set up");
+        let driver = Driver::of(simulator());
+        assert_eq!(driver.cuInit(0), 0);
+        measure_in_contexts(&driver, "measured", 4);
+        let before = BYTES.load(Relaxed);
+        measure_in_contexts(&driver, "measured", CONTEXTS.unsigned_abs());
+        let each = (BYTES.load(Relaxed) - before) / CONTEXTS;
+        assert!(each < 12 << 10, "each context left {each} bytes");
+        return;
+    }
+    let name = "a_context_that_was_ended_leaves_little_behind";
+    on_the_driver_with(name, "", |_| {});
 }
 
 #[test]

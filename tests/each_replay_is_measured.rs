@@ -5,12 +5,14 @@ mod captures;
 #[path = "support/gpu.rs"]
 mod gpu;
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use captures::{MODES, end, nodes, spoiled};
 use cudarc::driver::sys::CUstreamCaptureMode::{
     CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_RELAXED,
 };
+use cudarc::driver::{CudaGraph, CudaStream};
 use gpu::{Gpu, cuda, exact, is_here, lost, on_the_driver_with, row, settle, simulator};
 use profiler_runtime::cuda::CudaLoss;
 use profiler_runtime::{init, scope, summary};
@@ -138,6 +140,87 @@ fn a_new_anchor_is_no_replay() {
         assert_eq!(cuda("replayed").calls, replay);
     }
     exact(cuda("replayed").total_ns, 30_000.0);
+}
+
+/// As many scopes as there may be in the graphs of a context, with a kernel in each, in one graph.
+fn capture_many(gpu: &Gpu, stream: &Arc<CudaStream>) -> CudaGraph {
+    stream
+        .begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)
+        .expect("it may capture");
+    for number in 0..MANY {
+        let _replayed = scope!(format!("replayed {number}"), stream = stream, captured);
+        gpu.spin(stream, 10_000);
+    }
+    end(stream)
+}
+
+const MANY: u64 = 256;
+
+fn questions() -> u64 {
+    let calls = [
+        "cuEventElapsedTime",
+        "cuEventElapsedTime_v2",
+        "cuEventQuery",
+    ];
+    calls
+        .map(|name| simulator().calls(name).unwrap_or(0))
+        .iter()
+        .sum()
+}
+
+#[test]
+fn a_graph_that_has_not_run_is_seldom_asked_for() {
+    let name = "a_graph_that_has_not_run_is_seldom_asked_for";
+    if !is_here_with_graphs(name, MANY) {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    let graph = capture_many(&gpu, &stream);
+    settle();
+    let before = questions();
+    std::thread::sleep(Duration::from_millis(500));
+    // The resolver comes by every 16 ms at first: 31 times.
+    let asked = questions() - before;
+    assert!(asked < 200, "asked {asked} times for graphs that never ran");
+    graph.launch().expect("nothing failed");
+    stream.synchronize().expect("nothing failed");
+    settle();
+    for number in 0..MANY {
+        let times = cuda(&format!("replayed {number}"));
+        assert_eq!((times.calls, times.total_ns), (1, times.max_ns));
+        exact(times.max_ns, 10_000.0);
+    }
+}
+
+#[test]
+fn replays_of_many_scopes_are_found_by_few_questions() {
+    const REPLAYS: u64 = 30;
+
+    let name = "replays_of_many_scopes_are_found_by_few_questions";
+    if !is_here_with_graphs(name, MANY) {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    let graph = capture_many(&gpu, &stream);
+    let (before, start) = (questions(), Instant::now());
+    for replay in 1..=REPLAYS {
+        graph.launch().expect("nothing failed");
+        stream.synchronize().expect("nothing failed");
+        settle();
+        std::thread::sleep(Duration::from_millis(6));
+        assert_eq!(cuda("replayed 0").calls, replay);
+        assert_eq!(cuda("replayed 255").calls, replay);
+    }
+    // To read a replay takes three for each scope; to find that there is none, two; and a new anchor, each second, two
+    // for each scope.
+    let (asked, seconds) = (questions() - before, start.elapsed().as_secs());
+    let looks = 20 * u64::try_from(start.elapsed().as_millis()).expect("a short time");
+    let most = 4 * MANY * REPLAYS + 2 * MANY * (seconds + 2) + looks;
+    assert!(asked < most, "asked {asked} times, not {most}");
 }
 
 #[test]

@@ -167,6 +167,30 @@ fn a_measured_call_makes_two_records_and_no_call_that_can_block() {
 }
 
 #[test]
+fn lengths_alone_take_no_stream() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let _profiler = init().expect("set up");
+        let program = Plain::new();
+        let made = || simulator().calls("cuStreamCreate").expect("it is one");
+        let before = made();
+        (0..10).for_each(|_| program.step());
+        program.finish();
+        assert_eq!((cuda("outer").calls, made() - before), (10, 0));
+        assert_eq!(summary().cuda.uncertainty_ns, None);
+        // A logger is told where they stand on the time line.
+        drop(scope!("logged", stream = &program.lent, log = |_, _, _| {}));
+        program.finish();
+        assert_eq!((cuda("logged").calls, made() - before), (1, 1));
+        assert!(summary().cuda.uncertainty_ns.is_some());
+        return;
+    }
+    on_the_driver("lengths_alone_take_no_stream", "");
+}
+
+#[test]
 fn a_pool_grows_by_doubling_and_shrinks_when_it_is_idle() {
     if !measuring() {
         return;
@@ -198,7 +222,7 @@ fn a_pool_grows_by_doubling_and_shrinks_when_it_is_idle() {
         let alive = simulator().report().expect("a report").alive.events;
         assert_eq!(
             alive,
-            2 * summary().cuda.pairs as u64 + 2,
+            2 * summary().cuda.pairs as u64,
             "the others were destroyed"
         );
         program.step();

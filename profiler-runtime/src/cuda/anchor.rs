@@ -7,7 +7,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::code::Code;
+use super::code::Failed;
 use super::driver::{Driver, Event, RawStream};
 use crate::clock::{clock, now};
 
@@ -59,7 +59,7 @@ pub(super) struct Place {
 
 impl Anchor {
     /// In the current context.
-    pub(super) fn new(driver: &Driver) -> Result<Self, Code> {
+    pub(super) fn new(driver: &Driver) -> Result<Self, Failed> {
         let stream = driver.create_stream()?;
         match (driver.create_event(), driver.create_event()) {
             (Ok(one), Ok(other)) => Ok(Self {
@@ -68,14 +68,12 @@ impl Anchor {
                 fix: None,
                 tried: 0,
             }),
-            (one, other) => {
-                let code = [one.err(), other.err()].into_iter().flatten().next();
-                [one, other]
-                    .into_iter()
-                    .flatten()
-                    .for_each(|event| driver.destroy_event(event));
+            (Err(failed), other) | (other, Err(failed)) => {
+                if let Ok(other) = other {
+                    driver.destroy_event(other);
+                }
                 driver.destroy_stream(stream);
-                Err(code.unwrap_or(Code::SUCCESS))
+                Err(failed)
             }
         }
     }
@@ -99,7 +97,7 @@ impl Anchor {
     }
 
     /// Takes it anew if it is too old; the event it was taken with before, where it was.
-    pub(super) fn renew_if_old(&mut self, driver: &Driver) -> Result<Option<Event>, Code> {
+    pub(super) fn renew_if_old(&mut self, driver: &Driver) -> Result<Option<Event>, Failed> {
         let age = clock().nanoseconds(now().saturating_sub(self.tried) as f64);
         if self.tried != 0 && age < MAX_AGE_NS {
             return Ok(None);
@@ -138,7 +136,7 @@ impl Anchor {
         }
     }
 
-    fn try_to_take(&mut self, driver: &Driver) -> Result<(), Code> {
+    fn try_to_take(&mut self, driver: &Driver) -> Result<(), Failed> {
         for _ in 0..TRIES {
             // Each try records the event again.
             self.fix = None;
@@ -151,7 +149,7 @@ impl Anchor {
     }
 
     /// None where the device does not answer in time; what is known then is nothing.
-    fn take(&self, driver: &Driver) -> Result<Option<Fix>, Code> {
+    fn take(&self, driver: &Driver) -> Result<Option<Fix>, Failed> {
         let before = now();
         driver.record(self.events[0], self.stream)?;
         let wall = SystemTime::now();
@@ -168,7 +166,10 @@ impl Anchor {
                 }));
             }
             if code.fault() != super::code::Fault::NotReady {
-                return Err(code);
+                return Err(Failed {
+                    call: "cuEventQuery",
+                    code,
+                });
             }
             if width > PATIENCE_NS {
                 return Ok(None);

@@ -40,6 +40,11 @@ impl Code {
         if self.is_ok() { Ok(()) } else { Err(self) }
     }
 
+    /// As [`ok`](Self::ok), with the name of the call that returned it.
+    pub(crate) fn ok_of(self, call: &'static str) -> Result<(), Failed> {
+        self.ok().map_err(|code| Failed { call, code })
+    }
+
     /// By the meanings that the driver's headers give the codes. What they do not name is taken for
     /// the refusal of one call: the next call tells more.
     pub(crate) fn fault(self) -> Fault {
@@ -61,6 +66,14 @@ impl Code {
             _ => Fault::Refused,
         }
     }
+}
+
+/// A call that did not succeed. Where several calls are made for one purpose, a notice names the one that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Failed {
+    /// The driver's name of the call, as `cuEventCreate`.
+    pub(crate) call: &'static str,
+    pub(crate) code: Code,
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr;
 
-use super::code::Code;
+use super::code::{Code, Failed};
 use super::elapsed::Elapsed;
 
 /// An event of the driver's. Made by [`Driver::create_event`], and destroyed by whoever owns its pair.
@@ -37,6 +37,13 @@ unsafe impl Sync for RawStream {}
 unsafe impl Send for RawContext {}
 // SAFETY: as above.
 unsafe impl Sync for RawContext {}
+
+#[cfg(test)]
+impl Event {
+    pub(crate) fn for_test(handle: usize) -> Self {
+        Self(ptr::without_provenance_mut(handle))
+    }
+}
 
 impl RawStream {
     /// `CU_STREAM_LEGACY`, which the null handle means too.
@@ -139,6 +146,7 @@ driver! {
         record_with_flags = c"cuEventRecordWithFlags": fn(Event, RawStream, c_uint);
         /// From driver 535 on.
         context_id = c"cuCtxGetId": fn(RawContext, *mut u64);
+        capture_info = c"cuStreamGetCaptureInfo": fn(RawStream, *mut c_uint, *mut u64);
         memory_info = c"cuMemGetInfo_v2": fn(*mut usize, *mut usize);
         /// From driver 460 on, as the next one.
         default_pool = c"cuDeviceGetDefaultMemPool": fn(*mut *mut c_void, c_int);
@@ -169,7 +177,7 @@ pub(crate) enum Capturing {
     /// It captures, or its capture has been spoilt, or recording would spoil another stream's.
     Yes,
     /// It cannot be told.
-    Unknown(Code),
+    Unknown(Failed),
 }
 
 impl Driver {
@@ -295,14 +303,16 @@ impl Driver {
     pub(crate) fn with_context<T>(
         &self,
         context: RawContext,
-        f: impl FnOnce() -> Result<T, Code>,
-    ) -> Result<T, Code> {
-        let before = self.current_context()?;
+        f: impl FnOnce() -> Result<T, Failed>,
+    ) -> Result<T, Failed> {
+        let failed = |call| move |code| Failed { call, code };
+        let before = self.current_context().map_err(failed("cuCtxGetCurrent"))?;
         if before == context {
             return f();
         }
         // What it returns may be an earlier failure, and the context be current all the same.
-        let result = self.set_context(context).ok().and_then(|()| f());
+        let set = self.set_context(context).ok_of("cuCtxSetCurrent");
+        let result = set.and_then(|()| f());
         // What was current a moment ago can be again; and what was done is done.
         let _ = self.set_context(before);
         result
@@ -316,10 +326,10 @@ impl Driver {
     pub(crate) fn retried_in<T>(
         &self,
         context: RawContext,
-        call: impl Fn() -> Result<T, Code>,
-    ) -> Result<T, Code> {
+        call: impl Fn() -> Result<T, Failed>,
+    ) -> Result<T, Failed> {
         match call() {
-            Err(Code::INVALID_CONTEXT) => self.retry_in(context, call),
+            Err(failed) if failed.code == Code::INVALID_CONTEXT => self.retry_in(context, call),
             answer => answer,
         }
     }
@@ -328,8 +338,8 @@ impl Driver {
     fn retry_in<T>(
         &self,
         context: RawContext,
-        call: impl Fn() -> Result<T, Code>,
-    ) -> Result<T, Code> {
+        call: impl Fn() -> Result<T, Failed>,
+    ) -> Result<T, Failed> {
         self.with_context(context, call)
     }
 
@@ -368,19 +378,20 @@ impl Driver {
     /// # Safety
     ///
     /// The stream must exist.
-    pub(crate) unsafe fn context_of(&self, stream: RawStream) -> Result<RawContext, Code> {
+    pub(crate) unsafe fn context_of(&self, stream: RawStream) -> Result<RawContext, Failed> {
         let mut context = RawContext::NONE;
         // SAFETY: the caller says that the stream exists; writes one pointer, which lives for the call.
-        unsafe { (self.table.stream_context)(stream, &raw mut context) }.ok()?;
+        unsafe { (self.table.stream_context)(stream, &raw mut context) }.ok_of("cuStreamGetCtx")?;
         Ok(context)
     }
 
     /// A stream of the current context that waits for no other one.
-    pub(crate) fn create_stream(&self) -> Result<RawStream, Code> {
+    pub(crate) fn create_stream(&self) -> Result<RawStream, Failed> {
         const NON_BLOCKING: c_uint = 1;
         let mut stream = RawStream::LEGACY;
         // SAFETY: writes one pointer, which lives for the call.
-        unsafe { (self.table.stream_create)(&raw mut stream, NON_BLOCKING) }.ok()?;
+        unsafe { (self.table.stream_create)(&raw mut stream, NON_BLOCKING) }
+            .ok_of("cuStreamCreate")?;
         Ok(stream)
     }
 
@@ -399,15 +410,27 @@ impl Driver {
             let mut status = 0;
             // SAFETY: whoever handed the stream over vouched for it, and it is held for as long as the scope;
             // writes one integer, which lives for the call.
-            unsafe { (self.table.stream_capturing)(stream, &raw mut status) }.ok()?;
+            unsafe { (self.table.stream_capturing)(stream, &raw mut status) }
+                .ok_of("cuStreamIsCapturing")?;
             Ok(status)
         };
         match self.retried_in(context, ask) {
             Ok(0) => Capturing::No,
             Ok(_) => Capturing::Yes,
-            Err(code) if code.fault() == Fault::Capture => Capturing::Yes,
-            Err(code) => Capturing::Unknown(code),
+            Err(failed) if failed.code.fault() == Fault::Capture => Capturing::Yes,
+            Err(failed) => Capturing::Unknown(failed),
         }
+    }
+
+    /// The number of the capture that a stream is part of, which no other one has; none where it captures nothing, or
+    /// the driver has no numbers.
+    pub(crate) fn capture_id(&self, stream: RawStream) -> Option<u64> {
+        const ACTIVE: c_uint = 1;
+        let ask = self.table.capture_info?;
+        let (mut status, mut id) = (0, 0);
+        // SAFETY: as for `capturing`; writes two integers, which live for the call.
+        let code = unsafe { ask(stream, &raw mut status, &raw mut id) };
+        (code.is_ok() && status == ACTIVE).then_some(id)
     }
 
     /// Runs `f` with this thread taking no part in captures of other threads: a call that may not be made
@@ -434,11 +457,11 @@ impl Driver {
     }
 
     /// An event of the current context that keeps time.
-    pub(crate) fn create_event(&self) -> Result<Event, Code> {
+    pub(crate) fn create_event(&self) -> Result<Event, Failed> {
         const DEFAULT: c_uint = 0;
         let mut event = Event(ptr::null_mut());
         // SAFETY: writes one pointer, which lives for the call.
-        unsafe { (self.table.event_create)(&raw mut event, DEFAULT) }.ok()?;
+        unsafe { (self.table.event_create)(&raw mut event, DEFAULT) }.ok_of("cuEventCreate")?;
         Ok(event)
     }
 
@@ -449,19 +472,23 @@ impl Driver {
 
     /// Puts an event in a stream. Never waits.
     #[inline]
-    pub(crate) fn record(&self, event: Event, stream: RawStream) -> Result<(), Code> {
+    pub(crate) fn record(&self, event: Event, stream: RawStream) -> Result<(), Failed> {
         // SAFETY: the event is its pair's owner's; whoever handed the stream over vouched for it, and it
         // is held for as long as the scope.
-        unsafe { (self.table.event_record)(event, stream) }.ok()
+        unsafe { (self.table.event_record)(event, stream) }.ok_of("cuEventRecord")
     }
 
     /// Puts an event in a capturing stream that each replay of the graph records; refused where the driver is too
     /// old to do so.
-    pub(crate) fn record_external(&self, event: Event, stream: RawStream) -> Result<(), Code> {
+    pub(crate) fn record_external(&self, event: Event, stream: RawStream) -> Result<(), Failed> {
         const EXTERNAL: c_uint = 1;
-        let record = self.table.record_with_flags.ok_or(Code::NOT_SUPPORTED)?;
+        const CALL: &str = "cuEventRecordWithFlags";
+        let record = self.table.record_with_flags.ok_or(Failed {
+            call: CALL,
+            code: Code::NOT_SUPPORTED,
+        })?;
         // SAFETY: as for `record`.
-        unsafe { record(event, stream, EXTERNAL) }.ok()
+        unsafe { record(event, stream, EXTERNAL) }.ok_of(CALL)
     }
 
     /// Whether the device has passed an event.

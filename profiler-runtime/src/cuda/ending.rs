@@ -187,7 +187,7 @@ fn record_end(number: u32, driver: &Driver, pair: &Pair, opened: &Opened) -> Res
             return Err(CudaLoss::Captured);
         }
         record(driver, context, pair.end, stream, pair.is_graph)
-            .map_err(|code| loss_of(driver, context, code, "cuEventRecord"))
+            .map_err(|failed| loss_of(driver, context, failed.code, failed.call))
     })
 }
 

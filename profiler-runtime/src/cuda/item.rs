@@ -161,6 +161,20 @@ pub(crate) struct Pair {
     pub(crate) is_graph: bool,
 }
 
+#[cfg(test)]
+impl Pair {
+    pub(crate) fn for_test(context: &'static Context, begin: Event, end: Event) -> Self {
+        Self {
+            begin,
+            end,
+            context,
+            turns: Box::leak(Box::default()),
+            life: 0,
+            is_graph: true,
+        }
+    }
+}
+
 /// A scope that was to have a GPU time, finished, and the events that it was measured with; between two scopes,
 /// the events alone.
 ///
@@ -187,6 +201,8 @@ pub(crate) struct Item {
     pub(crate) loss: Option<CudaLoss>,
     /// Whether the stream was nobody's word but ours.
     pub(crate) is_implicit: bool,
+    /// The driver's number of the capture that its events are part of; zero for none, or where it has no number.
+    pub(super) capture: u64,
     pub(crate) log: Option<LogPart>,
 }
 
@@ -227,6 +243,7 @@ impl Item {
             apart: None,
             loss: None,
             is_implicit: false,
+            capture: 0,
             log: None,
         })
     }

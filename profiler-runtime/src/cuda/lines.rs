@@ -23,6 +23,8 @@ pub(super) struct Pending {
 #[derive(Default)]
 pub(super) struct Lines {
     queues: BTreeMap<Line, VecDeque<Pending>>,
+    /// Whether a logger wants to know where one of them stands on the time line.
+    wants_places: bool,
 }
 
 /// What a question came to.
@@ -35,6 +37,7 @@ enum Answer {
 
 impl Lines {
     pub(super) fn push(&mut self, pending: Pending) {
+        self.wants_places |= pending.item.log.is_some();
         let queue = self.queues.entry(pending.item.link.line).or_default();
         queue.push_back(pending);
     }
@@ -45,6 +48,10 @@ impl Lines {
 
     pub(super) fn is_empty(&self) -> bool {
         self.queues.values().all(VecDeque::is_empty)
+    }
+
+    pub(super) fn wants_places(&self) -> bool {
+        self.wants_places
     }
 
     /// The number of the first item that is not read yet.
@@ -80,6 +87,8 @@ impl Lines {
         if self.queues.len() > MAX_EMPTY {
             self.forget_empty();
         }
+        // Most often all are read at once; until then some are asked for a place that nobody wants.
+        self.wants_places &= !self.is_empty();
         Ok(progress)
     }
 

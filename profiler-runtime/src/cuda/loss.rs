@@ -13,6 +13,8 @@ pub enum CudaLoss {
     Captured,
     /// More scopes were captured on purpose than there is room for: 256 in each context.
     TooManyCaptured,
+    /// The program has more contexts than GPU times are taken in: 256.
+    TooManyContexts,
     /// All event pairs that `PROFILER_CUDA_EVENTS` allows were in use.
     PoolEmpty,
     /// The thread's ring was full: it measured faster than the resolver read.
@@ -40,10 +42,11 @@ pub enum CudaLoss {
 
 impl CudaLoss {
     /// All reasons, in the order in which the summary shows them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::NoStream,
         Self::Captured,
         Self::TooManyCaptured,
+        Self::TooManyContexts,
         Self::PoolEmpty,
         Self::RingFull,
         Self::NoResolver,
@@ -64,6 +67,7 @@ impl CudaLoss {
             Self::NoStream => "no context when it began",
             Self::Captured => "captured into a graph",
             Self::TooManyCaptured => "more than 256 captured scopes",
+            Self::TooManyContexts => "more than 256 contexts",
             Self::PoolEmpty => "event pool empty (raise PROFILER_CUDA_EVENTS)",
             Self::RingFull => "ring full (raise PROFILER_RING)",
             Self::NoResolver => "no thread to read it",
@@ -85,6 +89,7 @@ impl CudaLoss {
             Self::NoStream => "no_stream",
             Self::Captured => "captured",
             Self::TooManyCaptured => "too_many_captured",
+            Self::TooManyContexts => "too_many_contexts",
             Self::PoolEmpty => "pool_empty",
             Self::RingFull => "ring_full",
             Self::NoResolver => "no_resolver",

@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::anchor::Anchor;
-use super::code::Fault;
+use super::code::{Failed, Fault};
 use super::context::Context;
 use super::driver::Driver;
 use super::graphs::Graphs;
-use super::item::{Pair, Parcel};
+use super::item::{Item, Pair, Parcel};
 use super::lines::{Lines, Pending};
 use super::loss::CudaLoss;
 use super::sink::Sink;
@@ -55,8 +55,8 @@ impl Reading {
         }
     }
 
-    /// True where anything was taken or read.
-    pub(super) fn round(&mut self) -> bool {
+    /// True where anything was taken or read. Where somebody waits for all there is, nothing is left for later.
+    pub(super) fn round(&mut self, is_asked: bool) -> bool {
         // Loggers that keep it waiting make it take no more.
         self.has_taken = self.sink.outbox.send();
         let mut progress = self.has_taken && self.take();
@@ -73,7 +73,7 @@ impl Reading {
             }
         }
         for in_use in self.contexts.values_mut() {
-            progress |= in_use.visit(&mut self.sink, suspicion);
+            progress |= in_use.visit(&mut self.sink, suspicion, is_asked);
         }
         if suspicion {
             // Those that are gone have begun another life by now.
@@ -105,7 +105,7 @@ impl Reading {
 
     /// Whether there is anything to be looked at again and again.
     pub(super) fn is_watching(&self) -> bool {
-        self.contexts.values().any(InUse::is_busy)
+        self.contexts.values().any(InUse::is_followed)
     }
 
     /// When the first scope ended that is not read yet, in ticks.
@@ -225,8 +225,14 @@ impl InUse {
         }
     }
 
-    fn is_busy(&self) -> bool {
-        !self.lines.is_empty() || !self.graphs.is_empty()
+    /// Whether there is anything to be read, or may be.
+    fn is_busy(&self, is_asked: bool) -> bool {
+        !self.lines.is_empty() || self.graphs.are_due(is_asked)
+    }
+
+    /// Whether it is to be looked after at the usual pace.
+    fn is_followed(&self) -> bool {
+        !self.lines.is_empty() || self.graphs.are_followed()
     }
 
     /// Whether its pool can be made smaller.
@@ -236,12 +242,16 @@ impl InUse {
     }
 
     /// Looks after the context; true where anything was read.
-    fn visit(&mut self, sink: &mut Sink, suspicion: bool) -> bool {
+    fn visit(&mut self, sink: &mut Sink, suspicion: bool, is_asked: bool) -> bool {
+        // A replay belongs to the window in which it is seen.
+        let is_recorded = session::wants_gpu();
+        let is_asked = is_asked || is_recorded;
+        let is_busy = self.is_busy(is_asked);
         // Also where nothing has ended yet: many scopes that are open bring the pool near its cap.
         self.context.bundle();
         let idle = self.is_idle();
         let failed = self.context.has_failed();
-        if !self.is_busy() && !suspicion && !idle && !failed {
+        if !is_busy && !suspicion && !idle && !failed {
             return false;
         }
         // Whether a context is there, only one that is there may be asked. Where the program may have ended it, it is
@@ -250,7 +260,7 @@ impl InUse {
             self.lines.lose_all(sink, CudaLoss::ContextFailed);
             self.graphs.forget();
         }
-        let is_needed = self.is_busy() || suspicion && self.context.is_suspect();
+        let is_needed = is_busy || suspicion && self.context.is_suspect();
         if !is_needed && !self.context.is_held() {
             self.is_shrunk = true;
             return false;
@@ -271,7 +281,7 @@ impl InUse {
             }
             return false;
         }
-        self.settle_in(sink.driver);
+        self.settle_in(sink.driver, is_recorded);
         // Before what is read goes back: what it would be then, it is not while the program measures.
         if !idle {
             self.context.grow_if_low(sink.driver);
@@ -284,13 +294,12 @@ impl InUse {
             }
         };
         // Loggers that keep it waiting get no more.
-        if let Some(anchor) = &self.anchor
+        if let Some(anchor) = self.anchor.as_ref().and_then(Anchor::event)
             && sink.outbox.is_empty()
         {
             let outbox = &mut sink.outbox;
-            self.graphs.poll(sink.driver, anchor, |item, ns, own| {
-                outbox.replayed(item, ns, own);
-            });
+            let seen = |item: &Item, ns, own| outbox.replayed(item, ns, own);
+            self.graphs.poll(sink.driver, anchor, is_asked, seen);
         }
         if idle {
             self.context.shrink_to(sink.driver, KEPT_PAIRS);
@@ -343,23 +352,25 @@ impl InUse {
     }
 
     /// Makes itself at home in a context that is current now.
-    fn settle_in(&mut self, driver: &Driver) {
+    fn settle_in(&mut self, driver: &Driver, is_recorded: bool) {
         self.context.hold(driver);
         self.context.note_device(driver);
-        if self.anchor.is_none() {
-            match Anchor::new(driver) {
-                Ok(anchor) => self.anchor = Some(anchor),
-                Err(code) => _ = self.context.learn(driver, code, "cuStreamCreate"),
-            }
+        // To know where times stand takes a stream of our own in the context: not made for lengths alone.
+        let is_wanted = is_recorded || self.lines.wants_places() || !self.graphs.is_empty();
+        if is_wanted && let Err(Failed { call, code }) = self.renew_anchor(driver) {
+            self.context.learn(driver, code, call);
         }
-        let Some(anchor) = &mut self.anchor else {
-            return;
+    }
+
+    fn renew_anchor(&mut self, driver: &Driver) -> Result<(), Failed> {
+        let anchor = match &mut self.anchor {
+            Some(anchor) => anchor,
+            none => none.insert(Anchor::new(driver)?),
         };
-        match anchor.renew_if_old(driver) {
-            Ok(Some(before)) => self.graphs.move_to(driver, before, anchor),
-            Ok(None) => {}
-            Err(code) => _ = self.context.learn(driver, code, "cuEventRecord"),
+        if let Some(before) = anchor.renew_if_old(driver)? {
+            self.graphs.move_to(driver, before, anchor.event());
         }
+        Ok(())
     }
 
     fn close(&mut self, driver: &Driver) {

@@ -108,8 +108,11 @@ fn run() {
             IN_ROUND.store(0, Release);
             return;
         }
-        let wanted = state().wanted;
-        let progress = reading.round();
+        let (wanted, is_asked) = {
+            let state = state();
+            (state.wanted, state.wanted > state.done)
+        };
+        let progress = reading.round(is_asked);
         if let Some(ns) = reading.uncertainty() {
             UNCERTAINTY.store(ns.to_bits(), Relaxed);
         }

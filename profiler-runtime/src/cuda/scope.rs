@@ -5,7 +5,7 @@
 
 use std::num::NonZero;
 
-use super::code::{Code, Fault};
+use super::code::{Code, Failed, Fault};
 use super::context::Context;
 use super::driver::{Capturing, Driver, Event, RawContext, RawStream};
 use super::item::{Around, Begin, Link, Parcel};
@@ -208,10 +208,15 @@ fn open<'t>(
     };
     let target = match target(thread, driver, given.as_deref()) {
         Ok(target) => target?,
-        Err(code) => return refused(thread, driver, serial, name, code),
+        Err(code) => {
+            health::refused(driver, "cuCtxGetCurrent", code);
+            return without(thread, serial, name, CudaLoss::DriverRefused);
+        }
     };
     let number = thread.number();
-    let known = thread.known(driver, target.raw.context)?;
+    let Some(known) = thread.known(driver, target.raw.context) else {
+        return without(thread, serial, name, CudaLoss::TooManyContexts);
+    };
     let context = known.context;
     let mut outcome = record_begin(known, driver, target, mode);
     let line = thread::line(context, target.raw.stream, number);
@@ -241,19 +246,12 @@ fn open<'t>(
     Some(opened)
 }
 
-/// A scope for which the driver does not say which context is current.
+/// A scope that has no GPU time for this reason, and of which it is not known what it was to be measured on.
 #[cold]
-fn refused<'t>(
-    thread: &'t mut Thread,
-    driver: &Driver,
-    serial: u64,
-    name: u32,
-    code: Code,
-) -> Option<&'t mut Opened> {
-    health::refused(driver, "cuCtxGetCurrent", code);
+fn without(thread: &mut Thread, serial: u64, name: u32, loss: CudaLoss) -> Option<&mut Opened> {
     let link = thread.link_nowhere(name);
     let opened = thread.push(serial)?;
-    opened.outcome = Err(CudaLoss::DriverRefused);
+    opened.outcome = Err(loss);
     opened.link = link;
     Some(opened)
 }
@@ -303,16 +301,16 @@ fn record_begin(
     let stream = target.raw.stream;
     in_own_context(driver, context, stream, target.is_implicit, || {
         let item = if is_graph(driver, context, stream, mode)? {
-            take_for_graph(driver, context)?
+            take_for_graph(driver, context, stream)?
         } else {
             known.take(driver)?
         };
         let pair = item.pair.as_ref().ok_or(CudaLoss::PoolEmpty)?;
         match record(driver, context, pair.begin, stream, pair.is_graph) {
             Ok(()) => Ok(item),
-            Err(code) => {
+            Err(failed) => {
                 known.put_back(item);
-                Err(loss_of(driver, context, code, "cuEventRecord"))
+                Err(loss_of(driver, context, failed.code, failed.call))
             }
         }
     })
@@ -333,7 +331,7 @@ pub(super) fn in_own_context<T>(
     }
     driver
         .with_context(context.raw, || Ok(f()))
-        .unwrap_or_else(|code| Err(loss_of(driver, context, code, "cuCtxSetCurrent")))
+        .unwrap_or_else(|failed| Err(loss_of(driver, context, failed.code, failed.call)))
 }
 
 /// Whether events in the stream become part of a graph, as asked for; a loss where they would unasked.
@@ -348,20 +346,26 @@ pub(super) fn is_graph(
         Capturing::No => Ok(false),
         Capturing::Yes if mode == Mode::Captured => Ok(true),
         Capturing::Yes => Err(CudaLoss::Captured),
-        Capturing::Unknown(code) => Err(loss_of(driver, context, code, "cuStreamIsCapturing")),
+        Capturing::Unknown(failed) => Err(loss_of(driver, context, failed.code, failed.call)),
     }
 }
 
 /// One that was never recorded: it would read as a replay.
 #[cold]
-fn take_for_graph(driver: &Driver, context: &'static Context) -> Result<Parcel, CudaLoss> {
+fn take_for_graph(
+    driver: &Driver,
+    context: &'static Context,
+    stream: RawStream,
+) -> Result<Parcel, CudaLoss> {
     if !context.has_room_for_graph() {
         return Err(CudaLoss::TooManyCaptured);
     }
-    context
+    let mut item = context
         .make_for_graph(driver)
-        .map_err(|code| loss_of(driver, context, code, "cuEventCreate"))?
-        .ok_or(CudaLoss::PoolEmpty)
+        .map_err(|failed| loss_of(driver, context, failed.code, failed.call))?
+        .ok_or(CudaLoss::PoolEmpty)?;
+    item.capture = driver.capture_id(stream).unwrap_or(0);
+    Ok(item)
 }
 
 #[inline]
@@ -371,7 +375,7 @@ pub(super) fn record(
     event: Event,
     stream: RawStream,
     is_graph: bool,
-) -> Result<(), Code> {
+) -> Result<(), Failed> {
     driver.retried_in(context.raw, || {
         if is_graph {
             driver.record_external(event, stream)

@@ -44,7 +44,7 @@ impl Known {
         if context.is_low() {
             resolver::wake();
         }
-        refilled.map_err(|code| loss_of(driver, context, code, "cuEventCreate"))?;
+        refilled.map_err(|failed| loss_of(driver, context, failed.code, failed.call))?;
         if self.stash.is_empty() {
             return Err(CudaLoss::PoolEmpty);
         }

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 #[cfg(feature = "cudarc")]
 use std::sync::Arc;
 
-use super::code::Code;
+use super::code::Failed;
 use super::context;
 use super::driver::{Driver, RawContext, RawStream};
 use super::library::{Evidence, find};
@@ -100,7 +100,7 @@ impl Stream {
 
 /// Asks what any current context may answer. Where the driver wants one and the thread has none, one that the
 /// profiler holds does.
-fn ask_anywhere<T>(driver: &Driver, ask: impl Fn() -> Result<T, Code>) -> Result<T, Code> {
+fn ask_anywhere<T>(driver: &Driver, ask: impl Fn() -> Result<T, Failed>) -> Result<T, Failed> {
     let held = context::all().into_iter().find(|context| context.is_held());
     match held {
         Some(context) => driver.retried_in(context.raw, ask),

@@ -1,5 +1,6 @@
 //! `sync = true`: the end of the scope waits for the device, and calls the logger there and then.
 
+use super::code::Failed;
 use super::driver::Driver;
 use super::item::{Item, LogPart, Pair};
 use super::loss::CudaLoss;
@@ -19,13 +20,16 @@ pub(super) fn log_now(
 ) -> Result<(), CudaLoss> {
     let (context, link, span) = (pair.context, item.link, item.span);
     let wait = || {
-        driver.synchronize(pair.end).ok()?;
-        driver.elapsed(pair.begin, pair.end)
+        driver.synchronize(pair.end).ok_of("cuEventSynchronize")?;
+        driver.elapsed(pair.begin, pair.end).map_err(|code| Failed {
+            call: "cuEventElapsedTime",
+            code,
+        })
     };
     // Neither may be called while another thread captures, unless this one takes no part.
     let ns = driver
         .relaxed(|| driver.with_context(context.raw, wait))
-        .map_err(|code| loss_of(driver, context, code, "cuEventSynchronize"))?
+        .map_err(|failed| loss_of(driver, context, failed.code, failed.call))?
         .length()
         .ok_or(CudaLoss::ImpossibleTime)?;
     let (Some(log), Some(name)) = (log.take(), name::by_id(link.name)) else {

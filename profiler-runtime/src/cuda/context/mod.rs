@@ -76,29 +76,12 @@ pub(crate) fn of(driver: &Driver, raw: RawContext) -> Option<&'static Context> {
     }
     if contexts.len() >= MAX_CONTEXTS {
         drop(contexts);
-        health::notice(&format!(
-            "the program has more than {MAX_CONTEXTS} CUDA contexts: GPU times are taken in the first ones \
-             only"
-        ));
+        say_too_many();
         return None;
     }
     #[allow(clippy::cast_possible_truncation, reason = "below MAX_CONTEXTS")]
-    let context: &'static Context = Box::leak(Box::new(Context {
-        raw,
-        index: contexts.len() as u32,
-        life: AtomicU32::new(0),
-        failed: AtomicBool::new(false),
-        suspect: AtomicBool::new(false),
-        tries: AtomicU32::new(0),
-        held: AtomicBool::new(false),
-        id: AtomicU64::new(0),
-        device: AtomicU32::new(0),
-        refusals: AtomicU32::new(0),
-        captured: AtomicUsize::new(0),
-        turns: Lock::new(Vec::new()),
-        free: Pool::new(cap),
-        pairs: AtomicUsize::new(0),
-    }));
+    let index = contexts.len() as u32;
+    let context: &'static Context = Box::leak(Box::new(Context::new(raw, index, cap)));
     contexts.push(context);
     drop(contexts);
     // Whoever has a context has initialised the driver.
@@ -115,7 +98,43 @@ pub(crate) fn of(driver: &Driver, raw: RawContext) -> Option<&'static Context> {
     Some(context)
 }
 
+fn say_too_many() {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if !SAID.swap(true, Relaxed) {
+        health::notice(&format!(
+            "the program has made more than {MAX_CONTEXTS} CUDA contexts: GPU times are taken in the first ones only, \
+             those that were destroyed included"
+        ));
+    }
+}
+
+#[cfg(test)]
 impl Context {
+    pub(crate) fn for_test() -> &'static Self {
+        Box::leak(Box::new(Self::new(RawContext::NONE, 0, 1)))
+    }
+}
+
+impl Context {
+    fn new(raw: RawContext, index: u32, cap: usize) -> Self {
+        Self {
+            raw,
+            index,
+            life: AtomicU32::new(0),
+            failed: AtomicBool::new(false),
+            suspect: AtomicBool::new(false),
+            tries: AtomicU32::new(0),
+            held: AtomicBool::new(false),
+            id: AtomicU64::new(0),
+            device: AtomicU32::new(0),
+            refusals: AtomicU32::new(0),
+            captured: AtomicUsize::new(0),
+            turns: Lock::new(Vec::new()),
+            free: Pool::new(cap),
+            pairs: AtomicUsize::new(0),
+        }
+    }
+
     pub(crate) fn life(&self) -> u32 {
         self.life.load(Relaxed)
     }

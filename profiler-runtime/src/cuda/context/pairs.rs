@@ -5,7 +5,7 @@ use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::Context;
-use crate::cuda::code::Code;
+use crate::cuda::code::Failed;
 use crate::cuda::driver::Driver;
 use crate::cuda::item::{Item, Pair, Parcel};
 use crate::cuda::pool::BUNDLE;
@@ -35,7 +35,7 @@ impl Context {
         &'static self,
         driver: &Driver,
         stash: &mut VecDeque<Parcel>,
-    ) -> Result<(), Code> {
+    ) -> Result<(), Failed> {
         let batch = self.batch();
         if self.free.take(batch, |item| stash.push_back(item)) {
             return Ok(());
@@ -63,17 +63,19 @@ impl Context {
         driver: &Driver,
         wanted: usize,
         into: &mut impl Extend<Parcel>,
-    ) -> Result<(), Code> {
+    ) -> Result<(), Failed> {
         for _ in 0..wanted {
-            if self.pairs.fetch_add(1, Relaxed) >= self.free.capacity() {
+            let others = self.pairs.fetch_add(1, Relaxed);
+            if others >= self.free.capacity() {
                 self.one_less();
                 return Ok(());
             }
+            self.free.make_room(others + 1);
             match self.make_one(driver) {
                 Ok(pair) => into.extend([Item::new(Some(pair))]),
-                Err(code) => {
+                Err(failed) => {
                     self.one_less();
-                    return Err(code);
+                    return Err(failed);
                 }
             }
         }
@@ -82,7 +84,7 @@ impl Context {
 
     /// A pair that was never recorded; none where the cap is reached.
     #[cold]
-    pub(crate) fn make_for_graph(&'static self, driver: &Driver) -> Result<Option<Parcel>, Code> {
+    pub(crate) fn make_for_graph(&'static self, driver: &Driver) -> Result<Option<Parcel>, Failed> {
         let mut made: Vec<Parcel> = Vec::new();
         driver.relaxed(|| driver.with_context(self.raw, || self.make(driver, 1, &mut made)))?;
         self.captured.fetch_add(made.len(), Relaxed);
@@ -122,7 +124,7 @@ impl Context {
         let _ = self.pairs.fetch_update(Relaxed, Relaxed, less);
     }
 
-    fn make_one(&'static self, driver: &Driver) -> Result<Pair, Code> {
+    fn make_one(&'static self, driver: &Driver) -> Result<Pair, Failed> {
         let life = self.life();
         let begin = driver.create_event()?;
         match driver.create_event() {
@@ -138,9 +140,9 @@ impl Context {
                     is_graph: false,
                 })
             }
-            Err(code) => {
+            Err(failed) => {
                 driver.destroy_event(begin);
-                Err(code)
+                Err(failed)
             }
         }
     }
