@@ -3,11 +3,11 @@
 use std::io;
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread::{self, Thread};
+use std::thread::Thread;
 
 use crate::health;
 use crate::local::Busy;
-use crate::process::{Lock, RaceCell};
+use crate::process::{Lock, RaceCell, thread};
 
 pub(crate) struct Background {
     name: &'static str,
@@ -86,16 +86,11 @@ impl Background {
             return Ok(());
         }
         let run = self.run;
-        let spawned = thread::Builder::new()
-            .name(self.name.to_owned())
-            .spawn(move || {
-                Busy::for_ever();
-                run();
-            });
-        let thread = self.thread.get_or_init({
-            let thread = spawned?.thread().clone();
-            || thread
-        });
+        let spawned = thread::spawn(self.name, move || {
+            Busy::for_ever();
+            run();
+        })?;
+        let thread = self.thread.get_or_init(|| spawned);
         // Who called it before now has found nobody.
         thread.unpark();
         Ok(())

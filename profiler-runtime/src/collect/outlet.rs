@@ -7,7 +7,6 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::flush;
@@ -17,7 +16,7 @@ use crate::local::Busy;
 use crate::log::{CudaSpan, LogError, Logger, Scalar};
 use crate::name::{self, Name};
 use crate::own_cost;
-use crate::process::Lock;
+use crate::process::{Lock, thread};
 
 /// One entry, complete, for one logger.
 pub(super) struct Delivery {
@@ -114,10 +113,7 @@ pub(super) fn ensure_worker() {
 fn start_worker() -> Option<Arc<Watch>> {
     let watch = Arc::new(Watch::default());
     let own = Arc::clone(&watch);
-    match thread::Builder::new()
-        .name("profiler-log".into())
-        .spawn(move || work(&own))
-    {
+    match thread::spawn("profiler-log", move || work(&own)) {
         Ok(_) => Some(watch),
         Err(error) => {
             health::notice(&format!(

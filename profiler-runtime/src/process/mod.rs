@@ -4,6 +4,8 @@ pub(crate) mod fork;
 mod lock;
 mod once;
 pub(crate) mod privileges;
+pub(crate) mod signals;
+pub(crate) mod thread;
 
 pub(crate) use lock::{Lock, abandoned};
 pub(crate) use once::RaceCell;

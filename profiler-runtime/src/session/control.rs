@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 use super::environment;
 use crate::health;
 use crate::local::Busy;
+use crate::process;
 
 /// How often the file is looked at.
 const PERIOD: Duration = Duration::from_millis(200);
@@ -27,10 +28,15 @@ pub(super) fn watch(file: Option<PathBuf>, signal: Option<i32>) {
             "PROFILER_SIGNAL: the signal cannot be caught: {error}"
         ));
     }
-    let spawned = thread::Builder::new()
-        .name("profiler-control".into())
-        .spawn(move || run(file.as_deref(), &signalled));
-    if let Err(error) = spawned {
+    let run = move || {
+        #[cfg(unix)]
+        if let Some(signal) = signal {
+            // The threads of the program may all block it.
+            process::signals::unblock(signal);
+        }
+        run(file.as_deref(), &signalled);
+    };
+    if let Err(error) = process::thread::spawn("profiler-control", run) {
         health::notice(&format!(
             "the thread that looks at PROFILER_CONTROL cannot be started ({error}): nothing is recorded"
         ));

@@ -4,7 +4,6 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, MutexGuard};
-use std::thread;
 
 use super::handing::Handing;
 use super::handler::Handler;
@@ -18,7 +17,7 @@ use crate::clock::{WallAnchor, now};
 use crate::exit;
 use crate::health;
 use crate::local::Busy;
-use crate::process::Lock;
+use crate::process::{Lock, thread};
 
 thread_local! {
     /// Whether this thread is inside of a schedule.
@@ -117,9 +116,7 @@ impl Session {
         at_exit::remember(&session);
         worker::ensure_started()?;
         let its_own = Arc::clone(&session);
-        thread::Builder::new()
-            .name("profiler-export".into())
-            .spawn(move || its_own.handing.run(handlers))?;
+        thread::spawn("profiler-export", move || its_own.handing.run(handlers))?;
         let mut said = Said::default();
         let first = Self::ask(&session.schedule(), 0, &mut said);
         session.go_on(&mut session.state(), Some(first), &mut said);
