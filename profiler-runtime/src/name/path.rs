@@ -6,6 +6,10 @@
 /// The name of a function, from the type name of an item or closure inside it:
 /// `app::model::Mlp::forward::Here` becomes `app::model::Mlp::forward`.
 pub(crate) fn function_name(inner: &str) -> String {
+    if depths(inner).last().is_some_and(|(_, depth)| depth > 0) {
+        // A spelling that is not known here.
+        return inner.to_owned();
+    }
     let mut parts = segments(inner);
     parts.pop();
     parts.retain(|part| *part != "{{closure}}");
@@ -94,20 +98,53 @@ fn balanced(path: &str) -> String {
 }
 
 /// Each character's index, with how many brackets are open after it.
+///
+/// The value of a constant parameter is spelled as it was written: in braces, and in an array behind the
+/// `;`, `<` and `>` are operators (`app::W<{ 1 << 3 }>`), and a character may be any of the brackets
+/// (`app::C<'<'>`).
 fn depths(path: &str) -> impl Iterator<Item = (usize, usize)> {
-    let mut depth = 0_usize;
+    let (mut open, mut literal_end) = (Vec::new(), 0);
     let mut last = ' ';
     path.char_indices().map(move |(index, char)| {
+        let top = open.last().copied();
         match char {
-            '<' | '(' | '[' => depth += 1,
+            _ if index < literal_end => {}
+            '\'' => literal_end = index + char_literal(&path[index..]).unwrap_or(0),
+            '{' | '(' | '[' => open.push(char),
+            ';' if top == Some('[') => open.push(';'),
+            '<' if !matches!(top, Some('{' | ';')) => open.push('<'),
             // Not the arrow of `fn(u8) -> u8`.
-            '>' if last == '-' => {}
-            '>' | ')' | ']' => depth = depth.saturating_sub(1),
+            '>' if top == Some('<') && last != '-' => _ = open.pop(),
+            '}' => close(&mut open, '{'),
+            ')' => close(&mut open, '('),
+            ']' => close(&mut open, '['),
             _ => {}
         }
         last = char;
-        (index, depth)
+        (index, open.len())
     })
+}
+
+/// Closes a bracket, and all that seemed to be brackets inside it.
+fn close(open: &mut Vec<char>, bracket: char) {
+    if let Some(at) = open.iter().rposition(|one| *one == bracket) {
+        open.truncate(at);
+    }
+}
+
+/// The length of the character literal that a text begins with, if its `'` begins no lifetime.
+fn char_literal(text: &str) -> Option<usize> {
+    let inside = text.strip_prefix('\'')?;
+    let skipped = match inside.strip_prefix('\\') {
+        Some(escaped) => 1 + escaped.chars().next()?.len_utf8(),
+        None => inside.chars().next()?.len_utf8(),
+    };
+    // An escape may be as long as `\u{10ffff}`.
+    let rest = inside.get(skipped..)?;
+    let end = rest
+        .find('\'')
+        .filter(|end| *end == 0 || inside.starts_with('\\'))?;
+    Some(1 + skipped + end + 1)
 }
 
 #[cfg(test)]
@@ -143,6 +180,24 @@ mod tests {
                 "<fn(u8) -> app::M as app::Tr>::g::Here",
                 "<fn(u8) -> app::M as app::Tr>::g",
             ),
+            (
+                "<app::W<{ 1 << 3 }> as app::Tr>::g::Here",
+                "<app::W<{ 1 << 3 }> as app::Tr>::g",
+            ),
+            ("app::C<'<'>::g::{{closure}}::Here", "app::C<'<'>::g"),
+            (
+                "app::C<'\\'', '\\u{3c}'>::g::Here",
+                "app::C<'\\'', '\\u{3c}'>::g",
+            ),
+            (
+                "<&'a app::M as app::Tr<'b>>::g::Here",
+                "<&'a app::M as app::Tr<'b>>::g",
+            ),
+            (
+                "<[u8; 1 << 3] as app::Tr<{ (1 >> 3) }, (u8, [u8; 1])>>::g::Here",
+                "<[u8; 1 << 3] as app::Tr<{ (1 >> 3) }, (u8, [u8; 1])>>::g",
+            ),
+            ("app::W<<<::g::Here", "app::W<<<::g::Here"),
         ] {
             assert_eq!(function_name(inner), name);
         }
