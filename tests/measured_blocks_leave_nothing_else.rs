@@ -88,6 +88,84 @@ fn impl_blocks() {
     assert_eq!(calls("a name of its own"), expected(1));
 }
 
+struct Shifts;
+
+#[measure_execution_time]
+impl Shifts {
+    const BITS: u32 = 1 << 3;
+    const LESS: bool = Self::BITS < 9;
+
+    fn after_shift() -> u32 {
+        Self::BITS
+    }
+
+    const AT_MOST: bool = Self::BITS <= 8 && 1 < 2;
+
+    fn after_comparison(of: [u8; 1 << 3]) -> [bool; 1 << 1] {
+        [Self::LESS, Self::AT_MOST && of.len() > 7]
+    }
+}
+
+#[measure_execution_time]
+mod shifts {
+    pub(super) static BITS: u32 = 1 << 3;
+
+    pub(super) fn after_static() -> u32 {
+        BITS
+    }
+
+    pub(super) struct Wide<const N: usize>(pub(super) [u8; N]);
+
+    impl Default for Wide<{ 1 << 3 }> {
+        fn default() -> Self {
+            Self([0; 1 << 3])
+        }
+    }
+}
+
+macro_rules! measured_module {
+    ($name:ident { $($item:item)* }) => {
+        #[measure_execution_time]
+        mod $name {
+            $($item)*
+        }
+    };
+}
+
+measured_module! {
+    fragments {
+        pub(super) fn first() -> u32 {
+            BITS
+        }
+        const BITS: u32 = 1 << 3;
+        #[inline]
+        pub(super) fn last() -> u32 {
+            first()
+        }
+    }
+}
+
+#[test]
+fn functions_after_an_operator_that_looks_like_a_bracket() {
+    assert_eq!(Shifts::after_shift(), 8);
+    assert_eq!(Shifts::after_comparison([0; 8]), [true; 2]);
+    assert_eq!(shifts::after_static(), 8);
+    assert_eq!(shifts::Wide::default().0.len(), 8);
+    assert_eq!(fragments::last(), 8);
+    let wide = "<crate::shifts::Wide<{ 1 << 3 }> as core::default::Default>::default";
+    assert_calls(
+        HERE,
+        &[
+            ("Shifts::after_shift", 1),
+            ("Shifts::after_comparison", 1),
+            ("shifts::after_static", 1),
+            (wide, 1),
+            ("fragments::first", 1),
+            ("fragments::last", 1),
+        ],
+    );
+}
+
 #[measure_execution_time(bypass = crate::BYPASSED.get())]
 mod everything {
     #![allow(unused_braces, reason = "braces are what is to be left alone")]

@@ -8,6 +8,7 @@ use crate::errors::Errors;
 use crate::function::Function;
 use crate::item::{self, Head, Kind};
 use crate::refuse;
+use crate::split::{self, Part};
 
 /// A block with the functions inside it measured; what is wrong inside is noted, and left as it
 /// was written.
@@ -25,36 +26,38 @@ fn item_trees(body: &Group) -> Vec<TokenTree> {
     body.stream().into_iter().collect()
 }
 
-/// The items of a block, one after the other.
+/// The items of a block, one after the other. Once one has no end that is certain, what is left stays as
+/// it was written, and the mistake is noted: nothing is left out silently.
 fn inside(mut rest: &[TokenTree], args: &Args, errors: &mut Errors) -> TokenStream {
     let mut tokens = TokenStream::new();
     while !rest.is_empty() {
-        let inner_attribute =
-            item::is_punct(rest.first(), '#') && item::is_punct(rest.get(1), '!') && rest.len() > 2;
-        let (item, others) = if inner_attribute {
-            rest.split_at(3)
-        } else {
-            let head = Head::read(rest);
-            rest.split_at(item::length(rest, &head))
+        let length = match split::first(rest) {
+            Part::InnerAttribute(length) => {
+                tokens.extend(rest[..length].iter().cloned());
+                length
+            }
+            Part::Item(length) => {
+                tokens.extend(member(rest[..length].to_vec(), args, errors));
+                length
+            }
+            Part::Unfinished => {
+                tokens.extend(rest.iter().cloned());
+                rest.len()
+            }
+            Part::Unclear => {
+                refuse::unclear_item(rest, errors);
+                tokens.extend(rest.iter().cloned());
+                rest.len()
+            }
         };
-        rest = others;
-        if inner_attribute {
-            tokens.extend(item.iter().cloned());
-        } else {
-            tokens.extend(member(item.to_vec(), args, errors));
-        }
+        rest = &rest[length..];
     }
     tokens
 }
 
 /// One item of a block.
 fn member(trees: Vec<TokenTree>, block: &Args, errors: &mut Errors) -> TokenStream {
-    let trees = match trees.as_slice() {
-        [TokenTree::Group(group)] if group.delimiter() == Delimiter::None => {
-            item::trees(group.stream())
-        }
-        _ => trees,
-    };
+    let trees = item::without_fragment(trees);
     let head = Head::read(&trees);
     let own = Own::of(&trees, &head, errors);
     let bare = own.without_attributes(trees);

@@ -32,12 +32,23 @@ pub(crate) struct Head {
     pub(crate) asynchronous: bool,
 }
 
-/// The trees of `tokens`, out of the invisible group that a macro's fragment comes in.
+/// The trees of an item, without the invisible group that a macro's fragment comes in.
 pub(crate) fn trees(tokens: TokenStream) -> Vec<TokenTree> {
-    let trees: Vec<TokenTree> = tokens.into_iter().collect();
-    match trees.as_slice() {
-        [TokenTree::Group(group)] if group.delimiter() == Delimiter::None => {
-            self::trees(group.stream())
+    without_fragment(tokens.into_iter().collect())
+}
+
+/// Replaces the invisible group that is a whole item by what is inside it. Attributes may stand in
+/// front of it.
+pub(crate) fn without_fragment(mut trees: Vec<TokenTree>) -> Vec<TokenTree> {
+    let start = skip_attributes(&trees);
+    match trees.get(start) {
+        Some(TokenTree::Group(fragment))
+            if trees.len() == start + 1 && fragment.delimiter() == Delimiter::None =>
+        {
+            let inside = fragment.stream();
+            trees.truncate(start);
+            trees.extend(inside);
+            without_fragment(trees)
         }
         _ => trees,
     }
@@ -83,17 +94,20 @@ impl Head {
             constant: None,
             asynchronous: false,
         };
+        if is_macro_call(&trees[head.keyword..]) {
+            head.kind = Kind::Macro;
+            return head;
+        }
         while let Some(TokenTree::Ident(word)) = trees.get(head.keyword) {
-            let next = trees.get(head.keyword + 1);
             let word = word.to_string();
-            if let Some(kind) = kind_of(&word, next) {
+            if let Some(kind) = kind_of(&word, &trees[head.keyword + 1..]) {
                 head.kind = kind;
                 break;
             }
             match word.as_str() {
                 "const" => head.constant = trees.get(head.keyword).map(TokenTree::span),
                 "async" => head.asynchronous = true,
-                "extern" if matches!(next, Some(TokenTree::Literal(_))) => head.keyword += 1,
+                "extern" if is_abi(trees.get(head.keyword + 1)) => head.keyword += 1,
                 "extern" | "unsafe" | "safe" | "default" | "auto" | "gen" => {}
                 _ => break,
             }
@@ -127,19 +141,9 @@ impl Head {
 }
 
 /// What a word begins, `None` where it only qualifies what follows.
-fn kind_of(word: &str, next: Option<&TokenTree>) -> Option<Kind> {
-    if is_punct(next, '!') {
-        return Some(Kind::Macro);
-    }
-    if is_punct(next, ':') {
-        return Some(Kind::Unknown);
-    }
+fn kind_of(word: &str, rest: &[TokenTree]) -> Option<Kind> {
+    let next = rest.first();
     let named = matches!(next, Some(TokenTree::Ident(_)));
-    let qualifies = [
-        "fn", "async", "unsafe", "extern", "safe", "gen", "impl", "trait",
-    ]
-    .iter()
-    .any(|qualified| is_word(next, qualified));
     Some(match word {
         "fn" => Kind::Function,
         "impl" => Kind::Impl,
@@ -153,13 +157,68 @@ fn kind_of(word: &str, next: Option<&TokenTree>) -> Option<Kind> {
         "static" => Kind::Other("a static"),
         "macro" => Kind::Macro,
         "extern" if is_word(next, "crate") => Kind::Other("an `extern crate`"),
-        "const" if !qualifies => Kind::Other("a constant"),
+        "const" if !qualifies(rest) => Kind::Other("a constant"),
         "let" => Kind::Other("a statement"),
         _ => return None,
     })
 }
 
-fn skip_attributes(trees: &[TokenTree]) -> usize {
+/// Whether a `const` before these tokens qualifies another item and begins no constant.
+fn qualifies(rest: &[TokenTree]) -> bool {
+    let follows = [
+        "fn", "async", "unsafe", "extern", "safe", "gen", "impl", "trait", "auto",
+    ]
+    .iter()
+    .any(|qualified| is_word(rest.first(), qualified));
+    // Some of these words may also be names: `const safe: bool`.
+    let names_a_constant = [':', '<', '=']
+        .into_iter()
+        .any(|mark| is_punct(rest.get(1), mark));
+    follows && (!names_a_constant || is_word(rest.first(), "impl"))
+}
+
+/// Whether a tree is the name of an ABI.
+fn is_abi(tree: Option<&TokenTree>) -> bool {
+    match tree {
+        Some(TokenTree::Literal(_)) => true,
+        Some(TokenTree::Group(fragment)) => fragment.delimiter() == Delimiter::None,
+        _ => false,
+    }
+}
+
+/// Whether these tokens begin with the path of a macro and its `!`.
+fn is_macro_call(trees: &[TokenTree]) -> bool {
+    let mut at = skip_colons(trees, 0);
+    loop {
+        let segment = match trees.get(at) {
+            // `impl !Send for X`.
+            Some(TokenTree::Ident(word)) => word != "impl",
+            Some(TokenTree::Group(fragment)) => fragment.delimiter() == Delimiter::None,
+            _ => false,
+        };
+        if !segment {
+            return false;
+        }
+        at += 1;
+        if is_punct(trees.get(at), '!') {
+            return true;
+        }
+        let after = skip_colons(trees, at);
+        if after == at {
+            return false;
+        }
+        at = after;
+    }
+}
+
+/// The index after a `::` at `at`, if one stands there.
+fn skip_colons(trees: &[TokenTree], at: usize) -> usize {
+    let colons = is_punct(trees.get(at), ':') && is_punct(trees.get(at + 1), ':');
+    at + 2 * usize::from(colons)
+}
+
+/// The index after the attributes that `trees` begin with.
+pub(crate) fn skip_attributes(trees: &[TokenTree]) -> usize {
     let mut at = 0;
     while is_punct(trees.get(at), '#') && group(trees.get(at + 1), Delimiter::Bracket).is_some() {
         at += 2;
@@ -167,24 +226,31 @@ fn skip_attributes(trees: &[TokenTree]) -> usize {
     at
 }
 
+/// The index after the visibility that begins at `at`.
 fn skip_visibility(trees: &[TokenTree], at: usize) -> usize {
     match trees.get(at) {
         Some(TokenTree::Ident(word)) if word == "pub" => {
             at + 1 + usize::from(group(trees.get(at + 1), Delimiter::Parenthesis).is_some())
         }
-        Some(TokenTree::Group(fragment)) if fragment.delimiter() == Delimiter::None => {
-            let first = fragment.stream().into_iter().next();
-            at + usize::from(first.is_none() || is_word(first.as_ref(), "pub"))
-        }
+        Some(TokenTree::Group(fragment)) if is_visibility(fragment) => at + 1,
         _ => at,
     }
 }
 
+/// Whether a group is a fragment that holds a visibility, which may be empty, and nothing else.
+fn is_visibility(fragment: &Group) -> bool {
+    let inside: Vec<TokenTree> = fragment.stream().into_iter().collect();
+    fragment.delimiter() == Delimiter::None && skip_visibility(&inside, 0) == inside.len()
+}
+
 /// How deep in angle brackets a place lies.
+///
+/// Exact in signatures, types and generics, where `<` and `>` are brackets or part of an arrow:
+/// expressions stand in braces, brackets or parentheses there, or are a single literal.
 #[derive(Default)]
 pub(crate) struct Angles {
     depth: usize,
-    /// The last token was a `-` or `=` that a `>` would complete to an arrow.
+    /// The last token was a `-` that a `>` would complete to an arrow.
     arrow: bool,
 }
 
@@ -197,33 +263,12 @@ impl Angles {
             match punct.as_char() {
                 '<' => self.depth += 1,
                 '>' if !was_arrow => self.depth = self.depth.saturating_sub(1),
-                '-' | '=' => self.arrow = punct.spacing() == Spacing::Joint,
+                '-' => self.arrow = punct.spacing() == Spacing::Joint,
                 _ => {}
             }
         }
         outside
     }
-}
-
-/// The length of the item that `trees` begin with.
-pub(crate) fn length(trees: &[TokenTree], head: &Head) -> usize {
-    let to_semicolon = matches!(
-        head.kind,
-        Kind::Other("a type alias" | "a `use`" | "a static" | "a constant" | "an `extern crate`")
-    );
-    let mut angles = Angles::default();
-    for (at, tree) in trees.iter().enumerate().skip(head.attributes_end) {
-        let ends = match tree {
-            _ if !angles.outside(tree) => false,
-            TokenTree::Punct(punct) => punct.as_char() == ';',
-            TokenTree::Group(_) if to_semicolon => false,
-            tree => group(Some(tree), Delimiter::Brace).is_some(),
-        };
-        if ends {
-            return at + 1;
-        }
-    }
-    trees.len()
 }
 
 /// Where the parameters of a function stand among its tokens.

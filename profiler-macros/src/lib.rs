@@ -79,6 +79,7 @@ mod keys;
 mod refuse;
 mod section;
 mod site;
+mod split;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -193,7 +194,9 @@ const STRIP: bool = cfg!(feature = "strip");
 /// A function's own arguments take the place of the block's, one by one. In a module, the functions
 /// of `impl` blocks, trait methods with a body and modules inside are measured too. Functions inside
 /// functions are not, nor are those that a macro inside makes. The attribute is known inside a block
-/// by its name; where it is imported under another, put it on each function instead.
+/// by its name; where it is imported under another, put it on each function instead. An item whose end
+/// cannot be told, in a syntax that is newer than this crate, is an error: no function is left out
+/// silently.
 #[proc_macro_attribute]
 pub fn measure_execution_time(
     arguments: proc_macro::TokenStream,

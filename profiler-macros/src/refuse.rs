@@ -185,6 +185,15 @@ pub(crate) fn module_elsewhere(trees: &[TokenTree], errors: &mut Errors) {
     }
 }
 
+/// Notes that the items of a measured block cannot be told apart from here on.
+pub(crate) fn unclear_item(trees: &[TokenTree], errors: &mut Errors) {
+    errors.at(
+        span_of(trees.get(item::skip_attributes(trees))),
+        "where this item ends cannot be told, so the functions after it would not be measured; put \
+         `#[measure_execution_time]` on each function instead of the block",
+    );
+}
+
 fn is_closure(trees: &[TokenTree], head: &Head) -> bool {
     let first = trees.get(head.attributes_end);
     item::is_punct(first, '|') || item::is_word(first, "move")

@@ -1,5 +1,7 @@
 //! What comes out for what goes in, without a compiler around it.
 
+mod blocks;
+
 use proc_macro2::TokenStream;
 use quote::quote;
 
