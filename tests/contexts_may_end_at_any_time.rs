@@ -9,12 +9,18 @@ mod gpu;
 mod raw;
 
 use std::ffi::c_void;
+use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
 use counting::{BYTES, Counting};
-use gpu::{TOLD, cuda, exact, is_child, lost, on_the_driver_with, row, settle, simulator, told};
+use cudarc::driver::sys;
+use gpu::{
+    Gpu, TOLD, cuda, exact, is_child, lost, on_driver, on_the_driver_with, row, settle, simulator,
+    told,
+};
 use profiler_runtime::cuda::{CudaLoss, Stream};
 use profiler_runtime::{init, scope, summary};
+use profiler_simulated_driver::Installation;
 use profiler_tests::measuring;
 use raw::{Driver, NON_BLOCKING, made};
 
@@ -307,17 +313,96 @@ fn a_device_that_is_reset_is_measured_again_under_the_same_handle() {
     let name = "a_device_that_is_reset_is_measured_again_under_the_same_handle";
     for told in ["when known", "at once"] {
         let ran = on_the_driver_with(name, "", |command| _ = command.env(TOLD, told));
-        // Where nothing shows that it is another context, the first record finds out, and so may the resolver
-        // at the same time: two for each reset.
-        let unavoidable = if told == "at once" { 8 } else { 0 };
-        let misuses = &ran.report.misuses;
-        assert!(
-            misuses.len() <= unavoidable,
-            "{told}: {} misuses: {misuses:?}",
-            misuses.len()
-        );
+        assert_eq!(ran.report.misuses, [], "{told}");
         assert_eq!(ran.report.alive.events, 0, "{told}");
         assert_eq!(ran.warnings(), 0, "{told}: {}", ran.stderr);
+    }
+}
+
+/// Resets the device after all was read, between scopes and inside of one.
+fn reset_when_all_was_read() {
+    const RESETS: u64 = 10;
+    const PER_THREAD: usize = 2;
+
+    let profiler = init().expect("set up");
+    let driver = Driver::of(simulator());
+    assert_eq!(driver.cuInit(0), 0);
+    let handle = driver.primary(0);
+    for round in 0..RESETS {
+        let own = Own::new(&driver, handle);
+        own.measure("first", 1);
+        own.measure("measured", 10);
+        assert_eq!(driver.cuStreamSynchronize(own.stream), 0);
+        settle();
+        {
+            // A stream that there is in each context.
+            // SAFETY: its context is there to the end, or its handle is.
+            let stream =
+                unsafe { Stream::from_raw(PER_THREAD as *mut c_void, handle as *mut c_void) };
+            let _across = scope!("across", stream = &stream);
+            assert_eq!(driver.cuDevicePrimaryCtxReset_v2(0), 0);
+        }
+        if round % 2 == 0 {
+            settle();
+        }
+    }
+    settle();
+    assert_eq!((cuda("across").calls, row("across").calls), (0, RESETS));
+    // The first scope that finds out is lost, and what comes before the resolver has looked.
+    let timed = cuda("first").calls + cuda("measured").calls;
+    let without = ["first", "measured", "across"].map(|name| row(name).without_cuda);
+    let without: u64 = without.iter().sum();
+    assert_eq!(timed + without, 12 * RESETS);
+    assert!(timed >= 11 * RESETS / 2, "{timed} times");
+    assert_eq!(summary().cuda.lost, [(CudaLoss::ContextGone, without)]);
+    drop(profiler);
+}
+
+#[test]
+fn no_event_of_before_a_reset_is_used_after_it() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        return reset_when_all_was_read();
+    }
+    let name = "no_event_of_before_a_reset_is_used_after_it";
+    let ran = on_the_driver_with(name, "", |_| {});
+    assert_eq!((ran.report.misuses, ran.report.alive.events), (vec![], 0));
+}
+
+#[test]
+fn the_guard_leaves_alone_what_may_have_gone_with_a_reset() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let profiler = init().expect("set up");
+        let gpu = Gpu::new(0);
+        let stream = gpu.stream();
+        for _ in 0..40 {
+            let _scope = scope!("before", stream = &stream);
+            gpu.spin(&stream, 10_000);
+        }
+        stream.synchronize().expect("nothing failed");
+        settle();
+        assert_eq!(cuda("before").calls, 40);
+        // SAFETY: what was made in the context is not used any more, not even to be destroyed.
+        let code = unsafe { sys::cuDevicePrimaryCtxReset_v2(0) };
+        assert_eq!(code, sys::CUresult::CUDA_SUCCESS);
+        std::mem::forget((gpu, stream));
+        drop(profiler);
+        return;
+    }
+    let name = "the_guard_leaves_alone_what_may_have_gone_with_a_reset";
+    for lacking in [None, Some("cuCtxGetId")] {
+        let installation = |folder: &Path| {
+            let driver = Installation::new(folder);
+            lacking.map_or(driver.clone(), |lacking| driver.without(lacking))
+        };
+        let ran = on_driver(name, installation, "", |_| {});
+        assert_eq!(ran.report.misuses, [], "without {lacking:?}");
+        assert_eq!(ran.warnings(), 0, "{}", ran.stderr);
     }
 }
 

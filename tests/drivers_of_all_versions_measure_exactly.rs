@@ -49,12 +49,15 @@ fn drivers_of_all_versions_measure_exactly() {
             command.env(TOLD, said).env("PROFILER_BACKEND", "cuda");
         });
         assert_eq!(ran.report.misuses, []);
-        // Those in a graph stay for as long as it may be launched.
+        // Those in a graph stay for as long as it may be launched. Without numbers of contexts nobody knows whether
+        // the device was reset: what may have gone with it is left alone.
         let in_graph = if said.is_empty() { 2 } else { 0 };
-        assert_eq!(
-            ran.report.alive.events, in_graph,
-            "all other events were destroyed"
-        );
+        let alive = ran.report.alive.events;
+        if ran.report.calls_of("cuCtxGetId") > 0 {
+            assert_eq!(alive, in_graph, "all other events were destroyed");
+        } else {
+            assert_eq!(ran.report.calls_of("cuEventDestroy_v2"), 0);
+        }
     };
     for version in [11_000, 11_040, 12_000, 12_030, 12_040, 12_080, 13_000] {
         for context in ["required", "optional"] {

@@ -149,6 +149,8 @@ fn a_measured_call_makes_two_records_and_no_call_that_can_block() {
         let expected = [
             // The default stream is that of the context that is current at both ends.
             ("cuCtxGetCurrent", 2 * STEPS),
+            // Whether the device was reset, before each record.
+            ("cuCtxGetId", 6 * STEPS),
             ("cuEventRecord", 6 * STEPS),
             // The program's own.
             ("cuLaunchKernel", STEPS),

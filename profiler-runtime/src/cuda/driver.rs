@@ -345,11 +345,22 @@ impl Driver {
 
     /// The number of a context in the process, which no other one ever has; none where the driver is too
     /// old to say.
+    #[inline]
     pub(crate) fn context_id(&self, context: RawContext) -> Option<Result<u64, Code>> {
         let ask = self.table.context_id?;
-        let mut id = 0;
-        // SAFETY: writes one integer, which lives for the call.
-        Some(unsafe { ask(context, &raw mut id) }.ok().map(|()| id))
+        let ask = || {
+            let mut id = 0;
+            // SAFETY: writes one integer, which lives for the call; the driver answers a code for a context that
+            // has been destroyed.
+            unsafe { ask(context, &raw mut id) }.ok_of("cuCtxGetId")?;
+            Ok(id)
+        };
+        Some(self.retried_in(context, ask).map_err(|failed| failed.code))
+    }
+
+    /// Whether the driver numbers contexts, so that it can be told whether an object's context is still there.
+    pub(crate) fn has_context_ids(&self) -> bool {
+        self.table.context_id.is_some()
     }
 
     /// Holds on to the current context, if it is the primary one of its device; true where it is.
@@ -424,13 +435,17 @@ impl Driver {
 
     /// The number of the capture that a stream is part of, which no other one has; none where it captures nothing, or
     /// the driver has no numbers.
-    pub(crate) fn capture_id(&self, stream: RawStream) -> Option<u64> {
+    pub(crate) fn capture_id(&self, context: RawContext, stream: RawStream) -> Option<u64> {
         const ACTIVE: c_uint = 1;
         let ask = self.table.capture_info?;
-        let (mut status, mut id) = (0, 0);
-        // SAFETY: as for `capturing`; writes two integers, which live for the call.
-        let code = unsafe { ask(stream, &raw mut status, &raw mut id) };
-        (code.is_ok() && status == ACTIVE).then_some(id)
+        let ask = || {
+            let (mut status, mut id) = (0, 0);
+            // SAFETY: as for `capturing`; writes two integers, which live for the call.
+            unsafe { ask(stream, &raw mut status, &raw mut id) }.ok_of("cuStreamGetCaptureInfo")?;
+            Ok((status, id))
+        };
+        let (status, id) = self.retried_in(context, ask).ok()?;
+        (status == ACTIVE).then_some(id)
     }
 
     /// Runs `f` with this thread taking no part in captures of other threads: a call that may not be made

@@ -182,6 +182,11 @@ fn record_end(number: u32, driver: &Driver, pair: &Pair, opened: &Opened) -> Res
     if is_implicit && driver.current_context() != Ok(context.raw) {
         return Err(CudaLoss::OtherContext);
     }
+    // The device may have been reset inside the scope.
+    if context.is_replaced(driver) {
+        resolver::suspect(context);
+        return Err(CudaLoss::ContextGone);
+    }
     in_own_context(driver, context, stream, is_implicit, || {
         if is_graph(driver, context, stream, opened.mode)? != pair.is_graph {
             return Err(CudaLoss::Captured);

@@ -302,7 +302,9 @@ impl InUse {
             self.graphs.poll(sink.driver, anchor, is_asked, seen);
         }
         if idle {
-            self.context.shrink_to(sink.driver, KEPT_PAIRS);
+            if sink.driver.has_context_ids() {
+                self.context.shrink_to(sink.driver, KEPT_PAIRS);
+            }
             self.lines.forget_empty();
             self.is_shrunk = true;
         }
@@ -376,8 +378,11 @@ impl InUse {
     fn close(&mut self, driver: &Driver) {
         // Not to be looked after any more, unless something is measured in it again.
         self.is_shrunk = true;
-        // The program may have ended it, and to ask would be to use it: its events go with it.
+        // The program may have ended it, and to ask would be to use it: its events go with it. Where the driver does
+        // not number contexts, the device may have been reset unseen, and to destroy an event that is gone crashes
+        // some drivers: they stay in the pool, for what may still be measured.
         if !self.context.is_held()
+            || !driver.has_context_ids()
             || self.context.has_failed()
             || !self.lines.is_empty()
             || self.is_gone(driver)

@@ -364,7 +364,7 @@ fn take_for_graph(
         .make_for_graph(driver)
         .map_err(|failed| loss_of(driver, context, failed.code, failed.call))?
         .ok_or(CudaLoss::PoolEmpty)?;
-    item.capture = driver.capture_id(stream).unwrap_or(0);
+    item.capture = driver.capture_id(context.raw, stream).unwrap_or(0);
     Ok(item)
 }
 

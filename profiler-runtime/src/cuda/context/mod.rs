@@ -223,23 +223,41 @@ impl Context {
         self.held.load(Relaxed)
     }
 
-    /// Whether another context has come under the handle of one that is not held, since its events were made. Asked
-    /// where the context is in use, and so there: NVIDIA defines no answer for one that is gone.
+    /// Whether the context that the events were made in is gone: another one has come under its handle, as after a
+    /// reset of the device, or the driver says that it is destroyed. No driver without `cuCtxGetId` tells.
+    ///
+    /// Asked at each end of each scope, right before an event is recorded: only the driver knows of a reset, and an
+    /// event that went with its context must not be handed to it.
     #[inline]
     pub(crate) fn is_replaced(&self, driver: &Driver) -> bool {
-        !self.is_held() && matches!(self.is_another(driver), Some(Ok(true)))
+        match self.is_another(driver) {
+            None | Some(Ok(false)) => false,
+            Some(Ok(true)) => true,
+            Some(Err(code)) => code.fault() == Fault::ContextGone,
+        }
     }
 
     /// Whether the driver has another number for the handle than when its first events were made; none where it has no
     /// numbers.
+    #[inline]
     pub(crate) fn is_another(&self, driver: &Driver) -> Option<Result<bool, Code>> {
         let id = driver.context_id(self.raw)?;
+        Some(id.map(|id| {
+            let known = self.id.load(Acquire);
+            if known == 0 {
+                self.adopt(id)
+            } else {
+                known != id
+            }
+        }))
+    }
+
+    /// Takes a number for that of this life, unless another thread has just done so; true where that was another one.
+    #[cold]
+    fn adopt(&self, id: u64) -> bool {
         // There is no number zero.
-        let other = |id| {
-            let known = self.id.compare_exchange(0, id, Acquire, Relaxed);
-            known.is_err_and(|known| known != id)
-        };
-        Some(id.map(other))
+        let known = self.id.compare_exchange(0, id, Acquire, Acquire);
+        known.is_err_and(|known| known != id)
     }
 
     /// Draws the consequences of a code that a call in this context returned.
