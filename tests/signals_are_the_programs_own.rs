@@ -1,9 +1,11 @@
-//! The profiler takes no signal that is meant for the program.
+//! The profiler takes no signal that is meant for the program, and none that its own writes raise reaches it.
 
 #![cfg(all(target_os = "linux", not(feature = "strip")))]
 
 use std::ffi::OsStr;
+use std::fs;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use profiler_runtime::is_enabled;
@@ -107,4 +109,28 @@ fn each_thread_of_the_profiler_blocks_all_that_the_program_may_wait_for() {
     // The one signal that the profiler was told to take.
     let own = open | bit(libc::SIGUSR2);
     assert_eq!(line("profiler-contro"), Some(!own), "{stdout}");
+}
+
+#[test]
+fn a_write_over_the_limit_of_a_file_is_an_error_and_no_signal() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("out.json");
+    for name in ["PROFILER_SUMMARY", "PROFILER_TENSORBOARD", "PROFILER_TRACE"] {
+        let output = run("limited", &[(name, path.as_os_str())]);
+        said(&output, "refused true");
+        let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
+    }
+}
+
+#[test]
+fn a_pipe_that_nobody_reads_is_an_error_and_no_signal() {
+    let exits = |target: &Path| {
+        let output = run("broken-pipe", &[("PROFILER_SUMMARY", target.as_os_str())]);
+        assert_eq!(output.status.code(), Some(7), "{target:?}: {output:?}");
+    };
+    exits(Path::new("stderr"));
+    exits(Path::new("stdout"));
+    exits(Path::new("/dev/stderr"));
+    // The warning of it goes there as well.
+    exits(Path::new("/dev/null/no/file"));
 }

@@ -1,7 +1,5 @@
 //! The end of the program: what a guard does in order, and an exit handler as well as it can.
 
-use std::fs;
-use std::io::{self, Write};
 use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -9,6 +7,8 @@ use std::time::Duration;
 use crate::collect;
 use crate::config::SummaryTarget;
 use crate::health;
+use crate::process::new_file;
+use crate::process::output::{Output, PATIENCE, Wait};
 use crate::session;
 use crate::summary::{Summary, TableOptions, summary};
 use crate::switch::with_control;
@@ -22,6 +22,8 @@ static PROCESS: AtomicU32 = AtomicU32::new(0);
 const AT_EXIT: Duration = Duration::from_secs(2);
 /// The same for what was logged after that.
 const AGAIN: Duration = Duration::from_millis(100);
+/// How long the summary may wait for whoever reads it.
+const WAIT: Wait = Wait::InAll(PATIENCE);
 
 /// Has the process flush the loggers and write the summary when it exits.
 pub(crate) fn register() {
@@ -106,9 +108,9 @@ pub(crate) fn write_summary() {
             summary
                 .notices
                 .retain(|notice| !health::is_on_stderr(notice));
-            Descriptor::stderr().write_all(as_table(&summary).as_bytes())
+            Output::stderr(WAIT).write_whole(as_table(&summary).as_bytes())
         }
-        SummaryTarget::Stdout => Descriptor::stdout().write_all(as_table(&summary).as_bytes()),
+        SummaryTarget::Stdout => Output::stdout(WAIT).write_whole(as_table(&summary).as_bytes()),
         SummaryTarget::File(path) => {
             let ends_in = |extension| {
                 path.extension()
@@ -122,7 +124,7 @@ pub(crate) fn write_summary() {
                 // A file has no width.
                 summary.table(&TableOptions::default().width(usize::MAX))
             };
-            fs::write(path, text)
+            new_file::write(path, text.as_bytes(), WAIT)
         }
     };
     if let Err(error) = result {
@@ -139,36 +141,4 @@ fn calls(summary: &Summary) -> u64 {
 
 fn as_table(summary: &Summary) -> String {
     format!("\n{summary}\n")
-}
-
-/// A standard stream past the lock of `std`, which another thread may hold for as long as it likes, and
-/// past its buffer: what is in there comes later.
-pub(crate) struct Descriptor(i32);
-
-impl Descriptor {
-    fn stdout() -> Self {
-        Self(1)
-    }
-
-    pub(crate) fn stderr() -> Self {
-        Self(2)
-    }
-}
-
-impl Write for Descriptor {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        #[cfg_attr(
-            unix,
-            allow(clippy::useless_conversion, reason = "other systems take 32 bits")
-        )]
-        let length = bytes.len().try_into().unwrap_or_default();
-        // SAFETY: the bytes are there for as long as the call. A descriptor that is not open is an error
-        // of the call, one that the program has reused for something else is the program's word.
-        let written = unsafe { libc::write(self.0, bytes.as_ptr().cast(), length) };
-        usize::try_from(written).map_err(|_| io::Error::last_os_error())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }

@@ -1,13 +1,13 @@
 //! What went wrong, counted and said: nothing is lost silently.
 
-use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
-use crate::exit;
 use crate::local::Busy;
 use crate::printable::printable;
+use crate::process::output::{Output, Wait};
 use crate::process::{self, Lock};
 
 /// Why a measurement did not reach its logger. Calls and times in the summary are exact all the same.
@@ -79,6 +79,9 @@ pub(crate) fn dropped(reason: DropReason) -> u64 {
     DROPPED[reason as usize].load(Relaxed)
 }
 
+/// How long a full pipe may keep the thread that says something, which may be one of the program's.
+const ON_STDERR: Duration = Duration::from_millis(200);
+
 /// Notices stand below the summary too.
 const MAX_NOTICES: usize = 64;
 static NOTICES: Lock<Vec<Notice>> = Lock::new(Vec::new());
@@ -120,11 +123,23 @@ pub(crate) fn notice(message: &str) {
     let _ = catch_unwind(AssertUnwindSafe(|| {
         if on_stderr {
             let line = format!("profiler: warning: {message}\n");
-            let _ = exit::Descriptor::stderr().write_all(line.as_bytes());
+            let mut stderr = Output::stderr(Wait::InAll(ON_STDERR));
+            if stderr.write_whole(line.as_bytes()).is_err() {
+                // It stands below the summary, as it would had nothing been tried.
+                not_on_stderr(message);
+            }
         } else {
             tracing::warn!(target: "profiler_runtime", "{message}");
         }
     }));
+}
+
+fn not_on_stderr(message: &str) {
+    let mut notices = all_notices();
+    let said = notices.iter_mut().find(|said| said.message == message);
+    if let Some(said) = said {
+        said.on_stderr = false;
+    }
 }
 
 pub(crate) fn notices() -> Vec<String> {

@@ -6,10 +6,13 @@ use std::io;
 use std::mem;
 use std::process::exit;
 use std::ptr;
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use profiler_runtime::{Profile, measure_execution_time_context};
+use profiler_runtime::{
+    Profile, ScalarLogger, TensorBoardLogger, measure_execution_time_context, scope,
+};
 
 fn measured() {
     for number in 0..100_u64 {
@@ -18,12 +21,20 @@ fn measured() {
 }
 
 /// The mode's name, where it is one of these.
-pub(crate) fn run(mode: &str, _count: u64) -> bool {
+pub(crate) fn run(mode: &str, count: u64) -> bool {
     match mode {
         "sigwait" => wait_for_a_signal(),
         "ppoll" => wait_in_ppoll(),
         "threads" => show_masks(),
+        "limited" => write_over_the_limit(),
+        "broken-pipe" => break_standard_error(),
+        "full-stderr" => fill_standard_error(),
         "privileges" => show_privileges(),
+        "long-table" => {
+            for number in 0..count {
+                let _scope = scope!(format!("a name that fills a line of the table {number}"));
+            }
+        }
         _ => return false,
     }
     true
@@ -154,6 +165,87 @@ fn mask(task: &str) -> Option<String> {
         .lines()
         .find_map(|line| line.strip_prefix("SigBlk:"))?;
     Some(line.trim().to_owned())
+}
+
+fn default_action(signal: libc::c_int) {
+    // SAFETY: no handler is installed, only the system's own action.
+    unsafe { libc::signal(signal, libc::SIG_DFL) };
+}
+
+fn limit_files(bytes: u64) {
+    default_action(libc::SIGXFSZ);
+    let limit = libc::rlimit {
+        rlim_cur: bytes,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: the limit lives longer than the call.
+    let error = unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) };
+    assert_eq!(error, 0);
+}
+
+/// All that the profiler writes goes over the limit, on its threads and on the program's, with the default action.
+fn write_over_the_limit() {
+    let folder = std::env::temp_dir().join(format!("limited-{}", std::process::id()));
+    let logger = TensorBoardLogger::new(&folder).map(Arc::new);
+    let ((), trace) = Profile::builder().run(|_| measured());
+    limit_files(64);
+    let _profiler = profiler_runtime::init();
+    measured();
+    profiler_runtime::flush(Duration::from_secs(10));
+    let mut refused = Vec::new();
+    if let Ok(logger) = logger {
+        let _ = logger.add_scalar("loss", 0.5, 1);
+        refused.push(logger.flush().is_err());
+        drop(logger);
+    }
+    if let Ok(trace) = trace {
+        refused.push(
+            trace
+                .export_chrome_trace(folder.join("trace.json"))
+                .is_err(),
+        );
+    }
+    let _ = fs::remove_dir_all(folder);
+    println!("refused {}", refused.iter().all(|refused| *refused));
+}
+
+fn new_pipe() -> [libc::c_int; 2] {
+    let mut ends = [0; 2];
+    // SAFETY: there is room for both numbers.
+    assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
+    ends
+}
+
+/// Standard error and output are pipes that nobody will ever read, and the signal's action is the default one.
+fn break_standard_error() {
+    default_action(libc::SIGPIPE);
+    measured();
+    let profiler = profiler_runtime::init();
+    let ends = new_pipe();
+    // SAFETY: the numbers are those of the pipe; the standard streams are this program's to replace.
+    unsafe {
+        libc::dup2(ends[1], 1);
+        libc::dup2(ends[1], 2);
+        libc::close(ends[0]);
+        libc::close(ends[1]);
+    }
+    // The guard writes on this thread, the exit handler once more.
+    drop(profiler);
+    measured();
+    exit(7);
+}
+
+/// Standard error takes no more bytes, and is blocking.
+fn fill_standard_error() {
+    measured();
+    let zeros = [b'.'; 4096];
+    // SAFETY: the flags are put back; the bytes live longer than the call.
+    unsafe {
+        let flags = libc::fcntl(2, libc::F_GETFL);
+        libc::fcntl(2, libc::F_SETFL, flags | libc::O_NONBLOCK);
+        while libc::write(2, zeros.as_ptr().cast(), zeros.len()) > 0 {}
+        libc::fcntl(2, libc::F_SETFL, flags & !libc::O_NONBLOCK);
+    }
 }
 
 /// Whether the system says that the process may do more than who started it.

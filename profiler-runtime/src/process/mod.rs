@@ -1,8 +1,11 @@
 //! The process that the profiler is a guest in: what a fork leaves behind, and what it must not do to the program.
 
+pub(crate) mod descriptor;
 pub(crate) mod fork;
 mod lock;
+pub(crate) mod new_file;
 mod once;
+pub(crate) mod output;
 pub(crate) mod privileges;
 pub(crate) mod signals;
 pub(crate) mod thread;

@@ -1,7 +1,7 @@
-//! Signals belong to the program: the profiler's threads take none.
+//! Signals belong to the program: the profiler's threads take none, and its writes raise none.
 
 #[cfg(unix)]
-pub(crate) use unix::{Mask, unblock};
+pub(crate) use unix::{Mask, protect_write, unblock};
 
 #[cfg(unix)]
 mod unix {
@@ -22,6 +22,10 @@ mod unix {
         libc::SIGTRAP,
         libc::SIGSYS,
     ];
+
+    /// Raised by `write`, on the thread that called it: at the limit of a file's size, and in a pipe or socket without
+    /// a reader.
+    const OF_WRITES: [c_int; 2] = [libc::SIGXFSZ, libc::SIGPIPE];
 
     fn empty() -> sigset_t {
         let mut set = MaybeUninit::uninit();
@@ -50,6 +54,19 @@ mod unix {
                 libc::sigdelset(&raw mut set, signal);
             }
         }
+        set
+    }
+
+    fn contains(set: &sigset_t, signal: c_int) -> bool {
+        // SAFETY: the set is initialised.
+        unsafe { libc::sigismember(ptr::from_ref(set), signal) == 1 }
+    }
+
+    /// The signals that are blocked and waiting, for this thread or for the process.
+    fn pending() -> sigset_t {
+        let mut set = empty();
+        // SAFETY: the set is there to be written; where the call fails, it stays empty.
+        unsafe { libc::sigpending(&raw mut set) };
         set
     }
 
@@ -97,4 +114,130 @@ mod unix {
         // SAFETY: the set is initialised and lives longer than the call.
         unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, ptr::null_mut()) };
     }
+
+    /// Runs `write`, and keeps the signals that it raises from the program; it fails with the error alone.
+    ///
+    /// Both signals are sent to the thread that writes. They are blocked here, and what is pending afterwards and was
+    /// not before is taken off the queue. One that was pending before is the program's, and stays.
+    pub(crate) fn protect_write<T>(write: impl FnOnce() -> T) -> T {
+        let mask = Mask::block(&set_of(&OF_WRITES));
+        if mask.before.is_none() {
+            return write();
+        }
+        let consume = Consume { before: pending() };
+        let result = write();
+        // Before the mask: unblocked, it would be delivered.
+        drop(consume);
+        drop(mask);
+        result
+    }
+
+    /// Takes what was raised meanwhile off the queue; also where `write` panics, before the mask goes.
+    struct Consume {
+        before: sigset_t,
+    }
+
+    impl Drop for Consume {
+        fn drop(&mut self) {
+            let after = pending();
+            for signal in OF_WRITES {
+                if contains(&after, signal) && !contains(&self.before, signal) {
+                    take(signal);
+                }
+            }
+        }
+    }
+
+    /// Takes a pending signal off the queue, without waiting for one.
+    #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+    fn take(signal: c_int) {
+        let set = set_of(&[signal]);
+        let at_once = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: the set and the time are initialised and live longer than the call; nothing is written.
+        unsafe { libc::sigtimedwait(&raw const set, ptr::null_mut(), &raw const at_once) };
+    }
+
+    /// The same where the system has no `sigtimedwait`: `sigwait` returns at once, as the signal is pending for this
+    /// thread and no other one can take it.
+    #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
+    fn take(signal: c_int) {
+        let set = set_of(&[signal]);
+        let mut taken = 0;
+        // SAFETY: the set is initialised, the number there to be written.
+        unsafe { libc::sigwait(&raw const set, &raw mut taken) };
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use std::io::{self, Write};
+        use std::panic::{AssertUnwindSafe, catch_unwind};
+
+        use super::*;
+
+        fn broken_pipe() -> io::PipeWriter {
+            io::pipe().expect("a pipe").1
+        }
+
+        fn is_pending(signal: c_int) -> bool {
+            contains(&pending(), signal)
+        }
+
+        /// Blocked, a signal is queued even where its action is to be ignored, as it is in a test.
+        #[test]
+        fn what_a_write_raises_is_taken_off_the_queue() {
+            let _mask = Mask::block(&set_of(&OF_WRITES));
+            let error = broken_pipe().write(b"lost").expect_err("nobody reads");
+            assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+            assert!(is_pending(libc::SIGPIPE), "by a write without protection");
+            take(libc::SIGPIPE);
+
+            let mut pipe = broken_pipe();
+            let error = protect_write(|| pipe.write(b"lost")).expect_err("nobody reads");
+            assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+            assert!(!is_pending(libc::SIGPIPE));
+        }
+
+        #[test]
+        fn what_was_pending_before_is_the_programs() {
+            let _mask = Mask::block(&set_of(&OF_WRITES));
+            // SAFETY: a signal that is blocked on this thread, which is the one it is sent to.
+            assert_eq!(unsafe { libc::raise(libc::SIGPIPE) }, 0);
+            let mut pipe = broken_pipe();
+            assert!(protect_write(|| pipe.write(b"lost")).is_err());
+            assert!(is_pending(libc::SIGPIPE));
+            take(libc::SIGPIPE);
+            assert!(!is_pending(libc::SIGPIPE));
+        }
+
+        #[test]
+        fn the_mask_is_put_back_even_by_a_panic() {
+            let blocked = || {
+                let mut set = empty();
+                // SAFETY: the set is there to be written; no mask is changed.
+                unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, ptr::null(), &raw mut set) };
+                OF_WRITES.map(|signal| contains(&set, signal))
+            };
+            assert_eq!(blocked(), [false, false]);
+            let mut pipe = broken_pipe();
+            let panicked = catch_unwind(AssertUnwindSafe(|| {
+                protect_write(|| {
+                    assert_eq!(blocked(), [true, true]);
+                    let _ = pipe.write(b"lost");
+                    panic!("as asked")
+                })
+            }));
+            assert!(panicked.is_err());
+            assert_eq!(blocked(), [false, false]);
+            assert!(!is_pending(libc::SIGPIPE));
+        }
+    }
+}
+
+/// Other systems have no such signals.
+#[cfg(not(unix))]
+pub(crate) fn protect_write<T>(write: impl FnOnce() -> T) -> T {
+    write()
 }

@@ -26,7 +26,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use self::counters::InFlight;
-use self::file::NewFile;
+use self::file::TraceFile;
 use self::head::Head;
 use self::json::Events;
 use self::names::Names;
@@ -125,7 +125,7 @@ impl Trace {
 
 fn export(trace: &Trace, path: &Path, launches: LaunchCategory) -> Result<(), ExportError> {
     let write = || {
-        let file = NewFile::create(path)?;
+        let file = TraceFile::create(path)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let rank = Rank::of_process();
         write_trace(trace, file, &name, rank, launches)?.finish()

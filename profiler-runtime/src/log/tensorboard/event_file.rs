@@ -1,7 +1,7 @@
 //! One event file: values become events, events wait in memory, and whole records reach the disk.
 
 use std::collections::VecDeque;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -9,6 +9,8 @@ use std::time::{Duration, Instant, SystemTime};
 use super::event::Value;
 use super::{event, name, record, seconds_since_epoch};
 use crate::log::LogError;
+use crate::process::output::Output;
+use crate::process::signals;
 
 /// Bytes that wait in memory before they are written.
 const BATCH: usize = 64 * 1024;
@@ -35,7 +37,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct EventFile {
     path: PathBuf,
-    file: File,
+    file: Output,
     /// Bytes of whole records in the file.
     length: u64,
     /// Whether the file may hold a piece of a record behind `length`.
@@ -245,8 +247,12 @@ impl EventFile {
         if self.waiting.is_empty() {
             return Ok(());
         }
+        if !self.file.is_intact() {
+            self.reopen()?;
+        }
         if self.deleted() {
-            self.start_over()?;
+            let why = "was deleted while the program runs";
+            self.start_over(why)?;
         }
         self.mend()?;
         while let Some(batch) = self.waiting.front_mut() {
@@ -265,8 +271,10 @@ impl EventFile {
     /// Cuts off the piece of a record that a failed write left behind.
     fn mend(&mut self) -> io::Result<()> {
         if self.torn {
-            self.file.set_len(self.length)?;
-            self.file.seek(SeekFrom::Start(self.length))?;
+            let mut file = self.file.file()?;
+            // Longer than it is, it may go over a limit.
+            signals::protect_write(|| file.set_len(self.length))?;
+            file.seek(SeekFrom::Start(self.length))?;
             self.torn = false;
         }
         Ok(())
@@ -276,9 +284,8 @@ impl EventFile {
     #[cfg(unix)]
     fn deleted(&self) -> bool {
         use std::os::unix::fs::MetadataExt;
-        self.file
-            .metadata()
-            .is_ok_and(|metadata| metadata.nlink() == 0)
+        let metadata = self.file.file().and_then(fs::File::metadata);
+        metadata.is_ok_and(|metadata| metadata.nlink() == 0)
     }
 
     /// Whether someone has removed the file; other systems do not let them.
@@ -288,12 +295,31 @@ impl EventFile {
         false
     }
 
+    /// Goes on in the same file after the program has closed its descriptor, or in a new one where it is gone too.
+    fn reopen(&mut self) -> io::Result<()> {
+        const WHY: &str = "is gone, and the program has closed its descriptor";
+        match self.file.reopen(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.start_over(WHY),
+            Err(error) => Err(error),
+            Ok(()) => {
+                // The new descriptor stands at the beginning.
+                self.torn = true;
+                self.notice = Some(format!(
+                    "the program has closed a descriptor that is not its own: that of the TensorBoard log {}, which was \
+                     opened again",
+                    self.path.display()
+                ));
+                Ok(())
+            }
+        }
+    }
+
     /// Goes on in a new file of the same folder.
-    fn start_over(&mut self) -> io::Result<()> {
+    fn start_over(&mut self, why: &str) -> io::Result<()> {
         let dir = self.path.parent().unwrap_or(Path::new("."));
         let (file, path) = name::create_file(dir)?;
         self.notice = Some(format!(
-            "the TensorBoard log {} was deleted while the program runs; it goes on in {}",
+            "the TensorBoard log {} {why}; it goes on in {}",
             self.path.display(),
             path.display()
         ));
@@ -373,7 +399,7 @@ impl Drop for EventFile {
         if values == 0 {
             return;
         }
-        if self.deleted() {
+        if self.file.is_intact() && self.deleted() {
             tracing::warn!(
                 values,
                 "the TensorBoard log was deleted, and its last values with it"

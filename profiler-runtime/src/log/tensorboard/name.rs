@@ -1,6 +1,6 @@
 //! Names for event files, and the making of a file nobody else has.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process;
@@ -9,13 +9,14 @@ use std::time::SystemTime;
 
 use super::seconds_since_epoch;
 use crate::host;
+use crate::process::output::{Output, PATIENCE, Wait};
 
 /// How many names are tried; more than one is taken only where clocks, hosts and process numbers
 /// repeat, as in containers that share a folder.
 const MOST_NAMES: usize = 10_000;
 
 /// Makes a new file in `dir`, which it makes too where it is missing.
-pub(super) fn create_file(dir: &Path) -> io::Result<(File, PathBuf)> {
+pub(super) fn create_file(dir: &Path) -> io::Result<(Output, PathBuf)> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
 
     fs::create_dir_all(dir)?;
@@ -30,7 +31,7 @@ pub(super) fn create_file(dir: &Path) -> io::Result<(File, PathBuf)> {
         match OpenOptions::new().write(true).create_new(true).open(&path) {
             Err(taken) if taken.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
-            Ok(file) => return Ok((file, path)),
+            Ok(file) => return Ok((Output::new(file, Wait::InAll(PATIENCE))?, path)),
         }
     }
     Err(io::Error::new(
