@@ -11,12 +11,13 @@ mod poll;
 mod raw;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
 
 use failing::{Program, on};
 use gpu::{Ran, TOLD, cuda, exact, is_child, on_the_driver_with, row, settle, simulator, told};
 use poll::run;
 use profiler_runtime::cuda::{CudaLoss, Stream, status};
-use profiler_runtime::{MeasureFuture, init, scope, summary};
+use profiler_runtime::{MeasureFuture, init, measure_execution_time, scope, summary};
 use profiler_simulated_driver::Misuse;
 use profiler_tests::measuring;
 use raw::{NON_BLOCKING, made};
@@ -462,6 +463,105 @@ fn a_notice_names_the_call_that_failed() {
     let says = |call: &str| ran.stderr.contains(&format!("warning: {call} returned"));
     assert!(says("cuCtxGetCurrent"), "{}", ran.stderr);
     assert!(!says("cuEventCreate"), "{}", ran.stderr);
+}
+
+/// What host functions measure on: a stream and its context.
+static MEASURED_ON: OnceLock<[usize; 2]> = OnceLock::new();
+
+/// Measures in a host function, or not where it is told to leave that out.
+extern "C" fn measure_in_a_host_function(bypassed: usize) {
+    let [stream, context] = *MEASURED_ON.get().expect("the test has set it");
+    for _ in 0..100 {
+        measured(&on(stream, context), bypassed != 0);
+    }
+}
+
+#[measure_execution_time(name = "in a host function", stream = stream, bypass = bypassed)]
+fn measured(stream: &Stream, bypassed: bool) {}
+
+fn run_in_host_functions(program: &mut Program, times: usize, bypassed: bool) {
+    for _ in 0..times {
+        let function = measure_in_a_host_function;
+        let code = (program.driver).cuLaunchHostFunc(program.stream, function, bypassed.into());
+        program.check(code);
+        // More at once would fill the ring of the driver's thread.
+        program.finish();
+        settle();
+    }
+}
+
+#[test]
+fn host_functions_ask_a_driver_that_refuses_seldom() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let _profiler = init().expect("set up");
+        let mut program = Program::new(0, "around");
+        let _ = MEASURED_ON.set([program.stream, program.context]);
+        run_in_host_functions(&mut program, 50, false);
+        let measured = row("in a host function");
+        assert_eq!((measured.calls, measured.without_cuda), (5_000, 5_000));
+        let report = simulator().report().expect("a report");
+        // After 64 scopes, 128 more, and so on; each time once or twice.
+        let asked = report.host_function_calls;
+        assert!((1..=16).contains(&asked), "{asked} calls in host functions");
+        // The program's own threads go on.
+        program.burst(1);
+        program.step();
+        let mut wrong = Vec::new();
+        assert_eq!((program.account(1, 1, &mut wrong), wrong), (0, vec![]));
+        let lost = summary().cuda.lost;
+        assert_eq!(lost, [(CudaLoss::HostFunction, 5_000)]);
+        return;
+    }
+    let ran = run_on("host_functions_ask_a_driver_that_refuses_seldom", 1, "");
+    assert_eq!(ran.warnings(), 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("bypass = true"), "{}", ran.stderr);
+}
+
+#[test]
+fn what_is_bypassed_in_a_host_function_does_not_call_the_driver() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let _profiler = init().expect("set up");
+        let mut program = Program::new(0, "around");
+        let _ = MEASURED_ON.set([program.stream, program.context]);
+        program.burst(1);
+        // A call would end the process.
+        simulator()
+            .run("host-function-calls abort")
+            .expect("it is right");
+        run_in_host_functions(&mut program, 50, true);
+        assert_eq!(row("in a host function").calls, 0);
+        return;
+    }
+    let name = "what_is_bypassed_in_a_host_function_does_not_call_the_driver";
+    run_on(name, 1, "");
+}
+
+#[test]
+fn a_thread_that_is_refused_once_measures_again() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let _profiler = init().expect("set up");
+        let mut program = Program::new(0, "refused");
+        simulator()
+            .run("fault cuEventRecord nth 1 return 800")
+            .expect("it is right");
+        program.burst(200);
+        let times = cuda("refused: burst");
+        let without = row("refused: burst").without_cuda;
+        assert_eq!((times.calls, without), (135, 65));
+        assert_eq!(summary().cuda.lost, [(CudaLoss::HostFunction, 65)]);
+        return;
+    }
+    let ran = run_on("a_thread_that_is_refused_once_measures_again", 1, "");
+    leaves_nothing("cuEventRecord", &ran);
 }
 
 #[test]

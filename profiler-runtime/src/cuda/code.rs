@@ -19,6 +19,8 @@ pub(crate) enum Fault {
     /// The driver does not know a handle that this call named. It says nothing of the context: a stream that its
     /// owner destroyed answers the same.
     InvalidHandle,
+    /// The driver must not be called here: the thread is inside a host function.
+    NotPermitted,
     /// The context has failed, and so will everything in it from now on.
     Sticky,
     /// This call alone was refused.
@@ -55,6 +57,7 @@ impl Code {
             // Invalid context, context destroyed.
             201 | 709 => Fault::ContextGone,
             400 => Fault::InvalidHandle,
+            800 => Fault::NotPermitted,
             // Uncorrectable memory, links and addresses; traps, assertions, time-outs and failed launches;
             // the device lost or to be reset; a client that its MPS server has ended, and a device outside of CUDA
             // that failed, after both of which only another process can use CUDA; and "unknown", which the driver
@@ -89,6 +92,7 @@ mod tests {
             (201, Fault::ContextGone),
             (709, Fault::ContextGone),
             (400, Fault::InvalidHandle),
+            (800, Fault::NotPermitted),
             (700, Fault::Sticky),
             (719, Fault::Sticky),
             (804, Fault::Refused),

@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use super::code::Fault;
 use super::driver::{Driver, RawContext};
 use super::item::{Around, Item, LogPart, Pair, Parcel, Span};
 use super::loss::{self, CudaLoss};
@@ -210,11 +211,20 @@ pub(crate) fn end_without(name: u32, span: Span, mut log: Option<LogPart>) -> Pu
 /// Whether a context is current on this thread, for a scope that began without one.
 pub(crate) fn came_late() -> bool {
     // A thread that is ending has no way to the resolver any more, and inside the profiler there is none.
-    let here = || !Busy::is_claimed() && thread::with(|_| ()).is_some();
+    let here = || !Busy::is_claimed() && thread::with(Thread::is_barred) == Some(false);
     library::driver()
         .filter(|_| here())
-        .and_then(|driver| driver.current_context().ok())
+        .and_then(current_context)
         .is_some_and(|context| context != RawContext::NONE)
+}
+
+/// The current context, where the driver may be asked for it.
+fn current_context(driver: &Driver) -> Option<RawContext> {
+    let context = driver.current_context();
+    if context.is_err_and(|code| code.fault() == Fault::NotPermitted) {
+        thread::with(Thread::bar);
+    }
+    context.ok()
 }
 
 /// Finishes a scope with what it brings along for its log entry, and keeps count of what could not be handed

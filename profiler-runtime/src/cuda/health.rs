@@ -1,5 +1,7 @@
 //! How measuring on the GPU goes.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use super::code::Code;
 use super::driver::Driver;
 use super::loss::{self, CudaLoss};
@@ -51,6 +53,18 @@ pub(super) fn refused(driver: &Driver, call: &str, code: Code) {
         "{call} returned {name} ({}): the GPU times it was called for are left out and counted",
         code.0
     ));
+}
+
+/// Says that a measured function runs where the driver must not be called. It is not asked for the name of its code.
+#[cold]
+pub(super) fn not_permitted() {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if !SAID.swap(true, Relaxed) {
+        health::notice(
+            "a measured function runs inside a host function (cuLaunchHostFunc, cuStreamAddCallback), where the CUDA driver \
+             must not be called: its GPU times are left out and counted; write `bypass = true` for what runs there",
+        );
+    }
 }
 
 pub(crate) fn health() -> CudaHealth {

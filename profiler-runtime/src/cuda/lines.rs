@@ -178,11 +178,15 @@ fn refused(pending: Pending, sink: &mut Sink, code: Code, call: &str) -> Result<
         Fault::ContextGone | Fault::NoDriver => CudaLoss::ContextGone,
         Fault::Capture => CudaLoss::Captured,
         Fault::InvalidHandle => CudaLoss::InvalidHandle,
-        Fault::NotReady | Fault::Refused => CudaLoss::DriverRefused,
+        Fault::NotReady | Fault::NotPermitted | Fault::Refused => CudaLoss::DriverRefused,
     };
     sink.lose(item, loss);
     match fault {
-        Fault::Refused | Fault::InvalidHandle | Fault::NotReady | Fault::Capture => Ok(()),
+        Fault::Refused
+        | Fault::InvalidHandle
+        | Fault::NotPermitted
+        | Fault::NotReady
+        | Fault::Capture => Ok(()),
         Fault::Sticky | Fault::ContextGone | Fault::NoDriver => Err(fault),
     }
 }

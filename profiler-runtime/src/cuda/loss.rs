@@ -34,6 +34,8 @@ pub enum CudaLoss {
     InvalidHandle,
     /// The driver said that it took a time that cannot be: infinite, not a number, negative, or longer than a year.
     ImpossibleTime,
+    /// It ran inside a host function (`cuLaunchHostFunc`, `cuStreamAddCallback`), where the driver must not be called.
+    HostFunction,
     /// The driver refused a call.
     DriverRefused,
     /// Its guard was forgotten, or the thread ended inside it.
@@ -42,7 +44,7 @@ pub enum CudaLoss {
 
 impl CudaLoss {
     /// All reasons, in the order in which the summary shows them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::NoStream,
         Self::Captured,
         Self::TooManyCaptured,
@@ -56,6 +58,7 @@ impl CudaLoss {
         Self::ContextGone,
         Self::InvalidHandle,
         Self::ImpossibleTime,
+        Self::HostFunction,
         Self::DriverRefused,
         Self::Abandoned,
     ];
@@ -77,6 +80,7 @@ impl CudaLoss {
             Self::ContextGone => "context destroyed",
             Self::InvalidHandle => "invalid handle (stream destroyed too early?)",
             Self::ImpossibleTime => "the driver told an impossible time",
+            Self::HostFunction => "inside a host function (use `bypass`)",
             Self::DriverRefused => "refused by the driver",
             Self::Abandoned => "guard forgotten",
         }
@@ -99,6 +103,7 @@ impl CudaLoss {
             Self::ContextGone => "context_gone",
             Self::InvalidHandle => "invalid_handle",
             Self::ImpossibleTime => "impossible_time",
+            Self::HostFunction => "host_function",
             Self::DriverRefused => "driver_refused",
             Self::Abandoned => "abandoned",
         }

@@ -1,7 +1,7 @@
 //! How much memory of a device is in use.
 
 use super::driver::{Driver, PoolCounter, RawContext};
-use super::library;
+use super::{library, thread};
 
 /// Memory of the current context's device, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(crate) struct DeviceMemory {
 
 /// None where no context is current, or the driver does not tell.
 pub(crate) fn device_memory() -> Option<DeviceMemory> {
-    let driver = library::driver()?;
+    let driver = library::driver().filter(|_| !thread::is_barred())?;
     let is_current = driver
         .current_context()
         .is_ok_and(|context| context != RawContext::NONE);

@@ -206,8 +206,16 @@ fn open<'t>(
         Some(ask) => (ask.stream.as_mut(), ask.mode),
         None => (None, Mode::Later),
     };
+    if thread.is_barred() {
+        return without(thread, serial, name, CudaLoss::HostFunction);
+    }
     let target = match target(thread, driver, given.as_deref()) {
         Ok(target) => target?,
+        Err(code) if code.fault() == Fault::NotPermitted => {
+            health::not_permitted();
+            thread.bar();
+            return without(thread, serial, name, CudaLoss::HostFunction);
+        }
         Err(code) => {
             health::refused(driver, "cuCtxGetCurrent", code);
             return without(thread, serial, name, CudaLoss::DriverRefused);
@@ -226,6 +234,8 @@ fn open<'t>(
         // All is written when the scope ends; the resolver's processor may have what is written to. It is called
         // for now, so that it is here by then.
         item.link.key = key;
+    } else if let Err(CudaLoss::HostFunction) = outcome {
+        thread.bar();
     }
     let opened = thread.push(serial)?;
     opened.link = Link {
@@ -397,6 +407,7 @@ pub(super) fn loss_of(driver: &Driver, context: &Context, code: Code, call: &str
         }
         Fault::NoDriver => CudaLoss::ContextGone,
         Fault::InvalidHandle => CudaLoss::InvalidHandle,
+        Fault::NotPermitted => CudaLoss::HostFunction,
         Fault::Refused | Fault::NotReady => CudaLoss::DriverRefused,
     }
 }

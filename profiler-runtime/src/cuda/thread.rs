@@ -29,6 +29,11 @@ const MAX_OPEN: usize = 4096;
 /// Places for the GPU's side of futures that a thread keeps.
 const MAX_PLACES: usize = 64;
 
+/// After the first refusal, so many scopes do not ask the driver again.
+const FIRST_BAR: u32 = 64;
+/// So many at most.
+const LONGEST_BAR: u32 = 1 << 20;
+
 pub(super) struct Thread {
     /// Different for each thread of the process: what follows is unique with it.
     number: u32,
@@ -37,6 +42,10 @@ pub(super) struct Thread {
     displaced: Vec<Frame>,
     known: Vec<Known>,
     current: Option<Stream>,
+    /// Scopes to come that do not call the driver: it said that it must not be called here.
+    barred: u32,
+    /// How many that were after the last time.
+    bar: u32,
     /// Places for the GPU's side of futures, made before.
     places: Vec<TaskSide>,
     pub(super) ring: Option<Producer<Parcel>>,
@@ -97,6 +106,8 @@ thread_local! {
             displaced: Vec::new(),
             known: Vec::new(),
             current: None,
+            barred: 0,
+            bar: 0,
             places: Vec::new(),
             ring: None,
         })
@@ -141,6 +152,28 @@ impl Thread {
             name,
             has_begun: false,
         }
+    }
+
+    /// Whether the next scope must not call the driver.
+    #[inline]
+    pub(super) fn is_barred(&mut self) -> bool {
+        self.barred > 0 && self.count_barred()
+    }
+
+    #[cold]
+    fn count_barred(&mut self) -> bool {
+        self.barred -= 1;
+        true
+    }
+
+    /// The driver said that it must not be called on this thread now: it runs a host function. The driver's own threads
+    /// run nothing else, and nothing tells when one has ended; so scopes ask again, each time after twice as many. A
+    /// thread of the program's that got the answer once measures again after some scopes; one of the driver's asks
+    /// some twenty times in its life, where the driver has shown that it answers.
+    #[cold]
+    pub(super) fn bar(&mut self) {
+        self.bar = (2 * self.bar).clamp(FIRST_BAR, LONGEST_BAR);
+        self.barred = self.bar;
     }
 
     /// Whether it is found out what the next scope costs.
@@ -346,6 +379,11 @@ impl Drop for Thread {
             self.return_stashes();
         });
     }
+}
+
+/// Whether this thread must not call the driver.
+pub(super) fn is_barred() -> bool {
+    with(|thread| thread.barred > 0).unwrap_or(false)
 }
 
 /// The stream that scopes without one of their own are measured on, if one was set on this thread.

@@ -33,6 +33,8 @@ pub struct Report {
     pub unread_records: u64,
     /// Captures that an unsafe call or a forbidden one spoiled.
     pub captures_invalidated: u64,
+    /// Calls from inside a host function, which were refused.
+    pub host_function_calls: u64,
     /// Faults that happened.
     pub faults: u64,
 }

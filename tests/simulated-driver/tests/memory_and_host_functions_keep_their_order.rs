@@ -100,6 +100,41 @@ fn a_host_function_holds_up_its_stream_as_long_as_it_runs() {
     assert_eq!(bytes, [7; 4], "the copy kept what it was given");
 }
 
+/// What the driver answered a host function.
+static ANSWERS: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+
+extern "C" fn call_the_driver(driver: usize) {
+    let driver = driver as *const Driver;
+    // SAFETY: the test waits for its stream before the driver goes.
+    let driver = unsafe { &*driver };
+    let answers = [
+        driver.cuCtxGetCurrent(&mut 0),
+        driver.cuStreamIsCapturing(0, &mut 0),
+        driver.cuDriverGetVersion(&mut 0),
+    ];
+    ANSWERS.lock().expect("no panic").extend(answers);
+}
+
+#[test]
+fn a_host_function_must_not_call_the_driver() {
+    let driver = Driver::ready();
+    let stream = driver.stream(NON_BLOCKING);
+    let call = || {
+        let data = &raw const driver as usize;
+        assert_eq!(driver.cuLaunchHostFunc(stream, call_the_driver, data), 0);
+        assert_eq!(driver.cuStreamSynchronize(stream), 0);
+        std::mem::take(&mut *ANSWERS.lock().expect("no panic"))
+    };
+    assert_eq!(call(), [800, 800, 0]);
+    assert_eq!(driver.report().host_function_calls, 2);
+    driver
+        .run("host-function-calls allow")
+        .expect("it is right");
+    // No context is current there.
+    assert_eq!(call(), [0, 201, 0]);
+    assert_eq!(driver.report().host_function_calls, 2);
+}
+
 #[test]
 fn host_functions_run_when_a_virtual_clock_passes_them() {
     let driver = Driver::ready();

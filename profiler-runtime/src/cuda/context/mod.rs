@@ -265,6 +265,7 @@ impl Context {
         let fault = code.fault();
         match fault {
             Fault::Sticky => self.fail(driver, code, call),
+            Fault::NotPermitted => super::health::not_permitted(),
             // All is counted; what is said again and again is not worth the time it takes.
             Fault::Refused | Fault::InvalidHandle
                 if self.refusals.fetch_add(1, Relaxed) < SAID_REFUSALS =>

@@ -151,6 +151,7 @@ fn report() -> Report {
         misuses: m.truth.misuses.clone(),
         unread_records: m.truth.unread_records,
         captures_invalidated: m.truth.captures_invalidated,
+        host_function_calls: m.truth.host_function_calls,
         faults: fault::happened(),
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::clock::Pace;
-use super::code::{Answer, Code, DEINITIALIZED, NOT_INITIALIZED, SUCCESS};
+use super::code::{Answer, Code, DEINITIALIZED, NOT_INITIALIZED, NOT_PERMITTED, SUCCESS};
 use super::fault::{Fault, Plan};
 use super::machine::Locked;
 use super::{policy, script, thread};
@@ -101,6 +101,10 @@ pub(crate) fn enter(entry: &'static EntryPoint, body: impl FnOnce(&mut Locked) -
     let call = entry.calls.fetch_add(1, Relaxed) + 1;
     if policy::DOWN.load(Relaxed) {
         return DEINITIALIZED;
+    }
+    if !entry.is(EARLY) && policy::refuses_host_call(entry) {
+        Locked::new().truth.host_function_calls += 1;
+        return NOT_PERMITTED;
     }
     if entry.is(WAITS) {
         policy::before_waiting(entry);

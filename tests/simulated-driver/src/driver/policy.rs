@@ -18,6 +18,46 @@ const ABORT_FROM: u8 = 2;
 static WAITING: AtomicU8 = AtomicU8::new(ALLOW);
 static BLAMED: Mutex<String> = Mutex::new(String::new());
 
+const REFUSE: u8 = 0;
+
+/// What happens to calls from inside a host function.
+static HOST_CALLS: AtomicU8 = AtomicU8::new(REFUSE);
+
+/// What the driver does when a host function calls it: NVIDIA leaves it open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum HostCalls {
+    /// The call does nothing and returns 800.
+    Refuse = REFUSE,
+    /// It is a call like others.
+    Allow,
+    /// The process ends, where another driver would wait for ever.
+    Abort,
+}
+
+pub(crate) fn set_host_calls(calls: HostCalls) {
+    HOST_CALLS.store(calls as u8, Relaxed);
+}
+
+/// Whether a call of this thread is refused because the thread runs a host function. Ends the process where that is
+/// wanted.
+pub(crate) fn refuses_host_call(entry: &EntryPoint) -> bool {
+    if !thread::is_worker() {
+        return false;
+    }
+    let calls = HOST_CALLS.load(Relaxed);
+    if calls == HostCalls::Abort as u8 {
+        // Nothing is left to do when standard error is closed.
+        let _ = writeln!(
+            std::io::stderr(),
+            "simulated driver: {} was called inside a host function, where some drivers wait for ever",
+            entry.name
+        );
+        std::process::abort()
+    }
+    calls == REFUSE
+}
+
 /// Who may make the host wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Waiting {

@@ -5,7 +5,7 @@ use std::sync::Once;
 use super::clock::Pace;
 use super::fault::{Action, Fault, When};
 use super::machine::{Locked, tell};
-use super::policy::{self, Waiting};
+use super::policy::{self, HostCalls, Waiting};
 use super::settings::{DeviceSettings, Settings};
 use super::{control, exports, fault};
 
@@ -91,6 +91,9 @@ fn command(line: &str, words: &[&str]) -> Result<(), Refusal> {
         ["synchronise", "abort-from", path] => {
             policy::set_waiting(Waiting::AbortFrom((*path).to_owned()));
         }
+        ["host-function-calls", "refuse"] => policy::set_host_calls(HostCalls::Refuse),
+        ["host-function-calls", "allow"] => policy::set_host_calls(HostCalls::Allow),
+        ["host-function-calls", "abort"] => policy::set_host_calls(HostCalls::Abort),
         ["log", "on"] => Locked::new().truth.logging = true,
         ["log", "off"] => Locked::new().truth.logging = false,
         ["log", "clear"] => Locked::new().truth.clear(),
@@ -198,6 +201,7 @@ fn reset() {
     }
     fault::forget_happened();
     policy::set_waiting(Waiting::Allow);
+    policy::set_host_calls(HostCalls::Refuse);
     policy::DOWN.store(false, std::sync::atomic::Ordering::Relaxed);
     Locked::new().reset();
     tell();
