@@ -150,8 +150,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let entry = |_| random.below(9) as f32 - 4.0;
         (0..SIDE * SIDE).map(entry).collect::<Vec<f32>>()
     });
-    // While no context is current: with one, what names no stream is timed on its default stream, and this has
-    // nothing to do with a GPU.
+    // It names no stream: it has nothing to do with a GPU, and is timed on the CPU alone.
     let product = multiply_on_the_cpu(&matrices[0], &matrices[1]);
     match device::open() {
         Ok(context) => on_gpu(&context, &matrices, &product),

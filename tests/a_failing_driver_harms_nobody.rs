@@ -70,6 +70,7 @@ fn each<T: std::fmt::Display + Copy>(all: &[T], check: impl Fn(T)) {
 fn run_on(name: &str, devices: i32, told: &str) -> Ran {
     let script = format!("devices {devices}; synchronise allow");
     let ran = on_the_driver_with(name, &script, |command| {
+        gpu::legacy_stream(command);
         command.env(TOLD, told).env("PROFILER_BACKEND", "auto");
     });
     assert_eq!(ran.report.misuses, [], "{told}");

@@ -19,6 +19,7 @@ const CALLS: u64 = 20;
 /// Runs a test where no thread finds room for its stack, as std chooses the size of it.
 fn without_threads(name: &str, backend: &str) -> Ran {
     let ran = on_the_driver_with(name, "", |command: &mut Command| {
+        gpu::legacy_stream(command);
         command
             .env("RUST_MIN_STACK", (1_u64 << 46).to_string())
             .env("PROFILER_BACKEND", backend);

@@ -4,7 +4,7 @@
 #[path = "support/gpu.rs"]
 mod gpu;
 
-use gpu::{Gpu, cuda, is_here, on_the_driver, settle};
+use gpu::{Gpu, cuda, is_here_with_legacy_stream, on_the_driver_with_legacy_stream, settle};
 use profiler_runtime::{init, scope, summary};
 use profiler_tests::{measuring, work};
 
@@ -39,7 +39,7 @@ fn forward(gpu: &Gpu, stream: &cudarc::driver::CudaStream) {
 fn calls_that_are_read_one_by_one() {
     if !gpu::is_child() {
         if measuring() {
-            let ran = on_the_driver("calls_that_are_read_one_by_one", "");
+            let ran = on_the_driver_with_legacy_stream("calls_that_are_read_one_by_one", "");
             assert_eq!(
                 ran.stderr
                     .matches("`forward` launches on other streams")
@@ -65,7 +65,7 @@ fn calls_that_are_read_one_by_one() {
 
 #[test]
 fn calls_that_are_read_many_at_once() {
-    if !is_here("calls_that_are_read_many_at_once", "") {
+    if !is_here_with_legacy_stream("calls_that_are_read_many_at_once", "") {
         return;
     }
     let _profiler = init().expect("set up");
@@ -82,7 +82,7 @@ fn calls_that_are_read_many_at_once() {
 
 #[test]
 fn calls_that_work_on_the_processor_meanwhile() {
-    if !is_here("calls_that_work_on_the_processor_meanwhile", "clock real") {
+    if !is_here_with_legacy_stream("calls_that_work_on_the_processor_meanwhile", "clock real") {
         return;
     }
     let _profiler = init().expect("set up");
@@ -105,7 +105,7 @@ fn calls_that_work_on_the_processor_meanwhile() {
 
 #[test]
 fn calls_whose_time_is_right_are_left_in_peace() {
-    if !is_here("calls_whose_time_is_right_are_left_in_peace", "") {
+    if !is_here_with_legacy_stream("calls_whose_time_is_right_are_left_in_peace", "") {
         return;
     }
     let _profiler = init().expect("set up");
@@ -153,7 +153,7 @@ fn calls_whose_time_is_right_are_left_in_peace() {
 
 #[test]
 fn a_name_that_launches_nothing_is_noted_and_not_warned_of() {
-    if !is_here(
+    if !is_here_with_legacy_stream(
         "a_name_that_launches_nothing_is_noted_and_not_warned_of",
         "",
     ) {

@@ -183,7 +183,8 @@ fn a_capture_that_the_program_has_spoiled() {
 
 #[test]
 fn a_default_stream_beside_a_blocking_one_that_captures() {
-    if !is_here("a_default_stream_beside_a_blocking_one_that_captures", "") {
+    if !gpu::is_here_with_legacy_stream("a_default_stream_beside_a_blocking_one_that_captures", "")
+    {
         return;
     }
     let _profiler = init().expect("set up");

@@ -57,7 +57,7 @@ fn what_ends_on_another_thread_than_its_default_stream_is_a_loss() {
 
 #[test]
 fn without_a_context_there_is_no_gpu_time_and_nothing_lost() {
-    if !is_here(
+    if !gpu::is_here_with_legacy_stream(
         "without_a_context_there_is_no_gpu_time_and_nothing_lost",
         "",
     ) {
@@ -174,7 +174,8 @@ fn each_threads_first_scope_is_measured_where_the_driver_needs_a_context() {
 
 #[test]
 fn a_context_that_comes_while_a_scope_is_open_is_a_loss() {
-    if !is_here("a_context_that_comes_while_a_scope_is_open_is_a_loss", "") {
+    if !gpu::is_here_with_legacy_stream("a_context_that_comes_while_a_scope_is_open_is_a_loss", "")
+    {
         return;
     }
     let _profiler = init().expect("set up");
@@ -188,13 +189,13 @@ fn a_context_that_comes_while_a_scope_is_open_is_a_loss() {
     for name in ["logged", "plain"] {
         assert_eq!((cuda(name).calls, row(name).without_cuda), (0, 1), "{name}");
     }
-    assert_eq!(summary().cuda.lost, [(CudaLoss::NoStream, 2)]);
+    assert_eq!(summary().cuda.lost, [(CudaLoss::NoContext, 2)]);
 }
 
 #[test]
 fn another_context_at_the_end_is_a_loss_where_the_stream_was_not_named() {
     let name = "another_context_at_the_end_is_a_loss_where_the_stream_was_not_named";
-    if !is_here(name, "devices 2") {
+    if !gpu::is_here_with_legacy_stream(name, "devices 2") {
         return;
     }
     let _profiler = init().expect("set up");

@@ -370,6 +370,7 @@ fn on_the_cpu_the_driver_is_not_called_at_all() {
     let name = "on_the_cpu_the_driver_is_not_called_at_all";
     let run = |variable: &str, value: &str| {
         let ran = on_the_driver_with(name, "", |command| {
+            gpu::legacy_stream(command);
             command.env(variable, value).env(TOLD, value);
         });
         assert_eq!(warnings(&ran.stderr), 0, "{}", ran.stderr);

@@ -46,6 +46,7 @@ fn drivers_of_all_versions_measure_exactly() {
     let name = "drivers_of_all_versions_measure_exactly";
     let run = |installation: &dyn Fn(&Path) -> Installation, script: &str, said: &str| {
         let ran = on_driver(name, installation, script, |command| {
+            gpu::legacy_stream(command);
             command.env(TOLD, said).env("PROFILER_BACKEND", "cuda");
         });
         assert_eq!(ran.report.misuses, []);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use gpu::{is_child, on_the_driver, settle, simulator};
+use gpu::{is_child, on_the_driver_with_legacy_stream, settle, simulator};
 use profiler_runtime::cuda::Stream;
 use profiler_runtime::{init, scope, summary};
 use profiler_tests::measuring;
@@ -424,6 +424,6 @@ fn random_programs_match_a_model() {
         assert_eq!((health.in_flight, lost), (0, rows));
         return;
     }
-    let ran = on_the_driver("random_programs_match_a_model", "");
+    let ran = on_the_driver_with_legacy_stream("random_programs_match_a_model", "");
     assert_eq!(ran.report.captures_invalidated, 0);
 }

@@ -10,7 +10,9 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 
 use cudarc::driver::CudaStream;
-use gpu::{Gpu, cuda, exact, is_here, name_of, on_a_thread, on_threads, settle};
+use gpu::{
+    Gpu, cuda, exact, is_here, is_here_with_legacy_stream, name_of, on_a_thread, on_threads, settle,
+};
 use profiler_runtime::cuda::{
     Stream, clear_current_stream, current_stream, set_current_stream, with_stream,
 };
@@ -39,7 +41,7 @@ fn raw(stream: *mut c_void, context: *mut c_void) -> Stream {
 #[test]
 fn an_argument_comes_before_the_current_stream_and_that_before_the_default_one() {
     let name = "an_argument_comes_before_the_current_stream_and_that_before_the_default_one";
-    if !is_here(name, "") {
+    if !is_here_with_legacy_stream(name, "") {
         return;
     }
     let _profiler = init().expect("set up");
@@ -74,7 +76,7 @@ fn an_argument_comes_before_the_current_stream_and_that_before_the_default_one()
 
 #[test]
 fn the_current_stream_nests_and_is_put_back() {
-    if !is_here("the_current_stream_nests_and_is_put_back", "") {
+    if !is_here_with_legacy_stream("the_current_stream_nests_and_is_put_back", "") {
         return;
     }
     let _profiler = init().expect("set up");

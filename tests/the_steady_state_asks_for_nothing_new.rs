@@ -13,7 +13,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use counting::{BYTES, Counting, allocations};
-use gpu::{cuda, exact, is_child, on_the_driver, row, settle, simulator};
+use gpu::{
+    cuda, exact, is_child, on_the_driver, on_the_driver_with_legacy_stream, row, settle, simulator,
+};
 use profiler_runtime::cuda::Stream;
 use profiler_runtime::{init, scope, summary};
 use profiler_tests::measuring;
@@ -108,7 +110,8 @@ fn a_million_scopes_take_no_more_than_a_few() {
         exact(cuda("outer").max_ns, 1_000.0);
         return;
     }
-    let ran = on_the_driver("a_million_scopes_take_no_more_than_a_few", "log off");
+    let ran =
+        on_the_driver_with_legacy_stream("a_million_scopes_take_no_more_than_a_few", "log off");
     assert!(ran.report.calls_of("cuEventRecord") >= 2_004_000);
 }
 
@@ -162,7 +165,7 @@ fn a_measured_call_makes_two_records_and_no_call_that_can_block() {
         assert_eq!(summary().cuda.lost, []);
         return;
     }
-    on_the_driver(
+    on_the_driver_with_legacy_stream(
         "a_measured_call_makes_two_records_and_no_call_that_can_block",
         "",
     );

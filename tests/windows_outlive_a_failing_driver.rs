@@ -157,6 +157,7 @@ fn check(profile: &Profile, windows: &Receiver<Window>, steps: u64, wrong: &mut 
 fn run(name: &str, devices: usize, told: &str) -> Ran {
     let script = format!("devices {devices}; synchronise allow");
     let ran = on_the_driver_with(name, &script, |command| {
+        gpu::legacy_stream(command);
         command.env(TOLD, told).env("PROFILER_BACKEND", "auto");
     });
     assert_eq!(ran.report.misuses, [], "{told}");
@@ -332,7 +333,7 @@ fn contexts_may_be_destroyed_or_reset_in_a_window() {
         return;
     }
     let name = "contexts_may_be_destroyed_or_reset_in_a_window";
-    let ran = on_the_driver_with(name, "devices 2; synchronise allow", |_| {});
+    let ran = on_the_driver_with(name, "devices 2; synchronise allow", gpu::legacy_stream);
     assert_eq!(ran.report.alive.events, 0);
     // The one question that has "it is destroyed" among its documented answers; and to end the stream of an open
     // scope breaks the promise that `from_raw` asks for: the driver may see it used once more.
@@ -376,7 +377,10 @@ fn what_there_is_no_room_for_is_counted() {
         return;
     }
     for (variable, value) in [("PROFILER_CUDA_EVENTS", "8"), ("PROFILER_RING", "16")] {
-        on_the_driver_with(name, "", |command| _ = command.env(variable, value));
+        on_the_driver_with(name, "", |command| {
+            gpu::legacy_stream(command);
+            command.env(variable, value);
+        });
     }
 }
 

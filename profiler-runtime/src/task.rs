@@ -9,7 +9,7 @@ use pin_project_lite::pin_project;
 use crate::clock::{elapsed, now};
 use crate::collect;
 use crate::contain::contained;
-use crate::cuda::{self, IntoStream, Stream, TaskSide};
+use crate::cuda::{self, Begun, IntoStream, Stream, TaskSide};
 use crate::entry::{Attached, Entry};
 use crate::local::{self, Hot, NoCell};
 use crate::log::IntoLogger;
@@ -48,6 +48,8 @@ struct Running {
     panicked: bool,
     /// Its GPU's side, where it has one.
     cuda: Option<TaskSide>,
+    /// Whether it has none because no stream was named at its first poll.
+    no_stream: bool,
     /// What a session is to be told of it, where one recorded at the first poll.
     record: Option<Box<FutureRecord>>,
 }
@@ -148,9 +150,12 @@ impl TaskScope {
             };
             session::close_future(record, &ended, running.polled);
         }
+        if running.no_stream {
+            cuda::count_without_stream(cell, elapsed);
+        }
         match (running.cuda.and_then(TaskSide::into_opened), log) {
             (Some(opened), log) => cuda::log(cell, log, |part| cuda::finish(opened, span, part)),
-            (None, Some(log)) if cuda::came_late() => {
+            (None, Some(log)) if !running.no_stream && cuda::came_late() => {
                 let finish = |part| cuda::end_without(ticket.id(), span, part);
                 cuda::log(cell, Some(log), finish);
             }
@@ -211,7 +216,7 @@ impl<'a> PollFrame<'a> {
         // Inside the profiler nothing is measured.
         let is_busy = cell.is_err_and(|reason| reason == NoCell::Busy);
         let wants_cuda = running.is_none() && !is_busy && (ticket.is_cuda() || ask.is_some());
-        let opened = wants_cuda.then(|| cuda::begin_task(ticket.id(), ask.take().as_mut()));
+        let begun = wants_cuda.then(|| cuda::begin_task(ticket.id(), ask.take().as_mut()));
         let cell = cell.ok();
         let first = running.is_none();
         let record = if first && !is_busy {
@@ -228,7 +233,8 @@ impl<'a> PollFrame<'a> {
             panicking: std::thread::panicking(),
             last_end: start,
             panicked: false,
-            cuda: opened.flatten(),
+            no_stream: matches!(begun, Some(Err(Begun::NoStream))),
+            cuda: begun.and_then(Result::ok),
             record,
         });
         let cuda_place = running.cuda.as_ref().and_then(cuda::push_poll);

@@ -60,10 +60,32 @@ pub(crate) fn is_here(name: &str, script: &str) -> bool {
     is_child()
 }
 
+/// The same, with GPU times on the legacy default stream for scopes that name no stream.
+pub(crate) fn is_here_with_legacy_stream(name: &str, script: &str) -> bool {
+    if !is_child() && profiler_tests::measuring() {
+        on_the_driver_with_legacy_stream(name, script);
+    }
+    is_child()
+}
+
+/// Has scopes that name no stream be measured on the legacy default one.
+pub(crate) fn legacy_stream(command: &mut Command) {
+    command.env("PROFILER_CUDA_STREAM", "legacy");
+}
+
 /// Runs the test called `name` again on a driver that has run `script`, and nothing that waits for a device
 /// may be called by the profiler. It must succeed, and leave no misuse and no event behind.
 pub(crate) fn on_the_driver(name: &str, script: &str) -> Ran {
-    let ran = on_the_driver_with(name, script, |_| {});
+    checked(on_the_driver_with(name, script, |_| {}))
+}
+
+/// The same, with GPU times on the legacy default stream for scopes that name no stream.
+pub(crate) fn on_the_driver_with_legacy_stream(name: &str, script: &str) -> Ran {
+    checked(on_the_driver_with(name, script, legacy_stream))
+}
+
+/// What a program ran to, which must have left no misuse and no event behind.
+pub(crate) fn checked(ran: Ran) -> Ran {
     assert_eq!(ran.report.misuses, []);
     assert_eq!(
         ran.report.alive.events, 0,

@@ -73,7 +73,11 @@ fn again(folder: &Path) -> Outcome<Command> {
             command.env_remove(variable);
         }
     }
-    command.args(std::env::args_os().skip(1)).env(CHILD, "1");
+    // What names no stream is measured on the legacy default stream, which is compared too.
+    command
+        .args(std::env::args_os().skip(1))
+        .env(CHILD, "1")
+        .env("PROFILER_CUDA_STREAM", "legacy");
     Ok(command)
 }
 

@@ -118,7 +118,7 @@ pub(crate) fn all(backend: Backend) -> Vec<Subject> {
         ours(
             "default",
             with(IMPLICIT),
-            Variant::new("scope!, the default stream", |n| {
+            Variant::new("scope!, the legacy default stream", |n| {
                 batch(n, subjects::section);
             })
             .between(subjects::arrive, subjects::arrive),

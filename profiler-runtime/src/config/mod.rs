@@ -11,6 +11,7 @@ use wildmatch::WildMatch;
 
 use crate::process::privileges;
 use crate::session::Schedule;
+pub(crate) use values::ImplicitStream;
 use values::absolute;
 pub use values::{Backend, SummaryTarget};
 pub use variables::{VARIABLES, Variable};
@@ -66,6 +67,7 @@ pub(crate) struct Settings {
     pub(crate) backend: Backend,
     pub(crate) cuda_library: Option<PathBuf>,
     pub(crate) cuda_events: usize,
+    pub(crate) cuda_stream: ImplicitStream,
     pub(crate) session: SessionSettings,
     /// The variables that were set, which a builder in the program does not override.
     pub(crate) from_environment: Vec<&'static str>,
@@ -123,6 +125,9 @@ impl Settings {
                     parse_number(text, 1, 1 << 20)
                 })
                 .unwrap_or(4096),
+            cuda_stream: reader
+                .text("PROFILER_CUDA_STREAM", ImplicitStream::parse)
+                .unwrap_or_default(),
             session: SessionSettings::read(&mut reader),
             from_environment: Vec::new(),
         };

@@ -102,6 +102,27 @@ impl Backend {
     }
 }
 
+/// Which default stream of the driver's is taken where no stream is named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum ImplicitStream {
+    #[default]
+    None,
+    Legacy,
+    PerThread,
+}
+
+impl ImplicitStream {
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "none" => Some(Self::None),
+            "legacy" => Some(Self::Legacy),
+            "per-thread" => Some(Self::PerThread),
+            _ => None,
+        }
+    }
+}
+
 /// A signal by its name, as far as programs are free to use it.
 #[cfg(unix)]
 pub(super) fn parse_signal(text: &str) -> Option<i32> {

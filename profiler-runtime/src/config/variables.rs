@@ -17,7 +17,7 @@ pub struct Variable {
 }
 
 /// All of them; `docs/environment.md` shows the same table, and a test holds them together.
-pub const VARIABLES: [Variable; 14] = [
+pub const VARIABLES: [Variable; 15] = [
     Variable {
         name: "PROFILER_ENABLED",
         takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
@@ -79,6 +79,13 @@ pub const VARIABLES: [Variable; 14] = [
         takes: "a number from 1 to 1048576",
         default: "`4096`",
         meaning: "How many scopes of one CUDA context may wait for the device at once (two events each). What goes over has no GPU time, and is counted.",
+        names_path: false,
+    },
+    Variable {
+        name: "PROFILER_CUDA_STREAM",
+        takes: "`none`, `legacy` or `per-thread`",
+        default: "`none`",
+        meaning: "Which default stream of CUDA takes the GPU times of calls for which neither they, nor their thread, nor `cuda::set_default_stream` name a stream. `none`: they have no GPU time. `legacy`: that of the current context, which waits for all blocking streams, and they for it: independent streams are slowed down, and their captures fail. `per-thread`: the thread's own, for programs that launch there.",
         names_path: false,
     },
     Variable {

@@ -69,7 +69,7 @@ pub fn clear_current_stream() -> Option<Stream> {
 }
 
 /// The stream, where there is anything to be measured on it. It is held while it is current.
-fn taken(stream: impl IntoStream<'static>) -> Option<Stream> {
+pub(super) fn taken(stream: impl IntoStream<'static>) -> Option<Stream> {
     if cfg!(feature = "strip") {
         return None;
     }

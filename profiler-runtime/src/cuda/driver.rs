@@ -48,7 +48,8 @@ impl Event {
 impl RawStream {
     /// `CU_STREAM_LEGACY`, which the null handle means too.
     pub(crate) const LEGACY: Self = Self(ptr::null_mut());
-    const PER_THREAD: usize = 2;
+    /// `CU_STREAM_PER_THREAD`.
+    pub(crate) const PER_THREAD: Self = Self(ptr::without_provenance_mut(2));
 
     /// Whether the handle means the stream of whichever context is current.
     pub(crate) fn is_default(self) -> bool {
@@ -57,7 +58,7 @@ impl RawStream {
 
     /// Whether the handle means another stream on every thread.
     pub(crate) fn is_per_thread(self) -> bool {
-        self.0.addr() == Self::PER_THREAD
+        self == Self::PER_THREAD
     }
 
     /// The one handle of a stream that has two.

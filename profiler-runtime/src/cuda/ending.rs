@@ -116,7 +116,7 @@ fn close(
         let ended = record_end(number, driver, pair, opened);
         item.set_loss(ended.err());
     }
-    item.fill(&opened.link, &opened.around, opened.is_implicit, span);
+    item.fill(&opened.link, &opened.around, opened.is_fallback, span);
     item
 }
 
@@ -179,7 +179,7 @@ fn record_end(number: u32, driver: &Driver, pair: &Pair, opened: &Opened) -> Res
     if stream.is_per_thread() && number != line.thread {
         return Err(CudaLoss::OtherThread);
     }
-    // The legacy stream of a context that is not current any more may be gone with it.
+    // The default stream of a context that is not current any more may be gone with it.
     if is_implicit && driver.current_context() != Ok(context.raw) {
         return Err(CudaLoss::OtherContext);
     }
@@ -197,11 +197,24 @@ fn record_end(number: u32, driver: &Driver, pair: &Pair, opened: &Opened) -> Res
     })
 }
 
+/// Counts a call of a name for which no stream was named, where a context is current on its thread.
+pub(crate) fn count_without_stream(cell: Option<&StatCell>, elapsed: i64) {
+    let (Some(cell), Some(driver)) = (cell, library::driver()) else {
+        return;
+    };
+    // Inside the profiler, and on a thread that is ending, the driver is left alone.
+    let has_context = !Busy::is_claimed()
+        && thread::with(|thread| thread.has_context(driver, elapsed)) == Some(true);
+    if has_context {
+        cell.without_stream.add(1);
+    }
+}
+
 /// Hands on a scope that began where no context was current, and ended where one was.
 pub(crate) fn end_without(name: u32, span: Span, mut log: Option<LogPart>) -> Pushed {
     let mut rest = Rest::new(&mut log);
     let handed = thread::with(|thread| {
-        let mut item = Item::without(CudaLoss::NoStream);
+        let mut item = Item::without(CudaLoss::NoContext);
         item.fill(&thread.link_nowhere(name), &Around::NOTHING, false, &span);
         push(thread, item, &mut rest)
     });

@@ -199,8 +199,8 @@ pub(crate) struct Item {
     pub(super) apart: Option<u32>,
     /// Why it has no GPU time.
     pub(crate) loss: Option<CudaLoss>,
-    /// Whether the stream was nobody's word but ours.
-    pub(crate) is_implicit: bool,
+    /// Whether neither the call nor its thread named the stream.
+    pub(crate) is_fallback: bool,
     /// The driver's number of the capture that its events are part of; zero for none, or where it has no number.
     pub(super) capture: u64,
     pub(crate) log: Option<LogPart>,
@@ -242,7 +242,7 @@ impl Item {
             },
             apart: None,
             loss: None,
-            is_implicit: false,
+            is_fallback: false,
             capture: 0,
             log: None,
         })
@@ -264,7 +264,7 @@ impl Item {
 
     /// Makes it that of a scope that has ended.
     #[inline]
-    pub(super) fn fill(&mut self, link: &Link, around: &Around, is_implicit: bool, span: &Span) {
+    pub(super) fn fill(&mut self, link: &Link, around: &Around, is_fallback: bool, span: &Span) {
         self.link = *link;
         self.inside = around.inside;
         self.span = *span;
@@ -274,8 +274,8 @@ impl Item {
         if self.apart != around.apart {
             self.apart = around.apart;
         }
-        if self.is_implicit != is_implicit {
-            self.is_implicit = is_implicit;
+        if self.is_fallback != is_fallback {
+            self.is_fallback = is_fallback;
         }
     }
 

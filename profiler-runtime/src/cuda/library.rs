@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::code::Code;
+use super::default;
 use super::driver::Driver;
 use super::status::Status;
 use crate::clock::clock;
-use crate::config::Backend;
+use crate::config::{Backend, ImplicitStream};
 use crate::health;
 use crate::local::Busy;
 use crate::process::{Lock, RaceCell};
@@ -70,12 +71,14 @@ pub(crate) enum Evidence {
 struct Wanted {
     backend: Backend,
     path: Option<std::path::PathBuf>,
+    stream: ImplicitStream,
 }
 
 fn wanted() -> Wanted {
     with_control(|control| Wanted {
         backend: control.settings.backend,
         path: control.settings.cuda_library.clone(),
+        stream: control.settings.cuda_stream,
     })
 }
 
@@ -131,6 +134,7 @@ fn find_slowly(evidence: Evidence) -> Option<&'static Driver> {
             match open(&wanted, load) {
                 Ok(driver) => {
                     note_forks();
+                    default::set_implicit(wanted.stream);
                     DRIVER.get_or_init(|| driver);
                 }
                 // It may be loaded later.

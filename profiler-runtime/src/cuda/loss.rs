@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CudaLoss {
-    /// No context was current when it began, and one was when it ended: its work was launched on a stream
-    /// that the profiler did not know then.
-    NoStream,
+    /// It was to be measured on a default stream of the current context, and no context was current when it began,
+    /// while one was when it ended.
+    NoContext,
     /// Its stream was part of a capture: what is captured runs later, in replays of the graph.
     Captured,
     /// More scopes were captured on purpose than there is room for: 256 in each context.
@@ -45,7 +45,7 @@ pub enum CudaLoss {
 impl CudaLoss {
     /// All reasons, in the order in which the summary shows them.
     pub const ALL: [Self; 16] = [
-        Self::NoStream,
+        Self::NoContext,
         Self::Captured,
         Self::TooManyCaptured,
         Self::TooManyContexts,
@@ -67,7 +67,7 @@ impl CudaLoss {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::NoStream => "no context when it began",
+            Self::NoContext => "no context when it began",
             Self::Captured => "captured into a graph",
             Self::TooManyCaptured => "more than 256 captured scopes",
             Self::TooManyContexts => "more than 256 contexts",
@@ -90,7 +90,7 @@ impl CudaLoss {
     #[must_use]
     pub const fn key(self) -> &'static str {
         match self {
-            Self::NoStream => "no_stream",
+            Self::NoContext => "no_context",
             Self::Captured => "captured",
             Self::TooManyCaptured => "too_many_captured",
             Self::TooManyContexts => "too_many_contexts",

@@ -10,11 +10,14 @@
 //! 1. The one that the call names: `#[measure_execution_time(stream = …)]`, `scope!("name", stream = …)`,
 //!    [`Measured::stream`](crate::Measured::stream).
 //! 2. Else the thread's current stream: [`with_stream`], [`set_current_stream`], [`StreamFuture`].
-//! 3. Else, where a CUDA context is current on the thread, its legacy default stream.
-//! 4. Else there is no GPU time.
+//! 3. Else the process's default stream: [`set_default_stream`].
+//! 4. Else, where `PROFILER_CUDA_STREAM` asks for it and a CUDA context is current on the thread, the legacy or
+//!    the per-thread default stream of that context.
+//! 5. Else there is no GPU time, and the driver is not called.
 //!
-//! The default stream says nothing about work on streams that do not wait for it, which are all that cudarc
-//! makes: name those.
+//! The legacy default stream is not taken unasked: it waits for every blocking stream, and they wait for it, so
+//! that an event in it slows independent streams down and invalidates their captures. It says nothing about work
+//! on streams that do not wait for it, which are all that cudarc makes: name those.
 //!
 //! # When there is CUDA
 //!
@@ -56,6 +59,7 @@ mod children;
 mod code;
 mod context;
 mod current;
+mod default;
 mod driver;
 #[cfg(feature = "cuda")]
 mod dynamic;
@@ -86,7 +90,8 @@ mod waiting;
 
 pub(crate) use current::poll_with;
 pub use current::{OnStream, StreamFuture, clear_current_stream, set_current_stream, with_stream};
-pub(crate) use ending::{came_late, end, end_without, finish, log};
+pub use default::{clear_default_stream, default_stream, set_default_stream};
+pub(crate) use ending::{came_late, count_without_stream, end, end_without, finish, log};
 pub(crate) use graphs::are_watched as graphs_are_watched;
 pub use health::CudaHealth;
 pub(crate) use health::health;
@@ -96,7 +101,7 @@ pub(crate) use library::{Evidence, find, is_in_use, is_probing, look, probe, rec
 pub use loss::CudaLoss;
 pub(crate) use memory::{DeviceMemory, device_memory};
 pub(crate) use resolver::{ReadSoFar, leave, read_so_far, settle};
-pub(crate) use scope::{Ask, Given, Mode, TaskSide, begin, begin_task};
+pub(crate) use scope::{Ask, Begun, Given, Mode, TaskSide, begin, begin_task};
 pub use status::{CudaError, Status, status};
 pub use stream::{IntoStream, Lent, Stream};
 pub use thread::current_stream;

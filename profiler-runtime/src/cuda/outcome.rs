@@ -75,7 +75,7 @@ impl Outbox {
             launch_ns: cpu_ns + 2.0 * own_cost::least_sample(),
             outermost: item.span.outermost,
             line: item.link.line,
-            is_implicit: item.is_implicit,
+            is_fallback: item.is_fallback,
         };
         if name.cuda.with(|totals| totals.count(&call)) {
             say_wrong_stream(name);
@@ -98,7 +98,7 @@ impl Outbox {
             launch_ns: 0.0,
             outermost: true,
             line: item.link.line,
-            is_implicit: false,
+            is_fallback: false,
         };
         name.cuda.with(|totals| totals.count(&call));
         if session::wants_gpu() {

@@ -13,7 +13,7 @@ use super::loss::CudaLoss;
 use super::stash::Known;
 use super::stream::{Keep, Lent, Raw, Stream};
 use super::thread::{self, Thread};
-use super::{health, library, resolver};
+use super::{default, health, library, resolver};
 use crate::clock::now;
 use crate::local::Busy;
 
@@ -60,7 +60,10 @@ pub(crate) struct Opened {
     pub(super) link: Link,
     pub(super) around: Around,
     pub(super) mode: Mode,
+    /// Whether it is on the driver's default stream of whichever context is current.
     pub(super) is_implicit: bool,
+    /// Whether neither the call nor its thread named the stream.
+    pub(super) is_fallback: bool,
     /// Whether a future is polled inside of it: what it has inside may overlap.
     pub(super) has_futures: bool,
     pub(super) held: Held,
@@ -76,6 +79,7 @@ impl Opened {
         around: Around::NOTHING,
         mode: Mode::Later,
         is_implicit: false,
+        is_fallback: false,
         has_futures: false,
         held: Held::Elsewhere,
         cost: None,
@@ -90,7 +94,7 @@ impl Opened {
 /// Who keeps the stream until the scope ends.
 #[derive(Debug)]
 pub(super) enum Held {
-    /// It is lent for as long, or a default stream.
+    /// It is lent for as long, or a default stream, which is kept to the end of the process.
     Elsewhere,
     /// The thread, whose current stream it is.
     Current,
@@ -124,16 +128,36 @@ impl Held {
 #[derive(Clone, Copy)]
 struct Target {
     raw: Raw,
-    is_implicit: bool,
-    is_current: bool,
+    named_by: NamedBy,
 }
 
-/// Opens the GPU's side of a scope of this thread; false where it has none.
+/// Who says which stream a scope is measured on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NamedBy {
+    Call,
+    Thread,
+    /// The default stream of the process.
+    Process,
+    /// `PROFILER_CUDA_STREAM`: a default stream of the driver's, in whichever context is current.
+    Settings,
+}
+
+/// Whether a scope has a GPU's side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Begun {
+    Opened,
+    /// Its stream is a default one of the driver's, and no context is current; or the driver cannot be called here.
+    NoContext,
+    /// No stream is named for it.
+    NoStream,
+}
+
+/// Opens the GPU's side of a scope of this thread.
 #[inline(never)]
-pub(crate) fn begin(serial: u64, name: u32, ask: Option<&mut Ask>) -> bool {
+pub(crate) fn begin(serial: u64, name: u32, ask: Option<&mut Ask>) -> Begun {
     // Inside the profiler, where a lock of its own may be held, a measured allocator has its CPU time only.
     let Some(driver) = library::driver().filter(|_| !Busy::is_claimed()) else {
-        return false;
+        return Begun::NoContext;
     };
     let opened = thread::with(|thread| {
         let begun = thread.is_sampled().then(now);
@@ -141,9 +165,13 @@ pub(crate) fn begin(serial: u64, name: u32, ask: Option<&mut Ask>) -> bool {
         if let Some(begun) = begun {
             opened.cost = NonZero::new(now().saturating_sub(begun));
         }
-        Some(())
+        Ok(())
     });
-    opened.flatten().is_some()
+    match opened {
+        Some(Ok(())) => Begun::Opened,
+        Some(Err(without)) => without,
+        None => Begun::NoContext,
+    }
 }
 
 /// The GPU's side of a future, in a place of its own: most have none, and must not carry the room for it.
@@ -172,12 +200,12 @@ impl TaskSide {
     }
 }
 
-/// The same for a future, which keeps it.
-pub(crate) fn begin_task(name: u32, ask: Option<&mut Ask>) -> Option<TaskSide> {
-    let driver = library::driver()?;
-    thread::with(|thread| {
+/// The same for a future, which keeps it; the error says why it has none.
+pub(crate) fn begin_task(name: u32, ask: Option<&mut Ask>) -> Result<TaskSide, Begun> {
+    let driver = library::driver().ok_or(Begun::NoContext)?;
+    let begun = thread::with(|thread| {
         open(thread, driver, 0, name, ask, true)?;
-        let mut opened = thread.pop_innermost()?;
+        let mut opened = thread.pop_innermost().ok_or(Begun::NoContext)?;
         // It may be finished on another thread, which knows nothing of this one's current stream.
         if opened.held.is_current()
             && let Some(stream) = thread.current()
@@ -186,8 +214,9 @@ pub(crate) fn begin_task(name: u32, ask: Option<&mut Ask>) -> Option<TaskSide> {
         }
         let mut side = thread.take_place();
         *side.0 = Some(opened);
-        Some(side)
-    })?
+        Ok(side)
+    });
+    begun.unwrap_or(Err(Begun::NoContext))
 }
 
 /// Opens any scope, as the innermost one of the thread.
@@ -201,16 +230,17 @@ fn open<'t>(
     name: u32,
     ask: Option<&mut Ask>,
     is_future: bool,
-) -> Option<&'t mut Opened> {
+) -> Result<&'t mut Opened, Begun> {
     let (given, mode) = match ask {
         Some(ask) => (ask.stream.as_mut(), ask.mode),
         None => (None, Mode::Later),
     };
+    let target = target(thread, given.as_deref()).ok_or(Begun::NoStream)?;
     if thread.is_barred() {
         return without(thread, serial, name, CudaLoss::HostFunction);
     }
-    let target = match target(thread, driver, given.as_deref()) {
-        Ok(target) => target?,
+    let target = match target.in_context(driver) {
+        Ok(target) => target.ok_or(Begun::NoContext)?,
         Err(code) if code.fault() == Fault::NotPermitted => {
             health::not_permitted();
             thread.bar();
@@ -237,7 +267,7 @@ fn open<'t>(
     } else if let Err(CudaLoss::HostFunction) = outcome {
         thread.bar();
     }
-    let opened = thread.push(serial)?;
+    let opened = thread.push(serial).ok_or(Begun::NoContext)?;
     opened.link = Link {
         key,
         line,
@@ -247,47 +277,73 @@ fn open<'t>(
     opened.outcome = outcome;
     opened.around = around;
     opened.mode = mode;
-    opened.is_implicit = target.is_implicit;
-    if target.is_current {
+    opened.is_implicit = target.is_implicit();
+    opened.is_fallback = target.is_fallback();
+    if target.named_by == NamedBy::Thread {
         opened.held = Held::Current;
     } else if let Some(given) = given {
         opened.held = given.held.take().map_or(Held::Elsewhere, Held::own);
     }
-    Some(opened)
+    Ok(opened)
 }
 
 /// A scope that has no GPU time for this reason, and of which it is not known what it was to be measured on.
 #[cold]
-fn without(thread: &mut Thread, serial: u64, name: u32, loss: CudaLoss) -> Option<&mut Opened> {
+fn without(
+    thread: &mut Thread,
+    serial: u64,
+    name: u32,
+    loss: CudaLoss,
+) -> Result<&mut Opened, Begun> {
     let link = thread.link_nowhere(name);
-    let opened = thread.push(serial)?;
+    let opened = thread.push(serial).ok_or(Begun::NoContext)?;
     opened.outcome = Err(loss);
     opened.link = link;
-    Some(opened)
+    Ok(opened)
 }
 
-/// The stream of the call, else of the thread, else the default one of the thread's context; none where no
-/// context is current. The error is what the driver said to being asked.
-#[inline]
-fn target(thread: &Thread, driver: &Driver, given: Option<&Given>) -> Result<Option<Target>, Code> {
-    let current = thread.current();
-    let raw = given.map(|given| given.raw);
-    let mut target = Target {
-        raw: raw.or(current.map(|current| current.raw)).unwrap_or(Raw {
-            stream: RawStream::LEGACY,
-            context: RawContext::NONE,
-        }),
-        is_implicit: given.is_none() && current.is_none(),
-        is_current: given.is_none() && current.is_some(),
-    };
-    if target.raw.context == RawContext::NONE {
-        target.raw.context = match driver.current_context() {
-            // It is not there yet, or not any more, and no context either.
-            Err(code) if code.fault() == Fault::NoDriver => RawContext::NONE,
-            answer => answer?,
-        };
+impl Target {
+    /// With its context, where that is the one that is current; none where none is. The error is what the driver said
+    /// to being asked.
+    #[inline]
+    fn in_context(mut self, driver: &Driver) -> Result<Option<Self>, Code> {
+        if self.raw.context == RawContext::NONE {
+            self.raw.context = match driver.current_context() {
+                // It is not there yet, or not any more, and no context either.
+                Err(code) if code.fault() == Fault::NoDriver => RawContext::NONE,
+                answer => answer?,
+            };
+        }
+        Ok((self.raw.context != RawContext::NONE).then_some(self))
     }
-    Ok((target.raw.context != RawContext::NONE).then_some(target))
+
+    fn is_implicit(self) -> bool {
+        self.named_by == NamedBy::Settings
+    }
+
+    fn is_fallback(self) -> bool {
+        matches!(self.named_by, NamedBy::Process | NamedBy::Settings)
+    }
+}
+
+/// The stream of the call, else of the thread, else of the process, else the one that the settings ask for. Its
+/// context is none where it is the one that is current. The driver is not asked.
+#[inline]
+fn target(thread: &Thread, given: Option<&Given>) -> Option<Target> {
+    let (raw, named_by) = if let Some(given) = given {
+        (given.raw, NamedBy::Call)
+    } else if let Some(current) = thread.current() {
+        (current.raw, NamedBy::Thread)
+    } else if let Some(default) = default::get() {
+        (default.raw, NamedBy::Process)
+    } else {
+        let raw = Raw {
+            stream: default::implicit()?,
+            context: RawContext::NONE,
+        };
+        (raw, NamedBy::Settings)
+    };
+    Some(Target { raw, named_by })
 }
 
 #[inline(always)]
@@ -309,7 +365,7 @@ fn record_begin(
         return Err(CudaLoss::ContextGone);
     }
     let stream = target.raw.stream;
-    in_own_context(driver, context, stream, target.is_implicit, || {
+    in_own_context(driver, context, stream, target.is_implicit(), || {
         let item = if is_graph(driver, context, stream, mode)? {
             take_for_graph(driver, context, stream)?
         } else {

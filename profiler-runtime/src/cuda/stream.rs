@@ -89,6 +89,12 @@ impl Stream {
         self.keep
     }
 
+    /// Whether this one does for `other`: the same handles, kept as well.
+    pub(super) fn stands_for(&self, other: &Self) -> bool {
+        let is_promise = |stream: &Self| matches!(stream.keep, Keep::Promise);
+        self.raw == other.raw && (!is_promise(self) || is_promise(other))
+    }
+
     /// A stream that somebody else keeps to the end of the process.
     pub(super) fn lent_for_ever(raw: Raw) -> Self {
         Self {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use rtrb::Producer;
 
+use super::code::Fault;
 use super::context::{self, Context};
 use super::driver::{Driver, RawContext, RawStream};
 use super::item::{Around, Begin, Item, Line, Link, Parcel};
@@ -16,6 +17,7 @@ use super::scope::{Held, Opened, TaskSide};
 use super::stash::Known;
 use super::stream::Stream;
 use super::totals;
+use crate::clock::clock;
 use crate::contain::contained;
 use crate::local::Busy;
 
@@ -46,10 +48,23 @@ pub(super) struct Thread {
     barred: u32,
     /// How many that were after the last time.
     bar: u32,
+    context_seen: ContextSeen,
     /// Places for the GPU's side of futures, made before.
     places: Vec<TaskSide>,
     pub(super) ring: Option<Producer<Parcel>>,
 }
+
+/// Whether a context has been found to be current on a thread, by scopes that have no stream.
+#[derive(Clone, Copy)]
+enum ContextSeen {
+    Yes,
+    /// Not by so many scopes.
+    After(u32),
+}
+
+/// A scope that takes longer, in nanoseconds, asks whether a context is current: that costs it less than a
+/// thousandth.
+const LONG_NS: f64 = 100_000.0;
 
 /// A scope that is open here, or a future that is being polled.
 enum Frame {
@@ -108,6 +123,7 @@ thread_local! {
             current: None,
             barred: 0,
             bar: 0,
+            context_seen: ContextSeen::After(0),
             places: Vec::new(),
             ring: None,
         })
@@ -321,6 +337,37 @@ impl Thread {
     #[inline]
     pub(super) fn current(&self) -> Option<&Stream> {
         self.current.as_ref()
+    }
+
+    /// Whether a context is current on this thread, or has been, for a scope without a stream that ends now.
+    ///
+    /// It is told by the driver alone, for each thread by a call on it, and most threads have one for good: the
+    /// first scope binds it, or the program does once. So a thread asks until the answer is yes, and never again.
+    /// A thread that has none (a pool of workers) must not go on asking for every call either: it asks when its
+    /// first, second, fourth, eighth… scope ends, and when one ends that took long, as all do that make a context.
+    pub(super) fn has_context(&mut self, driver: &Driver, elapsed: i64) -> bool {
+        let ContextSeen::After(scopes) = self.context_seen else {
+            return true;
+        };
+        let scopes = scopes.saturating_add(1);
+        self.context_seen = ContextSeen::After(scopes);
+        let is_due = scopes.is_power_of_two() || clock().nanoseconds(elapsed as f64) > LONG_NS;
+        if !is_due || self.is_barred() {
+            return false;
+        }
+        let has_context = match driver.current_context() {
+            Ok(context) => context != RawContext::NONE,
+            Err(code) => {
+                if code.fault() == Fault::NotPermitted {
+                    self.bar();
+                }
+                false
+            }
+        };
+        if has_context {
+            self.context_seen = ContextSeen::Yes;
+        }
+        has_context
     }
 
     /// Another current stream. Scopes that are open on the one before hold it themselves from now on.

@@ -34,8 +34,8 @@ pub(crate) struct Totals {
     pub(crate) lines: Vec<Line>,
     /// Whether it was said already that it is measured on the wrong stream.
     is_said: bool,
-    /// Calls on a default stream that nobody named.
-    implicit: u64,
+    /// Calls on a default stream, for which neither they nor their thread named one.
+    fallback: u64,
     /// Calls that read as next to nothing.
     idle: u64,
     /// Calls that read as no more than the CPU took to come from one event to the other: an idle stream
@@ -52,7 +52,8 @@ pub(crate) struct Call {
     pub(crate) launch_ns: f64,
     pub(crate) outermost: bool,
     pub(crate) line: Line,
-    pub(crate) is_implicit: bool,
+    /// Whether neither the call nor its thread named the stream.
+    pub(crate) is_fallback: bool,
 }
 
 /// A pair of events around nothing reads a few microseconds at most.
@@ -76,7 +77,7 @@ impl Totals {
             without: 0,
             lines: Vec::new(),
             is_said: false,
-            implicit: 0,
+            fallback: 0,
             idle: 0,
             unseen: 0,
         }
@@ -103,7 +104,7 @@ impl Totals {
         self.buckets.add(bucket, 1);
         self.launch_bound += u64::from(call.launch_ns >= ns);
         self.note_line(call.line);
-        self.implicit += u64::from(call.is_implicit);
+        self.fallback += u64::from(call.is_fallback);
         self.idle += u64::from(ns < IDLE_NS);
         self.unseen += u64::from(ns < IDLE_NS || call.launch_ns >= ns);
         self.is_on_wrong_stream()
@@ -128,14 +129,14 @@ impl Totals {
         }
     }
 
-    /// Whether nearly all calls were on a default stream that nobody named, and saw nothing there.
+    /// Whether nearly all calls were on a default stream, for want of another, and saw nothing there.
     pub(crate) fn saw_no_work(&self) -> bool {
         self.are_nearly_all(self.idle)
     }
 
-    /// Whether all calls were on a default stream that nobody named, and so many are nearly all of them.
+    /// Whether all calls were on a default stream, for want of another, and so many are nearly all of them.
     fn are_nearly_all(&self, calls: u64) -> bool {
-        self.implicit == self.calls && calls * 20 >= self.calls * 19
+        self.fallback == self.calls && calls * 20 >= self.calls * 19
     }
 
     pub(crate) fn mean(&self) -> f64 {

@@ -57,6 +57,7 @@ pub(super) fn numbers(row: &Row) -> Vec<(&'static str, String)> {
         ("disordered", row.disordered.to_string()),
         ("too_short", row.too_short.to_string()),
         ("without_cuda", row.without_cuda.to_string()),
+        ("without_stream", row.without_stream.to_string()),
     ]
 }
 

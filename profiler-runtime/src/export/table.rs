@@ -221,10 +221,17 @@ fn with_notes(mut table: String, summary: &Summary, rows: &[&Row]) -> String {
             summary.cuda.rejected_times
         ));
     }
-    if let Some(names) = without_work(rows) {
+    let saw_no_work = |row: &Row| row.cuda.as_ref().is_some_and(|cuda| cuda.saw_no_work);
+    if let Some(names) = listed(rows, saw_no_work) {
         note(&format!(
             "almost no GPU time on the default stream: {names}; what launches on another stream wants \
              `stream = …`"
+        ));
+    }
+    if let Some(names) = listed(rows, |row| row.without_stream > 0) {
+        note(&format!(
+            "no GPU time, since no stream is named: {names}; what launches kernels wants `stream = …`, \
+             `cuda::with_stream` or `cuda::set_default_stream`, or PROFILER_CUDA_STREAM=legacy or per-thread"
         ));
     }
     if summary.unsaved > 0 {
@@ -243,13 +250,12 @@ fn with_notes(mut table: String, summary: &Summary, rows: &[&Row]) -> String {
     table
 }
 
-/// Some of the names that were measured where nothing happened.
-fn without_work(rows: &[&Row]) -> Option<String> {
+/// The first of the names of which something is to be noted; none where there are none.
+fn listed(rows: &[&Row], is_noted: impl Fn(&Row) -> bool) -> Option<String> {
     const SHOWN: usize = 5;
-    let idle = |row: &&&Row| row.cuda.as_ref().is_some_and(|cuda| cuda.saw_no_work);
     let names: Vec<String> = rows
         .iter()
-        .filter(idle)
+        .filter(|row| is_noted(row))
         .map(|row| printable(&row.name))
         .collect();
     let more = names.len().saturating_sub(SHOWN);

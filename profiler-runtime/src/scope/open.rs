@@ -8,7 +8,7 @@ use std::thread::panicking;
 use crate::clock::{elapsed, has_counter, now, read_counter};
 use crate::collect;
 use crate::contain::contained;
-use crate::cuda::{self, Ask, Span};
+use crate::cuda::{self, Ask, Begun, Span};
 use crate::entry::{Attached, is_due};
 use crate::local::{self, Hot, NoCell};
 use crate::name;
@@ -37,14 +37,16 @@ const OUTSIDE: u64 = 1 << 61;
 const SYSTEM_CLOCK: u64 = 1 << 60;
 /// It has a GPU time.
 const CUDA: u64 = 1 << 59;
-/// It was to have a GPU time, and no context was current.
+/// It was to have a GPU time on a stream of the current context, and none was current.
 const NO_CONTEXT: u64 = 1 << 58;
 /// A session records it.
 const RECORDED: u64 = 1 << 57;
 /// Its end is that of a step.
 const STEP: u64 = 1 << 56;
+/// No stream is named that it could be measured on.
+const NO_STREAM: u64 = 1 << 55;
 const FLAGS: u64 =
-    LOGGED | UNWINDING | OUTSIDE | SYSTEM_CLOCK | CUDA | NO_CONTEXT | RECORDED | STEP;
+    LOGGED | UNWINDING | OUTSIDE | SYSTEM_CLOCK | CUDA | NO_CONTEXT | RECORDED | STEP | NO_STREAM;
 
 /// What a call brings along beyond its name.
 #[derive(Debug, Default)]
@@ -126,13 +128,14 @@ impl Open {
             let shapes = std::mem::take(&mut bring.shapes);
             session::open(ticket.id(), open.serial, open.outer, shapes)
         };
-        let has_cuda = wants_cuda && cuda::begin(open.serial, ticket.id(), bring.ask.as_mut());
+        let begun = wants_cuda.then(|| cuda::begin(open.serial, ticket.id(), bring.ask.as_mut()));
         if counts_memory {
             session::opened(open.serial);
         }
         let flags = [
-            (has_cuda, CUDA),
-            (wants_cuda && !has_cuda, NO_CONTEXT),
+            (begun == Some(Begun::Opened), CUDA),
+            (begun == Some(Begun::NoContext), NO_CONTEXT),
+            (begun == Some(Begun::NoStream), NO_STREAM),
             (logged, LOGGED),
             (panicking(), UNWINDING),
             (!has_counter(), SYSTEM_CLOCK),
@@ -267,6 +270,9 @@ impl Open {
         let (cell, span) = (self.cell(), closed.span());
         // First, so that nothing here is the scope's.
         let recorded = (self.serial & RECORDED != 0).then(|| self.ended(closed));
+        if self.serial & NO_STREAM != 0 {
+            cuda::count_without_stream(cell, closed.elapsed);
+        }
         if self.serial & CUDA != 0 {
             cuda::log(cell, log, |part| cuda::end(self.serial(), span, part));
         } else if self.serial & NO_CONTEXT != 0 && cuda::came_late() {

@@ -56,6 +56,8 @@ pub(crate) struct StatCell {
     pub(crate) ring_full: Sum,
     /// Calls whose GPU time found the ring full.
     pub(crate) without_cuda: Sum,
+    /// Calls that no stream was named for, where a CUDA context was current.
+    pub(crate) without_stream: Sum,
     /// The number of the name.
     pub(crate) id: Sum,
     /// Calls still to go until one is logged again.
@@ -90,6 +92,7 @@ impl StatCell {
             skipped: Sum::new(),
             ring_full: Sum::new(),
             without_cuda: Sum::new(),
+            without_stream: Sum::new(),
             id: Sum::new(),
             until_logged: Sum::new(),
             every: Sum::new(),
@@ -280,6 +283,7 @@ impl StatCell {
         totals.disordered += self.disordered.get();
         totals.ring_full += self.ring_full.get();
         totals.without_cuda += self.without_cuda.get();
+        totals.without_stream += self.without_stream.get();
         for (index, bucket) in self.buckets.iter().enumerate() {
             totals.buckets.add(index, bucket.load(Relaxed).into());
         }
@@ -309,6 +313,7 @@ impl StatCell {
             &self.skipped,
             &self.ring_full,
             &self.without_cuda,
+            &self.without_stream,
             &self.until_logged,
             &self.every,
         ] {

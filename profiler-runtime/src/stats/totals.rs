@@ -26,6 +26,8 @@ pub(crate) struct Totals {
     pub(crate) ring_full: u64,
     /// Calls whose GPU time found the ring full.
     pub(crate) without_cuda: u64,
+    /// Calls that no stream was named for, where a CUDA context was current.
+    pub(crate) without_stream: u64,
     /// Log entries lost by threads that ended before they could say so.
     pub(crate) unreported_skips: u64,
     pub(crate) buckets: Buckets,
@@ -50,6 +52,7 @@ impl Totals {
             disordered: 0,
             ring_full: 0,
             without_cuda: 0,
+            without_stream: 0,
             unreported_skips: 0,
             buckets: Buckets::new(),
         }

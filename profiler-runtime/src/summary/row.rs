@@ -60,6 +60,9 @@ pub struct Row {
     pub cuda: Option<CudaTimes>,
     /// Calls that were to have a GPU time and have none; the summary says why.
     pub without_cuda: u64,
+    /// Calls that have no GPU time because no stream is named for them, on threads where a CUDA context was current
+    /// at the time or before. A function that launches nothing has them as well: it needs no stream.
+    pub without_stream: u64,
     /// Which time its loggers get.
     pub source: TimeSource,
 }
@@ -110,6 +113,7 @@ impl Row {
             too_short: calls > 0 && p50 < clock().too_short() as f64,
             cuda,
             without_cuda: without_cuda + totals.without_cuda,
+            without_stream: totals.without_stream,
             source: name.source(),
         })
     }
