@@ -230,3 +230,82 @@ fn calls_from_destructors_of_posix_keys_are_counted() {
         assert_eq!((row.calls, row.open), (if_measuring(6), 0), "{name}");
     }
 }
+
+#[cfg(not(feature = "strip"))]
+#[test]
+fn forgotten_guards_of_ended_threads_take_no_memory() {
+    static SITE: profiler_runtime::__private::CallSite = profiler_runtime::__private::CallSite::NEW;
+    let _alone = alone();
+    let before = cells_made();
+    for _ in 0..1_000 {
+        thread::spawn(|| {
+            drop(SITE.enter_named("threads: forgotten"));
+            std::mem::forget(SITE.enter_named("threads: forgotten"));
+        })
+        .join()
+        .unwrap();
+    }
+    let made = cells_made() - before;
+    assert!(made <= 4, "{made} cells for one thread at a time");
+    let row = row("threads: forgotten");
+    assert_eq!(
+        (row.calls, row.primitive_calls, row.open),
+        (
+            if_measuring(1_000),
+            if_measuring(1_000),
+            if_measuring(1_000)
+        )
+    );
+}
+
+/// Ends while another thread is open in the cell that its own thread has given back.
+#[cfg(not(feature = "strip"))]
+struct EndsBeside(Option<profiler_runtime::__private::Scope>);
+
+#[cfg(not(feature = "strip"))]
+static BESIDE: profiler_runtime::__private::CallSite = profiler_runtime::__private::CallSite::NEW;
+
+#[cfg(not(feature = "strip"))]
+impl Drop for EndsBeside {
+    fn drop(&mut self) {
+        let guard = self.0.take();
+        let (opened, is_open) = std::sync::mpsc::channel();
+        let (close, is_closed) = std::sync::mpsc::channel::<()>();
+        let beside = thread::spawn(move || {
+            let _scope = BESIDE.enter_named("threads: beside");
+            opened.send(()).unwrap();
+            let _ = is_closed.recv();
+        });
+        is_open.recv().unwrap();
+        drop(guard);
+        drop(close);
+        beside.join().unwrap();
+    }
+}
+
+#[cfg(not(feature = "strip"))]
+#[test]
+fn a_guard_that_ends_late_leaves_the_calls_of_others_alone() {
+    thread_local! {
+        static LATE_GUARD: RefCell<Option<EndsBeside>> = const { RefCell::new(None) };
+    }
+    let _alone = alone();
+    thread::spawn(|| {
+        // Registered first, so that it is destroyed after the profiler's own.
+        LATE_GUARD.with_borrow_mut(|slot| *slot = Some(EndsBeside(None)));
+        let guard = BESIDE.enter_named("threads: beside");
+        LATE_GUARD.with_borrow_mut(|slot| {
+            if let Some(late) = slot {
+                late.0 = Some(guard);
+            }
+        });
+    })
+    .join()
+    .unwrap();
+    let row = row("threads: beside");
+    assert_eq!(
+        (row.calls, row.primitive_calls, row.open),
+        (if_measuring(2), if_measuring(2), 0)
+    );
+    assert_eq!(row.disordered, 0);
+}

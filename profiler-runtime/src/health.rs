@@ -26,17 +26,20 @@ pub enum DropReason {
     NoCudaTime,
     /// The profiler's own threads could not be started, or the process was ending.
     NoCollector,
+    /// There was no memory for the way to the collector.
+    NoMemory,
 }
 
 impl DropReason {
     /// All reasons, in the order in which the summary shows them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::RingFull,
         Self::LoggerFailed,
         Self::LoggerPanicked,
         Self::LoggerBlocked,
         Self::NoCudaTime,
         Self::NoCollector,
+        Self::NoMemory,
     ];
 
     /// The reason in words, as the summary shows it.
@@ -49,6 +52,7 @@ impl DropReason {
             Self::LoggerBlocked => "logger blocked",
             Self::NoCudaTime => "no GPU time",
             Self::NoCollector => "no collector",
+            Self::NoMemory => "no memory",
         }
     }
 
@@ -62,6 +66,7 @@ impl DropReason {
             Self::LoggerBlocked => "logger_blocked",
             Self::NoCudaTime => "no_cuda_time",
             Self::NoCollector => "no_collector",
+            Self::NoMemory => "no_memory",
         }
     }
 }
@@ -77,6 +82,17 @@ pub(crate) fn count_dropped(reason: DropReason, entries: u64) {
 /// What was dropped for a reason, less what stands in the cells of threads.
 pub(crate) fn dropped(reason: DropReason) -> u64 {
     DROPPED[reason as usize].load(Relaxed)
+}
+
+/// Calls that are in no statistics, since there was no memory for them.
+static UNMEASURED: AtomicU64 = AtomicU64::new(0);
+
+pub(crate) fn count_unmeasured() {
+    UNMEASURED.fetch_add(1, Relaxed);
+}
+
+pub(crate) fn unmeasured() -> u64 {
+    UNMEASURED.load(Relaxed)
 }
 
 /// How long a full pipe may keep the thread that says something, which may be one of the program's.

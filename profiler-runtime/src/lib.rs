@@ -109,6 +109,7 @@ mod own_cost;
 mod printable;
 mod process;
 mod record;
+mod ring;
 mod scope;
 mod session;
 mod site;

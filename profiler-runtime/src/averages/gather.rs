@@ -177,6 +177,7 @@ fn notes(trace: &Trace) -> Vec<String> {
         cut_short,
         handler_behind,
         late,
+        no_memory,
     } = trace.truncation();
     let counted = [
         (
@@ -199,6 +200,7 @@ fn notes(trace: &Trace) -> Vec<String> {
             late,
             "scopes of windows before this one came after those were handed over",
         ),
+        (no_memory, "scopes were lost: there was no memory for them"),
     ];
     let mut notes: Vec<String> = counted
         .into_iter()

@@ -2,8 +2,6 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use rtrb::{Producer, PushError};
-
 use super::collector;
 use super::rings::Rings;
 use crate::entry::Attached;
@@ -11,6 +9,7 @@ use crate::health::{DropReason, count_dropped};
 use crate::local::{self, Busy};
 use crate::process::Lock;
 use crate::record::Record;
+use crate::ring::Producer;
 use crate::scope::Closed;
 use crate::stats::StatCell;
 use crate::switch::with_control;
@@ -60,6 +59,7 @@ pub(crate) fn log(
         (Outcome::Pushed, None) => {}
         (Outcome::Full, None) => count_dropped(DropReason::RingFull, 1),
         (Outcome::Nowhere, _) => count_dropped(DropReason::NoCollector, 1),
+        (Outcome::NoMemory, _) => count_dropped(DropReason::NoMemory, 1),
     }
 }
 
@@ -68,14 +68,16 @@ enum Outcome {
     Full,
     /// There is no ring, and there cannot be one.
     Nowhere,
+    /// There is no memory for a ring. The next call tries again.
+    NoMemory,
 }
 
 fn push(ring: &mut Option<Producer<Record>>, record: &mut Option<Record>) -> Outcome {
     let ring = match ring {
         Some(ring) => ring,
         empty => match make() {
-            Some(made) => empty.insert(made),
-            None => return Outcome::Nowhere,
+            Ok(made) => empty.insert(made),
+            Err(outcome) => return outcome,
         },
     };
     let Some(taken) = record.take() else {
@@ -86,7 +88,7 @@ fn push(ring: &mut Option<Producer<Record>>, record: &mut Option<Record>) -> Out
             wake_at_half(ring);
             Outcome::Pushed
         }
-        Err(PushError::Full(rejected)) => {
+        Err(rejected) => {
             *record = Some(rejected);
             collector::wake();
             Outcome::Full
@@ -95,21 +97,19 @@ fn push(ring: &mut Option<Producer<Record>>, record: &mut Option<Record>) -> Out
 }
 
 /// The collector comes by itself often enough for an ordinary load; a thread that logs faster calls it.
-fn wake_at_half(ring: &Producer<Record>) {
-    let half = ring.buffer().capacity() / 2;
-    // What is known to be free without a look at the other end, first.
-    if ring.cached_slots() < half && ring.slots() < half {
+fn wake_at_half(ring: &mut Producer<Record>) {
+    if ring.is_half_full() {
         collector::wake();
     }
 }
 
 #[cold]
-fn make() -> Option<Producer<Record>> {
+fn make() -> Result<Producer<Record>, Outcome> {
     let capacity = with_control(|control| control.settings.ring);
     if !collector::ensure_started() {
-        return None;
+        return Err(Outcome::Nowhere);
     }
-    Some(RINGS.make(capacity))
+    RINGS.make(capacity).ok_or(Outcome::NoMemory)
 }
 
 #[cold]
@@ -120,6 +120,9 @@ fn late(record: &mut Option<Record>) -> Outcome {
     let mut late = LATE.lock();
     if late.len() >= MAX_LATE {
         return Outcome::Full;
+    }
+    if late.try_reserve(1).is_err() {
+        return Outcome::NoMemory;
     }
     late.extend(record.take());
     Outcome::Pushed

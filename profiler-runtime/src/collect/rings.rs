@@ -3,7 +3,7 @@
 use std::sync::MutexGuard;
 
 use crate::process::Lock;
-use rtrb::{Consumer, Producer, RingBuffer};
+use crate::ring::{self, Consumer, Producer};
 
 /// What all threads push into, each into a ring of its own: looked at by the thread that empties them and by
 /// `flush`, and by a thread that makes its ring.
@@ -18,11 +18,13 @@ impl<T> Rings<T> {
         self.0.lock()
     }
 
-    /// A thread's end of a new ring.
-    pub(crate) fn make(&self, capacity: usize) -> Producer<T> {
-        let (producer, consumer) = RingBuffer::new(capacity);
-        self.rings().push(consumer);
-        producer
+    /// A thread's end of a new ring; none where there is no memory for it.
+    pub(crate) fn make(&self, capacity: usize) -> Option<Producer<T>> {
+        let (producer, consumer) = ring::ring(capacity)?;
+        let mut rings = self.rings();
+        rings.try_reserve(1).ok()?;
+        rings.push(consumer);
+        Some(producer)
     }
 
     /// Moves what stands in the rings now to `batch`, and forgets the rings of threads that have ended.
@@ -33,7 +35,7 @@ impl<T> Rings<T> {
             // Asked before the last look: what was pushed before the thread ended is there to be read.
             let ended = ring.is_abandoned();
             for _ in 0..ring.slots() {
-                batch.extend(ring.pop().ok());
+                batch.extend(ring.pop());
             }
             !ended
         });

@@ -1,12 +1,11 @@
 //! The way of finished scopes to the resolver.
 
-use rtrb::PushError;
-
 use super::item::Parcel;
 use super::resolver;
 use super::thread::Thread;
 use crate::collect::Rings;
 use crate::local::Busy;
+use crate::ring::Producer;
 use crate::switch::with_control;
 
 static RINGS: Rings<Parcel> = Rings::new();
@@ -35,14 +34,12 @@ pub(super) fn push(thread: &mut Thread, item: Parcel) -> Result<(), Parcel> {
     };
     match ring.push(item) {
         Ok(()) => {
-            let half = ring.buffer().capacity() / 2;
-            // What is known to be free without a look at the other end, first.
-            if ring.cached_slots() < half && ring.slots() < half {
+            if ring.is_half_full() {
                 resolver::wake();
             }
             Ok(())
         }
-        Err(PushError::Full(rejected)) => {
+        Err(rejected) => {
             resolver::wake();
             Err(rejected)
         }
@@ -50,10 +47,11 @@ pub(super) fn push(thread: &mut Thread, item: Parcel) -> Result<(), Parcel> {
 }
 
 #[cold]
-fn make() -> Option<rtrb::Producer<Parcel>> {
+fn make() -> Option<Producer<Parcel>> {
     let _busy = Busy::claim();
     let capacity = with_control(|control| control.settings.ring);
-    resolver::ensure_started().then(|| RINGS.make(capacity))
+    // Without memory a scope counts as one that found the ring full, and the next one tries again.
+    resolver::ensure_started().then(|| RINGS.make(capacity))?
 }
 
 /// Moves what stands in the rings now to `batch`.

@@ -5,8 +5,6 @@ use std::collections::VecDeque;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use rtrb::Producer;
-
 use super::code::Fault;
 use super::context::{self, Context};
 use super::driver::{Driver, RawContext, RawStream};
@@ -20,6 +18,7 @@ use super::totals;
 use crate::clock::clock;
 use crate::contain::contained;
 use crate::local::Busy;
+use crate::ring::Producer;
 
 /// Scopes that lost their place on the stack and may still end: guards that go in another order than they
 /// came, and those that are held from one poll of a future to the next.

@@ -24,12 +24,13 @@ pub(crate) fn render(summary: &Summary) -> String {
         .map_or("null".to_owned(), string);
     format!(
         "{{\"wall_ns\":{:.1},\"percentile_error\":{},\"delivered\":{},\"dropped\":{{{}}},\
-         \"unsaved\":{},\"cuda\":{},\"own_cost\":{{\"measured_threads\":{:.9},\"background\":{:.9}}},\"notices\":[{}],\"nothing_measured\":{nothing},\"rows\":[{}]}}\n",
+         \"unsaved\":{},\"unmeasured\":{},\"cuda\":{},\"own_cost\":{{\"measured_threads\":{:.9},\"background\":{:.9}}},\"notices\":[{}],\"nothing_measured\":{nothing},\"rows\":[{}]}}\n",
         summary.wall_ns,
         summary.percentile_error,
         summary.delivered,
         dropped.join(","),
         summary.unsaved,
+        summary.unmeasured,
         health(&summary.cuda),
         summary.own_cost.measured_threads,
         summary.own_cost.background,

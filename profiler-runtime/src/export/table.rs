@@ -240,6 +240,12 @@ fn with_notes(mut table: String, summary: &Summary, rows: &[&Row]) -> String {
             summary.unsaved
         ));
     }
+    if summary.unmeasured > 0 {
+        note(&format!(
+            "{} calls not measured: no memory for their statistics",
+            summary.unmeasured
+        ));
+    }
     for notice in &summary.notices {
         note(notice);
     }

@@ -6,11 +6,10 @@ use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use rtrb::Producer;
-
 use crate::name::{self, MAX_NAMES};
 use crate::process::Lock;
 use crate::record::Record;
+use crate::ring::Producer;
 use crate::stats::StatCell;
 
 /// Names whose cells are found by one index; the program's first ones.

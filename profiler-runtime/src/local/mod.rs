@@ -12,10 +12,9 @@ mod ending;
 
 use std::cell::Cell;
 
-use rtrb::Producer;
-
 use crate::name;
 use crate::record::Record;
+use crate::ring::Producer;
 use crate::stats::StatCell;
 pub use block::blocks_made;
 use block::{Block, Cells};
@@ -160,6 +159,11 @@ fn known_cells() -> impl Iterator<Item = &'static StatCell> {
     block.into_iter().flat_map(Block::cells)
 }
 
+/// Returns whether the thread's cells have been given back: what it calls is counted without them.
+pub(crate) fn has_ended() -> bool {
+    hot(|hot| hot.top.get() == ENDED).unwrap_or(true)
+}
+
 /// Why a thread has no cell for a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoCell {
@@ -182,7 +186,7 @@ pub(crate) fn cell(id: u32) -> Result<&'static StatCell, NoCell> {
 
 fn known_or_made(slot: &Cell<Option<&'static StatCell>>, id: u32) -> Option<&'static StatCell> {
     slot.get().or_else(|| {
-        let cell = name::by_id(id)?.new_cell();
+        let cell = name::by_id(id)?.new_cell()?;
         slot.set(Some(cell));
         Some(cell)
     })

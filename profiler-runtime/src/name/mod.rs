@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use crate::collect::Mute;
 use crate::cuda;
+use crate::health;
 use crate::local::Busy;
 use crate::process::Lock;
 use crate::stats::{StatCell, Totals};
@@ -86,6 +87,9 @@ impl TimeSource {
 pub(crate) struct Shared {
     folded: Totals,
     live: Vec<Live>,
+    /// Cells that count nothing, and stay with the name: guards of threads that have ended may still read the name's
+    /// number from them.
+    left_open: Vec<Live>,
 }
 
 impl Shared {
@@ -93,6 +97,7 @@ impl Shared {
         Self {
             folded: Totals::new(),
             live: Vec::new(),
+            left_open: Vec::new(),
         }
     }
 }
@@ -143,31 +148,48 @@ impl Name {
     }
 
     /// A cell of this name for the calling thread, which alone may write it until it calls
-    /// [`retire`](Self::retire).
-    pub(crate) fn new_cell(&self) -> &'static StatCell {
-        let cell = crate::stats::take();
+    /// [`retire`](Self::retire). None where there is no memory for it.
+    pub(crate) fn new_cell(&self) -> Option<&'static StatCell> {
+        let mut shared = self.shared();
+        shared.live.try_reserve(1).ok()?;
+        let cell = match shared.left_open.pop() {
+            Some(Live(cell)) => cell,
+            None => crate::stats::take()?,
+        };
         cell.id.set(self.id.into());
-        self.shared().live.push(Live(cell));
-        cell
+        shared.live.push(Live(cell));
+        Some(cell)
     }
 
     /// Keeps what a cell of this name has counted and gives the cell back, at the thread's end.
     ///
-    /// Not while scopes are open in it, which a later destructor may still close: the cell stays with
-    /// the name then.
+    /// If scopes are open in it, a destructor that runs later may still close them, or they were forgotten. They count
+    /// as open from now on, and the cell stays with this name: such a guard finds the name by it (see
+    /// [`count_late`](Self::count_late)), and another thread may write it meanwhile.
     pub(crate) fn retire(&self, cell: &'static StatCell) {
-        if cell.is_open() {
+        let mut shared = self.shared();
+        if !shared.folded.buckets.reserve() {
+            // Nothing is lost: the cell is one of the name's for good.
             return;
         }
+        let every = cell.every.get();
         if let Some(left) = cell.until_logged.get().checked_sub(1) {
-            let turn = cell.every.get().saturating_sub(1);
+            let turn = every.saturating_sub(1);
             self.turns.fetch_add(turn.saturating_sub(left), Relaxed);
         }
-        let mut shared = self.shared();
+        let is_open = cell.is_open();
         shared.live.retain(|live| !std::ptr::eq(live.0, cell));
         cell.drain_into(&mut shared.folded);
         self.next_step
             .fetch_add(std::mem::take(&mut shared.folded.unreported_skips), Relaxed);
+        if is_open {
+            // The guard reads it, should it end after all.
+            cell.every.set(every);
+            if shared.left_open.try_reserve(1).is_ok() {
+                shared.left_open.push(Live(cell));
+            }
+            return;
+        }
         drop(shared);
         crate::stats::put_back(cell);
     }
@@ -187,13 +209,28 @@ impl Name {
         turn - used
     }
 
-    /// Counts a call on a thread that has no cells any more.
+    /// Counts a call on a thread that has no cells, since it is ending or there is no memory for them.
     pub(crate) fn count_directly(&self, count: impl FnOnce(&StatCell)) {
+        self.count_in(count, |_| ());
+    }
+
+    /// Counts a call that was open when its thread ended, and is not any more.
+    pub(crate) fn count_late(&self, count: impl FnOnce(&StatCell)) {
+        self.count_in(count, |folded| folded.open = folded.open.saturating_sub(1));
+    }
+
+    fn count_in(&self, count: impl FnOnce(&StatCell), then: impl FnOnce(&mut Totals)) {
         // What is allocated under the lock must not be counted under it.
         let Some(_busy) = Busy::claim() else { return };
         let cell = StatCell::new();
         count(&cell);
-        cell.drain_into(&mut self.shared().folded);
+        let mut shared = self.shared();
+        then(&mut shared.folded);
+        if shared.folded.buckets.reserve() {
+            cell.drain_into(&mut shared.folded);
+        } else {
+            health::count_unmeasured();
+        }
     }
 
     /// Makes room in the buckets of a cell that are about to overflow.
@@ -201,7 +238,11 @@ impl Name {
     pub(crate) fn carry(&self, cell: &StatCell) {
         // There is room for as many again until the next time.
         let Some(_busy) = Busy::claim() else { return };
-        cell.carry(&mut self.shared().folded);
+        let mut shared = self.shared();
+        // Without memory it is tried again with the next call.
+        if shared.folded.buckets.reserve() {
+            cell.carry(&mut shared.folded);
+        }
     }
 
     /// What all threads have counted by now.

@@ -31,7 +31,8 @@ pub(crate) struct Open {
 const LOGGED: u64 = 1 << 63;
 /// A panic was under way when the scope opened.
 const UNWINDING: u64 = 1 << 62;
-/// The thread had ended its bookkeeping when the scope opened: the number is that of the name.
+/// The thread had no cell when the scope opened, since it was ending or there was no memory: the number is that of the
+/// name.
 const OUTSIDE: u64 = 1 << 61;
 /// Its start is not a reading of the counter.
 const SYSTEM_CLOCK: u64 = 1 << 60;
@@ -221,11 +222,16 @@ impl Open {
 
     /// True where no scope of the same name is around it.
     fn close_inside(&self, elapsed: i64, panicked: bool) -> bool {
+        if local::has_ended() {
+            // The thread has given the cell back. There is nothing around the scope any more.
+            if let Some(name) = name::by_id(self.id()) {
+                name.count_late(|cell| count_alone(cell, elapsed, panicked));
+            }
+            return true;
+        }
         let serial = self.serial();
         let counted = local::hot(|hot| match hot.top.get() {
             top if top == serial => self.pop(hot, elapsed),
-            // The thread has kept this cell for us; there is nothing around the scope any more.
-            local::ENDED => self.count(elapsed, elapsed, self.cell.leave_late(serial)),
             top => {
                 // Dropped before a younger guard, or the younger one was forgotten. The time is
                 // exact; what the children took is not known any more: all counts as its own.
@@ -252,16 +258,12 @@ impl Open {
         let Some(name) = name::by_id(self.id()) else {
             return;
         };
-        name.count_directly(|cell| {
-            let _ = cell.count(elapsed, elapsed, true);
-            if panicked {
-                cell.count_ending(Ending::Panicked);
-            }
-        });
+        name.count_directly(|cell| count_alone(cell, elapsed, panicked));
     }
 
+    /// The cell, unless the thread has none or has given it back: then another thread may write it.
     fn cell(&self) -> Option<&'static StatCell> {
-        (self.serial & OUTSIDE == 0).then_some(self.cell)
+        (self.serial & OUTSIDE == 0 && !local::has_ended()).then_some(self.cell)
     }
 
     /// Hands a finished call on: to the resolver if it has a GPU time, to the collector if it is to be
@@ -325,6 +327,14 @@ impl Open {
     }
 }
 
+/// Counts a call that has nothing around it.
+fn count_alone(cell: &StatCell, elapsed: i64, panicked: bool) {
+    let _ = cell.count(elapsed, elapsed, true);
+    if panicked {
+        cell.count_ending(Ending::Panicked);
+    }
+}
+
 /// Calls of nothing, to find out what a call costs.
 pub(crate) struct Probe;
 
@@ -385,11 +395,12 @@ fn end_slow(open: &Open) {
 fn close_slowly(open: &Open) {
     let closed = open.close(now());
     let logged = (open.serial & LOGGED != 0).then(|| {
+        // A thread that has given the cell back has left this in it.
         #[allow(
             clippy::cast_possible_truncation,
             reason = "it was put there from a u32"
         )]
-        let every = open.cell().map_or(1, |cell| cell.every.get() as u32);
+        let every = open.cell.every.get().max(1) as u32;
         (every, Attached::default())
     });
     open.hand_on(&closed, logged);

@@ -6,26 +6,40 @@ use super::record::{GpuRecord, Kind, ScopeRecord};
 use super::trace::{NONE, Node};
 
 /// Leaves out what belongs to scopes that are not in the window, those that began before it; but nothing of scopes that
-/// ended after `recent`.
-pub(super) fn keep_own(scopes: &[ScopeRecord], gpu: &mut Vec<GpuRecord>, recent: u64) {
-    let mut keys: Vec<u64> = scopes.iter().map(|scope| scope.cuda).collect();
+/// ended after `recent`. None where there is no memory for that.
+#[must_use]
+pub(super) fn keep_own(
+    scopes: &[ScopeRecord],
+    gpu: &mut Vec<GpuRecord>,
+    recent: u64,
+) -> Option<()> {
+    let mut keys = collected(scopes.iter().map(|scope| scope.cuda))?;
     keys.sort_unstable();
     gpu.retain(|gpu| gpu.cpu_end > recent || keys.binary_search(&gpu.key).is_ok());
+    Some(())
 }
 
-/// Puts records in order, and finds out what they have to do with each other.
-pub(super) fn link(scopes: &mut [ScopeRecord], gpu: &mut [GpuRecord]) -> Vec<Node> {
+/// Collects into a vector; none where there is no memory for it.
+fn collected<T>(items: impl ExactSizeIterator<Item = T>) -> Option<Vec<T>> {
+    let mut all = Vec::new();
+    all.try_reserve_exact(items.len()).ok()?;
+    all.extend(items);
+    Some(all)
+}
+
+/// Puts records in order, and finds out what they have to do with each other. None where there is no memory for that.
+pub(super) fn link(scopes: &mut [ScopeRecord], gpu: &mut [GpuRecord]) -> Option<Vec<Node>> {
     scopes.sort_unstable_by_key(place);
     gpu.sort_unstable_by_key(|gpu| gpu.key);
-    let mut nodes: Vec<Node> = scopes.iter().map(|scope| node(scope, gpu)).collect();
+    let mut nodes = collected(scopes.iter().map(|scope| node(scope, gpu)))?;
     let first_future = scopes.partition_point(|scope| !is_future(scope));
-    let futures: HashMap<u64, u32> = (first_future..)
-        .zip(&scopes[first_future..])
-        .map(|(index, future)| (future.serial, index_of(index)))
-        .collect();
-    nest(scopes, first_future, &mut nodes, &futures);
-    nest_futures(scopes, &mut nodes, &futures);
-    nodes
+    let mut futures: HashMap<u64, u32> = HashMap::new();
+    futures.try_reserve(scopes.len() - first_future).ok()?;
+    let all = (first_future..).zip(&scopes[first_future..]);
+    futures.extend(all.map(|(index, future)| (future.serial, index_of(index))));
+    nest(scopes, first_future, &mut nodes, &futures)?;
+    nest_futures(scopes, &mut nodes, &futures)?;
+    Some(nodes)
 }
 
 fn is_future(scope: &ScopeRecord) -> bool {
@@ -69,13 +83,13 @@ fn nest(
     first_future: usize,
     nodes: &mut [Node],
     futures: &HashMap<u64, u32>,
-) {
+) -> Option<()> {
     let mut open: Vec<usize> = Vec::new();
     let mut nesting = Nesting {
         scopes,
         nodes,
         futures,
-        inside_of: vec![NONE; first_future],
+        inside_of: collected((0..first_future).map(|_| NONE))?,
     };
     for (index, scope) in scopes[..first_future].iter().enumerate() {
         // A scope that is not the parent has ended, or is not in the window.
@@ -88,8 +102,10 @@ fn nest(
         if let Some(around) = around(scopes, &open, scope) {
             nesting.adopt(around, index);
         }
+        open.try_reserve(1).ok()?;
         open.push(index);
     }
+    Some(())
 }
 
 /// The parent; where that is not in the window, the innermost one that was open around both, so that no time is in two
@@ -174,8 +190,13 @@ impl Nesting<'_> {
 ///
 /// Nothing is ever inside of itself, whatever the window lost: who goes from scopes to those around them, and from
 /// futures to their first polls, comes to earlier records only.
-fn nest_futures(scopes: &[ScopeRecord], nodes: &mut [Node], futures: &HashMap<u64, u32>) {
-    let mut first_polls: HashMap<u32, usize> = HashMap::with_capacity(futures.len());
+fn nest_futures(
+    scopes: &[ScopeRecord],
+    nodes: &mut [Node],
+    futures: &HashMap<u64, u32>,
+) -> Option<()> {
+    let mut first_polls: HashMap<u32, usize> = HashMap::new();
+    first_polls.try_reserve(futures.len()).ok()?;
     for (index, scope) in scopes.iter().enumerate() {
         if let Kind::Poll { future } = scope.kind
             && let Some(future) = futures.get(&future)
@@ -194,6 +215,7 @@ fn nest_futures(scopes: &[ScopeRecord], nodes: &mut [Node], futures: &HashMap<u6
             nodes[future as usize].parent = around;
         }
     }
+    Some(())
 }
 
 #[cfg(test)]

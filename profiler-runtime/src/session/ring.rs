@@ -4,12 +4,11 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, MutexGuard};
 
-use rtrb::{Consumer, Producer, RingBuffer};
-
 use super::record::{ScopeRecord, ThreadInfo};
 use super::worker;
 use crate::local::Busy;
 use crate::process::Lock;
+use crate::ring::{self, Consumer, Producer};
 use crate::switch::with_control;
 
 /// Scopes that a thread holds until they are taken, for each entry of `PROFILER_RING`: by default 16,384 in all, which
@@ -33,67 +32,109 @@ thread_local! {
 }
 
 static FAR: Lock<Vec<Far>> = Lock::new(Vec::new());
-/// Scopes that found the ring full, or none.
-static LOST: AtomicU64 = AtomicU64::new(0);
+/// Scopes that found the ring full, or none, since their thread was ending.
+static RING_FULL: AtomicU64 = AtomicU64::new(0);
+/// Scopes that there was no memory for.
+static NO_MEMORY: AtomicU64 = AtomicU64::new(0);
+
+/// Scopes that could not be recorded, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Lost {
+    pub(super) ring_full: u64,
+    pub(super) no_memory: u64,
+}
+
+impl Lost {
+    /// What was lost since it was `before`.
+    pub(super) fn since(self, before: Self) -> Self {
+        Self {
+            ring_full: self.ring_full.saturating_sub(before.ring_full),
+            no_memory: self.no_memory.saturating_sub(before.no_memory),
+        }
+    }
+}
+
+/// Why there is no ring to push into.
+enum NoRing {
+    /// The thread is ending, or in the middle of a push.
+    Unusable,
+    NoMemory,
+}
 
 fn far() -> MutexGuard<'static, Vec<Far>> {
     FAR.lock()
 }
 
 /// Scopes that could not be recorded so far.
-pub(super) fn lost() -> u64 {
-    LOST.load(Relaxed)
+pub(super) fn lost() -> Lost {
+    Lost {
+        ring_full: RING_FULL.load(Relaxed),
+        no_memory: NO_MEMORY.load(Relaxed),
+    }
 }
 
 /// Hands a finished scope on, or counts that it could not be.
 pub(super) fn push(record: ScopeRecord) {
     // An allocator or the like that is measured itself must not come back here.
-    let busy = Busy::claim();
-    let pushed = busy.is_some() && with_near(|near| offer(near, record)).unwrap_or(false);
-    if !pushed {
-        lose();
+    let Some(_busy) = Busy::claim() else {
+        return lose();
+    };
+    match with_near(|near| offer(near, record)) {
+        Ok(true) => {}
+        Ok(false) | Err(NoRing::Unusable) => lose(),
+        Err(NoRing::NoMemory) => lose_for_memory(),
     }
 }
 
 /// Counts a scope that has no ring to go to.
 pub(super) fn lose() {
-    LOST.fetch_add(1, Relaxed);
+    RING_FULL.fetch_add(1, Relaxed);
+}
+
+/// Counts a scope that there is no memory for.
+pub(super) fn lose_for_memory() {
+    NO_MEMORY.fetch_add(1, Relaxed);
 }
 
 fn offer(near: &mut Near, record: ScopeRecord) -> bool {
-    let half = near.ring.buffer().capacity() / 2;
     let pushed = near.ring.push(record).is_ok();
-    // What is known to be free without a look at the other end, first.
-    if !pushed || (near.ring.cached_slots() < half && near.ring.slots() < half) {
+    if !pushed || near.ring.is_half_full() {
         worker::wake();
     }
     pushed
 }
 
-fn with_near<T>(f: impl FnOnce(&mut Near) -> T) -> Option<T> {
-    NEAR.try_with(|near| {
-        let mut near = near.try_borrow_mut().ok()?;
-        Some(f(near.get_or_insert_with(make)))
-    })
-    .ok()?
+fn with_near<T>(f: impl FnOnce(&mut Near) -> T) -> Result<T, NoRing> {
+    let with = |near: &RefCell<Option<Near>>| {
+        let mut near = near.try_borrow_mut().map_err(|_| NoRing::Unusable)?;
+        let near = match &mut *near {
+            Some(near) => near,
+            // Without memory the next scope tries again.
+            empty => empty.insert(make().ok_or(NoRing::NoMemory)?),
+        };
+        Ok(f(near))
+    };
+    NEAR.try_with(with).unwrap_or(Err(NoRing::Unusable))
 }
 
 #[cold]
-fn make() -> Near {
+fn make() -> Option<Near> {
     let thread = Arc::new(ThreadInfo::current());
     let capacity = with_control(|control| control.settings.ring).saturating_mul(FOR_EACH);
-    let (near, ring) = RingBuffer::new(capacity);
-    far().push(Far {
+    let (near, ring) = ring::ring(capacity)?;
+    let mut far = far();
+    far.try_reserve(1).ok()?;
+    far.push(Far {
         ring,
         thread: Arc::clone(&thread),
     });
-    Near { ring: near, thread }
+    Some(Near { ring: near, thread })
 }
 
 /// The calling thread as windows know it; none where it is ending.
 pub(super) fn this_thread() -> Option<Arc<ThreadInfo>> {
     let _busy = Busy::claim();
-    with_near(|near| Arc::clone(&near.thread))
+    with_near(|near| Arc::clone(&near.thread)).ok()
 }
 
 /// Takes what stands in the rings, and forgets the rings of threads that have ended. For one thread at a time.
@@ -103,11 +144,10 @@ pub(super) fn drain(mut take: impl FnMut(&Arc<ThreadInfo>, ScopeRecord)) {
     known.retain_mut(|far| {
         // Asked before the last look: what was pushed before the thread ended is there to be read.
         let ended = far.ring.is_abandoned();
-        let slots = far.ring.slots();
-        if let Ok(chunk) = far.ring.read_chunk(slots) {
-            chunk
-                .into_iter()
-                .for_each(|record| take(&far.thread, record));
+        for _ in 0..far.ring.slots() {
+            if let Some(record) = far.ring.pop() {
+                take(&far.thread, record);
+            }
         }
         !ended
     });

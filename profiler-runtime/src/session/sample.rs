@@ -107,7 +107,7 @@ impl Sample {
         self.scopes
             .iter_mut()
             .for_each(|scope| scope.has_cpu &= has_cpu);
-        let nodes = assemble::link(&mut self.scopes, &mut self.gpu);
+        let nodes = assemble::link(&mut self.scopes, &mut self.gpu).unwrap();
         let closed = self.scopes.iter().map(ScopeRecord::end).max();
         Trace {
             scopes: self.scopes,

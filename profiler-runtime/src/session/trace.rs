@@ -104,6 +104,8 @@ pub struct Truncation {
     /// Scopes of windows before this one that came when theirs had been handed over: their threads took more than a
     /// millisecond from the scope's end to where it is kept.
     pub late: u64,
+    /// Scopes that there was no memory for.
+    pub no_memory: u64,
 }
 
 impl Truncation {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::assemble;
 use super::record::{GpuRecord, Kind, ScopeRecord, ThreadInfo};
+use super::ring::Lost;
 use super::timeline::Timeline;
-use super::trace::{Meta, NONE, Step, Trace, Truncation};
+use super::trace::{Meta, NONE, Node, Step, Trace, Truncation};
 use super::{Activity, Options};
 use crate::clock::WallAnchor;
 use crate::name;
@@ -30,7 +31,7 @@ pub(super) struct Spec {
     pub(super) toggles: Vec<(u64, Options)>,
     pub(super) first: WallAnchor,
     /// Scopes that had been lost when it opened.
-    pub(super) lost_before: u64,
+    pub(super) lost_before: Lost,
 }
 
 /// How a window ended.
@@ -40,7 +41,7 @@ pub(super) struct Closing {
     pub(super) step_num: u64,
     pub(super) steps: Vec<OwnStep>,
     pub(super) metadata: Vec<(String, String)>,
-    pub(super) lost_after: u64,
+    pub(super) lost_after: Lost,
     pub(super) last: WallAnchor,
 }
 
@@ -111,6 +112,8 @@ pub(super) struct Filling {
     places: HashMap<usize, u32>,
     over_capacity: u64,
     handler_behind: u64,
+    /// Scopes that there was no memory for.
+    no_memory: u64,
     /// Scopes of windows before it that came too late for them.
     pub(super) late: u64,
 }
@@ -138,6 +141,10 @@ impl Filling {
             self.over_capacity += 1;
             return true;
         }
+        if self.scopes.try_reserve(1).is_err() {
+            self.no_memory += 1;
+            return true;
+        }
         let mut scope = scope.clone();
         scope.thread = self.place(thread);
         scope.has_cpu = spec.records(Activity::Cpu, scope.start);
@@ -150,7 +157,8 @@ impl Filling {
 
     pub(super) fn add_gpu(&mut self, spec: &Spec, gpu: &GpuRecord) {
         // When it began on the CPU is known to its scope, which is looked for in the end.
-        if spec.options.cuda && spec.may_hold(gpu.cpu_end) {
+        // Without memory, its scope counts as one whose GPU time is not read.
+        if spec.options.cuda && spec.may_hold(gpu.cpu_end) && self.gpu.try_reserve(1).is_ok() {
             self.gpu.push(*gpu);
         }
     }
@@ -159,7 +167,8 @@ impl Filling {
     /// are no more than scopes. A scope that ended after `recent` may come after its GPU time.
     pub(super) fn settle(&mut self, spec: &Spec, recent: u64) {
         if self.gpu.len() >= spec.capacity.saturating_mul(2) {
-            assemble::keep_own(&self.scopes, &mut self.gpu, recent);
+            // Without memory it is tried again; until then the times take room.
+            let _ = assemble::keep_own(&self.scopes, &mut self.gpu, recent);
         }
     }
 
@@ -167,10 +176,12 @@ impl Filling {
         if !spec.records(Activity::Cuda, replay.cpu_end) {
             return;
         }
-        if self.replays.len() < spec.capacity {
-            self.replays.push(*replay);
-        } else {
+        if self.replays.len() >= spec.capacity {
             self.over_capacity += 1;
+        } else if self.replays.try_reserve(1).is_err() {
+            self.no_memory += 1;
+        } else {
+            self.replays.push(*replay);
         }
     }
 
@@ -183,27 +194,45 @@ impl Filling {
         })
     }
 
-    /// Gives everything up but the counts.
+    /// Gives everything up but the counts, since handlers are behind.
     pub(super) fn empty(&mut self) {
+        self.handler_behind += self.give_up();
+    }
+
+    /// Gives everything up but the counts; returns how much that was.
+    fn give_up(&mut self) -> u64 {
         let scopes = self.scopes.iter();
         let scopes = scopes.filter(|scope| !matches!(scope.kind, Kind::Poll { .. }));
-        self.handler_behind += (scopes.count() + self.replays.len()) as u64;
+        let given_up = scopes.count() + self.replays.len();
         self.scopes = Vec::new();
         self.gpu = Vec::new();
         self.replays = Vec::new();
         self.threads = Vec::new();
         self.places = HashMap::new();
+        given_up as u64
     }
 
     /// Counts what was counted for a window before it.
     pub(super) fn take_counts(&mut self, before: &Self) {
         self.over_capacity += before.over_capacity;
         self.handler_behind += before.handler_behind;
+        self.no_memory += before.no_memory;
         self.late += before.late;
+    }
+
+    /// Puts the records in order and links them; none where there is no memory for that.
+    fn link(&mut self) -> Option<Vec<Node>> {
+        assemble::keep_own(&self.scopes, &mut self.gpu, u64::MAX)?;
+        assemble::link(&mut self.scopes, &mut self.gpu)
     }
 
     /// The trace of a window that is complete.
     pub(super) fn into_trace(mut self, spec: &Spec, closing: Closing) -> Trace {
+        let nodes = self.link().unwrap_or_else(|| {
+            self.no_memory += self.give_up();
+            Vec::new()
+        });
+        let lost = closing.lost_after.since(spec.lost_before);
         let steps = closing.steps.into_iter().map(|step| Step {
             number: step.number,
             thread: step.thread.map_or(NONE, |thread| self.place(&thread)),
@@ -211,8 +240,6 @@ impl Filling {
             end: step.end,
         });
         let steps = steps.collect();
-        assemble::keep_own(&self.scopes, &mut self.gpu, u64::MAX);
-        let nodes = assemble::link(&mut self.scopes, &mut self.gpu);
         let unread = self
             .scopes
             .iter()
@@ -246,11 +273,12 @@ impl Filling {
                 options,
                 truncation: Truncation {
                     over_capacity: self.over_capacity,
-                    ring_full: closing.lost_after.saturating_sub(spec.lost_before),
+                    ring_full: lost.ring_full,
                     unread: unread as u64,
                     cut_short: closing.cut_short,
                     handler_behind: self.handler_behind,
                     late: self.late,
+                    no_memory: self.no_memory + lost.no_memory,
                 },
                 metadata: closing.metadata,
             },

@@ -150,7 +150,11 @@ impl Worker {
                 threads.push(Arc::clone(thread));
             }
             scope.thread = u32::try_from(threads.len() - 1).unwrap_or_default();
-            batch.push(scope);
+            if batch.try_reserve(1).is_ok() {
+                batch.push(scope);
+            } else {
+                ring::lose_for_memory();
+            }
         });
     }
 

@@ -36,6 +36,12 @@ impl Buckets {
         Self(Vec::new())
     }
 
+    /// Takes the memory that counting needs; false where there is none.
+    #[must_use]
+    pub(crate) fn reserve(&mut self) -> bool {
+        self.0.try_reserve_exact(BUCKETS - self.0.len()).is_ok()
+    }
+
     pub(crate) fn add(&mut self, bucket: usize, count: u64) {
         if count == 0 {
             return;

@@ -55,6 +55,8 @@ pub struct Summary {
     /// Values that loggers took and could not bring to safety when they were last flushed: lost if the
     /// process ends before they can.
     pub unsaved: u64,
+    /// Calls that no row counts, since there was no memory for their statistics.
+    pub unmeasured: u64,
     /// What was said once: variables that were not understood, loggers that failed.
     pub notices: Vec<String>,
     /// How measuring on the GPU goes.
@@ -100,6 +102,7 @@ pub fn summary() -> Summary {
         delivered: collect::delivered(),
         dropped,
         unsaved: collect::unsaved(),
+        unmeasured: health::unmeasured(),
         notices: health::notices(),
     }
 }

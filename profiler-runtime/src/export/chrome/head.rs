@@ -86,7 +86,7 @@ impl Head<'_> {
         write!(
             out,
             ",\"step_num\":{},\"cycle\":{},\"complete\":{},\"over_capacity\":{},\"ring_full\":{},\"unread\":{},\
-             \"unplaced\":{},\"cut_short\":{},\"handler_behind\":{},\"late\":{}}}",
+             \"unplaced\":{},\"cut_short\":{},\"handler_behind\":{},\"late\":{},\"no_memory\":{}}}",
             meta.step_num,
             meta.cycle,
             truncation.is_complete(),
@@ -97,6 +97,7 @@ impl Head<'_> {
             truncation.cut_short,
             truncation.handler_behind,
             truncation.late,
+            truncation.no_memory,
         )
     }
 

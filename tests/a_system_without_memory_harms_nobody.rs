@@ -1,0 +1,225 @@
+//! Where there is no memory for the profiler, measurements are lost and counted; the program goes on.
+#![cfg(not(feature = "strip"))]
+#![allow(unsafe_code, reason = "an allocator that refuses")]
+
+#[path = "support/child.rs"]
+mod child;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use profiler_runtime::{
+    DropReason, Profile, Truncation, flush, is_enabled, measure_execution_time, scope, summary,
+};
+use profiler_tests::row;
+
+/// Refuses blocks of a size, and larger ones, from when on it is told to.
+struct Refusing;
+
+static REFUSED_FROM: AtomicUsize = AtomicUsize::new(usize::MAX);
+static REFUSED: AtomicUsize = AtomicUsize::new(0);
+
+fn is_refused(size: usize) -> bool {
+    let is_refused = size >= REFUSED_FROM.load(Relaxed);
+    REFUSED.fetch_add(is_refused.into(), Relaxed);
+    is_refused
+}
+
+// SAFETY: it is the system's allocator where it does not refuse, which null says.
+unsafe impl GlobalAlloc for Refusing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if is_refused(layout.size()) {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if is_refused(layout.size()) {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if size > layout.size() && is_refused(size) {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: as the caller promises.
+        unsafe { System.realloc(block, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Refusing = Refusing;
+
+/// Runs `f` where blocks of that size are refused; returns how many were.
+fn refusing(from: usize, f: impl FnOnce()) -> usize {
+    let before = REFUSED.load(Relaxed);
+    REFUSED_FROM.store(from, Relaxed);
+    f();
+    REFUSED_FROM.store(usize::MAX, Relaxed);
+    REFUSED.load(Relaxed) - before
+}
+
+/// Runs a test in a process of its own: what is refused there is refused to nobody else. True in that process.
+fn is_child(name: &str) -> bool {
+    if child::dir().is_some() {
+        return true;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let output = child::again(name, dir.path())
+        .env_remove("PROFILER_RING")
+        .output()
+        .expect("it runs");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    false
+}
+
+/// Below what a cell takes, and above all that a test takes meanwhile.
+const CELLS: usize = 2_900;
+/// Below a ring's size.
+const RINGS: usize = 32 << 10;
+
+#[test]
+fn calls_without_memory_for_their_statistics_are_counted() {
+    if !is_child("calls_without_memory_for_their_statistics_are_counted") || !is_enabled() {
+        return;
+    }
+    // What the profiler takes once.
+    drop(scope!("memory: first"));
+    let refused = refusing(CELLS, || {
+        for _ in 0..5 {
+            let _outer = scope!("memory: refused");
+            drop(scope!("memory: inside"));
+        }
+    });
+    assert!(refused > 0, "it asks for more");
+    assert_eq!(summary().unmeasured, 10);
+    assert!(summary().to_string().contains("10 calls not measured"));
+    // There is memory again, on the same thread.
+    for _ in 0..3 {
+        drop(scope!("memory: refused"));
+    }
+    assert_eq!(row("memory: refused").calls, 3);
+    // A name that has its buckets counts all calls, without a cell too.
+    thread::spawn(|| drop(scope!("memory: refused")))
+        .join()
+        .expect("it ends");
+    let (begin, is_to_begin) = std::sync::mpsc::channel();
+    let thread = thread::spawn(move || {
+        let _ = is_to_begin.recv();
+        drop(scope!("memory: refused"));
+    });
+    let refused = refusing(CELLS, || {
+        // The one cell that is spare is taken here.
+        let _spare = scope!("memory: takes the spare one");
+        begin.send(()).expect("it waits");
+        thread.join().expect("it ends");
+    });
+    assert!(refused > 0, "it asks for more");
+    assert_eq!(row("memory: refused").calls, 5);
+    assert_eq!(summary().unmeasured, 10);
+}
+
+#[test]
+fn a_thread_that_ends_without_memory_loses_nothing() {
+    if !is_child("a_thread_that_ends_without_memory_loses_nothing") || !is_enabled() {
+        return;
+    }
+    let (end, is_to_end) = std::sync::mpsc::channel::<()>();
+    let (began, has_begun) = std::sync::mpsc::channel();
+    let thread = thread::spawn(move || {
+        drop(scope!("memory: ends"));
+        began.send(()).expect("it is waited for");
+        let _ = is_to_end.recv();
+    });
+    has_begun.recv().expect("it has begun");
+    let refused = refusing(CELLS, || {
+        drop(end);
+        thread.join().expect("it ends");
+    });
+    assert!(refused > 0, "it asks for more");
+    assert_eq!(row("memory: ends").calls, 1);
+    assert_eq!(summary().unmeasured, 0);
+}
+
+#[measure_execution_time(name = "memory: logged", log = |_, _, _| ())]
+fn logged() {}
+
+#[test]
+fn log_entries_without_memory_for_their_ring_are_dropped_under_a_reason() {
+    if !is_child("log_entries_without_memory_for_their_ring_are_dropped_under_a_reason")
+        || !is_enabled()
+    {
+        return;
+    }
+    let refused = refusing(RINGS, || (0..7).for_each(|_| logged()));
+    assert!(refused > 0, "it asks for more");
+    assert_eq!(summary().dropped, [(DropReason::NoMemory, 7)]);
+    logged();
+    let report = flush(Duration::from_secs(60));
+    assert_eq!((report.delivered, report.dropped, report.left), (1, 7, 0));
+    assert_eq!(row("memory: logged").calls, 8);
+}
+
+/// Waits until a thread of the profiler has asked for more.
+fn until_one_is_refused() {
+    let before = REFUSED.load(Relaxed);
+    let end = Instant::now() + Duration::from_secs(60);
+    while REFUSED.load(Relaxed) == before {
+        assert!(Instant::now() < end, "nobody asks");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// What is missing of windows for want of memory, and what is there.
+fn account(trace: &profiler_runtime::Trace) -> (usize, Truncation) {
+    let named = |name: &str| name.starts_with("memory: window");
+    let held = trace.events().filter(|event| named(event.name()));
+    (held.count(), trace.truncation())
+}
+
+#[test]
+fn windows_without_memory_say_what_is_missing() {
+    const SCOPES: usize = 5_000;
+
+    if !is_child("windows_without_memory_say_what_is_missing") || !is_enabled() {
+        return;
+    }
+    // No ring for the thread.
+    let ((), trace) = Profile::builder().run(|_| {
+        let refused = refusing(RINGS, || {
+            (0..9).for_each(|_| drop(scope!("memory: window")));
+        });
+        assert!(refused > 0, "it asks for more");
+        drop(scope!("memory: window"));
+    });
+    let (held, missing) = account(&trace.expect("a window"));
+    assert_eq!((held, missing.no_memory, missing.ring_full), (1, 9, 0));
+
+    // No buffer for the window, which has some scopes by then. Each is in the window or counted.
+    let ((), trace) = Profile::builder().run(|_| {
+        let refused = refusing(RINGS, || {
+            for _ in 0..SCOPES {
+                drop(scope!("memory: window"));
+            }
+            until_one_is_refused();
+        });
+        assert!(refused > 0, "it asks for more");
+    });
+    let (held, missing) = account(&trace.expect("a window"));
+    let all = held as u64 + missing.no_memory + missing.ring_full;
+    assert!(missing.no_memory > 0, "{missing:?}");
+    assert_eq!(all, SCOPES as u64, "{missing:?}");
+}
