@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use profiler_runtime::{
-    DropReason, LogError, ScalarLogger, flush, measure_execution_time, scope, summary,
+    DropReason, FlushReport, LogError, ScalarLogger, flush, measure_execution_time, scope, summary,
 };
 use profiler_tests::{alone, measuring, row};
 
@@ -296,4 +296,118 @@ fn one_that_blocks_for_many_names_costs_one_thread() {
     assert_eq!(notices_about("loggers: shared"), 1);
     SHARED_GATE.store(true, Relaxed);
     wait_until("it comes back", || flush(LONG).left == 0);
+}
+
+/// What all entries of this process came to: each is in one of the three.
+fn all(report: &FlushReport) -> u64 {
+    report.delivered + report.dropped + report.left
+}
+
+/// Takes everything, and can save only what it is allowed to.
+struct Saving {
+    taken: AtomicU64,
+    is_allowed: AtomicBool,
+}
+
+impl ScalarLogger for Saving {
+    fn add_scalar(&self, _tag: &str, _value: f64, _step: u64) -> Result<(), LogError> {
+        self.taken.fetch_add(1, Relaxed);
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<(), LogError> {
+        if !self.is_allowed.load(Relaxed) {
+            return Err(LogError::other("the disk is full"));
+        }
+        self.taken.store(0, Relaxed);
+        Ok(())
+    }
+
+    fn unsaved(&self) -> u64 {
+        self.taken.load(Relaxed)
+    }
+}
+
+static SAVING: Saving = Saving {
+    taken: AtomicU64::new(0),
+    is_allowed: AtomicBool::new(false),
+};
+
+#[measure_execution_time(name = "loggers: saves later", log = &SAVING)]
+fn saves_later() {}
+
+#[test]
+fn each_entry_is_delivered_or_dropped_or_left() {
+    let _alone = alone();
+    if !measuring() {
+        return;
+    }
+    let before = flush(LONG);
+    assert_eq!(before.left, 0);
+    // What the program logs by itself is none of the profiler's entries.
+    SAVING.add_scalar("its own", 1.0, 0).unwrap();
+    for _ in 0..5 {
+        saves_later();
+        fails();
+    }
+    let report = flush(LONG);
+    assert_eq!(all(&report), all(&before) + 10);
+    assert_eq!(report.left, 5, "taken, and not saved");
+    assert_eq!(summary().unsaved, 5);
+    for _ in 0..2 {
+        saves_later();
+    }
+    // The same ones are asked for again with each flush.
+    let report = flush(LONG);
+    assert_eq!((all(&report), report.left), (all(&before) + 12, 7));
+    SAVING.is_allowed.store(true, Relaxed);
+    let report = flush(LONG);
+    assert_eq!((all(&report), report.left), (all(&before) + 12, 0));
+    assert_eq!(
+        report.delivered - before.delivered,
+        7 + report_of_fails(&report, &before)
+    );
+}
+
+/// How many entries of a logger that fails now and then were delivered.
+fn report_of_fails(report: &FlushReport, before: &FlushReport) -> u64 {
+    5 - (report.dropped - before.dropped)
+}
+
+static HELD_GATE: AtomicBool = AtomicBool::new(false);
+static IN_FLUSH: AtomicBool = AtomicBool::new(false);
+
+static HELD_IN_FLUSH: Unsafe = Unsafe {
+    in_flush: || {
+        IN_FLUSH.store(true, Relaxed);
+        while !HELD_GATE.load(Relaxed) {
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    },
+};
+
+#[measure_execution_time(name = "loggers: held in flush", log = &HELD_IN_FLUSH)]
+fn held_in_flush() {}
+
+#[test]
+fn what_a_blocked_logger_took_is_left_and_not_delivered() {
+    let _alone = alone();
+    if !measuring() {
+        return;
+    }
+    let before = flush(LONG);
+    assert_eq!(before.left, 0);
+    for _ in 0..5 {
+        held_in_flush();
+    }
+    // Some may have been taken before it is flushed, and the rest waits behind that.
+    wait_until("it is flushed", || IN_FLUSH.load(Relaxed));
+    let report = flush(Duration::from_millis(50));
+    assert_eq!(all(&report), all(&before) + 5);
+    assert_eq!(report.delivered, before.delivered, "none is safe");
+    assert!(report.left >= 1);
+    HELD_GATE.store(true, Relaxed);
+    wait_until("it comes back", || flush(LONG).left == 0);
+    assert_eq!(all(&flush(LONG)), all(&before) + 5);
 }

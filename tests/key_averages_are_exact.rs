@@ -26,8 +26,7 @@ fn fib(n: u32) {
 
 fn traced(run: impl FnOnce()) -> Arc<Trace> {
     let ((), trace) = Profile::builder().run(|_| run());
-    let trace = trace.expect("a session");
-    trace
+    trace.expect("a session")
 }
 
 #[track_caller]

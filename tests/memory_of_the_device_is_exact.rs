@@ -25,8 +25,7 @@ fn ready() -> Driver {
 fn traced(f: impl FnOnce()) -> Arc<Trace> {
     let builder = Profile::builder().profile_memory(true);
     let ((), trace) = builder.run(|_| f());
-    let trace = trace.expect("a window");
-    trace
+    trace.expect("a window")
 }
 
 fn memory(trace: &Trace, name: &str) -> MemoryUse {

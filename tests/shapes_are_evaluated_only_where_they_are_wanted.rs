@@ -68,8 +68,7 @@ fn linear(x: &Tensor, w: &Tensor, bypassed: bool) -> usize {
 /// The one window of a session, around `work`.
 fn window(builder: ProfileBuilder, work: impl FnOnce()) -> Result<Arc<Trace>, Box<dyn Error>> {
     let ((), trace) = builder.run(|_| work());
-    let trace = trace?;
-    Ok(trace)
+    Ok(trace?)
 }
 
 /// The shapes of each scope with a name.

@@ -6,11 +6,11 @@ use std::thread;
 use std::time::Duration;
 
 use super::outbox::{LogEntry, Outbox};
-use super::{flush, outlet, ring};
+use super::{flush, ledger, outlet, ring};
 use crate::background::Background;
 use crate::clock::{WallAnchor, clock};
 use crate::cuda;
-use crate::health::{DropReason, count_dropped};
+use crate::health::DropReason;
 use crate::name::{self, Name, TimeSource};
 use crate::own_cost;
 use crate::record::Record;
@@ -110,13 +110,13 @@ impl Collector {
     /// Turns a record into one job for each logger that takes it.
     fn deliver(&mut self, record: Record, anchor: WallAnchor) {
         let Some(name) = self.name(record.id) else {
-            return;
+            return ledger::forget(1);
         };
         let step = record
             .step
             .unwrap_or_else(|| next_step(name, record.skipped, record.every));
         if name.settle_source(TimeSource::Cpu) == TimeSource::Cuda {
-            count_dropped(DropReason::NoCudaTime, 1);
+            ledger::end(Err(DropReason::NoCudaTime));
             // Its destructor may be foreign code.
             let _ = catch_unwind(AssertUnwindSafe(|| drop(record.logger)));
             return;
@@ -131,6 +131,8 @@ impl Collector {
             wall_time: anchor.wall_time(record.end),
         };
         self.outbox.add(entry, record.logger);
+        // It is one entry for each logger from here on.
+        ledger::forget(1);
     }
 
     fn name(&mut self, id: u32) -> Option<&'static Name> {

@@ -3,14 +3,15 @@
 use std::sync::{Condvar, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{collector, outlet, ring};
+use super::{collector, ledger, ring};
 use crate::cuda;
 use crate::exit;
-use crate::health::{self, DropReason};
 use crate::name;
 use crate::process::Lock;
 
-/// What became of the log entries of this process so far.
+/// What became of the log entries of this process so far. An entry for several loggers is one for each of them.
+///
+/// Each entry is in one of `delivered`, `dropped` and `left`, so that they add up to what was logged before the call.
 ///
 /// # Examples
 ///
@@ -23,7 +24,7 @@ use crate::process::Lock;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FlushReport {
-    /// Entries that their loggers took.
+    /// Entries that their loggers took and, as far as they say so, brought to safety.
     pub delivered: u64,
     /// Entries that were dropped; the summary says why.
     pub dropped: u64,
@@ -81,19 +82,12 @@ fn flush_within(timeout: Duration, close: bool) -> FlushReport {
     };
     let rest = timeout.saturating_sub(start.elapsed());
     let complete = own && (!collector::is_running() || request(rest));
-    let left = if complete {
-        // Entries that came after the call are nobody's business here; those that a blocked logger
-        // holds are.
-        outlet::held_up()
-    } else {
-        let waiting = (ring::waiting() + outlet::pending()) as u64 + outlet::unsaved();
-        // Something is, whatever the counts say: a logger may be in the middle of a flush.
-        waiting.max(u64::from(own))
-    };
+    // Entries that came after the call are not left of what it asked for; those that a blocked logger holds are.
+    let account = ring::waiting(|waiting| ledger::account(waiting, complete));
     FlushReport {
-        delivered: outlet::delivered(),
-        dropped: dropped(),
-        left,
+        delivered: account.delivered,
+        dropped: account.dropped + ring_full(),
+        left: account.left,
         unread,
     }
 }
@@ -128,12 +122,8 @@ pub(super) fn done(ticket: u64) {
     DONE.notify_all();
 }
 
-/// Entries dropped for any reason.
-fn dropped() -> u64 {
-    let counted: u64 = DropReason::ALL.into_iter().map(health::dropped).sum();
-    counted
-        + name::all()
-            .iter()
-            .map(|name| name.totals().ring_full)
-            .sum::<u64>()
+/// Entries that found their thread's ring full: they have never been anywhere else.
+fn ring_full() -> u64 {
+    let names = name::all();
+    names.iter().map(|name| name.totals().ring_full).sum()
 }

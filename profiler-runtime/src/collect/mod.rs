@@ -6,6 +6,7 @@
 mod collector;
 mod defaults;
 mod flush;
+mod ledger;
 mod outbox;
 mod outlet;
 mod ring;
@@ -16,8 +17,8 @@ pub(crate) use collector::next_step;
 pub(crate) use defaults::{add_default, open_from_environment, set_default_from};
 pub(crate) use flush::flush_and_close;
 pub use flush::{FlushReport, flush};
+pub(crate) use ledger::{taken, unsaved};
 pub(crate) use outbox::{LogEntry, Outbox, log_here};
-pub(crate) use outlet::{delivered, unsaved};
 pub(crate) use ring::log;
 pub(crate) use rings::Rings;
 pub(crate) use watch::Mute;

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use super::outlet::{self, Delivery, Job, deliver_here};
 use super::watch::Mute;
-use super::{collector, defaults};
+use super::{collector, defaults, ledger};
 use crate::local::Busy;
 use crate::log::{CudaSpan, Logger};
 use crate::name::Name;
@@ -48,7 +48,7 @@ impl Outbox {
         address(entry, logger, |delivery| {
             self.jobs.push_back(Job::Log(delivery));
         });
-        outlet::expect(self.jobs.len() - jobs);
+        ledger::expect(self.jobs.len() - jobs);
     }
 
     pub(super) fn add_flush(&mut self, ticket: u64) {

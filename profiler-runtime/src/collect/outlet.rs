@@ -5,13 +5,13 @@
 //! queue, and the name stays silent until the call returns.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::flush;
-use super::watch::{self, Mute, OnBehalf, Outcome, Watch, is_stuck};
-use crate::health::{self, DropReason, count_dropped};
+use super::watch::{Mute, OnBehalf, Outcome, Watch, is_stuck};
+use super::{flush, ledger};
+use crate::health::{self, DropReason};
 use crate::local::Busy;
 use crate::log::{CudaSpan, LogError, Logger, Scalar};
 use crate::name::{self, Name};
@@ -44,44 +44,10 @@ const FLUSH_EVERY: Duration = Duration::from_millis(500);
 
 static JOBS: Lock<VecDeque<Job>> = Lock::new(VecDeque::new());
 static READY: Condvar = Condvar::new();
-/// Entries between the rings and their end, be it delivery or a drop.
-static PENDING: AtomicUsize = AtomicUsize::new(0);
-static DELIVERED: AtomicU64 = AtomicU64::new(0);
 static WORKER: Lock<Option<Arc<Watch>>> = Lock::new(None);
 /// Loggers that took something since they were last flushed.
 static UNFLUSHED: Lock<Vec<Unflushed>> = Lock::new(Vec::new());
 const MAX_UNFLUSHED: usize = 64;
-
-/// Values that loggers took and could not save when they were last flushed.
-static UNSAVED: AtomicU64 = AtomicU64::new(0);
-
-/// Entries that left the rings.
-pub(super) fn expect(entries: usize) {
-    PENDING.fetch_add(entries, Relaxed);
-}
-
-/// Entries that reached their end.
-pub(super) fn forget(entries: usize) {
-    PENDING.fetch_sub(entries, Relaxed);
-}
-
-/// Entries in the hands of loggers that do not return, or cannot save what they took.
-pub(super) fn held_up() -> u64 {
-    watch::blocked() as u64 + unsaved()
-}
-
-/// Values that loggers took and could not save when they were last flushed.
-pub(crate) fn unsaved() -> u64 {
-    UNSAVED.load(Relaxed)
-}
-
-pub(super) fn pending() -> usize {
-    PENDING.load(Relaxed)
-}
-
-pub(crate) fn delivered() -> u64 {
-    DELIVERED.load(Relaxed)
-}
 
 /// Moves what fits from the collector's outbox to the queue.
 pub(super) fn send(outbox: &mut VecDeque<Job>) {
@@ -101,6 +67,10 @@ struct Unflushed {
     id: u32,
     logger: Logger,
     mute: &'static Mute,
+    /// How many entries it took since it was last flushed.
+    taken: u64,
+    /// Those of them that it could not save.
+    unsaved: u64,
 }
 
 pub(super) fn ensure_worker() {
@@ -145,11 +115,7 @@ fn work(watch: &Watch) {
     let mut flush_at = Instant::now() + FLUSH_EVERY;
     loop {
         let on = match next_job(flush_at) {
-            Some(Job::Log(delivery)) => {
-                let on = deliver(watch, delivery);
-                forget(1);
-                on
-            }
+            Some(Job::Log(delivery)) => deliver(watch, delivery),
             Some(Job::Flush(ticket)) => {
                 watch.ticket.store(ticket, Relaxed);
                 let on = flush_loggers(watch);
@@ -201,6 +167,7 @@ fn deliver(watch: &Watch, delivery: Delivery) -> bool {
         id: name.id,
         mute,
         logger: logger.share(),
+        entries: 1,
     };
     let Outcome { result, on } = watch.run(on_behalf, move || {
         if silent.is_some() {
@@ -217,20 +184,21 @@ fn deliver(watch: &Watch, delivery: Delivery) -> bool {
         logger.as_dyn().add(&scalar)?;
         remember(name.id, logger, mute)
     });
-    match (silent, result) {
-        (Some(reason), _) => count_dropped(reason, 1),
-        (None, Some(Ok(()))) => _ = DELIVERED.fetch_add(1, Relaxed),
-        (None, Some(Err(error))) => {
-            count_dropped(DropReason::LoggerFailed, 1);
-            say_failure(name.id, &error);
-        }
-        (None, None) => count_dropped(DropReason::LoggerPanicked, 1),
+    ledger::end(match (silent, &result) {
+        (Some(reason), _) => Err(reason),
+        (None, Some(Ok(()))) => Ok(()),
+        (None, Some(Err(_))) => Err(DropReason::LoggerFailed),
+        (None, None) => Err(DropReason::LoggerPanicked),
+    });
+    if let Some(Err(error)) = result {
+        say_failure(name.id, &error);
     }
     on
 }
 
 /// Calls a logger on this thread, which waits for it: whoever asked for that is not given up.
 pub(super) fn deliver_here(delivery: Delivery) {
+    ledger::expect(1);
     deliver(&Watch::default(), delivery);
 }
 
@@ -240,45 +208,74 @@ fn remember(id: u32, logger: Logger, mute: &'static Mute) -> Result<(), LogError
         return logger.as_dyn().flush();
     }
     let mut unflushed = UNFLUSHED.lock();
-    if !unflushed.iter().any(|other| other.logger.is_same(&logger)) {
-        unflushed.push(Unflushed { id, logger, mute });
+    let mut same = unflushed.iter_mut();
+    match same.find(|other| other.logger.is_same(&logger)) {
+        Some(known) => known.taken += 1,
+        None => unflushed.push(Unflushed {
+            id,
+            logger,
+            mute,
+            taken: 1,
+            unsaved: 0,
+        }),
     }
     // Loggers made anew for each call must not pile up.
     let oldest = (unflushed.len() > MAX_UNFLUSHED).then(|| unflushed.swap_remove(0));
     drop(unflushed);
-    oldest.map_or(Ok(()), |oldest| oldest.logger.as_dyn().flush())
+    if let Some(oldest) = oldest {
+        flush_last(&oldest);
+    }
+    Ok(())
+}
+
+/// Flushes a logger for the last time: what it cannot save then is dropped.
+fn flush_last(oldest: &Unflushed) {
+    ledger::begin_saving(oldest.taken, oldest.unsaved);
+    let flushed = oldest.logger.as_dyn().flush();
+    ledger::end_saving(oldest.taken, 0);
+    if let Err(error) = flushed {
+        ledger::lose_taken(oldest.logger.as_dyn().unsaved().min(oldest.taken));
+        say_failure(oldest.id, &error);
+    }
 }
 
 /// Flushes what took something since the last time; false where another worker has taken over.
 fn flush_loggers(watch: &Watch) -> bool {
     let mut failed = Vec::new();
-    let mut unsaved = 0;
     let mut on = true;
     // One at a time: one that blocks keeps none of the others from the next worker.
-    while on && let Some(Unflushed { id, logger, mute }) = { UNFLUSHED.lock().pop() } {
-        if is_stuck(&logger) {
-            failed.push(Unflushed { id, logger, mute });
+    while on && let Some(mut unflushed) = { UNFLUSHED.lock().pop() } {
+        let Unflushed { id, taken, .. } = unflushed;
+        ledger::begin_saving(taken, unflushed.unsaved);
+        if is_stuck(&unflushed.logger) {
+            // It holds them for as long as it does not return.
+            unflushed.unsaved = taken;
+            ledger::end_saving(taken, taken);
+            failed.push(unflushed);
             continue;
         }
         let on_behalf = OnBehalf {
             id,
-            mute,
-            logger: logger.share(),
+            mute: unflushed.mute,
+            logger: unflushed.logger.share(),
+            entries: 0,
         };
+        let mut unsaved = 0;
         let outcome = watch.run(on_behalf, || {
-            let error = logger.as_dyn().flush().err()?;
-            unsaved += logger.as_dyn().unsaved();
+            let logger = unflushed.logger.as_dyn();
+            let error = logger.flush().err()?;
+            // The program may log to it too: of what it could not save, no more is ours than it took of us.
+            unsaved = logger.unsaved().min(taken);
+            unflushed.unsaved = unsaved;
             // There may be room again the next time.
-            failed.push(Unflushed { id, logger, mute });
+            failed.push(unflushed);
             Some(error)
         });
+        ledger::end_saving(taken, unsaved);
         on = outcome.on;
         if let Some(Some(error)) = outcome.result {
             say_failure(id, &error);
         }
-    }
-    if on {
-        UNSAVED.store(unsaved, Relaxed);
     }
     UNFLUSHED.lock().append(&mut failed);
     on

@@ -2,8 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::collector;
 use super::rings::Rings;
+use super::{collector, ledger};
 use crate::entry::Attached;
 use crate::health::{DropReason, count_dropped};
 use crate::local::{self, Busy};
@@ -130,11 +130,16 @@ fn late(record: &mut Option<Record>) -> Outcome {
 
 /// Moves what stands in the rings now to `batch`, and forgets the rings of threads that have ended.
 pub(super) fn drain(batch: &mut Vec<Record>) {
-    RINGS.drain(batch);
-    batch.append(&mut LATE.lock());
+    RINGS.drain(batch, ledger::expect);
+    let mut late = LATE.lock();
+    ledger::expect(late.len());
+    batch.append(&mut late);
 }
 
-/// How many records wait in the rings.
-pub(super) fn waiting() -> usize {
-    RINGS.waiting() + LATE.lock().len()
+/// Runs `f` with how many records wait in the rings, while nobody takes any of them.
+pub(super) fn waiting<R>(f: impl FnOnce(usize) -> R) -> R {
+    RINGS.with_waiting(|waiting| {
+        let late = LATE.lock();
+        f(waiting + late.len())
+    })
 }

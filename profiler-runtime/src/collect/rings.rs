@@ -29,9 +29,12 @@ impl<T> Rings<T> {
 
     /// Moves what stands in the rings now to `batch`, and forgets the rings of threads that have ended.
     ///
-    /// The rings' capacity bounds what one call moves.
-    pub(crate) fn drain(&self, batch: &mut Vec<T>) {
-        self.rings().retain_mut(|ring| {
+    /// The rings' capacity bounds what one call moves. `note` gets how many these are, before anybody can see that they
+    /// are not in the rings.
+    pub(crate) fn drain(&self, batch: &mut Vec<T>, note: impl FnOnce(usize)) {
+        let before = batch.len();
+        let mut rings = self.rings();
+        rings.retain_mut(|ring| {
             // Asked before the last look: what was pushed before the thread ended is there to be read.
             let ended = ring.is_abandoned();
             for _ in 0..ring.slots() {
@@ -39,10 +42,17 @@ impl<T> Rings<T> {
             }
             !ended
         });
+        note(batch.len() - before);
     }
 
     /// How much waits in the rings.
     pub(crate) fn waiting(&self) -> usize {
-        self.rings().iter().map(Consumer::slots).sum()
+        self.with_waiting(|waiting| waiting)
+    }
+
+    /// Runs `f` with how much waits in the rings, while nobody takes any of it.
+    pub(crate) fn with_waiting<R>(&self, f: impl FnOnce(usize) -> R) -> R {
+        let rings = self.rings();
+        f(rings.iter().map(Consumer::slots).sum())
     }
 }

@@ -17,8 +17,15 @@ const BLOCKED_AFTER: Duration = Duration::from_secs(2);
 const MAX_BLOCKED: usize = 8;
 
 static BLOCKED: AtomicUsize = AtomicUsize::new(0);
+/// Entries in the hands of loggers that have not returned.
+static HELD: AtomicU64 = AtomicU64::new(0);
 /// Shared loggers that have not returned. None is called by another worker, whatever the name.
 static STUCK: Lock<Vec<Logger>> = Lock::new(Vec::new());
+
+/// How many entries are in the hands of loggers that have not returned.
+pub(super) fn held() -> u64 {
+    HELD.load(Relaxed)
+}
 
 /// How many calls have not returned.
 pub(super) fn blocked() -> usize {
@@ -68,6 +75,8 @@ pub(super) struct OnBehalf {
     pub(super) id: u32,
     pub(super) mute: &'static Mute,
     pub(super) logger: Option<Logger>,
+    /// How many entries the logger gets with it: one, or none where it is flushed.
+    pub(super) entries: u64,
 }
 
 /// What came of foreign code.
@@ -138,7 +147,14 @@ impl Watch {
             .compare_exchange(since, GIVEN_UP, AcqRel, Relaxed)
             .ok()?;
         let blocked = BLOCKED.fetch_add(1, Relaxed) + 1;
-        if let Some(OnBehalf { mute, logger, .. }) = on_behalf.as_ref() {
+        if let Some(OnBehalf {
+            mute,
+            logger,
+            entries,
+            ..
+        }) = on_behalf.as_ref()
+        {
+            HELD.fetch_add(*entries, Relaxed);
             match logger.as_ref().and_then(Logger::share) {
                 Some(logger) => STUCK.lock().push(logger),
                 None => mute.silence_until_back(),
@@ -156,9 +172,16 @@ impl Watch {
 /// A call that was given up came back after all.
 fn take_back(on_behalf: Option<&OnBehalf>) {
     BLOCKED.fetch_sub(1, Relaxed);
-    let Some(OnBehalf { mute, logger, .. }) = on_behalf else {
+    let Some(OnBehalf {
+        mute,
+        logger,
+        entries,
+        ..
+    }) = on_behalf
+    else {
         return;
     };
+    HELD.fetch_sub(*entries, Relaxed);
     mute.back();
     if let Some(logger) = logger {
         STUCK.lock().retain(|stuck| !stuck.is_same(logger));

@@ -56,7 +56,7 @@ fn make() -> Option<Producer<Parcel>> {
 
 /// Moves what stands in the rings now to `batch`.
 pub(super) fn drain(batch: &mut Vec<Parcel>) {
-    RINGS.drain(batch);
+    RINGS.drain(batch, |_| ());
 }
 
 /// How many items wait in the rings.

@@ -52,8 +52,8 @@ pub struct Summary {
     pub delivered: u64,
     /// Entries that were dropped, for each reason that occurred.
     pub dropped: Vec<(DropReason, u64)>,
-    /// Values that loggers took and could not bring to safety when they were last flushed: lost if the
-    /// process ends before they can.
+    /// Those of them that loggers could not bring to safety when they were last flushed: lost if the process ends
+    /// before they can.
     pub unsaved: u64,
     /// Calls that no row counts, since there was no memory for their statistics.
     pub unmeasured: u64,
@@ -99,7 +99,7 @@ pub fn summary() -> Summary {
         rows,
         wall_ns,
         percentile_error: crate::stats::RELATIVE_ERROR,
-        delivered: collect::delivered(),
+        delivered: collect::taken(),
         dropped,
         unsaved: collect::unsaved(),
         unmeasured: health::unmeasured(),
