@@ -106,6 +106,12 @@ fn each_thread_of_the_profiler_blocks_all_that_the_program_may_wait_for() {
     ] {
         assert_eq!(line(name), Some(!open), "{name}: {stdout}");
     }
+    let others = stdout
+        .lines()
+        .filter(|line| line.starts_with("profiler-") && !line.starts_with("profiler-contro"));
+    for line in others {
+        assert!(line.ends_with(&format!(" {:016x}", !open)), "{stdout}");
+    }
     // The one signal that the profiler was told to take.
     let own = open | bit(libc::SIGUSR2);
     assert_eq!(line("profiler-contro"), Some(!own), "{stdout}");

@@ -62,6 +62,10 @@ impl OwnFile {
     /// # Errors
     ///
     /// The system's; [`io::ErrorKind::NotFound`] where the path leads to no file, or to another one.
+    #[cfg_attr(
+        not(feature = "tensorboard"),
+        allow(dead_code, reason = "only a log stays open for long")
+    )]
     pub(crate) fn reopen(&mut self, path: &Path) -> io::Result<()> {
         let mut options = OpenOptions::new();
         options.write(true);

@@ -18,11 +18,19 @@ pub(crate) enum Wait {
     /// So long in all: the end of the program is kept from nobody.
     InAll(Duration),
     /// So long without a byte being taken: a reader that goes on reading gets everything.
+    #[cfg_attr(
+        not(feature = "trace"),
+        allow(dead_code, reason = "only traces are that long")
+    )]
     WithoutProgress(Duration),
 }
 
 /// Where the profiler writes to: a file that it has opened, or a standard stream of the program.
 #[derive(Debug)]
+#[cfg_attr(
+    not(unix),
+    allow(dead_code, reason = "other systems are not asked for room")
+)]
 pub(crate) struct Output {
     target: Target,
     wait: Wait,
@@ -51,12 +59,16 @@ impl Output {
     /// Standard output, past the lock of `std`, which another thread may hold for as long as it likes, and past its
     /// buffer: what is in there comes later.
     pub(crate) fn stdout(wait: Wait) -> Self {
-        Self::of(Target::Standard(1), wait, true)
+        Self::standard(1, wait)
     }
 
     /// Standard error, likewise.
     pub(crate) fn stderr(wait: Wait) -> Self {
-        Self::of(Target::Standard(2), wait, true)
+        Self::standard(2, wait)
+    }
+
+    fn standard(number: i32, wait: Wait) -> Self {
+        Self::of(Target::Standard(number), wait, !is_regular_file(number))
     }
 
     fn of(target: Target, wait: Wait, may_block: bool) -> Self {
@@ -74,6 +86,10 @@ impl Output {
     /// # Errors
     ///
     /// Where it is none that the profiler has opened, or the program has closed its descriptor.
+    #[cfg_attr(
+        not(feature = "tensorboard"),
+        allow(dead_code, reason = "only a log stays open for long")
+    )]
     pub(crate) fn file(&self) -> io::Result<&File> {
         match &self.target {
             Target::Own(file) => file.get(),
@@ -82,6 +98,10 @@ impl Output {
     }
 
     /// Returns whether its descriptor is still that of what it was opened for.
+    #[cfg_attr(
+        not(feature = "tensorboard"),
+        allow(dead_code, reason = "only a log stays open for long")
+    )]
     pub(crate) fn is_intact(&self) -> bool {
         match &self.target {
             Target::Own(file) => file.is_intact(),
@@ -94,6 +114,10 @@ impl Output {
     /// # Errors
     ///
     /// As there.
+    #[cfg_attr(
+        not(feature = "tensorboard"),
+        allow(dead_code, reason = "only a log stays open for long")
+    )]
     pub(crate) fn reopen(&mut self, path: &Path) -> io::Result<()> {
         match &mut self.target {
             Target::Own(file) => file.reopen(path),
@@ -233,6 +257,26 @@ fn timed_out(wait: Wait) -> io::Error {
         io::ErrorKind::TimedOut,
         format!("whoever reads it has made no room for {limit:?}"),
     )
+}
+
+/// A file takes all at once: what other threads and processes write there does not come in between.
+#[cfg(unix)]
+fn is_regular_file(number: i32) -> bool {
+    let mut status = std::mem::MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: there is room for the structure, of which all bits zero is a value. A number that is not open is an error
+    // of the call.
+    let status = unsafe {
+        if libc::fstat(number, status.as_mut_ptr()) != 0 {
+            return false;
+        }
+        status.assume_init()
+    };
+    status.st_mode & libc::S_IFMT == libc::S_IFREG
+}
+
+#[cfg(not(unix))]
+fn is_regular_file(_number: i32) -> bool {
+    false
 }
 
 fn write_to(number: i32, bytes: &[u8]) -> io::Result<usize> {
