@@ -172,6 +172,64 @@ fn a_measured_call_makes_two_records_and_no_call_that_can_block() {
 }
 
 #[test]
+fn a_full_launch_queue_leaves_times_right() {
+    const SCOPES: u64 = 500;
+
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let _profiler = init().expect("set up");
+        let program = Plain::new();
+        for _ in 0..SCOPES {
+            program.step();
+        }
+        program.finish();
+        for name in ["outer", "inner"] {
+            let calls = (cuda(name).calls, row(name).without_cuda);
+            assert_eq!(calls, (SCOPES, 0), "{name}");
+        }
+        exact(cuda("inner").min_ns, 1_000.0);
+        exact(cuda("inner").max_ns, 1_000.0);
+        return;
+    }
+    let name = "a_full_launch_queue_leaves_times_right";
+    let ran = on_the_driver(name, "launch-queue 16");
+    assert!(
+        ran.report.blocked_calls > SCOPES / 4,
+        "{}",
+        ran.report.blocked_calls
+    );
+}
+
+#[test]
+fn records_that_take_long_are_counted() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let _profiler = init().expect("set up");
+        let program = Plain::new();
+        // A record that waits for a place in the queue; one scope in 64 is looked at.
+        for _ in 0..22 {
+            program.step();
+        }
+        let records = summary().cuda.records;
+        assert!((2..=4).contains(&records.timed), "{records:?}");
+        assert_eq!(records.long, records.timed);
+        assert!(records.longest_ns >= 1e6, "{records:?}");
+        let table = summary().to_string();
+        assert!(table.contains("took longer than 0.1 ms"), "{table}");
+        let json = summary().to_json();
+        assert!(json.contains("\"records\":{\"timed\":"), "{json}");
+        program.finish();
+        return;
+    }
+    let script = "clock real; fault cuEventRecord always delay 1ms";
+    on_the_driver("records_that_take_long_are_counted", script);
+}
+
+#[test]
 fn lengths_alone_take_no_stream() {
     if !measuring() {
         return;

@@ -9,7 +9,7 @@ use super::loss::{self, CudaLoss};
 use super::ring::{self, Pushed};
 use super::scope::{Held, Mode, Opened, in_own_context, is_graph, loss_of, record};
 use super::thread::{self, Thread};
-use super::{library, resolver, waiting};
+use super::{library, records, resolver, waiting};
 use crate::clock::now;
 use crate::entry::Attached;
 use crate::health::{DropReason, count_dropped};
@@ -192,8 +192,11 @@ fn record_end(number: u32, driver: &Driver, pair: &Pair, opened: &Opened) -> Res
         if is_graph(driver, context, stream, opened.mode)? != pair.is_graph {
             return Err(CudaLoss::Captured);
         }
-        record(driver, context, pair.end, stream, pair.is_graph)
-            .map_err(|failed| loss_of(driver, context, failed.code, failed.call))
+        let is_sampled = opened.cost.is_some();
+        let recorded = records::timed(is_sampled, || {
+            record(driver, context, pair.end, stream, pair.is_graph)
+        });
+        recorded.map_err(|failed| loss_of(driver, context, failed.code, failed.call))
     })
 }
 

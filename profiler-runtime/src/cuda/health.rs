@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use super::code::Code;
 use super::driver::Driver;
 use super::loss::{self, CudaLoss};
+use super::records::{self, RecordTimes};
 use super::status::Status;
 use super::{context, elapsed, library, resolver};
 use crate::health;
@@ -34,6 +35,8 @@ pub struct CudaHealth {
     /// is behind the other, or longer than a year. What they were asked for is left out: the length of a scope, which
     /// [`lost`](Self::lost) counts too, its place on the time line, or its share of a future around it.
     pub rejected_times: u64,
+    /// How long records of events took.
+    pub records: RecordTimes,
     /// Whether a status that is not ready has been told to the user.
     pub(crate) is_known: bool,
 }
@@ -84,5 +87,6 @@ pub(crate) fn health() -> CudaHealth {
         lost: loss::counted(),
         uncertainty_ns: resolver::uncertainty(),
         rejected_times: elapsed::rejected(),
+        records: records::times(),
     }
 }

@@ -13,7 +13,7 @@ use super::loss::CudaLoss;
 use super::stash::Known;
 use super::stream::{Keep, Lent, Raw, Stream};
 use super::thread::{self, Thread};
-use super::{default, health, library, resolver};
+use super::{default, health, library, records, resolver};
 use crate::clock::now;
 use crate::local::Busy;
 
@@ -251,12 +251,12 @@ fn open<'t>(
             return without(thread, serial, name, CudaLoss::DriverRefused);
         }
     };
-    let number = thread.number();
+    let (number, is_sampled) = (thread.number(), thread.is_sampled());
     let Some(known) = thread.known(driver, target.raw.context) else {
         return without(thread, serial, name, CudaLoss::TooManyContexts);
     };
     let context = known.context;
-    let mut outcome = record_begin(known, driver, target, mode);
+    let mut outcome = record_begin(known, driver, target, mode, is_sampled);
     let line = thread::line(context, target.raw.stream, number);
     let around = thread.around(line, is_future);
     let key = thread.next_key();
@@ -352,6 +352,7 @@ fn record_begin(
     driver: &Driver,
     target: Target,
     mode: Mode,
+    is_sampled: bool,
 ) -> Result<Parcel, CudaLoss> {
     let context = known.context;
     if context.is_replaced(driver) {
@@ -372,7 +373,10 @@ fn record_begin(
             known.take(driver)?
         };
         let pair = item.pair.as_ref().ok_or(CudaLoss::PoolEmpty)?;
-        match record(driver, context, pair.begin, stream, pair.is_graph) {
+        let recorded = records::timed(is_sampled, || {
+            record(driver, context, pair.begin, stream, pair.is_graph)
+        });
+        match recorded {
             Ok(()) => Ok(item),
             Err(failed) => {
                 known.put_back(item);

@@ -82,7 +82,8 @@ fn health(health: &CudaHealth) -> String {
         .map_or("null".to_owned(), |ns| format!("{ns:.1}"));
     format!(
         "{{\"status\":{},\"ready\":{},\"in_flight\":{},\"pairs\":{},\"high_water\":{},\"lost\":{{{}}},\
-         \"uncertainty_ns\":{uncertainty},\"rejected_times\":{}}}",
+         \"uncertainty_ns\":{uncertainty},\"rejected_times\":{},\
+         \"records\":{{\"timed\":{},\"long\":{},\"longest_ns\":{:.1}}}}}",
         string(&health.status),
         health.ready,
         health.in_flight,
@@ -90,6 +91,9 @@ fn health(health: &CudaHealth) -> String {
         health.high_water,
         lost.join(","),
         health.rejected_times,
+        health.records.timed,
+        health.records.long,
+        health.records.longest_ns,
     )
 }
 

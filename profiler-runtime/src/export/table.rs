@@ -221,6 +221,17 @@ fn with_notes(mut table: String, summary: &Summary, rows: &[&Row]) -> String {
             summary.cuda.rejected_times
         ));
     }
+    let records = &summary.cuda.records;
+    // One in a hundred may be the system's doing.
+    if records.long * 100 > records.timed {
+        note(&format!(
+            "{} of {} records of events that were timed took longer than 0.1 ms, the longest {:.1} ms: the launch queue \
+             was full, and held up the program's launches too",
+            records.long,
+            records.timed,
+            records.longest_ns / 1e6
+        ));
+    }
     let saw_no_work = |row: &Row| row.cuda.as_ref().is_some_and(|cuda| cuda.saw_no_work);
     if let Some(names) = listed(rows, saw_no_work) {
         note(&format!(

@@ -35,6 +35,8 @@ pub struct Report {
     pub captures_invalidated: u64,
     /// Calls from inside a host function, which were refused.
     pub host_function_calls: u64,
+    /// Calls that waited for a place in the launch queue.
+    pub blocked_calls: u64,
     /// Faults that happened.
     pub faults: u64,
 }

@@ -176,6 +176,29 @@ fn a_waiting_call_takes_real_time_on_the_real_clock() {
 }
 
 #[test]
+fn a_full_launch_queue_holds_up_who_launches_and_records() {
+    let driver = Driver::ready_after("clock virtual; launch-queue 4");
+    let (stream, kernel) = (driver.stream(NON_BLOCKING), driver.kernel("work_10us"));
+    let event = driver.event();
+    let begin = driver.now();
+    for _ in 0..4 {
+        assert_eq!(driver.launch(kernel, stream), 0);
+    }
+    assert_eq!((driver.now(), driver.report().blocked_calls), (begin, 0));
+    assert_eq!(driver.launch(kernel, stream), 0);
+    assert_eq!(driver.now() - begin, 10_000, "it waits for the first");
+    assert_eq!(driver.cuEventRecord(event, stream), 0);
+    assert_eq!(driver.now() - begin, 20_000, "and the record for the next");
+    assert_eq!(driver.report().blocked_calls, 2);
+    assert_eq!(driver.cuStreamSynchronize(stream), 0);
+    assert_eq!(driver.now() - begin, 50_000);
+    for _ in 0..4 {
+        assert_eq!(driver.launch(kernel, stream), 0);
+    }
+    assert_eq!(driver.report().blocked_calls, 2, "all have ended");
+}
+
+#[test]
 fn a_manual_clock_moves_for_nobody_who_waits() {
     let driver = Driver::ready_after("clock manual");
     let (stream, kernel) = (driver.stream(NON_BLOCKING), driver.kernel("work_10us"));

@@ -152,6 +152,7 @@ fn report() -> Report {
         unread_records: m.truth.unread_records,
         captures_invalidated: m.truth.captures_invalidated,
         host_function_calls: m.truth.host_function_calls,
+        blocked_calls: m.truth.blocked_calls,
         faults: fault::happened(),
     }
 }

@@ -16,6 +16,8 @@ pub(crate) const WAITS: u8 = 1;
 pub(crate) const UNSAFE_IN_CAPTURE: u8 = 2;
 /// Works before `cuInit`.
 pub(crate) const EARLY: u8 = 4;
+/// Takes a place in the launch queue, and waits for one while it is full.
+pub(crate) const QUEUES: u8 = 8;
 
 /// The address of a C function.
 #[derive(Debug)]
@@ -127,6 +129,9 @@ fn run(entry: &'static EntryPoint, body: impl FnOnce(&mut Locked) -> Answer) -> 
     }
     if entry.is(UNSAFE_IN_CAPTURE) {
         machine.permit_unsafe()?;
+    }
+    if entry.is(QUEUES) {
+        machine.wait_for_room();
     }
     body(&mut machine)
 }

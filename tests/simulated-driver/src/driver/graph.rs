@@ -134,6 +134,7 @@ impl Machine {
         };
         let all = self.run_nodes(&nodes, &begin, place);
         let end = self.meet(&all, key)?;
+        self.take_place(end);
         self.stream(key)?.tail = end;
         self.exec(handle)?.last = end;
         Ok(())

@@ -169,6 +169,24 @@ impl Locked {
         }
     }
 
+    /// Waits until the launch queue has a place, as calls that need one do.
+    pub(crate) fn wait_for_room(&mut self) {
+        if self.has_room() {
+            return;
+        }
+        self.truth.blocked_calls += 1;
+        while !self.has_room() {
+            match (
+                self.timeline.first_end(),
+                self.timeline.next_host_function(),
+            ) {
+                (Some(at), _) => self.wait_until(at),
+                (None, Some(at)) if self.clock.pace() == Pace::Virtual => self.advance_to(at),
+                (None, _) => self.wait_for_change(),
+            }
+        }
+    }
+
     fn wait_until(&mut self, at: u64) {
         loop {
             let left = at.saturating_sub(self.clock.now());

@@ -122,6 +122,8 @@ fn setting(settings: &mut Settings, words: &[&str]) -> Result<(), Refusal> {
         }
         ["default-kernel", time] => settings.default_kernel_ns = duration(time)?,
         ["launch-latency", time] => settings.launch_latency_ns = duration(time)?,
+        ["launch-queue", "unlimited"] => settings.launch_queue = None,
+        ["launch-queue", depth] => settings.launch_queue = Some(number::<usize>(depth)?.max(1)),
         ["copy", time] => settings.copy_ns = duration(time)?,
         ["copy-bytes-per-us", bytes] => settings.copy_bytes_per_us = number(bytes)?,
         ["event-resolution", time] => settings.event_resolution_ns = duration(time)?,

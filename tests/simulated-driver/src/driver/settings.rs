@@ -59,6 +59,8 @@ pub(crate) struct Settings {
     pub(crate) default_kernel_ns: u64,
     /// Nanoseconds from a call that queues work to the earliest start of that work.
     pub(crate) launch_latency_ns: u64,
+    /// How much work may wait for the devices, over all of them, before calls that hand over more wait; `None` for any.
+    pub(crate) launch_queue: Option<usize>,
     /// Nanoseconds of a copy or fill of no bytes.
     pub(crate) copy_ns: u64,
     /// Bytes that a copy or fill moves in a microsecond.
@@ -83,6 +85,7 @@ impl Default for Settings {
             kernels: BTreeMap::new(),
             default_kernel_ns: 10_000,
             launch_latency_ns: 0,
+            launch_queue: None,
             copy_ns: 1_000,
             copy_bytes_per_us: 16_000,
             event_resolution_ns: 1,

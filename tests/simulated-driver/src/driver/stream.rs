@@ -219,6 +219,7 @@ impl Machine {
         self.refuse_implicit(key)?;
         let (after, place) = (self.order(key), self.place(key)?);
         let point = self.submit(&after, task, place);
+        self.take_place(point);
         self.stream(key)?.tail = point;
         Ok(Queued::Runs(point))
     }

@@ -44,6 +44,8 @@ pub(crate) struct Timeline {
     stalled: Vec<u64>,
     /// Ends that somebody waits for: how many do, and the end once it is known.
     watched: BTreeMap<u64, (usize, Option<u64>)>,
+    /// The ends of what takes a place in the launch queue, where its depth is limited.
+    queue: Vec<Point>,
 }
 
 impl Timeline {
@@ -55,6 +57,15 @@ impl Timeline {
 
     pub(crate) fn unfinished(&self) -> u64 {
         self.pending.len() as u64
+    }
+
+    /// The first end that is known of what stands in the launch queue.
+    pub(crate) fn first_end(&self) -> Option<u64> {
+        let ends = self.queue.iter().filter_map(|point| match point {
+            Point::At(at) => Some(*at),
+            Point::After(_) => None,
+        });
+        ends.min()
     }
 
     /// When the next host function is due.
@@ -133,6 +144,24 @@ impl Machine {
             event.recorded = Recorded::At(point);
         }
         point
+    }
+
+    /// Notes what takes a place in the launch queue until it ends.
+    pub(crate) fn take_place(&mut self, end: Point) {
+        if self.settings.launch_queue.is_some() {
+            self.timeline.queue.push(end);
+        }
+    }
+
+    /// Whether the launch queue has a place.
+    pub(crate) fn has_room(&mut self) -> bool {
+        let Some(depth) = self.settings.launch_queue else {
+            return true;
+        };
+        let now = self.clock.now();
+        let is_there = |point: &Point| !matches!(point, Point::At(at) if *at <= now);
+        self.timeline.queue.retain(is_there);
+        self.timeline.queue.len() < depth
     }
 
     fn defer(&mut self, after: &Join, work: Work, stalls: bool) -> u64 {
@@ -234,6 +263,7 @@ impl Machine {
                 settle_point(point);
             }
         }
+        self.timeline.queue.iter_mut().for_each(settle_point);
         for (work, (_, end)) in &mut self.timeline.watched {
             *end = end.or(ended.get(work).copied());
         }

@@ -15,6 +15,7 @@ pub(crate) struct Truth {
     pub(crate) unread_records: u64,
     pub(crate) captures_invalidated: u64,
     pub(crate) host_function_calls: u64,
+    pub(crate) blocked_calls: u64,
     pub(crate) events_lost_with_context: u64,
 }
 
@@ -28,6 +29,7 @@ impl Truth {
             unread_records: 0,
             captures_invalidated: 0,
             host_function_calls: 0,
+            blocked_calls: 0,
             events_lost_with_context: 0,
         }
     }

@@ -9,8 +9,8 @@ entry_points! {
     cuEventCreate(event: Out<usize>, flags: u32) since 2_000 => |m| {
         event.set(m.create_event(flags)?)
     };
-    cuEventRecord(event: usize, stream: usize) since 2_000 => |m| m.record(event, stream, 0);
-    cuEventRecordWithFlags(event: usize, stream: usize, flags: u32) since 11_010 => |m| {
+    cuEventRecord(event: usize, stream: usize) since 2_000, QUEUES => |m| m.record(event, stream, 0);
+    cuEventRecordWithFlags(event: usize, stream: usize, flags: u32) since 11_010, QUEUES => |m| {
         m.record(event, stream, flags)
     };
     cuEventQuery(event: usize) since 2_000, UNSAFE_IN_CAPTURE => |m| m.query_event(event);

@@ -14,7 +14,7 @@ entry_points! {
     cuGraphInstantiateWithFlags(exec: Out<usize>, graph: usize, flags: u64) since 11_040 => |m| {
         instantiate(m, &exec, graph, flags)
     };
-    cuGraphLaunch(exec: usize, stream: usize) since 10_000 => |m| m.launch_graph(exec, stream);
+    cuGraphLaunch(exec: usize, stream: usize) since 10_000, QUEUES => |m| m.launch_graph(exec, stream);
     cuGraphUpload(_exec: usize, stream: usize) since 11_010 => |m| m.stream_key(stream).map(drop);
     cuGraphExecDestroy(exec: usize) since 10_000 => |m| m.destroy_exec(exec);
     cuGraphDestroy(graph: usize) since 10_000 => |m| m.destroy_graph(graph);

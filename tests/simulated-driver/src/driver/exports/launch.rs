@@ -28,7 +28,7 @@ entry_points! {
         stream: usize,
         parameters: Parameters,
         _extra: usize,
-    ) since 4_000 => |m| {
+    ) since 4_000, QUEUES => |m| {
         let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z] };
         m.launch(function, shape, stream, &parameters)
     };
@@ -39,17 +39,17 @@ entry_points! {
         _shared_bytes: u32,
         stream: usize,
         parameters: Parameters,
-    ) since 9_000 => |m| {
+    ) since 9_000, QUEUES => |m| {
         let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z] };
         m.launch(function, shape, stream, &parameters)
     };
     cuLaunchKernelEx(config: In<Config>, function: usize, parameters: Parameters, _extra: usize)
-        since 11_060 => |m| {
+        since 11_060, QUEUES => |m| {
         let Config { grid, block, stream, .. } = config.get()?;
         m.launch(function, Shape { grid, block }, stream, &parameters)
     };
     cuLaunchHostFunc(stream: usize, function: Option<extern "C" fn(usize)>, data: usize)
-        since 10_000 => |m| {
+        since 10_000, QUEUES => |m| {
         let call = HostFunction::Plain { function: function.ok_or(INVALID_VALUE)?, data };
         let key = m.stream_key(stream)?;
         m.enqueue(key, Task::new(ActivityKind::HostFunction, Span::Host(call))).map(drop)

@@ -36,10 +36,10 @@ entry_points! {
     };
     cuMemFree_v2(address: usize) since 3_020, WAITS, UNSAFE_IN_CAPTURE => |m| free(m, address);
     cuMemFreeHost(address: usize) since 2_000, WAITS, UNSAFE_IN_CAPTURE => |m| free(m, address);
-    cuMemAllocAsync(address: Out<usize>, bytes: usize, stream: usize) since 11_020 => |m| {
+    cuMemAllocAsync(address: Out<usize>, bytes: usize, stream: usize) since 11_020, QUEUES => |m| {
         address.set(m.allocate_async(bytes, stream)?)
     };
-    cuMemFreeAsync(address: usize, stream: usize) since 11_020 => |m| m.free_async(address, stream);
+    cuMemFreeAsync(address: usize, stream: usize) since 11_020, QUEUES => |m| m.free_async(address, stream);
 
     cuMemcpy(to: usize, from: usize, bytes: usize) since 4_000, WAITS, UNSAFE_IN_CAPTURE => |m| {
         copy(m, to, from, bytes, Direction::Either)
@@ -52,22 +52,22 @@ entry_points! {
         since 3_020, WAITS, UNSAFE_IN_CAPTURE => |m| {
         copy(m, to, from, bytes, Direction::DeviceToDevice)
     };
-    cuMemcpyAsync(to: usize, from: usize, bytes: usize, stream: usize) since 4_000 => |m| {
+    cuMemcpyAsync(to: usize, from: usize, bytes: usize, stream: usize) since 4_000, QUEUES => |m| {
         copy_async(m, to, from, bytes, Direction::Either, stream)
     };
-    cuMemcpyHtoDAsync_v2(to: usize, from: usize, bytes: usize, stream: usize) since 3_020 => |m| {
+    cuMemcpyHtoDAsync_v2(to: usize, from: usize, bytes: usize, stream: usize) since 3_020, QUEUES => |m| {
         copy_async(m, to, from, bytes, Direction::HostToDevice, stream)
     };
-    cuMemcpyDtoHAsync_v2(to: usize, from: usize, bytes: usize, stream: usize) since 3_020 => |m| {
+    cuMemcpyDtoHAsync_v2(to: usize, from: usize, bytes: usize, stream: usize) since 3_020, QUEUES => |m| {
         copy_async(m, to, from, bytes, Direction::DeviceToHost, stream)
     };
-    cuMemcpyDtoDAsync_v2(to: usize, from: usize, bytes: usize, stream: usize) since 3_020 => |m| {
+    cuMemcpyDtoDAsync_v2(to: usize, from: usize, bytes: usize, stream: usize) since 3_020, QUEUES => |m| {
         copy_async(m, to, from, bytes, Direction::DeviceToDevice, stream)
     };
     cuMemcpyPeerAsync(
         to: usize, _to_context: usize, from: usize, _from_context: usize,
         bytes: usize, stream: usize,
-    ) since 4_000 => |m| copy_async(m, to, from, bytes, Direction::DeviceToDevice, stream);
+    ) since 4_000, QUEUES => |m| copy_async(m, to, from, bytes, Direction::DeviceToDevice, stream);
 
     cuMemsetD8_v2(to: usize, value: u8, count: usize) since 3_020, WAITS, UNSAFE_IN_CAPTURE => |m| {
         fill(m, to, u32::from(value), 1, count)
@@ -76,13 +76,13 @@ entry_points! {
         since 3_020, WAITS, UNSAFE_IN_CAPTURE => |m| fill(m, to, u32::from(value), 2, count);
     cuMemsetD32_v2(to: usize, value: u32, count: usize)
         since 3_020, WAITS, UNSAFE_IN_CAPTURE => |m| fill(m, to, value, 4, count);
-    cuMemsetD8Async(to: usize, value: u8, count: usize, stream: usize) since 3_020 => |m| {
+    cuMemsetD8Async(to: usize, value: u8, count: usize, stream: usize) since 3_020, QUEUES => |m| {
         m.fill(to, u32::from(value), 1, count, stream).map(drop)
     };
-    cuMemsetD16Async(to: usize, value: u16, count: usize, stream: usize) since 3_020 => |m| {
+    cuMemsetD16Async(to: usize, value: u16, count: usize, stream: usize) since 3_020, QUEUES => |m| {
         m.fill(to, u32::from(value), 2, count, stream).map(drop)
     };
-    cuMemsetD32Async(to: usize, value: u32, count: usize, stream: usize) since 3_020 => |m| {
+    cuMemsetD32Async(to: usize, value: u32, count: usize, stream: usize) since 3_020, QUEUES => |m| {
         m.fill(to, value, 4, count, stream).map(drop)
     };
 }

@@ -54,7 +54,7 @@ entry_points! {
         function: Option<extern "C" fn(usize, u32, usize)>,
         data: usize,
         flags: u32,
-    ) since 5_000 => |m| {
+    ) since 5_000, QUEUES => |m| {
         let (Some(function), 0) = (function, flags) else { return Err(INVALID_VALUE) };
         let call = HostFunction::Callback { function, stream, data };
         let key = m.stream_key(stream)?;
