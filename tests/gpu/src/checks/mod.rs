@@ -5,6 +5,7 @@ mod captures;
 mod contexts;
 mod cost;
 mod cupti_records;
+mod default_stream;
 mod ends;
 mod failures;
 mod gone_contexts;
@@ -29,6 +30,7 @@ pub(crate) const THEMES: &[Theme] = &[
     streams::THEME,
     threads::THEME,
     captures::THEME,
+    default_stream::THEME,
     contexts::THEME,
     pool::THEME,
     cost::THEME,

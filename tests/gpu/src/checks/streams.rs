@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use cudarc::driver::CudaStream;
-use profiler_runtime::cuda::{Stream, with_stream};
+use profiler_runtime::cuda::{Stream, clear_default_stream, set_default_stream, with_stream};
 use profiler_runtime::{MeasureFuture, measure_execution_time, scope};
 
 use crate::device::{Gpu, raw};
@@ -39,9 +39,9 @@ pub(crate) const THEME: Theme = Theme {
             run: attribute,
         },
         Check {
-            name: "without a stream it is the legacy default stream, and without a context none",
-            bound: "with a context current, work on the legacy default stream is read as above; on a thread \
-                    without one, the call has a CPU time alone",
+            name: "without a stream it is the default stream of the process, and without that none",
+            bound: "work on the legacy default stream, set as that of the process, is read as above; without one the \
+                    calls have a CPU time alone, and are counted where a context is current",
             run: unnamed,
         },
     ],
@@ -169,21 +169,27 @@ fn attribute(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
 
 fn unnamed(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     gpu.context.bind_to_thread()?;
+    set_default_stream(&gpu.context);
     for _ in 0..CALLS {
-        let _scope = scope!("no stream named");
+        let _scope = scope!("default of the process");
         gpu.kernels.spin(0, LENGTH, 0)?;
     }
-    judge(gpu, findings, "no stream named")?;
-    let thread = std::thread::spawn(|| {
-        for _ in 0..CALLS {
-            let _scope = scope!("no context");
-        }
-    });
+    judge(gpu, findings, "default of the process")?;
+    clear_default_stream();
+    (0..CALLS).for_each(|_| drop(scope!("no stream named")));
+    let thread = std::thread::spawn(|| (0..CALLS).for_each(|_| drop(scope!("no context"))));
     thread
         .join()
         .map_err(|_| Trouble::Missing("the thread panicked".to_owned()))?;
-    let row = row("no context")?;
-    findings.expect_count("calls without a context", row.calls, CALLS);
-    findings.expect(row.cuda.is_none(), || "they have a GPU time".to_owned());
+    for (name, without) in [("no stream named", CALLS), ("no context", 0)] {
+        let row = row(name)?;
+        findings.expect_count(&format!("{name}: calls"), row.calls, CALLS);
+        findings.expect_count(
+            &format!("{name}: calls counted as without a stream"),
+            row.without_stream,
+            without,
+        );
+        findings.expect(row.cuda.is_none(), || format!("{name}: has a GPU time"));
+    }
     Ok(())
 }
