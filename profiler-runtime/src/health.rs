@@ -24,15 +24,17 @@ pub enum DropReason {
     LoggerBlocked,
     /// The name is logged by its GPU time, and the call had none; the summary says why.
     NoCudaTime,
-    /// The profiler's own threads could not be started, or the process was ending.
+    /// The profiler's own threads could not be started or have ended after several panics, or the process was ending.
     NoCollector,
     /// There was no memory for the way to the collector.
     NoMemory,
+    /// A thread of the profiler's had it when it panicked: a fault of the profiler's.
+    ThreadPanicked,
 }
 
 impl DropReason {
     /// All reasons, in the order in which the summary shows them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::RingFull,
         Self::LoggerFailed,
         Self::LoggerPanicked,
@@ -40,6 +42,7 @@ impl DropReason {
         Self::NoCudaTime,
         Self::NoCollector,
         Self::NoMemory,
+        Self::ThreadPanicked,
     ];
 
     /// The reason in words, as the summary shows it.
@@ -53,6 +56,7 @@ impl DropReason {
             Self::NoCudaTime => "no GPU time",
             Self::NoCollector => "no collector",
             Self::NoMemory => "no memory",
+            Self::ThreadPanicked => "the profiler's thread panicked",
         }
     }
 
@@ -67,6 +71,7 @@ impl DropReason {
             Self::NoCudaTime => "no_cuda_time",
             Self::NoCollector => "no_collector",
             Self::NoMemory => "no_memory",
+            Self::ThreadPanicked => "thread_panicked",
         }
     }
 }

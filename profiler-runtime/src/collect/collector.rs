@@ -1,5 +1,6 @@
 //! The one thread that empties the rings.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
@@ -15,7 +16,7 @@ use crate::name::{self, Name, TimeSource};
 use crate::own_cost;
 use crate::record::Record;
 
-static THREAD: Background = Background::new("profiler-collector", run);
+static THREAD: Background = Background::new("profiler-collector", run, ended);
 
 /// While loggers keep it waiting.
 const RETRY: Duration = Duration::from_millis(1);
@@ -42,6 +43,28 @@ pub(super) fn wake() {
     THREAD.wake();
 }
 
+/// Whether it has ended, after too many panics.
+pub(super) fn has_ended() -> bool {
+    THREAD.has_ended()
+}
+
+/// What waits for it is counted, and whoever waits is told.
+fn ended() {
+    let mut batch = Vec::new();
+    ring::drain(&mut batch);
+    give_up(batch, DropReason::NoCollector);
+    flush::give_up();
+}
+
+/// Counts records that no logger gets.
+fn give_up(records: impl IntoIterator<Item = Record>, reason: DropReason) {
+    for record in records {
+        ledger::end(Err(reason));
+        // Loggers are foreign code, and this may be in the middle of a panic.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(record)));
+    }
+}
+
 fn run() {
     let mut collector = Collector::default();
     loop {
@@ -59,6 +82,10 @@ fn run() {
 #[derive(Default)]
 struct Collector {
     batch: Vec<Record>,
+    /// What is being delivered: the rest of the batch.
+    rest: VecDeque<Record>,
+    /// Whether one record is neither in `rest` nor in the outbox.
+    has_one: bool,
     /// What the outlet has not taken yet; the rings wait while there is anything.
     outbox: Outbox,
     names: Vec<&'static Name>,
@@ -100,11 +127,12 @@ impl Collector {
         // Each ring is in order already; among threads, steps are given in the order of time.
         self.batch.sort_by_key(|record| record.end);
         let anchor = WallAnchor::now();
-        let mut batch = std::mem::take(&mut self.batch);
-        for record in batch.drain(..) {
+        self.rest.extend(self.batch.drain(..));
+        while let Some(record) = self.rest.pop_front() {
+            self.has_one = true;
             self.deliver(record, anchor);
+            self.has_one = false;
         }
-        self.batch = batch;
     }
 
     /// Turns a record into one job for each logger that takes it.
@@ -143,6 +171,17 @@ impl Collector {
     }
 }
 
+impl Drop for Collector {
+    /// Counts what goes with it where the thread panicked.
+    fn drop(&mut self) {
+        if self.has_one {
+            ledger::end(Err(DropReason::ThreadPanicked));
+        }
+        let records = self.batch.drain(..).chain(self.rest.drain(..));
+        give_up(records, DropReason::ThreadPanicked);
+    }
+}
+
 /// The name's own count of calls. Entries that were dropped leave a gap: the next one's step is still
 /// its call's number.
 pub(crate) fn next_step(name: &Name, skipped: u64, every: u32) -> u64 {
@@ -153,6 +192,33 @@ pub(crate) fn next_step(name: &Name, skipped: u64, every: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contain::contained;
+    use crate::health;
+
+    #[test]
+    fn what_a_panic_takes_with_it_is_counted() {
+        let name = name::declared("collector: panics", std::panic::Location::caller());
+        let record = || Record {
+            id: name.id,
+            end: 0,
+            elapsed: 0,
+            step: None,
+            every: 1,
+            skipped: 0,
+            logger: None,
+        };
+        let before = health::dropped(DropReason::ThreadPanicked);
+        let panicked = contained("a test panicked", || {
+            let mut collector = Collector::default();
+            collector.batch.push(record());
+            collector.rest.extend([record(), record()]);
+            collector.has_one = true;
+            std::panic::panic_any("a test panics");
+        });
+        assert!(panicked.is_none());
+        let lost = health::dropped(DropReason::ThreadPanicked) - before;
+        assert_eq!(lost, 4);
+    }
 
     #[test]
     fn a_dropped_entry_leaves_a_gap_in_the_steps() {

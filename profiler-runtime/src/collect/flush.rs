@@ -81,7 +81,9 @@ fn flush_within(timeout: Duration, close: bool) -> FlushReport {
         0
     };
     let rest = timeout.saturating_sub(start.elapsed());
-    let complete = own && (!collector::is_running() || request(rest));
+    // One that has ended leaves what it had not taken.
+    let is_needed = collector::is_running() || collector::has_ended();
+    let complete = own && (!is_needed || request(rest));
     // Entries that came after the call are not left of what it asked for; those that a blocked logger holds are.
     let account = ring::waiting(|waiting| ledger::account(waiting, complete));
     FlushReport {
@@ -104,7 +106,9 @@ fn request(timeout: Duration) -> bool {
 
 fn wait_for(ticket: u64, timeout: Duration) -> bool {
     let (state, _) = DONE
-        .wait_timeout_while(state(), timeout, |state| state.done < ticket)
+        .wait_timeout_while(state(), timeout, |state| {
+            state.done < ticket && collector::is_running()
+        })
         .unwrap_or_else(PoisonError::into_inner);
     state.done >= ticket
 }
@@ -112,6 +116,13 @@ fn wait_for(ticket: u64, timeout: Duration) -> bool {
 /// The last flush that was asked for.
 pub(super) fn wanted() -> u64 {
     state().wanted
+}
+
+/// Has nobody wait any more: the collector has ended.
+pub(super) fn give_up() {
+    // With the lock taken, nobody is between the look at the collector and the wait.
+    drop(state());
+    DONE.notify_all();
 }
 
 /// Says that all flushes up to this one are done.

@@ -1,11 +1,14 @@
 //! What waits for room in the queue of the outlet.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
 use std::time::SystemTime;
 
 use super::outlet::{self, Delivery, Job, deliver_here};
 use super::watch::Mute;
 use super::{collector, defaults, ledger};
+use crate::health::DropReason;
 use crate::local::Busy;
 use crate::log::{CudaSpan, Logger};
 use crate::name::Name;
@@ -53,6 +56,24 @@ impl Outbox {
 
     pub(super) fn add_flush(&mut self, ticket: u64) {
         self.jobs.push_back(Job::Flush(ticket));
+    }
+}
+
+impl Drop for Outbox {
+    /// Counts what goes with it where its thread panicked, or the process is ending.
+    fn drop(&mut self) {
+        let reason = if thread::panicking() {
+            DropReason::ThreadPanicked
+        } else {
+            DropReason::NoCollector
+        };
+        for job in self.jobs.drain(..) {
+            if let Job::Log(delivery) = job {
+                ledger::end(Err(reason));
+                // Its logger is foreign code.
+                let _ = catch_unwind(AssertUnwindSafe(|| drop(delivery)));
+            }
+        }
     }
 }
 

@@ -287,6 +287,13 @@ impl Group {
     }
 }
 
+impl Drop for Graphs {
+    /// Where the thread panicked, nobody looks at them any more.
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
 impl Graph {
     /// Whether its end stands elsewhere than after the last replay that was seen.
     fn has_moved(&self, driver: &Driver, anchor: Event) -> bool {

@@ -94,8 +94,19 @@ impl Lines {
 
     /// Gives everything up.
     pub(super) fn lose_all(&mut self, sink: &mut Sink, loss: CudaLoss) {
-        for pending in std::mem::take(&mut self.queues).into_values().flatten() {
-            sink.lose(pending.item, loss);
+        while let Some(item) = self.take_any() {
+            sink.lose(item, loss);
+        }
+    }
+
+    /// Takes out an item, whichever; none where there is none.
+    pub(super) fn take_any(&mut self) -> Option<Parcel> {
+        loop {
+            let mut queue = self.queues.first_entry()?;
+            match queue.get_mut().pop_front() {
+                Some(pending) => return Some(pending.item),
+                None => _ = queue.remove(),
+            }
         }
     }
 

@@ -19,8 +19,10 @@ pub enum CudaLoss {
     PoolEmpty,
     /// The thread's ring was full: it measured faster than the resolver read.
     RingFull,
-    /// The profiler's thread that reads events could not be started.
+    /// The profiler's thread that reads events could not be started, or has ended after several panics.
     NoResolver,
+    /// The profiler's thread that reads events had it when it panicked: a fault of the profiler's.
+    ThreadPanicked,
     /// It ended on another thread than it began, on a default stream that is another one on each thread.
     OtherThread,
     /// Another context was current when it ended.
@@ -44,7 +46,7 @@ pub enum CudaLoss {
 
 impl CudaLoss {
     /// All reasons, in the order in which the summary shows them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::NoContext,
         Self::Captured,
         Self::TooManyCaptured,
@@ -52,6 +54,7 @@ impl CudaLoss {
         Self::PoolEmpty,
         Self::RingFull,
         Self::NoResolver,
+        Self::ThreadPanicked,
         Self::OtherThread,
         Self::OtherContext,
         Self::ContextFailed,
@@ -74,6 +77,7 @@ impl CudaLoss {
             Self::PoolEmpty => "event pool empty (raise PROFILER_CUDA_EVENTS)",
             Self::RingFull => "ring full (raise PROFILER_RING)",
             Self::NoResolver => "no thread to read it",
+            Self::ThreadPanicked => "the profiler's thread panicked",
             Self::OtherThread => "ended on another thread",
             Self::OtherContext => "ended in another context",
             Self::ContextFailed => "context failed",
@@ -97,6 +101,7 @@ impl CudaLoss {
             Self::PoolEmpty => "pool_empty",
             Self::RingFull => "ring_full",
             Self::NoResolver => "no_resolver",
+            Self::ThreadPanicked => "thread_panicked",
             Self::OtherThread => "other_thread",
             Self::OtherContext => "other_context",
             Self::ContextFailed => "context_failed",

@@ -1,7 +1,8 @@
 //! What the resolver does in a round: takes what was measured, reads the events that the device has passed.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::thread;
 
 use super::anchor::Anchor;
 use super::code::{Failed, Fault};
@@ -12,7 +13,7 @@ use super::item::{Item, Pair, Parcel};
 use super::lines::{Lines, Pending};
 use super::loss::CudaLoss;
 use super::sink::Sink;
-use super::{context, report, resolver, ring};
+use super::{context, report, resolver, ring, totals};
 use crate::clock::{clock, now};
 use crate::session;
 
@@ -22,6 +23,8 @@ const KEPT_PAIRS: usize = 48;
 
 pub(super) struct Reading {
     batch: Vec<Parcel>,
+    /// Items that are being filed: the part of the batch whose order is known.
+    whole: VecDeque<Parcel>,
     drained: u64,
     /// Whether the last round took what stood in the rings.
     has_taken: bool,
@@ -48,6 +51,7 @@ impl Reading {
     pub(super) fn new(driver: &'static Driver) -> Self {
         Self {
             batch: Vec::new(),
+            whole: VecDeque::new(),
             drained: 0,
             has_taken: false,
             contexts: BTreeMap::new(),
@@ -153,16 +157,16 @@ impl Reading {
         // What ends at once was opened last inside first. (The stable sort would allocate.)
         self.batch
             .sort_unstable_by_key(|item| (item.span.end, Reverse(item.link.key)));
-        let mut batch = std::mem::take(&mut self.batch);
-        let whole = batch.partition_point(|item| item.span.end <= last);
-        for item in batch.drain(..whole) {
+        let whole = self.batch.partition_point(|item| item.span.end <= last);
+        self.whole.extend(self.batch.drain(..whole));
+        while let Some(item) = self.whole.pop_front() {
             self.file(item);
         }
-        self.batch = batch;
         true
     }
 
     fn file(&mut self, mut item: Parcel) {
+        self.sink.at_hand = Some(item.link.name);
         let number = self.drained;
         self.drained += 1;
         self.sink.outbox.number(&mut item);
@@ -170,6 +174,7 @@ impl Reading {
             (Some(loss), _) => self.sink.lose(item, loss),
             (None, Some(pair)) if pair.life == pair.context.life() => {
                 self.meet(pair.context).add(item, pair, number);
+                self.sink.at_hand = None;
             }
             // Its context went while it was on its way, and its events with it.
             (None, _) => self.sink.lose(item, CudaLoss::ContextGone),
@@ -196,6 +201,28 @@ impl Reading {
         for in_use in self.contexts.values_mut() {
             in_use.close(driver);
         }
+    }
+}
+
+impl Drop for Reading {
+    /// Counts what goes with it where the thread panicked.
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            return;
+        }
+        let loss = CudaLoss::ThreadPanicked;
+        if let Some(name) = self.sink.at_hand.take() {
+            totals::count_without(name, loss);
+        }
+        for item in self.batch.drain(..).chain(self.whole.drain(..)) {
+            resolver::lose_unread(item, loss);
+        }
+        for in_use in self.contexts.values_mut() {
+            while let Some(item) = in_use.lines.take_any() {
+                resolver::lose_unread(item, loss);
+            }
+        }
+        resolver::set_pending(0);
     }
 }
 
@@ -398,3 +425,6 @@ impl InUse {
         self.graphs.forget();
     }
 }
+
+#[cfg(test)]
+mod tests;

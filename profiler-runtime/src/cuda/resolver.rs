@@ -10,15 +10,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::context::Context;
+use super::item::Parcel;
+use super::loss::CudaLoss;
 use super::reading::Reading;
-use super::{library, ring};
+use super::{library, report, ring, totals};
 use crate::background::Background;
 use crate::clock::{clock, now};
-use crate::health;
+use crate::health::{self, DropReason, count_dropped};
 use crate::own_cost;
 use crate::process::Lock;
+use crate::session;
 
-static THREAD: Background = Background::new("profiler-cuda", run);
+static THREAD: Background = Background::new("profiler-cuda", run, ended);
 /// Items that left the rings and wait for the device.
 static PENDING: AtomicUsize = AtomicUsize::new(0);
 /// When the round began that the resolver is in, in ticks; zero between rounds.
@@ -84,6 +87,31 @@ static UNCERTAINTY: AtomicU64 = AtomicU64::new(0);
 
 pub(super) fn uncertainty() -> Option<f64> {
     Some(f64::from_bits(UNCERTAINTY.load(Relaxed))).filter(|ns| *ns > 0.0)
+}
+
+/// What waits for it is counted, and whoever waits is told.
+fn ended() {
+    IN_ROUND.store(0, SeqCst);
+    let mut batch = Vec::new();
+    ring::drain(&mut batch);
+    for item in batch {
+        lose_unread(item, CudaLoss::NoResolver);
+    }
+    // With the lock taken, nobody is between the look at the thread and the wait.
+    drop(state());
+    DONE.notify_all();
+}
+
+/// Counts a scope that nobody will read.
+pub(super) fn lose_unread(item: Parcel, loss: CudaLoss) {
+    totals::count_without(item.link.name, loss);
+    if session::wants_gpu() {
+        report::lost(&item, loss);
+    }
+    if item.log.is_some() {
+        count_dropped(DropReason::ThreadPanicked, 1);
+    }
+    item.give_back();
 }
 
 fn run() {
@@ -272,11 +300,11 @@ fn state() -> MutexGuard<'static, State> {
 /// Waits until what was measured so far has been read, or until the time is over: how many scopes have
 /// not been read then.
 pub(crate) fn settle(timeout: Duration, close: bool) -> u64 {
+    if LEAVING.load(Relaxed) || THREAD.has_ended() {
+        return in_flight() as u64;
+    }
     if !THREAD.is_running() {
         return 0;
-    }
-    if LEAVING.load(Relaxed) {
-        return in_flight() as u64;
     }
     let start = Instant::now();
     let mut state = state();
@@ -287,7 +315,9 @@ pub(crate) fn settle(timeout: Duration, close: bool) -> u64 {
     wake();
     let state = self::state();
     let (state, _) = DONE
-        .wait_timeout_while(state, timeout, |state| state.done < number)
+        .wait_timeout_while(state, timeout, |state| {
+            state.done < number && THREAD.is_running()
+        })
         .unwrap_or_else(PoisonError::into_inner);
     if state.done >= number {
         return 0;

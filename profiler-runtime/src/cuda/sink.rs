@@ -15,6 +15,8 @@ pub(super) struct Sink {
     pub(super) driver: &'static Driver,
     children: Children,
     pub(super) outbox: Outbox,
+    /// The name of the scope that is being dealt with, until it is counted: what is lost if the thread panics.
+    pub(super) at_hand: Option<u32>,
 }
 
 impl Sink {
@@ -23,16 +25,19 @@ impl Sink {
             driver,
             children: Children::default(),
             outbox: Outbox::default(),
+            at_hand: None,
         }
     }
 
     /// A scope without a GPU time.
     pub(super) fn lose(&mut self, mut item: Parcel, loss: CudaLoss) {
+        self.at_hand = Some(item.link.name);
         // What ran inside of it ran inside of what is around it.
         if item.link.has_begun {
             let around = item.inside.map(NonZero::get);
             self.children.pass_on(item.link.key, around);
         }
+        self.at_hand = None;
         totals::count_without(item.link.name, loss);
         if session::wants_gpu() {
             report::lost(&item, loss);
@@ -49,6 +54,7 @@ impl Sink {
         ns: f64,
         anchor: Option<&Anchor>,
     ) {
+        self.at_hand = Some(item.link.name);
         let own = (ns - self.children.take(item.link.key)).max(0.0);
         self.tell_parents(&item, pair, ns);
         let is_recorded = session::wants_gpu();
@@ -57,6 +63,8 @@ impl Sink {
         if is_recorded {
             report::read(&item, pair.context.device(), ns, own, place);
         }
+        // Counted first of all in there.
+        self.at_hand = None;
         self.outbox.timed(Timed {
             item: &mut item,
             ns,

@@ -9,10 +9,12 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use super::environment;
+use crate::background::run_persistently;
 use crate::health;
 use crate::local::Busy;
 use crate::process;
 
+const THREAD: &str = "profiler-control";
 /// How often the file is looked at.
 const PERIOD: Duration = Duration::from_millis(200);
 /// How many bytes of the file are read at most. Both words are shorter.
@@ -34,9 +36,10 @@ pub(super) fn watch(file: Option<PathBuf>, signal: Option<i32>) {
             // The threads of the program may all block it.
             process::signals::unblock(signal);
         }
-        run(file.as_deref(), &signalled);
+        Busy::for_ever();
+        run_persistently(THREAD, || run(file.as_deref(), &signalled));
     };
-    if let Err(error) = process::thread::spawn("profiler-control", run) {
+    if let Err(error) = process::thread::spawn(THREAD, run) {
         health::notice(&format!(
             "the thread that looks at PROFILER_CONTROL cannot be started ({error}): nothing is recorded"
         ));
@@ -54,7 +57,6 @@ fn register(_: i32, _: &Arc<AtomicBool>) -> std::io::Result<()> {
 }
 
 fn run(file: Option<&Path>, signalled: &AtomicBool) {
-    Busy::for_ever();
     let mut last = None;
     loop {
         if signalled.swap(false, Relaxed) {

@@ -9,6 +9,7 @@ use super::queue::Queue;
 use super::trace::Trace;
 use super::window::{Closing, Filling, Spec};
 use super::worker;
+use crate::contain::contained;
 use crate::exit;
 use crate::local::Busy;
 use crate::own_cost;
@@ -115,7 +116,9 @@ impl Handing {
     pub(super) fn run(&self, mut handlers: Vec<Handler>) {
         while let Some(complete) = self.queue.next() {
             let windows = complete.windows;
-            self.deliver(*complete, &mut handlers);
+            // What panics in a handler is caught there: this is a fault of the profiler's.
+            let deliver = || self.deliver(*complete, &mut handlers);
+            let _ = contained("a window was put together, which is lost", deliver);
             own_cost::note_background();
             self.progress().handled += windows;
             self.done.notify_all();

@@ -152,7 +152,7 @@ pub(crate) fn close(ended: &Ended) {
 /// A recorded scope has ended where its thread keeps nothing any more.
 #[cold]
 pub(crate) fn lose() {
-    ring::lose();
+    ring::lose(1);
 }
 
 fn record(ended: &Ended, kind: Kind, extra: Option<Arc<Extra>>) -> ScopeRecord {

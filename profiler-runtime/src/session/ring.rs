@@ -77,18 +77,18 @@ pub(super) fn lost() -> Lost {
 pub(super) fn push(record: ScopeRecord) {
     // An allocator or the like that is measured itself must not come back here.
     let Some(_busy) = Busy::claim() else {
-        return lose();
+        return lose(1);
     };
     match with_near(|near| offer(near, record)) {
         Ok(true) => {}
-        Ok(false) | Err(NoRing::Unusable) => lose(),
+        Ok(false) | Err(NoRing::Unusable) => lose(1),
         Err(NoRing::NoMemory) => lose_for_memory(),
     }
 }
 
-/// Counts a scope that has no ring to go to.
-pub(super) fn lose() {
-    RING_FULL.fetch_add(1, Relaxed);
+/// Counts scopes that have no ring to go to, or were lost on their way.
+pub(super) fn lose(scopes: u64) {
+    RING_FULL.fetch_add(scopes, Relaxed);
 }
 
 /// Counts a scope that there is no memory for.

@@ -119,6 +119,11 @@ pub(super) struct Filling {
 }
 
 impl Filling {
+    /// Scopes that it holds.
+    pub(super) fn len(&self) -> usize {
+        self.scopes.len()
+    }
+
     /// Whether GPU times belong to it that may be still to be read.
     pub(super) fn has_cuda(&self) -> bool {
         self.scopes.iter().any(|scope| scope.cuda != 0)

@@ -22,7 +22,7 @@ use crate::cuda::{self, ReadSoFar};
 use crate::local::Busy;
 use crate::own_cost;
 
-static THREAD: Background = Background::new("profiler-windows", run);
+static THREAD: Background = Background::new("profiler-windows", run, || {});
 /// Whether windows are handed over that GPU times are still missing from: the process is ending.
 static HURRY: AtomicBool = AtomicBool::new(false);
 
@@ -79,6 +79,14 @@ struct Worker {
     /// The threads that the batch comes from.
     threads: Vec<Arc<ThreadInfo>>,
     late: Late,
+}
+
+impl Drop for Worker {
+    /// Counts what goes with it where the thread panicked, in the windows that are open: those are filled anew.
+    fn drop(&mut self) {
+        let filled: usize = self.fillings.values().map(Filling::len).sum();
+        ring::lose((self.batch.len() + filled) as u64);
+    }
 }
 
 impl Worker {
