@@ -1,8 +1,9 @@
 //! What went wrong, counted and said: nothing is lost silently.
 
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::MutexGuard;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::local::Busy;
@@ -144,8 +145,7 @@ pub(crate) fn notice(message: &str) {
     let _ = catch_unwind(AssertUnwindSafe(|| {
         if on_stderr {
             let line = format!("profiler: warning: {message}\n");
-            let mut stderr = Output::stderr(Wait::InAll(ON_STDERR));
-            if stderr.write_whole(line.as_bytes()).is_err() {
+            if !is_written(&line) {
                 // It stands below the summary, as it would had nothing been tried.
                 not_on_stderr(message);
             }
@@ -153,6 +153,21 @@ pub(crate) fn notice(message: &str) {
             tracing::warn!(target: "profiler_runtime", "{message}");
         }
     }));
+}
+
+/// Writes a line to standard error. A pipe that was full is waited for again only once it has taken something.
+fn is_written(line: &str) -> bool {
+    static WAS_FULL: AtomicBool = AtomicBool::new(false);
+
+    let limit = if WAS_FULL.load(Relaxed) {
+        Duration::ZERO
+    } else {
+        ON_STDERR
+    };
+    let written = Output::stderr(Wait::InAll(limit)).write_whole(line.as_bytes());
+    let is_full = |error: &io::Error| error.kind() == io::ErrorKind::TimedOut;
+    WAS_FULL.store(written.as_ref().is_err_and(is_full), Relaxed);
+    written.is_ok()
 }
 
 fn not_on_stderr(message: &str) {
