@@ -217,7 +217,8 @@ mod tests {
         });
         assert!(panicked.is_none());
         let lost = health::dropped(DropReason::ThreadPanicked) - before;
-        assert_eq!(lost, 4);
+        // Other tests lose some too.
+        assert!(lost >= 4, "{lost}");
     }
 
     #[test]

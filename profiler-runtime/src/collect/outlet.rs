@@ -11,6 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::watch::{Mute, OnBehalf, Outcome, Watch, is_stuck};
 use super::{flush, ledger};
+use crate::background::run_persistently;
 use crate::health::{self, DropReason};
 use crate::local::Busy;
 use crate::log::{CudaSpan, LogError, Logger, Scalar};
@@ -37,6 +38,7 @@ pub(super) enum Job {
     Flush(u64),
 }
 
+const THREAD: &str = "profiler-log";
 /// How many jobs wait at most; further ones wait in the collector, then in the rings.
 const QUEUE: usize = 8192;
 /// Loggers are flushed at least this often while entries come.
@@ -83,7 +85,7 @@ pub(super) fn ensure_worker() {
 fn start_worker() -> Option<Arc<Watch>> {
     let watch = Arc::new(Watch::default());
     let own = Arc::clone(&watch);
-    match thread::spawn("profiler-log", move || work(&own)) {
+    match thread::spawn(THREAD, move || attend(&own, work)) {
         Ok(_) => Some(watch),
         Err(error) => {
             health::notice(&format!(
@@ -110,12 +112,46 @@ pub(super) fn supervise() {
     given_up.say();
 }
 
-fn work(watch: &Watch) {
+/// Works until another worker takes over. After a panic of the profiler's own, what it was at is counted as lost, and
+/// it goes on with the next job.
+fn attend(watch: &Arc<Watch>, mut work: impl FnMut(&Watch)) {
     Busy::for_ever();
+    let has_returned = run_persistently(THREAD, || {
+        if clear_up(watch) {
+            work(watch);
+        }
+    });
+    let mut worker = WORKER.lock();
+    if !has_returned && worker.as_ref().is_some_and(|own| Arc::ptr_eq(own, watch)) {
+        // Another one is started when there is something to do.
+        *worker = None;
+    }
+}
+
+/// Ends what a panic has left open, if anything; false where another worker has taken over.
+fn clear_up(watch: &Watch) -> bool {
+    if watch.has_entry.swap(false, Relaxed) {
+        ledger::end(Err(DropReason::ThreadPanicked));
+    }
+    let is_on = watch.leave_call();
+    // Who gave it up has handed the flush on.
+    let ticket = watch.ticket.swap(0, Relaxed);
+    if is_on && ticket != 0 {
+        JOBS.lock().push_front(Job::Flush(ticket));
+    }
+    is_on
+}
+
+fn work(watch: &Watch) {
     let mut flush_at = Instant::now() + FLUSH_EVERY;
     loop {
         let on = match next_job(flush_at) {
-            Some(Job::Log(delivery)) => deliver(watch, delivery),
+            Some(Job::Log(delivery)) => {
+                watch.has_entry.store(true, Relaxed);
+                let on = deliver(watch, delivery);
+                watch.has_entry.store(false, Relaxed);
+                on
+            }
             Some(Job::Flush(ticket)) => {
                 watch.ticket.store(ticket, Relaxed);
                 let on = flush_loggers(watch);
@@ -294,4 +330,28 @@ fn say_failure(id: u32, error: &LogError) {
     drop(said);
     let name = name::by_id(id).map_or("?", |name| &name.text);
     health::notice(&format!("the logger of `{name}` failed: {error}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_costs_the_entry_at_hand_and_the_next_one_is_dealt_with() {
+        let (watch, mut begun) = (Arc::new(Watch::default()), 0);
+        let before = health::dropped(DropReason::ThreadPanicked);
+        ledger::expect(1);
+        let attended = std::thread::spawn(move || {
+            attend(&watch, |watch| {
+                begun += 1;
+                assert!(!watch.has_entry.swap(begun == 1, Relaxed));
+                if begun == 1 {
+                    std::panic::panic_any("a test panics");
+                }
+            });
+            begun
+        });
+        assert_eq!(attended.join().expect("the panic was caught"), 2);
+        assert!(health::dropped(DropReason::ThreadPanicked) > before);
+    }
 }

@@ -2,10 +2,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize};
 use std::time::Duration;
 
 use crate::clock::clock;
+use crate::contain::contained;
 use crate::health::{self, DropReason};
 use crate::log::Logger;
 use crate::name;
@@ -96,6 +97,8 @@ pub(super) struct Watch {
     on_behalf: Lock<Option<OnBehalf>>,
     /// The flush it is in the middle of; zero for none.
     pub(super) ticket: AtomicU64,
+    /// Whether it has an entry whose outcome is not noted.
+    pub(super) has_entry: AtomicBool,
 }
 
 const GIVEN_UP: u64 = u64::MAX;
@@ -132,6 +135,18 @@ impl Watch {
             ));
         }
         Outcome { result, on }
+    }
+
+    /// Leaves the call that a panic of the profiler's own has left open, if any; false where another worker has taken
+    /// over meanwhile.
+    pub(super) fn leave_call(&self) -> bool {
+        let on = self.since.swap(0, AcqRel) != GIVEN_UP;
+        let on_behalf = self.on_behalf.lock().take();
+        if !on {
+            take_back(on_behalf.as_ref());
+        }
+        let _ = contained("it let go of a logger", || drop(on_behalf));
+        on
     }
 
     /// Gives the worker up if its call takes too long.

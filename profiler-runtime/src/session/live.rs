@@ -14,6 +14,7 @@ use super::transition::{Effect, between};
 use super::window::{Closing, OwnStep, Spec};
 use super::{Activity, Options, at_exit, recording, ring, worker};
 use crate::clock::{WallAnchor, now};
+use crate::contain::contained;
 use crate::exit;
 use crate::health;
 use crate::local::Busy;
@@ -116,7 +117,10 @@ impl Session {
         at_exit::remember(&session);
         worker::ensure_started()?;
         let its_own = Arc::clone(&session);
-        thread::spawn("profiler-export", move || its_own.handing.run(handlers))?;
+        thread::spawn("profiler-export", move || {
+            let run = || its_own.handing.run(handlers);
+            let _ = contained("it waited for a window", run);
+        })?;
         let mut said = Said::default();
         let first = Self::ask(&session.schedule(), 0, &mut said);
         session.go_on(&mut session.state(), Some(first), &mut said);
