@@ -46,10 +46,8 @@ struct Running {
     last_end: u64,
     /// Whether a panic went through a poll, which was the last one then.
     panicked: bool,
-    /// Its GPU's side, where it has one.
-    cuda: Option<TaskSide>,
-    /// Whether it has none because no stream was named at its first poll.
-    no_stream: bool,
+    /// Its GPU's side, or why it had none at its first poll.
+    cuda: Result<TaskSide, Begun>,
     /// What a session is to be told of it, where one recorded at the first poll.
     record: Option<Box<FutureRecord>>,
 }
@@ -120,7 +118,7 @@ impl TaskScope {
             Err(NoCell::Nowhere) => None,
             // Inside the profiler nothing is measured.
             Err(NoCell::Busy) => {
-                let opened = running.cuda.and_then(TaskSide::into_opened);
+                let opened = running.cuda.ok().and_then(TaskSide::into_opened);
                 return opened.map_or((), cuda::give_up);
             }
         };
@@ -150,12 +148,13 @@ impl TaskScope {
             };
             session::close_future(record, &ended, running.polled);
         }
-        if running.no_stream {
+        let no_stream = matches!(running.cuda, Err(Begun::NoStream));
+        if no_stream {
             cuda::count_without_stream(cell, elapsed);
         }
-        match (running.cuda.and_then(TaskSide::into_opened), log) {
+        match (running.cuda.ok().and_then(TaskSide::into_opened), log) {
             (Some(opened), log) => cuda::log(cell, log, |part| cuda::finish(opened, span, part)),
-            (None, Some(log)) if !running.no_stream && cuda::came_late() => {
+            (None, Some(log)) if !no_stream && cuda::came_late() => {
                 let finish = |part| cuda::end_without(ticket.id(), span, part);
                 cuda::log(cell, Some(log), finish);
             }
@@ -233,11 +232,10 @@ impl<'a> PollFrame<'a> {
             panicking: std::thread::panicking(),
             last_end: start,
             panicked: false,
-            no_stream: matches!(begun, Some(Err(Begun::NoStream))),
-            cuda: begun.and_then(Result::ok),
+            cuda: begun.unwrap_or(Err(Begun::NoContext)),
             record,
         });
-        let cuda_place = running.cuda.as_ref().and_then(cuda::push_poll);
+        let cuda_place = running.cuda.as_ref().ok().and_then(cuda::push_poll);
         let mut frame = Self {
             running,
             cell,

@@ -7,13 +7,14 @@ use std::num::NonZero;
 
 use super::code::{Code, Failed, Fault};
 use super::context::Context;
-use super::driver::{Capturing, Driver, Event, RawContext, RawStream};
+use super::driver::{Capturing, Driver, Event, RawStream};
 use super::item::{Around, Begin, Link, Parcel};
 use super::loss::CudaLoss;
 use super::stash::Known;
 use super::stream::{Keep, Lent, Raw, Stream};
+use super::target::{NamedBy, Target, target};
 use super::thread::{self, Thread};
-use super::{default, health, library, records, resolver};
+use super::{health, library, records, resolver};
 use crate::clock::now;
 use crate::local::Busy;
 
@@ -124,24 +125,6 @@ impl Held {
     }
 }
 
-/// What a scope is measured on.
-#[derive(Clone, Copy)]
-struct Target {
-    raw: Raw,
-    named_by: NamedBy,
-}
-
-/// Who says which stream a scope is measured on.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum NamedBy {
-    Call,
-    Thread,
-    /// The default stream of the process.
-    Process,
-    /// `PROFILER_CUDA_STREAM`: a default stream of the driver's, in whichever context is current.
-    Settings,
-}
-
 /// Whether a scope has a GPU's side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Begun {
@@ -235,7 +218,7 @@ fn open<'t>(
         Some(ask) => (ask.stream.as_mut(), ask.mode),
         None => (None, Mode::Later),
     };
-    let target = target(thread, given.as_deref()).ok_or(Begun::NoStream)?;
+    let target = target(thread, given.as_deref().map(|given| given.raw)).ok_or(Begun::NoStream)?;
     if thread.is_barred() {
         return without(thread, serial, name, CudaLoss::HostFunction);
     }
@@ -300,50 +283,6 @@ fn without(
     opened.outcome = Err(loss);
     opened.link = link;
     Ok(opened)
-}
-
-impl Target {
-    /// With its context, where that is the one that is current; none where none is. The error is what the driver said
-    /// to being asked.
-    #[inline]
-    fn in_context(mut self, driver: &Driver) -> Result<Option<Self>, Code> {
-        if self.raw.context == RawContext::NONE {
-            self.raw.context = match driver.current_context() {
-                // It is not there yet, or not any more, and no context either.
-                Err(code) if code.fault() == Fault::NoDriver => RawContext::NONE,
-                answer => answer?,
-            };
-        }
-        Ok((self.raw.context != RawContext::NONE).then_some(self))
-    }
-
-    fn is_implicit(self) -> bool {
-        self.named_by == NamedBy::Settings
-    }
-
-    fn is_fallback(self) -> bool {
-        matches!(self.named_by, NamedBy::Process | NamedBy::Settings)
-    }
-}
-
-/// The stream of the call, else of the thread, else of the process, else the one that the settings ask for. Its
-/// context is none where it is the one that is current. The driver is not asked.
-#[inline]
-fn target(thread: &Thread, given: Option<&Given>) -> Option<Target> {
-    let (raw, named_by) = if let Some(given) = given {
-        (given.raw, NamedBy::Call)
-    } else if let Some(current) = thread.current() {
-        (current.raw, NamedBy::Thread)
-    } else if let Some(default) = default::get() {
-        (default.raw, NamedBy::Process)
-    } else {
-        let raw = Raw {
-            stream: default::implicit()?,
-            context: RawContext::NONE,
-        };
-        (raw, NamedBy::Settings)
-    };
-    Some(Target { raw, named_by })
 }
 
 #[inline(always)]

@@ -12,10 +12,10 @@ use super::item::{Around, Begin, Item, Line, Link, Parcel};
 use super::loss::CudaLoss;
 use super::pool::BUNDLE;
 use super::scope::{Held, Opened, TaskSide};
+use super::seen::ContextSeen;
 use super::stash::Known;
 use super::stream::Stream;
 use super::totals;
-use crate::clock::clock;
 use crate::contain::contained;
 use crate::local::Busy;
 use crate::ring::Producer;
@@ -52,18 +52,6 @@ pub(super) struct Thread {
     places: Vec<TaskSide>,
     pub(super) ring: Option<Producer<Parcel>>,
 }
-
-/// Whether a context has been found to be current on a thread, by scopes that have no stream.
-#[derive(Clone, Copy)]
-enum ContextSeen {
-    Yes,
-    /// Not by so many scopes.
-    After(u32),
-}
-
-/// A scope that takes longer, in nanoseconds, asks whether a context is current: that costs it less than a
-/// thousandth.
-const LONG_NS: f64 = 100_000.0;
 
 /// A scope that is open here, or a future that is being polled.
 enum Frame {
@@ -338,35 +326,18 @@ impl Thread {
         self.current.as_ref()
     }
 
-    /// Whether a context is current on this thread, or has been, for a scope without a stream that ends now.
-    ///
-    /// It is told by the driver alone, for each thread by a call on it, and most threads have one for good: the
-    /// first scope binds it, or the program does once. So a thread asks until the answer is yes, and never again.
-    /// A thread that has none (a pool of workers) must not go on asking for every call either: it asks when its
-    /// first, second, fourth, eighth… scope ends, and when one ends that took long, as all do that make a context.
+    /// Whether a context is current on this thread, or has been, for a scope without a stream that ends now. What the
+    /// driver is asked for that is said at [`ContextSeen::is_due`].
     pub(super) fn has_context(&mut self, driver: &Driver, elapsed: i64) -> bool {
-        let ContextSeen::After(scopes) = self.context_seen else {
-            return true;
-        };
-        let scopes = scopes.saturating_add(1);
-        self.context_seen = ContextSeen::After(scopes);
-        let is_due = scopes.is_power_of_two() || clock().nanoseconds(elapsed as f64) > LONG_NS;
-        if !is_due || self.is_barred() {
-            return false;
-        }
-        let has_context = match driver.current_context() {
-            Ok(context) => context != RawContext::NONE,
-            Err(code) => {
-                if code.fault() == Fault::NotPermitted {
-                    self.bar();
-                }
-                false
+        if self.context_seen.is_due(elapsed) && !self.is_barred() {
+            match driver.current_context() {
+                Ok(RawContext::NONE) => {}
+                Ok(_) => self.context_seen = ContextSeen::Yes,
+                Err(code) if code.fault() == Fault::NotPermitted => self.bar(),
+                Err(_) => {}
             }
-        };
-        if has_context {
-            self.context_seen = ContextSeen::Yes;
         }
-        has_context
+        self.context_seen == ContextSeen::Yes
     }
 
     /// Another current stream. Scopes that are open on the one before hold it themselves from now on.

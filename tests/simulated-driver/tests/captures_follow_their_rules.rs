@@ -4,7 +4,7 @@ mod support;
 
 use std::thread;
 
-use support::{Driver, NON_BLOCKING, made};
+use support::{Driver, NON_BLOCKING, PER_THREAD, made};
 
 const GLOBAL: u32 = 0;
 const THREAD_LOCAL: u32 = 1;
@@ -191,6 +191,32 @@ fn the_legacy_stream_must_not_wait_for_a_capturing_stream() {
     assert_eq!(status(&driver, stream), 1);
     assert_eq!(driver.cuStreamBeginCapture_v2(0, RELAXED), 900);
     assert_eq!(driver.cuStreamBeginCapture_v2(stream, RELAXED), 401);
+}
+
+#[test]
+fn a_record_into_the_legacy_stream_spoils_captures_of_blocking_streams() {
+    let driver = Driver::ready();
+    let (stream, event) = (driver.stream(0), driver.event());
+    let context: usize = made(|context| driver.cuCtxGetCurrent(context));
+    let record = || {
+        assert_eq!(driver.cuCtxSetCurrent(context), 0);
+        driver.cuEventRecord(event, 0)
+    };
+    for mode in [GLOBAL, THREAD_LOCAL, RELAXED] {
+        // Whatever thread records, and however it was asked before the capture began.
+        for record in [&record, &|| elsewhere(record)] as [&dyn Fn() -> u32; 2] {
+            assert_eq!(status(&driver, 0), 0);
+            assert_eq!(driver.cuStreamBeginCapture_v2(stream, mode), 0);
+            assert_eq!(record(), 906, "mode {mode}");
+            assert_eq!(status(&driver, stream), 2, "it is invalidated");
+            assert_eq!(driver.cuStreamEndCapture(stream, &mut 0), 901);
+            assert_eq!(record(), 0, "the capture is over");
+        }
+    }
+    // A per-thread default stream has nothing to do with it.
+    assert_eq!(driver.cuStreamBeginCapture_v2(stream, GLOBAL), 0);
+    assert_eq!(driver.cuEventRecord(event, PER_THREAD), 0);
+    assert_eq!(driver.cuStreamEndCapture(stream, &mut 0), 0);
 }
 
 #[test]

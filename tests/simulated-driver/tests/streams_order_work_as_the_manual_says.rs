@@ -62,6 +62,26 @@ fn the_legacy_stream_and_blocking_streams_wait_for_each_other() {
 }
 
 #[test]
+fn events_in_the_legacy_stream_have_blocking_streams_take_turns() {
+    for (recorded_into, end) in [
+        (None, 20_000),
+        (Some(PER_THREAD), 20_000),
+        (Some(0), 80_000),
+    ] {
+        let driver = Driver::ready();
+        let kernel = driver.kernel("work_10us");
+        let streams = [(); 4].map(|()| driver.stream(0));
+        for stream in streams.into_iter().cycle().take(8) {
+            recorded_into.map(|into| driver.recorded(into));
+            assert_eq!(driver.launch(kernel, stream), 0);
+            recorded_into.map(|into| driver.recorded(into));
+        }
+        let last = spans(&driver).into_iter().map(|(_, end)| end).max();
+        assert_eq!(last, Some(end), "{recorded_into:?}");
+    }
+}
+
+#[test]
 fn the_legacy_stream_and_non_blocking_streams_do_not_know_each_other() {
     let driver = Driver::ready();
     let kernel = driver.kernel("work_10us");
