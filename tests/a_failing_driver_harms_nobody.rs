@@ -478,7 +478,10 @@ extern "C" fn measure_in_a_host_function(bypassed: usize) {
 }
 
 #[measure_execution_time(name = "in a host function", stream = stream, bypass = bypassed)]
-fn measured(stream: &Stream, bypassed: bool) {}
+fn measured(stream: &Stream, bypassed: bool) {
+    // Stripped, nothing else uses them.
+    let _ = (stream, bypassed);
+}
 
 fn run_in_host_functions(program: &mut Program, times: usize, bypassed: bool) {
     for _ in 0..times {

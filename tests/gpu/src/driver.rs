@@ -83,6 +83,7 @@ functions! {
     cuModuleUnload(module: usize);
     cuModuleGetFunction(function: *mut usize, module: usize, name: *const c_char);
     cuLaunchKernel(function: usize, gx: u32, gy: u32, gz: u32, bx: u32, by: u32, bz: u32, shared: u32, stream: usize, parameters: *mut *mut c_void, extra: *mut *mut c_void);
+    cuLaunchHostFunc(stream: usize, function: extern "C" fn(usize), data: usize);
     cuMemAlloc_v2(address: *mut u64, bytes: usize);
     cuMemFree_v2(address: u64);
     cuMemsetD8_v2(to: u64, value: u8, count: usize);

@@ -47,6 +47,18 @@ impl Findings {
         });
     }
 
+    /// What was found of a part, each with the part's name.
+    pub(crate) fn add(&mut self, part: &str, found: Self) {
+        let named = |text: String| format!("{part}: {text}");
+        let figures = found.figures.into_iter().map(|figure| Figure {
+            name: named(figure.name),
+            ..figure
+        });
+        self.figures.extend(figures);
+        self.notes.extend(found.notes.into_iter().map(named));
+        self.failures.extend(found.failures.into_iter().map(named));
+    }
+
     /// The least, the median and the greatest of some nanoseconds, shown in microseconds.
     pub(crate) fn spread_us(&mut self, name: &str, ns: &[f64]) {
         self.figure(format!("{name}, least"), least(ns) / 1e3, "µs");

@@ -225,7 +225,7 @@ fn watch(run: &Arc<Run>) {
 }
 
 /// Ends the process without what else runs at its end, which may hang as well.
-fn end_now(code: i32) -> ! {
+pub(crate) fn end_now(code: i32) -> ! {
     unsafe extern "C" {
         safe fn _exit(code: i32) -> !;
     }

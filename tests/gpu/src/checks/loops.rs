@@ -29,6 +29,12 @@ pub(crate) const THEME: Theme = Theme {
             bound: "steps of 120 times 150 µs of host work and a kernel of 50 µs: as above",
             run: host_bound,
         },
+        Check {
+            name: "what do events cost a loop of kernels of 2, 5 and 10 µs?",
+            bound: "120 kernels in a step: every call has a GPU time; how much slower each way is, is an answer: two events \
+                    take the device about as long as such a kernel",
+            run: short_kernels,
+        },
     ],
 };
 
@@ -113,12 +119,50 @@ impl Model<'_> {
     }
 }
 
+/// By how many per cent each way is slower than the bare loop.
+struct Slower([f64; MODES.len()]);
+
+impl Slower {
+    fn judge(&self, gpu: &Gpu, findings: &mut Findings) {
+        if gpu.simulated {
+            findings.note("the slowdowns are the simulated driver's, and are not judged");
+            return;
+        }
+        findings.expect_between("slower off, in %", self.0[1], -5.0, 2.0);
+        findings.expect_between("slower on, in %", self.0[ON], -5.0, 10.0);
+        findings.expect(self.0[ON] <= self.0[EVENTS] + 2.0, || {
+            format!(
+                "on is {:.2} % slower, two events alone {:.2} %",
+                self.0[ON], self.0[EVENTS]
+            )
+        });
+        let waiting = self.0[WAITING];
+        findings.expect(self.0[ON] < waiting, || {
+            format!(
+                "on is {:.2} % slower, a synchronising timer {waiting:.2} %",
+                self.0[ON]
+            )
+        });
+    }
+}
+
 fn device_bound(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
-    compare(gpu, findings, 160_000, Duration::ZERO)
+    compare(gpu, findings, 160_000, Duration::ZERO)?.judge(gpu, findings);
+    Ok(())
+}
+
+fn short_kernels(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    for us in [2, 5, 10] {
+        let mut of_length = Findings::default();
+        compare(gpu, &mut of_length, us * 1_000, Duration::ZERO)?;
+        findings.add(&format!("kernels of {us} µs"), of_length);
+    }
+    Ok(())
 }
 
 fn host_bound(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
-    compare(gpu, findings, 50_000, Duration::from_micros(150))
+    compare(gpu, findings, 50_000, Duration::from_micros(150))?.judge(gpu, findings);
+    Ok(())
 }
 
 fn compare(
@@ -126,7 +170,7 @@ fn compare(
     findings: &mut Findings,
     kernel_ns: u64,
     host: Duration,
-) -> Result<(), Trouble> {
+) -> Result<Slower, Trouble> {
     let model = Model {
         gpu,
         stream: gpu.stream()?,
@@ -179,26 +223,7 @@ fn compare(
         cost.background * 100.0,
         "%",
     );
-    if gpu.simulated {
-        findings.note("the slowdowns are the simulated driver's, and are not judged");
-        return Ok(());
-    }
-    findings.expect_between("slower off, in %", slower[1], -5.0, 2.0);
-    findings.expect_between("slower on, in %", slower[ON], -5.0, 10.0);
-    findings.expect(slower[ON] <= slower[EVENTS] + 2.0, || {
-        format!(
-            "on is {:.2} % slower, two events alone {:.2} %",
-            slower[ON], slower[EVENTS]
-        )
-    });
-    let waiting = slower[WAITING];
-    findings.expect(slower[ON] < waiting, || {
-        format!(
-            "on is {:.2} % slower, a synchronising timer {waiting:.2} %",
-            slower[ON]
-        )
-    });
-    Ok(())
+    Ok(Slower(slower))
 }
 
 /// The calls of `layer` so far, and those with a GPU time.

@@ -10,9 +10,12 @@ mod ends;
 mod failures;
 mod gone_contexts;
 mod lengths;
+mod limits;
 mod loops;
 mod math;
+mod places;
 mod pool;
+mod processes;
 mod questions;
 mod start;
 mod streams;
@@ -24,6 +27,7 @@ use crate::findings::Theme;
 /// In the order in which they run.
 pub(crate) const THEMES: &[Theme] = &[
     start::THEME,
+    places::THEME,
     lengths::THEME,
     beside::THEME,
     cupti_records::THEME,
@@ -39,6 +43,8 @@ pub(crate) const THEMES: &[Theme] = &[
     gone_contexts::THEME,
     failures::THEME,
     ends::THEME,
+    processes::THEME,
+    limits::THEME,
     questions::THEME,
 ];
 
@@ -49,4 +55,6 @@ pub(crate) const PARTS: &[&[Part]] = &[
     gone_contexts::PARTS,
     failures::PARTS,
     ends::PARTS,
+    processes::PARTS,
+    limits::PARTS,
 ];

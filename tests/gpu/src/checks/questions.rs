@@ -78,9 +78,13 @@ fn without_context(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
         let queried = driver.cuEventQuery(second);
         let elapsed = driver.elapsed(first, second).err().unwrap_or(0);
         let on_default = driver.cuEventRecord(first, 0);
+        let mut state = 0;
+        let capturing = driver.cuStreamIsCapturing(handle, &raw mut state);
         (
             current,
-            [recorded, ended, waited, queried, elapsed, on_default],
+            [
+                recorded, ended, waited, queried, elapsed, on_default, capturing,
+            ],
         )
     });
     let (current, codes) = answers
@@ -97,6 +101,7 @@ fn without_context(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
         "query",
         "elapsed",
         "record on the default stream",
+        "is a named stream capturing",
     ];
     for (call, code) in calls.into_iter().zip(codes) {
         findings.note(format!("{call}: {code}"));

@@ -71,7 +71,7 @@ fn is_ready(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
 fn uncertainty(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     let stream = gpu.stream()?;
     for _ in 0..20 {
-        let _scope = scope!("placed", stream = &stream);
+        let _scope = scope!("placed", stream = &stream, log = |_, _, _| {});
         gpu.kernels.spin(raw(&stream), 20_000, 0)?;
     }
     expect_all(findings, "placed", 20)?;

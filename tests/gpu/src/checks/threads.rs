@@ -1,6 +1,7 @@
 //! Several threads at once.
 
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use profiler_runtime::scope;
 
@@ -25,8 +26,14 @@ pub(crate) const THEME: Theme = Theme {
         },
         Check {
             name: "threads that share a stream and a name are counted together",
-            bound: "all calls are there; the sum of their times is no less than that of the kernels less 1 %",
+            bound: "all calls are there; the sum of their times is no less than that of the kernels less 1 %, and no \
+                    more than the host took for them, each with the wait for its end",
             run: shared,
+        },
+        Check {
+            name: "the first call of a thread without a context has its GPU time",
+            bound: "20 threads that set no context, each with one call on a named stream: all have a GPU time",
+            run: without_context,
         },
     ],
 };
@@ -113,11 +120,17 @@ fn per_thread(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
 }
 
 fn shared(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
-    let stream = gpu.stream()?;
+    let (stream, host_ns) = (gpu.stream()?, AtomicU64::new(0));
     on_threads(gpu, |_| {
         for _ in 0..CALLS {
-            let _scope = scope!("shared stream", stream = &stream);
-            gpu.kernels.spin(raw(&stream), 50_000, 0)?;
+            let began = Instant::now();
+            {
+                let _scope = scope!("shared stream", stream = &stream);
+                gpu.kernels.spin(raw(&stream), 50_000, 0)?;
+            }
+            stream.synchronize()?;
+            let ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            host_ns.fetch_add(ns, Relaxed);
             std::thread::sleep(Duration::from_micros(50));
         }
         Ok(())
@@ -134,5 +147,33 @@ fn shared(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
         times.total_ns >= kernels * 0.99 - calls as f64 * (gpu.timer_step + 1_000.0),
         || format!("the readings add up to {} ns only", times.total_ns),
     );
+    let host_ns = host_ns.load(Relaxed) as f64;
+    findings.figure(
+        "sum of readings by what the host took",
+        times.total_ns / host_ns,
+        "",
+    );
+    findings.expect(times.total_ns <= host_ns * 1.001, || {
+        format!(
+            "the readings add up to {} ns, in which the host had waited for all within {host_ns} ns",
+            times.total_ns
+        )
+    });
+    Ok(())
+}
+
+fn without_context(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    const NAME: &str = "thread without a context";
+    const STARTED: u64 = 20;
+    let stream = gpu.stream()?;
+    for _ in 0..STARTED {
+        let ended = std::thread::scope(|scope| {
+            scope
+                .spawn(|| drop(scope!("thread without a context", stream = &stream)))
+                .join()
+        });
+        ended.map_err(|_| Trouble::Missing("a thread panicked".to_owned()))?;
+    }
+    expect_all(findings, NAME, STARTED)?;
     Ok(())
 }
