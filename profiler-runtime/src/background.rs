@@ -12,6 +12,7 @@ use std::thread::Thread;
 use crate::contain::contained;
 use crate::health;
 use crate::local::Busy;
+use crate::process::fork;
 use crate::process::{Lock, RaceCell, thread};
 
 /// After so many panics a thread goes on; one more, and it ends.
@@ -64,7 +65,8 @@ impl Background {
         if self.is_running() {
             return true;
         }
-        if self.is_missing() {
+        // A forked child has none of the profiler's threads, and starts none: it writes nothing.
+        if self.is_missing() || fork::is_child() {
             return false;
         }
         let error = {

@@ -1,5 +1,6 @@
 //! Panics that must not reach the measured program.
 
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::health;
@@ -7,18 +8,33 @@ use crate::health;
 /// Runs `f` and returns its value. A panic ends here: none may leave a guard's destructor, where a second one would
 /// abort the program. `when` says what the profiler was about, for the warning.
 pub(crate) fn contained<T>(when: &str, f: impl FnOnce() -> T) -> Option<T> {
-    let payload = match catch_unwind(AssertUnwindSafe(f)) {
-        Ok(value) => return Some(value),
-        Err(payload) => payload,
-    };
-    // Its destructor may panic as well; the payload of that panic is never dropped.
-    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        std::mem::forget(again);
+    let value = caught(f);
+    if value.is_none() {
+        health::notice(&format!(
+            "the profiler panicked when {when}: measurements may be missing; please report it"
+        ));
     }
-    health::notice(&format!(
-        "the profiler panicked when {when}: measurements may be missing; please report it"
-    ));
-    None
+    value
+}
+
+/// Runs code of the program: a logger, a handler, a subscriber. Returns its value; a panic ends here, and so does one
+/// in the destructor of its payload.
+pub(crate) fn caught<T>(f: impl FnOnce() -> T) -> Option<T> {
+    match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(value) => Some(value),
+        Err(payload) => {
+            discard(payload);
+            None
+        }
+    }
+}
+
+/// Drops a value of the program, whose destructor may panic.
+pub(crate) fn discard<T>(value: T) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
+        // Its destructor may panic as well, and so on without an end: it is never dropped.
+        mem::forget(payload);
+    }
 }
 
 #[cfg(test)]
@@ -44,6 +60,12 @@ mod tests {
         assert_eq!(caught, None);
         let notices = health::notices();
         assert!(notices.iter().any(|said| said.contains("a test panicked")));
+    }
+
+    #[test]
+    fn a_value_that_panics_in_its_drop_ends_here() {
+        discard(PanicsInDrop);
+        assert_eq!(caught(|| drop(PanicsInDrop)), None);
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use std::marker::PhantomData;
 
+use crate::contain;
 use crate::cuda::{self, Ask, Evidence, Given, IntoStream, Mode};
+use crate::health;
 use crate::local::{self, Busy, NoCell};
 use crate::log::{IntoLogger, LogOutcome, Logger};
 use crate::name;
@@ -120,7 +122,10 @@ impl<'s> Entry<'s> {
     pub fn shape(&mut self, shape: &(impl ToShape + ?Sized)) {
         // What is kept for the window is not the memory of the scope around.
         let _busy = Busy::claim();
-        self.shapes.get_or_insert_default().push(shape.to_shape());
+        // It is code of the program's, which must not end the call where it only asks for a shape.
+        let shape = contain::caught(|| shape.to_shape());
+        let known = shape.unwrap_or_else(no_shape);
+        self.shapes.get_or_insert_default().push(known);
     }
 
     /// The logger of this call.
@@ -203,4 +208,11 @@ pub(crate) fn is_due(ticket: Ticket, every: u32) -> bool {
     let next = left.checked_sub(1).unwrap_or(u64::from(every) - 1);
     cell.until_logged.set(next + 1);
     left == 0
+}
+
+/// The shape of something whose own `to_shape` has panicked.
+#[cold]
+fn no_shape() -> Box<[usize]> {
+    health::notice("a `to_shape` panicked: the argument is shown with an empty shape");
+    Box::default()
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::collect;
 use crate::config::SummaryTarget;
 use crate::health;
+use crate::process::fork;
 use crate::process::new_file;
 use crate::process::output::{Output, PATIENCE, Wait};
 use crate::session;
@@ -30,6 +31,7 @@ pub(crate) fn register() {
     if cfg!(feature = "strip") || PROCESS.swap(std::process::id(), Relaxed) != 0 {
         return;
     }
+    fork::settle();
     add_handler();
 }
 

@@ -1,13 +1,14 @@
 //! What went wrong, counted and said: nothing is lost silently.
 
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use crate::contain;
 use crate::local::Busy;
 use crate::printable::printable;
+use crate::process::fork;
 use crate::process::output::{Output, Wait};
 use crate::process::{self, Lock};
 
@@ -25,7 +26,8 @@ pub enum DropReason {
     LoggerBlocked,
     /// The name is logged by its GPU time, and the call had none; the summary says why.
     NoCudaTime,
-    /// The profiler's own threads could not be started or have ended after several panics, or the process was ending.
+    /// The profiler's own threads could not be started or have ended after several panics, or the process was ending or
+    /// forked from the one that has them.
     NoCollector,
     /// There was no memory for the way to the collector.
     NoMemory,
@@ -126,7 +128,10 @@ pub(crate) fn notice(message: &str) {
     // Asked on this thread: a subscriber may be another thread's, or not listen to warnings.
     // It is foreign code, too.
     let is_heard = || tracing::event_enabled!(target: "profiler_runtime", tracing::Level::WARN);
-    let on_stderr = !catch_unwind(is_heard).unwrap_or(false);
+    // A forked child says it below its summary alone: other threads may have held the locks of subscribers, and of what
+    // these write to.
+    let is_child = fork::is_child();
+    let on_stderr = !is_child && !contain::caught(is_heard).unwrap_or(false);
     {
         let _busy = Busy::claim();
         let mut notices = all_notices();
@@ -141,8 +146,11 @@ pub(crate) fn notice(message: &str) {
             on_stderr,
         });
     }
+    if is_child {
+        return;
+    }
     // With the lock released: a subscriber is foreign code, which may come back here or panic.
-    let _ = catch_unwind(AssertUnwindSafe(|| {
+    contain::caught(|| {
         if on_stderr {
             let line = format!("profiler: warning: {message}\n");
             if !is_written(&line) {
@@ -152,7 +160,7 @@ pub(crate) fn notice(message: &str) {
         } else {
             tracing::warn!(target: "profiler_runtime", "{message}");
         }
-    }));
+    });
 }
 
 /// Writes a line to standard error. A pipe that was full is waited for again only once it has taken something.

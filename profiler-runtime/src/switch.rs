@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use crate::config::{Filter, Settings};
 use crate::health;
 use crate::local::Busy;
-use crate::process::Lock;
+use crate::process::{Lock, RaceCell};
 
 const ON: u32 = 1;
 const GENERATION: u32 = 2;
@@ -47,7 +47,9 @@ pub(crate) struct Control {
     pub(crate) recording: bool,
 }
 
-static CONTROL: Lock<Option<Control>> = Lock::new(None);
+static CONTROL: Lock<Option<Control>> = Lock::with(None, Control::after_fork);
+/// What the environment said, for a child that was forked while another thread changed the settings.
+static READ: RaceCell<Settings> = RaceCell::new();
 
 /// What a call site may do, decided once per generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +84,7 @@ pub(crate) fn with_control<T>(change: impl FnOnce(&mut Control) -> T) -> T {
         }
     });
     if first {
+        READ.get_or_init(|| control.settings.clone());
         control.default_logger = crate::collect::set_default_from(&control.settings);
     }
     let result = change(control);
@@ -105,6 +108,25 @@ fn lock() -> MutexGuard<'static, Option<Control>> {
 }
 
 impl Control {
+    /// What a child goes on with that was forked while another thread changed the settings: those of the environment,
+    /// and on or off as before. None where the environment was not read so far: the child reads it then.
+    fn after_fork() -> Option<Self> {
+        let switch = SWITCH.load(Relaxed);
+        let settings = Settings {
+            enabled: !is_off(switch),
+            ..READ.get()?.clone()
+        };
+        let mut control = Self {
+            settings,
+            bypasses: 0,
+            generation: switch & !ON,
+            default_logger: false,
+            recording: false,
+        };
+        control.new_generation();
+        Some(control)
+    }
+
     fn on(&self) -> bool {
         self.settings.enabled && self.bypasses == 0 && !cfg!(feature = "strip")
     }

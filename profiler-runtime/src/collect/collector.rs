@@ -1,7 +1,6 @@
 //! The one thread that empties the rings.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::Duration;
@@ -10,6 +9,7 @@ use super::outbox::{LogEntry, Outbox};
 use super::{flush, ledger, outlet, ring};
 use crate::background::Background;
 use crate::clock::{WallAnchor, clock};
+use crate::contain;
 use crate::cuda;
 use crate::health::DropReason;
 use crate::name::{self, Name, TimeSource};
@@ -61,7 +61,7 @@ fn give_up(records: impl IntoIterator<Item = Record>, reason: DropReason) {
     for record in records {
         ledger::end(Err(reason));
         // Loggers are foreign code, and this may be in the middle of a panic.
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(record)));
+        contain::discard(record);
     }
 }
 
@@ -146,7 +146,7 @@ impl Collector {
         if name.settle_source(TimeSource::Cpu) == TimeSource::Cuda {
             ledger::end(Err(DropReason::NoCudaTime));
             // Its destructor may be foreign code.
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(record.logger)));
+            contain::discard(record.logger);
             return;
         }
         let milliseconds = clock().nanoseconds(record.elapsed.max(0) as f64) / 1e6;

@@ -1,13 +1,13 @@
 //! Waiting, bounded, until what was logged has arrived.
 
-use std::sync::{Condvar, MutexGuard, PoisonError};
+use std::sync::{Condvar, MutexGuard};
 use std::time::{Duration, Instant};
 
 use super::{collector, ledger, ring};
 use crate::cuda;
 use crate::exit;
 use crate::name;
-use crate::process::Lock;
+use crate::process::{Lock, wait_while};
 
 /// What became of the log entries of this process so far. An entry for several loggers is one for each of them.
 ///
@@ -105,11 +105,9 @@ fn request(timeout: Duration) -> bool {
 }
 
 fn wait_for(ticket: u64, timeout: Duration) -> bool {
-    let (state, _) = DONE
-        .wait_timeout_while(state(), timeout, |state| {
-            state.done < ticket && collector::is_running()
-        })
-        .unwrap_or_else(PoisonError::into_inner);
+    let (state, _) = wait_while(&DONE, state(), timeout, |state| {
+        state.done < ticket && collector::is_running()
+    });
     state.done >= ticket
 }
 

@@ -1,17 +1,18 @@
 //! What waits for room in the queue of the outlet.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::SystemTime;
 
 use super::outlet::{self, Delivery, Job, deliver_here};
 use super::watch::Mute;
 use super::{collector, defaults, ledger};
-use crate::health::DropReason;
+use crate::contain;
+use crate::health::{DropReason, count_dropped};
 use crate::local::Busy;
 use crate::log::{CudaSpan, Logger};
 use crate::name::Name;
+use crate::process::fork;
 
 /// One entry, complete but for its loggers.
 #[derive(Clone, Copy)]
@@ -71,7 +72,7 @@ impl Drop for Outbox {
             if let Job::Log(delivery) = job {
                 ledger::end(Err(reason));
                 // Its logger is foreign code.
-                let _ = catch_unwind(AssertUnwindSafe(|| drop(delivery)));
+                contain::discard(delivery);
             }
         }
     }
@@ -79,6 +80,11 @@ impl Drop for Outbox {
 
 /// Hands an entry to its loggers on this thread, at once.
 pub(crate) fn log_here(entry: LogEntry, logger: Option<Logger>) {
+    // A forked child logs nothing.
+    if fork::is_child() {
+        contain::discard(logger);
+        return count_dropped(DropReason::NoCollector, 1);
+    }
     // It takes what `flush` asks for to the loggers, these too.
     collector::ensure_started();
     outlet::ensure_worker();

@@ -5,19 +5,21 @@
 //! queue, and the name stays silent until the call returns.
 
 use std::collections::{HashSet, VecDeque};
+use std::mem::ManuallyDrop;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Condvar, PoisonError};
+use std::sync::{Arc, Condvar};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::watch::{Mute, OnBehalf, Outcome, Watch, is_stuck};
 use super::{flush, ledger};
 use crate::background::run_persistently;
+use crate::contain;
 use crate::health::{self, DropReason};
 use crate::local::Busy;
 use crate::log::{CudaSpan, LogError, Logger, Scalar};
 use crate::name::{self, Name};
 use crate::own_cost;
-use crate::process::{Lock, thread};
+use crate::process::{Lock, thread, wait_while};
 
 /// One entry, complete, for one logger.
 pub(super) struct Delivery {
@@ -179,9 +181,7 @@ fn work(watch: &Watch) {
 /// The next job; none when it is time to flush.
 fn next_job(flush_at: Instant) -> Option<Job> {
     let wait = flush_at.checked_duration_since(Instant::now())?;
-    let (mut jobs, _) = READY
-        .wait_timeout_while(JOBS.lock(), wait, |jobs| jobs.is_empty())
-        .unwrap_or_else(PoisonError::into_inner);
+    let (mut jobs, _) = wait_while(&READY, JOBS.lock(), wait, |jobs| jobs.is_empty());
     jobs.pop_front()
 }
 
@@ -205,11 +205,12 @@ fn deliver(watch: &Watch, delivery: Delivery) -> bool {
         logger: logger.share(),
         entries: 1,
     };
-    let Outcome { result, on } = watch.run(on_behalf, move || {
+    let mut oldest = None;
+    let Outcome { result, on } = watch.run(on_behalf, || {
         if silent.is_some() {
             // Its destructor may be the last one, and is foreign too.
-            drop(logger);
-            return Ok(());
+            contain::discard(logger);
+            return Some(Ok(()));
         }
         let scalar = Scalar {
             name: &name.text,
@@ -217,8 +218,13 @@ fn deliver(watch: &Watch, delivery: Delivery) -> bool {
             cuda,
             ..Scalar::new(&name.tag, milliseconds, step, wall_time)
         };
-        logger.as_dyn().add(&scalar)?;
-        remember(name.id, logger, mute)
+        let taken = take(&logger, &scalar);
+        if matches!(taken, Some(Ok(()))) && logger.share().is_some() {
+            oldest = remember(name.id, logger, mute);
+        } else {
+            contain::discard(logger);
+        }
+        taken
     });
     ledger::end(match (silent, &result) {
         (Some(reason), _) => Err(reason),
@@ -229,7 +235,40 @@ fn deliver(watch: &Watch, delivery: Delivery) -> bool {
     if let Some(Err(error)) = result {
         say_failure(name.id, &error);
     }
-    on
+    match oldest {
+        // Whatever it does is its own, and not that of the logger above.
+        Some(oldest) if on => flush_one(watch, oldest, None),
+        Some(oldest) => {
+            UNFLUSHED.lock().push(oldest);
+            on
+        }
+        None => on,
+    }
+}
+
+/// Hands an entry to a logger, which is flushed if it belongs to this call alone; none where it panics. The logger
+/// outlives the panic: were it dropped meanwhile, a second panic would end the process.
+fn take(logger: &Logger, scalar: &Scalar<'_>) -> Option<Result<(), String>> {
+    contain::caught(|| {
+        let taken = logger.as_dyn().add(scalar);
+        let is_shared = logger.share().is_some();
+        in_words(if is_shared {
+            taken
+        } else {
+            taken.and_then(|()| logger.as_dyn().flush())
+        })
+    })
+}
+
+/// The error in words, which the program may have written: for where a panic is contained.
+fn in_words(result: Result<(), LogError>) -> Result<(), String> {
+    result.map_err(|error| {
+        // Where its text panics it is not dropped as well: two panics at once would end the process.
+        let error = ManuallyDrop::new(error);
+        let text = error.to_string();
+        drop(ManuallyDrop::into_inner(error));
+        text
+    })
 }
 
 /// Calls a logger on this thread, which waits for it: whoever asked for that is not given up.
@@ -238,11 +277,8 @@ pub(super) fn deliver_here(delivery: Delivery) {
     deliver(&Watch::default(), delivery);
 }
 
-/// Keeps a logger until it is flushed; one that belongs to a single call is flushed at once.
-fn remember(id: u32, logger: Logger, mute: &'static Mute) -> Result<(), LogError> {
-    if logger.share().is_none() {
-        return logger.as_dyn().flush();
-    }
+/// Keeps a logger until it is flushed. Returns another one, to be flushed now, where there are too many.
+fn remember(id: u32, logger: Logger, mute: &'static Mute) -> Option<Unflushed> {
     let mut unflushed = UNFLUSHED.lock();
     let mut same = unflushed.iter_mut();
     match same.find(|other| other.logger.is_same(&logger)) {
@@ -256,23 +292,59 @@ fn remember(id: u32, logger: Logger, mute: &'static Mute) -> Result<(), LogError
         }),
     }
     // Loggers made anew for each call must not pile up.
-    let oldest = (unflushed.len() > MAX_UNFLUSHED).then(|| unflushed.swap_remove(0));
-    drop(unflushed);
-    if let Some(oldest) = oldest {
-        flush_last(&oldest);
-    }
-    Ok(())
+    (unflushed.len() > MAX_UNFLUSHED).then(|| unflushed.swap_remove(0))
 }
 
-/// Flushes a logger for the last time: what it cannot save then is dropped.
-fn flush_last(oldest: &Unflushed) {
-    ledger::begin_saving(oldest.taken, oldest.unsaved);
-    let flushed = oldest.logger.as_dyn().flush();
-    ledger::end_saving(oldest.taken, 0);
-    if let Err(error) = flushed {
-        ledger::lose_taken(oldest.logger.as_dyn().unsaved().min(oldest.taken));
-        say_failure(oldest.id, &error);
+/// Flushes a logger on its own behalf; false where another worker has taken over. One that cannot save what it took goes
+/// to `failed`, to be asked again. Without `failed` this is the last time, and what it cannot save is dropped.
+fn flush_one(watch: &Watch, unflushed: Unflushed, failed: Option<&mut Vec<Unflushed>>) -> bool {
+    let Unflushed {
+        id,
+        logger,
+        mute,
+        taken,
+        unsaved: before,
+    } = unflushed;
+    ledger::begin_saving(taken, before);
+    let on_behalf = OnBehalf {
+        id,
+        mute,
+        logger: logger.share(),
+        entries: 0,
+    };
+    let is_last = failed.is_none();
+    let (mut error, mut unsaved) = (None, 0);
+    let outcome = watch.run(on_behalf, || {
+        let asked = contain::caught(|| {
+            error = in_words(logger.as_dyn().flush()).err();
+            if error.is_some() {
+                // The program may log to it too: of what it could not save, no more is ours than it took of us.
+                unsaved = logger.as_dyn().unsaved().min(taken);
+            }
+        });
+        match failed {
+            // There may be room again the next time.
+            Some(failed) if error.is_some() && asked.is_some() => failed.push(Unflushed {
+                id,
+                logger,
+                mute,
+                taken,
+                unsaved,
+            }),
+            _ => contain::discard(logger),
+        }
+        asked
+    });
+    if is_last {
+        ledger::end_saving(taken, 0);
+        ledger::lose_taken(unsaved);
+    } else {
+        ledger::end_saving(taken, unsaved);
     }
+    if let Some(error) = error {
+        say_failure(id, &error);
+    }
+    outcome.on
 }
 
 /// Flushes what took something since the last time; false where another worker has taken over.
@@ -281,50 +353,27 @@ fn flush_loggers(watch: &Watch) -> bool {
     let mut on = true;
     // One at a time: one that blocks keeps none of the others from the next worker.
     while on && let Some(mut unflushed) = { UNFLUSHED.lock().pop() } {
-        let Unflushed { id, taken, .. } = unflushed;
-        ledger::begin_saving(taken, unflushed.unsaved);
         if is_stuck(&unflushed.logger) {
             // It holds them for as long as it does not return.
-            unflushed.unsaved = taken;
-            ledger::end_saving(taken, taken);
+            ledger::begin_saving(unflushed.taken, unflushed.unsaved);
+            unflushed.unsaved = unflushed.taken;
+            ledger::end_saving(unflushed.taken, unflushed.taken);
             failed.push(unflushed);
             continue;
         }
-        let on_behalf = OnBehalf {
-            id,
-            mute: unflushed.mute,
-            logger: unflushed.logger.share(),
-            entries: 0,
-        };
-        let mut unsaved = 0;
-        let outcome = watch.run(on_behalf, || {
-            let logger = unflushed.logger.as_dyn();
-            let error = logger.flush().err()?;
-            // The program may log to it too: of what it could not save, no more is ours than it took of us.
-            unsaved = logger.unsaved().min(taken);
-            unflushed.unsaved = unsaved;
-            // There may be room again the next time.
-            failed.push(unflushed);
-            Some(error)
-        });
-        ledger::end_saving(taken, unsaved);
-        on = outcome.on;
-        if let Some(Some(error)) = outcome.result {
-            say_failure(id, &error);
-        }
+        on = flush_one(watch, unflushed, Some(&mut failed));
     }
     UNFLUSHED.lock().append(&mut failed);
     on
 }
 
 /// Says once for each kind of failure what went wrong; how often is counted.
-fn say_failure(id: u32, error: &LogError) {
+fn say_failure(id: u32, error: &str) {
     static SAID: Lock<Option<HashSet<String>>> = Lock::new(None);
     const MAX_SAID: usize = 64;
-    let error = error.to_string();
     let mut said = SAID.lock();
     let said_by_now = said.get_or_insert_default();
-    if said_by_now.len() >= MAX_SAID || !said_by_now.insert(error.clone()) {
+    if said_by_now.len() >= MAX_SAID || !said_by_now.insert(error.to_owned()) {
         return;
     }
     drop(said);

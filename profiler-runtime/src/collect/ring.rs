@@ -1,13 +1,13 @@
 //! Each thread's ring of log entries: bounded, one producer, one consumer, never waited for.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use super::rings::Rings;
 use super::{collector, ledger};
+use crate::contain;
 use crate::entry::Attached;
 use crate::health::{DropReason, count_dropped};
 use crate::local::{self, Busy};
 use crate::process::Lock;
+use crate::process::fork;
 use crate::record::Record;
 use crate::ring::Producer;
 use crate::scope::Closed;
@@ -30,9 +30,12 @@ pub(crate) fn log(
 ) {
     // Whatever is called from here on, an allocator or a logger's destructor, is not measured: it would
     // find the ring in use.
-    let Some(_busy) = Busy::claim() else {
+    let busy = Busy::claim();
+    // A forked child has no thread that would take it.
+    if busy.is_none() || fork::is_child() {
+        contain::discard(attached);
         return count_dropped(DropReason::NoCollector, 1);
-    };
+    }
     let Attached { logger, step } = attached;
     let skipped = cell.map_or(0, |cell| cell.skipped.get());
     let record = Record {
@@ -49,7 +52,7 @@ pub(crate) fn log(
     let outcome =
         local::with_ring(|ring| push(ring, &mut record)).unwrap_or_else(|| late(&mut record));
     // A logger that goes unused here is foreign code too.
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(record)));
+    contain::discard(record);
     match (outcome, cell) {
         (Outcome::Pushed, Some(cell)) => cell.skipped.set(0),
         (Outcome::Full, Some(cell)) => {

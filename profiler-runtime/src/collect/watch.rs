@@ -1,12 +1,11 @@
 //! Foreign code under watch: panics contained, and a call that does not return given up.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize};
 use std::time::Duration;
 
 use crate::clock::clock;
-use crate::contain::contained;
+use crate::contain::{self, contained};
 use crate::health::{self, DropReason};
 use crate::log::Logger;
 use crate::name;
@@ -113,11 +112,17 @@ pub(super) struct GivenUp {
 
 impl Watch {
     /// Runs foreign code: watched, and with panics contained.
-    pub(super) fn run<T>(&self, on_behalf: OnBehalf, call: impl FnOnce() -> T) -> Outcome<T> {
+    ///
+    /// None from `call` says that it has contained one itself.
+    pub(super) fn run<T>(
+        &self,
+        on_behalf: OnBehalf,
+        call: impl FnOnce() -> Option<T>,
+    ) -> Outcome<T> {
         let (id, mute) = (on_behalf.id, on_behalf.mute);
         *self.on_behalf.lock() = Some(on_behalf);
         self.since.store(clock().ticks(), Release);
-        let result = catch_unwind(AssertUnwindSafe(call)).ok();
+        let result = contain::caught(call).flatten();
         let on = self.since.swap(0, AcqRel) != GIVEN_UP;
         // Waits until whoever gave it up has said all of it.
         let on_behalf = self.on_behalf.lock().take();
@@ -125,7 +130,7 @@ impl Watch {
             take_back(on_behalf.as_ref());
         }
         // The last handle to a logger may go with it, and its destructor is foreign too.
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(on_behalf)));
+        contain::discard(on_behalf);
         if result.is_none() {
             mute.0.store(Mute::SILENT, Relaxed);
             health::notice(&format!(

@@ -1,7 +1,5 @@
 //! The GPU's side of a scope: what the measured thread does when one closes.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use super::code::Fault;
 use super::driver::{Driver, RawContext};
 use super::item::{Around, Item, LogPart, Pair, Parcel, Span};
@@ -11,6 +9,7 @@ use super::scope::{Held, Mode, Opened, in_own_context, is_graph, loss_of, record
 use super::thread::{self, Thread};
 use super::{library, records, resolver, waiting};
 use crate::clock::now;
+use crate::contain;
 use crate::entry::Attached;
 use crate::health::{DropReason, count_dropped};
 use crate::local::Busy;
@@ -95,7 +94,7 @@ impl Drop for Rest<'_> {
     fn drop(&mut self) {
         if self.log.is_some() {
             let log = self.log.take();
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(log)));
+            contain::discard(log);
         }
     }
 }

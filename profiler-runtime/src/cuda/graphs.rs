@@ -6,12 +6,12 @@
 //! A replay records the events of all scopes that were captured together, and those of one line in the order in
 //! which they ended. So one question tells for all of them: where the end that a replay comes to first stands now.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::driver::{Driver, Event};
 use super::item::{Item, Line, Pair, Parcel};
 use crate::clock::{clock, now};
+use crate::contain;
 
 /// Captured scopes whose replays are looked for.
 static WATCHED: AtomicUsize = AtomicUsize::new(0);
@@ -116,7 +116,7 @@ impl Graphs {
         let captured = std::mem::take(&mut self.captured);
         self.groups.clear();
         WATCHED.fetch_sub(captured.len(), Relaxed);
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(captured)));
+        contain::discard(captured);
     }
 
     pub(super) fn is_empty(&self) -> bool {

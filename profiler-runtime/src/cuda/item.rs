@@ -4,15 +4,16 @@ use std::fmt;
 #[cfg(target_pointer_width = "64")]
 use std::mem::offset_of;
 use std::num::NonZero;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crossbeam_queue::ArrayQueue;
 
 use super::context::Context;
 use super::driver::{Event, RawStream};
+use super::library;
 use super::loss::CudaLoss;
 use super::prefetch;
+use crate::contain;
 use crate::entry::Attached;
 use crate::process::RaceCell;
 
@@ -251,7 +252,12 @@ impl Item {
     /// One for a scope that has no events.
     #[cold]
     pub(super) fn without(loss: CudaLoss) -> Parcel {
-        let mut item = spare().pop().unwrap_or_else(|| Self::new(None));
+        let known = if library::has_left() {
+            None
+        } else {
+            spare().pop()
+        };
+        let mut item = known.unwrap_or_else(|| Self::new(None));
         item.loss = Some(loss);
         item
     }
@@ -290,9 +296,10 @@ impl Item {
     /// Lets go of it: it goes where the next scope finds it. Its events are another one's from now on.
     pub(super) fn give_back(mut self: Box<Self>) {
         if self.log.is_some() {
-            let log = self.log.take();
-            // The destructor of a logger is foreign code.
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(log)));
+            contain::discard(self.log.take());
+        }
+        if library::has_left() {
+            return;
         }
         match self.pair {
             // Part of a graph that is not ours to take back.

@@ -16,6 +16,7 @@ use crate::clock::clock;
 use crate::config::{Backend, ImplicitStream};
 use crate::health;
 use crate::local::Busy;
+use crate::process::fork;
 use crate::process::{Lock, RaceCell};
 use crate::switch::with_control;
 
@@ -38,8 +39,10 @@ pub(super) fn leave() {
     LEFT.store(true, Relaxed);
 }
 
+/// Returns whether the driver is called no more: the process ends, or is a forked one. Nothing is taken from queues
+/// that threads share from then on, or put there: a thread that was in the middle of that may not exist here.
 pub(super) fn has_left() -> bool {
-    LEFT.load(Relaxed)
+    LEFT.load(Relaxed) || fork::is_child()
 }
 
 #[cfg(unix)]

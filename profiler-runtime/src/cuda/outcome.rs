@@ -1,6 +1,5 @@
 //! What becomes of a GPU time that was read: statistics, and the log entry that waited for it.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::SystemTime;
 
 use super::anchor::Place;
@@ -9,6 +8,7 @@ use super::report;
 use super::totals::Call;
 use crate::clock::{WallAnchor, clock};
 use crate::collect::{self, next_step};
+use crate::contain;
 use crate::entry::Attached;
 use crate::health::{self, DropReason, count_dropped};
 use crate::log::CudaSpan;
@@ -151,7 +151,7 @@ impl Outbox {
             (TimeSource::Cuda, None) => {
                 count_dropped(DropReason::NoCudaTime, 1);
                 // Its destructor may be foreign code.
-                let _ = catch_unwind(AssertUnwindSafe(|| drop(attached)));
+                contain::discard(attached);
                 return;
             }
             _ => cpu_ns.max(0.0) / 1e6,

@@ -5,7 +5,7 @@ use std::sync::atomic::{
     AtomicBool, AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release, SeqCst},
 };
-use std::sync::{Condvar, MutexGuard, PoisonError};
+use std::sync::{Condvar, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ use crate::background::Background;
 use crate::clock::{clock, now};
 use crate::health::{self, DropReason, count_dropped};
 use crate::own_cost;
-use crate::process::Lock;
+use crate::process::{Lock, wait_while};
 use crate::session;
 
 static THREAD: Background = Background::new("profiler-cuda", run, ended);
@@ -161,13 +161,18 @@ static LEAVING: AtomicBool = AtomicBool::new(false);
 /// one then is a crash in some drivers. What has not been read by now never will be.
 pub(crate) fn leave() {
     const PATIENCE: Duration = Duration::from_millis(200);
+    const PAUSE: Duration = Duration::from_micros(50);
     library::leave();
     LEAVING.store(true, SeqCst);
     wake();
     let start = Instant::now();
-    // A driver that does not return from a call is not waited for.
-    while IN_ROUND.load(SeqCst) != 0 && start.elapsed() < PATIENCE {
-        thread::sleep(Duration::from_micros(50));
+    // A driver that does not return from a call is not waited for. The looks are counted as well: the clock may stand
+    // still.
+    for _ in 0..PATIENCE.as_micros() / PAUSE.as_micros() {
+        if IN_ROUND.load(SeqCst) == 0 || start.elapsed() >= PATIENCE {
+            break;
+        }
+        thread::sleep(PAUSE);
     }
 }
 
@@ -314,11 +319,9 @@ pub(crate) fn settle(timeout: Duration, close: bool) -> u64 {
     drop(state);
     wake();
     let state = self::state();
-    let (state, _) = DONE
-        .wait_timeout_while(state, timeout, |state| {
-            state.done < number && THREAD.is_running()
-        })
-        .unwrap_or_else(PoisonError::into_inner);
+    let (state, _) = wait_while(&DONE, state, timeout, |state| {
+        state.done < number && THREAD.is_running()
+    });
     if state.done >= number {
         return 0;
     }

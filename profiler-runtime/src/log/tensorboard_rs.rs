@@ -2,13 +2,15 @@
 
 use std::fmt;
 use std::mem::{self, ManuallyDrop};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 use tensorboard_rs::summary_writer::SummaryWriter;
 
 use self::pace::Pace;
 use super::{LogError, ScalarLogger};
+
+use crate::contain;
+use crate::health;
 
 mod pace;
 
@@ -118,12 +120,12 @@ impl TensorBoardRsLogger {
         let Some(writer) = &self.writer else {
             return Err(closed());
         };
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let outcome = contain::caught(|| {
             let mut writer = writer.lock().map_err(|_| closed())?;
             // A panic passes the guard of the lock and poisons it: the mark for everybody.
             call(&mut writer)
-        }));
-        outcome.unwrap_or_else(|_| Err(closed()))
+        });
+        outcome.unwrap_or_else(|| Err(closed()))
     }
 }
 
@@ -174,11 +176,11 @@ fn close(writer: SummaryWriter) {
         return;
     }
     // One that fails already is not dropped: of its several files each might panic.
-    let closed = catch_unwind(AssertUnwindSafe(|| writer.flush()))
-        .and_then(|()| catch_unwind(AssertUnwindSafe(|| drop(ManuallyDrop::into_inner(writer)))));
-    if closed.is_err() {
-        tracing::error!(
-            "the last values did not reach the log of tensorboard-rs: its writer panicked"
+    let closed = contain::caught(|| writer.flush())
+        .and_then(|()| contain::caught(|| drop(ManuallyDrop::into_inner(writer))));
+    if closed.is_none() {
+        health::notice(
+            "the last values did not reach the log of tensorboard-rs: its writer panicked",
         );
     }
 }

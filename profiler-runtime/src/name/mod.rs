@@ -34,6 +34,8 @@ pub(crate) struct Name {
     pub(crate) tag: String,
     /// Where the first call site of the name stands.
     pub(crate) location: &'static Location<'static>,
+    /// The name that was registered before it.
+    previous: Option<&'static Self>,
     shared: Lock<Shared>,
     /// The number of the next call to be logged; written by the collector, and by threads that end with
     /// skips untold.
@@ -90,6 +92,8 @@ pub(crate) struct Shared {
     /// Cells that count nothing, and stay with the name: guards of threads that have ended may still read the name's
     /// number from them.
     left_open: Vec<Live>,
+    /// Whether the cells of this name are to be found first: see [`after_fork`](Self::after_fork).
+    is_to_be_filled: bool,
 }
 
 impl Shared {
@@ -98,6 +102,15 @@ impl Shared {
             folded: Totals::new(),
             live: Vec::new(),
             left_open: Vec::new(),
+            is_to_be_filled: false,
+        }
+    }
+
+    /// What a child begins with that was forked while another thread changed it.
+    fn after_fork() -> Self {
+        Self {
+            is_to_be_filled: true,
+            ..Self::new()
         }
     }
 }
@@ -111,13 +124,20 @@ impl std::fmt::Debug for Live {
 }
 
 impl Name {
-    fn new(id: u32, text: String, tag: String, location: &'static Location<'static>) -> Self {
+    fn new(
+        id: u32,
+        text: String,
+        tag: String,
+        location: &'static Location<'static>,
+        previous: Option<&'static Self>,
+    ) -> Self {
         Self {
             id,
             text,
             tag,
             location,
-            shared: Lock::with(Shared::new(), Shared::new),
+            previous,
+            shared: Lock::with(Shared::new(), Shared::after_fork),
             next_step: AtomicU64::new(0),
             turns: AtomicU64::new(NEVER_LOGGED),
             mute: Mute::new(),
@@ -144,7 +164,15 @@ impl Name {
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
-        self.shared.lock()
+        let mut shared = self.shared.lock();
+        if shared.is_to_be_filled {
+            shared.is_to_be_filled = false;
+            // What threads had counted that ended before the fork is lost, and said to be.
+            let cells =
+                crate::stats::all_cells().filter(|cell| cell.id.get() == u64::from(self.id));
+            shared.live = cells.map(Live).collect();
+        }
+        shared
     }
 
     /// A cell of this name for the calling thread, which alone may write it until it calls

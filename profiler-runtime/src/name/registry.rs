@@ -3,6 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::panic::Location;
 use std::sync::MutexGuard;
+use std::sync::atomic::{
+    AtomicPtr, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use std::{iter, ptr};
 
 use super::length::cut;
 use super::path::{full_tag, function_name, function_tag};
@@ -14,21 +19,26 @@ use crate::process::{Lock, RaceCell};
 /// What goes over the bound on names is counted here.
 pub(crate) const OVERFLOW_NAME: &str = "(other names)";
 
-#[derive(Default)]
 struct Registry {
     by_text: Option<HashMap<&'static str, &'static Name>>,
     tags: Option<HashSet<&'static str>>,
     /// By number.
     names: Vec<&'static Name>,
-    built_at_run_time: usize,
 }
 
-static REGISTRY: Lock<Registry> = Lock::new(Registry {
-    by_text: None,
-    tags: None,
-    names: Vec::new(),
-    built_at_run_time: 0,
-});
+/// How many names were built at run time; changed under the lock.
+static BUILT_AT_RUN_TIME: AtomicUsize = AtomicUsize::new(0);
+/// The name that was added last; each knows the one before it. Changed under the lock, read by a forked child.
+static LAST: AtomicPtr<Name> = AtomicPtr::new(ptr::null_mut());
+
+static REGISTRY: Lock<Registry> = Lock::with(
+    Registry {
+        by_text: None,
+        tags: None,
+        names: Vec::new(),
+    },
+    Registry::after_fork,
+);
 
 fn registry() -> MutexGuard<'static, Registry> {
     REGISTRY.lock()
@@ -103,8 +113,9 @@ pub(crate) fn run_time(
     if let Some(name) = registry.get(text) {
         return name;
     }
-    if registry.built_at_run_time < limit {
-        registry.built_at_run_time += 1;
+    let built = BUILT_AT_RUN_TIME.load(Relaxed);
+    if built < limit {
+        BUILT_AT_RUN_TIME.store(built + 1, Relaxed);
         return registry.get_or_add(text.to_owned(), [text.to_owned()], location);
     }
     let text = OVERFLOW_NAME.to_owned();
@@ -139,6 +150,20 @@ pub(crate) fn all() -> Vec<&'static Name> {
 }
 
 impl Registry {
+    /// Makes it anew from the names there are, in a child that was forked while another thread changed it: numbers and
+    /// tags of names must not be given twice.
+    fn after_fork() -> Self {
+        // SAFETY: names are stored there when they are complete, with a release, and are never freed.
+        let last = unsafe { LAST.load(Acquire).as_ref() };
+        let mut names: Vec<&'static Name> = iter::successors(last, |name| name.previous).collect();
+        names.reverse();
+        Self {
+            by_text: Some(names.iter().map(|name| (&*name.text, *name)).collect()),
+            tags: Some(names.iter().map(|name| &*name.tag).collect()),
+            names,
+        }
+    }
+
     fn get(&self, text: &str) -> Option<&'static Name> {
         self.by_text.as_ref()?.get(text).copied()
     }
@@ -165,7 +190,9 @@ impl Registry {
             reason = "there are at most MAX_NAMES"
         )]
         let id = self.names.len() as u32;
-        let name: &'static Name = Box::leak(Box::new(Name::new(id, text, tag, location)));
+        let previous = self.names.last().copied();
+        let name: &'static Name = Box::leak(Box::new(Name::new(id, text, tag, location, previous)));
+        LAST.store(ptr::from_ref(name).cast_mut(), Release);
         self.names.push(name);
         self.tags.get_or_insert_default().insert(&name.tag);
         self.by_text

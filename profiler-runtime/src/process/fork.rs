@@ -8,6 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 /// Forks between the process in which [`watch`] was first called and this one.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
+/// The generation of the process that the profiler was set up in; [`NOWHERE`] before it was.
+static HOME: AtomicU32 = AtomicU32::new(NOWHERE);
+const NOWHERE: u32 = u32::MAX;
 /// Whether the handler is registered.
 static WATCHED: AtomicBool = AtomicBool::new(false);
 
@@ -15,6 +18,20 @@ static WATCHED: AtomicBool = AtomicBool::new(false);
 #[inline]
 pub(crate) fn generation() -> u32 {
     GENERATION.load(Relaxed)
+}
+
+/// Makes this process the one that has the profiler's threads.
+pub(crate) fn settle() {
+    watch();
+    HOME.store(generation(), Relaxed);
+}
+
+/// Returns whether this process was forked from the one that the profiler was set up in: it has all counts and none of
+/// the threads.
+#[inline]
+pub(crate) fn is_child() -> bool {
+    let home = HOME.load(Relaxed);
+    home != NOWHERE && home != generation()
 }
 
 /// Has forks from now on counted.

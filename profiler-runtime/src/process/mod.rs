@@ -9,6 +9,8 @@ pub(crate) mod output;
 pub(crate) mod privileges;
 pub(crate) mod signals;
 pub(crate) mod thread;
+mod wait;
 
 pub(crate) use lock::{Lock, abandoned};
 pub(crate) use once::RaceCell;
+pub(crate) use wait::wait_while;

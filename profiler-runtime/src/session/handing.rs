@@ -1,8 +1,8 @@
 //! The way of complete windows through the handlers of a session, which have a thread of their own.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Condvar, MutexGuard};
+use std::time::Duration;
 
 use super::handler::Handler;
 use super::queue::Queue;
@@ -13,7 +13,7 @@ use crate::contain::contained;
 use crate::exit;
 use crate::local::Busy;
 use crate::own_cost;
-use crate::process::Lock;
+use crate::process::{Lock, wait_while};
 
 /// A window that nothing is waited for any more.
 pub(super) struct Complete {
@@ -77,19 +77,13 @@ impl Handing {
         if !exit::is_own_process() {
             return false;
         }
-        let end = Instant::now().checked_add(timeout);
         worker::wake();
-        let mut progress = self.progress();
+        let progress = self.progress();
         let wanted = progress.closed;
-        while progress.handled < wanted {
-            let left = end.map_or(timeout, |end| end.saturating_duration_since(Instant::now()));
-            if left.is_zero() {
-                return false;
-            }
-            let outcome = self.done.wait_timeout(progress, left);
-            progress = outcome.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        true
+        wait_while(&self.done, progress, timeout, |progress| {
+            progress.handled < wanted
+        })
+        .1
     }
 
     /// Has the last trace kept, though there are handlers.

@@ -1,8 +1,7 @@
 //! What gets the windows of a session.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use super::trace::Trace;
+use crate::contain;
 use crate::health;
 use crate::log::LogOutcome;
 
@@ -31,16 +30,14 @@ impl Handler {
     /// What goes wrong is said; one that has panicked is not called again.
     pub(super) fn call(&mut self, trace: &Trace) {
         let Some(call) = &mut self.call else { return };
-        match catch_unwind(AssertUnwindSafe(|| call(trace))) {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => health::notice(&format!(
+        match contain::caught(|| call(trace)) {
+            Some(Ok(())) => {}
+            Some(Err(error)) => health::notice(&format!(
                 "a handler of traces failed on the window that ended with step {}: {error}",
                 trace.step_num()
             )),
-            Err(panic) => {
-                self.call = None;
-                // Its payload is foreign code too.
-                let _ = catch_unwind(AssertUnwindSafe(|| drop(panic)));
+            None => {
+                contain::discard(self.call.take());
                 health::notice(
                     "a handler of traces panicked: it is not called again, and the session goes on",
                 );

@@ -1,7 +1,6 @@
 //! One session: its schedule, its windows, and the thread that its handlers run on.
 
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, MutexGuard};
 
@@ -14,7 +13,7 @@ use super::transition::{Effect, between};
 use super::window::{Closing, OwnStep, Spec};
 use super::{Activity, Options, at_exit, recording, ring, worker};
 use crate::clock::{WallAnchor, now};
-use crate::contain::contained;
+use crate::contain::{self, contained};
 use crate::exit;
 use crate::health;
 use crate::local::Busy;
@@ -143,11 +142,9 @@ impl Session {
     /// What is done in a step; the schedule may be the program's own, and panic.
     fn ask(schedule: &ActionFn, step: u64, said: &mut Said) -> Action {
         let before = ASKING.replace(true);
-        let answer = catch_unwind(AssertUnwindSafe(|| schedule(step)));
+        let answer = contain::caught(|| schedule(step));
         ASKING.set(before);
-        answer.unwrap_or_else(|panic| {
-            // Its payload is foreign code too.
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(panic)));
+        answer.unwrap_or_else(|| {
             said.add(
                 "a session's schedule panicked: nothing is recorded in the steps it was asked for",
             );

@@ -9,5 +9,5 @@ mod totals;
 pub(crate) use cell::{Ending, StatCell};
 pub(crate) use histogram::{BUCKETS, Buckets, RELATIVE_ERROR, bucket_of};
 pub use pool::cells_made;
-pub(crate) use pool::{put_back, take};
+pub(crate) use pool::{all_cells, put_back, take};
 pub(crate) use totals::Totals;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::event::Value;
 use super::{event, name, record, seconds_since_epoch};
+use crate::health;
 use crate::log::LogError;
 use crate::process::output::Output;
 use crate::process::signals;
@@ -400,14 +401,15 @@ impl Drop for EventFile {
             return;
         }
         if self.file.is_intact() && self.deleted() {
-            tracing::warn!(
-                values,
-                "the TensorBoard log was deleted, and its last values with it"
-            );
+            health::notice(&format!(
+                "the TensorBoard log was deleted, and its last {values} values with it"
+            ));
         } else if let Err(error) = self.write_waiting() {
             let values: u64 = self.waiting.iter().map(|batch| batch.values).sum();
             let error = LogError::io(&self.path, error);
-            tracing::error!(values, %error, "the last values did not reach the TensorBoard log");
+            health::notice(&format!(
+                "the last {values} values did not reach the TensorBoard log: {error}"
+            ));
         }
     }
 }
