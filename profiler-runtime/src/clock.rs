@@ -1,20 +1,89 @@
 //! CPU time: raw ticks on the measured path, nanoseconds and wall time everywhere else.
 //!
-//! Ticks are those of the invariant time-stamp counter where the processor has one (the `quanta`
-//! crate checks and calibrates it), else nanoseconds of the system's monotonic clock.
+//! Ticks are those of the invariant time-stamp counter where the processor has one (on x86-64; the `quanta`
+//! crate reads that of others), else nanoseconds of the system's monotonic clock.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
+mod calibration;
+
+use crate::health;
 use crate::process::RaceCell;
 
 /// The clock of the whole process, calibrated once.
 pub(crate) struct Clock {
-    source: quanta::Clock,
+    source: Source,
+    /// How long a tick is.
+    ns_per_tick: f64,
+    /// Whether there is a counter that could not be compared with the system's clock.
+    is_fallback: bool,
     /// Calls that take less than this many ticks cannot be told from the clock's own noise.
     too_short: u64,
     /// When the clock was made: the start of the run as the summary sees it.
     origin: u64,
+}
+
+/// What ticks are.
+enum Source {
+    /// Those of a counter that is read in place.
+    #[cfg(target_arch = "x86_64")]
+    Counter,
+    /// Those of a counter that `quanta` reads.
+    #[cfg(not(target_arch = "x86_64"))]
+    Quanta(quanta::Clock),
+    /// Nanoseconds of the system's monotonic clock.
+    System(Instant),
+}
+
+/// What the system's clock shows at the beginning; zero means "never" in places.
+const SYSTEM_ORIGIN_NS: u64 = 1_000_000_000;
+
+impl Source {
+    fn ticks(&self) -> u64 {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Counter => counter::read(),
+            #[cfg(not(target_arch = "x86_64"))]
+            Self::Quanta(clock) => clock.raw(),
+            Self::System(origin) => since(*origin).saturating_add(SYSTEM_ORIGIN_NS),
+        }
+    }
+
+    /// Whether its ticks are those of [`read_counter`].
+    fn is_counter(&self) -> bool {
+        !matches!(self, Self::System(_)) && cfg!(target_arch = "x86_64")
+    }
+
+    /// The best one there is, and the nanoseconds of its ticks; true where that is not the one it should be.
+    #[cfg(target_arch = "x86_64")]
+    fn best(origin: Instant) -> (Self, f64, bool) {
+        let is_invariant = counter::is_invariant();
+        let rate = is_invariant
+            .then(|| calibration::nanoseconds_per_tick(|| since(origin), counter::read));
+        match rate.flatten() {
+            Some(rate) => (Self::Counter, rate, false),
+            None => (Self::System(origin), 1.0, is_invariant),
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn best(origin: Instant) -> (Self, f64, bool) {
+        // `quanta` waits for the system's clock to go on.
+        let system = || since(origin);
+        if calibration::nanoseconds_per_tick(system, system).is_none() {
+            return (Self::System(origin), 1.0, true);
+        }
+        const REFERENCE: u64 = 1 << 40;
+        let clock = quanta::Clock::new();
+        let rate = clock.delta_as_nanos(0, REFERENCE) as f64 / REFERENCE as f64;
+        (Self::Quanta(clock), rate, false)
+    }
+}
+
+/// Nanoseconds since then: enough for 584 years, and none where the clock went backwards.
+fn since(origin: Instant) -> u64 {
+    u64::try_from(origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Odd, so that the median is one of the readings; enough to outlast a cold start, done in 20 µs.
@@ -22,11 +91,11 @@ const CALIBRATION_ROUNDS: usize = 1001;
 
 impl Clock {
     fn calibrate() -> Self {
-        let source = quanta::Clock::new();
+        let (source, ns_per_tick, is_fallback) = Source::best(Instant::now());
         let mut gaps = [0_u64; CALIBRATION_ROUNDS];
         for gap in &mut gaps {
-            let start = source.raw();
-            *gap = source.raw().saturating_sub(start);
+            let start = source.ticks();
+            *gap = source.ticks().saturating_sub(start);
         }
         gaps.sort_unstable();
         let cost = gaps[CALIBRATION_ROUNDS / 2];
@@ -37,11 +106,13 @@ impl Clock {
             .map(|pair| pair[1] - pair[0])
             .find(|&gap| gap > 0)
             .unwrap_or(1);
-        let origin = source.raw();
+        let origin = source.ticks();
         COST.store(cost, Relaxed);
-        COUNTER.store(counter::is_source(&source), Relaxed);
+        COUNTER.store(source.is_counter(), Relaxed);
         Self {
             source,
+            ns_per_tick,
+            is_fallback,
             too_short: 4 * cost.max(step),
             origin,
         }
@@ -58,7 +129,7 @@ impl Clock {
 
     /// The present, in ticks.
     pub(crate) fn ticks(&self) -> u64 {
-        self.source.raw()
+        self.source.ticks()
     }
 
     /// Ticks since the clock was made.
@@ -68,9 +139,7 @@ impl Clock {
 
     /// A number of ticks in nanoseconds. Totals may exceed what an integer conversion can take.
     pub(crate) fn nanoseconds(&self, ticks: f64) -> f64 {
-        // 2^40 ticks are minutes: long enough for all digits of the ratio.
-        const REFERENCE: u64 = 1 << 40;
-        ticks * (self.source.delta_as_nanos(0, REFERENCE) as f64 / REFERENCE as f64)
+        ticks * self.ns_per_tick
     }
 
     /// A duration in ticks.
@@ -129,27 +198,29 @@ pub(crate) fn elapsed(start: u64, end: u64) -> i64 {
 
 #[cfg(target_arch = "x86_64")]
 mod counter {
-    use std::arch::x86_64::_rdtsc;
+    use std::arch::x86_64::{__cpuid, _rdtsc};
 
     #[inline(always)]
     pub(super) fn read() -> u64 {
-        // SAFETY: every x86-64 processor has the instruction, which touches no memory. An operating
-        // system can forbid it to a program; `read` is called only where `quanta` reads the counter
-        // with the same instruction, and has done so hundreds of times to calibrate.
+        // SAFETY: every x86-64 processor has the instruction, which touches no memory. (A system can forbid it to a
+        // program, which ends at it then; none does so unasked.)
         unsafe { _rdtsc() }
     }
 
-    /// Whether `source` reads the same counter.
-    ///
-    /// `quanta` does not say so by any method; what it prints of itself does. That is not relied on:
-    /// its readings must lie between two of ours too, which nanoseconds of another clock would not do
-    /// once, let alone each time. Where either fails, `quanta` is called for each reading.
-    pub(super) fn is_source(source: &quanta::Clock) -> bool {
-        format!("{source:?}").contains("Counter(")
-            && (0..8).all(|_| {
-                let (before, reading, after) = (read(), source.raw(), read());
-                (before..=after).contains(&reading)
-            })
+    /// Whether the counter runs at one rate whatever the processor does, and is the same on all cores, as far as the
+    /// processor says so.
+    pub(super) fn is_invariant() -> bool {
+        const ADVANCED_POWER: u32 = 0x8000_0007;
+        if cfg!(miri) {
+            return false;
+        }
+        #[allow(unused_unsafe, reason = "newer compilers know it for safe")]
+        // SAFETY: every x86-64 processor has the instruction, and says by the first leaf which others there are.
+        let leaf = |leaf: u32| unsafe { __cpuid(leaf) };
+        let has_rdtscp = || leaf(0x8000_0001).edx & 1 << 27 != 0;
+        leaf(0x8000_0000).eax >= ADVANCED_POWER
+            && leaf(ADVANCED_POWER).edx & 1 << 8 != 0
+            && has_rdtscp()
     }
 }
 
@@ -158,10 +229,6 @@ mod counter {
     pub(super) fn read() -> u64 {
         0
     }
-
-    pub(super) fn is_source(_: &quanta::Clock) -> bool {
-        false
-    }
 }
 
 /// The clock; calibrates it on the first call (about a millisecond).
@@ -169,6 +236,16 @@ mod counter {
 pub(crate) fn clock() -> &'static Clock {
     static CLOCK: RaceCell<Clock> = RaceCell::new();
     CLOCK.get_or_init(Clock::calibrate)
+}
+
+/// Says, once, where the clock is not what it should be; with no lock held.
+pub(crate) fn say_if_fallback() {
+    if clock().is_fallback {
+        health::notice(
+            "the system's monotonic clock stands still or goes backwards: CPU times are what it shows; is a tool such \
+             as libfaketime in use?",
+        );
+    }
 }
 
 /// Nanoseconds since the Unix epoch.
@@ -267,7 +344,7 @@ mod tests {
             let ticks = read_counter();
             assert!((before..=clock().ticks()).contains(&ticks));
         } else {
-            assert!(!format!("{:?}", clock().source).contains("Counter("));
+            assert!(!clock().source.is_counter());
         }
     }
 

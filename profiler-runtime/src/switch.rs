@@ -95,6 +95,9 @@ pub(crate) fn with_control<T>(change: impl FnOnce(&mut Control) -> T) -> T {
     if let Some(session) = session {
         crate::exit::register();
         crate::session::begin_from_environment(&session);
+        if !is_off(load()) {
+            crate::clock::say_if_fallback();
+        }
     }
     // With the lock released: a `tracing` subscriber may be measured itself.
     for notice in notices {
@@ -188,6 +191,9 @@ pub(crate) fn set_up() {
 /// ```
 pub fn set_enabled(enabled: bool) {
     with_control(|control| control.settings.enabled = enabled);
+    if enabled && !cfg!(feature = "strip") {
+        crate::clock::say_if_fallback();
+    }
 }
 
 /// Whether calls are measured now: switched on, and not inside a [`bypass`].

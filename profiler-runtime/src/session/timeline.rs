@@ -21,7 +21,7 @@ impl Timeline {
     pub(crate) fn through(first: WallAnchor, last: WallAnchor) -> Self {
         let calibrated = clock().nanoseconds(1.0);
         let ticks = last.ticks().saturating_sub(first.ticks());
-        let between = (last.unix_ns() - first.unix_ns()) as f64;
+        let between = last.unix_ns().saturating_sub(first.unix_ns()) as f64;
         let seen = between / ticks.max(1) as f64;
         let is_better = between > LONG_NS && (seen / calibrated - 1.0).abs() < FARTHEST;
         Self {
@@ -34,11 +34,11 @@ impl Timeline {
     /// Nanoseconds since the Unix epoch.
     #[allow(
         clippy::cast_possible_truncation,
-        reason = "windows are not as long as centuries"
+        reason = "what is beyond 64 bits is cut off there"
     )]
     pub(crate) fn unix_ns(&self, ticks: u64) -> i64 {
         let apart = ticks.wrapping_sub(self.ticks).cast_signed();
-        self.unix_ns + self.ns(apart) as i64
+        self.unix_ns.saturating_add(self.ns(apart) as i64)
     }
 
     /// A number of ticks in nanoseconds.

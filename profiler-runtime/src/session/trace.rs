@@ -177,7 +177,8 @@ impl Trace {
     #[must_use]
     pub fn start(&self) -> SystemTime {
         let ns = self.timeline.unix_ns(self.meta.opened);
-        UNIX_EPOCH + Duration::from_nanos(u64::try_from(ns).unwrap_or_default())
+        let since = Duration::from_nanos(u64::try_from(ns).unwrap_or_default());
+        UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH)
     }
 
     /// How long it was open.

@@ -202,7 +202,11 @@ impl<'t, W: Write> Writing<'t, W> {
     ) -> Self {
         let opened = times.of_ticks(trace.meta.opened);
         let ends = trace.gpu.iter().filter(|gpu| is_placed(gpu));
-        let ends = ends.map(|gpu| times.of_unix(gpu.start.unwrap_or_default()) + whole(gpu.ns));
+        let ends = ends.map(|gpu| {
+            times
+                .of_unix(gpu.start.unwrap_or_default())
+                .saturating_add(whole(gpu.ns))
+        });
         let closed = ends.fold(times.of_ticks(trace.meta.closed), i64::max);
         Self {
             trace,

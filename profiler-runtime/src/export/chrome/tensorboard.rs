@@ -148,10 +148,10 @@ fn unique_time() -> u64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    let now = u64::try_from(since.as_nanos()).unwrap_or_default();
-    let next = |last: u64| Some(now.max(last + 1));
+    let now = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
+    let next = |last: u64| Some(now.max(last.saturating_add(1)));
     match LAST.fetch_update(Relaxed, Relaxed, next) {
-        Ok(last) | Err(last) => now.max(last + 1),
+        Ok(last) | Err(last) => now.max(last.saturating_add(1)),
     }
 }
 

@@ -29,7 +29,7 @@ impl<'t> Times<'t> {
 
     /// What was before the base, where a window opened right at it, is at the base.
     pub(super) fn of_unix(self, unix_ns: i64) -> i64 {
-        (unix_ns - self.base_ns).max(0)
+        unix_ns.saturating_sub(self.base_ns).max(0)
     }
 }
 
