@@ -276,6 +276,11 @@ impl WallAnchor {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn at(ticks: u64, wall: SystemTime) -> Self {
+        Self { ticks, wall }
+    }
+
     /// The same, as exact as can be had quickly: the narrowest of some brackets.
     pub(crate) fn narrow() -> Self {
         let bracket = || {
@@ -326,6 +331,18 @@ mod tests {
             (measured / expected - 1.0).abs() < 0.01,
             "{measured} ns, expected {expected}"
         );
+    }
+
+    #[test]
+    fn a_time_far_from_the_present_is_cut_off_at_64_bits() {
+        let far = Duration::from_secs(1 << 40);
+        let (future, past) = (SystemTime::UNIX_EPOCH + far, SystemTime::UNIX_EPOCH - far);
+        assert_eq!(unix_ns(future), i64::MAX);
+        assert_eq!(unix_ns(past), -i64::MAX);
+        for wall in [future, past] {
+            let anchor = WallAnchor::at(u64::MAX, wall);
+            assert!(anchor.wall_time(0) <= wall);
+        }
     }
 
     #[test]

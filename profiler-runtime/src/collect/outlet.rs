@@ -341,7 +341,8 @@ fn flush_one(watch: &Watch, unflushed: Unflushed, failed: Option<&mut Vec<Unflus
     } else {
         ledger::end_saving(taken, unsaved);
     }
-    if let Some(error) = error {
+    // A panic is said already.
+    if let Some(error) = error.filter(|_| outcome.result.is_some()) {
         say_failure(id, &error);
     }
     outcome.on

@@ -1,12 +1,13 @@
 //! What is free for the scopes to come, and how the threads that measure come by it.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{
     AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
 
 use crossbeam_queue::ArrayQueue;
+
+use crate::process::RaceCell;
 
 /// How many go from hand to hand at once, where there are enough of them.
 pub(super) const BUNDLE: usize = 32;
@@ -30,7 +31,7 @@ const ROOMS: usize = 32;
 #[derive(Debug)]
 pub(super) struct Pool<T> {
     capacity: usize,
-    rooms: [OnceLock<Box<Room<T>>>; ROOMS],
+    rooms: [RaceCell<Room<T>>; ROOMS],
     /// The room that free ones are put into. It is made before its number stands here.
     newest: AtomicUsize,
 }
@@ -51,7 +52,7 @@ impl<T> Pool<T> {
     pub(super) fn new(capacity: usize) -> Self {
         Self {
             capacity,
-            rooms: [const { OnceLock::new() }; ROOMS],
+            rooms: [const { RaceCell::new() }; ROOMS],
             newest: AtomicUsize::new(0),
         }
     }
@@ -77,7 +78,7 @@ impl<T> Pool<T> {
     }
 
     fn room(&self, number: usize) -> &Room<T> {
-        self.rooms[number].get_or_init(|| Box::new(Room::new(self.size(number))))
+        self.rooms[number].get_or_init(|| Room::new(self.size(number)))
     }
 
     fn newest_room(&self) -> &Room<T> {
@@ -86,9 +87,7 @@ impl<T> Pool<T> {
 
     /// Those that there are, in the order in which they were made.
     fn all(&self) -> impl Iterator<Item = &Room<T>> {
-        self.rooms
-            .iter()
-            .filter_map(|room| room.get().map(|room| &**room))
+        self.rooms.iter().filter_map(RaceCell::get)
     }
 
     /// About how many there are: who bundles may have some in hand.

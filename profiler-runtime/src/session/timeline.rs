@@ -49,9 +49,26 @@ impl Timeline {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::{Duration, SystemTime};
 
     use super::*;
+
+    #[test]
+    fn a_wall_clock_far_from_the_present_is_cut_off_at_64_bits() {
+        let far = Duration::from_secs(1 << 40);
+        let (past, future) = (SystemTime::UNIX_EPOCH - far, SystemTime::UNIX_EPOCH + far);
+        for (first, last, end) in [
+            (past, future, i64::MAX),
+            (future, past, -i64::MAX),
+            (future, future, i64::MAX),
+        ] {
+            let line = Timeline::through(WallAnchor::at(5, first), WallAnchor::at(10, last));
+            assert_eq!(line.unix_ns(10), end);
+            // Before and after it too.
+            let around = [0, 1 << 62].map(|ticks| line.unix_ns(ticks));
+            assert!(around[0] <= around[1]);
+        }
+    }
 
     #[test]
     fn a_line_goes_through_both_ends() {
