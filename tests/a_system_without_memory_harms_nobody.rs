@@ -4,12 +4,16 @@
 
 #[path = "support/child.rs"]
 mod child;
+#[path = "support/gpu.rs"]
+mod gpu;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use gpu::Gpu;
+use profiler_runtime::cuda::CudaLoss;
 use profiler_runtime::{
     DropReason, Profile, Truncation, flush, is_enabled, measure_execution_time, scope, summary,
 };
@@ -90,6 +94,8 @@ fn is_child(name: &str) -> bool {
 const CELLS: usize = 2_900;
 /// Below a ring's size.
 const RINGS: usize = 32 << 10;
+/// The size of a ring of GPU scopes, which holds their addresses.
+const GPU_RINGS: usize = 16 << 10;
 
 #[test]
 fn calls_without_memory_for_their_statistics_are_counted() {
@@ -171,6 +177,36 @@ fn log_entries_without_memory_for_their_ring_are_dropped_under_a_reason() {
     let report = flush(Duration::from_secs(60));
     assert_eq!((report.delivered, report.dropped, report.left), (1, 7, 0));
     assert_eq!(row("memory: logged").calls, 8);
+}
+
+#[test]
+fn gpu_times_without_memory_for_their_ring_are_lost_under_a_reason() {
+    if !gpu::is_here(
+        "gpu_times_without_memory_for_their_ring_are_lost_under_a_reason",
+        "",
+    ) {
+        return;
+    }
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    let run = |calls: u64| {
+        for _ in 0..calls {
+            let _scope = scope!("memory: on the GPU", stream = &stream);
+            gpu.spin(&stream, 10_000);
+        }
+    };
+    // What is made once for all threads is there, and this thread has no ring.
+    thread::scope(|scope| {
+        scope.spawn(|| run(1));
+    });
+    let refused = refusing(GPU_RINGS, || run(3));
+    assert!(refused > 0, "it asks for more");
+    run(2);
+    stream.synchronize().expect("nothing failed");
+    gpu::settle();
+    assert_eq!(gpu::lost(CudaLoss::NoMemory), 3);
+    assert_eq!(gpu::cuda("memory: on the GPU").calls, 3);
+    assert_eq!(row("memory: on the GPU").calls, 6);
 }
 
 /// Waits until a thread of the profiler has asked for more.

@@ -242,6 +242,18 @@ fn current_context(driver: &Driver) -> Option<RawContext> {
     context.ok()
 }
 
+/// Why a scope could not be handed to the resolver.
+#[cold]
+fn why_refused() -> CudaLoss {
+    if resolver::is_missing() {
+        CudaLoss::NoResolver
+    } else if thread::with(|thread| thread.ring.is_none()) == Some(true) {
+        CudaLoss::NoMemory
+    } else {
+        CudaLoss::RingFull
+    }
+}
+
 /// Finishes a scope with what it brings along for its log entry, and keeps count of what could not be handed
 /// on.
 pub(crate) fn log(
@@ -257,12 +269,9 @@ pub(crate) fn log(
     });
     let pushed = finish(part);
     let is_full = matches!(pushed, Pushed::Full | Pushed::FullAfterLog);
-    if is_full {
-        loss::count(if resolver::is_missing() {
-            CudaLoss::NoResolver
-        } else {
-            CudaLoss::RingFull
-        });
+    let refused = is_full.then(why_refused);
+    if let Some(reason) = refused {
+        loss::count(reason);
     }
     if let (Some(cell), true) = (cell, is_full) {
         cell.without_cuda.add(1);
@@ -275,6 +284,9 @@ pub(crate) fn log(
         (Pushed::Taken | Pushed::FullAfterLog, None) => {}
         (Pushed::Full | Pushed::Nothing, _) if resolver::is_missing() || library::has_left() => {
             count_dropped(DropReason::NoCollector, 1);
+        }
+        (Pushed::Full | Pushed::Nothing, _) if refused == Some(CudaLoss::NoMemory) => {
+            count_dropped(DropReason::NoMemory, 1);
         }
         (Pushed::Full | Pushed::Nothing, Some(cell)) => {
             cell.skipped.add(every.into());

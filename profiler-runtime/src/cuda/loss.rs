@@ -23,6 +23,8 @@ pub enum CudaLoss {
     NoResolver,
     /// The profiler's thread that reads events had it when it panicked: a fault of the profiler's.
     ThreadPanicked,
+    /// There was no memory for the thread's ring.
+    NoMemory,
     /// It ended on another thread than it began, on a default stream that is another one on each thread.
     OtherThread,
     /// Another context was current when it ended.
@@ -46,7 +48,7 @@ pub enum CudaLoss {
 
 impl CudaLoss {
     /// All reasons, in the order in which the summary shows them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::NoContext,
         Self::Captured,
         Self::TooManyCaptured,
@@ -55,6 +57,7 @@ impl CudaLoss {
         Self::RingFull,
         Self::NoResolver,
         Self::ThreadPanicked,
+        Self::NoMemory,
         Self::OtherThread,
         Self::OtherContext,
         Self::ContextFailed,
@@ -78,6 +81,7 @@ impl CudaLoss {
             Self::RingFull => "ring full (raise PROFILER_RING)",
             Self::NoResolver => "no thread to read it",
             Self::ThreadPanicked => "the profiler's thread panicked",
+            Self::NoMemory => "no memory",
             Self::OtherThread => "ended on another thread",
             Self::OtherContext => "ended in another context",
             Self::ContextFailed => "context failed",
@@ -102,6 +106,7 @@ impl CudaLoss {
             Self::RingFull => "ring_full",
             Self::NoResolver => "no_resolver",
             Self::ThreadPanicked => "thread_panicked",
+            Self::NoMemory => "no_memory",
             Self::OtherThread => "other_thread",
             Self::OtherContext => "other_context",
             Self::ContextFailed => "context_failed",

@@ -50,7 +50,7 @@ pub(super) fn push(thread: &mut Thread, item: Parcel) -> Result<(), Parcel> {
 fn make() -> Option<Producer<Parcel>> {
     let _busy = Busy::claim();
     let capacity = with_control(|control| control.settings.ring);
-    // Without memory a scope counts as one that found the ring full, and the next one tries again.
+    // Without memory the next scope tries again.
     resolver::ensure_started().then(|| RINGS.make(capacity))?
 }
 
