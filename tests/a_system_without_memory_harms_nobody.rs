@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 use gpu::Gpu;
 use profiler_runtime::cuda::CudaLoss;
 use profiler_runtime::{
-    DropReason, Profile, Truncation, flush, is_enabled, measure_execution_time, scope, summary,
+    DropReason, Profile, Truncation, flush, init, is_enabled, measure_execution_time, scope,
+    summary,
 };
 use profiler_tests::row;
 
@@ -187,6 +188,7 @@ fn gpu_times_without_memory_for_their_ring_are_lost_under_a_reason() {
     ) {
         return;
     }
+    let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let stream = gpu.stream();
     let run = |calls: u64| {

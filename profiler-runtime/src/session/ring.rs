@@ -92,7 +92,7 @@ pub(super) fn lose(scopes: u64) {
 }
 
 /// Counts a scope that there is no memory for.
-pub(super) fn lose_for_memory() {
+fn lose_for_memory() {
     NO_MEMORY.fetch_add(1, Relaxed);
 }
 

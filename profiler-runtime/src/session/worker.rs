@@ -97,29 +97,19 @@ impl Worker {
         let read = cuda::read_so_far();
         // They find their scopes when a window is put together: a GPU time may come before its scope.
         let gpu = inbox::take();
-        self.drain();
+        ring::drain(|thread, scope| self.take(thread, scope));
         // After the rings were looked at: a window that one of these belongs to is known by now.
-        let specs: Vec<Spec> = registry()
-            .entries
-            .iter()
-            .map(|entry| entry.spec.clone())
-            .collect();
+        let specs = specs();
+        self.sort(&specs);
         let recent = begun.saturating_sub(clock().in_ticks(SETTLED));
         for spec in &specs {
             let filling = self.fillings.entry(spec.id).or_default();
-            for scope in &self.batch {
-                let thread = &self.threads[scope.thread as usize];
-                filling.add(spec, thread, scope);
-            }
             let times = gpu.iter().filter(|gpu| !gpu.is_replay);
             times.for_each(|gpu| filling.add_gpu(spec, gpu));
             filling.settle(spec, recent);
         }
-        self.late.look(&self.batch);
         let replays = gpu.iter().filter(|gpu| gpu.is_replay);
         replays.for_each(|replay| self.add_replay(&specs, replay));
-        self.batch.clear();
-        self.threads.clear();
         let is_waiting = self.complete(&specs, begun, &read);
         self.fillings
             .retain(|id, _| specs.iter().any(|spec| spec.id == *id));
@@ -151,19 +141,43 @@ impl Worker {
         }
     }
 
-    fn drain(&mut self) {
-        let (batch, threads) = (&mut self.batch, &mut self.threads);
-        ring::drain(|thread, mut scope| {
-            if !threads.last().is_some_and(|last| Arc::ptr_eq(last, thread)) {
-                threads.push(Arc::clone(thread));
+    /// Takes a scope out of a ring. Where there is no memory for more of them, those before it are sorted now: no scope
+    /// is lost here, since it could not be told in which window it is missing.
+    fn take(&mut self, thread: &Arc<ThreadInfo>, mut scope: ScopeRecord) {
+        let has_room = self.batch.try_reserve(1).is_ok();
+        if !has_room {
+            self.sort(&specs());
+        }
+        let threads = &mut self.threads;
+        if !threads.last().is_some_and(|last| Arc::ptr_eq(last, thread)) {
+            threads.push(Arc::clone(thread));
+        }
+        scope.thread = u32::try_from(threads.len() - 1).unwrap_or_default();
+        if self.batch.capacity() > 0 {
+            self.batch.push(scope);
+        } else {
+            self.sort_some(&specs(), &[scope]);
+        }
+    }
+
+    /// Sorts the batch into windows.
+    fn sort(&mut self, specs: &[Spec]) {
+        let mut batch = std::mem::take(&mut self.batch);
+        self.sort_some(specs, &batch);
+        batch.clear();
+        self.batch = batch;
+        self.threads.clear();
+    }
+
+    fn sort_some(&mut self, specs: &[Spec], scopes: &[ScopeRecord]) {
+        for spec in specs {
+            let filling = self.fillings.entry(spec.id).or_default();
+            for scope in scopes {
+                let thread = &self.threads[scope.thread as usize];
+                filling.add(spec, thread, scope);
             }
-            scope.thread = u32::try_from(threads.len() - 1).unwrap_or_default();
-            if batch.try_reserve(1).is_ok() {
-                batch.push(scope);
-            } else {
-                ring::lose_for_memory();
-            }
-        });
+        }
+        self.late.look(scopes);
     }
 
     /// Hands complete windows over, in the order in which they opened; true where one is waited for.
@@ -223,6 +237,13 @@ impl Worker {
             });
         }
     }
+}
+
+/// The windows that are open, or closed and not handed over.
+fn specs() -> Vec<Spec> {
+    let registry = registry();
+    let specs = registry.entries.iter().map(|entry| entry.spec.clone());
+    specs.collect()
 }
 
 /// Ends the threads of sessions that have handed over their last window: their numbers.
