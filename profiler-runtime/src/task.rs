@@ -34,6 +34,10 @@ pub struct TaskScope {
 }
 
 #[derive(Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "facts that have nothing to do with each other"
+)]
 struct Running {
     first_poll: u64,
     polled: i64,

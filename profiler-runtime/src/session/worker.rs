@@ -268,3 +268,36 @@ fn release_ended() -> Vec<u64> {
     };
     released.iter().map(finish).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::{Kind, RecordEnding};
+    use super::*;
+    use crate::contain::contained;
+
+    #[test]
+    fn what_a_panic_takes_with_it_is_counted() {
+        let scope = || ScopeRecord {
+            name: 0,
+            ending: RecordEnding::Returned,
+            thread: 0,
+            has_cpu: true,
+            serial: 1,
+            parent: 0,
+            start: 1,
+            elapsed: 1,
+            cuda: 0,
+            kind: Kind::Scope,
+            extra: None,
+        };
+        let before = ring::lost().ring_full;
+        let panicked = contained("a test panicked", || {
+            let mut worker = Worker::default();
+            worker.batch.extend([scope(), scope()]);
+            std::panic::panic_any("a test panics");
+        });
+        assert!(panicked.is_none());
+        // Other tests lose some too.
+        assert!(ring::lost().ring_full >= before + 2);
+    }
+}

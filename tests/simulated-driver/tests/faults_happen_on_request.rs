@@ -68,7 +68,7 @@ fn a_time_between_events_may_be_anything() {
     driver
         .run("fault cuEventElapsedTime nth 1 time NaN; fault cuEventElapsedTime nth 2 time -1.5")
         .expect("a right script");
-    let mut told = || made::<f32>(|ms| driver.cuEventElapsedTime(ms, start, end));
+    let told = || made::<f32>(|ms| driver.cuEventElapsedTime(ms, start, end));
     assert!(told().is_nan());
     assert_eq!((told(), told() >= 0.0), (-1.5, true));
 }
