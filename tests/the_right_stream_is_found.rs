@@ -1,5 +1,6 @@
-//! A scope is measured on the stream it names, else on its thread's current one, else on the default stream of
-//! the current context; where none of them can be it has no GPU time, and it is said when that is a loss.
+//! A scope is measured on the stream it names, else on its thread's current one, else, where that is asked for, on the
+//! default stream of the current context; where none of them can be it has no GPU time, and it is said when that is a
+//! loss.
 
 #[path = "support/gpu.rs"]
 mod gpu;

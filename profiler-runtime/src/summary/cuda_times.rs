@@ -34,7 +34,8 @@ pub struct CudaTimes {
     pub elsewhere_ns: f64,
     /// The streams it was measured on, by their handles; the first eight.
     pub streams: Vec<String>,
-    /// Whether it was measured on a default stream that nobody named, and saw almost no work there.
+    /// Whether it was measured on a default stream, since neither its calls nor their threads named one, and saw almost
+    /// no work there.
     pub saw_no_work: bool,
 }
 
