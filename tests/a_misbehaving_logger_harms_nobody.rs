@@ -222,6 +222,195 @@ fn one_that_panics_while_it_is_flushed_stops_no_other() {
     assert_eq!(notices_about("loggers: unsaved panics"), 1);
 }
 
+/// Its destructor panics, and that of the panic's payload too.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        std::panic::panic_any(Bomb);
+    }
+}
+
+#[measure_execution_time(
+    name = "loggers: payload panics",
+    log = |_, _, _| explode()
+)]
+fn payload_panics() {}
+
+fn explode() {
+    std::panic::panic_any(Bomb);
+}
+
+#[test]
+fn one_whose_panic_has_a_payload_that_panics_is_contained() {
+    let _alone = alone();
+    if !measuring() {
+        return;
+    }
+    let (before, good_before) = (dropped(DropReason::LoggerPanicked), GOOD.load(Relaxed));
+    for _ in 0..10 {
+        payload_panics();
+        good();
+    }
+    assert_eq!(flush(LONG).left, 0);
+    assert_eq!(dropped(DropReason::LoggerPanicked) - before, 10);
+    assert_eq!(GOOD.load(Relaxed) - good_before, 10, "the others go on");
+    assert_eq!(notices_about("loggers: payload panics"), 1);
+}
+
+static DEFUSED: AtomicU64 = AtomicU64::new(0);
+
+/// Takes its entries, and panics when it is dropped.
+fn explosive(then: fn()) -> Box<dyn ScalarLogger> {
+    struct Explosive(fn(), #[expect(dead_code, reason = "only dropped")] Bomb);
+
+    impl ScalarLogger for Explosive {
+        fn add_scalar(&self, _tag: &str, _value: f64, _step: u64) -> Result<(), LogError> {
+            DEFUSED.fetch_add(1, Relaxed);
+            self.0();
+            Ok(())
+        }
+    }
+
+    Box::new(Explosive(then, Bomb))
+}
+
+#[measure_execution_time(name = "loggers: drop panics", log = explosive(|| ()))]
+fn drop_panics() {}
+
+#[measure_execution_time(
+    name = "loggers: both panic",
+    log = explosive(|| panic!("before its drop does, as asked"))
+)]
+fn both_panic() {}
+
+#[test]
+fn one_that_panics_when_it_is_dropped_has_taken_its_entries() {
+    let _alone = alone();
+    if !measuring() {
+        return;
+    }
+    let (before, report) = (DEFUSED.load(Relaxed), flush(LONG));
+    for _ in 0..10 {
+        drop_panics();
+    }
+    let after = flush(LONG);
+    assert_eq!(after.left, 0);
+    assert_eq!(DEFUSED.load(Relaxed) - before, 10);
+    assert_eq!(after.delivered - report.delivered, 10);
+    assert_eq!(notices_about("loggers: drop panics"), 0);
+}
+
+#[test]
+fn one_that_panics_and_panics_again_when_it_is_dropped_ends_nothing() {
+    let _alone = alone();
+    if !measuring() {
+        return;
+    }
+    let before = dropped(DropReason::LoggerPanicked);
+    both_panic();
+    good();
+    assert_eq!(flush(LONG).left, 0);
+    assert_eq!(dropped(DropReason::LoggerPanicked) - before, 1);
+    assert_eq!(notices_about("loggers: both panic"), 1);
+}
+
+/// An error whose text panics.
+#[derive(Debug)]
+struct Unspeakable;
+
+impl std::fmt::Display for Unspeakable {
+    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        panic!("in the text of an error, as asked");
+    }
+}
+
+impl std::error::Error for Unspeakable {}
+
+struct FailsUnspeakably;
+
+impl ScalarLogger for FailsUnspeakably {
+    fn add_scalar(&self, _tag: &str, _value: f64, _step: u64) -> Result<(), LogError> {
+        Err(LogError::Other(Box::new(Unspeakable)))
+    }
+}
+
+#[measure_execution_time(name = "loggers: unspeakable", log = &FailsUnspeakably)]
+fn unspeakable() {}
+
+#[test]
+fn one_whose_error_panics_in_its_text_is_taken_for_one_that_panics() {
+    let _alone = alone();
+    if !measuring() {
+        return;
+    }
+    let (before, good_before) = (dropped(DropReason::LoggerPanicked), GOOD.load(Relaxed));
+    unspeakable();
+    good();
+    assert_eq!(flush(LONG).left, 0);
+    assert_eq!(dropped(DropReason::LoggerPanicked) - before, 1);
+    assert_eq!(GOOD.load(Relaxed) - good_before, 1, "the others go on");
+    assert_eq!(notices_about("loggers: unspeakable"), 1);
+}
+
+/// A subscriber that panics whenever it is asked.
+struct PanickingSubscriber;
+
+impl tracing::Subscriber for PanickingSubscriber {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        SUBSCRIBER_ASKED.fetch_add(1, Relaxed);
+        std::panic::panic_any(Bomb)
+    }
+
+    fn register_callsite(
+        &self,
+        _: &'static tracing::Metadata<'static>,
+    ) -> tracing::subscriber::Interest {
+        tracing::subscriber::Interest::sometimes()
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, _: &tracing::Event<'_>) {
+        std::panic::panic_any(Bomb)
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+static SUBSCRIBER_ASKED: AtomicU64 = AtomicU64::new(0);
+
+#[test]
+fn a_subscriber_that_panics_reaches_nobody() {
+    let _alone = alone();
+    if !measuring() {
+        return;
+    }
+    tracing::subscriber::with_default(PanickingSubscriber, || {
+        // It is warned of that no step was made, on this thread.
+        let schedule = profiler_runtime::Schedule::new().wait(5).active(1);
+        let profile = profiler_runtime::Profile::builder().schedule(schedule);
+        let profile = profile.start().expect("it starts");
+        assert_eq!(scope_returns(), 7);
+        drop(profile);
+    });
+    assert!(SUBSCRIBER_ASKED.load(Relaxed) > 0, "it was asked");
+    assert_eq!(notices_about("without a single `step()`"), 1);
+}
+
+#[measure_execution_time(name = "loggers: beside a subscriber")]
+fn scope_returns() -> u32 {
+    7
+}
+
 static FLUSH_GATE: AtomicBool = AtomicBool::new(false);
 
 fn wait_for_the_gate() {

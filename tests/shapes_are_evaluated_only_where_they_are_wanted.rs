@@ -99,6 +99,40 @@ fn nobody_asks_for_a_shape_unless_a_session_records_shapes() -> Outcome {
     Ok(())
 }
 
+/// Has no shape, and says so by a panic whose payload panics too.
+struct Shapeless;
+
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        std::panic::panic_any(Bomb);
+    }
+}
+
+impl ToShape for Shapeless {
+    fn to_shape(&self) -> Box<[usize]> {
+        std::panic::panic_any(Bomb)
+    }
+}
+
+#[measure_execution_time(name = "shapeless", shapes = [x, 3])]
+fn shapeless(x: &Shapeless) -> u32 {
+    let _ = x;
+    7
+}
+
+#[test]
+fn a_shape_that_panics_does_not_reach_the_call() -> Outcome {
+    let _alone = alone();
+    let trace = window(Profile::builder().record_shapes(true), || {
+        assert_eq!(shapeless(&Shapeless), 7);
+    })?;
+    let listed: &[&[usize]] = &[&[], &[3]];
+    assert_eq!(shapes(&trace, "shapeless"), expected_shapes([Some(listed)]));
+    Ok(())
+}
+
 #[test]
 fn only_active_steps_ask_and_only_for_calls_that_are_measured() -> Outcome {
     let _alone = alone();
