@@ -11,7 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use profiler_runtime::{flush, is_enabled, measure_execution_time, scope, set_enabled, summary};
+use profiler_runtime::{
+    ScalarLogger, TensorBoardLogger, flush, is_enabled, measure_execution_time, scope, set_enabled,
+    summary,
+};
 use profiler_tests::measuring;
 use support::child;
 use support::gpu::{Gpu, is_child, on_a_thread, on_the_driver_with, settle};
@@ -173,6 +176,24 @@ fn whatever_other_threads_held_a_child_goes_on() {
         .row("fork: in the child")
         .map_or(0, |row| row.calls);
     assert_eq!(calls, 0, "the parent has not called it");
+}
+
+#[test]
+fn a_child_writes_nothing_into_its_parents_log() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let logger = TensorBoardLogger::new(folder.path()).expect("a log");
+    let path = logger.path();
+    let taken = logger.add_scalar("fork: once", 1.0, 1);
+    taken.expect("it waits to be written");
+    // The child drops its copy, and then the parent its own.
+    let in_child = move || {
+        let refused = logger.add_scalar("fork: never", 1.0, 2).is_err();
+        refused && logger.flush().is_err() && { logger }.lost() == 1
+    };
+    fork_and(in_child, |status| status);
+    let written = std::fs::read(path).expect("a file");
+    let count = |tag: &[u8]| written.windows(tag.len()).filter(|at| *at == tag).count();
+    assert_eq!((count(b"fork: once"), count(b"fork: never")), (1, 0));
 }
 
 #[test]

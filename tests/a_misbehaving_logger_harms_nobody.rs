@@ -262,7 +262,7 @@ static DEFUSED: AtomicU64 = AtomicU64::new(0);
 
 /// Takes its entries, and panics when it is dropped.
 fn explosive(then: fn()) -> Box<dyn ScalarLogger> {
-    struct Explosive(fn(), #[expect(dead_code, reason = "only dropped")] Bomb);
+    struct Explosive(fn(), #[allow(dead_code, reason = "only dropped")] Bomb);
 
     impl ScalarLogger for Explosive {
         fn add_scalar(&self, _tag: &str, _value: f64, _step: u64) -> Result<(), LogError> {

@@ -10,6 +10,7 @@ use super::event::Value;
 use super::{event, name, record, seconds_since_epoch};
 use crate::health;
 use crate::log::LogError;
+use crate::process::fork;
 use crate::process::output::Output;
 use crate::process::signals;
 
@@ -37,6 +38,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// An event file, and the values on their way into it.
 #[derive(Debug)]
 pub(super) struct EventFile {
+    /// The [`generation`](fork::generation) of the process that writes it. A forked child has a copy of what waits, and
+    /// the same place in the same file: it would write over what its parent writes.
+    generation: u32,
     path: PathBuf,
     file: Output,
     /// Bytes of whole records in the file.
@@ -82,7 +86,9 @@ impl EventFile {
     /// known at once.
     pub(super) fn create(dir: &Path) -> Result<Self, LogError> {
         let (file, path) = name::create_file(dir).map_err(|error| LogError::io(dir, error))?;
+        fork::watch();
         let mut this = Self {
+            generation: fork::generation(),
             path,
             file,
             length: 0,
@@ -144,6 +150,7 @@ impl EventFile {
 
     /// Brings every value taken so far into the file.
     pub(super) fn write_out(&mut self) -> Result<(), LogError> {
+        self.refuse_in_child()?;
         self.close_event();
         match self.write_waiting() {
             Ok(()) => {
@@ -169,6 +176,7 @@ impl EventFile {
         step: u64,
         wall_time: f64,
     ) -> Result<(), LogError> {
+        self.refuse_in_child()?;
         let step = i64::try_from(step).map_err(|_| step_too_large(step))?;
         if tag.len() > LONGEST_TAG {
             return Err(tag_too_long(tag));
@@ -208,6 +216,20 @@ impl EventFile {
                 .write_out()
                 .or_else(|error| if full { Err(error) } else { Ok(()) }),
         }
+    }
+
+    fn is_of_parent(&self) -> bool {
+        self.generation != fork::generation()
+    }
+
+    fn refuse_in_child(&self) -> Result<(), LogError> {
+        if self.is_of_parent() {
+            return Err(LogError::Closed(format!(
+                "{} belongs to the process that this one was forked from; open a log of its own",
+                self.path.display()
+            )));
+        }
+        Ok(())
     }
 
     fn bytes_waiting(&self) -> usize {
@@ -395,6 +417,9 @@ impl Failure {
 
 impl Drop for EventFile {
     fn drop(&mut self) {
+        if self.is_of_parent() {
+            return;
+        }
         self.close_event();
         let values: u64 = self.waiting.iter().map(|batch| batch.values).sum();
         if values == 0 {
