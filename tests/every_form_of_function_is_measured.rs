@@ -399,6 +399,95 @@ fn other_attributes_keep_their_meaning() {
     }
 }
 
+/// No local variable can have the name of a static or a unit struct.
+#[allow(
+    non_upper_case_globals,
+    non_camel_case_types,
+    dead_code,
+    reason = "words that a macro might use for its own variables"
+)]
+mod taken_names {
+    use std::future::{Future, ready};
+
+    use super::measure_execution_time;
+
+    static future: u8 = 1;
+    static entry: u8 = 1;
+    static name: u8 = 1;
+    static task: u8 = 1;
+    static guard: u8 = 1;
+    struct _scope;
+    struct scope;
+    struct bypassed;
+    const NAME: &str = "taken names";
+
+    #[measure_execution_time]
+    pub(super) fn plain() -> u8 {
+        // Neither may it be called misplaced.
+        fn inside() -> u8 {
+            future
+        }
+        inside() + entry
+    }
+
+    #[measure_execution_time(name = NAME, bypass = entry == 2, every = 2)]
+    pub(super) fn full() -> u8 {
+        name
+    }
+
+    #[measure_execution_time]
+    pub(super) async fn later() -> u8 {
+        fn inside() -> u8 {
+            task
+        }
+        inside() + ready(guard).await
+    }
+
+    #[measure_execution_time]
+    pub(super) async fn of_a_future() -> impl Future<Output = u8> {
+        ready(future)
+    }
+
+    #[measure_execution_time]
+    pub(super) fn boxed(early: bool) -> std::pin::Pin<Box<dyn Future<Output = u8>>> {
+        fn inside() -> u8 {
+            future
+        }
+        if early {
+            return Box::pin(ready(inside()));
+        }
+        Box::pin(async { entry })
+    }
+
+    #[measure_execution_time]
+    pub(super) fn block() -> impl Future<Output = u8> {
+        fn inside() -> u8 {
+            future
+        }
+        async { inside() }
+    }
+}
+
+#[test]
+fn names_of_statics_and_structs_where_the_attribute_is() {
+    assert_eq!(taken_names::plain() + taken_names::full(), 3);
+    assert_eq!(poll::run(taken_names::later()), 2);
+    assert_eq!(poll::run(poll::run(taken_names::of_a_future())), 1);
+    assert_eq!(poll::run(taken_names::boxed(true)), 1);
+    assert_eq!(poll::run(taken_names::boxed(false)), 1);
+    assert_eq!(poll::run(taken_names::block()), 1);
+    for (function, made) in [
+        ("plain", 1),
+        ("later", 1),
+        ("of_a_future", 1),
+        ("boxed", 2),
+        ("block", 1),
+    ] {
+        assert_calls(HERE, &[(&format!("taken_names::{function}"), made)]);
+    }
+    assert_eq!(counts::calls("taken names"), expected(1));
+}
+
 #[test]
 fn names_that_mean_something_else_where_the_attribute_is() {
     assert_eq!(no_prelude::plain(1), 2);

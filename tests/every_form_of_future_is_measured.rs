@@ -12,7 +12,9 @@ mod counts;
 mod poll;
 
 use std::cell::RefCell;
+use std::fmt::Display;
 use std::future::{Future, ready};
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::{Pin, pin};
 
 use counts::{assert_calls, column, expected};
@@ -248,6 +250,195 @@ fn functions_that_return_a_future() {
     for (name, made) in made.into_iter().chain([("unpinned", 1)]) {
         assert_futures(&format!("functions_that_return_a_future::{name}"), made);
     }
+}
+
+macro_rules! ensure {
+    ($condition:expr, $otherwise:expr) => {
+        if !$condition {
+            return $otherwise;
+        }
+    };
+}
+
+/// Lends itself to the futures that its methods return.
+struct Sum(u8);
+
+impl Sum {
+    fn add(&mut self, value: u8) -> impl Future<Output = u8> + Send {
+        async move {
+            yields(1).await;
+            self.0 += value;
+            self.0
+        }
+    }
+
+    #[measure_execution_time]
+    fn boxed(&mut self, value: Option<u8>) -> BoxFuture<'_, u8> {
+        let Some(value) = value else {
+            return Box::pin(ready(self.0));
+        };
+        let this = &mut *self;
+        Box::pin(async move { this.add(value).await })
+    }
+
+    #[measure_execution_time]
+    fn opaque(&mut self, value: u8) -> impl Future<Output = u8> {
+        if value == 0 {
+            return self.add(100);
+        }
+        self.add(value)
+    }
+
+    #[measure_execution_time]
+    fn boxed_macro(&mut self, value: u8) -> BoxFuture<'_, u8> {
+        ensure!(value != 0, Box::pin(ready(self.0)));
+        Box::pin(self.add(value))
+    }
+
+    #[measure_execution_time]
+    fn opaque_macro(&mut self, value: u8) -> impl Future<Output = u8> {
+        ensure!(value != 0, self.add(100));
+        self.add(value)
+    }
+
+    #[measure_execution_time]
+    fn named_macro(&mut self, value: u8) -> Pin<Box<impl Future<Output = u8>>> {
+        ensure!(value != 0, Box::pin(self.add(100)));
+        Box::pin(self.add(value))
+    }
+}
+
+#[test]
+fn functions_that_leave_early_and_lend_what_they_borrow() {
+    let mut sum = Sum(0);
+    assert_eq!(run(sum.boxed(None)) + run(sum.boxed(Some(1))), 1);
+    assert_eq!(run(sum.opaque(0)) + run(sum.opaque(1)), 101 + 102);
+    assert_eq!(run(sum.boxed_macro(0)) + run(sum.boxed_macro(1)), 102 + 103);
+    sum = Sum(0);
+    assert_eq!(run(sum.opaque_macro(0)) + run(sum.opaque_macro(1)), 201);
+    sum = Sum(0);
+    assert_eq!(run(sum.named_macro(0)) + run(sum.named_macro(1)), 201);
+    for name in [
+        "boxed",
+        "opaque",
+        "boxed_macro",
+        "opaque_macro",
+        "named_macro",
+    ] {
+        assert_futures(&format!("Sum::{name}"), 2);
+    }
+}
+
+/// As `BoxService` of tower: what it passes on may hold values that do not live as long as the future
+/// says.
+struct Passes<U>(Vec<BoxFuture<'static, U>>);
+
+impl<U> Passes<U> {
+    #[measure_execution_time]
+    fn call(&mut self) -> BoxFuture<'static, U> {
+        self.0.remove(0)
+    }
+
+    #[measure_execution_time]
+    fn call_early(&mut self) -> BoxFuture<'static, U> {
+        if self.0.len() > 1 {
+            return self.0.remove(1);
+        }
+        self.0.remove(0)
+    }
+}
+
+#[test]
+fn boxed_futures_that_are_passed_on() {
+    type BoxFuture<'a, T> =
+        Pin<Box<dyn Future<Output = T> + Send + Sync + UnwindSafe + RefUnwindSafe + 'a>>;
+
+    #[measure_execution_time]
+    fn shared(inner: BoxFuture<'_, u8>) -> BoxFuture<'_, u8> {
+        inner
+    }
+
+    #[measure_execution_time]
+    fn unpinned<'a>(
+        mut inner: Vec<Box<dyn Future<Output = u8> + Unpin + Send + 'a>>,
+    ) -> Box<dyn Future<Output = u8> + Unpin + Send + 'a> {
+        inner.remove(0)
+    }
+
+    let mut passes = Passes(Vec::new());
+    for value in 1..4 {
+        passes.0.push(Box::pin(ready(value)));
+    }
+    assert_eq!(run(passes.call_early()), 2);
+    assert_eq!([run(passes.call()), run(passes.call_early())], [1, 3]);
+    assert_eq!(run(shared(Box::pin(ready(1)))), 1);
+    assert_eq!(run(unpinned(vec![Box::new(ready(1))])), 1);
+    assert_futures("Passes<_>::call", 1);
+    assert_futures("Passes<_>::call_early", 2);
+    assert_futures("boxed_futures_that_are_passed_on::shared", 1);
+    assert_futures("boxed_futures_that_are_passed_on::unpinned", 1);
+}
+
+#[test]
+fn futures_keep_their_auto_traits() {
+    fn all_of_them<T: Send + Sync + UnwindSafe + RefUnwindSafe>(_: &T) {}
+    fn and_unpin<T: Unpin>(_: &T) {}
+
+    #[measure_execution_time]
+    async fn declared(value: u8) -> u8 {
+        ready(value).await
+    }
+
+    #[measure_execution_time]
+    fn block(value: u8) -> impl Future<Output = u8> {
+        async move { ready(value).await }
+    }
+
+    #[measure_execution_time]
+    fn opaque(value: u8) -> impl Future<Output = u8> {
+        ready(value)
+    }
+
+    let named = ready(4).measure_execution_time("auto traits");
+    all_of_them(&declared(1));
+    all_of_them(&block(2));
+    all_of_them(&opaque(3));
+    all_of_them(&named);
+    and_unpin(&opaque(3));
+    and_unpin(&named);
+    assert_eq!(run(named), 4);
+    assert_eq!(run(declared(1)) + run(block(2)) + run(opaque(3)), 6);
+}
+
+#[test]
+fn opaque_types_inside_of_others() {
+    #[measure_execution_time]
+    async fn declared(value: u8) -> Box<dyn Iterator<Item = impl Display>> {
+        if value == 0 {
+            return Box::new(std::iter::empty::<u8>());
+        }
+        Box::new([value, 2].into_iter())
+    }
+
+    #[measure_execution_time]
+    fn boxed(value: u8) -> Pin<Box<dyn Future<Output = impl Display>>> {
+        if value == 0 {
+            return Box::pin(ready(100));
+        }
+        Box::pin(async move { value })
+    }
+
+    assert_eq!(
+        run(declared(1)).map(|it| it.to_string()).max().unwrap(),
+        "2"
+    );
+    assert!(run(declared(0)).next().is_none());
+    assert_eq!(
+        run(boxed(0)).to_string() + &run(boxed(1)).to_string(),
+        "1001"
+    );
+    assert_futures("opaque_types_inside_of_others::declared", 2);
+    assert_futures("opaque_types_inside_of_others::boxed", 2);
 }
 
 #[test]

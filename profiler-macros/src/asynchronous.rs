@@ -8,9 +8,9 @@
 
 use proc_macro2::{Delimiter, Group, Ident, Spacing, Span, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
-use syn::Type;
 
 use crate::args::Args;
+use crate::function;
 use crate::futures;
 use crate::item::{self, Angles, Head};
 use crate::site::Entrance;
@@ -36,7 +36,9 @@ pub(crate) fn measured(
         let never = quote_spanned!(place=> #runtime::never::<#pinned>());
         quote_spanned!(span=> if false { return #never; };)
     });
-    let mut block = Group::new(Delimiter::Brace, quote!(#arguments #pinned #statements));
+    let divider = function::before_items(statements);
+    let inside = quote!(#arguments #pinned #divider #statements);
+    let mut block = Group::new(Delimiter::Brace, inside);
     block.set_span(braces);
     let future = quote_spanned!(span.located_at(braces)=> async move #block);
     let (entry, task) = (entrance.entry(), entrance.task());
@@ -46,8 +48,8 @@ pub(crate) fn measured(
         return quote_spanned! {span=>
             #entry
             #[allow(clippy::async_yields_async)]
-            let future = #future;
-            #runtime::measure(#task, future).await
+            let __profiler_future = #future;
+            #runtime::measure(#task, __profiler_future).await
         };
     }
     quote_spanned!(span=> #entry #runtime::measure(#task, #future).await)
@@ -61,16 +63,7 @@ fn pinned_type(returned: &[TokenTree]) -> Option<TokenStream> {
     if item::is_punct(returned.first(), '!') {
         return None;
     }
-    let tokens: TokenStream = returned.iter().cloned().collect();
-    if !futures::mentions_impl(&tokens) {
-        return Some(tokens);
-    }
-    let mut parsed: Type = syn::parse2(tokens).ok()?;
-    futures::infer_impl(&mut parsed);
-    match parsed {
-        Type::Infer(_) => None,
-        known => Some(quote!(#known)),
-    }
+    futures::nameable(returned.iter().cloned().collect())
 }
 
 /// Statements that bind the arguments once more, each as it was; a `mut` moves from the signature

@@ -68,8 +68,9 @@ impl Function {
         } else if let Some(future) = futures::returned(&self.signature, &self.head) {
             inside.extend(future.measured(&entrance, statements, self.body.span()));
         } else {
-            let guard = quote_spanned!(Span::mixed_site()=> _scope);
+            let guard = quote_spanned!(Span::mixed_site()=> __profiler_scope);
             inside.extend(entrance.guard(&guard));
+            inside.extend(before_items(&statements));
             inside.extend(statements);
         }
         let mut body = Group::new(Delimiter::Brace, inside);
@@ -80,6 +81,27 @@ impl Function {
             .collect()
     }
 }
+
+/// What stands between a statement of the expansion's and the user's, if there are items among those:
+/// an item that says nothing. `clippy::items_after_statements` looks no further than to the first item
+/// that a macro made; else it would call those of the user misplaced.
+pub(crate) fn before_items(statements: &TokenStream) -> Option<TokenStream> {
+    let begins_item = |tree: &TokenTree| match tree {
+        TokenTree::Ident(word) => ITEM_WORDS.iter().any(|known| word == known),
+        _ => false,
+    };
+    let has_items = statements
+        .clone()
+        .into_iter()
+        .any(|tree| begins_item(&tree));
+    has_items.then(|| quote_spanned!(Span::mixed_site()=> use {};))
+}
+
+/// The words that items begin with.
+const ITEM_WORDS: &[&str] = &[
+    "const", "enum", "extern", "fn", "impl", "mod", "static", "struct", "trait", "type", "union",
+    "use",
+];
 
 /// Parts the attributes that a body has inside from the rest of it.
 fn split_inner_attributes(body: TokenStream) -> (TokenStream, TokenStream) {

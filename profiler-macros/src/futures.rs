@@ -2,20 +2,24 @@
 //! its first poll to its end, not the making of it.
 
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
-use quote::quote_spanned;
+use quote::{ToTokens, quote_spanned};
 use syn::punctuated::Punctuated;
 use syn::{
     GenericArgument, Path, PathArguments, PathSegment, Token, Type, TypeInfer, TypeParamBound,
 };
 
+use crate::function;
 use crate::item::{self, Head};
 use crate::site::Entrance;
+use crate::tail::{self, AsyncBlock, Tail};
 
 /// How a function returns its future.
 pub(crate) enum Shape {
-    /// `Pin<Box<dyn Future>>`, by this or another name.
+    /// `Pin<Box<dyn Future>>` or `Box<dyn Future + Unpin>`, by this or another name.
+    Erased,
+    /// `Pin<Box<impl Future>>`.
     Pinned,
-    /// `Box<dyn Future + Unpin>`.
+    /// `Box<impl Future + Unpin>`.
     Boxed,
     /// `impl Future`.
     Bare,
@@ -55,30 +59,28 @@ fn shape(returned: &Type) -> Option<Shape> {
         Type::Path(named) => {
             let last = named.path.segments.last()?;
             match last.ident.to_string().as_str() {
-                "BoxFuture" | "LocalBoxFuture" => Some(Shape::Pinned),
-                "Pin" => boxed_future(argument(last)?).then_some(Shape::Pinned),
-                _ => boxed_future(returned).then_some(Shape::Boxed),
+                "BoxFuture" | "LocalBoxFuture" => Some(Shape::Erased),
+                "Pin" => boxed_future(argument(last)?, Shape::Erased, Shape::Pinned),
+                _ => boxed_future(returned, Shape::Erased, Shape::Boxed),
             }
         }
         _ => None,
     }
 }
 
-/// Whether a type is `Box<dyn Future>` or `Box<impl Future>`.
-fn boxed_future(boxed: &Type) -> bool {
+/// One shape for `Box<dyn Future>` and another for `Box<impl Future>`.
+fn boxed_future(boxed: &Type, erased: Shape, known: Shape) -> Option<Shape> {
     let Type::Path(named) = boxed else {
-        return false;
+        return None;
     };
-    let inside = named
-        .path
-        .segments
-        .last()
+    let last = named.path.segments.last()?;
+    let inside = Some(last)
         .filter(|last| last.ident == "Box")
-        .and_then(argument);
+        .and_then(argument)?;
     match inside {
-        Some(Type::TraitObject(object)) => is_future(&object.bounds),
-        Some(Type::ImplTrait(opaque)) => is_future(&opaque.bounds),
-        _ => false,
+        Type::TraitObject(object) => is_future(&object.bounds).then_some(erased),
+        Type::ImplTrait(opaque) => is_future(&opaque.bounds).then_some(known),
+        _ => None,
     }
 }
 
@@ -112,92 +114,141 @@ impl Returned<'_> {
         body: TokenStream,
         braces: Span,
     ) -> TokenStream {
-        let mut tokens = entrance.entry();
         let statements: Vec<TokenTree> = body.into_iter().collect();
-        match boxed_tail(&statements) {
-            Some(made) if !leaves_early(&statements[..statements.len() - 1]) => {
-                tokens.extend(statements[..statements.len() - 1].iter().cloned());
-                tokens.extend([measured_inside(entrance, &made)]);
-            }
-            _ => tokens.extend(self.around(entrance, statements, braces)),
+        let tail = Tail::of(&statements);
+        // What an `async` block does early it does inside.
+        let outside = match &tail {
+            Some(tail) if tail.block.is_some() => &statements[..tail.start],
+            _ => &statements,
+        };
+        match &tail {
+            Some(tail) if !tail::leaves_early(outside) => in_place(entrance, tail, &statements),
+            _ => self.around(entrance, tail.as_ref(), statements, braces),
         }
-        tokens
     }
 
     /// The general form: the body makes a future of the type that was written, around which comes
     /// the measured one.
-    fn around(&self, entrance: &Entrance, body: Vec<TokenTree>, braces: Span) -> TokenStream {
+    fn around(
+        &self,
+        entrance: &Entrance,
+        tail: Option<&Tail>,
+        body: Vec<TokenTree>,
+        braces: Span,
+    ) -> TokenStream {
         let span = Span::mixed_site();
         let runtime = entrance.runtime;
-        let written: TokenStream = self.tokens.iter().cloned().collect();
-        let nameable = !mentions_impl(&written);
-        // Only a closure gives `return` and `?` somewhere else to go than out of the function.
-        let early = leaves_early(&body);
+        let written = self.nameable();
+        let early = tail::leaves_early(&body);
         let body: TokenStream = body.into_iter().collect();
-        let made = match (early, nameable) {
-            (true, true) => quote_spanned!(span=> (move || -> #written { #body })()),
-            (true, false) => quote_spanned!(span=> (move || { #body })()),
-            (false, _) => quote_spanned!(span=> { #body }),
+        let made = if early {
+            // Only a closure gives `return` and `?` somewhere else to go than out of the function. That
+            // it is called once must be known where it is written: what it captures it may then
+            // lend to the future.
+            let returns = written
+                .as_ref()
+                .map(|written| quote_spanned!(span=> -> #written));
+            quote_spanned!(span=> #runtime::call_once(move || #returns { #body }))
+        } else {
+            quote_spanned!(span=> { #body })
         };
-        let kind = nameable.then(|| quote_spanned!(span=> : #written));
+        let kind = written.map(|written| quote_spanned!(span=> : #written));
         // Where the compiler points if it is no future.
-        let future = quote_spanned!(span.located_at(braces)=> future);
+        let future = quote_spanned!(span.located_at(braces)=> __profiler_future);
+        let entry = entrance.entry();
+        let first = quote_spanned!(span=> #entry let #future #kind = #made;);
+        if let Some((tail, block)) = tail.and_then(|tail| Some((tail, tail.block?))) {
+            let task = task_for_a_block(entrance);
+            let block = measured_block(entrance, block, &future);
+            let made = match tail.boxed {
+                Some(_) => quote_spanned!(span=> ::std::boxed::Box::pin(#block)),
+                None => block,
+            };
+            return quote_spanned!(span=> #first #task #made);
+        }
         let task = entrance.task();
-        let measured = quote_spanned!(span=> #runtime::measure(#task, #future));
         let measured = match self.shape {
-            Shape::Pinned => quote_spanned!(span=> ::std::boxed::Box::pin(#measured)),
-            Shape::Boxed => quote_spanned!(span=> ::std::boxed::Box::new(#measured)),
-            Shape::Bare => measured,
+            Shape::Erased => quote_spanned!(span=> #runtime::measure_boxed(#task, #future)),
+            Shape::Pinned => quote_spanned! {span=>
+                ::std::boxed::Box::pin(#runtime::measure(#task, #future))
+            },
+            Shape::Boxed => quote_spanned! {span=>
+                ::std::boxed::Box::new(#runtime::measure(#task, #future))
+            },
+            Shape::Bare => quote_spanned!(span=> #runtime::measure(#task, #future)),
         };
-        quote_spanned!(span=> let #future #kind = #made; #measured)
+        quote_spanned!(span=> #first #measured)
+    }
+
+    /// The type that was written, with `_` for what cannot be written in a body.
+    fn nameable(&self) -> Option<TokenStream> {
+        let written: TokenStream = self.tokens.iter().cloned().collect();
+        nameable(written)
     }
 }
 
-/// The parentheses of `Box::pin(…)`, where a body ends so and in nothing more.
-fn boxed_tail(body: &[TokenTree]) -> Option<Group> {
-    let made = item::group(body.last(), Delimiter::Parenthesis)?;
-    let mut start = body.len().checked_sub(1)?;
-    let mut words = Vec::new();
-    while let Some(TokenTree::Ident(word)) = start.checked_sub(1).and_then(|at| body.get(at)) {
-        words.push(word);
-        start -= 1;
-        let colons = start.checked_sub(2).map(|at| &body[at..start]);
-        let Some([one, other]) = colons else { break };
-        if !item::is_punct(Some(one), ':') || !item::is_punct(Some(other), ':') {
-            break;
-        }
-        start -= 2;
+/// The type as it may be written in a body: `_` stands for each `impl Trait`. `None` where nothing else
+/// is left of it.
+pub(crate) fn nameable(written: TokenStream) -> Option<TokenStream> {
+    if !mentions_impl(&written) {
+        return Some(written);
     }
-    let called = words.len() >= 2 && words[0] == "pin" && words[1] == "Box";
-    let before = start.checked_sub(1).and_then(|at| body.get(at));
-    let begins = before.is_none()
-        || item::is_punct(before, ';')
-        || item::group(before, Delimiter::Brace).is_some();
-    (called && begins).then_some(made)
+    let mut parsed: Type = syn::parse2(written).ok()?;
+    infer_impl(&mut parsed);
+    let inferred = parsed.to_token_stream();
+    let known = !matches!(parsed, Type::Infer(_)) && !mentions_impl(&inferred);
+    known.then_some(inferred)
 }
 
-/// `(future)` as `(measure(task, future))`.
-fn measured_inside(entrance: &Entrance, made: &Group) -> TokenTree {
-    let runtime = entrance.runtime;
-    let future = made.stream();
+/// A body that ends with the making of a future, with that future measured where it is made.
+///
+/// An `async` block stays one, since other attributes look for it: `tracing::instrument` enters its
+/// span at each poll of one, and only once of anything else.
+fn in_place(entrance: &Entrance, tail: &Tail, statements: &[TokenTree]) -> TokenStream {
     let span = Span::mixed_site();
-    let task = entrance.task();
-    let measured = quote_spanned!(span=> #runtime::measure(#task, #future));
+    let (before, made) = statements.split_at(tail.start);
+    let mut tokens = TokenStream::new();
+    tokens.extend(entrance.entry());
+    let before: TokenStream = before.iter().cloned().collect();
+    tokens.extend(function::before_items(&before));
+    tokens.extend(before);
+    let future: TokenStream = match &tail.boxed {
+        Some(parentheses) => parentheses.stream(),
+        None => made.iter().cloned().collect(),
+    };
+    let measured = if let Some(block) = tail.block {
+        tokens.extend(task_for_a_block(entrance));
+        measured_block(entrance, block, &future)
+    } else {
+        let (runtime, task) = (entrance.runtime, entrance.task());
+        quote_spanned!(span=> #runtime::measure(#task, #future))
+    };
+    let Some(parentheses) = &tail.boxed else {
+        tokens.extend(measured);
+        return tokens;
+    };
     let mut group = Group::new(Delimiter::Parenthesis, measured);
-    group.set_span(made.span());
-    TokenTree::Group(group)
+    group.set_span(parentheses.span());
+    tokens.extend(made[..made.len() - 1].iter().cloned());
+    tokens.extend([TokenTree::Group(group)]);
+    tokens
 }
 
-/// Whether some statements may leave the function before its end.
-fn leaves_early(statements: &[TokenTree]) -> bool {
-    statements.iter().any(|tree| match tree {
-        TokenTree::Group(group) => {
-            leaves_early(&group.stream().into_iter().collect::<Vec<TokenTree>>())
-        }
-        TokenTree::Ident(word) => word == "return",
-        TokenTree::Punct(punct) => punct.as_char() == '?',
-        TokenTree::Literal(_) => false,
-    })
+/// A statement that makes the task of a future in an `async` block, which has not begun by then.
+fn task_for_a_block(entrance: &Entrance) -> TokenStream {
+    let task = entrance.task();
+    quote_spanned!(Span::mixed_site()=> let __profiler_task = #task;)
+}
+
+/// An `async` block that runs a future measured.
+fn measured_block(entrance: &Entrance, block: AsyncBlock, future: &TokenStream) -> TokenStream {
+    let span = Span::mixed_site();
+    let runtime = entrance.runtime;
+    let keyword = block.moves.then(|| quote_spanned!(span=> move));
+    let inside = quote_spanned!(span=> #runtime::measure(__profiler_task, #future).await);
+    let mut braces = Group::new(Delimiter::Brace, inside);
+    braces.set_span(block.span);
+    quote_spanned!(span=> async #keyword #braces)
 }
 
 /// Whether a type says `impl` anywhere.
@@ -239,6 +290,13 @@ pub(crate) fn infer_impl(written: &mut Type) {
         Type::Slice(slice) => infer_impl(&mut slice.elem),
         Type::Tuple(tuple) => tuple.elems.iter_mut().for_each(infer_impl),
         Type::Path(named) => named.path.segments.iter_mut().for_each(infer_in_segment),
+        Type::TraitObject(object) => {
+            for bound in &mut object.bounds {
+                if let TypeParamBound::Trait(named) = bound {
+                    named.path.segments.iter_mut().for_each(infer_in_segment);
+                }
+            }
+        }
         _ => {}
     }
 }
@@ -246,8 +304,10 @@ pub(crate) fn infer_impl(written: &mut Type) {
 fn infer_in_segment(segment: &mut PathSegment) {
     if let PathArguments::AngleBracketed(arguments) = &mut segment.arguments {
         for argument in &mut arguments.args {
-            if let GenericArgument::Type(written) = argument {
-                infer_impl(written);
+            match argument {
+                GenericArgument::Type(written) => infer_impl(written),
+                GenericArgument::AssocType(bound) => infer_impl(&mut bound.ty),
+                _ => {}
             }
         }
     }

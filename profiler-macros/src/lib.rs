@@ -14,7 +14,7 @@
 //!
 //! ```text
 //! fn load(path: &Path) -> io::Result<Vec<u8>> {
-//!     let _scope = {
+//!     let __profiler_scope = {
 //!         enum Here {}
 //!         static SITE: ::profiler_runtime::__private::CallSite =
 //!             ::profiler_runtime::__private::CallSite::NEW;
@@ -34,8 +34,8 @@
 //!
 //! ```text
 //! async fn fetch(url: Url) -> Result<Page, Error> {
-//!     let entry = { /* Here and SITE, as above */ SITE.begin(type_name::<Here>(), 1) };
-//!     measure(entry.task(), async move {
+//!     let __profiler_entry = { /* Here and SITE, as above */ SITE.begin(type_name::<Here>(), 1) };
+//!     measure(__profiler_entry.task(), async move {
 //!         let url = url;
 //!         if false { return never::<Result<Page, Error>>(); };
 //!         /* the statements */
@@ -49,14 +49,25 @@
 //! them, the others only for a call that is logged.
 //!
 //! ```text
-//! let mut entry = { /* Here and SITE */ SITE.begin(type_name::<Here>(), 1) };
-//! if entry.wants_stream() { entry.stream(&self.stream); }
-//! entry.synchronous(); // `sync`; `captured` says `entry.captured();` instead
-//! if entry.wants_shapes() { entry.shape(&(x.shape())); entry.shape(&(w.shape())); }
-//! if entry.wants_log() { entry.log(self.board.clone()); }
-//! if entry.wants_step() { entry.step(self.epoch); }
-//! let _scope = entry.start();
+//! let mut __profiler_entry = { /* Here and SITE */ SITE.begin(type_name::<Here>(), 1) };
+//! if __profiler_entry.wants_stream() { __profiler_entry.stream(&self.stream); }
+//! __profiler_entry.synchronous(); // `sync`; `captured` says `__profiler_entry.captured();` instead
+//! if __profiler_entry.wants_shapes() { __profiler_entry.shape(&(x.shape())); __profiler_entry.shape(&(w.shape())); }
+//! if __profiler_entry.wants_log() { __profiler_entry.log(self.board.clone()); }
+//! if __profiler_entry.wants_step() { __profiler_entry.step(self.epoch); }
+//! let __profiler_scope = __profiler_entry.start();
 //! ```
+//!
+//! A function that returns an `async` block, boxed or not, still does, with the user's inside:
+//!
+//! ```text
+//! let __profiler_entry = { /* Here and SITE, as above */ SITE.begin(type_name::<Here>(), 1) };
+//! /* the statements before */
+//! let __profiler_task = __profiler_entry.task();
+//! Box::pin(async move { measure(__profiler_task, async move { /* the statements */ }).await })
+//! ```
+//!
+//! Other attributes look for such a block: `tracing::instrument` enters its span at each of its polls.
 //!
 //! A `&CudaStream` stays borrowed until the guard goes, which a future does not allow; an
 //! `Arc<CudaStream>`, also behind a reference, is borrowed no longer than the expression takes.
@@ -80,6 +91,7 @@ mod refuse;
 mod section;
 mod site;
 mod split;
+mod tail;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -170,6 +182,8 @@ const STRIP: bool = cfg!(feature = "strip");
 ///   `impl Future<…>`; that is what `async_trait` makes, so the attribute may stand inside or
 ///   outside of it. A future behind another alias, or an associated type, is measured while it is
 ///   made, as any value is; measure it with `future.measure_execution_time("name")`.
+///   Where `#[tracing::instrument]` is on such a function that leaves early (`return`, `?`) or calls other
+///   macros, write it above this attribute: below, it cannot use arguments that are not `Copy`.
 /// - Other attributes stay, above or below: `#[inline]`, `#[track_caller]`, `#[test]`,
 ///   `#[tokio::main]`, `#[cfg(…)]`, `#[must_use]`, …
 /// - A `const fn` cannot be measured, nor a function without a body, nor a naked one.

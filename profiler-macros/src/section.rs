@@ -86,7 +86,7 @@ fn block(input: TokenStream, usage: &str) -> TokenStream {
         Some(section) if errors.is_empty() && STRIP => section.unused(&runtime),
         Some(section) if errors.is_empty() => {
             let guard = section.guard(&runtime);
-            quote_spanned!(span=> let _scope = #guard;)
+            quote_spanned!(span=> let __profiler_scope = #guard;)
         }
         _ => errors.into_tokens(),
     };
@@ -174,7 +174,7 @@ impl Section {
                 };
                 entrance.plain_guard().unwrap_or_else(|| {
                     let entry = entrance.entry();
-                    quote_spanned!(span=> { #entry entry.start() })
+                    quote_spanned!(span=> { #entry __profiler_entry.start() })
                 })
             }
             Called::Built(_) => {
@@ -185,7 +185,7 @@ impl Section {
                     if #root::is_enabled() { #begin } else { #runtime::Entry::off() }
                 };
                 let entry = self.entry(&begin, runtime);
-                quote_spanned!(span=> { #entry entry.start() })
+                quote_spanned!(span=> { #entry __profiler_entry.start() })
             }
         }
     }
@@ -200,7 +200,7 @@ impl Section {
             Called::Built(_) => self.begin_built(runtime),
         };
         let entry = self.entry(&begin, runtime);
-        quote_spanned!(span=> if false { #entry let _scope = entry.start(); })
+        quote_spanned!(span=> if false { #entry let __profiler_scope = __profiler_entry.start(); })
     }
 
     fn begin_built(&self, runtime: &Runtime) -> TokenStream {

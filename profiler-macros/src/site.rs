@@ -114,7 +114,7 @@ impl Entrance<'_> {
         let runtime = self.runtime;
         let (suffix, by) = match &self.args.name {
             Some(Name::Literal(text)) => ("_named", quote_spanned!(span=> #text)),
-            Some(Name::Const(_)) => ("_named", quote_spanned!(span=> name)),
+            Some(Name::Const(_)) => ("_named", quote_spanned!(span=> __profiler_name)),
             None if self.is_per_instance() => {
                 ("", quote_spanned!(span=> #runtime::type_name_of(&|| ())))
             }
@@ -148,10 +148,10 @@ impl Entrance<'_> {
             return quote_spanned!(span=> let #into = #guard;);
         }
         let entry = self.entry();
-        quote_spanned!(span=> #entry let #into = entry.start();)
+        quote_spanned!(span=> #entry let #into = __profiler_entry.start();)
     }
 
-    /// Statements that leave an entry in the local `entry`.
+    /// Statements that leave an entry in the local `__profiler_entry`.
     pub(crate) fn entry(&self) -> TokenStream {
         let span = Span::mixed_site();
         let runtime = self.runtime;
@@ -161,7 +161,7 @@ impl Entrance<'_> {
             Some(Name::Const(name)) => {
                 let begin = self.declare(&quote_spanned!(span=> SITE.#begin));
                 self.complete(&quote_spanned! {span=> {
-                    let name: #runtime::Str = const { #name };
+                    let __profiler_name: #runtime::Str = const { #name };
                     #begin
                 }})
             }
@@ -169,12 +169,12 @@ impl Entrance<'_> {
         }
     }
 
-    /// An expression that turns `entry` into the scope of a future.
+    /// An expression that turns the entry into the scope of a future.
     pub(crate) fn task(&self) -> TokenStream {
         let span = Span::mixed_site();
         // Where the compiler points to say that the stream does not live as long as the future.
         let place = self.args.stream.as_ref().map(Spanned::span);
-        quote_spanned!(place.map_or(span, |place| span.located_at(place))=> entry.task())
+        quote_spanned!(place.map_or(span, |place| span.located_at(place))=> __profiler_entry.task())
     }
 
     /// Statements that make an entry by `begin` and hand it what the arguments give.
@@ -185,7 +185,7 @@ impl Entrance<'_> {
         given.extend(self.shapes());
         given.extend(self.logging());
         let mutable = (!given.is_empty()).then(|| quote_spanned!(span=> mut));
-        quote_spanned!(span=> let #mutable entry = #begin; #given)
+        quote_spanned!(span=> let #mutable __profiler_entry = #begin; #given)
     }
 
     /// `begin`, or an entry that is not measured.
@@ -200,8 +200,8 @@ impl Entrance<'_> {
         let runtime_there = runtime.private_at(place);
         let boolean = quote_spanned!(place=> #runtime_there::Bool);
         quote_spanned! {span=> {
-            let bypassed: #boolean = #condition;
-            if bypassed { #runtime::Entry::off() } else { #begin }
+            let __profiler_bypassed: #boolean = #condition;
+            if __profiler_bypassed { #runtime::Entry::off() } else { #begin }
         }}
     }
 
@@ -209,11 +209,13 @@ impl Entrance<'_> {
     fn device(&self) -> TokenStream {
         let span = Span::mixed_site();
         let stream = self.args.stream.as_ref().map(
-            |stream| quote_spanned!(span=> if entry.wants_stream() { entry.stream(#stream); }),
+            |stream| quote_spanned!(span=> if __profiler_entry.wants_stream() { __profiler_entry.stream(#stream); }),
         );
         let is_set = |flag| flag == Some(true);
-        let sync = is_set(self.args.sync).then(|| quote_spanned!(span=> entry.synchronous();));
-        let captured = is_set(self.args.captured).then(|| quote_spanned!(span=> entry.captured();));
+        let sync =
+            is_set(self.args.sync).then(|| quote_spanned!(span=> __profiler_entry.synchronous();));
+        let captured =
+            is_set(self.args.captured).then(|| quote_spanned!(span=> __profiler_entry.captured();));
         quote_spanned!(span=> #stream #sync #captured)
     }
 
@@ -224,9 +226,9 @@ impl Entrance<'_> {
             // Where the compiler points to say that it is no shape.
             let place = span.located_at(shape.span());
             let lent = quote_spanned!(place=> &(#shape));
-            quote_spanned!(span=> entry.shape(#lent);)
+            quote_spanned!(span=> __profiler_entry.shape(#lent);)
         });
-        Some(quote_spanned!(span=> if entry.wants_shapes() { #(#shapes)* }))
+        Some(quote_spanned!(span=> if __profiler_entry.wants_shapes() { #(#shapes)* }))
     }
 
     /// Statements that tell the entry where to log, and as which step.
@@ -237,15 +239,15 @@ impl Entrance<'_> {
         } = self.args;
         let log = log.as_ref().map(|logger| {
             let give = if is_closure(logger) {
-                quote_spanned!(span=> entry.log_with)
+                quote_spanned!(span=> __profiler_entry.log_with)
             } else {
-                quote_spanned!(span=> entry.log)
+                quote_spanned!(span=> __profiler_entry.log)
             };
-            quote_spanned!(span=> if entry.wants_log() { #give(#logger); })
+            quote_spanned!(span=> if __profiler_entry.wants_log() { #give(#logger); })
         });
         let step = global_step
             .as_ref()
-            .map(|step| quote_spanned!(span=> if entry.wants_step() { entry.step(#step); }));
+            .map(|step| quote_spanned!(span=> if __profiler_entry.wants_step() { __profiler_entry.step(#step); }));
         quote_spanned!(span=> #log #step)
     }
 }

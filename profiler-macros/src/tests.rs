@@ -105,8 +105,12 @@ fn the_body_of_a_boxed_future_is_measured_in_place() {
             }
         },
     );
+    // `tracing::instrument` looks for a block that is boxed.
     let expected = quote! {
-        Box::pin(::profiler_runtime::__private::measure(entry.task(), async move { this.run().await }))
+        let __profiler_task = __profiler_entry.task();
+        Box::pin(async move {
+            ::profiler_runtime::__private::measure(__profiler_task, async move { this.run().await }).await
+        })
     };
     assert!(
         expanded.ends_with(&format!("{}}}", text(&expected))),
@@ -186,13 +190,13 @@ fn the_stream_is_given_first_and_only_to_a_call_that_is_measured() {
         ),
     );
     let given = quote! {
-        if entry.wants_stream() { entry.stream(&self.stream); }
-        if entry.wants_log() { entry.log(self.board); }
-        if entry.wants_step() { entry.step(self.epoch); }
-        let _scope = entry.start();
+        if __profiler_entry.wants_stream() { __profiler_entry.stream(&self.stream); }
+        if __profiler_entry.wants_log() { __profiler_entry.log(self.board); }
+        if __profiler_entry.wants_step() { __profiler_entry.step(self.epoch); }
+        let __profiler_scope = __profiler_entry.start();
     };
     contains(&expanded, &given);
-    assert!(expanded.contains("letmutentry="), "{expanded}");
+    assert!(expanded.contains("letmut__profiler_entry="), "{expanded}");
     // Once, and nowhere else: the expression may cost something.
     assert_eq!(expanded.matches("self.stream").count(), 1, "{expanded}");
 }
@@ -200,8 +204,8 @@ fn the_stream_is_given_first_and_only_to_a_call_that_is_measured() {
 #[cfg(not(feature = "strip"))]
 #[test]
 fn a_future_is_given_its_stream_before_it_is_made_a_task() {
-    let expected = quote!(if entry.wants_stream() {
-        entry.stream(stream);
+    let expected = quote!(if __profiler_entry.wants_stream() {
+        __profiler_entry.stream(stream);
     });
     for function in [
         quote!(
@@ -216,7 +220,7 @@ fn a_future_is_given_its_stream_before_it_is_made_a_task() {
         let expanded = expand(quote!(stream = stream), function);
         contains(&expanded, &expected);
         assert!(
-            expanded.find("entry.stream") < expanded.find("entry.task"),
+            expanded.find("__profiler_entry.stream") < expanded.find("__profiler_entry.task"),
             "{expanded}"
         );
     }
@@ -233,13 +237,13 @@ fn a_flag_means_the_same_alone_and_set_and_nothing_when_it_is_not() {
             quote!(sync),
             quote!(sync = true),
             quote!(sync = false),
-            quote!(entry.synchronous(); let _scope = entry.start();),
+            quote!(__profiler_entry.synchronous(); let __profiler_scope = __profiler_entry.start();),
         ),
         (
             quote!(captured),
             quote!(captured = true),
             quote!(captured = false),
-            quote!(entry.captured(); let _scope = entry.start();),
+            quote!(__profiler_entry.captured(); let __profiler_scope = __profiler_entry.start();),
         ),
     ] {
         let expanded = expand(alone, function.clone());
@@ -266,15 +270,19 @@ fn a_function_takes_over_the_stream_of_its_block_and_how_its_time_is_taken() {
             }
         },
     );
-    let given = |stream: TokenStream, how: TokenStream, last: TokenStream| quote!(if entry.wants_stream() { entry.stream(#stream); } #how #last);
-    let start = quote!(let _scope = entry.start(););
+    let given = |stream: TokenStream, how: TokenStream, last: TokenStream| quote!(if __profiler_entry.wants_stream() { __profiler_entry.stream(#stream); } #how #last);
+    let start = quote!(let __profiler_scope = __profiler_entry.start(););
     let one = given(
         quote!(&self.stream),
-        quote!(entry.synchronous();),
+        quote!(__profiler_entry.synchronous();),
         start.clone(),
     );
     contains(&expanded, &quote!(#one 1));
-    let two = given(quote!(&self.stream), quote!(entry.captured();), start);
+    let two = given(
+        quote!(&self.stream),
+        quote!(__profiler_entry.captured();),
+        start,
+    );
     contains(&expanded, &quote!(#two 2));
     let three = given(
         quote!(other),
@@ -288,10 +296,10 @@ fn a_function_takes_over_the_stream_of_its_block_and_how_its_time_is_taken() {
 #[test]
 fn a_section_gives_its_stream_as_a_function_does() {
     let given = quote! {
-        if entry.wants_stream() { entry.stream(&stream); }
-        entry.synchronous();
-        if entry.wants_step() { entry.step(1); }
-        entry.start()
+        if __profiler_entry.wants_stream() { __profiler_entry.stream(&stream); }
+        __profiler_entry.synchronous();
+        if __profiler_entry.wants_step() { __profiler_entry.step(1); }
+        __profiler_entry.start()
     };
     for name in [quote!("launch"), quote!(format!("launch {layer}"))] {
         let section = quote!([profiler_runtime] #name, global_step = 1, sync, stream = &stream);
@@ -305,9 +313,9 @@ fn a_section_gives_its_stream_as_a_function_does() {
 #[test]
 fn shapes_are_lent_in_order_and_only_where_they_are_wanted() {
     let given = quote! {
-        if entry.wants_stream() { entry.stream(stream); }
-        if entry.wants_shapes() { entry.shape(&(x.shape())); entry.shape(&(w)); }
-        if entry.wants_log() { entry.log(board); }
+        if __profiler_entry.wants_stream() { __profiler_entry.stream(stream); }
+        if __profiler_entry.wants_shapes() { __profiler_entry.shape(&(x.shape())); __profiler_entry.shape(&(w)); }
+        if __profiler_entry.wants_log() { __profiler_entry.log(board); }
     };
     let arguments = quote!(log = board, shapes = [x.shape(), w], stream = stream);
     for function in [
@@ -338,8 +346,8 @@ fn shapes_are_lent_in_order_and_only_where_they_are_wanted() {
     contains(&expanded, &given);
     contains(
         &expanded,
-        &quote!(if entry.wants_shapes() {
-            entry.shape(&(y));
+        &quote!(if __profiler_entry.wants_shapes() {
+            __profiler_entry.shape(&(y));
         }),
     );
 }

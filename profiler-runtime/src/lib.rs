@@ -88,6 +88,7 @@
 
 mod averages;
 mod background;
+mod boxed;
 mod clock;
 mod collect;
 mod config;
@@ -291,6 +292,7 @@ pub mod __private {
 
     pub use profiler_macros::{context, record_function, scope};
 
+    pub use crate::boxed::{BoxedFuture, call_once, measure_boxed};
     pub use crate::config::{VARIABLES, Variable};
     pub use crate::entry::Entry;
     pub use crate::local::blocks_made;

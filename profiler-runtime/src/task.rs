@@ -1,6 +1,7 @@
 //! Scopes of futures: one for each task, whatever threads poll it.
 
 use std::future::Future;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -181,6 +182,11 @@ impl TaskScope {
         (self.entry.ticket.is_some() && self.running.is_none()).then_some(&mut self.entry)
     }
 }
+
+/// A panic leaves nothing half done in it: it is taken out before it is counted, and each poll closes what
+/// it opened. So the future it is put around decides.
+impl UnwindSafe for TaskScope {}
+impl RefUnwindSafe for TaskScope {}
 
 /// A cell whose buckets are full, or a thread that has no cells any more.
 #[cold]
