@@ -1,6 +1,7 @@
 //! What is looked at event by event, and what is known when all have been seen.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use serde_json::{Map, Value};
 
@@ -28,7 +29,7 @@ pub(super) struct Checker {
     operators: HashMap<i64, usize>,
     launches: HashMap<i64, Vec<Launch>>,
     on_device: Vec<OnDevice>,
-    arrows: HashMap<String, Arrow>,
+    arrows: HashMap<ArrowId, Arrow>,
 }
 
 struct Launch {
@@ -42,11 +43,35 @@ struct OnDevice {
     external_id: Option<i64>,
 }
 
+/// What tells an arrow. Most have whole numbers, of which there may be millions: those take no memory of their own.
+#[derive(PartialEq, Eq, Hash)]
+enum ArrowId {
+    Number(u64),
+    /// As JSON.
+    Other(Box<str>),
+}
+
+impl ArrowId {
+    fn of(id: &Value) -> Self {
+        let other = || Self::Other(id.to_string().into());
+        id.as_u64().map_or_else(other, Self::Number)
+    }
+}
+
+impl fmt::Display for ArrowId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Other(text) => text.fmt(f),
+        }
+    }
+}
+
 #[derive(Default)]
 struct Arrow {
     event: usize,
-    starts: usize,
-    ends: usize,
+    starts: u32,
+    ends: u32,
     start: f64,
     end: f64,
 }
@@ -276,7 +301,7 @@ impl Checker {
         let (Some(id), Some(ts)) = (event.get("id"), event.number("ts")) else {
             return vec![(Rule::Arrow, "it needs `id` and `ts`".into())];
         };
-        let arrow = self.arrows.entry(id.to_string()).or_default();
+        let arrow = self.arrows.entry(ArrowId::of(id)).or_default();
         arrow.event = index;
         if event.text("ph") == Some("s") {
             (arrow.starts, arrow.start) = (arrow.starts + 1, ts);

@@ -50,7 +50,7 @@ impl Default for ValidateOptions {
 
 impl ValidateOptions {
     /// How large the trace may be, in bytes once it is decompressed; [`DEFAULT_MAX_TRACE_BYTES`] unless it is given.
-    /// Memory of up to some three times that is taken for a trace that consists of nothing but small events.
+    /// Memory of up to some four times that is taken for a trace that consists of nothing but small events.
     pub const fn max_bytes(self, bytes: u64) -> Self {
         Self { max_bytes: bytes }
     }
