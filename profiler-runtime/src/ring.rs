@@ -175,6 +175,8 @@ mod tests {
     use super::*;
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 8 } else { 256 }))]
+
         #[test]
         fn it_is_a_bounded_queue(
             capacity in 0_usize..9,
