@@ -41,7 +41,7 @@ pub(crate) fn measured(
     let mut block = Group::new(Delimiter::Brace, inside);
     block.set_span(braces);
     let future = quote_spanned!(span.located_at(braces)=> async move #block);
-    let (entry, task) = (entrance.entry(), entrance.task());
+    let (entry, task) = entrance.entry_and_task();
     if futures::may_be_one(returned) {
         // Here alone `clippy` takes the value for a forgotten `.await`; of an `async fn` it knows
         // better. Elsewhere an `allow` could only clash with a `forbid`.
@@ -49,10 +49,13 @@ pub(crate) fn measured(
             #entry
             #[allow(clippy::async_yields_async)]
             let __profiler_future = #future;
-            #runtime::measure(#task, __profiler_future).await
+            #runtime::measure_in_place(&mut #task, #runtime::pin!(__profiler_future)).await
         };
     }
-    quote_spanned!(span=> #entry #runtime::measure(#task, #future).await)
+    quote_spanned! {span=>
+        #entry
+        #runtime::measure_in_place(&mut #task, #runtime::pin!(#future)).await
+    }
 }
 
 /// The type that an `async` block must be told that it returns, because nothing else tells it.

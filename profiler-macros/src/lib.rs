@@ -34,17 +34,23 @@
 //!
 //! ```text
 //! async fn fetch(url: Url) -> Result<Page, Error> {
-//!     let __profiler_entry = { /* Here and SITE, as above */ SITE.begin(type_name::<Here>(), 1) };
-//!     measure(__profiler_entry.task(), async move {
-//!         let url = url;
-//!         if false { return never::<Result<Page, Error>>(); };
-//!         /* the statements */
-//!     })
+//!     measure_in_place(
+//!         &mut { /* Here and SITE, as above */ SITE.task(type_name::<Here>()) },
+//!         pin!(async move {
+//!             let url = url;
+//!             if false { return never::<Result<Page, Error>>(); };
+//!             /* the statements */
+//!         }),
+//!     )
 //!     .await
 //! }
 //! ```
 //!
-//! Arguments such as `stream` and `log` are evaluated between the two: the stream only for a call that
+//! Neither the scope nor the future is moved once it is made: what is moved has room on the stack in each level of
+//! nested futures.
+//!
+//! With arguments such as `stream` and `log` an entry is made before, and `entry.task()` stands for `SITE.task(…)`. The
+//! arguments are evaluated between the two: the stream only for a call that
 //! is measured where there is a driver, the shapes only in an active window of a session that records
 //! them, the others only for a call that is logged.
 //!

@@ -169,6 +169,18 @@ impl Entrance<'_> {
         }
     }
 
+    /// Statements that leave an entry in a local, and an expression that turns it into the scope of a
+    /// future. Where nothing but the name is given, the expression alone: what is made by a call is made in place, and
+    /// no entry takes room on the stack.
+    pub(crate) fn entry_and_task(&self) -> (TokenStream, TokenStream) {
+        if !self.args.is_plain() {
+            return (self.entry(), self.task());
+        }
+        let task = self.call("task", &TokenStream::new());
+        let task = self.declare(&quote_spanned!(Span::mixed_site()=> SITE.#task));
+        (TokenStream::new(), task)
+    }
+
     /// An expression that turns the entry into the scope of a future.
     pub(crate) fn task(&self) -> TokenStream {
         let span = Span::mixed_site();

@@ -12,7 +12,7 @@ use crate::scope::LoggedScope;
 use crate::session::{self, Shapes, ToShape};
 use crate::site::Ticket;
 use crate::step::IntoStep;
-use crate::task::TaskScope;
+use crate::task::{PlainTask, TaskScope};
 
 /// A call that has been decided on and not yet begun: the macros hand it what the arguments give,
 /// then turn it into a guard or a future. `'s` is for how long its stream is lent.
@@ -183,6 +183,13 @@ impl Entry<'static> {
     pub fn task(mut self) -> TaskScope {
         self.settle();
         TaskScope::new(self)
+    }
+
+    /// The scope of a future that brings nothing along.
+    #[inline]
+    pub(crate) fn plain_task(mut self) -> PlainTask {
+        self.settle();
+        PlainTask::new(&self)
     }
 }
 

@@ -289,6 +289,7 @@ macro_rules! step {
 #[doc(hidden)]
 pub mod __private {
     pub use std::any::type_name;
+    pub use std::pin::pin;
 
     pub use profiler_macros::{context, record_function, scope};
 
@@ -299,7 +300,7 @@ pub mod __private {
     pub use crate::scope::{LoggedScope, Scope};
     pub use crate::site::{CallSite, GivenSite, begin_dynamic};
     pub use crate::stats::cells_made;
-    pub use crate::task::{TaskScope, measure};
+    pub use crate::task::{InPlace, PlainTask, TaskScope, measure, measure_in_place};
 
     /// `bool`, whatever the name means where the macro is used.
     pub type Bool = bool;

@@ -11,6 +11,7 @@ use crate::local::{self, Busy};
 use crate::name::{self, Name};
 use crate::scope::{Bring, Open, Scope};
 use crate::switch::{self, with_control};
+use crate::task::PlainTask;
 
 /// One annotated place: what has been decided for it.
 ///
@@ -267,6 +268,21 @@ impl CallSite {
     #[track_caller]
     pub fn begin_named<'s>(&'static self, name: &'static str, every: u32) -> Entry<'s> {
         self.begin_at(Place::named(name), every)
+    }
+
+    /// Begins the scope of a future that brings nothing along but its name.
+    // Not inlined: the entry would have its room in the frame of the future, which stays while inner ones are polled.
+    #[inline(never)]
+    #[track_caller]
+    pub fn task(&'static self, inside: &'static str) -> PlainTask {
+        self.begin_at(Place::inside(inside), 1).plain_task()
+    }
+
+    /// Begins the scope of a future under a name that stands in the source.
+    #[inline(never)]
+    #[track_caller]
+    pub fn task_named(&'static self, name: &'static str) -> PlainTask {
+        self.begin_at(Place::named(name), 1).plain_task()
     }
 
     #[inline]

@@ -1,5 +1,7 @@
 //! Scopes of futures: one for each task, whatever threads poll it.
 
+mod poll;
+
 use std::future::Future;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
@@ -12,7 +14,7 @@ use crate::collect;
 use crate::contain::contained;
 use crate::cuda::{self, Begun, IntoStream, Stream, TaskSide};
 use crate::entry::{Attached, Entry};
-use crate::local::{self, Hot, NoCell};
+use crate::local::{self, NoCell};
 use crate::log::IntoLogger;
 use crate::name;
 use crate::scope::Closed;
@@ -20,6 +22,7 @@ use crate::session::{self, Ended, FutureRecord, RecordEnding, ToShape};
 use crate::site::{Ticket, begin_dynamic};
 use crate::stats::{Ending, StatCell};
 use crate::step::IntoStep;
+use poll::PollFrame;
 
 /// The scope of a future: from its first poll to its end, and the time spent polling.
 ///
@@ -28,11 +31,47 @@ use crate::step::IntoStep;
 /// turns on one thread never become each other's parent.
 #[derive(Debug)]
 pub struct TaskScope {
+    core: Core,
     entry: Entry<'static>,
-    running: Option<Running>,
-    /// The stream that was current where the future was made, and is so wherever it is polled.
-    inherited: Option<Stream>,
 }
+
+/// The scope of a future that brings nothing along but its name: what most have, without the room for the rest.
+#[derive(Debug)]
+pub struct PlainTask(Core);
+
+/// What every scope of a future has.
+#[derive(Debug)]
+pub struct Core {
+    /// None for a future that is not measured, or has ended.
+    ticket: Option<Ticket>,
+    /// Whether the default loggers get it, where there is no entry that says so.
+    is_due: bool,
+    running: Option<Running>,
+}
+
+/// A scope that can stand beside its future.
+pub trait Scoped {
+    /// Returns its parts: the entry where the call brings something along.
+    fn parts(&mut self) -> (&mut Core, Option<&mut Entry<'static>>);
+}
+
+impl Scoped for TaskScope {
+    #[inline]
+    fn parts(&mut self) -> (&mut Core, Option<&mut Entry<'static>>) {
+        (&mut self.core, Some(&mut self.entry))
+    }
+}
+
+impl Scoped for PlainTask {
+    #[inline]
+    fn parts(&mut self) -> (&mut Core, Option<&mut Entry<'static>>) {
+        (&mut self.0, None)
+    }
+}
+
+// As for `TaskScope` below.
+impl UnwindSafe for PlainTask {}
+impl RefUnwindSafe for PlainTask {}
 
 #[derive(Debug)]
 #[allow(
@@ -57,46 +96,24 @@ struct Running {
     record: Option<Box<FutureRecord>>,
 }
 
-impl TaskScope {
-    pub(crate) fn new(entry: Entry<'static>) -> Self {
+impl PlainTask {
+    pub(crate) fn new(entry: &Entry<'static>) -> Self {
+        Self(Core::new(entry))
+    }
+}
+
+impl Core {
+    fn new(entry: &Entry<'static>) -> Self {
         Self {
-            entry,
+            ticket: entry.ticket,
+            is_due: entry.is_due(),
             running: None,
-            inherited: None,
         }
     }
 
-    /// Has the future run on the stream that is current now.
-    fn inheriting(mut self) -> Self {
-        if self.entry.ticket.is_some() {
-            self.inherited = cuda::current_stream();
-        }
-        self
-    }
-
-    /// Runs one poll as the innermost scope of this thread.
-    fn poll<T>(&mut self, poll: impl FnOnce() -> Poll<T>) -> Poll<T> {
-        let Some(ticket) = self.entry.ticket else {
-            return poll();
-        };
-        let Self {
-            entry,
-            running,
-            inherited,
-        } = self;
-        let result = cuda::poll_with(inherited.as_ref(), || {
-            let _frame = PollFrame::enter(ticket, running, entry);
-            poll()
-        });
-        if result.is_ready() {
-            self.finish(Ending::Returned);
-        }
-        result
-    }
-
-    fn finish(&mut self, ending: Ending) {
+    fn finish(&mut self, entry: Option<&mut Entry<'static>>, ending: Ending) {
         // Taken, so that a future is counted once however often it is dropped or polled.
-        let (Some(ticket), Some(running)) = (self.entry.ticket.take(), self.running.take()) else {
+        let (Some(ticket), Some(running)) = (self.ticket.take(), self.running.take()) else {
             return;
         };
         // The executor may catch a panic, and drop the future much later.
@@ -131,10 +148,12 @@ impl TaskScope {
             Some(cell) if !count(cell) => {}
             _ => count_in_name(ticket.id(), cell, count),
         }
-        let log = self.entry.is_due().then(|| {
-            let attached = std::mem::take(&mut self.entry.attached);
-            (self.entry.every, attached)
-        });
+        let log = match entry {
+            Some(entry) => entry
+                .is_due()
+                .then(|| (entry.every, std::mem::take(&mut entry.attached))),
+            None => self.is_due.then(|| (1, Attached::default())),
+        };
         let closed = Closed::new(end, elapsed, running.outermost);
         let span = closed.span();
         if let Some(record) = running.record {
@@ -173,13 +192,31 @@ impl TaskScope {
         }
     }
 
+    fn drop_unfinished(&mut self, entry: Option<&mut Entry<'static>>) {
+        if self.running.is_some() {
+            contained("a future was dropped", || {
+                self.finish(entry, Ending::Dropped);
+            });
+        }
+    }
+}
+
+impl TaskScope {
+    pub(crate) fn new(entry: Entry<'static>) -> Self {
+        Self {
+            core: Core::new(&entry),
+            entry,
+        }
+    }
+
     pub(crate) fn attached(&mut self) -> Option<&mut Attached> {
         self.pending().map(|entry| &mut entry.attached)
     }
 
     /// What may still be changed: nothing once it runs.
     fn pending(&mut self) -> Option<&mut Entry<'static>> {
-        (self.entry.ticket.is_some() && self.running.is_none()).then_some(&mut self.entry)
+        let is_pending = self.core.ticket.is_some() && self.core.running.is_none();
+        is_pending.then_some(&mut self.entry)
     }
 }
 
@@ -200,133 +237,14 @@ fn count_in_name(id: u32, cell: Option<&StatCell>, count: impl FnOnce(&StatCell)
 
 impl Drop for TaskScope {
     fn drop(&mut self) {
-        contained("a future was dropped", || self.finish(Ending::Dropped));
+        let (core, entry) = self.parts();
+        core.drop_unfinished(entry);
     }
 }
 
-/// One poll: open on the thread that polls, closed even when the poll panics.
-struct PollFrame<'a> {
-    running: &'a mut Running,
-    cell: Option<&'static StatCell>,
-    start: u64,
-    serial: u64,
-    outer: u64,
-    outer_children: i64,
-    outer_floor: u64,
-    /// Its place among the GPU scopes of this thread.
-    cuda_place: Option<u64>,
-}
-
-impl<'a> PollFrame<'a> {
-    fn enter(ticket: Ticket, running: &'a mut Option<Running>, entry: &mut Entry<'static>) -> Self {
-        let ask = &mut entry.ask;
-        // Before the clock is read, as for any scope.
-        let cell = local::cell(ticket.id());
-        // Inside the profiler nothing is measured.
-        let is_busy = cell.is_err_and(|reason| reason == NoCell::Busy);
-        let wants_cuda = running.is_none() && !is_busy && (ticket.is_cuda() || ask.is_some());
-        let begun = wants_cuda.then(|| cuda::begin_task(ticket.id(), ask.take().as_mut()));
-        let cell = cell.ok();
-        let first = running.is_none();
-        let record = if first && !is_busy {
-            FutureRecord::begin(local::innermost(), entry.shapes.take())
-        } else {
-            None
-        };
-        let start = now();
-        let running = running.get_or_insert_with(|| Running {
-            first_poll: start,
-            polled: 0,
-            children: 0,
-            outermost: true,
-            panicking: std::thread::panicking(),
-            last_end: start,
-            panicked: false,
-            cuda: begun.unwrap_or(Err(Begun::NoContext)),
-            record,
-        });
-        let cuda_place = running.cuda.as_ref().ok().and_then(cuda::push_poll);
-        let mut frame = Self {
-            running,
-            cell,
-            start,
-            serial: 0,
-            outer: 0,
-            outer_children: 0,
-            outer_floor: 0,
-            cuda_place,
-        };
-        local::hot(|hot| frame.push(hot, first));
-        frame
-    }
-
-    fn push(&mut self, hot: &Hot, first: bool) {
-        if hot.top.get() == local::ENDED {
-            return;
-        }
-        self.serial = hot.serial.get() + 1;
-        hot.serial.set(self.serial);
-        self.outer = hot.top.replace(self.serial);
-        self.outer_floor = hot.floor.replace(self.serial);
-        self.outer_children = hot.children.replace(0);
-        let Some(cell) = self.cell else { return };
-        let outermost = cell.enter_poll(self.serial);
-        if first {
-            self.running.outermost = outermost;
-            cell.begin_future();
-        }
-    }
-
-    #[allow(clippy::cast_possible_truncation, reason = "the number of a name")]
-    fn record(&self, cell: &StatCell, elapsed: i64) {
-        let ended = Ended {
-            name: cell.id.get() as u32,
-            serial: self.serial,
-            parent: self.outer,
-            start: self.start,
-            elapsed,
-            ending: RecordEnding::Returned,
-            cuda: 0,
-        };
-        let future = self.running.record.as_deref();
-        session::close_poll(&ended, future.map_or(0, FutureRecord::serial));
-    }
-
-    fn pop(&mut self, hot: &Hot, elapsed: i64) {
-        let top = hot.top.get();
-        if top == local::ENDED {
-            return;
-        }
-        hot.top.set(self.outer);
-        hot.floor.set(self.outer_floor);
-        if top == self.serial {
-            self.running.children += hot.children.get();
-        } else if let Some(cell) = self.cell {
-            // The poll left a guard open, and what its children took went to that one.
-            cell.count_disordered();
-            local::forget_above(self.serial);
-        }
-        hot.children.set(self.outer_children + elapsed);
-        if let Some(cell) = self.cell {
-            cell.leave_poll(self.serial);
-        }
-    }
-}
-
-impl Drop for PollFrame<'_> {
+impl Drop for PlainTask {
     fn drop(&mut self) {
-        let end = now();
-        let elapsed = elapsed(self.start, end);
-        self.running.last_end = end;
-        self.running.polled += elapsed;
-        self.running.panicked |= std::thread::panicking() && !self.running.panicking;
-        local::hot(|hot| self.pop(hot, elapsed));
-        if let Some(place) = self.cuda_place {
-            contained("a poll ended", || cuda::pop_poll(place));
-        }
-        if let Some(cell) = self.cell.filter(|_| session::is_recording()) {
-            contained("a poll ended", || self.record(cell, elapsed));
-        }
+        self.0.drop_unfinished(None);
     }
 }
 
@@ -342,12 +260,18 @@ pin_project! {
         #[pin]
         future: F,
         scope: TaskScope,
+        // The stream that was current where the future was made, and is so wherever it is polled.
+        inherited: Option<Stream>,
     }
 }
 
 /// Measures a future with a scope of its own.
 pub fn measure<F: Future>(scope: TaskScope, future: F) -> Measured<F> {
-    Measured { future, scope }
+    Measured {
+        future,
+        scope,
+        inherited: None,
+    }
 }
 
 impl<F: Future> Future for Measured<F> {
@@ -355,8 +279,54 @@ impl<F: Future> Future for Measured<F> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        let future = this.future;
-        this.scope.poll(|| future.poll(context))
+        // Around the scope: its GPU time may be taken on that stream.
+        let _current = this.inherited.as_ref().map(cuda::make_current);
+        let mut frame = PollFrame::enter(this.scope.parts());
+        let result = this.future.poll(context);
+        frame.is_last = result.is_ready();
+        result
+    }
+}
+
+/// A future that is measured where it stands, with a scope that stands beside it: made by the attribute on
+/// asynchronous functions.
+///
+/// Both are the caller's, so that neither is moved: a level of `async` functions takes as little stack as can be.
+#[derive(Debug)]
+#[must_use = "futures do nothing unless they are awaited or polled"]
+pub struct InPlace<'a, F> {
+    core: &'a mut Core,
+    entry: Option<&'a mut Entry<'static>>,
+    future: Pin<&'a mut F>,
+}
+
+/// Measures a pinned future with a scope of its own, which is to be dropped after the future.
+#[inline]
+pub fn measure_in_place<'a, F: Future>(
+    scope: &'a mut impl Scoped,
+    future: Pin<&'a mut F>,
+) -> InPlace<'a, F> {
+    let (core, entry) = scope.parts();
+    InPlace {
+        core,
+        entry,
+        future,
+    }
+}
+
+// The function that owns both is what is caught: references to them stand for them.
+impl<F: UnwindSafe> UnwindSafe for InPlace<'_, F> {}
+impl<F: RefUnwindSafe> RefUnwindSafe for InPlace<'_, F> {}
+
+impl<F: Future> Future for InPlace<'_, F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.get_mut();
+        let mut frame = PollFrame::enter((this.core, this.entry.as_deref_mut()));
+        let result = this.future.as_mut().poll(context);
+        frame.is_last = result.is_ready();
+        result
     }
 }
 
@@ -436,7 +406,12 @@ pub trait MeasureFuture: Future + Sized {
     /// that of the future too, wherever it is polled.
     #[track_caller]
     fn measure_execution_time(self, name: impl AsRef<str>) -> Measured<Self> {
-        measure(begin_dynamic(&name).task().inheriting(), self)
+        let scope = begin_dynamic(&name).task();
+        let inherited = scope.entry.ticket.and_then(|_| cuda::current_stream());
+        Measured {
+            inherited,
+            ..measure(scope, self)
+        }
     }
 }
 

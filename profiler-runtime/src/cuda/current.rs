@@ -83,7 +83,8 @@ pub(super) fn taken(stream: impl IntoStream<'static>) -> Option<Stream> {
 }
 
 /// Puts the current stream back, however the code that had another one ends.
-struct Restore(Option<Stream>);
+#[must_use = "the stream is current until this is dropped"]
+pub(crate) struct Restore(Option<Stream>);
 
 impl Drop for Restore {
     fn drop(&mut self) {
@@ -91,11 +92,9 @@ impl Drop for Restore {
     }
 }
 
-/// Runs one poll of a future with its stream as the current one, where it has one.
-pub(crate) fn poll_with<T>(stream: Option<&Stream>, poll: impl FnOnce() -> T) -> T {
-    let Some(stream) = stream else { return poll() };
-    let _restore = Restore(replace_current(Some(stream.clone())));
-    poll()
+/// Makes a stream the thread's current one until what is returned is dropped.
+pub(crate) fn make_current(stream: &Stream) -> Restore {
+    Restore(replace_current(Some(stream.clone())))
 }
 
 pin_project! {
@@ -114,7 +113,8 @@ impl<F: Future> Future for OnStream<F> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        poll_with(this.stream.as_ref(), || this.future.poll(context))
+        let _current = this.stream.as_ref().map(make_current);
+        this.future.poll(context)
     }
 }
 

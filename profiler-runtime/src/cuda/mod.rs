@@ -91,7 +91,7 @@ mod thread;
 mod totals;
 mod waiting;
 
-pub(crate) use current::poll_with;
+pub(crate) use current::make_current;
 pub use current::{OnStream, StreamFuture, clear_current_stream, set_current_stream, with_stream};
 pub use default::{clear_default_stream, default_stream, set_default_stream};
 pub(crate) use ending::{came_late, count_without_stream, end, end_without, finish, log};

@@ -32,17 +32,18 @@ static NEWEST: AtomicPtr<Made> = AtomicPtr::new(ptr::null_mut());
 
 /// Makes a cell. `Box` has no way to do that without ending the program where there is no memory.
 fn make() -> Option<&'static StatCell> {
-    let mut place = Vec::new();
-    place.try_reserve_exact(1).ok()?;
-    place.push(Made {
-        cell: StatCell::new(),
-        before: None,
-    });
+    // Not moved there from the stack, which may be small.
+    // SAFETY: the size is not zero.
+    let made = unsafe { std::alloc::alloc_zeroed(std::alloc::Layout::new::<Made>()) };
+    // Zeros are valid for all that it is made of, and what it begins as: atomic integers, and an optional reference.
+    let made = made.cast::<Made>();
+    if made.is_null() {
+        return None;
+    }
     MADE.fetch_add(1, Relaxed);
-    let made = ptr::from_mut(place.leak().first_mut()?);
     let mut newest = NEWEST.load(Acquire);
     loop {
-        // SAFETY: `made` was leaked above, and no other thread has it before the exchange succeeds. What the list holds
+        // SAFETY: `made` was allocated above, and no other thread has it before the exchange succeeds. What the list holds
         // is complete, since it is stored with a release, and is never freed.
         unsafe { (*made).before = newest.as_ref() };
         match NEWEST.compare_exchange_weak(newest, made, Release, Acquire) {
