@@ -36,10 +36,7 @@ fn make() -> Option<&'static StatCell> {
     // SAFETY: the size is not zero.
     let made = unsafe { std::alloc::alloc_zeroed(std::alloc::Layout::new::<Made>()) };
     // Zeros are valid for all that it is made of, and what it begins as: atomic integers, and an optional reference.
-    let made = made.cast::<Made>();
-    if made.is_null() {
-        return None;
-    }
+    let made = ptr::NonNull::new(made)?.cast::<Made>().as_ptr();
     MADE.fetch_add(1, Relaxed);
     let mut newest = NEWEST.load(Acquire);
     loop {
