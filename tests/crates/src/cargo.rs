@@ -1,0 +1,171 @@
+//! Calls cargo, and reads what it prints.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::subject::Subject;
+use crate::workspace::Workspace;
+
+/// What a build made.
+#[derive(Debug, Default)]
+pub(crate) struct Build {
+    pub(crate) tests: Vec<TestBinary>,
+    /// How often the compiler warned of what, for each crate.
+    pub(crate) warnings: BTreeMap<(String, String), usize>,
+}
+
+/// A program with tests in it.
+#[derive(Debug)]
+pub(crate) struct TestBinary {
+    /// The crate that it is of.
+    pub(crate) subject: Subject,
+    /// What cargo calls it.
+    pub(crate) target: String,
+    pub(crate) path: PathBuf,
+}
+
+fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for variable in std::env::vars_os().map(|(name, _)| name) {
+        if variable.to_string_lossy().starts_with("PROFILER_") {
+            command.env_remove(variable);
+        }
+    }
+    // Set by the cargo that runs this tool, for this tool.
+    command.env_remove("CARGO_TARGET_DIR");
+    command
+}
+
+/// What `cargo metadata` says of a package and all it depends on; downloads the sources.
+///
+/// # Errors
+///
+/// If cargo fails, as it does when the lock file does not fit.
+pub(crate) fn metadata(manifest: &Path) -> Result<Value, Error> {
+    let call = "metadata --locked";
+    let output = cargo()
+        .args(["metadata", "--locked", "--format-version", "1"])
+        .arg("--manifest-path")
+        .arg(manifest)
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(Error::io("run cargo for", manifest))?;
+    if !output.status.success() {
+        return Err(Error::Cargo(call.to_owned()));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|error| Error::Message(call.to_owned(), error))
+}
+
+/// Writes the lock file of the workspace anew, with the newest versions of what its crates need.
+///
+/// # Errors
+///
+/// If cargo fails.
+pub(crate) fn generate_lock(workspace: &Workspace) -> Result<(), Error> {
+    let manifest = workspace.manifest();
+    let status = cargo()
+        .args(["generate-lockfile", "--manifest-path"])
+        .arg(&manifest)
+        .status()
+        .map_err(Error::io("run cargo for", &manifest))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(Error::Cargo("generate-lockfile".to_owned()))
+    }
+}
+
+/// Builds the tests of the crates that were chosen.
+///
+/// # Errors
+///
+/// If something does not build, or cargo cannot be run.
+pub(crate) fn build(workspace: &Workspace, target: &Path) -> Result<Build, Error> {
+    let manifest = workspace.manifest();
+    let features: Vec<String> = workspace
+        .chosen()
+        .iter()
+        .flat_map(|subject| {
+            let of_crate = |feature: &&str| format!("{}/{feature}", subject.name);
+            subject.features.iter().map(of_crate).collect::<Vec<_>>()
+        })
+        .collect();
+    // By its place: the crates depend on published ones of the same name and version.
+    let package = |subject: &Subject| {
+        let folder = workspace.folder(*subject);
+        [
+            "--package".into(),
+            format!("path+file://{}", folder.display()),
+        ]
+    };
+    let call = "test --no-run";
+    let output = cargo()
+        .args([
+            "test", "--no-run", "--lib", "--tests", "--locked", "--quiet",
+        ])
+        .args(["--message-format", "json-diagnostic-rendered-ansi"])
+        .args(workspace.chosen().iter().flat_map(package))
+        .arg(format!("--features={}", features.join(",")))
+        .arg("--manifest-path")
+        .arg(&manifest)
+        .arg("--target-dir")
+        .arg(target)
+        .env("CARGO_INCREMENTAL", "0")
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(Error::io("run cargo for", &manifest))?;
+    let mut build = Build::default();
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let message =
+            serde_json::from_str(line).map_err(|error| Error::Message(call.to_owned(), error))?;
+        build.take(workspace, &message);
+    }
+    if output.status.success() {
+        Ok(build)
+    } else {
+        Err(Error::Cargo(call.to_owned()))
+    }
+}
+
+impl Build {
+    /// Takes in a message of cargo's: a test that it built, a warning of the compiler, or an error, which is
+    /// printed.
+    fn take(&mut self, workspace: &Workspace, message: &Value) {
+        let manifest = message["manifest_path"].as_str().map(Path::new);
+        let folder = manifest.and_then(Path::parent);
+        let subject = workspace
+            .chosen()
+            .iter()
+            .find(|subject| folder == Some(&workspace.folder(**subject)));
+        let Some(&subject) = subject else { return };
+        match message["reason"].as_str() {
+            Some("compiler-artifact") => {
+                if let Some(path) = message["executable"].as_str() {
+                    self.tests.push(TestBinary {
+                        subject,
+                        target: text(&message["target"]["name"]),
+                        path: PathBuf::from(path),
+                    });
+                }
+            }
+            Some("compiler-message") => {
+                let said = &message["message"];
+                if said["level"] == "error" {
+                    eprintln!("{}", text(&said["rendered"]));
+                } else if said["level"] == "warning" {
+                    let key = (subject.name.to_owned(), text(&said["code"]["code"]));
+                    *self.warnings.entry(key).or_default() += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}

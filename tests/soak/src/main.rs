@@ -1,0 +1,78 @@
+//! Measures for as long as it is told, in every way there is, and balances the account to the last call.
+//!
+//!     cargo run --release -p soak -- --seconds 60
+//!
+//! The program counts what it does by itself: calls, panics, dropped futures, log entries, scopes with a GPU
+//! time, scopes inside of sessions. At the end each count is compared with what the profiler says, where
+//! everything is either delivered or counted under a reason. It runs on the simulated CUDA driver, which ends
+//! the process if the profiler waits for the device. Resident memory may not grow after the first tenth.
+
+mod account;
+mod gpu;
+mod memory;
+mod options;
+mod round;
+mod work;
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use account::Account;
+use options::Options;
+
+/// Where the program stands, about so many times in a run.
+const REPORTS: u32 = 10;
+
+fn main() -> ExitCode {
+    let outcome = Options::from_arguments(std::env::args().skip(1))
+        .map_err(|error| error.to_string())
+        .and_then(|options| {
+            if gpu::is_on_driver() {
+                soak(options.length)
+            } else {
+                gpu::start_again_on_driver()
+            }
+        });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs rounds for this long, then compares; the error says what does not balance.
+fn soak(length: Duration) -> Result<(), String> {
+    let _profiler = profiler_runtime::init().map_err(|error| error.to_string())?;
+    let gpu = gpu::Gpu::new()?;
+    let account = Account::new();
+    let start = Instant::now();
+    let mut settled = None;
+    let mut reported = 0;
+    let mut round = 0;
+    while start.elapsed() < length {
+        round::run(round, &gpu, &account)?;
+        round += 1;
+        let tenth = tenths(start.elapsed(), length);
+        if tenth > reported {
+            reported = tenth;
+            let resident = memory::resident_kib().unwrap_or_default();
+            println!(
+                "{:>4} s  {account}  {resident} KiB resident",
+                start.elapsed().as_secs()
+            );
+            settled = settled.or(Some(resident));
+        }
+    }
+    account.compare(round)?;
+    memory::compare(settled)?;
+    println!("{round} rounds: the account balances to the last call");
+    Ok(())
+}
+
+/// How many tenths of the run are over.
+fn tenths(elapsed: Duration, length: Duration) -> u32 {
+    let tenth = (length / REPORTS).max(Duration::from_millis(1));
+    u32::try_from(elapsed.as_millis() / tenth.as_millis()).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,25 @@
+//! The resident memory of the process.
+
+use std::fs;
+
+/// How much may come after the first tenth of a run, for which pools and rings are as large as they get.
+const GROWTH_KIB: u64 = 16 * 1024;
+
+/// Resident memory in KiB, where the system says it.
+pub(crate) fn resident_kib() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().trim_end_matches("kB").trim().parse().ok()
+}
+
+/// Fails where much more is resident than `settled`.
+pub(crate) fn compare(settled: Option<u64>) -> Result<(), String> {
+    match (settled, resident_kib()) {
+        (Some(before), Some(now)) if now > before + GROWTH_KIB => Err(format!(
+            "resident memory grew from {before} to {now} KiB after the first tenth of the run"
+        )),
+        _ => Ok(()),
+    }
+}

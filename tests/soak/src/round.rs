@@ -1,0 +1,78 @@
+//! One round: threads that come, work and go; in every other round a session records them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use profiler_runtime::{Profile, ProfileError, flush};
+
+use crate::account::Account;
+use crate::gpu::Gpu;
+use crate::work::{Futures, Worker};
+
+const THREADS: u64 = 4;
+
+/// Pieces of work of each thread in a round.
+const PIECES: u64 = 4_000;
+
+/// Runs a round to its end: no scope is open before it or after it.
+pub(crate) fn run(round: u64, gpu: &Gpu, account: &Account) -> Result<(), String> {
+    let records = round % 2 == 1;
+    if records {
+        recorded(round, gpu, account)
+    } else {
+        work(round, gpu, account, Futures::Measured)
+    }
+}
+
+/// A round that a session records, in one window. Futures are left to the other rounds: a window holds their
+/// polls too, which this account does not count.
+fn recorded(round: u64, gpu: &Gpu, account: &Account) -> Result<(), String> {
+    let before = account.total();
+    let profile = Profile::builder()
+        .start()
+        .map_err(|error: ProfileError| error.to_string())?;
+    work(round, gpu, account, Futures::LeftOut)?;
+    // A thread that is joined has handed over its scopes.
+    profile.stop();
+    if !profile.wait(Duration::from_secs(60)) {
+        return Err(format!("the window of round {round} is not complete"));
+    }
+    let trace = profile.trace().ok_or("a session has no window")?;
+    account.add_window(&trace);
+    account.add_recorded(account.total() - before);
+    Ok(())
+}
+
+fn work(round: u64, gpu: &Gpu, account: &Account, futures: Futures) -> Result<(), String> {
+    let failed = Arc::new(AtomicU64::new(0));
+    std::thread::scope(|threads| {
+        let handles: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let failed = Arc::clone(&failed);
+                threads.spawn(move || {
+                    let seed = round * THREADS + thread + 1;
+                    let worked = Worker::new(seed, gpu, account, futures)
+                        .and_then(|mut worker| worker.run(PIECES));
+                    if let Err(message) = worked {
+                        eprintln!("{message}");
+                        failed.fetch_add(1, Relaxed);
+                    }
+                })
+            })
+            .collect();
+        for handle in handles {
+            if handle.join().is_err() {
+                failed.fetch_add(1, Relaxed);
+            }
+        }
+    });
+    if round.is_multiple_of(10) {
+        // What it returns is compared at the end.
+        let _ = flush(Duration::from_secs(10));
+    }
+    match failed.load(Relaxed) {
+        0 => Ok(()),
+        count => Err(format!("{count} threads failed in round {round}")),
+    }
+}
