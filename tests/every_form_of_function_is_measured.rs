@@ -445,6 +445,7 @@ mod taken_names {
 
     #[measure_execution_time]
     pub(super) async fn of_a_future() -> impl Future<Output = u8> {
+        ready(()).await;
         ready(future)
     }
 

@@ -155,10 +155,14 @@ impl Returned<'_> {
         let kind = written.map(|written| quote_spanned!(span=> : #written));
         // Where the compiler points if it is no future.
         let future = quote_spanned!(span.located_at(braces)=> __profiler_future);
-        let entry = entrance.entry();
+        let block = tail.and_then(|tail| Some((tail, tail.block?)));
+        let (entry, task) = match block {
+            Some(_) => entrance.entry_and_task(),
+            None => (entrance.entry(), entrance.task()),
+        };
         let first = quote_spanned!(span=> #entry let #future #kind = #made;);
-        if let Some((tail, block)) = tail.and_then(|tail| Some((tail, tail.block?))) {
-            let task = task_for_a_block(entrance);
+        if let Some((tail, block)) = block {
+            let task = task_for_a_block(&task);
             let block = measured_block(entrance, block, &future);
             let made = match tail.boxed {
                 Some(_) => quote_spanned!(span=> ::std::boxed::Box::pin(#block)),
@@ -166,7 +170,6 @@ impl Returned<'_> {
             };
             return quote_spanned!(span=> #first #task #made);
         }
-        let task = entrance.task();
         let measured = match self.shape {
             Shape::Erased => quote_spanned!(span=> #runtime::measure_boxed(#task, #future)),
             Shape::Pinned => quote_spanned! {span=>
@@ -208,7 +211,11 @@ fn in_place(entrance: &Entrance, tail: &Tail, statements: &[TokenTree]) -> Token
     let span = Span::mixed_site();
     let (before, made) = statements.split_at(tail.start);
     let mut tokens = TokenStream::new();
-    tokens.extend(entrance.entry());
+    let (entry, task) = match tail.block {
+        Some(_) => entrance.entry_and_task(),
+        None => (entrance.entry(), entrance.task()),
+    };
+    tokens.extend(entry);
     let before: TokenStream = before.iter().cloned().collect();
     tokens.extend(function::before_items(&before));
     tokens.extend(before);
@@ -217,10 +224,10 @@ fn in_place(entrance: &Entrance, tail: &Tail, statements: &[TokenTree]) -> Token
         None => made.iter().cloned().collect(),
     };
     let measured = if let Some(block) = tail.block {
-        tokens.extend(task_for_a_block(entrance));
+        tokens.extend(task_for_a_block(&task));
         measured_block(entrance, block, &future)
     } else {
-        let (runtime, task) = (entrance.runtime, entrance.task());
+        let runtime = entrance.runtime;
         quote_spanned!(span=> #runtime::measure(#task, #future))
     };
     let Some(parentheses) = &tail.boxed else {
@@ -235,17 +242,19 @@ fn in_place(entrance: &Entrance, tail: &Tail, statements: &[TokenTree]) -> Token
 }
 
 /// A statement that makes the task of a future in an `async` block, which has not begun by then.
-fn task_for_a_block(entrance: &Entrance) -> TokenStream {
-    let task = entrance.task();
+fn task_for_a_block(task: &TokenStream) -> TokenStream {
     quote_spanned!(Span::mixed_site()=> let __profiler_task = #task;)
 }
 
-/// An `async` block that runs a future measured.
+/// An `async` block that runs a future measured. Task and future are temporaries of the block, which end in the
+/// opposite order, so that the task counts what the end of the future takes.
 fn measured_block(entrance: &Entrance, block: AsyncBlock, future: &TokenStream) -> TokenStream {
     let span = Span::mixed_site();
     let runtime = entrance.runtime;
     let keyword = block.moves.then(|| quote_spanned!(span=> move));
-    let inside = quote_spanned!(span=> #runtime::measure(__profiler_task, #future).await);
+    let inside = quote_spanned! {span=>
+        #runtime::measure_in_place(&mut { __profiler_task }, #runtime::pin!(#future)).await
+    };
     let mut braces = Group::new(Delimiter::Brace, inside);
     braces.set_span(block.span);
     quote_spanned!(span=> async #keyword #braces)

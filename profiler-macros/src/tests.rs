@@ -107,9 +107,16 @@ fn the_body_of_a_boxed_future_is_measured_in_place() {
     );
     // `tracing::instrument` looks for a block that is boxed.
     let expected = quote! {
-        let __profiler_task = __profiler_entry.task();
+        let __profiler_task = {
+            static SITE: ::profiler_runtime::__private::CallSite =
+                ::profiler_runtime::__private::CallSite::NEW;
+            SITE.task_named("poll")
+        };
         Box::pin(async move {
-            ::profiler_runtime::__private::measure(__profiler_task, async move { this.run().await }).await
+            ::profiler_runtime::__private::measure_in_place(
+                &mut { __profiler_task },
+                ::profiler_runtime::__private::pin!(async move { this.run().await })
+            ).await
         })
     };
     assert!(

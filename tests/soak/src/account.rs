@@ -68,6 +68,10 @@ impl Account {
     }
 
     /// A logger that counts the entries it gets.
+    #[cfg_attr(
+        feature = "strip",
+        allow(dead_code, reason = "only an attribute mentions it")
+    )]
     pub(crate) fn logger(&self) -> impl Fn(&str, f64, u64) + Send + Sync + 'static {
         let logged = Arc::clone(&self.logged);
         move |_, _, _| {
