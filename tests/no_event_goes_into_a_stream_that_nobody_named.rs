@@ -171,6 +171,38 @@ fn functions_without_a_stream_make_no_calls_of_the_driver() {
 }
 
 #[test]
+fn a_future_that_makes_the_first_context_is_logged_as_any_other() {
+    const CALLS: u64 = 3;
+
+    let name = "a_future_that_makes_the_first_context_is_logged_as_any_other";
+    if !is_here(name, "") {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let entries = Arc::new(AtomicU64::new(0));
+    let mut gpu: Option<Gpu> = None;
+    for _ in 0..CALLS {
+        let counted = Arc::clone(&entries);
+        let work = async {
+            let gpu = gpu.get_or_insert_with(|| Gpu::new(0));
+            gpu.context.bind_to_thread().expect("nothing failed");
+            // The profiler finds the driver here, if not before: the first call began without one.
+            with_stream(&gpu.stream(), || ());
+        };
+        let measured = work.measure_execution_time("whole program");
+        run(measured.log(move |_: &str, _: f64, _: u64| {
+            counted.fetch_add(1, Relaxed);
+        }));
+    }
+    settle();
+    assert_eq!(entries.load(Relaxed), CALLS);
+    let row = row("whole program");
+    assert_eq!((row.calls, row.without_stream), (CALLS, CALLS));
+    assert_eq!((row.without_cuda, row.cuda.is_none()), (0, true));
+    assert_eq!(summary().cuda.lost, []);
+}
+
+#[test]
 fn names_without_a_stream_are_noted_where_a_context_is_current() {
     if !is_here(
         "names_without_a_stream_are_noted_where_a_context_is_current",

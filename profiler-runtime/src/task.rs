@@ -172,7 +172,12 @@ impl Core {
             };
             session::close_future(record, &ended, running.polled);
         }
-        let no_stream = matches!(running.cuda, Err(Begun::NoStream));
+        let no_stream = match &running.cuda {
+            Err(Begun::NoStream) => true,
+            // The program may have loaded CUDA since; that alone says nothing of what this was to be measured on.
+            Err(Begun::NotAsked) => cuda::names_no_stream(),
+            _ => false,
+        };
         if no_stream {
             cuda::count_without_stream(cell, elapsed);
         }

@@ -6,6 +6,7 @@ use super::item::{Around, Item, LogPart, Pair, Parcel, Span};
 use super::loss::{self, CudaLoss};
 use super::ring::{self, Pushed};
 use super::scope::{Held, Mode, Opened, in_own_context, is_graph, loss_of, record};
+use super::target::target;
 use super::thread::{self, Thread};
 use super::{library, records, resolver, waiting};
 use crate::clock::now;
@@ -201,7 +202,8 @@ fn record_end(number: u32, driver: &Driver, pair: &Pair, opened: &Opened) -> Res
 
 /// Counts a call of a name for which no stream was named, where a context is current on its thread.
 pub(crate) fn count_without_stream(cell: Option<&StatCell>, elapsed: i64) {
-    let (Some(cell), Some(driver)) = (cell, library::driver()) else {
+    let driver = library::driver().filter(|_| library::is_in_use());
+    let (Some(cell), Some(driver)) = (cell, driver) else {
         return;
     };
     // Inside the profiler, and on a thread that is ending, the driver is left alone.
@@ -210,6 +212,11 @@ pub(crate) fn count_without_stream(cell: Option<&StatCell>, elapsed: i64) {
     if has_context {
         cell.without_stream.add(1);
     }
+}
+
+/// Whether a scope that began on this thread now, and named no stream itself, had none. The driver is not asked.
+pub(crate) fn names_no_stream() -> bool {
+    !library::is_in_use() || thread::with(|thread| target(thread, None).is_none()) != Some(false)
 }
 
 /// Hands on a scope that began where no context was current, and ended where one was.

@@ -94,7 +94,9 @@ mod waiting;
 pub(crate) use current::make_current;
 pub use current::{OnStream, StreamFuture, clear_current_stream, set_current_stream, with_stream};
 pub use default::{clear_default_stream, default_stream, set_default_stream};
-pub(crate) use ending::{came_late, count_without_stream, end, end_without, finish, log};
+pub(crate) use ending::{
+    came_late, count_without_stream, end, end_without, finish, log, names_no_stream,
+};
 pub(crate) use graphs::are_watched as graphs_are_watched;
 pub use health::CudaHealth;
 pub(crate) use health::health;

@@ -133,6 +133,8 @@ pub(crate) enum Begun {
     NoContext,
     /// No stream is named for it.
     NoStream,
+    /// There was no driver in use when it began, and so nobody looked for its stream.
+    NotAsked,
 }
 
 /// Opens the GPU's side of a scope of this thread.

@@ -84,7 +84,7 @@ impl<'a> PollFrame<'a> {
             panicking: std::thread::panicking(),
             last_end: self.start,
             panicked: false,
-            cuda: begun.unwrap_or(Err(Begun::NoContext)),
+            cuda: begun.unwrap_or(Err(Begun::NotAsked)),
             record,
         });
         let place = running.cuda.as_ref().ok().and_then(cuda::push_poll);
