@@ -13,7 +13,8 @@
 //! 3. Else the process's default stream: [`set_default_stream`].
 //! 4. Else, where `PROFILER_CUDA_STREAM` asks for it and a CUDA context is current on the thread, the legacy or
 //!    the per-thread default stream of that context.
-//! 5. Else there is no GPU time, and the driver is not called.
+//! 5. Else there is no GPU time, and the driver is not called, but to ask now and then whether the thread has a
+//!    context.
 //!
 //! The legacy default stream is not taken unasked: it waits for every blocking stream, and they wait for it, so
 //! that an event in it slows independent streams down and invalidates their captures. It says nothing about work

@@ -1,7 +1,7 @@
 //! The GPU's side of a scope: what the measured thread does when one opens.
 //!
-//! In the steady state that is, at each end, one question whether the stream captures and one event put
-//! into it; neither waits for the device.
+//! In the steady state that is, at each end, one question for the context's number, one whether the stream
+//! captures, and one event put into it; none waits for the device.
 
 use std::num::NonZero;
 

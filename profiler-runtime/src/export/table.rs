@@ -226,7 +226,7 @@ fn with_notes(mut table: String, summary: &Summary, rows: &[&Row]) -> String {
     if records.long * 100 > records.timed {
         note(&format!(
             "{} of {} records of events that were timed took longer than 0.1 ms, the longest {:.1} ms: the launch queue \
-             was full, and held up the program's launches too",
+             was full, and held up the program's launches too, or the machine was busy with other work",
             records.long,
             records.timed,
             records.longest_ns / 1e6
