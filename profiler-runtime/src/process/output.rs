@@ -43,7 +43,8 @@ pub(crate) struct Output {
 #[derive(Debug)]
 enum Target {
     Own(OwnFile),
-    /// One of the standard streams by its number, which the program may direct where it likes.
+    /// One of the standard streams by its number, which the program may direct where it likes; of a terminal only where
+    /// it cannot be opened once more.
     Standard(i32),
 }
 
@@ -68,7 +69,8 @@ impl Output {
     }
 
     fn standard(number: i32, wait: Wait) -> Self {
-        Self::of(Target::Standard(number), wait, !is_regular_file(number))
+        let target = own_terminal(number).map_or(Target::Standard(number), Target::Own);
+        Self::of(target, wait, !is_regular_file(number))
     }
 
     fn of(target: Target, wait: Wait, may_block: bool) -> Self {
@@ -279,6 +281,35 @@ fn is_regular_file(_number: i32) -> bool {
     false
 }
 
+/// Opens the terminal behind a standard stream once more, for writing without blocking. Returns none where the stream is
+/// no terminal, or where that cannot be opened.
+///
+/// `poll` says of a terminal that it has room where there is any, which may be less than `PIPE_BUF`: a blocking write
+/// would wait for the rest for as long as nobody reads. `O_NONBLOCK` belongs to the open file, so that the program's own
+/// writes block as before.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn own_terminal(number: i32) -> Option<OwnFile> {
+    use std::fs::OpenOptions;
+    use std::os::unix::fs::OpenOptionsExt;
+
+    // SAFETY: a plain number. One that is not open is an error of the call.
+    if unsafe { libc::isatty(number) } != 1 {
+        return None;
+    }
+    let mut options = OpenOptions::new();
+    options.write(true);
+    options.custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
+    // Leads to the terminal whatever its name is here, in a container too.
+    let file = options.open(format!("/proc/self/fd/{number}")).ok()?;
+    OwnFile::new(file).ok()
+}
+
+/// Other systems have no way to open it that does not depend on its name.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn own_terminal(_number: i32) -> Option<OwnFile> {
+    None
+}
+
 fn write_to(number: i32, bytes: &[u8]) -> io::Result<usize> {
     #[cfg_attr(
         unix,
@@ -317,6 +348,48 @@ mod tests {
         reader.read_to_end(&mut taken).expect("it is open");
         let said = format!("({} of {} bytes were written)", taken.len(), bytes.len());
         assert!(error.to_string().contains(&said), "{error}");
+    }
+
+    #[cfg(all(target_os = "linux", not(miri)))]
+    #[test]
+    fn a_terminal_that_nobody_reads_is_waited_for_until_the_limit() {
+        use std::os::fd::{AsRawFd, FromRawFd};
+        use std::ptr::{null, null_mut};
+        use std::sync::mpsc::channel;
+
+        let (mut reader, mut terminal) = (-1, -1);
+        // SAFETY: both numbers are there to be written; a name and settings are not asked for.
+        let opened = unsafe {
+            libc::openpty(
+                &raw mut reader,
+                &raw mut terminal,
+                null_mut(),
+                null(),
+                null(),
+            )
+        };
+        assert_eq!(opened, 0, "{}", io::Error::last_os_error());
+        // SAFETY: both are open, and nobody else has them.
+        let ends = unsafe { [reader, terminal].map(|number| OwnedFd::from_raw_fd(number)) };
+        let (ended, has_ended) = channel();
+        let number = ends[1].as_raw_fd();
+        std::thread::spawn(move || {
+            let mut output = Output::standard(number, Wait::InAll(SHORT));
+            // Line ends take more room than they have bytes.
+            let _ = ended.send(output.write_whole(&b"a line\n".repeat(1 << 17)));
+        });
+        let written = has_ended.recv_timeout(Duration::from_secs(60));
+        let error = written
+            .expect("it does not hang")
+            .expect_err("nobody reads");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
+        // SAFETY: asks for the flags of a number that is open.
+        let flags = unsafe { libc::fcntl(number, libc::F_GETFL) };
+        assert_eq!(
+            flags & libc::O_NONBLOCK,
+            0,
+            "the program's own still blocks"
+        );
     }
 
     #[test]
