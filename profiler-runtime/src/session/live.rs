@@ -89,8 +89,25 @@ pub(super) struct Setup {
 impl Session {
     /// Starts a session, which is in its first step then.
     pub(super) fn start(setup: Setup) -> std::io::Result<Arc<Self>> {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
         let _busy = Busy::claim();
+        let (session, handlers) = Self::new(setup);
+        at_exit::remember(&session);
+        worker::ensure_started()?;
+        let its_own = Arc::clone(&session);
+        thread::spawn("profiler-export", move || {
+            let run = || its_own.handing.run(handlers);
+            let _ = contained("it waited for a window", run);
+        })?;
+        let mut said = Said::default();
+        let first = Self::ask(&session.schedule(), 0, &mut said);
+        session.go_on(&mut session.state(), Some(first), &mut said);
+        said.say();
+        Ok(session)
+    }
+
+    /// Makes a session that no thread works for, with its handlers.
+    pub(super) fn new(setup: Setup) -> (Arc<Self>, Vec<Handler>) {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
         let Setup {
             options,
             capacity,
@@ -113,18 +130,7 @@ impl Session {
             has_ended: AtomicBool::new(false),
             is_own,
         });
-        at_exit::remember(&session);
-        worker::ensure_started()?;
-        let its_own = Arc::clone(&session);
-        thread::spawn("profiler-export", move || {
-            let run = || its_own.handing.run(handlers);
-            let _ = contained("it waited for a window", run);
-        })?;
-        let mut said = Said::default();
-        let first = Self::ask(&session.schedule(), 0, &mut said);
-        session.go_on(&mut session.state(), Some(first), &mut said);
-        said.say();
-        Ok(session)
+        (session, handlers)
     }
 
     pub(super) fn id(&self) -> u64 {

@@ -140,20 +140,40 @@ pub(super) fn this_thread() -> Option<Arc<ThreadInfo>> {
 /// Takes what stands in the rings, and forgets the rings of threads that have ended. For one thread at a time.
 pub(super) fn drain(mut take: impl FnMut(&Arc<ThreadInfo>, ScopeRecord)) {
     // With the lock released: a thread that makes its ring must not wait for all the others to be emptied.
-    let mut known = std::mem::take(&mut *far());
-    known.retain_mut(|far| {
+    let mut emptied = Emptied {
+        rings: std::mem::take(&mut *far()),
+        has_one: false,
+    };
+    let Emptied { rings, has_one } = &mut emptied;
+    rings.retain_mut(|far| {
         // Asked before the last look: what was pushed before the thread ended is there to be read.
         let ended = far.ring.is_abandoned();
         for _ in 0..far.ring.slots() {
             if let Some(record) = far.ring.pop() {
+                *has_one = true;
                 take(&far.thread, record);
+                *has_one = false;
             }
         }
         !ended
     });
-    let mut far = far();
-    known.append(&mut far);
-    *far = known;
+}
+
+/// The rings while they are emptied. They are put back by its destructor, so that a panic does not part threads from
+/// the other end of their rings.
+struct Emptied {
+    rings: Vec<Far>,
+    /// Whether a scope is in neither a ring nor the hands of `take`.
+    has_one: bool,
+}
+
+impl Drop for Emptied {
+    fn drop(&mut self) {
+        lose(self.has_one.into());
+        let mut far = far();
+        self.rings.append(&mut far);
+        *far = std::mem::take(&mut self.rings);
+    }
 }
 
 impl ThreadInfo {
@@ -200,11 +220,39 @@ mod tests {
         }
     }
 
+    /// Drains one after the other: two at once would have the rings in two places.
+    static DRAINING: Lock<()> = Lock::new(());
+
+    #[test]
+    fn a_panic_while_the_rings_are_emptied_costs_the_scope_at_hand_and_no_ring() {
+        const LOST: u32 = u32::MAX - 3;
+        const KEPT: u32 = u32::MAX - 4;
+
+        let _draining = DRAINING.lock();
+        let before = lost().ring_full;
+        push(record(LOST));
+        push(record(KEPT));
+        let panicked = crate::contain::caught(|| {
+            drain(|_, taken| {
+                if taken.name == LOST {
+                    std::panic::panic_any("a test panics");
+                }
+            });
+        });
+        assert!(panicked.is_none());
+        // Other tests lose some too.
+        assert!(lost().ring_full > before);
+        let mut seen = Vec::new();
+        drain(|_, taken| seen.push(taken.name));
+        assert!(seen.contains(&KEPT), "the thread's ring is still known");
+    }
+
     #[test]
     fn a_thread_records_its_first_scope_while_the_rings_are_emptied() {
         const HERE: u32 = u32::MAX - 1;
         const THERE: u32 = u32::MAX - 2;
 
+        let _draining = DRAINING.lock();
         let mut seen = Vec::new();
         push(record(HERE));
         drain(|_, taken| {

@@ -82,10 +82,18 @@ struct Worker {
 }
 
 impl Drop for Worker {
-    /// Counts what goes with it where the thread panicked, in the windows that are open: those are filled anew.
+    /// Counts what goes with it where the thread panicked, in the windows that are not handed over: those are filled
+    /// anew.
     fn drop(&mut self) {
         let filled: usize = self.fillings.values().map(Filling::len).sum();
-        ring::lose((self.batch.len() + filled) as u64);
+        let lost = (self.batch.len() + filled) as u64;
+        let mut registry = registry();
+        ring::lose(lost);
+        // One that has closed has counted already what was lost up to then.
+        let closings = registry.entries.iter_mut();
+        for closing in closings.filter_map(|entry| entry.closing.as_mut()) {
+            closing.lost_after.ring_full += lost;
+        }
     }
 }
 
@@ -156,28 +164,29 @@ impl Worker {
         if self.batch.capacity() > 0 {
             self.batch.push(scope);
         } else {
-            self.sort_some(&specs(), &[scope]);
+            let scopes = [scope];
+            sort_some(
+                &mut self.fillings,
+                &self.threads,
+                &mut self.late,
+                &specs(),
+                &scopes,
+            );
         }
     }
 
     /// Sorts the batch into windows.
     fn sort(&mut self, specs: &[Spec]) {
-        let mut batch = std::mem::take(&mut self.batch);
-        self.sort_some(specs, &batch);
+        let Self {
+            fillings,
+            batch,
+            threads,
+            late,
+        } = self;
+        // It stays where it is until it is sorted: after a panic it is counted.
+        sort_some(fillings, threads, late, specs, batch);
         batch.clear();
-        self.batch = batch;
-        self.threads.clear();
-    }
-
-    fn sort_some(&mut self, specs: &[Spec], scopes: &[ScopeRecord]) {
-        for spec in specs {
-            let filling = self.fillings.entry(spec.id).or_default();
-            for scope in scopes {
-                let thread = &self.threads[scope.thread as usize];
-                filling.add(spec, thread, scope);
-            }
-        }
-        self.late.look(scopes);
+        threads.clear();
     }
 
     /// Hands complete windows over, in the order in which they opened; true where one is waited for.
@@ -239,6 +248,24 @@ impl Worker {
     }
 }
 
+/// Sorts scopes into windows.
+fn sort_some(
+    fillings: &mut HashMap<u64, Filling>,
+    threads: &[Arc<ThreadInfo>],
+    late: &mut Late,
+    specs: &[Spec],
+    scopes: &[ScopeRecord],
+) {
+    for spec in specs {
+        let filling = fillings.entry(spec.id).or_default();
+        for scope in scopes {
+            let thread = &threads[scope.thread as usize];
+            filling.add(spec, thread, scope);
+        }
+    }
+    late.look(scopes);
+}
+
 /// The windows that are open, or closed and not handed over.
 fn specs() -> Vec<Spec> {
     let registry = registry();
@@ -271,13 +298,16 @@ fn release_ended() -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Options;
+    use super::super::live::Setup;
     use super::super::record::{Kind, RecordEnding};
+    use super::super::window::Closing;
     use super::*;
+    use crate::clock::WallAnchor;
     use crate::contain::contained;
 
-    #[test]
-    fn what_a_panic_takes_with_it_is_counted() {
-        let scope = || ScopeRecord {
+    fn scope() -> ScopeRecord {
+        ScopeRecord {
             name: 0,
             ending: RecordEnding::Returned,
             thread: 0,
@@ -289,7 +319,11 @@ mod tests {
             cuda: 0,
             kind: Kind::Scope,
             extra: None,
-        };
+        }
+    }
+
+    #[test]
+    fn what_a_panic_takes_with_it_is_counted() {
         let before = ring::lost().ring_full;
         let panicked = contained("a test panicked", || {
             let mut worker = Worker::default();
@@ -299,5 +333,60 @@ mod tests {
         assert!(panicked.is_none());
         // Other tests lose some too.
         assert!(ring::lost().ring_full >= before + 2);
+    }
+
+    /// Adds a window that has been closed and is not handed over; returns its number.
+    fn closed_window() -> u64 {
+        let (session, _) = Session::new(Setup {
+            options: Options::DEFAULT,
+            capacity: 10,
+            schedule: None,
+            handlers: Vec::new(),
+            is_own: false,
+        });
+        let anchor = WallAnchor::narrow();
+        let spec = Spec {
+            id: 0,
+            session: session.id(),
+            cycle: 0,
+            capacity: 10,
+            options: Options::DEFAULT,
+            opened: now(),
+            // Nobody hands it over without its end.
+            closed: None,
+            toggles: Vec::new(),
+            first: anchor,
+            lost_before: ring::lost(),
+        };
+        let closing = Closing {
+            cut_short: false,
+            step_num: 0,
+            steps: Vec::new(),
+            metadata: Vec::new(),
+            lost_after: ring::lost(),
+            last: anchor,
+        };
+        let mut registry = registry();
+        let id = registry.add(&session, spec);
+        if let Some(entry) = registry.get(id) {
+            entry.closing = Some(closing);
+        }
+        id
+    }
+
+    #[test]
+    fn what_a_panic_takes_with_it_is_missing_in_windows_that_have_closed_too() {
+        let id = closed_window();
+        let panicked = contained("a test panicked", || {
+            let mut worker = Worker::default();
+            worker.batch.extend([scope(), scope()]);
+            std::panic::panic_any("a test panics");
+        });
+        assert!(panicked.is_none());
+        let entry = registry().remove(id).expect("it was not handed over");
+        let closing = entry.closing.expect("it is closed");
+        let lost = closing.lost_after.since(entry.spec.lost_before);
+        // Other tests lose some too.
+        assert!(lost.ring_full >= 2, "{lost:?}");
     }
 }
