@@ -85,11 +85,12 @@ pub(crate) fn log_here(entry: LogEntry, logger: Option<Logger>) {
         contain::discard(logger);
         return count_dropped(DropReason::NoCollector, 1);
     }
+    // It is not to be measured, as on a thread of the profiler's. Before any lock is taken: what starting a thread
+    // allocates would come back to that lock where the allocator is measured itself.
+    let _busy = Busy::claim();
     // It takes what `flush` asks for to the loggers, these too.
     collector::ensure_started();
     outlet::ensure_worker();
-    // It is not to be measured, as on a thread of the profiler's.
-    let _busy = Busy::claim();
     address(entry, logger, deliver_here);
 }
 
