@@ -5,6 +5,7 @@
 //! queue, and the name stays silent until the call returns.
 
 use std::collections::{HashSet, VecDeque};
+use std::io;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar};
@@ -79,23 +80,30 @@ struct Unflushed {
 
 pub(super) fn ensure_worker() {
     let mut worker = WORKER.lock();
-    if worker.is_none() {
-        *worker = start_worker();
+    if worker.is_some() {
+        return;
     }
+    let started = start_worker(&mut worker);
+    drop(worker);
+    say_refused(started);
 }
 
-fn start_worker() -> Option<Arc<Watch>> {
+/// Starts a worker, which is the one from now on; none is where the system starts no thread.
+fn start_worker(worker: &mut Option<Arc<Watch>>) -> io::Result<()> {
     let watch = Arc::new(Watch::default());
     let own = Arc::clone(&watch);
-    match thread::spawn(THREAD, move || attend(&own, work)) {
-        Ok(_) => Some(watch),
-        Err(error) => {
-            health::notice(&format!(
-                "the profiler's log thread cannot be started ({error}): single calls are not logged \
-                 until it can, the summary is still exact"
-            ));
-            None
-        }
+    let started = thread::spawn(THREAD, move || attend(&own, work));
+    *worker = started.is_ok().then_some(watch);
+    started.map(drop)
+}
+
+/// Says that no worker could be started, with no lock held: whoever listens is foreign code.
+fn say_refused(started: io::Result<()>) {
+    if let Err(error) = started {
+        health::notice(&format!(
+            "the profiler's log thread cannot be started ({error}): single calls are not logged until it can, the \
+             summary is still exact"
+        ));
     }
 }
 
@@ -109,9 +117,10 @@ pub(super) fn supervise() {
     if given_up.ticket != 0 {
         JOBS.lock().push_front(Job::Flush(given_up.ticket));
     }
-    *worker = start_worker();
+    let started = start_worker(&mut worker);
     drop(worker);
     given_up.say();
+    say_refused(started);
 }
 
 /// Works until another worker takes over. After a panic of the profiler's own, what it was at is counted as lost, and
