@@ -31,6 +31,7 @@ struct Functions {
     record: extern "C" fn(usize, usize) -> u32,
     capturing: extern "C" fn(usize, *mut u32) -> u32,
     current: extern "C" fn(*mut usize) -> u32,
+    number: extern "C" fn(usize, *mut u64) -> u32,
     set_current: extern "C" fn(usize) -> u32,
     create: extern "C" fn(*mut usize, u32) -> u32,
     elapsed: extern "C" fn(*mut f32, usize, usize) -> u32,
@@ -49,6 +50,7 @@ impl Functions {
             record: function!(b"cuEventRecord"),
             capturing: function!(b"cuStreamIsCapturing"),
             current: function!(b"cuCtxGetCurrent"),
+            number: function!(b"cuCtxGetId"),
             set_current: function!(b"cuCtxSetCurrent"),
             create: function!(b"cuEventCreate"),
             elapsed: function!(b"cuEventElapsedTime"),
@@ -148,6 +150,14 @@ impl Gpu {
         let mut context = 0;
         let code = (self.functions.current)(&raw mut context);
         u64::from(code) | u64::from(context == 0)
+    }
+
+    /// Asks for the number of the context.
+    #[inline]
+    pub(crate) fn number(&self) -> u64 {
+        let mut number = 0;
+        let code = (self.functions.number)(self.context, &raw mut number);
+        u64::from(code) | number
     }
 
     pub(crate) fn leave_context(&self) {

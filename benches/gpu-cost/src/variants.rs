@@ -32,7 +32,7 @@ pub(crate) struct Compared {
 
 pub(crate) const BARE: &str = "bare";
 pub(crate) const RECORDS: &str = "two cuEventRecord";
-pub(crate) const STREAM_ASKED: &str = "… and cuStreamIsCapturing twice";
+pub(crate) const STREAM_ASKED: &str = "… and cuStreamIsCapturing, cuCtxGetId twice";
 pub(crate) const CONTEXT_ASKED: &str = "… and cuCtxGetCurrent twice";
 const CURRENT_TWICE: &str = "cuCtxGetCurrent twice";
 
@@ -173,6 +173,12 @@ pub(crate) fn all(backend: Backend) -> Vec<Subject> {
     subjects
 }
 
+/// Asks what a scope on a named stream asks, at both ends.
+#[inline]
+fn questions(gpu: &Gpu) -> u64 {
+    gpu.is_capturing() | gpu.number() | gpu.is_capturing() | gpu.number()
+}
+
 /// What is measured against.
 fn raws() -> Vec<Subject> {
     vec![
@@ -183,15 +189,12 @@ fn raws() -> Vec<Subject> {
         }),
         recording("records-asked", STREAM_ASKED, |n| {
             let gpu = Gpu::here();
-            batch(n, |x| {
-                gpu.is_capturing() | gpu.is_capturing() | gpu.two_records(x)
-            });
+            batch(n, |x| questions(gpu) | gpu.two_records(x));
         }),
         recording("records-asked-twice", CONTEXT_ASKED, |n| {
             let gpu = Gpu::here();
             batch(n, |x| {
-                let questions = gpu.is_capturing() | gpu.is_capturing();
-                questions | gpu.current() | gpu.current() | gpu.two_records(x)
+                questions(gpu) | gpu.current() | gpu.current() | gpu.two_records(x)
             });
         }),
         raw("capturing", "cuStreamIsCapturing once", |n| {

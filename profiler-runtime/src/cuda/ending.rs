@@ -188,6 +188,11 @@ fn record_end(number: u32, driver: &Driver, pair: &Pair, opened: &Opened) -> Res
         resolver::suspect(context);
         return Err(CudaLoss::ContextGone);
     }
+    // Since the first comparison the resolver may have found the reset too, and have taken the new number for the
+    // context's: then the number is right again, and the event is one of before.
+    if pair.life != context.life() {
+        return Err(CudaLoss::ContextGone);
+    }
     in_own_context(driver, context, stream, is_implicit, || {
         if is_graph(driver, context, stream, opened.mode)? != pair.is_graph {
             return Err(CudaLoss::Captured);
