@@ -420,3 +420,47 @@ fn windows_that_the_end_of_the_program_cuts_off_are_told_of() {
         .count();
     assert_eq!(said, 1, "{stderr}");
 }
+
+/// What panics whenever it is dropped, and says that it was.
+struct Bomb(Sender<()>);
+
+impl Bomb {
+    /// Has a closure hold it.
+    fn touch(&self) {
+        std::hint::black_box(&self.0);
+    }
+}
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+        panic_any("as asked");
+    }
+}
+
+#[test]
+fn what_panics_when_it_is_dropped_with_its_session_harms_nobody() {
+    let _alone = alone();
+    let (dropped, are_dropped) = mpsc::channel();
+    let [first, second, third] = [(); 3].map(|()| Bomb(dropped.clone()));
+    let profile = Profile::builder()
+        .schedule(move |_| {
+            third.touch();
+            Action::None
+        })
+        .on_trace_ready(move |_: &Trace| first.touch())
+        .on_trace_ready(move |_: &Trace| second.touch())
+        .start()
+        .expect("the system gives threads");
+    // A session without a step would be told of, which another test waits for.
+    profile.step();
+    drop(profile);
+    for _ in 0..3 {
+        let seen = are_dropped.recv_timeout(PATIENCE);
+        seen.expect("each of them is dropped");
+    }
+    assert!(
+        !has_said(&["please report it"]),
+        "no fault of the profiler's"
+    );
+}

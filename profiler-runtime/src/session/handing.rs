@@ -9,7 +9,7 @@ use super::queue::Queue;
 use super::trace::Trace;
 use super::window::{Closing, Filling, Spec};
 use super::worker;
-use crate::contain::contained;
+use crate::contain::{self, contained};
 use crate::exit;
 use crate::local::Busy;
 use crate::own_cost;
@@ -117,6 +117,8 @@ impl Handing {
             self.progress().handled += windows;
             self.done.notify_all();
         }
+        // What they hold is the program's. One by one: a second panic while the others are dropped would end the process.
+        handlers.into_iter().for_each(contain::discard);
     }
 
     fn deliver(&self, complete: Complete, handlers: &mut [Handler]) {

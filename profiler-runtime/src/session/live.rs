@@ -395,6 +395,15 @@ impl Session {
     }
 }
 
+impl Drop for Session {
+    /// The schedule may be the program's own, and so is what it holds. The last to have the session may be the guard
+    /// that the program drops, or the thread of all sessions.
+    fn drop(&mut self) {
+        let schedule = std::mem::replace(&mut *self.schedule(), Box::new(|_| Action::None));
+        contain::discard(schedule);
+    }
+}
+
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Session")
