@@ -187,7 +187,8 @@ fn a_future_that_makes_the_first_context_is_logged_as_any_other() {
             let gpu = gpu.get_or_insert_with(|| Gpu::new(0));
             gpu.context.bind_to_thread().expect("nothing failed");
             // The profiler finds the driver here, if not before: the first call began without one.
-            with_stream(&gpu.stream(), || ());
+            let stream = gpu.stream();
+            with_stream(&stream, || ());
         };
         let measured = work.measure_execution_time("whole program");
         run(measured.log(move |_: &str, _: f64, _: u64| {
