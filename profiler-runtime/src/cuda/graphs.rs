@@ -114,6 +114,9 @@ impl Graphs {
     pub(super) fn forget(&mut self) {
         // The destructors of their loggers are foreign code.
         let captured = std::mem::take(&mut self.captured);
+        for graph in &captured {
+            graph.pair.context.forget(&graph.pair);
+        }
         self.groups.clear();
         WATCHED.fetch_sub(captured.len(), Relaxed);
         contain::discard(captured);

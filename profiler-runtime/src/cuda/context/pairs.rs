@@ -112,7 +112,7 @@ impl Context {
     }
 
     /// Keeps what is to outlive a pair.
-    pub(super) fn forget(&self, pair: &Pair) {
+    pub(crate) fn forget(&self, pair: &Pair) {
         let _busy = Busy::claim();
         pair.turns.fetch_add(1, Relaxed);
         self.turns().push(pair.turns);
