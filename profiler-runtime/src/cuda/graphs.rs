@@ -88,25 +88,30 @@ impl Graphs {
                 parent.children.push(place);
             }
         }
-        self.join_group(item.capture, item.link.line, place);
+        let has_run = self.join_group(item.capture, item.link.line, place);
         self.captured.push(Graph {
             item,
             pair,
             children,
             last: None,
             ns: 0.0,
-            is_due: false,
+            // The graph was launched while this scope was on its way here: the replay that was noticed by the first of
+            // the group is one of this scope too.
+            is_due: has_run,
         });
     }
 
-    fn join_group(&mut self, capture: u64, line: Line, place: usize) {
+    /// Returns whether a replay of the group was read before.
+    fn join_group(&mut self, capture: u64, line: Line, place: usize) -> bool {
         let is_it =
             |group: &&mut Group| capture != 0 && (group.capture, group.line) == (capture, line);
         // A capture that goes on is among the last ones.
         if let Some(group) = self.groups.iter_mut().rev().find(is_it) {
             group.members.push(place);
+            group.has_run
         } else {
             self.groups.push(Group::new(capture, line, place));
+            false
         }
     }
 
@@ -444,6 +449,19 @@ mod tests {
         assert!(QUESTIONS.get() <= 6, "asked {} times", QUESTIONS.get());
         (3..=9).for_each(|key| replay(key, [3.0, 4.0]));
         assert_eq!(seen(&mut graphs).len(), 7);
+    }
+
+    #[test]
+    fn those_that_arrive_after_their_replay_was_noticed_are_seen() {
+        let (mut graphs, context) = (Graphs::default(), Context::for_test());
+        (1..=2).for_each(|key| captured(&mut graphs, context, key, 0));
+        TIMES.with_borrow_mut(|times| times.insert(ANCHOR, 0.0));
+        (1..=5).for_each(|key| replay(key, [1.0, 2.0]));
+        assert_eq!(seen(&mut graphs).len(), 2);
+        (3..=5).for_each(|key| captured(&mut graphs, context, key, 0));
+        let late = [3, 4, 5].map(|key| (key, 1_000, 1_000));
+        assert_eq!(seen(&mut graphs), late);
+        assert_eq!(seen(&mut graphs), []);
     }
 
     #[test]
