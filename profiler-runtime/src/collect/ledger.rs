@@ -100,7 +100,14 @@ pub(crate) fn unsaved() -> u64 {
 /// for.
 pub(super) fn account(waiting: usize, is_done: bool) -> Account {
     let ledger = LEDGER.lock();
-    let not_safe = ledger.saving + ledger.unsaved;
+    // Where all that was asked for is done, a logger that is flushed right now saves what came later, unless it is one
+    // that does not return.
+    let saving = if is_done && watch::blocked() == 0 {
+        0
+    } else {
+        ledger.saving
+    };
+    let not_safe = saving + ledger.unsaved;
     let on_the_way = if is_done {
         watch::held().min(ledger.pending)
     } else {
