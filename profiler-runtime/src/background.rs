@@ -9,11 +9,12 @@ use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::Thread;
 
-use crate::contain::contained;
-use crate::health;
-use crate::local::Busy;
+use crate::diagnostics;
+use crate::diagnostics::contain::contained;
 use crate::process::fork;
-use crate::process::{Lock, RaceCell, thread};
+use crate::process::thread;
+use crate::sync::ReentrancyGuard;
+use crate::sync::{Lock, RaceCell};
 
 /// After so many panics a thread goes on; one more, and it ends.
 const MAX_PANICS: u32 = 8;
@@ -80,7 +81,7 @@ impl Background {
             self.missing.store(true, Relaxed);
             error
         };
-        health::notice(&format!(
+        diagnostics::warn_once(&format!(
             "the profiler's thread {} cannot be started ({error}): {what}",
             self.name
         ));
@@ -118,7 +119,7 @@ impl Background {
     }
 
     fn live(&self) {
-        Busy::for_ever();
+        ReentrancyGuard::enter_permanently();
         if run_persistently(self.name, self.run) {
             return;
         }
@@ -150,7 +151,7 @@ pub(crate) fn run_persistently(thread: &str, mut work: impl FnMut()) -> bool {
             return true;
         }
     }
-    health::notice(&format!(
+    diagnostics::warn_once(&format!(
         "the profiler's thread {thread} has ended after {} panics: what it did is not done any more",
         MAX_PANICS + 1
     ));
@@ -197,7 +198,7 @@ mod tests {
             assert_eq!(receiver.recv_timeout(PATIENCE), Ok(time));
         }
         assert!(THREAD.is_running() && !THREAD.has_ended());
-        let said = health::notices();
+        let said = diagnostics::notices();
         assert!(said.iter().any(|said| said.contains("thread goes-on")));
     }
 
@@ -220,7 +221,7 @@ mod tests {
         assert!(!THREAD.ensure_started("a test") && THREAD.start().is_err());
         // To call it wakes nobody, and does no harm.
         THREAD.wake();
-        let said = health::notices();
+        let said = diagnostics::notices();
         let ended = said
             .iter()
             .filter(|said| said.contains("thread panics has ended"));

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 mod calibration;
 
-use crate::health;
-use crate::process::RaceCell;
+use crate::diagnostics;
+use crate::sync::RaceCell;
 
 /// The clock of the whole process, calibrated once.
 pub(crate) struct Clock {
@@ -241,7 +241,7 @@ pub(crate) fn clock() -> &'static Clock {
 /// Says, once, where the clock is not what it should be; with no lock held.
 pub(crate) fn say_if_fallback() {
     if clock().is_fallback {
-        health::notice(
+        diagnostics::warn_once(
             "the system's monotonic clock stands still or goes backwards: CPU times are what it shows; is a tool such \
              as libfaketime in use?",
         );

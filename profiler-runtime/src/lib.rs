@@ -86,56 +86,31 @@
 // The measured path is two functions, whatever it is written in.
 #![allow(clippy::inline_always)]
 
-mod averages;
 mod background;
-mod boxed;
 mod clock;
 mod collect;
 mod config;
-mod contain;
 pub mod cuda;
-mod entry;
-mod error;
-mod exit;
-mod export;
-mod health;
-#[cfg(any(feature = "tensorboard", feature = "trace"))]
-mod host;
-mod init;
+mod diagnostics;
 mod local;
 mod log;
 mod memory;
 mod name;
 mod own_cost;
-mod printable;
 mod process;
-mod record;
-mod ring;
+mod report;
 mod scope;
 mod session;
 mod site;
+mod startup;
 mod stats;
 mod step;
-mod summary;
+mod stream_key;
 mod switch;
-mod task;
+mod sync;
 
-pub use averages::{
-    AverageMemory, AverageRow, AverageTimes, AveragesTable, CallEdge, CallEdges, EdgeTimes,
-    GroupBy, KeyAverages, Restriction, RestrictionError, SortKey, SortKeyError,
-};
-pub use collect::{FlushReport, flush};
-pub use config::{Backend, SummaryTarget};
-pub use error::InitError;
-#[cfg(feature = "validate")]
-pub use export::{
-    DEFAULT_MAX_TRACE_BYTES, Rule, ValidateError, ValidateOptions, Violation, validate,
-    validate_with,
-};
-#[cfg(feature = "trace")]
-pub use export::{ExportError, LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
-pub use health::DropReason;
-pub use init::{Builder, Profiler, builder, init};
+pub use config::{Action, ActionFn, Backend, IntoSchedule, Schedule, ScheduleError, SummaryTarget};
+pub use diagnostics::DropReason;
 #[cfg(feature = "tensorboard")]
 pub use log::TensorBoardLogger;
 #[cfg(feature = "tensorboard-rs")]
@@ -143,9 +118,8 @@ pub use log::TensorBoardRsLogger;
 pub use log::{
     CudaSpan, IntoLogger, LogError, LogFn, LogOutcome, Logger, Scalar, ScalarLogger, TracingLogger,
 };
-pub use memory::ProfilerAllocator;
+pub use memory::{MemoryUse, ProfilerAllocator};
 pub use name::TimeSource;
-pub use own_cost::OwnCost;
 /// # Examples
 ///
 /// ```
@@ -176,15 +150,30 @@ pub use own_cost::OwnCost;
 /// # }
 /// ```
 pub use profiler_macros::measure_execution_time;
-pub use session::{
-    Action, ActionFn, Activity, DEFAULT_CAPACITY, Event, Extent, Frame, GpuSpan, IntoSchedule,
-    MemoryUse, Profile, ProfileBuilder, ProfileError, Schedule, ScheduleError, ToShape, Trace,
-    Truncation, step,
+pub use report::OwnCost;
+pub use report::averages::{
+    AverageMemory, AverageRow, AverageTimes, AveragesTable, CallEdge, CallEdges, EdgeTimes,
+    GroupBy, KeyAverages, Restriction, RestrictionError, SortKey, SortKeyError,
 };
+#[cfg(feature = "validate")]
+pub use report::export::{
+    DEFAULT_MAX_TRACE_BYTES, Rule, ValidateError, ValidateOptions, Violation, validate,
+    validate_with,
+};
+#[cfg(feature = "trace")]
+pub use report::export::{
+    ExportError, LaunchCategory, TensorBoardTraces, tensorboard_trace_handler,
+};
+pub use report::summary::{CudaTimes, Row, SortBy, Summary, TableOptions, Verdict, summary};
+pub use scope::task::Measured;
+pub use session::{
+    Activity, DEFAULT_CAPACITY, Event, Extent, Frame, GpuSpan, Profile, ProfileBuilder,
+    ProfileError, ToShape, Trace, Truncation,
+};
+pub use site::MeasureFuture;
+pub use startup::{Builder, FlushReport, InitError, Profiler, builder, flush, init, step};
 pub use step::IntoStep;
-pub use summary::{CudaTimes, Row, SortBy, Summary, TableOptions, Verdict, summary};
 pub use switch::{bypass, is_enabled, set_enabled};
-pub use task::{MeasureFuture, Measured};
 
 /// Opens a scope that lasts until its guard is dropped.
 ///
@@ -293,14 +282,14 @@ pub mod __private {
 
     pub use profiler_macros::{context, record_function, scope};
 
-    pub use crate::boxed::{BoxedFuture, call_once, measure_boxed};
     pub use crate::config::{VARIABLES, Variable};
-    pub use crate::entry::Entry;
     pub use crate::local::blocks_made;
+    pub use crate::scope::boxed::{BoxedFuture, call_once, measure_boxed};
+    pub use crate::scope::builder::Entry;
+    pub use crate::scope::task::{InPlace, PlainTask, TaskScope, measure, measure_in_place};
     pub use crate::scope::{LoggedScope, Scope};
     pub use crate::site::{CallSite, GivenSite, begin_dynamic};
     pub use crate::stats::cells_made;
-    pub use crate::task::{InPlace, PlainTask, TaskScope, measure, measure_in_place};
 
     /// `bool`, whatever the name means where the macro is used.
     pub type Bool = bool;

@@ -2,11 +2,10 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 
 use crate::cuda::{self, DeviceMemory};
-use crate::local::Busy;
-use crate::session::{MemoryUse, wants_memory};
+use crate::sync::ReentrancyGuard;
 
 /// A global allocator that counts for sessions that profile memory, and hands on to another one: the system's,
 /// unless it is given.
@@ -54,6 +53,28 @@ impl<A> ProfilerAllocator<A> {
     }
 }
 
+/// What a scope did to memory, in bytes. Futures have none: what is allocated between two of their polls is not theirs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemoryUse {
+    /// Host bytes allocated less those freed on the scope's thread, with what it called.
+    pub host_net: i64,
+    /// Host bytes allocated on the scope's thread, with what it called.
+    pub host_allocated: u64,
+    /// The most host bytes that were in use on the thread at once, over what was in use when the scope opened.
+    pub host_peak: u64,
+    /// Host bytes in use by the process when the scope ended, over the least that were in use since the recording
+    /// began: how many there were then is not known.
+    pub host_total: u64,
+    /// Device bytes in use at the end less those at the beginning, in the context of the scope's thread; none
+    /// where no context was current.
+    pub device_net: Option<i64>,
+    /// Device bytes in use when the scope ended.
+    pub device_total: Option<u64>,
+    /// Device bytes that the driver had reserved when the scope ended.
+    pub device_reserved: Option<u64>,
+}
+
 /// What a thread has counted, in bytes.
 struct Counts {
     /// Allocated less freed.
@@ -74,13 +95,30 @@ thread_local! {
     };
 }
 
+/// `true` while a session profiles memory.
+static WANTED: AtomicBool = AtomicBool::new(false);
+
+/// Returns `true` while a session profiles memory.
+#[inline]
+fn is_wanted() -> bool {
+    WANTED.load(Relaxed)
+}
+
+/// Counts from now on, or stops counting.
+pub(crate) fn set_wanted(wanted: bool) {
+    if wanted && !is_wanted() {
+        start_over();
+    }
+    WANTED.store(wanted, Relaxed);
+}
+
 /// Of all threads, since the counting began.
 static TOTAL: AtomicI64 = AtomicI64::new(0);
 /// The least that was, below zero where older blocks were freed.
 static LEAST: AtomicI64 = AtomicI64::new(0);
 
 /// What was freed while nothing was counted must not be in the total for ever.
-pub(crate) fn start_over() {
+fn start_over() {
     TOTAL.store(0, Relaxed);
     LEAST.store(0, Relaxed);
 }
@@ -93,7 +131,7 @@ fn total() -> u64 {
 
 fn count(allocated: usize, freed: usize) {
     // What the profiler takes for itself is nobody's.
-    if !wants_memory() || Busy::is_claimed() {
+    if !is_wanted() || ReentrancyGuard::is_entered() {
         return;
     }
     // An allocation is no more than half of the address space.

@@ -3,21 +3,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::clock::{clock, now};
-use crate::process::RaceCell;
-use crate::scope::Probe;
-use crate::summary::Row;
-
-/// What the profiler itself costs, as shares of the wall time since it was first used.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct OwnCost {
-    /// What measured threads spent on measuring, added up over them: an estimate, from the cost of a call
-    /// (timed once) and of a GPU scope (timed once in 64 calls, with the driver's part in it).
-    pub measured_threads: f64,
-    /// The processor time of the profiler's own threads, with the loggers and handlers of traces that run on them.
-    pub background: f64,
-}
+use crate::clock::clock;
 
 /// The processor time of the profiler's own threads, in nanoseconds.
 static BACKGROUND: AtomicU64 = AtomicU64::new(0);
@@ -74,34 +60,13 @@ pub(crate) fn least_sample() -> f64 {
     }
 }
 
-/// What an ordinary call costs, in nanoseconds: found out once, on a name that nobody sees.
-fn cost_of_call() -> f64 {
-    static COST: RaceCell<f64> = RaceCell::new();
-    *COST.get_or_init(|| {
-        const CALLS: u32 = 512;
-        // The first round finds the code and the cell.
-        let rounds = [(); 4].map(|()| {
-            let start = now();
-            Probe::run(CALLS);
-            now().saturating_sub(start)
-        });
-        let best = rounds.into_iter().min().unwrap_or_default();
-        clock().nanoseconds(best as f64) / f64::from(CALLS)
-    })
+/// Returns the mean cost of a GPU scope on its thread, in nanoseconds; zero before one was timed.
+pub(crate) fn mean_sample() -> f64 {
+    let samples = SAMPLES.load(Relaxed).max(1) as f64;
+    clock().nanoseconds(SAMPLED.load(Relaxed) as f64) / samples
 }
 
-pub(crate) fn own_cost(rows: &[Row], wall_ns: f64) -> OwnCost {
-    let calls: u64 = rows.iter().map(|row| row.calls).sum();
-    let on_gpu: u64 = rows
-        .iter()
-        .map(|row| row.cuda.as_ref().map_or(0, |cuda| cuda.calls))
-        .sum();
-    let samples = SAMPLES.load(Relaxed).max(1) as f64;
-    let gpu_call = clock().nanoseconds(SAMPLED.load(Relaxed) as f64) / samples;
-    let measured = calls as f64 * cost_of_call() + on_gpu as f64 * gpu_call;
-    let background = BACKGROUND.load(Relaxed);
-    OwnCost {
-        measured_threads: measured / wall_ns.max(1.0),
-        background: background as f64 / wall_ns.max(1.0),
-    }
+/// Returns the processor time of the profiler's own threads, in nanoseconds.
+pub(crate) fn background_ns() -> u64 {
+    BACKGROUND.load(Relaxed)
 }

@@ -9,12 +9,12 @@ use super::outbox::{LogEntry, Outbox};
 use super::{flush, ledger, outlet, ring};
 use crate::background::Background;
 use crate::clock::{WallAnchor, clock};
-use crate::contain;
-use crate::cuda;
-use crate::health::DropReason;
+use crate::diagnostics::DropReason;
+use crate::diagnostics::contain;
+use crate::log::Record;
 use crate::name::{self, Name, TimeSource};
 use crate::own_cost;
-use crate::record::Record;
+use crate::sync::RaceCell;
 
 static THREAD: Background = Background::new("profiler-collector", run, ended);
 
@@ -65,14 +65,22 @@ fn give_up(records: impl IntoIterator<Item = Record>, reason: DropReason) {
     }
 }
 
+/// What to call once a round.
+static ON_EACH_ROUND: RaceCell<fn()> = RaceCell::new();
+
+/// Has `hook` called in each round of the collector, whose thread has the time.
+pub(crate) fn on_each_round(hook: fn()) {
+    ON_EACH_ROUND.get_or_init(|| hook);
+}
+
 fn run() {
     let mut collector = Collector::default();
     loop {
         THREAD.looks();
         let nap = collector.round();
         outlet::supervise();
-        if cuda::is_probing() {
-            cuda::probe();
+        if let Some(hook) = ON_EACH_ROUND.get() {
+            hook();
         }
         own_cost::note_background();
         thread::park_timeout(nap);
@@ -192,8 +200,8 @@ pub(crate) fn next_step(name: &Name, skipped: u64, every: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contain::contained;
-    use crate::health;
+    use crate::diagnostics;
+    use crate::diagnostics::contain::contained;
 
     #[test]
     fn what_a_panic_takes_with_it_is_counted() {
@@ -207,7 +215,7 @@ mod tests {
             skipped: 0,
             logger: None,
         };
-        let before = health::dropped(DropReason::ThreadPanicked);
+        let before = diagnostics::dropped(DropReason::ThreadPanicked);
         let panicked = contained("a test panicked", || {
             let mut collector = Collector::default();
             collector.batch.push(record());
@@ -216,7 +224,7 @@ mod tests {
             std::panic::panic_any("a test panics");
         });
         assert!(panicked.is_none());
-        let lost = health::dropped(DropReason::ThreadPanicked) - before;
+        let lost = diagnostics::dropped(DropReason::ThreadPanicked) - before;
         // Other tests lose some too.
         assert!(lost >= 4, "{lost}");
     }

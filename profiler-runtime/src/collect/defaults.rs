@@ -3,11 +3,11 @@
 #[cfg(feature = "tensorboard")]
 use std::sync::Arc;
 
-use super::watch::Mute;
 use crate::config::Settings;
-use crate::local::Busy;
 use crate::log::{LogError, Logger};
-use crate::process::Lock;
+use crate::name::Mute;
+use crate::sync::Lock;
+use crate::sync::ReentrancyGuard;
 
 /// All of them in a form that can be shared, each with a mute of its own.
 static DEFAULTS: Lock<Vec<(Logger, &'static Mute)>> = Lock::new(Vec::new());
@@ -21,7 +21,7 @@ pub(super) fn all() -> Vec<(Logger, &'static Mute)> {
 }
 
 fn add(logger: Logger) {
-    let _busy = Busy::claim();
+    let _busy = ReentrancyGuard::try_enter();
     // Default loggers stay for the rest of the process.
     let mute: &'static Mute = Box::leak(Box::default());
     let mut defaults = DEFAULTS.lock();
@@ -76,7 +76,7 @@ mod lazy {
     use std::sync::Arc;
 
     use crate::log::{LogError, Scalar, ScalarLogger, TensorBoardLogger};
-    use crate::process::{Lock, RaceCell};
+    use crate::sync::{Lock, RaceCell};
 
     pub(super) static ENVIRONMENT: RaceCell<Arc<LazyTensorBoard>> = RaceCell::new();
 

@@ -1,8 +1,8 @@
 //! What became of log entries: each is in one place at any time.
 
 use super::watch;
-use crate::health::{self, DropReason, count_dropped};
-use crate::process::Lock;
+use crate::diagnostics::{self, DropReason, count_dropped};
+use crate::sync::Lock;
 
 static LEDGER: Lock<Ledger> = Lock::new(Ledger::NEW);
 
@@ -37,10 +37,10 @@ impl Default for Ledger {
 }
 
 /// Where the entries are at one moment: each in one place.
-pub(super) struct Account {
-    pub(super) delivered: u64,
-    pub(super) dropped: u64,
-    pub(super) left: u64,
+pub(crate) struct Account {
+    pub(crate) delivered: u64,
+    pub(crate) dropped: u64,
+    pub(crate) left: u64,
 }
 
 /// Notes entries that left the rings.
@@ -115,7 +115,7 @@ pub(super) fn account(waiting: usize, is_done: bool) -> Account {
     };
     Account {
         delivered: ledger.taken.saturating_sub(not_safe),
-        dropped: DropReason::ALL.into_iter().map(health::dropped).sum(),
+        dropped: DropReason::ALL.into_iter().map(diagnostics::dropped).sum(),
         left: on_the_way + not_safe,
     }
 }

@@ -10,15 +10,12 @@ mod ledger;
 mod outbox;
 mod outlet;
 mod ring;
-mod rings;
 mod watch;
 
 pub(crate) use collector::next_step;
+pub(crate) use collector::on_each_round;
 pub(crate) use defaults::{add_default, open_from_environment, set_default_from};
-pub(crate) use flush::flush_and_close;
-pub use flush::{FlushReport, flush};
+pub(crate) use flush::flush;
 pub(crate) use ledger::{taken, unsaved};
 pub(crate) use outbox::{LogEntry, Outbox, log_here};
 pub(crate) use ring::log;
-pub(crate) use rings::Rings;
-pub(crate) use watch::Mute;

@@ -5,14 +5,14 @@ use std::thread;
 use std::time::SystemTime;
 
 use super::outlet::{self, Delivery, Job, deliver_here};
-use super::watch::Mute;
 use super::{collector, defaults, ledger};
-use crate::contain;
-use crate::health::{DropReason, count_dropped};
-use crate::local::Busy;
+use crate::diagnostics::contain;
+use crate::diagnostics::{DropReason, count_dropped};
 use crate::log::{CudaSpan, Logger};
+use crate::name::Mute;
 use crate::name::Name;
 use crate::process::fork;
+use crate::sync::ReentrancyGuard;
 
 /// One entry, complete but for its loggers.
 #[derive(Clone, Copy)]
@@ -87,7 +87,7 @@ pub(crate) fn log_here(entry: LogEntry, logger: Option<Logger>) {
     }
     // It is not to be measured, as on a thread of the profiler's. Before any lock is taken: what starting a thread
     // allocates would come back to that lock where the allocator is measured itself.
-    let _busy = Busy::claim();
+    let _busy = ReentrancyGuard::try_enter();
     // It takes what `flush` asks for to the loggers, these too.
     collector::ensure_started();
     outlet::ensure_worker();

@@ -11,16 +11,18 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::watch::{Mute, OnBehalf, Outcome, Watch, is_stuck};
+use super::watch::{OnBehalf, Outcome, Watch, is_stuck};
 use super::{flush, ledger};
 use crate::background::run_persistently;
-use crate::contain;
-use crate::health::{self, DropReason};
-use crate::local::Busy;
+use crate::diagnostics::contain;
+use crate::diagnostics::{self, DropReason};
 use crate::log::{CudaSpan, LogError, Logger, Scalar};
+use crate::name::Mute;
 use crate::name::{self, Name};
 use crate::own_cost;
-use crate::process::{Lock, thread, wait_while};
+use crate::process::thread;
+use crate::sync::ReentrancyGuard;
+use crate::sync::{Lock, wait_while};
 
 /// One entry, complete, for one logger.
 pub(super) struct Delivery {
@@ -100,7 +102,7 @@ fn start_worker(worker: &mut Option<Arc<Watch>>) -> io::Result<()> {
 /// Says that no worker could be started, with no lock held: whoever listens is foreign code.
 fn say_refused(started: io::Result<()>) {
     if let Err(error) = started {
-        health::notice(&format!(
+        diagnostics::warn_once(&format!(
             "the profiler's log thread cannot be started ({error}): single calls are not logged until it can, the \
              summary is still exact"
         ));
@@ -126,7 +128,7 @@ pub(super) fn supervise() {
 /// Works until another worker takes over. After a panic of the profiler's own, what it was at is counted as lost, and
 /// it goes on with the next job.
 fn attend(watch: &Arc<Watch>, mut work: impl FnMut(&Watch)) {
-    Busy::for_ever();
+    ReentrancyGuard::enter_permanently();
     let has_returned = run_persistently(THREAD, || {
         if clear_up(watch) {
             work(watch);
@@ -388,7 +390,7 @@ fn say_failure(id: u32, error: &str) {
     }
     drop(said);
     let name = name::by_id(id).map_or("?", |name| &name.text);
-    health::notice(&format!("the logger of `{name}` failed: {error}"));
+    diagnostics::warn_once(&format!("the logger of `{name}` failed: {error}"));
 }
 
 #[cfg(test)]
@@ -398,7 +400,7 @@ mod tests {
     #[test]
     fn a_panic_costs_the_entry_at_hand_and_the_next_one_is_dealt_with() {
         let (watch, mut begun) = (Arc::new(Watch::default()), 0);
-        let before = health::dropped(DropReason::ThreadPanicked);
+        let before = diagnostics::dropped(DropReason::ThreadPanicked);
         ledger::expect(1);
         let attended = std::thread::spawn(move || {
             attend(&watch, |watch| {
@@ -411,6 +413,6 @@ mod tests {
             begun
         });
         assert_eq!(attended.join().expect("the panic was caught"), 2);
-        assert!(health::dropped(DropReason::ThreadPanicked) > before);
+        assert!(diagnostics::dropped(DropReason::ThreadPanicked) > before);
     }
 }

@@ -1,18 +1,18 @@
 //! Each thread's ring of log entries: bounded, one producer, one consumer, never waited for.
 
-use super::rings::Rings;
 use super::{collector, ledger};
-use crate::contain;
-use crate::entry::Attached;
-use crate::health::{DropReason, count_dropped};
-use crate::local::{self, Busy};
-use crate::process::Lock;
+use crate::diagnostics::contain;
+use crate::diagnostics::{DropReason, count_dropped};
+use crate::local;
+use crate::log::Attached;
+use crate::log::Record;
 use crate::process::fork;
-use crate::record::Record;
-use crate::ring::Producer;
-use crate::scope::Closed;
 use crate::stats::StatCell;
 use crate::switch::with_control;
+use crate::sync::Lock;
+use crate::sync::ReentrancyGuard;
+use crate::sync::Rings;
+use crate::sync::ring::Producer;
 
 static RINGS: Rings<Record> = Rings::new();
 
@@ -25,12 +25,12 @@ pub(crate) fn log(
     cell: Option<&'static StatCell>,
     id: u32,
     every: u32,
-    closed: &Closed,
+    (end, elapsed): (u64, i64),
     attached: Attached,
 ) {
     // Whatever is called from here on, an allocator or a logger's destructor, is not measured: it would
     // find the ring in use.
-    let busy = Busy::claim();
+    let busy = ReentrancyGuard::try_enter();
     // A forked child has no thread that would take it.
     if busy.is_none() || fork::is_child() {
         contain::discard(attached);
@@ -40,8 +40,8 @@ pub(crate) fn log(
     let skipped = cell.map_or(0, |cell| cell.skipped.get());
     let record = Record {
         id,
-        end: closed.end,
-        elapsed: closed.elapsed,
+        end,
+        elapsed,
         step,
         every,
         skipped,

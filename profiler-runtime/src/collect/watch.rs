@@ -1,15 +1,15 @@
 //! Foreign code under watch: panics contained, and a call that does not return given up.
 
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::time::Duration;
 
 use crate::clock::clock;
-use crate::contain;
-use crate::health::{self, DropReason};
+use crate::diagnostics;
+use crate::diagnostics::contain;
 use crate::log::Logger;
-use crate::name;
-use crate::process::Lock;
+use crate::name::{self, Mute};
+use crate::sync::Lock;
 
 /// A call that takes longer is taken for blocked.
 const BLOCKED_AFTER: Duration = Duration::from_secs(2);
@@ -34,40 +34,6 @@ pub(super) fn blocked() -> usize {
 
 pub(super) fn is_stuck(logger: &Logger) -> bool {
     STUCK.lock().iter().any(|stuck| stuck.is_same(logger))
-}
-
-/// Whether a logger is called, for one name or as a default one.
-#[derive(Debug, Default)]
-pub(crate) struct Mute(AtomicU8);
-
-impl Mute {
-    const SILENT_UNTIL_BACK: u8 = 1;
-    const SILENT: u8 = 2;
-
-    pub(crate) const fn new() -> Self {
-        Self(AtomicU8::new(0))
-    }
-
-    /// The reason for which entries are dropped now.
-    pub(super) fn reason(&self) -> Option<DropReason> {
-        match self.0.load(Relaxed) {
-            0 => None,
-            Self::SILENT => Some(DropReason::LoggerPanicked),
-            _ => Some(DropReason::LoggerBlocked),
-        }
-    }
-
-    fn silence_until_back(&self) {
-        let _ = self
-            .0
-            .compare_exchange(0, Self::SILENT_UNTIL_BACK, Relaxed, Relaxed);
-    }
-
-    fn back(&self) {
-        let _ = self
-            .0
-            .compare_exchange(Self::SILENT_UNTIL_BACK, 0, Relaxed, Relaxed);
-    }
 }
 
 /// A foreign call: for which name, with which mute; and the logger, if it is shared by calls.
@@ -132,8 +98,8 @@ impl Watch {
         // The last handle to a logger may go with it, and its destructor is foreign too.
         contain::discard(on_behalf);
         if result.is_none() {
-            mute.0.store(Mute::SILENT, Relaxed);
-            health::notice(&format!(
+            mute.silence();
+            diagnostics::warn_once(&format!(
                 "the logger of `{}` panicked: it is not called again for it, and its entries are \
                  counted as dropped",
                 name_of(Some(id))
@@ -212,14 +178,14 @@ fn take_back(on_behalf: Option<&OnBehalf>) {
 impl GivenUp {
     /// Says it, with no lock held: whoever listens is foreign code.
     pub(super) fn say(&self) {
-        health::notice(&format!(
+        diagnostics::warn_once(&format!(
             "the logger of `{}` has not returned for {} s: its entries are dropped and counted until \
              it does; the others go on",
             name_of(self.id),
             BLOCKED_AFTER.as_secs()
         ));
         if self.blocked == MAX_BLOCKED {
-            health::notice(&format!(
+            diagnostics::warn_once(&format!(
                 "{MAX_BLOCKED} loggers have not returned: should another one not, nothing is logged \
                  until one does"
             ));

@@ -1,5 +1,6 @@
 //! What is set from outside.
 
+mod schedule;
 mod values;
 mod variables;
 
@@ -10,7 +11,7 @@ use std::path::PathBuf;
 use wildmatch::WildMatch;
 
 use crate::process::privileges;
-use crate::session::Schedule;
+pub use schedule::{Action, ActionFn, IntoSchedule, Schedule, ScheduleError};
 pub(crate) use values::ImplicitStream;
 use values::absolute;
 pub use values::{Backend, SummaryTarget};

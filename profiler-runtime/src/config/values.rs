@@ -85,7 +85,7 @@ pub enum Backend {
     /// The GPU too, where the program uses CUDA.
     #[default]
     Auto,
-    /// The GPU too; that it cannot is an error of [`init`](crate::init), and a warning without it.
+    /// The GPU too; that it cannot is an error of [`init`](crate::startup::init), and a warning without it.
     Cuda,
     /// The CPU alone.
     Cpu,

@@ -8,8 +8,9 @@
 use std::time::{Duration, SystemTime};
 
 use super::code::Failed;
-use super::driver::{Driver, Event, RawStream};
+use super::driver::{Driver, Event};
 use crate::clock::{clock, now};
+use crate::stream_key::RawStream;
 
 /// The step of the driver's numbers is 60 ns at a second.
 const MAX_AGE_NS: f64 = 1e9;

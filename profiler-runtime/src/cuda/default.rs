@@ -12,10 +12,10 @@ use std::sync::atomic::{
 };
 
 use super::current::taken;
-use super::driver::RawStream;
 use super::stream::{IntoStream, Stream};
 use crate::config::ImplicitStream;
-use crate::local::Busy;
+use crate::stream_key::RawStream;
+use crate::sync::ReentrancyGuard;
 
 /// A stream that was made the default one at least once. Never freed, so that a reference to one may be read from
 /// [`DEFAULT`] without a lock or a count, and used by a scope that is still open when another one is set.
@@ -66,7 +66,7 @@ const _: fn() = || {
 pub fn set_default_stream(stream: impl IntoStream<'static>) -> Option<Stream> {
     let stream = taken(stream)?;
     // What is allocated here is the profiler's own.
-    let _busy = Busy::claim();
+    let _busy = ReentrancyGuard::try_enter();
     replace(keep(stream))
 }
 

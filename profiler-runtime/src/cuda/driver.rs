@@ -8,16 +8,12 @@ use std::ptr;
 
 use super::code::{Code, Failed};
 use super::elapsed::Elapsed;
+use crate::stream_key::RawStream;
 
 /// An event of the driver's. Made by [`Driver::create_event`], and destroyed by whoever owns its pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub(crate) struct Event(*mut c_void);
-
-/// A stream, which may be one of the three special values: 0, 1 and 2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(transparent)]
-pub(crate) struct RawStream(pub(crate) *mut c_void);
 
 /// A context; null for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,10 +26,6 @@ unsafe impl Send for Event {}
 // SAFETY: as above.
 unsafe impl Sync for Event {}
 // SAFETY: as above.
-unsafe impl Send for RawStream {}
-// SAFETY: as above.
-unsafe impl Sync for RawStream {}
-// SAFETY: as above.
 unsafe impl Send for RawContext {}
 // SAFETY: as above.
 unsafe impl Sync for RawContext {}
@@ -42,32 +34,6 @@ unsafe impl Sync for RawContext {}
 impl Event {
     pub(crate) fn for_test(handle: usize) -> Self {
         Self(ptr::without_provenance_mut(handle))
-    }
-}
-
-impl RawStream {
-    /// `CU_STREAM_LEGACY`, which the null handle means too.
-    pub(crate) const LEGACY: Self = Self(ptr::null_mut());
-    /// `CU_STREAM_PER_THREAD`.
-    pub(crate) const PER_THREAD: Self = Self(ptr::without_provenance_mut(2));
-
-    /// Whether the handle means the stream of whichever context is current.
-    pub(crate) fn is_default(self) -> bool {
-        self == Self::LEGACY || self.is_per_thread()
-    }
-
-    /// Whether the handle means another stream on every thread.
-    pub(crate) fn is_per_thread(self) -> bool {
-        self == Self::PER_THREAD
-    }
-
-    /// The one handle of a stream that has two.
-    pub(crate) fn canonical(self) -> Self {
-        if self.0.addr() == 1 {
-            Self::LEGACY
-        } else {
-            self
-        }
     }
 }
 

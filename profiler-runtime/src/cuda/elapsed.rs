@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::health;
+use crate::diagnostics;
 
 /// No scope is longer: a year.
 const MAX_NS: f64 = 365.0 * 24.0 * 3600.0 * 1e9;
@@ -49,7 +49,7 @@ impl Elapsed {
 #[cold]
 fn reject(milliseconds: f32) {
     if REJECTED.fetch_add(1, Relaxed) == 0 {
-        health::notice(&format!(
+        diagnostics::warn_once(&format!(
             "the CUDA driver said that two events are {milliseconds} ms apart: such times are left out and counted"
         ));
     }

@@ -10,12 +10,12 @@ use super::target::target;
 use super::thread::{self, Thread};
 use super::{library, records, resolver, waiting};
 use crate::clock::now;
-use crate::contain;
-use crate::entry::Attached;
-use crate::health::{DropReason, count_dropped};
-use crate::local::Busy;
+use crate::diagnostics::contain;
+use crate::diagnostics::{DropReason, count_dropped};
+use crate::log::Attached;
 use crate::own_cost;
 use crate::stats::StatCell;
+use crate::sync::ReentrancyGuard;
 
 /// What is not to be dropped with anything of ours borrowed: the destructors of loggers are foreign code, and
 /// those of streams the driver's business.
@@ -212,7 +212,7 @@ pub(crate) fn count_without_stream(cell: Option<&StatCell>, elapsed: i64) {
         return;
     };
     // Inside the profiler, and on a thread that is ending, the driver is left alone.
-    let has_context = !Busy::is_claimed()
+    let has_context = !ReentrancyGuard::is_entered()
         && thread::with(|thread| thread.has_context(driver, elapsed)) == Some(true);
     if has_context {
         cell.without_stream.add(1);
@@ -238,7 +238,7 @@ pub(crate) fn end_without(name: u32, span: Span, mut log: Option<LogPart>) -> Pu
 /// Whether a context is current on this thread, for a scope that began without one.
 pub(crate) fn came_late() -> bool {
     // A thread that is ending has no way to the resolver any more, and inside the profiler there is none.
-    let here = || !Busy::is_claimed() && thread::with(Thread::is_barred) == Some(false);
+    let here = || !ReentrancyGuard::is_entered() && thread::with(Thread::is_barred) == Some(false);
     library::driver()
         .filter(|_| here())
         .and_then(current_context)

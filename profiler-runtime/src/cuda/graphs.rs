@@ -9,9 +9,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::driver::{Driver, Event};
-use super::item::{Item, Line, Pair, Parcel};
+use super::item::{Item, Pair, Parcel};
 use crate::clock::{clock, now};
-use crate::contain;
+use crate::diagnostics::contain;
+use crate::stream_key::Line;
 
 /// Captured scopes whose replays are looked for.
 static WATCHED: AtomicUsize = AtomicUsize::new(0);

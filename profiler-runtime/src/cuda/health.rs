@@ -8,9 +8,9 @@ use super::loss::{self, CudaLoss};
 use super::records::{self, RecordTimes};
 use super::status::Status;
 use super::{context, elapsed, library, resolver};
-use crate::health;
-use crate::health::notices;
-use crate::local::Busy;
+use crate::diagnostics;
+use crate::diagnostics::notices;
+use crate::sync::ReentrancyGuard;
 
 /// How measuring on the GPU goes, as part of a [`Summary`](crate::Summary).
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -49,10 +49,10 @@ fn said(status: &str) -> bool {
 #[cold]
 pub(super) fn refused(driver: &Driver, call: &str, code: Code) {
     let name = {
-        let _busy = Busy::claim();
+        let _busy = ReentrancyGuard::try_enter();
         driver.name_of(code)
     };
-    health::notice(&format!(
+    diagnostics::warn_once(&format!(
         "{call} returned {name} ({}): the GPU times it was called for are left out and counted",
         code.0
     ));
@@ -63,7 +63,7 @@ pub(super) fn refused(driver: &Driver, call: &str, code: Code) {
 pub(super) fn not_permitted() {
     static SAID: AtomicBool = AtomicBool::new(false);
     if !SAID.swap(true, Relaxed) {
-        health::notice(
+        diagnostics::warn_once(
             "a measured function runs inside a host function (cuLaunchHostFunc, cuStreamAddCallback), where the CUDA driver \
              must not be called: its GPU times are left out and counted; write `bypass = true` for what runs there",
         );

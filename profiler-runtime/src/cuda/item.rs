@@ -1,6 +1,5 @@
 //! What goes from the measured threads to the resolver: plain data, in a box that comes back.
 
-use std::fmt;
 #[cfg(target_pointer_width = "64")]
 use std::mem::offset_of;
 use std::num::NonZero;
@@ -9,59 +8,14 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use crossbeam_queue::ArrayQueue;
 
 use super::context::Context;
-use super::driver::{Event, RawStream};
+use super::driver::Event;
 use super::library;
 use super::loss::CudaLoss;
 use super::prefetch;
-use crate::contain;
-use crate::entry::Attached;
-use crate::process::RaceCell;
-
-/// What runs in one order on a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Line {
-    pub(crate) context: u32,
-    /// The thread whose stream it is, where the handle means another one on each.
-    pub(crate) thread: u32,
-    pub(crate) stream: RawStream,
-}
-
-/// A stream that GPU time was taken on. It displays as the summary names it: `default`,
-/// `per-thread default of thread 3`, or the handle in hexadecimal digits, and its context where that is not the
-/// first one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct StreamId(pub(crate) Line);
-
-impl fmt::Display for StreamId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
-    }
-}
-
-impl Line {
-    /// That of scopes whose stream is not known.
-    pub(crate) const NOWHERE: Self = Self {
-        context: u32::MAX,
-        stream: RawStream::LEGACY,
-        thread: 0,
-    };
-}
-
-impl fmt::Display for Line {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.stream == RawStream::LEGACY {
-            f.write_str("default")?;
-        } else if self.stream.is_per_thread() {
-            write!(f, "per-thread default of thread {}", self.thread)?;
-        } else {
-            write!(f, "{:p}", self.stream.0)?;
-        }
-        match self.context {
-            0 => Ok(()),
-            other => write!(f, " of context {other}"),
-        }
-    }
-}
+use crate::diagnostics::contain;
+use crate::log::Attached;
+use crate::stream_key::Line;
+use crate::sync::RaceCell;
 
 /// How other scopes refer to one.
 #[derive(Clone, Copy, Debug)]

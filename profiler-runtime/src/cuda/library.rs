@@ -14,11 +14,11 @@ use super::driver::Driver;
 use super::status::Status;
 use crate::clock::clock;
 use crate::config::{Backend, ImplicitStream};
-use crate::health;
-use crate::local::Busy;
+use crate::diagnostics;
 use crate::process::fork;
-use crate::process::{Lock, RaceCell};
 use crate::switch::with_control;
+use crate::sync::ReentrancyGuard;
+use crate::sync::{Lock, RaceCell};
 
 static DRIVER: RaceCell<Driver> = RaceCell::new();
 /// Why there is no driver, where somebody has looked; or what the driver said to being initialised.
@@ -125,7 +125,7 @@ fn find_slowly(evidence: Evidence) -> Option<&'static Driver> {
     let load = stated || evidence != Evidence::None;
     {
         // What is allocated meanwhile must not be measured: it would come back here.
-        let _busy = Busy::claim();
+        let _busy = ReentrancyGuard::try_enter();
         let mut known = status();
         // What could not be loaded once is not tried again: each try may take milliseconds.
         if driver().is_none()
@@ -181,7 +181,7 @@ pub(crate) fn look() {
 fn warn() {
     let known = status().clone();
     if let Some(reason) = known {
-        health::notice(&format!("{reason}; GPU times are left out"));
+        diagnostics::warn_once(&format!("{reason}; GPU times are left out"));
     }
 }
 
@@ -218,6 +218,13 @@ pub(crate) fn probe() {
     if find(Evidence::None).is_none() && probes + 1 >= PROBES && PROBING.swap(false, Relaxed) {
         // From now on call sites need not ask.
         with_control(crate::switch::Control::new_generation);
+    }
+}
+
+/// Asks [`probe`] while it may find something.
+pub(crate) fn poll_if_probing() {
+    if is_probing() {
+        probe();
     }
 }
 

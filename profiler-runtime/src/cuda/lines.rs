@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::anchor::Anchor;
 use super::code::{Code, Fault};
-use super::item::{Line, Pair, Parcel};
+use super::item::{Pair, Parcel};
 use super::loss::CudaLoss;
 use super::sink::Sink;
+use crate::stream_key::Line;
 
 /// Lines kept for what may come; programs have a few, unless each thread has its own.
 const MAX_EMPTY: usize = 1024;

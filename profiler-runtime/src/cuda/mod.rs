@@ -66,6 +66,7 @@ mod driver;
 mod dynamic;
 mod elapsed;
 mod ending;
+mod gpu_record;
 mod graphs;
 mod health;
 mod item;
@@ -92,18 +93,22 @@ mod thread;
 mod totals;
 mod waiting;
 
+pub use crate::stream_key::StreamId;
+pub(crate) use context::on_first_context;
 pub(crate) use current::make_current;
 pub use current::{OnStream, StreamFuture, clear_current_stream, set_current_stream, with_stream};
 pub use default::{clear_default_stream, default_stream, set_default_stream};
 pub(crate) use ending::{
     came_late, count_without_stream, end, end_without, finish, log, names_no_stream,
 };
+pub(crate) use gpu_record::{GpuRecord, take_records, want_records};
 pub(crate) use graphs::are_watched as graphs_are_watched;
 pub use health::CudaHealth;
 pub(crate) use health::health;
-pub use item::StreamId;
-pub(crate) use item::{Line, Span};
-pub(crate) use library::{Evidence, find, is_in_use, is_probing, look, probe, reconsider};
+pub(crate) use item::Span;
+pub(crate) use library::{
+    Evidence, find, is_in_use, is_probing, look, poll_if_probing, probe, reconsider,
+};
 pub use loss::CudaLoss;
 pub(crate) use memory::{DeviceMemory, device_memory};
 pub use records::RecordTimes;
@@ -113,4 +118,3 @@ pub use status::{CudaError, Status, status};
 pub use stream::{IntoStream, Lent, Stream};
 pub use thread::current_stream;
 pub(crate) use thread::{give_up, key_of, pop_poll, push_poll, return_stashes};
-pub(crate) use totals::Shared;

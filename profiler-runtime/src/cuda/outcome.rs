@@ -3,18 +3,20 @@
 use std::time::SystemTime;
 
 use super::anchor::Place;
-use super::item::{Item, Line, LogPart, StreamId};
+use super::gpu_record;
+use super::item::{Item, LogPart};
 use super::report;
-use super::totals::Call;
 use crate::clock::{WallAnchor, clock};
 use crate::collect::{self, next_step};
-use crate::contain;
-use crate::entry::Attached;
-use crate::health::{self, DropReason, count_dropped};
+use crate::diagnostics::contain;
+use crate::diagnostics::{self, DropReason, count_dropped};
+use crate::log::Attached;
 use crate::log::CudaSpan;
 use crate::name::{self, Name, TimeSource};
 use crate::own_cost;
-use crate::session;
+use crate::stats::GpuCall;
+use crate::stream_key::Line;
+use crate::stream_key::StreamId;
 
 /// A scope whose events have been read.
 pub(super) struct Timed<'a> {
@@ -67,7 +69,7 @@ impl Outbox {
             return;
         };
         let cpu_ns = clock().nanoseconds(item.span.elapsed as f64);
-        let call = Call {
+        let call = GpuCall {
             ns,
             own,
             // The events stand around the readings of the clock: a function that the device keeps up with takes
@@ -92,7 +94,7 @@ impl Outbox {
         let Some(name) = self.name(item.link.name) else {
             return;
         };
-        let call = Call {
+        let call = GpuCall {
             ns,
             own,
             launch_ns: 0.0,
@@ -101,7 +103,7 @@ impl Outbox {
             is_fallback: false,
         };
         name.cuda.with(|totals| totals.count(&call));
-        if session::wants_gpu() {
+        if gpu_record::are_wanted() {
             report::replay(item, ns, own);
         }
         let Some(LogPart {
@@ -190,7 +192,7 @@ pub(super) fn cuda_span(
 
 #[cold]
 fn say_wrong_stream(name: &Name) {
-    health::notice(&format!(
+    diagnostics::warn_once(&format!(
         "`{}` launches on other streams than the default one, on which it is measured: its GPU time holds \
          nothing of that; write `stream = …` with the stream it launches on, or run it inside \
          `cuda::with_stream(&stream, || …)`",

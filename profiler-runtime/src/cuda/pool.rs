@@ -7,7 +7,7 @@ use std::sync::atomic::{
 
 use crossbeam_queue::ArrayQueue;
 
-use crate::process::RaceCell;
+use crate::sync::RaceCell;
 
 /// How many go from hand to hand at once, where there are enough of them.
 pub(super) const BUNDLE: usize = 32;

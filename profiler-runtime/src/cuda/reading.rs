@@ -8,6 +8,7 @@ use super::anchor::Anchor;
 use super::code::{Failed, Fault};
 use super::context::Context;
 use super::driver::Driver;
+use super::gpu_record;
 use super::graphs::Graphs;
 use super::item::{Item, Pair, Parcel};
 use super::lines::{Lines, Pending};
@@ -15,7 +16,6 @@ use super::loss::CudaLoss;
 use super::sink::Sink;
 use super::{context, report, resolver, ring, totals};
 use crate::clock::{clock, now};
-use crate::session;
 
 /// Idle for this long, a pool keeps no more than [`KEPT_PAIRS`].
 const IDLE_NS: f64 = 5e9;
@@ -243,7 +243,7 @@ impl InUse {
     fn add(&mut self, item: Parcel, pair: Pair, number: u64) {
         if pair.is_graph {
             // Its replays have GPU times, it has none.
-            if session::wants_gpu() {
+            if gpu_record::are_wanted() {
                 report::lost(&item, CudaLoss::Captured);
             }
             self.graphs.add(item, pair);
@@ -271,7 +271,7 @@ impl InUse {
     /// Looks after the context; true where anything was read.
     fn visit(&mut self, sink: &mut Sink, suspicion: bool, is_asked: bool) -> bool {
         // A replay belongs to the window in which it is seen.
-        let is_recorded = session::wants_gpu();
+        let is_recorded = gpu_record::are_wanted();
         let is_asked = is_asked || is_recorded;
         let is_busy = self.is_busy(is_asked);
         // Also where nothing has ended yet: many scopes that are open bring the pool near its cap.

@@ -1,16 +1,16 @@
 //! GPU times, as sessions are told of them.
 
 use super::anchor::Place;
+use super::gpu_record::{self, GpuRecord};
 use super::item::Item;
 use super::loss::CudaLoss;
 use crate::clock::unix_ns;
-use crate::session::{self, GpuRecord};
 
 /// A GPU time that was read.
 pub(super) fn read(item: &Item, device: Option<u32>, ns: f64, own: f64, place: Option<Place>) {
     #[allow(clippy::cast_possible_truncation, reason = "some digits are enough")]
     let uncertainty_ns = place.map_or(0.0, |place| place.uncertainty_ns as f32);
-    session::deliver(GpuRecord {
+    gpu_record::push(GpuRecord {
         device,
         start: place.map(|place| unix_ns(place.wall)),
         uncertainty_ns,
@@ -22,7 +22,7 @@ pub(super) fn read(item: &Item, device: Option<u32>, ns: f64, own: f64, place: O
 
 /// The replay of a graph.
 pub(super) fn replay(item: &Item, ns: f64, own: f64) {
-    session::deliver(GpuRecord {
+    gpu_record::push(GpuRecord {
         is_replay: true,
         ns,
         own,
@@ -33,7 +33,7 @@ pub(super) fn replay(item: &Item, ns: f64, own: f64) {
 
 /// A GPU time that is not to be had.
 pub(super) fn lost(item: &Item, loss: CudaLoss) {
-    session::deliver(without(item, Some(loss)));
+    gpu_record::push(without(item, Some(loss)));
 }
 
 fn without(item: &Item, loss: Option<CudaLoss>) -> GpuRecord {

@@ -10,16 +10,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::context::Context;
+use super::gpu_record;
 use super::item::Parcel;
 use super::loss::CudaLoss;
 use super::reading::Reading;
 use super::{library, report, ring, totals};
 use crate::background::Background;
 use crate::clock::{clock, now};
-use crate::health::{self, DropReason, count_dropped};
+use crate::diagnostics::{self, DropReason, count_dropped};
 use crate::own_cost;
-use crate::process::{Lock, wait_while};
-use crate::session;
+use crate::sync::{Lock, wait_while};
 
 static THREAD: Background = Background::new("profiler-cuda", run, ended);
 /// Items that left the rings and wait for the device.
@@ -105,7 +105,7 @@ fn ended() {
 /// Counts a scope that nobody will read.
 pub(super) fn lose_unread(item: Parcel, loss: CudaLoss) {
     totals::count_without(item.link.name, loss);
-    if session::wants_gpu() {
+    if gpu_record::are_wanted() {
         report::lost(&item, loss);
     }
     if item.log.is_some() {
@@ -339,7 +339,7 @@ fn say_if_stuck(waited: Duration, left: u64) {
     }
     let age = clock().nanoseconds(now().saturating_sub(since) as f64);
     if age >= 0.5 * waited.as_nanos() as f64 && age > 10e6 {
-        health::notice(&format!(
+        diagnostics::warn_once(&format!(
             "the CUDA driver has not returned from a call that should not wait: {left} GPU times are not read; \
              see what `nvidia-smi` says"
         ));

@@ -3,10 +3,10 @@
 use super::item::Parcel;
 use super::resolver;
 use super::thread::Thread;
-use crate::collect::Rings;
-use crate::local::Busy;
-use crate::ring::Producer;
 use crate::switch::with_control;
+use crate::sync::ReentrancyGuard;
+use crate::sync::Rings;
+use crate::sync::ring::Producer;
 
 static RINGS: Rings<Parcel> = Rings::new();
 
@@ -48,7 +48,7 @@ pub(super) fn push(thread: &mut Thread, item: Parcel) -> Result<(), Parcel> {
 
 #[cold]
 fn make() -> Option<Producer<Parcel>> {
-    let _busy = Busy::claim();
+    let _busy = ReentrancyGuard::try_enter();
     let capacity = with_control(|control| control.settings.ring);
     // Without memory the next scope tries again.
     resolver::ensure_started().then(|| RINGS.make(capacity))?

@@ -7,7 +7,7 @@ use std::num::NonZero;
 
 use super::code::{Code, Failed, Fault};
 use super::context::Context;
-use super::driver::{Capturing, Driver, Event, RawStream};
+use super::driver::{Capturing, Driver, Event};
 use super::item::{Around, Begin, Link, Parcel};
 use super::loss::CudaLoss;
 use super::stash::Known;
@@ -16,7 +16,8 @@ use super::target::{NamedBy, Target, target};
 use super::thread::{self, Thread};
 use super::{health, library, records, resolver};
 use crate::clock::now;
-use crate::local::Busy;
+use crate::stream_key::RawStream;
+use crate::sync::ReentrancyGuard;
 
 /// What a call asks for beyond the usual.
 #[derive(Debug, Default)]
@@ -141,7 +142,7 @@ pub(crate) enum Begun {
 #[inline(never)]
 pub(crate) fn begin(serial: u64, name: u32, ask: Option<&mut Ask>) -> Begun {
     // Inside the profiler, where a lock of its own may be held, a measured allocator has its CPU time only.
-    let Some(driver) = library::driver().filter(|_| !Busy::is_claimed()) else {
+    let Some(driver) = library::driver().filter(|_| !ReentrancyGuard::is_entered()) else {
         return Begun::NoContext;
     };
     let opened = thread::with(|thread| {

@@ -5,11 +5,11 @@ use std::num::NonZero;
 use super::anchor::Anchor;
 use super::children::Children;
 use super::driver::Driver;
+use super::gpu_record;
 use super::item::{Item, Pair, Parcel};
 use super::loss::CudaLoss;
 use super::outcome::{Outbox, Timed};
 use super::{report, totals};
-use crate::session;
 
 pub(super) struct Sink {
     pub(super) driver: &'static Driver,
@@ -39,7 +39,7 @@ impl Sink {
         }
         self.at_hand = None;
         totals::count_without(item.link.name, loss);
-        if session::wants_gpu() {
+        if gpu_record::are_wanted() {
             report::lost(&item, loss);
         }
         self.outbox.without(&mut item);
@@ -57,7 +57,7 @@ impl Sink {
         self.at_hand = Some(item.link.name);
         let own = (ns - self.children.take(item.link.key)).max(0.0);
         self.tell_parents(&item, pair, ns);
-        let is_recorded = session::wants_gpu();
+        let is_recorded = gpu_record::are_wanted();
         let wanted = anchor.filter(|_| item.log.is_some() || is_recorded);
         let place = wanted.and_then(|anchor| anchor.place(self.driver, pair.begin));
         if is_recorded {

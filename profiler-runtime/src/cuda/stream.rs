@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use super::code::Failed;
 use super::context;
-use super::driver::{Driver, RawContext, RawStream};
+use super::driver::{Driver, RawContext};
 use super::library::{Evidence, find};
+use crate::stream_key::RawStream;
 
 /// A stream that GPU time is taken on, kept alive for as long as it is needed.
 ///
@@ -208,7 +209,8 @@ mod of_cudarc {
     use cudarc::driver::{CudaContext, CudaStream};
 
     use super::{IntoStream, Keep, Lent, Raw, Stream};
-    use crate::cuda::driver::{RawContext, RawStream};
+    use crate::cuda::driver::RawContext;
+    use crate::stream_key::RawStream;
 
     fn raw_of(stream: &CudaStream) -> Raw {
         Raw {

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::code::Fault;
 use super::context::{self, Context};
-use super::driver::{Driver, RawContext, RawStream};
-use super::item::{Around, Begin, Item, Line, Link, Parcel};
+use super::driver::{Driver, RawContext};
+use super::item::{Around, Begin, Item, Link, Parcel};
 use super::loss::CudaLoss;
 use super::pool::BUNDLE;
 use super::scope::{Held, Opened, TaskSide};
@@ -16,9 +16,11 @@ use super::seen::ContextSeen;
 use super::stash::Known;
 use super::stream::Stream;
 use super::totals;
-use crate::contain::contained;
-use crate::local::Busy;
-use crate::ring::Producer;
+use crate::diagnostics::contain::contained;
+use crate::stream_key::Line;
+use crate::stream_key::RawStream;
+use crate::sync::ReentrancyGuard;
+use crate::sync::ring::Producer;
 
 /// Scopes that lost their place on the stack and may still end: guards that go in another order than they
 /// came, and those that are held from one poll of a future to the next.
@@ -386,7 +388,7 @@ pub(crate) fn give_up(opened: Opened) {
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        let _busy = Busy::claim();
+        let _busy = ReentrancyGuard::try_enter();
         contained("a thread ended", || {
             self.stack
                 .drain(..)

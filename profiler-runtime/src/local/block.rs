@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use crate::log::Record;
 use crate::name::{self, MAX_NAMES};
-use crate::process::Lock;
-use crate::record::Record;
-use crate::ring::Producer;
 use crate::stats::StatCell;
+use crate::sync::Lock;
+use crate::sync::ring::Producer;
 
 /// Names whose cells are found by one index; the program's first ones.
 const DIRECT: usize = 1024;

@@ -12,10 +12,11 @@ mod ending;
 
 use std::cell::Cell;
 
+use crate::log::Record;
 use crate::name;
-use crate::record::Record;
-use crate::ring::Producer;
 use crate::stats::StatCell;
+use crate::sync::ReentrancyGuard;
+use crate::sync::ring::Producer;
 pub use block::blocks_made;
 use block::{Block, Cells};
 
@@ -70,8 +71,6 @@ thread_local! {
         }
     };
     static KEPT: Kept = const { Kept };
-    /// Whether this thread is inside the profiler's own bookkeeping.
-    static BUSY: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Runs `f` on what measured calls touch. Nothing there is ever destroyed, so that this works to the
@@ -113,7 +112,7 @@ impl Hot {
 
 /// Takes what the thread keeps: folds its cells into their names, and leaves the block to other threads.
 fn release() {
-    let _busy = Busy::claim();
+    let _busy = ReentrancyGuard::try_enter();
     hot(|hot| {
         // A guard that is still held must not touch its cell again. Before the block goes: what is called from
         // here on finds nothing of it.
@@ -178,7 +177,7 @@ pub(crate) fn cell(id: u32) -> Result<&'static StatCell, NoCell> {
     if let Some(cell) = hot(|hot| hot.cell(id)).flatten() {
         return Ok(cell);
     }
-    let _busy = Busy::claim().ok_or(NoCell::Busy)?;
+    let _busy = ReentrancyGuard::try_enter().ok_or(NoCell::Busy)?;
     let slot = hot(Hot::block).flatten().and_then(|block| block.slot(id));
     slot.and_then(|slot| known_or_made(slot, id))
         .ok_or(NoCell::Nowhere)
@@ -222,40 +221,5 @@ pub(crate) fn remember_text(place: usize, text: &str, decided: u64) {
     match texts.get_mut(text) {
         Some(known) => *known = decided,
         None => drop(texts.insert(text.into(), decided)),
-    }
-}
-
-/// Marks the thread as being inside the profiler, where it takes locks and allocates.
-///
-/// A global allocator or a `tracing` subscriber that is measured itself would come back here; it is the
-/// profiler it would measure then, and it would wait for a lock that its own thread holds. Such calls
-/// go unmeasured, unless the fast way, which takes no lock, does for them.
-pub(crate) struct Busy(());
-
-impl Busy {
-    /// None where the thread is marked already.
-    pub(crate) fn claim() -> Option<Self> {
-        // Made only where it is claimed: dropping it takes the mark away.
-        if BUSY.replace(true) {
-            None
-        } else {
-            Some(Self(()))
-        }
-    }
-
-    /// Whether the thread is marked.
-    pub(crate) fn is_claimed() -> bool {
-        BUSY.get()
-    }
-
-    /// Marks a thread of the profiler's own for as long as it lives.
-    pub(crate) fn for_ever() {
-        BUSY.set(true);
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        BUSY.set(false);
     }
 }

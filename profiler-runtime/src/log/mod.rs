@@ -2,6 +2,7 @@
 
 mod error;
 mod into_logger;
+mod record;
 #[cfg(feature = "tensorboard")]
 mod tensorboard;
 #[cfg(feature = "tensorboard-rs")]
@@ -11,12 +12,13 @@ mod to_tracing;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::cuda::StreamId;
+use crate::stream_key::StreamId;
 
 #[cfg(feature = "tensorboard-rs")]
 pub use self::tensorboard_rs::TensorBoardRsLogger;
 pub use error::LogError;
 pub use into_logger::{IntoLogger, LogFn, LogOutcome, Logger};
+pub(crate) use record::{Attached, Record};
 #[cfg(feature = "tensorboard")]
 pub use tensorboard::TensorBoardLogger;
 pub use to_tracing::TracingLogger;

@@ -9,8 +9,8 @@ use tensorboard_rs::summary_writer::SummaryWriter;
 use self::pace::Pace;
 use super::{LogError, ScalarLogger};
 
-use crate::contain;
-use crate::health;
+use crate::diagnostics;
+use crate::diagnostics::contain;
 
 mod pace;
 
@@ -179,7 +179,7 @@ fn close(writer: SummaryWriter) {
     let closed = contain::caught(|| writer.flush())
         .and_then(|()| contain::caught(|| drop(ManuallyDrop::into_inner(writer))));
     if closed.is_none() {
-        health::notice(
+        diagnostics::warn_once(
             "the last values did not reach the log of tensorboard-rs: its writer panicked",
         );
     }

@@ -1,6 +1,7 @@
 //! Names: what groups call sites, and what is kept for each.
 
 mod length;
+mod mute;
 mod path;
 mod registry;
 
@@ -8,14 +9,13 @@ use std::panic::Location;
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
-use crate::collect::Mute;
-use crate::cuda;
-use crate::health;
-use crate::local::Busy;
-use crate::process::Lock;
-use crate::stats::{StatCell, Totals};
+use crate::diagnostics;
+use crate::stats::{GpuTotals, StatCell, Totals};
+use crate::sync::Lock;
+use crate::sync::ReentrancyGuard;
 
 pub(crate) use length::{Buffer, MAX_LENGTH, cut, cut_into};
+pub(crate) use mute::Mute;
 pub(crate) use registry::{OVERFLOW_NAME, all, by_id, declared, of_function, run_time};
 
 /// Names have small numbers, so that a thread finds its cell by two indices.
@@ -46,7 +46,7 @@ pub(crate) struct Name {
     /// Whether its own loggers are called.
     pub(crate) mute: Mute,
     /// What is known of its GPU time.
-    pub(crate) cuda: cuda::Shared,
+    pub(crate) cuda: GpuTotals,
     source: AtomicU8,
 }
 
@@ -141,7 +141,7 @@ impl Name {
             next_step: AtomicU64::new(0),
             turns: AtomicU64::new(NEVER_LOGGED),
             mute: Mute::new(),
-            cuda: cuda::Shared::new(),
+            cuda: GpuTotals::new(),
             source: AtomicU8::new(TimeSource::Undecided as u8),
         }
     }
@@ -249,7 +249,9 @@ impl Name {
 
     fn count_in(&self, count: impl FnOnce(&StatCell), then: impl FnOnce(&mut Totals)) {
         // What is allocated under the lock must not be counted under it.
-        let Some(_busy) = Busy::claim() else { return };
+        let Some(_busy) = ReentrancyGuard::try_enter() else {
+            return;
+        };
         let cell = StatCell::new();
         count(&cell);
         let mut shared = self.shared();
@@ -257,7 +259,7 @@ impl Name {
         if shared.folded.buckets.reserve() {
             cell.drain_into(&mut shared.folded);
         } else {
-            health::count_unmeasured();
+            diagnostics::count_unmeasured();
         }
     }
 
@@ -265,7 +267,9 @@ impl Name {
     #[cold]
     pub(crate) fn carry(&self, cell: &StatCell) {
         // There is room for as many again until the next time.
-        let Some(_busy) = Busy::claim() else { return };
+        let Some(_busy) = ReentrancyGuard::try_enter() else {
+            return;
+        };
         let mut shared = self.shared();
         // Without memory it is tried again with the next call.
         if shared.folded.buckets.reserve() {
@@ -275,7 +279,7 @@ impl Name {
 
     /// What all threads have counted by now.
     pub(crate) fn totals(&self) -> Totals {
-        let _busy = Busy::claim();
+        let _busy = ReentrancyGuard::try_enter();
         let shared = self.shared();
         let mut totals = shared.folded.clone();
         for live in &shared.live {

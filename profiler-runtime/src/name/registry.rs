@@ -12,9 +12,9 @@ use std::{iter, ptr};
 use super::length::cut;
 use super::path::{full_tag, function_name, function_tag};
 use super::{MAX_NAMES, Name};
-use crate::health;
-use crate::local::Busy;
-use crate::process::{Lock, RaceCell};
+use crate::diagnostics;
+use crate::sync::ReentrancyGuard;
+use crate::sync::{Lock, RaceCell};
 
 /// What goes over the bound on names is counted here.
 pub(crate) const OVERFLOW_NAME: &str = "(other names)";
@@ -70,7 +70,7 @@ pub(crate) fn of_function(inner: &str, location: &'static Location<'static>) -> 
 /// What to say of functions that get no number any more.
 fn said_if_full(name: &'static Name) -> &'static Name {
     if name.text == OVERFLOW_NAME {
-        health::notice(&format!(
+        diagnostics::warn_once(&format!(
             "the program has more than {MAX_NAMES} names; further functions are counted under \
              `{OVERFLOW_NAME}`"
         ));
@@ -123,7 +123,7 @@ pub(crate) fn run_time(
     let names = registry.by_text.clone().unwrap_or_default();
     drop(registry);
     FROZEN.get_or_init(|| Frozen { names, overflow });
-    health::notice(&format!(
+    diagnostics::warn_once(&format!(
         "more than {limit} names were built at run time; the rest is counted under `{OVERFLOW_NAME}`: \
          build fewer names, or raise PROFILER_MAX_NAMES"
     ));
@@ -145,7 +145,7 @@ pub(crate) fn by_id(id: u32) -> Option<&'static Name> {
 
 /// All names by now.
 pub(crate) fn all() -> Vec<&'static Name> {
-    let _busy = Busy::claim();
+    let _busy = ReentrancyGuard::try_enter();
     registry().names.clone()
 }
 

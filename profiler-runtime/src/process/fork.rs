@@ -20,10 +20,23 @@ pub(crate) fn generation() -> u32 {
     GENERATION.load(Relaxed)
 }
 
-/// Makes this process the one that has the profiler's threads.
+/// The number of the process that the profiler was set up in; zero before it was.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+/// Makes this process the one that has the profiler's threads, unless one is already.
 pub(crate) fn settle() {
-    watch();
-    HOME.store(generation(), Relaxed);
+    let id = std::process::id();
+    if PROCESS.compare_exchange(0, id, Relaxed, Relaxed).is_ok() {
+        watch();
+        HOME.store(generation(), Relaxed);
+    }
+}
+
+/// Returns `true` unless this process was forked from the one that the profiler was set up in. It compares process
+/// numbers, so that it also knows a child that a raw system call made.
+pub(crate) fn is_own_process() -> bool {
+    let process = PROCESS.load(Relaxed);
+    process == 0 || process == std::process::id()
 }
 
 /// Returns whether this process was forked from the one that the profiler was set up in: it has all counts and none of
@@ -62,7 +75,7 @@ fn register() {
 }
 
 #[cfg(all(test, unix, not(miri)))]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// Runs `in_child` in a forked process; panics unless it returns true within a minute.

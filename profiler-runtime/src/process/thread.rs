@@ -13,6 +13,7 @@ use std::thread::{self, Thread};
 ///
 /// The system's, where it starts no thread.
 pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
+    super::fork::settle();
     #[cfg(unix)]
     let _mask = super::signals::Mask::block_all();
     let handle = thread::Builder::new().name(name.to_owned()).spawn(run)?;

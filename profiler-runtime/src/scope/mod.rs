@@ -1,12 +1,16 @@
 //! The guards of synchronous code.
 
+pub(crate) mod boxed;
+pub(crate) mod builder;
 mod open;
+pub(crate) mod task;
 
 use std::marker::PhantomData;
 use std::thread::panicking;
 
-use crate::entry::{Attached, Entry};
-use crate::site::Ticket;
+use self::builder::Entry;
+use crate::log::Attached;
+use crate::switch::Ticket;
 pub(crate) use open::{Bring, Closed, Open, Probe};
 use open::{end, end_logged};
 

@@ -7,14 +7,15 @@ use std::thread::panicking;
 
 use crate::clock::{elapsed, has_counter, now, read_counter};
 use crate::collect;
-use crate::contain::contained;
 use crate::cuda::{self, Ask, Begun, Span};
-use crate::entry::{Attached, is_due};
+use crate::diagnostics::contain::contained;
 use crate::local::{self, Hot, NoCell};
+use crate::log::Attached;
 use crate::name;
+use crate::scope::builder::is_due;
 use crate::session::{self, Ended, RecordEnding, Shapes};
-use crate::site::Ticket;
 use crate::stats::{Ending, StatCell};
+use crate::switch::Ticket;
 
 /// An open scope, with what its opening replaced in the thread's state.
 pub(crate) struct Open {
@@ -280,7 +281,13 @@ impl Open {
         } else if self.serial & NO_CONTEXT != 0 && cuda::came_late() {
             cuda::log(cell, log, |part| cuda::end_without(self.id(), span, part));
         } else if let Some((every, attached)) = log {
-            collect::log(cell, self.id(), every, closed, attached);
+            collect::log(
+                cell,
+                self.id(),
+                every,
+                (closed.end, closed.elapsed),
+                attached,
+            );
         }
         // With the GPU's side closed: whatever takes time here must not be between its two events.
         match recorded {
@@ -289,7 +296,7 @@ impl Open {
             None => {}
         }
         if self.serial & STEP != 0 && closed.outermost {
-            session::step();
+            session::environment::step();
         }
     }
 

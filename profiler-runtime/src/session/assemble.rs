@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::record::{GpuRecord, Kind, ScopeRecord};
+use super::record::{Kind, ScopeRecord};
 use super::trace::{NONE, Node};
+use crate::cuda::GpuRecord;
 
 /// Leaves out what belongs to scopes that are not in the window, those that began before it; but nothing of scopes that
 /// ended after `recent`. None where there is no memory for that.

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use super::live::Session;
 use super::{environment, worker};
-use crate::exit;
-use crate::health;
-use crate::process::Lock;
+use crate::diagnostics;
+use crate::process::fork;
+use crate::sync::Lock;
 
 /// How long the end of the program waits for traces that are being written: files that somebody asked for.
 const WRITING: Duration = Duration::from_secs(30);
@@ -37,7 +37,7 @@ pub(crate) enum Ending {
 /// Ends sessions, and waits until the handlers have had all windows that are closed: at the end of the program.
 pub(crate) fn finish(timeout: Duration, ending: Ending) {
     // A forked process has none of our threads.
-    if !exit::is_own_process() {
+    if !fork::is_own_process() {
         return;
     }
     environment::stop();
@@ -65,7 +65,7 @@ pub(crate) fn finish(timeout: Duration, ending: Ending) {
     worker::hurry(false);
     let left: u64 = known.iter().map(|session| session.handing.left()).sum();
     if left > 0 {
-        health::notice(&format!(
+        diagnostics::warn_once(&format!(
             "the profiler is closing, and {left} windows have not gone through their handlers: they may be lost; \
              call `Profile::wait` before the program ends"
         ));

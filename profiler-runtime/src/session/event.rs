@@ -3,9 +3,11 @@
 use std::panic::Location;
 use std::time::Duration;
 
-use super::record::{GpuRecord, Kind, MemoryUse, RecordEnding, ScopeRecord};
+use super::record::{Kind, RecordEnding, ScopeRecord};
 use super::trace::{NONE, Node, Trace};
+use crate::cuda::GpuRecord;
 use crate::cuda::{CudaLoss, StreamId};
+use crate::memory::MemoryUse;
 
 /// One scope of a [`Trace`].
 ///

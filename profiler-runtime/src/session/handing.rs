@@ -9,11 +9,11 @@ use super::queue::Queue;
 use super::trace::Trace;
 use super::window::{Closing, Filling, Spec};
 use super::worker;
-use crate::contain::{self, contained};
-use crate::exit;
-use crate::local::Busy;
+use crate::diagnostics::contain::{self, contained};
 use crate::own_cost;
-use crate::process::{Lock, wait_while};
+use crate::process::fork;
+use crate::sync::ReentrancyGuard;
+use crate::sync::{Lock, wait_while};
 
 /// A window that nothing is waited for any more.
 pub(super) struct Complete {
@@ -74,7 +74,7 @@ impl Handing {
 
     /// Waits until the handlers of all windows that are closed have returned; false where the time is over.
     pub(super) fn wait(&self, timeout: Duration) -> bool {
-        if !exit::is_own_process() {
+        if !fork::is_own_process() {
             return false;
         }
         worker::wake();
@@ -123,7 +123,7 @@ impl Handing {
 
     fn deliver(&self, complete: Complete, handlers: &mut [Handler]) {
         let trace = {
-            let _busy = Busy::claim();
+            let _busy = ReentrancyGuard::try_enter();
             let Complete {
                 spec,
                 closing,
@@ -135,7 +135,7 @@ impl Handing {
         for handler in handlers {
             handler.call(&trace);
         }
-        let _busy = Busy::claim();
+        let _busy = ReentrancyGuard::try_enter();
         let before = if self.keeps_trace.load(Relaxed) {
             self.progress().last.replace(Arc::new(trace))
         } else {

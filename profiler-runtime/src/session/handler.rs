@@ -1,8 +1,8 @@
 //! What gets the windows of a session.
 
 use super::trace::Trace;
-use crate::contain;
-use crate::health;
+use crate::diagnostics;
+use crate::diagnostics::contain;
 use crate::log::LogOutcome;
 
 /// A handler, and whether it has panicked.
@@ -32,13 +32,13 @@ impl Handler {
         let Some(call) = &mut self.call else { return };
         match contain::caught(|| call(trace)) {
             Some(Ok(())) => {}
-            Some(Err(error)) => health::notice(&format!(
+            Some(Err(error)) => diagnostics::warn_once(&format!(
                 "a handler of traces failed on the window that ended with step {}: {error}",
                 trace.step_num()
             )),
             None => {
                 contain::discard(self.call.take());
-                health::notice(
+                diagnostics::warn_once(
                     "a handler of traces panicked: it is not called again, and the session goes on",
                 );
             }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::record::{Kind, ScopeRecord};
 use super::window::Spec;
-use crate::health;
+use crate::diagnostics;
 
 /// Windows of one session that are remembered.
 const MAX_OF_ONE: usize = 4;
@@ -71,7 +71,7 @@ impl Late {
 }
 
 fn tell() {
-    health::notice(
+    diagnostics::warn_once(
         "scopes came more than a millisecond after they ended, when the last window of their session had been handed \
          over: its trace lacks them; keep the session a little longer than what it is to record",
     );

@@ -8,16 +8,17 @@ use super::handing::Handing;
 use super::handler::Handler;
 use super::registry::{Registry, registry};
 use super::said::Said;
-use super::schedule::{Action, ActionFn};
 use super::transition::{Effect, between};
 use super::window::{Closing, OwnStep, Spec};
 use super::{Activity, Options, at_exit, recording, ring, worker};
 use crate::clock::{WallAnchor, now};
-use crate::contain::{self, contained};
-use crate::exit;
-use crate::health;
-use crate::local::Busy;
-use crate::process::{Lock, thread};
+use crate::config::{Action, ActionFn};
+use crate::diagnostics;
+use crate::diagnostics::contain::{self, contained};
+use crate::process::fork;
+use crate::process::thread;
+use crate::sync::Lock;
+use crate::sync::ReentrancyGuard;
 
 thread_local! {
     /// Whether this thread is inside of a schedule.
@@ -89,7 +90,7 @@ pub(super) struct Setup {
 impl Session {
     /// Starts a session, which is in its first step then.
     pub(super) fn start(setup: Setup) -> std::io::Result<Arc<Self>> {
-        let _busy = Busy::claim();
+        let _busy = ReentrancyGuard::try_enter();
         let (session, handlers) = Self::new(setup);
         at_exit::remember(&session);
         worker::ensure_started()?;
@@ -160,12 +161,12 @@ impl Session {
 
     /// Ends a step, and begins the next one.
     pub(super) fn step(self: &Arc<Self>) {
-        if !exit::is_own_process() {
+        if !fork::is_own_process() {
             return;
         }
         // The lock that it would wait for may be its own thread's.
         if ASKING.get() {
-            return health::notice(
+            return diagnostics::warn_once(
                 "`step` was called from inside of a schedule, and did nothing: a schedule only says what a step is",
             );
         }
@@ -205,7 +206,7 @@ impl Session {
     /// Ends the session; true the first time.
     pub(super) fn stop(self: &Arc<Self>) -> bool {
         // A forked process has none of our threads, and locks that nobody will release.
-        if !exit::is_own_process() {
+        if !fork::is_own_process() {
             return false;
         }
         let mut state = self.state();
@@ -284,7 +285,7 @@ impl Session {
     /// Opens a window; where one follows another, that one closes at the same moment: whatever is recorded
     /// meanwhile is in one of them.
     fn open(self: &Arc<Self>, state: &mut State, closes: Closes) {
-        let _busy = Busy::claim();
+        let _busy = ReentrancyGuard::try_enter();
         let closing = (closes == Closes::First).then(|| self.closing(state, false));
         let first = WallAnchor::narrow();
         let mut registry = registry();
@@ -313,7 +314,7 @@ impl Session {
     }
 
     fn close(&self, state: &mut State, is_cut: bool) {
-        let _busy = Busy::claim();
+        let _busy = ReentrancyGuard::try_enter();
         let closing = self.closing(state, is_cut);
         let mut registry = registry();
         let closed = now();
@@ -345,7 +346,7 @@ impl Session {
     }
 
     fn discard(state: &mut State) {
-        let _busy = Busy::claim();
+        let _busy = ReentrancyGuard::try_enter();
         state.steps.clear();
         if let Some(id) = state.open.take() {
             registry().remove(id);
@@ -354,7 +355,7 @@ impl Session {
 
     /// Turns activities on and off, in the window that is open and those to come.
     pub(super) fn toggle(&self, enable: bool, activities: &[Activity]) {
-        if !exit::is_own_process() {
+        if !fork::is_own_process() {
             return;
         }
         let mut state = self.state();
@@ -372,7 +373,7 @@ impl Session {
         });
         drop(state);
         if !is_possible {
-            health::notice(
+            diagnostics::warn_once(
                 "`toggle_collection` was called too often in one window: from then to its end all is recorded",
             );
         }

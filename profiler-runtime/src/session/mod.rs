@@ -2,12 +2,10 @@
 
 mod assemble;
 mod at_exit;
-mod control;
-mod environment;
+pub(crate) mod environment;
 mod event;
 mod handing;
 mod handler;
-mod inbox;
 mod late;
 mod live;
 mod opening;
@@ -21,7 +19,6 @@ mod ring;
 mod said;
 #[cfg(test)]
 pub(crate) mod sample;
-mod schedule;
 mod shape;
 mod timeline;
 mod trace;
@@ -30,10 +27,7 @@ mod window;
 mod worker;
 
 pub(crate) use at_exit::{Ending, finish};
-pub(crate) use environment::begin as begin_from_environment;
-pub use environment::step;
 pub use event::{Event, Frame, GpuSpan};
-pub(crate) use inbox::deliver;
 pub(crate) use opening::{
     Ended, FutureRecord, Shapes, close, close_future, close_poll, ending, lose, open, opened,
 };
@@ -42,11 +36,8 @@ pub(crate) use options::Options;
 pub use profile::{DEFAULT_CAPACITY, Profile, ProfileBuilder, ProfileError};
 #[cfg(test)]
 pub(crate) use record::Extra;
-pub use record::MemoryUse;
-pub(crate) use record::{GpuRecord, Kind, RecordEnding, ScopeRecord};
-pub(crate) use recording::{is_recording, wants_memory, wants_shapes};
-pub(crate) use registry::wants_gpu;
-pub use schedule::{Action, ActionFn, IntoSchedule, Schedule, ScheduleError};
+pub(crate) use record::{Kind, RecordEnding, ScopeRecord};
+pub(crate) use recording::{is_recording, wants_shapes};
 pub use shape::{Extent, ToShape};
 pub(crate) use timeline::Timeline;
 pub(crate) use trace::NONE;

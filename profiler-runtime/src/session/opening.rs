@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use super::options::wants;
 use super::record::{Extra, Kind, RecordEnding, ScopeRecord};
 use super::{recording, ring};
-use crate::local::{self, Busy};
+use crate::local;
 use crate::memory;
+use crate::sync::ReentrancyGuard;
 
 /// Scopes that are open on one thread with what only some windows ask for; of more, the oldest are taken for
 /// forgotten.
@@ -73,7 +74,7 @@ pub(crate) fn open(name: u32, serial: u64, parent: u64, shapes: Shapes) -> bool 
 
 #[cold]
 fn remember(wanted: u32, name: u32, serial: u64, parent: u64, shapes: Shapes) -> bool {
-    let Some(_busy) = Busy::claim() else {
+    let Some(_busy) = ReentrancyGuard::try_enter() else {
         return false;
     };
     let chain = (wanted & wants::STACK != 0).then(|| Chain::of(name, parent));
@@ -182,7 +183,7 @@ fn take(serial: u64) -> Option<Arc<Extra>> {
         let place = place_of(open, serial)?;
         Some(open.remove(place))
     })??;
-    let _busy = Busy::claim();
+    let _busy = ReentrancyGuard::try_enter();
     let memory = opening.memory.as_ref().and_then(memory::after);
     Some(Arc::new(Extra {
         shapes: opening.shapes.map(|shapes| *shapes),
@@ -206,7 +207,7 @@ impl FutureRecord {
         if !recording::is_recording() {
             return None;
         }
-        let _busy = Busy::claim()?;
+        let _busy = ReentrancyGuard::try_enter()?;
         let wanted = recording::wanted();
         let has = |bit| wanted & bit != 0;
         let extra = (shapes.is_some() || has(wants::STACK) || has(wants::NATIVE)).then(|| {
@@ -237,7 +238,7 @@ pub(crate) fn close_poll(ended: &Ended, future: u64) {
 
 /// A future has ended, `polled` ticks of its time in polls.
 pub(crate) fn close_future(future: Box<FutureRecord>, ended: &Ended, polled: i64) {
-    let busy = Busy::claim();
+    let busy = ReentrancyGuard::try_enter();
     // The room that it was in is given back at once, where that is nobody's.
     let unboxed = |future: Box<FutureRecord>| *future;
     let FutureRecord { serial, extra } = unboxed(future);

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use super::handler::Handler;
 use super::live::{Session, Setup};
-use super::schedule::{Action, ActionFn, IntoSchedule};
 use super::trace::Trace;
 use super::{Activity, Options};
-use crate::contain::contained;
-use crate::exit;
-use crate::health;
+use crate::config::{Action, ActionFn, IntoSchedule};
+use crate::diagnostics;
+use crate::diagnostics::contain::contained;
 use crate::log::LogOutcome;
+use crate::process::fork;
 
 /// How many scopes a window holds at most, unless the session says otherwise: 1,000,000. With CPU times alone
 /// that takes some 100 MB, with a GPU time of each scope some 200 MB; a window takes what it has, and each
@@ -222,7 +222,7 @@ impl ProfileBuilder {
     }
 
     /// A session of the environment.
-    pub(super) fn own(self) -> Self {
+    pub(crate) fn own(self) -> Self {
         Self {
             is_own: true,
             ..self
@@ -239,11 +239,11 @@ impl ProfileBuilder {
         if !self.options.cpu && !self.options.cuda {
             return Err(ProfileError::NoActivity);
         }
-        if !exit::is_own_process() {
+        if !fork::is_own_process() {
             return Err(ProfileError::Forked);
         }
         if let Some(objection) = &self.objection {
-            health::notice(objection);
+            diagnostics::warn_once(objection);
         }
         let setup = Setup {
             options: self.options,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, MutexGuard, PoisonError};
 
 use super::handing::Complete;
-use crate::process::Lock;
+use crate::sync::Lock;
 
 /// Windows that wait for their handlers at most with what they hold; of more, only the counts are left.
 const MAX_FULL: usize = 4;

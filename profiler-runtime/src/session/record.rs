@@ -3,7 +3,7 @@
 use std::backtrace::Backtrace;
 use std::sync::Arc;
 
-use crate::cuda::{CudaLoss, Line};
+use crate::memory::MemoryUse;
 
 /// A finished scope, as it goes through the ring of its thread.
 #[derive(Clone, Debug)]
@@ -66,50 +66,6 @@ pub(crate) struct Extra {
     /// The open scopes around it, outermost first, as names' numbers.
     pub(crate) around: Option<Arc<[u32]>>,
     pub(crate) native: Option<Backtrace>,
-}
-
-/// What a scope did to memory, in bytes. Futures have none: what is allocated between two of their polls is not theirs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct MemoryUse {
-    /// Host bytes allocated less those freed on the scope's thread, with what it called.
-    pub host_net: i64,
-    /// Host bytes allocated on the scope's thread, with what it called.
-    pub host_allocated: u64,
-    /// The most host bytes that were in use on the thread at once, over what was in use when the scope opened.
-    pub host_peak: u64,
-    /// Host bytes in use by the process when the scope ended, over the least that were in use since the recording
-    /// began: how many there were then is not known.
-    pub host_total: u64,
-    /// Device bytes in use at the end less those at the beginning, in the context of the scope's thread; none
-    /// where no context was current.
-    pub device_net: Option<i64>,
-    /// Device bytes in use when the scope ended.
-    pub device_total: Option<u64>,
-    /// Device bytes that the driver had reserved when the scope ended.
-    pub device_reserved: Option<u64>,
-}
-
-/// A GPU time that was read, or lost.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct GpuRecord {
-    /// That of the scope's record.
-    pub(crate) key: u64,
-    pub(crate) name: u32,
-    /// Whether it is a replay of a graph, which no scope on the CPU belongs to.
-    pub(crate) is_replay: bool,
-    pub(crate) loss: Option<CudaLoss>,
-    pub(crate) line: Line,
-    /// The ordinal of the device, where it is known.
-    pub(crate) device: Option<u32>,
-    /// When it began, in nanoseconds since the Unix epoch; none where no anchor was to be had.
-    pub(crate) start: Option<i64>,
-    pub(crate) uncertainty_ns: f32,
-    pub(crate) ns: f64,
-    /// Without its children on the same stream.
-    pub(crate) own: f64,
-    /// When the scope ended on the CPU, in ticks.
-    pub(crate) cpu_end: u64,
 }
 
 /// A thread that recorded something.

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use super::Options;
 use super::options::wants;
 use crate::memory;
-use crate::process::Lock;
 use crate::switch::with_control;
+use crate::sync::Lock;
 
 /// The sessions that record, and what each wants.
 static RECORDERS: Lock<Vec<(u64, u32)>> = Lock::new(Vec::new());
@@ -31,12 +31,6 @@ pub(crate) fn wants_shapes() -> bool {
     wanted() & wants::SHAPES != 0
 }
 
-/// Whether memory is counted.
-#[inline]
-pub(crate) fn wants_memory() -> bool {
-    wanted() & wants::MEMORY != 0
-}
-
 /// Has all calls from now on recorded.
 pub(super) fn begin(session: u64, options: Options) {
     change(|recorders| {
@@ -55,9 +49,7 @@ fn change(change: impl FnOnce(&mut Vec<(u64, u32)>)) {
         let mut recorders = RECORDERS.lock();
         change(&mut recorders);
         let wanted = recorders.iter().fold(0, |all, (_, wants)| all | wants);
-        if wanted & wants::MEMORY != 0 && !wants_memory() {
-            memory::start_over();
-        }
+        memory::set_wanted(wanted & wants::MEMORY != 0);
         WANTS.store(wanted, Relaxed);
         let before = RECORDING.swap(!recorders.is_empty(), Relaxed);
         // Call sites keep what they have decided: they decide again only where it makes a difference.

@@ -1,12 +1,12 @@
 //! The windows that are open, or closed and not complete yet; looked at by whoever opens and closes them and by
 //! the thread that fills them, for moments.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, MutexGuard};
 
 use super::live::Session;
 use super::window::{Closing, Spec};
-use crate::process::Lock;
+use crate::cuda;
+use crate::sync::Lock;
 
 /// One of them.
 pub(super) struct Entry {
@@ -29,16 +29,8 @@ static REGISTRY: Lock<Registry> = Lock::new(Registry {
     ended: Vec::new(),
     next: 1,
 });
-/// Windows that GPU times may belong to.
-static WITH_CUDA: AtomicUsize = AtomicUsize::new(0);
-
 pub(super) fn registry() -> MutexGuard<'static, Registry> {
     REGISTRY.lock()
-}
-
-/// Whether GPU times that are read now may belong to a window.
-pub(crate) fn wants_gpu() -> bool {
-    WITH_CUDA.load(Relaxed) > 0
 }
 
 impl Registry {
@@ -67,7 +59,7 @@ impl Registry {
     }
 
     fn count(&self) {
-        let with_cuda = self.entries.iter().filter(|entry| entry.spec.options.cuda);
-        WITH_CUDA.store(with_cuda.count(), Relaxed);
+        let mut entries = self.entries.iter();
+        cuda::want_records(entries.any(|entry| entry.spec.options.cuda));
     }
 }

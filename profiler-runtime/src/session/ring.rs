@@ -6,10 +6,10 @@ use std::sync::{Arc, MutexGuard};
 
 use super::record::{ScopeRecord, ThreadInfo};
 use super::worker;
-use crate::local::Busy;
-use crate::process::Lock;
-use crate::ring::{self, Consumer, Producer};
 use crate::switch::with_control;
+use crate::sync::Lock;
+use crate::sync::ReentrancyGuard;
+use crate::sync::ring::{self, Consumer, Producer};
 
 /// Scopes that a thread holds until they are taken, for each entry of `PROFILER_RING`: by default 16,384 in all, which
 /// is 16 milliseconds at a million a second.
@@ -76,7 +76,7 @@ pub(super) fn lost() -> Lost {
 /// Hands a finished scope on, or counts that it could not be.
 pub(super) fn push(record: ScopeRecord) {
     // An allocator or the like that is measured itself must not come back here.
-    let Some(_busy) = Busy::claim() else {
+    let Some(_busy) = ReentrancyGuard::try_enter() else {
         return lose(1);
     };
     match with_near(|near| offer(near, record)) {
@@ -133,7 +133,7 @@ fn make() -> Option<Near> {
 
 /// The calling thread as windows know it; none where it is ending.
 pub(super) fn this_thread() -> Option<Arc<ThreadInfo>> {
-    let _busy = Busy::claim();
+    let _busy = ReentrancyGuard::try_enter();
     with_near(|near| Arc::clone(&near.thread)).ok()
 }
 
@@ -232,7 +232,7 @@ mod tests {
         let before = lost().ring_full;
         push(record(LOST));
         push(record(KEPT));
-        let panicked = crate::contain::caught(|| {
+        let panicked = crate::diagnostics::contain::caught(|| {
             drain(|_, taken| {
                 if taken.name == LOST {
                     std::panic::panic_any("a test panics");

@@ -1,6 +1,6 @@
 //! What is to be said when no lock is held: who listens is foreign code, which may ask the session.
 
-use crate::health;
+use crate::diagnostics;
 
 #[derive(Default)]
 pub(super) struct Said(Vec<String>);
@@ -11,6 +11,8 @@ impl Said {
     }
 
     pub(super) fn say(self) {
-        self.0.iter().for_each(|message| health::notice(message));
+        self.0
+            .iter()
+            .for_each(|message| diagnostics::warn_once(message));
     }
 }

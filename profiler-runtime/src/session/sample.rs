@@ -4,12 +4,13 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::assemble;
-use super::record::{Extra, GpuRecord, Kind, RecordEnding, ScopeRecord, ThreadInfo};
+use super::record::{Extra, Kind, RecordEnding, ScopeRecord, ThreadInfo};
 use super::trace::{Meta, Step, Trace, Truncation};
 use super::{Options, Timeline};
 use crate::clock::WallAnchor;
-use crate::cuda::Line;
+use crate::cuda::GpuRecord;
 use crate::name;
+use crate::stream_key::Line;
 
 /// A trace in the making; times in ticks from `origin`.
 pub(crate) struct Sample {

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::event::{Event, GpuSpan};
-use super::record::{GpuRecord, Kind, ScopeRecord, ThreadInfo};
+use super::record::{Kind, ScopeRecord, ThreadInfo};
 use super::timeline::Timeline;
 use super::{Activity, Options};
-use crate::local::Busy;
+use crate::cuda::GpuRecord;
 use crate::name::Name;
+use crate::sync::ReentrancyGuard;
 
 /// What stands for no index.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -119,7 +120,7 @@ impl Truncation {
 /// What the profiler has taken for itself is not the program's to give back.
 impl Drop for Trace {
     fn drop(&mut self) {
-        let _busy = Busy::claim();
+        let _busy = ReentrancyGuard::try_enter();
         let _ = (take(&mut self.scopes), take(&mut self.nodes));
         let _ = (take(&mut self.gpu), take(&mut self.replays));
         let _ = (take(&mut self.steps), take(&mut self.threads));

@@ -1,6 +1,6 @@
 //! What a session does between two steps: the table of `torch.profiler`.
 
-use super::schedule::Action;
+use crate::config::Action;
 
 /// One thing to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

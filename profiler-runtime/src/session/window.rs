@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::assemble;
-use super::record::{GpuRecord, Kind, ScopeRecord, ThreadInfo};
+use super::record::{Kind, ScopeRecord, ThreadInfo};
 use super::ring::Lost;
 use super::timeline::Timeline;
 use super::trace::{Meta, NONE, Node, Step, Trace, Truncation};
 use super::{Activity, Options};
 use crate::clock::WallAnchor;
+use crate::cuda::GpuRecord;
 use crate::name;
 
 /// How often activities are turned on and off in one window at most.

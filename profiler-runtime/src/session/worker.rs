@@ -12,15 +12,16 @@ use std::time::Duration;
 use super::handing::Complete;
 use super::late::Late;
 use super::live::Session;
-use super::record::{GpuRecord, ScopeRecord, ThreadInfo};
+use super::record::{ScopeRecord, ThreadInfo};
 use super::registry::{Entry, registry};
 use super::window::{Filling, Spec};
-use super::{inbox, recording, ring};
+use super::{recording, ring};
 use crate::background::Background;
 use crate::clock::{clock, now};
+use crate::cuda::GpuRecord;
 use crate::cuda::{self, ReadSoFar};
-use crate::local::Busy;
 use crate::own_cost;
+use crate::sync::ReentrancyGuard;
 
 static THREAD: Background = Background::new("profiler-windows", run, || {});
 /// Whether windows are handed over that GPU times are still missing from: the process is ending.
@@ -48,7 +49,7 @@ pub(super) fn wake() {
 
 /// A session opens no more windows.
 pub(super) fn ended(session: &Arc<Session>) {
-    let _busy = Busy::claim();
+    let _busy = ReentrancyGuard::try_enter();
     registry().ended.push(Arc::clone(session));
     wake();
 }
@@ -104,7 +105,7 @@ impl Worker {
         // Before the inbox is emptied: what is read by now is in it.
         let read = cuda::read_so_far();
         // They find their scopes when a window is put together: a GPU time may come before its scope.
-        let gpu = inbox::take();
+        let gpu = crate::cuda::take_records();
         ring::drain(|thread, scope| self.take(thread, scope));
         // After the rings were looked at: a window that one of these belongs to is known by now.
         let specs = specs();
@@ -304,7 +305,7 @@ mod tests {
     use super::super::window::Closing;
     use super::*;
     use crate::clock::WallAnchor;
-    use crate::contain::contained;
+    use crate::diagnostics::contain::contained;
 
     fn scope() -> ScopeRecord {
         ScopeRecord {

@@ -7,7 +7,7 @@ use std::sync::atomic::{
 use std::{iter, ptr};
 
 use super::StatCell;
-use crate::process::Lock;
+use crate::sync::Lock;
 
 /// Cells no thread holds now. Never more were made than were in use at once, and those that stay with their names (see
 /// `Name::retire`).

@@ -12,10 +12,10 @@ use super::code::{Code, Fault};
 use super::driver::{Driver, RawContext};
 use super::item::Parcel;
 use super::pool::{BUNDLE, Pool};
-use crate::health;
-use crate::local::Busy;
-use crate::process::Lock;
+use crate::diagnostics;
 use crate::switch::with_control;
+use crate::sync::ReentrancyGuard;
+use crate::sync::{Lock, RaceCell};
 
 /// Contexts that GPU time is taken in at most: programs have one for each device.
 const MAX_CONTEXTS: usize = 256;
@@ -85,7 +85,7 @@ pub(crate) fn of(driver: &Driver, raw: RawContext) -> Option<&'static Context> {
     contexts.push(context);
     drop(contexts);
     // Whoever has a context has initialised the driver.
-    crate::exit::register_before_driver();
+    first_context_met();
     // At once: a short program may be done with it before the resolver comes to it.
     let _ = driver.relaxed(|| {
         driver.with_context(raw, || {
@@ -101,7 +101,7 @@ pub(crate) fn of(driver: &Driver, raw: RawContext) -> Option<&'static Context> {
 fn say_too_many() {
     static SAID: AtomicBool = AtomicBool::new(false);
     if !SAID.swap(true, Relaxed) {
-        health::notice(&format!(
+        diagnostics::warn_once(&format!(
             "the program has made more than {MAX_CONTEXTS} CUDA contexts: GPU times are taken in the first ones only, \
              those that were destroyed included"
         ));
@@ -208,10 +208,10 @@ impl Context {
             return;
         }
         let name = {
-            let _busy = Busy::claim();
+            let _busy = ReentrancyGuard::try_enter();
             driver.name_of(code)
         };
-        health::notice(&format!(
+        diagnostics::warn_once(&format!(
             "a CUDA context has failed: {call} returned {name} ({}), as the program's own calls do from now on; \
              GPU times are left out in it",
             code.0
@@ -275,5 +275,22 @@ impl Context {
             _ => {}
         }
         fault
+    }
+}
+
+/// What to call when the first context is met.
+static ON_FIRST: RaceCell<fn()> = RaceCell::new();
+
+/// Has `hook` called once, when the first context is met: the driver is initialised by then.
+pub(crate) fn on_first_context(hook: fn()) {
+    ON_FIRST.get_or_init(|| hook);
+}
+
+fn first_context_met() {
+    static DONE: AtomicBool = AtomicBool::new(false);
+    if let Some(hook) = ON_FIRST.get()
+        && !DONE.swap(true, Relaxed)
+    {
+        hook();
     }
 }

@@ -9,7 +9,7 @@ use crate::cuda::code::Failed;
 use crate::cuda::driver::Driver;
 use crate::cuda::item::{Item, Pair, Parcel};
 use crate::cuda::pool::BUNDLE;
-use crate::local::Busy;
+use crate::sync::ReentrancyGuard;
 
 /// How many pairs a thread makes at once at most: for each it calls the driver twice.
 const MADE_AT_ONCE: usize = 16;
@@ -113,7 +113,7 @@ impl Context {
 
     /// Keeps what is to outlive a pair.
     pub(crate) fn forget(&self, pair: &Pair) {
-        let _busy = Busy::claim();
+        let _busy = ReentrancyGuard::try_enter();
         pair.turns.fetch_add(1, Relaxed);
         self.turns().push(pair.turns);
     }

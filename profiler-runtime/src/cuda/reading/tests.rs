@@ -2,9 +2,9 @@ use std::panic::{Location, panic_any};
 use std::ptr::NonNull;
 
 use super::*;
-use crate::contain::contained;
 use crate::cuda::item::Item;
 use crate::cuda::loss;
+use crate::diagnostics::contain::contained;
 use crate::name;
 
 /// A driver of which nothing is called.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::event::Value;
 use super::{event, name, record, seconds_since_epoch};
-use crate::health;
+use crate::diagnostics;
 use crate::log::LogError;
 use crate::process::fork;
 use crate::process::output::Output;
@@ -426,13 +426,13 @@ impl Drop for EventFile {
             return;
         }
         if self.file.is_intact() && self.deleted() {
-            health::notice(&format!(
+            diagnostics::warn_once(&format!(
                 "the TensorBoard log was deleted, and its last {values} values with it"
             ));
         } else if let Err(error) = self.write_waiting() {
             let values: u64 = self.waiting.iter().map(|batch| batch.values).sum();
             let error = LogError::io(&self.path, error);
-            health::notice(&format!(
+            diagnostics::warn_once(&format!(
                 "the last {values} values did not reach the TensorBoard log: {error}"
             ));
         }

@@ -1,7 +1,7 @@
 //! How many values lie where: what a histogram of the log holds.
 
 use super::event;
-use crate::process::RaceCell;
+use crate::sync::RaceCell;
 
 /// The upper ends of all buckets, ascending: `TensorFlow`'s own, each positive one a tenth above the last.
 fn limits() -> &'static [f64] {

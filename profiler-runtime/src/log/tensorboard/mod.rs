@@ -5,19 +5,16 @@ mod event_file;
 mod histogram;
 mod name;
 mod record;
-mod window;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use self::event::Value;
 use self::event_file::EventFile;
 use self::histogram::Histogram;
 use super::{LogError, Scalar, ScalarLogger};
-use crate::health;
-use crate::process::Lock;
-use crate::session::Trace;
+use crate::diagnostics;
+use crate::sync::Lock;
 
 /// Writes scalars, histograms and texts to an event file that `TensorBoard` shows.
 ///
@@ -154,7 +151,7 @@ impl TensorBoardLogger {
         self.add_histogram_at(tag, values, step, SystemTime::now())
     }
 
-    fn add_histogram_at(
+    pub(crate) fn add_histogram_at(
         &self,
         tag: &str,
         values: impl IntoIterator<Item = f64>,
@@ -189,49 +186,17 @@ impl TensorBoardLogger {
     /// # Ok::<(), profiler_runtime::LogError>(())
     /// ```
     pub fn add_text(&self, tag: &str, text: &str, step: u64) -> Result<(), LogError> {
-        self.write(|file| file.add(tag, Value::Text(text), step, SystemTime::now()))
+        self.add_text_at(tag, text, step, SystemTime::now())
     }
 
-    /// A handler for [`on_trace_ready`](crate::ProfileBuilder::on_trace_ready): it adds to the log what each
-    /// window says, beside the scalars.
-    ///
-    /// For each name of the window there is a histogram of its calls' times in milliseconds, `TAG/cpu_ms` and, where
-    /// it has GPU times, `TAG/cuda_ms`; the table of [`key_averages`](Trace::key_averages) is the text
-    /// `key_averages`. The step is the window's [`step_num`](Trace::step_num), one more where the window was cut
-    /// short, the wall time its end. A window without scopes leaves nothing; any other is flushed.
-    ///
-    /// Sessions beside each other want a logger each, in a folder each: `TensorBoard` forgets what stands under a tag
-    /// as soon as a step of the same tag goes back.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::sync::Arc;
-    /// use std::time::Duration;
-    ///
-    /// use profiler_runtime::{Profile, Schedule, TensorBoardLogger, scope};
-    ///
-    /// # let dir = std::env::temp_dir().join(format!("tensorboard-window-{}", std::process::id()));
-    /// let board = Arc::new(TensorBoardLogger::new(&dir)?);
-    /// let profile = Profile::builder()
-    ///     .schedule(Schedule::new().wait(1).warmup(1).active(3))
-    ///     .on_trace_ready(board.trace_handler())
-    ///     .start()?;
-    /// for _batch in 0..10 {
-    ///     let _scope = scope!("train");
-    ///     profile.step();
-    /// }
-    /// profile.stop();
-    /// assert!(profile.wait(Duration::from_secs(10)));
-    /// # drop(board);
-    /// # std::fs::remove_dir_all(dir)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn trace_handler(
-        self: &Arc<Self>,
-    ) -> impl Fn(&Trace) -> Result<(), LogError> + Send + Sync + use<> {
-        let board = Arc::clone(self);
-        move |trace| window::log(&board, trace)
+    pub(crate) fn add_text_at(
+        &self,
+        tag: &str,
+        text: &str,
+        step: u64,
+        wall_time: SystemTime,
+    ) -> Result<(), LogError> {
+        self.write(|file| file.add(tag, Value::Text(text), step, wall_time))
     }
 
     /// The folder, as it was given.
@@ -312,7 +277,7 @@ impl TensorBoardLogger {
         let notice = file_of_lock.take_notice();
         drop(file);
         if let Some(notice) = notice {
-            health::notice(&notice);
+            diagnostics::warn_once(&notice);
         }
         Some(result)
     }

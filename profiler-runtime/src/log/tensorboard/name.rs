@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use super::seconds_since_epoch;
-use crate::host;
+use crate::process::host;
 use crate::process::output::{Output, PATIENCE, Wait};
 
 /// How many names are tried; more than one is taken only where clocks, hosts and process numbers

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use crate::process::RaceCell;
+use crate::sync::RaceCell;
 
 /// Values that may wait.
 pub(super) const CAPACITY: u64 = 65_536;

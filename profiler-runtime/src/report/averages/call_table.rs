@@ -1,0 +1,53 @@
+//! Who called whom as a table for people, as `pstats` prints it.
+
+use super::callers::{CallEdge, CallEdges, EdgeTimes, Side};
+use super::cells::time;
+use crate::diagnostics::printable::printable;
+use crate::report::export::columns::{Column, calls};
+use crate::report::export::table::{draw, terminal_width};
+
+type OfEdge = fn(&CallEdge) -> Option<EdgeTimes>;
+
+const TIMES: [(&str, OfEdge); 2] = [("CPU", |edge| edge.cpu), ("CUDA", |edge| edge.cuda)];
+
+pub(super) fn render(edges: &CallEdges) -> String {
+    if edges.is_unknown {
+        return "running statistics do not know who called whom: take it from the trace of a session\n"
+            .to_owned();
+    }
+    let other = match edges.side {
+        Side::Callers => "was called by",
+        Side::Callees => "called",
+    };
+    let mut last = None;
+    let mut label = |edge: &CallEdge| {
+        let name = edges.side.function(edge).map(printable);
+        let is_new = name != last;
+        last.clone_from(&name);
+        name.filter(|_| is_new).unwrap_or_default()
+    };
+    let labels: Vec<String> = edges.edges.iter().map(&mut label).collect();
+    let others = edges.edges.iter().map(|edge| {
+        let other = edges.side.other(edge);
+        other.map_or_else(|| "-".to_owned(), printable)
+    });
+    let mut columns = vec![Column::text(other, others.collect())];
+    columns.push(Column::of(&edges.edges, "# of Calls", |edge| {
+        Some(calls(edge.calls, edge.primitive_calls))
+    }));
+    for (device, times) in TIMES {
+        if edges.edges.iter().any(|edge| times(edge).is_some()) {
+            columns.push(Column::of(
+                &edges.edges,
+                &format!("{device} total"),
+                |edge| times(edge).map(|times| time(times.total_ns)),
+            ));
+            columns.push(Column::of(
+                &edges.edges,
+                &format!("Self {device}"),
+                |edge| times(edge).map(|times| time(times.self_ns)),
+            ));
+        }
+    }
+    draw("Function", &labels, &columns, terminal_width(None))
+}

@@ -1,0 +1,98 @@
+//! From the running statistics to averages.
+
+use super::gather::{share_cpu, share_cuda};
+use super::group::GroupBy;
+use super::row::AverageRow;
+use super::times::AverageTimes;
+use super::{KeyAverages, SortKey};
+use crate::report::summary::{CudaTimes, Row, Summary};
+
+pub(super) fn of_summary(summary: &Summary) -> KeyAverages {
+    let counted = |row: &&Row| row.calls > 0 || row.cuda.is_some();
+    let counted: Vec<&Row> = summary.rows.iter().filter(counted).collect();
+    let mut rows: Vec<AverageRow> = counted.iter().map(|row| average(row)).collect();
+    let busy: Vec<f64> = counted.iter().map(|row| busy(row)).collect();
+    let self_cpu = share_cpu(&mut rows, &busy);
+    let self_cuda = share_cuda(&mut rows);
+    let averages = KeyAverages {
+        rows,
+        self_cpu_time_total_ns: Some(self_cpu),
+        self_cuda_time_total_ns: self_cuda,
+        by: GroupBy::new(),
+        edges: None,
+        notes: notes(summary),
+    };
+    averages.sort_by(SortKey::CpuTimeTotal)
+}
+
+fn average(row: &Row) -> AverageRow {
+    AverageRow {
+        name: row.name.clone(),
+        location: row.location.clone(),
+        calls: row.calls,
+        primitive_calls: row.primitive_calls,
+        cpu: (row.calls > 0).then(|| AverageTimes {
+            calls: row.calls,
+            total_ns: row.total_ns,
+            self_ns: row.self_ns,
+            mean_ns: row.mean_ns,
+            std_ns: row.std_ns,
+            min_ns: row.min_ns,
+            max_ns: row.max_ns,
+            p50_ns: row.p50_ns,
+            p95_ns: row.p95_ns,
+            p99_ns: row.p99_ns,
+            ..AverageTimes::default()
+        }),
+        cuda: row.cuda.as_ref().map(cuda),
+        launch_bound: row.cuda.as_ref().map(|cuda| cuda.launch_bound),
+        without_cuda: row.without_cuda,
+        futures: row.futures,
+        polled_ns: row.polled_ns,
+        panicked: row.panicked,
+        dropped_futures: row.dropped_futures,
+        too_short: row.too_short,
+        ..AverageRow::default()
+    }
+}
+
+fn cuda(times: &CudaTimes) -> AverageTimes {
+    AverageTimes {
+        calls: times.calls,
+        total_ns: times.total_ns,
+        self_ns: times.self_ns,
+        mean_ns: times.mean_ns,
+        std_ns: times.std_ns,
+        min_ns: times.min_ns,
+        max_ns: times.max_ns,
+        p50_ns: times.p50_ns,
+        p95_ns: times.p95_ns,
+        p99_ns: times.p99_ns,
+        ..AverageTimes::default()
+    }
+}
+
+/// What the calls took of a processor's time. Of a name that both futures and other calls have, the statistics do
+/// not know; what the polls took is the better bound.
+fn busy(row: &Row) -> f64 {
+    if row.futures == 0 {
+        row.total_ns
+    } else {
+        row.polled_ns.max(row.self_ns).min(row.total_ns)
+    }
+}
+
+fn notes(summary: &Summary) -> Vec<String> {
+    let nothing = summary.nothing_measured.iter();
+    let mut notes: Vec<String> = nothing
+        .map(|reason| format!("nothing was measured: {reason}"))
+        .collect();
+    let disordered = summary.rows.iter().filter(|row| row.disordered > 0);
+    notes.extend(disordered.map(|row| {
+        format!(
+            "{}: {} ended before a scope inside them, so that self is an upper bound",
+            row.name, row.disordered
+        )
+    }));
+    notes
+}

@@ -1,0 +1,152 @@
+//! Averages as a table for people: torch's columns, and what it lacks.
+
+use super::cells::time;
+use super::columns::columns;
+use super::row::AverageRow;
+use super::{KeyAverages, SortKey, sort};
+use crate::diagnostics::printable::printable;
+use crate::report::export::columns::Column;
+use crate::report::export::table::{draw, terminal_width};
+
+/// How a table of averages is made.
+///
+/// # Examples
+///
+/// ```
+/// use profiler_runtime::{AveragesTable, SortKey, summary};
+///
+/// let options = AveragesTable::new().sort_by(SortKey::CpuTimeTotal).row_limit(10);
+/// println!("{}", summary().key_averages().table(&options));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "options do nothing until they are given to `KeyAverages::table`"]
+pub struct AveragesTable {
+    sort_by: Option<SortKey>,
+    row_limit: Option<usize>,
+    statistics: bool,
+    width: Option<usize>,
+}
+
+impl Default for AveragesTable {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl AveragesTable {
+    /// At most 100 rows, as they come, with torch's columns.
+    pub const fn new() -> Self {
+        Self {
+            sort_by: None,
+            row_limit: Some(100),
+            statistics: false,
+            width: None,
+        }
+    }
+
+    /// What the rows are sorted by; by default they stay in their order.
+    pub const fn sort_by(self, key: SortKey) -> Self {
+        Self {
+            sort_by: Some(key),
+            ..self
+        }
+    }
+
+    /// How many rows are shown at most, 100 by default; `None` for all.
+    pub fn row_limit(self, rows: impl Into<Option<usize>>) -> Self {
+        Self {
+            row_limit: rows.into(),
+            ..self
+        }
+    }
+
+    /// Whether there are columns for what torch does not have: standard deviation, extremes and percentiles of
+    /// times, the launch-bound verdict, allocations and peaks of memory.
+    pub const fn statistics(self, statistics: bool) -> Self {
+        Self { statistics, ..self }
+    }
+
+    /// How many characters wide the table may be; the terminal's width by default, or no bound where there is no
+    /// terminal. Long names are shortened in the middle, numbers never.
+    pub const fn width(self, columns: usize) -> Self {
+        Self {
+            width: Some(columns),
+            ..self
+        }
+    }
+}
+
+pub(super) fn render(averages: &KeyAverages, options: &AveragesTable) -> String {
+    let mut rows = averages.rows.clone();
+    if let Some(key) = options.sort_by {
+        sort::sort(&mut rows, key);
+    }
+    let hidden = rows
+        .len()
+        .saturating_sub(options.row_limit.unwrap_or(usize::MAX));
+    rows.truncate(rows.len() - hidden);
+
+    let mut columns = columns(&rows, averages.by, options.statistics);
+    let mut names: Vec<String> = rows.iter().map(shown_name).collect();
+    if averages.by.has_stack() {
+        let stacks = unfold(&rows, &mut names, &mut columns);
+        columns.push(stacks);
+    }
+    let mut table = draw("Name", &names, &columns, terminal_width(options.width));
+    let mut note = |line: &str| {
+        table.push_str(line);
+        table.push('\n');
+    };
+    if hidden > 0 {
+        note(&format!("… and {hidden} more"));
+    }
+    if let Some(ns) = averages.self_cpu_time_total_ns {
+        note(&format!("Self CPU time total: {}", time(ns)));
+    }
+    if let Some(ns) = averages.self_cuda_time_total_ns {
+        note(&format!("Self CUDA time total: {}", time(ns)));
+    }
+    if rows.iter().any(|row| row.too_short) {
+        note(TOO_SHORT);
+    }
+    let without: u64 = averages.rows.iter().map(|row| row.without_cuda).sum();
+    if without > 0 {
+        note(&format!("{without} calls without a GPU time"));
+    }
+    for line in &averages.notes {
+        note(&printable(line));
+    }
+    table
+}
+
+const TOO_SHORT: &str =
+    "~ too short to be timed one by one: totals and means are right, single values are not";
+
+/// Names whose single values are not to be trusted are marked.
+fn shown_name(row: &AverageRow) -> String {
+    let mark = if row.too_short { "~ " } else { "" };
+    format!("{mark}{}", printable(&row.name))
+}
+
+/// The column of stacks, a line for each scope; all other columns get as many lines.
+fn unfold(rows: &[AverageRow], names: &mut Vec<String>, columns: &mut [Column]) -> Column {
+    let lines = |row: &AverageRow| row.stack.as_ref().map_or(1, |stack| stack.len().max(1));
+    let spread = |cells: &mut Vec<String>| {
+        let cells_of_rows = std::mem::take(cells).into_iter().zip(rows);
+        for (cell, row) in cells_of_rows {
+            cells.push(cell);
+            cells.extend(std::iter::repeat_n(String::new(), lines(row) - 1));
+        }
+    };
+    spread(names);
+    for column in columns {
+        spread(&mut column.cells);
+    }
+    let frames = |row: &AverageRow| -> Vec<String> {
+        match row.stack.as_deref() {
+            None | Some([]) => vec!["-".to_owned()],
+            Some(stack) => stack.iter().map(|frame| printable(frame)).collect(),
+        }
+    };
+    Column::text("Source Location", rows.iter().flat_map(frames).collect())
+}

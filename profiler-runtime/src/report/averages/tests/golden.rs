@@ -1,0 +1,90 @@
+//! How the tables look, to the character.
+
+use regex_lite::Regex;
+
+use super::{InMs, line, memory};
+use crate::report::averages::{AveragesTable, GroupBy, SortKey};
+use crate::session::sample::Sample;
+use crate::session::{Extra, Options, Trace};
+
+fn shapes(shapes: &[&[usize]]) -> Extra {
+    Extra {
+        shapes: Some(shapes.iter().map(|shape| (*shape).into()).collect()),
+        ..memory(3 << 20, 4 << 20, Some(-1024))
+    }
+}
+
+/// A step of training: a recursive scope, GPU times on two streams, one scope without any.
+fn training(options: Options) -> Trace {
+    let mut sample = Sample::new();
+    sample.options = options;
+    let train = sample.ms("train", 0, 0.0, 100.0);
+    let forward = sample.ms("model::forward", train, 10.0, 30.0);
+    sample.gpu(line(0), 0, 60e6, 20e6);
+    sample.extra(shapes(&[&[32, 128], &[128]]));
+    let attend = sample.ms("model::attend", forward, 15.0, 20.0);
+    sample.gpu(line(0), 0, 40e6, 40e6);
+    sample.ms("model::attend", attend, 20.0, 10.0);
+    sample.gpu(line(1), 0, 0.005e6, 0.005e6);
+    sample.ms("model::forward", train, 50.0, 20.0);
+    sample.gpu(line(0), 0, 15e6, 15e6);
+    sample.extra(shapes(&[&[8, 128], &[128]]));
+    sample.trace()
+}
+
+/// The tables of one thing after the other.
+fn drawn(tables: &[String]) -> String {
+    tables.join("\n")
+}
+
+#[test]
+fn the_table_has_torchs_columns() {
+    let averages = training(Options::DEFAULT).key_averages();
+    let tables = [averages.to_string()];
+    assert_eq!(drawn(&tables), include_str!("golden/averages.txt"));
+}
+
+#[test]
+fn statistics_add_what_torch_lacks() {
+    let mut options = Options::DEFAULT;
+    let table = AveragesTable::new().statistics(true);
+    let times = training(options).key_averages().table(&table);
+    options.profile_memory = true;
+    options.cpu = false;
+    let memory = training(options).key_averages().table(&table.width(0));
+    assert_eq!(
+        drawn(&[times, memory]),
+        include_str!("golden/statistics.txt")
+    );
+}
+
+#[test]
+fn rows_are_told_apart_by_shapes_or_stacks() {
+    let mut options = Options {
+        record_shapes: true,
+        profile_memory: true,
+        ..Options::DEFAULT
+    };
+    let table = AveragesTable::new().sort_by(SortKey::SelfCudaTimeTotal);
+    let by = GroupBy::new().group_by_input_shape(true);
+    let shapes = training(options)
+        .key_averages_by(by)
+        .table(&table.row_limit(3));
+    options.profile_memory = false;
+    let by = GroupBy::new().group_by_stack(2);
+    let stacks = training(options).key_averages_by(by).table(&table);
+    // Where this file stands, and what in it, is no part of the layout.
+    let places = Regex::new(r"\S+golden\.rs\(\d+\)|─{3,}").expect("a pattern");
+    let stacks = places.replace_all(&stacks, "…").into_owned();
+    assert_eq!(drawn(&[shapes, stacks]), include_str!("golden/groups.txt"));
+}
+
+#[test]
+fn callers_and_callees_stand_beside_their_functions() {
+    let averages = training(Options::DEFAULT).key_averages();
+    let tables = [
+        averages.callers().to_string(),
+        averages.callees().to_string(),
+    ];
+    assert_eq!(drawn(&tables), include_str!("golden/callers.txt"));
+}

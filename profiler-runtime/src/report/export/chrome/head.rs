@@ -1,0 +1,138 @@
+//! What a trace says about itself, before its events.
+
+use std::io::{self, Write};
+
+use super::json::write_list;
+use super::rank::Rank;
+use crate::cuda;
+use crate::report::export::json::string;
+use crate::session::Trace;
+
+/// Keys that mean something to the tools. What a program adds under one of these gets another.
+const KEYS: [&str; 9] = [
+    "schemaVersion",
+    "deviceProperties",
+    "distributedInfo",
+    "displayTimeUnit",
+    "baseTimeNanoseconds",
+    "traceName",
+    "profiler",
+    "traceEvents",
+    // TensorBoard's trace plugin reads some events otherwise where it is PyTorch Lightning.
+    "Framework",
+];
+
+const ABOUT: &str = "scopes are measured, not kernels: events of the category kernel with \"scope\": true stand \
+                     for what the scope of their name took on the GPU itself, and their launches for where it began";
+
+/// All that stands before the events.
+pub(super) struct Head<'t> {
+    pub(super) trace: &'t Trace,
+    pub(super) name: &'t str,
+    pub(super) base_ns: i64,
+    /// GPU times that have no place on the time line.
+    pub(super) unplaced: usize,
+    /// The names of the devices by ordinal.
+    pub(super) devices: Vec<String>,
+    pub(super) rank: Option<Rank>,
+}
+
+impl Head<'_> {
+    /// Up to where the events begin. They come last: TensorBoard's trace plugin puts its counters before the last
+    /// bracket of the file.
+    pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut line = Vec::new();
+        line.extend(b"{\"schemaVersion\":1,\n\"deviceProperties\":");
+        write_list(
+            &mut line,
+            self.devices.iter().enumerate(),
+            |out, (id, name)| {
+                let device = format!(r#"{{"id":{id},"name":{}}}"#, string(name));
+                out.extend(device.into_bytes());
+            },
+        );
+        if let Some(Rank { rank, world_size }) = self.rank {
+            // HTA looks for the rank with a space.
+            write!(
+                line,
+                ",\n\"distributedInfo\":{{\"backend\":\"unknown\",\"rank\": {rank}"
+            )?;
+            if let Some(world_size) = world_size {
+                write!(line, ",\"world_size\": {world_size}")?;
+            }
+            line.push(b'}');
+        }
+        write!(
+            line,
+            ",\n\"displayTimeUnit\":\"ms\",\n\"baseTimeNanoseconds\":{},\n\"traceName\":{}",
+            self.base_ns,
+            string(self.name),
+        )?;
+        self.write_profiler(&mut line)?;
+        self.write_metadata(&mut line)?;
+        line.extend(b",\n\"traceEvents\":[\n");
+        out.write_all(&line)
+    }
+
+    fn write_profiler(&self, out: &mut Vec<u8>) -> io::Result<()> {
+        let meta = &self.trace.meta;
+        let truncation = &meta.truncation;
+        write!(
+            out,
+            ",\n\"profiler\":{{\"name\":\"profiler-runtime\",\"version\":\"{}\",\"about\":{}",
+            env!("CARGO_PKG_VERSION"),
+            string(ABOUT),
+        )?;
+        write!(
+            out,
+            ",\"step_num\":{},\"cycle\":{},\"complete\":{},\"over_capacity\":{},\"ring_full\":{},\"unread\":{},\
+             \"unplaced\":{},\"cut_short\":{},\"handler_behind\":{},\"late\":{},\"no_memory\":{}}}",
+            meta.step_num,
+            meta.cycle,
+            truncation.is_complete(),
+            truncation.over_capacity,
+            truncation.ring_full,
+            truncation.unread,
+            self.unplaced,
+            truncation.cut_short,
+            truncation.handler_behind,
+            truncation.late,
+            truncation.no_memory,
+        )
+    }
+
+    /// The last value of each key.
+    fn write_metadata(&self, out: &mut Vec<u8>) -> io::Result<()> {
+        let pairs = &self.trace.meta.metadata;
+        for (index, (key, value)) in pairs.iter().enumerate() {
+            if pairs[index + 1..].iter().any(|(later, _)| later == key) {
+                continue;
+            }
+            let is_taken = KEYS.contains(&key.as_str());
+            let key = if is_taken {
+                string(&format!("metadata.{key}"))
+            } else {
+                string(key)
+            };
+            write!(out, ",\n{key}:{}", string(value))?;
+        }
+        Ok(())
+    }
+}
+
+/// The names of all devices up to the last one that is used, by ordinal. The driver is asked only where GPU times
+/// show that the program has initialised it.
+pub(super) fn device_names(used: impl Iterator<Item = u64>) -> Vec<String> {
+    let Some(last) = used.max() else {
+        return Vec::new();
+    };
+    let mut names = match cuda::status() {
+        cuda::Status::Ready { devices, .. } => devices,
+        _ => Vec::new(),
+    };
+    let count = usize::try_from(last).unwrap_or_default() + 1;
+    for ordinal in names.len()..count {
+        names.push(format!("CUDA device {ordinal}"));
+    }
+    names
+}

@@ -1,0 +1,329 @@
+//! What ran on the host: scopes on their threads, futures on tracks of their own, steps.
+
+use std::io::{self, Write};
+
+use super::json::{Event as Line, Quoted, Track, write_list};
+use super::memory::{self, Taken};
+use super::times::{ReadEnd, length, write_whole};
+use super::tracks::Lanes;
+use super::{Writing, is_placed, whole};
+use crate::report::export::json::string;
+use crate::session::{Event, Frame, Kind, RecordEnding, ScopeRecord};
+
+/// A scope that may have others inside, as they are drawn.
+struct Open {
+    scope: usize,
+    track: Track,
+    start: i64,
+    length: i64,
+    end: i64,
+    read_end: ReadEnd,
+    /// Polls are none.
+    is_operator: bool,
+    operators: Operators,
+    /// What the scopes inside did to memory.
+    inside: Taken,
+}
+
+/// The operators directly inside of one, as TensorBoard's trace plugin sees them.
+#[derive(Clone, Copy)]
+enum Operators {
+    None,
+    /// Its name, start and end.
+    One(u32, i64, i64),
+    Several,
+}
+
+impl<W: Write> Writing<'_, W> {
+    /// Steps are on tracks of their own: calls of `step()` need not keep to the scopes of their thread.
+    pub(super) fn write_steps(&mut self) -> io::Result<()> {
+        for step in &self.trace.steps {
+            let track = self.tracks.steps(step.thread);
+            let start = self.times.of_ticks(step.start);
+            let end = self.times.of_ticks(step.end);
+            let (length, _) = length(start, end, ReadEnd::NEVER);
+            let name = string(&format!("ProfilerStep#{}", step.number));
+            let category = "user_annotation";
+            self.events
+                .slice(category, Quoted::new(&name), track, start, length)
+                .end()?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn write_scopes(&mut self) -> io::Result<()> {
+        let scopes = &self.trace.scopes;
+        let first_future = scopes.partition_point(|scope| !is_future(scope));
+        let (threads, futures) = scopes.split_at(first_future);
+        let mut first = 0;
+        for scopes in threads.chunk_by(|one, next| one.thread == next.thread) {
+            self.write_thread(first, scopes)?;
+            first += scopes.len();
+        }
+        let mut lanes = Lanes::default();
+        for (scope, future) in (first_future..).zip(futures) {
+            let (start, end) = self.extent(future);
+            let tid = lanes.take(start, end, |number| self.tracks.future(number).tid);
+            let track = Track {
+                pid: self.tracks.host,
+                tid,
+            };
+            let (length, _) = length(start, end, ReadEnd::NEVER);
+            self.write_scope(scope, track, start, length)?;
+        }
+        Ok(())
+    }
+
+    fn extent(&self, scope: &ScopeRecord) -> (i64, i64) {
+        (
+            self.times.of_ticks(scope.start),
+            self.times.of_ticks(scope.end()),
+        )
+    }
+
+    /// Scopes of one thread come in the order of opening: each is inside of what has not ended when it begins.
+    fn write_thread(&mut self, first: usize, scopes: &[ScopeRecord]) -> io::Result<()> {
+        let mut open: Vec<Open> = Vec::new();
+        let mut lanes = Lanes::default();
+        for (index, scope) in (first..).zip(scopes) {
+            let (start, end) = self.extent(scope);
+            while open.last().is_some_and(|top| top.end <= start) {
+                self.close(&mut open)?;
+            }
+            let track = self.tracks.thread(scope.thread);
+            let around = open.last().map(|top| (top.end, top.read_end));
+            if around.is_some_and(|(top, _)| end > top) {
+                // It ends after the one around it: a guard was dropped late.
+                let tid = lanes.take(start, end, |number| {
+                    self.tracks.beside_thread(scope.thread, number).tid
+                });
+                let (length, _) = length(start, end, ReadEnd::NEVER);
+                self.write_scope(index, Track { tid, ..track }, start, length)?;
+                continue;
+            }
+            let around = around.map_or(ReadEnd::NEVER, |(_, read_end)| read_end);
+            let (length, read_end) = length(start, end, around);
+            if scope.kind == Kind::Scope && scope.has_cpu {
+                note_operator(&mut open, scope.name, start, end);
+            }
+            self.write_scope(index, track, start, length)?;
+            open.push(Open {
+                scope: index,
+                track,
+                start,
+                length,
+                end,
+                read_end,
+                is_operator: scope.kind == Kind::Scope,
+                operators: Operators::None,
+                inside: Taken::default(),
+            });
+        }
+        while !open.is_empty() {
+            self.close(&mut open)?;
+        }
+        Ok(())
+    }
+
+    /// The innermost scope has ended: what could not be said before is said.
+    fn close(&mut self, open: &mut Vec<Open>) -> io::Result<()> {
+        let Some(ended) = open.pop() else {
+            return Ok(());
+        };
+        if !self.trace.scopes[ended.scope].has_cpu {
+            pass_on(open, ended.inside);
+            return Ok(());
+        }
+        self.keep_recursion(&ended)?;
+        let event = Event::new(self.trace, ended.scope);
+        let Some(memory) = event.memory() else {
+            // What was taken inside is told of there, and not again around it.
+            pass_on(open, ended.inside);
+            return Ok(());
+        };
+        let taken = Taken::of(&memory);
+        if ended.length == 0 {
+            // Nothing can be shown inside of it: it belongs to the one around it.
+            pass_on(open, ended.inside);
+            return Ok(());
+        }
+        pass_on(open, taken);
+        let at = ended.start + ended.length - 1;
+        let device = event
+            .gpu_record()
+            .map_or(self.memory_device, |gpu| self.tracks.device(gpu));
+        let place = memory::Place {
+            track: ended.track,
+            at,
+            device,
+            id: id_of(ended.scope),
+        };
+        memory::write(
+            &mut self.events,
+            &place,
+            &memory,
+            taken.without(ended.inside),
+        )
+    }
+
+    /// The trace plugin of TensorBoard takes an operator for the one around it where both have one name and there
+    /// is no other beside it. A marker is that other one.
+    fn keep_recursion(&mut self, ended: &Open) -> io::Result<()> {
+        let Operators::One(name, start, end) = ended.operators else {
+            return Ok(());
+        };
+        let scope = &self.trace.scopes[ended.scope];
+        if name != scope.name || !ended.is_operator {
+            return Ok(());
+        }
+        let at = if start > ended.start {
+            ended.start
+        } else {
+            end
+        };
+        self.events
+            .slice(
+                "python",
+                Quoted::new(r#""[recursion]""#),
+                ended.track,
+                at,
+                0,
+            )
+            .end()
+    }
+
+    fn write_scope(
+        &mut self,
+        index: usize,
+        track: Track,
+        start: i64,
+        length: i64,
+    ) -> io::Result<()> {
+        let event = Event::new(self.trace, index);
+        let scope = event.record();
+        let node = &self.trace.nodes[index];
+        if let Some(place) = self.track_of_gpu.get_mut(node.gpu as usize) {
+            *place = track.tid;
+        }
+        if !scope.has_cpu {
+            return Ok(());
+        }
+        let name = self.names.get(scope.name);
+        if let Kind::Poll { .. } = scope.kind {
+            // An operator would be counted, and the future is one.
+            return self
+                .events
+                .slice("user_annotation", name, track, start, length)
+                .end();
+        }
+        let line = self.events.slice("cpu_op", name, track, start, length);
+        let line = line.whole("External id", id_of(index));
+        let line = with_shapes(with_memory(with_flags(line, event), event), event);
+        with_stacks(line, event, self.trace.meta.options.with_stack).end()
+    }
+}
+
+/// What ties a scope to its launches.
+pub(super) fn id_of(scope: usize) -> u64 {
+    scope as u64 + 1
+}
+
+fn is_future(scope: &ScopeRecord) -> bool {
+    matches!(scope.kind, Kind::Future { .. })
+}
+
+fn pass_on(open: &mut [Open], taken: Taken) {
+    if let Some(top) = open.last_mut() {
+        top.inside = top.inside.with(taken);
+    }
+}
+
+fn note_operator(open: &mut [Open], name: u32, start: i64, end: i64) {
+    let Some(around) = open.iter_mut().rev().find(|around| around.is_operator) else {
+        return;
+    };
+    around.operators = match around.operators {
+        Operators::None => Operators::One(name, start, end),
+        _ => Operators::Several,
+    };
+}
+
+fn with_flags<'w, W: Write>(mut line: Line<'w, W>, event: Event<'_>) -> Line<'w, W> {
+    let scope = event.record();
+    line = match scope.ending {
+        RecordEnding::Returned => line,
+        RecordEnding::Panicked => line.set("panicked"),
+        RecordEnding::Dropped => line.set("dropped"),
+    };
+    if event.is_future() {
+        line = line
+            .set("future")
+            .signed("self_ns", whole(event.self_cpu_ns()));
+    }
+    match (event.gpu_loss(), event.gpu_record()) {
+        (Some(loss), _) => line.text("no CUDA time", loss.as_str()),
+        (None, Some(gpu)) if !is_placed(gpu) => line.signed("cuda_ns", whole(gpu.ns)),
+        (None, None) if scope.cuda != 0 => line.text("no CUDA time", "not read in time"),
+        _ => line,
+    }
+}
+
+fn with_memory<'w, W: Write>(line: Line<'w, W>, event: Event<'_>) -> Line<'w, W> {
+    let Some(memory) = event.memory() else {
+        return line;
+    };
+    let line = line
+        .signed("CPU Mem", memory.host_net)
+        .whole("CPU Mem Peak", memory.host_peak);
+    match memory.device_net {
+        Some(net) => line.signed("CUDA Mem", net),
+        None => line,
+    }
+}
+
+/// The types of elements are not known, for which PyTorch writes an empty string too.
+fn with_shapes<'w, W: Write>(line: Line<'w, W>, event: Event<'_>) -> Line<'w, W> {
+    let Some(shapes) = event.shapes() else {
+        return line;
+    };
+    let dims = |out: &mut Vec<u8>| {
+        write_list(out, shapes, |out, shape| {
+            write_list(out, shape, |out, extent| write_whole(out, *extent as u64));
+        });
+    };
+    let types = |out: &mut Vec<u8>| write_list(out, shapes, |out, _| out.extend(br#""""#));
+    line.json("Input Dims", dims).json("Input type", types)
+}
+
+fn with_stacks<'w, W: Write>(
+    mut line: Line<'w, W>,
+    event: Event<'_>,
+    with_stack: bool,
+) -> Line<'w, W> {
+    if with_stack {
+        line = line.text("Call stack", &call_stack(event));
+    }
+    match event.native_stack() {
+        Some(native) => line.text("Native stack", &native),
+        None => line,
+    }
+}
+
+/// Innermost first: `src/model.rs(51): matmul;src/main.rs(10): main`.
+fn call_stack(event: Event<'_>) -> String {
+    let own = Frame {
+        name: event.name(),
+        location: event.location(),
+    };
+    let frames = std::iter::once(own).chain(event.stack());
+    let texts: Vec<String> = frames
+        .map(|frame| {
+            let name = frame.name.replace(';', ",");
+            match frame.location {
+                Some(location) => format!("{}({}): {name}", location.file(), location.line()),
+                None => name,
+            }
+        })
+        .collect();
+    texts.join(";")
+}

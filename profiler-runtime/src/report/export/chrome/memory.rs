@@ -1,0 +1,115 @@
+//! What scopes did to memory, as the `[memory]` events that TensorBoard's memory view is made of.
+
+use std::io::{self, Write};
+
+use super::json::{Events, Quoted, Track};
+use crate::memory::MemoryUse;
+
+/// Bytes taken, and taken less given back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Taken {
+    host_allocated: i64,
+    host_net: i64,
+    device_net: i64,
+}
+
+impl Taken {
+    pub(super) fn of(memory: &MemoryUse) -> Self {
+        Self {
+            host_allocated: i64::try_from(memory.host_allocated).unwrap_or(i64::MAX),
+            host_net: memory.host_net,
+            device_net: memory.device_net.unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn with(self, other: Self) -> Self {
+        self.each(other, i64::saturating_add)
+    }
+
+    pub(super) fn without(self, other: Self) -> Self {
+        self.each(other, i64::saturating_sub)
+    }
+
+    fn each(self, other: Self, f: fn(i64, i64) -> i64) -> Self {
+        Self {
+            host_allocated: f(self.host_allocated, other.host_allocated),
+            host_net: f(self.host_net, other.host_net),
+            device_net: f(self.device_net, other.device_net),
+        }
+    }
+}
+
+/// Where it is said.
+pub(super) struct Place {
+    pub(super) track: Track,
+    /// Inside of the scope, after all that is inside of it.
+    pub(super) at: i64,
+    pub(super) device: u64,
+    /// The scope's `External id`, which stands for the address too: an allocation is paired with what gives it back
+    /// by that.
+    pub(super) id: u64,
+}
+
+const HOST: u64 = 0;
+const CUDA: u64 = 1;
+
+/// One event for what a scope itself allocated, one for what it gave back, one for the device; totals are those at
+/// its end.
+pub(super) fn write<W: Write>(
+    events: &mut Events<W>,
+    place: &Place,
+    memory: &MemoryUse,
+    own: Taken,
+) -> io::Result<()> {
+    let host = Total {
+        device_type: HOST,
+        device: 0,
+        allocated: memory.host_total,
+        reserved: 0,
+    };
+    event(events, place, own.host_allocated, &host)?;
+    event(
+        events,
+        place,
+        own.host_net.saturating_sub(own.host_allocated),
+        &host,
+    )?;
+    let (Some(allocated), Some(reserved)) = (memory.device_total, memory.device_reserved) else {
+        return Ok(());
+    };
+    let device = Total {
+        device_type: CUDA,
+        device: place.device,
+        allocated,
+        reserved,
+    };
+    event(events, place, own.device_net, &device)
+}
+
+struct Total {
+    device_type: u64,
+    device: u64,
+    allocated: u64,
+    reserved: u64,
+}
+
+fn event<W: Write>(
+    events: &mut Events<W>,
+    place: &Place,
+    bytes: i64,
+    total: &Total,
+) -> io::Result<()> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    let name = Quoted::new(r#""[memory]""#);
+    let event = events.instant("cpu_instant_event", name, place.track, place.at);
+    event
+        .whole("Device Type", total.device_type)
+        .whole("Device Id", total.device)
+        .whole("Addr", place.id)
+        .signed("Bytes", bytes)
+        .whole("Total Allocated", total.allocated)
+        .whole("Total Reserved", total.reserved)
+        .end()
+}

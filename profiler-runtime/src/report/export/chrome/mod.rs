@@ -1,0 +1,237 @@
+//! Traces in the format of `chrome://tracing`, as PyTorch writes it: what Perfetto, TensorBoard's trace plugin and HTA
+//! open.
+//!
+//! Written event by event; what is kept while it goes is some hundred bytes for each GPU time, to place it on its
+//! stream, and nothing for other scopes.
+
+mod counters;
+mod file;
+mod gpu;
+mod head;
+mod host;
+mod json;
+mod memory;
+mod names;
+mod place;
+mod rank;
+mod tensorboard;
+mod times;
+mod tracks;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use self::counters::InFlight;
+use self::file::TraceFile;
+use self::head::Head;
+use self::json::Events;
+use self::names::Names;
+use self::rank::Rank;
+use self::times::Times;
+use self::tracks::Tracks;
+use crate::cuda::GpuRecord;
+use crate::session::{Event, Trace};
+pub use tensorboard::{LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
+
+/// Why a trace could not be written. It is shown in words by `Debug` too.
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// The file could not be made or written. What was at its place before is still there.
+    #[error(
+        "cannot write the trace {}: {source}; check that its folder is there and can be written and the disk \
+         has room",
+        path.display()
+    )]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl ExportError {
+    fn io(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        Self::Io { path, source }
+    }
+}
+
+impl fmt::Debug for ExportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// This process's place among those of its job, where a launcher says it.
+pub(crate) fn own_rank() -> Option<u64> {
+    Rank::of_process().map(|rank| rank.rank)
+}
+
+impl Trace {
+    /// Writes the trace for Perfetto (<https://ui.perfetto.dev>), `chrome://tracing`, HTA and TensorBoard's trace
+    /// plugin; compressed where the name ends with `.gz`. It appears under its name when it is whole, and replaces
+    /// what was there.
+    ///
+    /// | in the trace | is |
+    /// |---|---|
+    /// | a slice of a thread | a scope, or a poll of a future |
+    /// | a slice of `futures N` | a future, from its first poll to its end |
+    /// | a slice of a stream, `gpu_user_annotation` | the GPU time of a scope |
+    /// | inside of it, `kernel` | a part of that in which no other scope was open on the stream |
+    /// | an arrow | leads from the scope on the CPU to the first of these |
+    /// | `ProfilerStep#N` | a step |
+    ///
+    /// Scopes are measured, not kernels; what the tools call kernels here are the times that scopes took on the GPU
+    /// themselves, and a launch (`cudaLaunchKernel`, of no length) stands where the scope began, or where the one
+    /// inside of it before had ended. Their totals are the scopes'.
+    ///
+    /// GPU times keep their lengths. When they began is known to some microseconds (`uncertainty_ns`): they are
+    /// moved by that much, so that on each stream they nest or follow each other as they did, and none begins before
+    /// its scope; where it is more, `moved_ns` says so. What does not fit in the one around it by its uncertainty is
+    /// shortened, and has its length in `ns`. What overlaps by more is shown beside the stream. What took no time on the
+    /// GPU, or began nobody knows when, is not shown there: its scope has `cuda_ns`.
+    ///
+    /// `ProfilerStep` in a scope's name is spelled `Profiler Step`: the tools would take the scope for a step.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be made or written.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use profiler_runtime::{Profile, scope};
+    ///
+    /// let ((), trace) = Profile::builder().run(|_| {
+    ///     let _scope = scope!("forward");
+    /// });
+    /// let trace = trace?;
+    /// let path = std::env::temp_dir().join(format!("trace-{}.json.gz", std::process::id()));
+    /// trace.export_chrome_trace(&path)?;
+    /// # #[cfg(feature = "validate")]
+    /// assert!(profiler_runtime::validate(&path)?.is_empty());
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn export_chrome_trace(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
+        export(self, path.as_ref(), LaunchCategory::default())
+    }
+}
+
+fn export(trace: &Trace, path: &Path, launches: LaunchCategory) -> Result<(), ExportError> {
+    let write = || {
+        let file = TraceFile::create(path)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let rank = Rank::of_process();
+        write_trace(trace, file, &name, rank, launches)?.finish()
+    };
+    write().map_err(|source| ExportError::io(path, source))
+}
+
+fn write_trace<W: Write>(
+    trace: &Trace,
+    mut out: W,
+    name: &str,
+    rank: Option<Rank>,
+    launches: LaunchCategory,
+) -> io::Result<W> {
+    let times = Times::new(&trace.timeline, trace.meta.opened);
+    let tracks = Tracks::new(trace);
+    let head = Head {
+        trace,
+        name,
+        base_ns: times.base_ns,
+        unplaced: trace
+            .gpu
+            .iter()
+            .filter(|gpu| gpu.loss.is_none() && gpu.start.is_none())
+            .count(),
+        devices: head::device_names(tracks.devices().into_iter()),
+        rank,
+    };
+    head.write(&mut out)?;
+    let mut writing = Writing::new(trace, times, tracks, Events::new(out), launches);
+    writing.write_events()?;
+    let mut out = writing.events.into_inner();
+    out.write_all(b"\n]}\n")?;
+    Ok(out)
+}
+
+/// Whether it can be shown: it is known when it began, and it has a length. Perfetto lets an arrow end in a slice of
+/// no length where there is one.
+fn is_placed(gpu: &GpuRecord) -> bool {
+    gpu.loss.is_none() && gpu.start.is_some() && whole(gpu.ns) > 0
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "no time is as long as centuries"
+)]
+fn whole(ns: f64) -> i64 {
+    ns.round() as i64
+}
+
+/// A trace on its way to a file.
+struct Writing<'t, W> {
+    trace: &'t Trace,
+    times: Times<'t>,
+    tracks: Tracks,
+    names: Names,
+    events: Events<W>,
+    launch_category: &'static str,
+    /// For each GPU time, the number of the track that its scope is on.
+    track_of_gpu: Vec<u64>,
+    /// The device whose memory is told of by scopes that have no GPU time.
+    memory_device: u64,
+    extent: (i64, i64),
+    in_flight: InFlight,
+}
+
+impl<'t, W: Write> Writing<'t, W> {
+    fn new(
+        trace: &'t Trace,
+        times: Times<'t>,
+        tracks: Tracks,
+        events: Events<W>,
+        launches: LaunchCategory,
+    ) -> Self {
+        let opened = times.of_ticks(trace.meta.opened);
+        let ends = trace.gpu.iter().filter(|gpu| is_placed(gpu));
+        let ends = ends.map(|gpu| {
+            times
+                .of_unix(gpu.start.unwrap_or_default())
+                .saturating_add(whole(gpu.ns))
+        });
+        let closed = ends.fold(times.of_ticks(trace.meta.closed), i64::max);
+        Self {
+            trace,
+            times,
+            names: Names::new(trace),
+            events,
+            launch_category: launches.as_str(),
+            track_of_gpu: vec![0; trace.gpu.len()],
+            memory_device: tracks.devices().first().copied().unwrap_or_default(),
+            tracks,
+            extent: (opened, closed),
+            in_flight: InFlight::new(opened, closed),
+        }
+    }
+
+    fn write_events(&mut self) -> io::Result<()> {
+        self.tracks.write_processes(&mut self.events)?;
+        self.write_steps()?;
+        self.write_scopes()?;
+        self.write_gpu()?;
+        let (pid, times) = (self.tracks.host, self.times);
+        self.in_flight.write(&mut self.events, pid)?;
+        let end_of = |event: Event<'_>| times.of_ticks(event.record().end());
+        counters::write_memory(&mut self.events, self.trace, pid, self.extent, end_of)?;
+        self.tracks.write_names(&mut self.events)
+    }
+}

@@ -1,0 +1,193 @@
+//! Traces where TensorBoard's trace plugin looks for them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::{ExportError, export};
+use crate::process::host;
+use crate::session::Trace;
+
+/// How launches are marked in a trace; each tool knows one of the two only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LaunchCategory {
+    /// `cuda_runtime`, as PyTorch marks them since 2.0: HTA and Perfetto know it. TensorBoard's trace plugin, whose
+    /// last release (0.4.3) is older, then shows no GPU time of operators.
+    #[default]
+    CudaRuntime,
+    /// `Runtime`, as PyTorch marked them before: TensorBoard's trace plugin knows it, HTA does not find its
+    /// critical path.
+    Runtime,
+}
+
+impl LaunchCategory {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::CudaRuntime => "cuda_runtime",
+            Self::Runtime => "Runtime",
+        }
+    }
+}
+
+/// Writes each trace to `folder`, which is made where it is missing, as `{worker}.{time}.pt.trace.json`: what PyTorch's
+/// function of this name does. It is for [`on_trace_ready`](crate::ProfileBuilder::on_trace_ready);
+/// [`TensorBoardTraces`] has what can be chosen.
+///
+/// # Examples
+///
+/// ```
+/// use profiler_runtime::{Profile, Schedule, tensorboard_trace_handler};
+///
+/// # let dir = std::env::temp_dir().join(format!("traces-{}", std::process::id()));
+/// let profile = Profile::builder()
+///     .schedule(Schedule::new().wait(1).warmup(1).active(3).repeat(1))
+///     .on_trace_ready(tensorboard_trace_handler(&dir))
+///     .start()?;
+/// for _ in 0..10 {
+///     profile.step();
+/// }
+/// # profile.stop();
+/// # assert!(profile.wait(std::time::Duration::from_secs(10)));
+/// # if profiler_runtime::is_enabled() { assert_eq!(std::fs::read_dir(&dir)?.count(), 1); }
+/// # let _ = std::fs::remove_dir_all(dir);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn tensorboard_trace_handler(
+    folder: impl AsRef<Path>,
+) -> impl FnMut(&Trace) -> Result<(), ExportError> + Clone + Send + Sync + 'static {
+    TensorBoardTraces::new(folder).handler()
+}
+
+/// How traces are written for TensorBoard's trace plugin and for HTA.
+///
+/// # Examples
+///
+/// ```
+/// use profiler_runtime::{LaunchCategory, Profile, TensorBoardTraces};
+///
+/// # let dir = std::env::temp_dir().join(format!("named-traces-{}", std::process::id()));
+/// let traces = TensorBoardTraces::new(&dir)
+///     .worker_name("trainer-0")
+///     .gzip(true)
+///     .launch_category(LaunchCategory::Runtime);
+/// let profile = Profile::builder().on_trace_ready(traces.handler()).start()?;
+/// profile.stop();
+/// # assert!(profile.wait(std::time::Duration::from_secs(10)));
+/// # let _ = std::fs::remove_dir_all(dir);
+/// # Ok::<(), profiler_runtime::ProfileError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "nothing is written before `handler` is given to a session, or `export` called"]
+pub struct TensorBoardTraces {
+    folder: PathBuf,
+    worker: Option<String>,
+    gzip: bool,
+    launches: LaunchCategory,
+}
+
+impl TensorBoardTraces {
+    /// Traces go to `folder`, which is made where it is missing.
+    pub fn new(folder: impl AsRef<Path>) -> Self {
+        Self {
+            folder: folder.as_ref().to_owned(),
+            worker: None,
+            gzip: false,
+            launches: LaunchCategory::default(),
+        }
+    }
+
+    /// What the process is called; `{host}_{process number}` by default. What no file name may hold is replaced by
+    /// `_`.
+    pub fn worker_name(self, name: impl AsRef<str>) -> Self {
+        Self {
+            worker: Some(tidy(name.as_ref())),
+            ..self
+        }
+    }
+
+    /// Whether files are compressed (`.gz`).
+    pub fn gzip(self, gzip: bool) -> Self {
+        Self { gzip, ..self }
+    }
+
+    /// How launches are marked.
+    pub fn launch_category(self, launches: LaunchCategory) -> Self {
+        Self { launches, ..self }
+    }
+
+    /// What writes each window of a session, for [`on_trace_ready`](crate::ProfileBuilder::on_trace_ready).
+    pub fn handler(
+        self,
+    ) -> impl FnMut(&Trace) -> Result<(), ExportError> + Clone + Send + Sync + 'static {
+        move |trace: &Trace| self.export(trace).map(drop)
+    }
+
+    /// Writes a trace, and says where to.
+    ///
+    /// # Errors
+    ///
+    /// If the folder cannot be made, or the file written.
+    pub fn export(&self, trace: &Trace) -> Result<PathBuf, ExportError> {
+        fs::create_dir_all(&self.folder).map_err(|source| ExportError::io(&self.folder, source))?;
+        let default = || format!("{}_{}", host::name(), process::id());
+        let worker = self.worker.clone().unwrap_or_else(default);
+        let suffix = if self.gzip { ".gz" } else { "" };
+        let name = format!("{worker}.{}.pt.trace.json{suffix}", unique_time());
+        let path = self.folder.join(name);
+        export(trace, &path, self.launches)?;
+        Ok(path)
+    }
+}
+
+/// The time in nanoseconds, or a later one: no two traces of a process get the same.
+fn unique_time() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let now = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
+    let next = |last: u64| Some(now.max(last.saturating_add(1)));
+    match LAST.fetch_update(Relaxed, Relaxed, next) {
+        Ok(last) | Err(last) => now.max(last.saturating_add(1)),
+    }
+}
+
+/// A name that may be part of a file's name everywhere.
+fn tidy(name: &str) -> String {
+    let safe = |letter: char| {
+        let is_special = letter.is_control() || r#"/\:*?"<>|"#.contains(letter);
+        if is_special { '_' } else { letter }
+    };
+    let tidy: String = name
+        .trim()
+        .trim_start_matches('.')
+        .chars()
+        .map(safe)
+        .collect();
+    if tidy.is_empty() {
+        "worker".to_owned()
+    } else {
+        tidy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_never_given_twice() {
+        let times: Vec<u64> = (0..1000).map(|_| unique_time()).collect();
+        assert!(times.is_sorted_by(|one, next| one < next));
+    }
+
+    #[test]
+    fn any_name_makes_a_file_name() {
+        assert_eq!(tidy("../node 7:0"), "_node 7_0");
+        assert_eq!(tidy(" "), "worker");
+        assert_eq!(tidy("trainer-0"), "trainer-0");
+    }
+}

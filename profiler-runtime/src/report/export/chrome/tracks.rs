@@ -1,0 +1,282 @@
+//! Where things are shown: processes and threads of the host, devices and their streams, and further tracks for
+//! what would overlap on one.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::io::{self, Write};
+use std::process;
+
+use super::json::{Events, Track};
+use crate::cuda::GpuRecord;
+use crate::session::Trace;
+use crate::stream_key::Line;
+
+/// Hardly a system numbers its threads from here on; Perfetto takes 32 bits.
+const FREE: u64 = 1 << 30;
+/// Kineto's number for the default stream; HTA gives stream 0 no iteration.
+const DEFAULT_STREAM: u64 = 7;
+/// Devices stand below the host.
+const DEVICE_SORT_INDEX: u64 = 5_000_000;
+/// TensorBoard's trace plugin has room for so many.
+const MAX_DEVICE: u64 = 63;
+
+/// All tracks of a trace.
+pub(super) struct Tracks {
+    pub(super) host: u64,
+    threads: Vec<u64>,
+    next: u64,
+    named: Vec<Named>,
+    steps: BTreeMap<u32, Track>,
+    streams: BTreeMap<(u64, Line), u64>,
+    unknown_device: u64,
+    next_in_device: BTreeMap<u64, u64>,
+}
+
+struct Named {
+    track: Track,
+    name: String,
+    sort_index: u64,
+}
+
+/// Tracks on which one thing follows the other: as many as there are things at once.
+#[derive(Default)]
+pub(super) struct Lanes {
+    by_end: BinaryHeap<Reverse<(i64, u64)>>,
+    count: usize,
+}
+
+impl Lanes {
+    /// A track that is free from `start` on and will be until `end`; `make` makes a further one, given its number
+    /// from 1 on.
+    pub(super) fn take(&mut self, start: i64, end: i64, make: impl FnOnce(usize) -> u64) -> u64 {
+        let free = self.by_end.peek().filter(|lane| lane.0.0 <= start);
+        let tid = if let Some(Reverse((_, tid))) = free.copied() {
+            self.by_end.pop();
+            tid
+        } else {
+            self.count += 1;
+            make(self.count)
+        };
+        self.by_end.push(Reverse((end, tid)));
+        tid
+    }
+}
+
+impl Tracks {
+    pub(super) fn new(trace: &Trace) -> Self {
+        let known: BTreeSet<u64> = trace
+            .gpu
+            .iter()
+            .filter_map(|gpu| gpu.device)
+            .map(u64::from)
+            .collect();
+        let unknown_device = known.last().map_or(0, |last| (last + 1).min(MAX_DEVICE));
+        // The process 1 of a container must not be the second device.
+        let pid = u64::from(process::id());
+        let host = if pid <= MAX_DEVICE { FREE + pid } else { pid };
+        let mut tracks = Self {
+            host,
+            threads: Vec::with_capacity(trace.threads.len()),
+            next: FREE,
+            named: Vec::new(),
+            steps: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            unknown_device,
+            next_in_device: BTreeMap::new(),
+        };
+        for (index, thread) in (0..).zip(&trace.threads) {
+            let tid = if (1..FREE).contains(&thread.id) {
+                thread.id
+            } else {
+                tracks.free_tid()
+            };
+            tracks.threads.push(tid);
+            let name = match &thread.name {
+                Some(name) => format!("thread {} ({name})", thread.id),
+                None => format!("thread {}", thread.id),
+            };
+            tracks.name(Track { pid: host, tid }, name, sort_index(index));
+        }
+        tracks.number_streams(&trace.gpu);
+        tracks
+    }
+
+    fn number_streams(&mut self, gpu: &[GpuRecord]) {
+        let lines: BTreeSet<(u64, Line)> = gpu
+            .iter()
+            .filter(|gpu| super::is_placed(gpu))
+            .map(|gpu| (self.device(gpu), gpu.line))
+            .collect();
+        let mut has_default = BTreeSet::new();
+        for (device, line) in lines {
+            let number =
+                if line.stream.is_default() && line.thread == 0 && has_default.insert(device) {
+                    DEFAULT_STREAM
+                } else {
+                    self.free_in_device(device)
+                };
+            self.streams.insert((device, line), number);
+            let track = Track {
+                pid: device,
+                tid: number,
+            };
+            self.name(track, format!("stream {number} ({line})"), number * 2);
+        }
+    }
+
+    fn free_in_device(&mut self, device: u64) -> u64 {
+        let next = self.next_in_device.entry(device).or_insert(DEFAULT_STREAM);
+        *next += 1;
+        *next
+    }
+
+    fn free_tid(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    fn name(&mut self, track: Track, name: String, sort_index: u64) {
+        self.named.push(Named {
+            track,
+            name,
+            sort_index,
+        });
+    }
+
+    /// The track of a thread among those of the window.
+    pub(super) fn thread(&self, index: u32) -> Track {
+        let tid = self.threads.get(index as usize).copied();
+        Track {
+            pid: self.host,
+            tid: tid.unwrap_or_default(),
+        }
+    }
+
+    /// The ordinal of a device; one that no known device has where it is not known.
+    pub(super) fn device(&self, gpu: &GpuRecord) -> u64 {
+        gpu.device.map_or(self.unknown_device, u64::from)
+    }
+
+    pub(super) fn stream(&self, gpu: &GpuRecord) -> Track {
+        let pid = self.device(gpu);
+        let tid = self.streams.get(&(pid, gpu.line)).copied();
+        Track {
+            pid,
+            tid: tid.unwrap_or_default(),
+        }
+    }
+
+    /// For the steps that a thread ended, above it.
+    pub(super) fn steps(&mut self, thread: u32) -> Track {
+        if let Some(track) = self.steps.get(&thread) {
+            return *track;
+        }
+        let own = self.thread(thread).tid;
+        let track = self.further(
+            format!("steps of thread {own}"),
+            sort_index(u64::from(thread)) - 1,
+        );
+        self.steps.insert(thread, track);
+        track
+    }
+
+    pub(super) fn replays(&mut self) -> Track {
+        let last = sort_index(self.threads.len() as u64) + 1;
+        self.further("replays of graphs, when they were noticed".to_owned(), last)
+    }
+
+    pub(super) fn future(&mut self, number: usize) -> Track {
+        let last = sort_index(self.threads.len() as u64);
+        self.further(format!("futures {number}"), last)
+    }
+
+    /// For what overlaps others of its thread, which guards that are dropped in another order do.
+    pub(super) fn beside_thread(&mut self, index: u32, number: usize) -> Track {
+        let thread = self.thread(index).tid;
+        let name = format!("thread {thread}, overlapping {number}");
+        self.further(name, sort_index(u64::from(index)) + 1)
+    }
+
+    /// For what overlaps others of its stream, which scopes of several threads on one may.
+    pub(super) fn beside_stream(&mut self, stream: Track, number: usize) -> Track {
+        let tid = self.free_in_device(stream.pid);
+        let track = Track {
+            pid: stream.pid,
+            tid,
+        };
+        let name = format!("stream {}, overlapping {number}", stream.tid);
+        self.name(track, name, stream.tid * 2 + 1);
+        track
+    }
+
+    fn further(&mut self, name: String, sort_index: u64) -> Track {
+        let track = Track {
+            pid: self.host,
+            tid: self.free_tid(),
+        };
+        self.name(track, name, sort_index);
+        track
+    }
+
+    /// The ordinals of the devices that something was placed on.
+    pub(super) fn devices(&self) -> BTreeSet<u64> {
+        self.streams.keys().map(|(device, _)| *device).collect()
+    }
+
+    /// What each process is.
+    pub(super) fn write_processes<W: Write>(&self, events: &mut Events<W>) -> io::Result<()> {
+        let program = program_name();
+        let label = format!("CPU, process {}", process::id());
+        write_process(events, self.host, &program, &label, 0)?;
+        for device in self.devices() {
+            let label = format!("GPU {device}");
+            write_process(events, device, &program, &label, DEVICE_SORT_INDEX + device)?;
+        }
+        Ok(())
+    }
+
+    /// What each track is; last, when all are known.
+    pub(super) fn write_names<W: Write>(&self, events: &mut Events<W>) -> io::Result<()> {
+        for named in &self.named {
+            let name = events.about("thread_name", named.track);
+            name.text("name", &named.name).end()?;
+            let place = events.about("thread_sort_index", named.track);
+            place.whole("sort_index", named.sort_index).end()?;
+        }
+        Ok(())
+    }
+}
+
+/// The thread's place among those of the host; the one before is for steps, the next one for what overlaps.
+fn sort_index(thread: u64) -> u64 {
+    1 + 3 * thread
+}
+
+fn write_process<W: Write>(
+    events: &mut Events<W>,
+    pid: u64,
+    name: &str,
+    label: &str,
+    sort_index: u64,
+) -> io::Result<()> {
+    let track = Track { pid, tid: 0 };
+    events
+        .about("process_name", track)
+        .text("name", name)
+        .end()?;
+    events
+        .about("process_labels", track)
+        .text("labels", label)
+        .end()?;
+    let place = events.about("process_sort_index", track);
+    place.whole("sort_index", sort_index).end()
+}
+
+fn program_name() -> String {
+    let path = std::env::current_exe().ok();
+    let name = path.as_ref().and_then(|path| path.file_name());
+    name.map_or_else(
+        || "program".to_owned(),
+        |name| name.to_string_lossy().into_owned(),
+    )
+}

@@ -1,0 +1,148 @@
+//! A window of a session, as histograms and a text.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::averages::AveragesTable;
+use crate::log::{LogError, ScalarLogger, TensorBoardLogger};
+use crate::session::Trace;
+
+/// The tag of the table.
+const TABLE: &str = "key_averages";
+
+/// Characters of a line of it: whatever the terminal's width is, and few enough for the longest text of the log.
+const WIDTH: usize = 500;
+
+/// What the calls of one name took, in milliseconds.
+#[derive(Default)]
+struct Times {
+    cpu: Vec<f64>,
+    cuda: Vec<f64>,
+}
+
+impl TensorBoardLogger {
+    /// A handler for [`on_trace_ready`](crate::ProfileBuilder::on_trace_ready): it adds to the log what each
+    /// window says, beside the scalars.
+    ///
+    /// For each name of the window there is a histogram of its calls' times in milliseconds, `TAG/cpu_ms` and, where
+    /// it has GPU times, `TAG/cuda_ms`; the table of [`key_averages`](Trace::key_averages) is the text
+    /// `key_averages`. The step is the window's [`step_num`](Trace::step_num), one more where the window was cut
+    /// short, the wall time its end. A window without scopes leaves nothing; any other is flushed.
+    ///
+    /// Sessions beside each other want a logger each, in a folder each: `TensorBoard` forgets what stands under a tag
+    /// as soon as a step of the same tag goes back.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::time::Duration;
+    ///
+    /// use profiler_runtime::{Profile, Schedule, TensorBoardLogger, scope};
+    ///
+    /// # let dir = std::env::temp_dir().join(format!("tensorboard-window-{}", std::process::id()));
+    /// let board = Arc::new(TensorBoardLogger::new(&dir)?);
+    /// let profile = Profile::builder()
+    ///     .schedule(Schedule::new().wait(1).warmup(1).active(3))
+    ///     .on_trace_ready(board.trace_handler())
+    ///     .start()?;
+    /// for _batch in 0..10 {
+    ///     let _scope = scope!("train");
+    ///     profile.step();
+    /// }
+    /// profile.stop();
+    /// assert!(profile.wait(Duration::from_secs(10)));
+    /// # drop(board);
+    /// # std::fs::remove_dir_all(dir)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn trace_handler(
+        self: &Arc<Self>,
+    ) -> impl Fn(&Trace) -> Result<(), LogError> + Send + Sync + use<> {
+        let board = Arc::clone(self);
+        move |trace| log(&board, trace)
+    }
+}
+
+/// Adds a window to the log, and writes it out. What is refused does not keep the rest from being taken; the first
+/// reason is returned.
+fn log(board: &TensorBoardLogger, trace: &Trace) -> Result<(), LogError> {
+    if trace.is_empty() && trace.replays.is_empty() {
+        return Ok(());
+    }
+    let (step, end) = (step_of(trace), trace.start() + trace.duration());
+    let mut outcome = Ok(());
+    for (name, times) in times(trace) {
+        let tag = tag_of(trace, name);
+        for (clock, values) in [("cpu_ms", times.cpu), ("cuda_ms", times.cuda)] {
+            if !values.is_empty() {
+                let tag = format!("{tag}/{clock}");
+                outcome = outcome.and(board.add_histogram_at(&tag, values, step, end));
+            }
+        }
+    }
+    outcome
+        .and(add_table(board, trace, step, end))
+        .and(board.flush())
+}
+
+/// A window that was cut short ends in the step that follows; under its own it would take the place of the window
+/// before it.
+fn step_of(trace: &Trace) -> u64 {
+    trace.step_num() + u64::from(trace.truncation().cut_short)
+}
+
+/// By the names' numbers: in the order in which the program came to them.
+fn times(trace: &Trace) -> BTreeMap<u32, Times> {
+    let mut names = BTreeMap::<u32, Times>::new();
+    for event in trace.events() {
+        let times = names.entry(event.record().name).or_default();
+        if event.has_cpu() {
+            times.cpu.push(event.cpu_ns() / 1e6);
+        }
+        times.cuda.extend(event.gpu().map(|gpu| gpu.ns / 1e6));
+    }
+    for replay in trace.replays.iter().filter(|replay| replay.loss.is_none()) {
+        names
+            .entry(replay.name)
+            .or_default()
+            .cuda
+            .push(replay.ns / 1e6);
+    }
+    names
+}
+
+fn tag_of(trace: &Trace, name: u32) -> &str {
+    let name = trace.names.get(name as usize);
+    name.map_or("(unknown)", |name| &name.tag)
+}
+
+fn add_table(
+    board: &TensorBoardLogger,
+    trace: &Trace,
+    step: u64,
+    end: SystemTime,
+) -> Result<(), LogError> {
+    let table = AveragesTable::new().width(WIDTH);
+    let text = code_block(&trace.key_averages().table(&table));
+    board.add_text_at(TABLE, &text, step, end)
+}
+
+/// A text that Markdown leaves as it is, whatever names are in it.
+fn code_block(text: &str) -> String {
+    let ticks = text.split(|letter| letter != '`').map(str::len).max();
+    let fence = "`".repeat(ticks.unwrap_or_default().max(2) + 1);
+    format!("{fence}\n{}\n{fence}", text.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::code_block;
+
+    #[test]
+    fn a_fence_is_longer_than_any_in_the_text() {
+        assert_eq!(code_block("a\n"), "```\na\n```");
+        assert_eq!(code_block("a ```` b ` c"), "`````\na ```` b ` c\n`````");
+    }
+}

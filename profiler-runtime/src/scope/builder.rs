@@ -1,0 +1,219 @@
+//! The beginning of a call that needs more than statistics: its logger and its step.
+
+use std::marker::PhantomData;
+
+use super::LoggedScope;
+use super::task::{PlainTask, TaskScope};
+use crate::cuda::{self, Ask, Evidence, Given, IntoStream, Mode};
+use crate::diagnostics;
+use crate::diagnostics::contain;
+use crate::local::{self, NoCell};
+use crate::log::{Attached, IntoLogger, LogOutcome};
+use crate::name;
+use crate::session::{self, Shapes, ToShape};
+use crate::step::IntoStep;
+use crate::switch::Ticket;
+use crate::sync::ReentrancyGuard;
+
+/// A call that has been decided on and not yet begun: the macros hand it what the arguments give,
+/// then turn it into a guard or a future. `'s` is for how long its stream is lent.
+#[derive(Debug)]
+pub struct Entry<'s> {
+    /// None for a call that is not measured.
+    pub(crate) ticket: Option<Ticket>,
+    pub(crate) every: u32,
+    /// Whether it is this call's turn to be logged; known once somebody asked.
+    turn: Option<bool>,
+    pub(crate) attached: Attached,
+    /// What it asks of the GPU, where it asks for anything.
+    pub(crate) ask: Option<Ask>,
+    /// The extents of what the call was given, where a session wants them.
+    pub(crate) shapes: Shapes,
+    lender: PhantomData<&'s ()>,
+}
+
+impl<'s> Entry<'s> {
+    /// A call that is not measured.
+    #[must_use]
+    pub const fn off() -> Self {
+        Self {
+            ticket: None,
+            every: 1,
+            turn: None,
+            attached: Attached {
+                logger: None,
+                step: None,
+            },
+            ask: None,
+            shapes: None,
+            lender: PhantomData,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn new(ticket: Option<Ticket>, every: u32) -> Self {
+        Self {
+            ticket,
+            every,
+            ..Self::off()
+        }
+    }
+
+    /// Logs one call in `every`, for names built at run time; zero counts as one.
+    #[must_use]
+    pub fn every(mut self, every: u32) -> Self {
+        self.every = every.max(1);
+        self
+    }
+
+    /// Whether the call's own logger is wanted: it is measured, and its turn has come.
+    #[inline]
+    pub fn wants_log(&mut self) -> bool {
+        self.ticket.is_some_and(|ticket| self.take_turn(ticket))
+    }
+
+    /// Whether a step is wanted: as [`wants_log`](Self::wants_log), and somebody takes it.
+    #[inline]
+    pub fn wants_step(&mut self) -> bool {
+        self.settle();
+        self.is_due()
+    }
+
+    /// Whether the call's own stream is wanted: it is measured, and there is a driver.
+    #[inline]
+    pub fn wants_stream(&mut self) -> bool {
+        self.ticket.is_some() && cuda::find(Evidence::Given).is_some()
+    }
+
+    /// The stream that the GPU time of this call is taken on.
+    #[inline]
+    pub fn stream(&mut self, stream: impl IntoStream<'s>) {
+        let given = Given::from(stream.into_stream());
+        self.ask.get_or_insert_default().stream = Some(given);
+    }
+
+    /// Has the end of the scope wait for the device.
+    #[inline]
+    pub fn synchronous(&mut self) {
+        self.ask.get_or_insert_default().mode = Mode::Synchronous;
+    }
+
+    /// Has the events become part of the graph that is being captured.
+    #[inline]
+    pub fn captured(&mut self) {
+        self.ask.get_or_insert_default().mode = Mode::Captured;
+    }
+
+    /// Whether the shapes of what the call was given are wanted: it is measured, and an active window records
+    /// them.
+    #[inline]
+    pub fn wants_shapes(&mut self) -> bool {
+        self.ticket.is_some() && session::wants_shapes()
+    }
+
+    /// The shape of one more of the things that the call was given.
+    #[inline]
+    pub fn shape(&mut self, shape: &(impl ToShape + ?Sized)) {
+        // What is kept for the window is not the memory of the scope around.
+        let _busy = ReentrancyGuard::try_enter();
+        // It is code of the program's, which must not end the call where it only asks for a shape.
+        let shape = contain::caught(|| shape.to_shape());
+        let known = shape.unwrap_or_else(no_shape);
+        self.shapes.get_or_insert_default().push(known);
+    }
+
+    /// The logger of this call.
+    #[inline]
+    pub fn log<Marker>(&mut self, logger: impl IntoLogger<Marker>) {
+        self.attached.logger = Some(logger.into_logger());
+    }
+
+    /// The logger of this call, written as a closure.
+    #[inline]
+    pub fn log_with<F, R>(&mut self, logger: F)
+    where
+        F: Fn(&str, f64, u64) -> R + Send + Sync + 'static,
+        R: LogOutcome,
+    {
+        self.attached.logger = Some(logger.into_logger());
+    }
+
+    /// The step of this call.
+    #[inline]
+    pub fn step(&mut self, step: impl IntoStep) {
+        self.attached.step = Some(step.into_step());
+    }
+
+    /// Opens the scope; the clock is read last.
+    #[inline]
+    pub fn start(mut self) -> LoggedScope<'s> {
+        self.settle();
+        LoggedScope::open(self)
+    }
+
+    /// Whether the call is to be logged, after all that was asked and attached.
+    pub(crate) fn is_due(&self) -> bool {
+        self.turn == Some(true)
+    }
+
+    /// A default logger wants one call in so many too, though nobody asked before.
+    #[inline]
+    fn settle(&mut self) {
+        if let Some(ticket) = self.ticket.filter(|ticket| ticket.is_logged()) {
+            self.take_turn(ticket);
+        }
+    }
+
+    /// Asks once for each call, since asking counts.
+    #[inline]
+    fn take_turn(&mut self, ticket: Ticket) -> bool {
+        *self.turn.get_or_insert_with(|| is_due(ticket, self.every))
+    }
+}
+
+impl Entry<'static> {
+    /// The scope of a future, which begins when it is first polled.
+    #[inline]
+    pub fn task(mut self) -> TaskScope {
+        self.settle();
+        TaskScope::new(self)
+    }
+
+    /// The scope of a future that brings nothing along.
+    #[inline]
+    pub(crate) fn plain_task(mut self) -> PlainTask {
+        self.settle();
+        PlainTask::new(&self)
+    }
+}
+
+/// Whether it is the turn of this call, of `every`.
+///
+/// Each thread counts for itself; a thread that ends leaves its turn to the next, and one that comes to
+/// others waits a whole turn.
+#[inline]
+pub(crate) fn is_due(ticket: Ticket, every: u32) -> bool {
+    if every == 1 {
+        return true;
+    }
+    let cell = match local::cell(ticket.id()) {
+        Ok(cell) => cell,
+        Err(reason) => return reason == NoCell::Nowhere,
+    };
+    // One more than is left, so that zero says that the thread has not asked before.
+    let left = match cell.until_logged.get().checked_sub(1) {
+        Some(left) => left,
+        None => name::by_id(ticket.id()).map_or(0, |name| name.first_turn(every)),
+    };
+    cell.every.set(every.into());
+    let next = left.checked_sub(1).unwrap_or(u64::from(every) - 1);
+    cell.until_logged.set(next + 1);
+    left == 0
+}
+
+/// The shape of something whose own `to_shape` has panicked.
+#[cold]
+fn no_shape() -> Box<[usize]> {
+    diagnostics::warn_once("a `to_shape` panicked: the argument is shown with an empty shape");
+    Box::default()
+}

@@ -1,0 +1,404 @@
+//! Scopes of futures: one for each task, whatever threads poll it.
+
+mod poll;
+
+use std::future::Future;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
+
+use super::Closed;
+use crate::clock::{elapsed, now};
+use crate::collect;
+use crate::cuda::{self, Begun, IntoStream, Stream, TaskSide};
+use crate::diagnostics::contain::contained;
+use crate::local::{self, NoCell};
+use crate::log::Attached;
+use crate::log::IntoLogger;
+use crate::name;
+use crate::scope::builder::Entry;
+use crate::session::{self, Ended, FutureRecord, RecordEnding, ToShape};
+use crate::stats::{Ending, StatCell};
+use crate::step::IntoStep;
+use crate::switch::Ticket;
+use poll::PollFrame;
+
+/// The scope of a future: from its first poll to its end, and the time spent polling.
+///
+/// While the future is polled the scope is the innermost one of the polling thread, so that what runs
+/// inside becomes its child; between polls it is no scope of any thread, so that two futures taking
+/// turns on one thread never become each other's parent.
+#[derive(Debug)]
+pub struct TaskScope {
+    core: Core,
+    entry: Entry<'static>,
+}
+
+/// The scope of a future that brings nothing along but its name: what most have, without the room for the rest.
+#[derive(Debug)]
+pub struct PlainTask(Core);
+
+/// What every scope of a future has.
+#[derive(Debug)]
+pub struct Core {
+    /// None for a future that is not measured, or has ended.
+    ticket: Option<Ticket>,
+    /// Whether the default loggers get it, where there is no entry that says so.
+    is_due: bool,
+    running: Option<Running>,
+}
+
+/// A scope that can stand beside its future.
+pub trait Scoped {
+    /// Returns its parts: the entry where the call brings something along.
+    fn parts(&mut self) -> (&mut Core, Option<&mut Entry<'static>>);
+}
+
+impl Scoped for TaskScope {
+    #[inline]
+    fn parts(&mut self) -> (&mut Core, Option<&mut Entry<'static>>) {
+        (&mut self.core, Some(&mut self.entry))
+    }
+}
+
+impl Scoped for PlainTask {
+    #[inline]
+    fn parts(&mut self) -> (&mut Core, Option<&mut Entry<'static>>) {
+        (&mut self.0, None)
+    }
+}
+
+// As for `TaskScope` below.
+impl UnwindSafe for PlainTask {}
+impl RefUnwindSafe for PlainTask {}
+
+#[derive(Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "facts that have nothing to do with each other"
+)]
+struct Running {
+    first_poll: u64,
+    polled: i64,
+    children: i64,
+    /// Whether no scope of the same name was open around the first poll.
+    outermost: bool,
+    /// Whether a panic was under way at the first poll.
+    panicking: bool,
+    /// When the last poll ended.
+    last_end: u64,
+    /// Whether a panic went through a poll, which was the last one then.
+    panicked: bool,
+    /// Its GPU's side, or why it had none at its first poll.
+    cuda: Result<TaskSide, Begun>,
+    /// What a session is to be told of it, where one recorded at the first poll.
+    record: Option<Box<FutureRecord>>,
+}
+
+impl PlainTask {
+    pub(crate) fn new(entry: &Entry<'static>) -> Self {
+        Self(Core::new(entry))
+    }
+}
+
+impl Core {
+    fn new(entry: &Entry<'static>) -> Self {
+        Self {
+            ticket: entry.ticket,
+            is_due: entry.is_due(),
+            running: None,
+        }
+    }
+
+    fn finish(&mut self, entry: Option<&mut Entry<'static>>, ending: Ending) {
+        // Taken, so that a future is counted once however often it is dropped or polled.
+        let (Some(ticket), Some(running)) = (self.ticket.take(), self.running.take()) else {
+            return;
+        };
+        // The executor may catch a panic, and drop the future much later.
+        let ending = if running.panicked {
+            Ending::Panicked
+        } else {
+            ending
+        };
+        let end = if ending == Ending::Dropped {
+            now()
+        } else {
+            running.last_end
+        };
+        let elapsed = elapsed(running.first_poll, end);
+        let count = |cell: &StatCell| {
+            let own = running.polled - running.children;
+            let full = cell.count(elapsed, own, running.outermost);
+            cell.count_future(running.polled);
+            cell.count_ending(ending);
+            full
+        };
+        let cell = match local::cell(ticket.id()) {
+            Ok(cell) => Some(cell),
+            Err(NoCell::Nowhere) => None,
+            // Inside the profiler nothing is measured.
+            Err(NoCell::Busy) => {
+                let opened = running.cuda.ok().and_then(TaskSide::into_opened);
+                return opened.map_or((), cuda::give_up);
+            }
+        };
+        match cell {
+            Some(cell) if !count(cell) => {}
+            _ => count_in_name(ticket.id(), cell, count),
+        }
+        let log = match entry {
+            Some(entry) => entry
+                .is_due()
+                .then(|| (entry.every, std::mem::take(&mut entry.attached))),
+            None => self.is_due.then(|| (1, Attached::default())),
+        };
+        let closed = Closed::new(end, elapsed, running.outermost);
+        let span = closed.span();
+        if let Some(record) = running.record {
+            let ended = Ended {
+                name: ticket.id(),
+                serial: 0,
+                parent: 0,
+                start: running.first_poll,
+                elapsed,
+                ending: match ending {
+                    Ending::Returned => RecordEnding::Returned,
+                    Ending::Panicked => RecordEnding::Panicked,
+                    Ending::Dropped => RecordEnding::Dropped,
+                },
+                cuda: running.cuda.as_ref().map_or(0, TaskSide::key),
+            };
+            session::close_future(record, &ended, running.polled);
+        }
+        let no_stream = match &running.cuda {
+            Err(Begun::NoStream) => true,
+            // The program may have loaded CUDA since; that alone says nothing of what this was to be measured on.
+            Err(Begun::NotAsked) => cuda::names_no_stream(),
+            _ => false,
+        };
+        if no_stream {
+            cuda::count_without_stream(cell, elapsed);
+        }
+        match (running.cuda.ok().and_then(TaskSide::into_opened), log) {
+            (Some(opened), log) => cuda::log(cell, log, |part| cuda::finish(opened, span, part)),
+            (None, Some(log)) if !no_stream && cuda::came_late() => {
+                let finish = |part| cuda::end_without(ticket.id(), span, part);
+                cuda::log(cell, Some(log), finish);
+            }
+            (None, Some((every, attached))) => {
+                collect::log(cell, ticket.id(), every, (end, elapsed), attached);
+            }
+            (None, None) => {}
+        }
+        if ticket.is_step() && running.outermost {
+            session::environment::step();
+        }
+    }
+
+    fn drop_unfinished(&mut self, entry: Option<&mut Entry<'static>>) {
+        if self.running.is_some() {
+            contained("a future was dropped", || {
+                self.finish(entry, Ending::Dropped);
+            });
+        }
+    }
+}
+
+impl TaskScope {
+    pub(crate) fn new(entry: Entry<'static>) -> Self {
+        Self {
+            core: Core::new(&entry),
+            entry,
+        }
+    }
+
+    /// Returns `true` if the future is measured.
+    pub(crate) fn is_measured(&self) -> bool {
+        self.entry.ticket.is_some()
+    }
+
+    pub(crate) fn attached(&mut self) -> Option<&mut Attached> {
+        self.pending().map(|entry| &mut entry.attached)
+    }
+
+    /// What may still be changed: nothing once it runs.
+    fn pending(&mut self) -> Option<&mut Entry<'static>> {
+        let is_pending = self.core.ticket.is_some() && self.core.running.is_none();
+        is_pending.then_some(&mut self.entry)
+    }
+}
+
+/// A panic leaves nothing half done in it: it is taken out before it is counted, and each poll closes what
+/// it opened. So the future it is put around decides.
+impl UnwindSafe for TaskScope {}
+impl RefUnwindSafe for TaskScope {}
+
+/// A cell whose buckets are full, or a thread that has no cells any more.
+#[cold]
+fn count_in_name(id: u32, cell: Option<&StatCell>, count: impl FnOnce(&StatCell) -> bool) {
+    let Some(name) = name::by_id(id) else { return };
+    match cell {
+        Some(cell) => name.carry(cell),
+        None => name.count_directly(|cell| _ = count(cell)),
+    }
+}
+
+impl Drop for TaskScope {
+    fn drop(&mut self) {
+        let (core, entry) = self.parts();
+        core.drop_unfinished(entry);
+    }
+}
+
+impl Drop for PlainTask {
+    fn drop(&mut self) {
+        self.0.drop_unfinished(None);
+    }
+}
+
+pin_project! {
+    /// A future that is measured: made by the attribute on asynchronous functions, and by
+    /// [`MeasureFuture`].
+    ///
+    /// It is measured from its first poll to its end; a future that is dropped before is counted and
+    /// flagged, one that was never polled is not counted.
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless they are awaited or polled"]
+    pub struct Measured<F> {
+        #[pin]
+        future: F,
+        scope: TaskScope,
+        // The stream that was current where the future was made, and is so wherever it is polled.
+        inherited: Option<Stream>,
+    }
+}
+
+/// Measures a future with a scope of its own.
+pub fn measure<F: Future>(scope: TaskScope, future: F) -> Measured<F> {
+    Measured {
+        future,
+        scope,
+        inherited: None,
+    }
+}
+
+/// Measures a future with a scope of its own; `stream` is current wherever the future is polled.
+pub(crate) fn measure_on<F: Future>(
+    stream: Option<Stream>,
+    scope: TaskScope,
+    future: F,
+) -> Measured<F> {
+    Measured {
+        inherited: stream,
+        ..measure(scope, future)
+    }
+}
+
+impl<F: Future> Future for Measured<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        // Around the scope: its GPU time may be taken on that stream.
+        let _current = this.inherited.as_ref().map(cuda::make_current);
+        let mut frame = PollFrame::enter(this.scope.parts());
+        let result = this.future.poll(context);
+        frame.is_last = result.is_ready();
+        result
+    }
+}
+
+/// A future that is measured where it stands, with a scope that stands beside it: made by the attribute on
+/// asynchronous functions.
+///
+/// Both are the caller's, so that neither is moved: a level of `async` functions takes as little stack as can be.
+#[derive(Debug)]
+#[must_use = "futures do nothing unless they are awaited or polled"]
+pub struct InPlace<'a, F> {
+    core: &'a mut Core,
+    entry: Option<&'a mut Entry<'static>>,
+    future: Pin<&'a mut F>,
+}
+
+/// Measures a pinned future with a scope of its own, which is to be dropped after the future.
+#[inline]
+pub fn measure_in_place<'a, F: Future>(
+    scope: &'a mut impl Scoped,
+    future: Pin<&'a mut F>,
+) -> InPlace<'a, F> {
+    let (core, entry) = scope.parts();
+    InPlace {
+        core,
+        entry,
+        future,
+    }
+}
+
+// The function that owns both is what is caught: references to them stand for them.
+impl<F: UnwindSafe> UnwindSafe for InPlace<'_, F> {}
+impl<F: RefUnwindSafe> RefUnwindSafe for InPlace<'_, F> {}
+
+impl<F: Future> Future for InPlace<'_, F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.get_mut();
+        let mut frame = PollFrame::enter((this.core, this.entry.as_deref_mut()));
+        let result = this.future.as_mut().poll(context);
+        frame.is_last = result.is_ready();
+        result
+    }
+}
+
+impl<F> Measured<F> {
+    /// Logs the future's time, as the attribute's argument of that name.
+    ///
+    /// To be given before the first poll.
+    pub fn log<Marker>(mut self, logger: impl IntoLogger<Marker>) -> Self {
+        if self.scope.entry.wants_log()
+            && let Some(attached) = self.scope.attached()
+        {
+            attached.logger = Some(logger.into_logger());
+        }
+        self
+    }
+
+    /// The step under which the time is logged, as the attribute's argument of that name.
+    ///
+    /// To be given before the first poll.
+    pub fn global_step(mut self, step: impl IntoStep) -> Self {
+        if let Some(attached) = self.scope.attached() {
+            attached.step = Some(step.into_step());
+        }
+        self
+    }
+
+    /// The stream that the GPU time is taken on, as the attribute's argument of that name: from an event at
+    /// the first poll to one at the end.
+    ///
+    /// To be given before the first poll.
+    pub fn stream(mut self, stream: impl IntoStream<'static>) -> Self {
+        if let Some(entry) = self.scope.pending()
+            && entry.wants_stream()
+        {
+            entry.stream(stream);
+        }
+        self
+    }
+
+    /// The shape of one more of the things that the future works on, as those of the attribute's argument `shapes`:
+    /// looked at in an active window that records shapes, and nowhere else.
+    ///
+    /// To be given before the first poll.
+    pub fn shape(mut self, shape: &(impl ToShape + ?Sized)) -> Self {
+        if let Some(entry) = self.scope.pending()
+            && entry.wants_shapes()
+        {
+            entry.shape(shape);
+        }
+        self
+    }
+}

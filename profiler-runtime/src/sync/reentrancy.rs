@@ -1,0 +1,43 @@
+//! Re-entrancy: calls of measured code from inside the profiler.
+
+use std::cell::Cell;
+
+thread_local! {
+    /// `true` while this thread runs the profiler's own bookkeeping.
+    static ENTERED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Marks the thread as running inside the profiler, where it takes locks and allocates.
+///
+/// A measured global allocator or `tracing` subscriber would call back into the profiler from there: it would measure
+/// the profiler, and could deadlock on a lock that its own thread holds. Such calls are not measured, except on the
+/// fast path, which takes no lock.
+pub(crate) struct ReentrancyGuard(());
+
+impl ReentrancyGuard {
+    /// Marks the thread until the guard is dropped. Returns `None` if the thread is marked already.
+    pub(crate) fn try_enter() -> Option<Self> {
+        // Construct the guard only on the first entry: its destructor clears the mark.
+        if ENTERED.replace(true) {
+            None
+        } else {
+            Some(Self(()))
+        }
+    }
+
+    /// Returns `true` if the thread is marked.
+    pub(crate) fn is_entered() -> bool {
+        ENTERED.get()
+    }
+
+    /// Marks one of the profiler's own threads for its whole lifetime.
+    pub(crate) fn enter_permanently() {
+        ENTERED.set(true);
+    }
+}
+
+impl Drop for ReentrancyGuard {
+    fn drop(&mut self) {
+        ENTERED.set(false);
+    }
+}
