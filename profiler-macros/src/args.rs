@@ -10,7 +10,7 @@ use crate::errors::Errors;
 use crate::keys::{self, Key};
 use crate::values;
 
-/// What the measurements of a call site are called.
+/// The name of a call site's measurements.
 #[derive(Clone)]
 pub(crate) enum Name {
     /// A string literal.
@@ -19,7 +19,7 @@ pub(crate) enum Name {
     Const(Box<Expr>),
 }
 
-/// The arguments of one attribute, or of a section after its name.
+/// The arguments of one attribute, or those of a section after its name.
 #[derive(Clone, Default)]
 pub(crate) struct Args {
     pub(crate) name: Option<Name>,
@@ -34,8 +34,8 @@ pub(crate) struct Args {
     pub(crate) per_instance: Option<bool>,
     pub(crate) skip: bool,
     pub(crate) krate: Option<Path>,
-    /// Where each argument stands, in the order they were written.
-    written: Vec<(Key, Span)>,
+    /// The span of each argument, in the order they were written.
+    spans: Vec<(Key, Span)>,
 }
 
 impl Args {
@@ -55,26 +55,26 @@ impl Args {
         args
     }
 
-    /// Reads arguments to the end of `input`; what is wrong is noted and passed over.
+    /// Reads arguments to the end of `input`. Reports and skips those that are wrong.
     pub(crate) fn read(&mut self, input: ParseStream, allowed: &[Key], errors: &mut Errors) {
         while !input.is_empty() {
             if let Err(error) = self.argument(input, allowed, errors) {
                 errors.push(error);
-                pass_over(input);
+                skip_argument(input);
             } else if !input.is_empty() && !input.peek(Token![,]) {
                 errors.push(input.error("expected `,` between two arguments"));
-                pass_over(input);
+                skip_argument(input);
             }
-            // Either the end or a comma.
+            // The input is now at its end or at a comma.
             let _comma = input.parse::<Option<Token![,]>>();
         }
-        self.check_together(errors);
+        self.check_combination(errors);
     }
 
-    /// The arguments of a function inside a measured block: its own, and the block's where it has
-    /// none.
-    pub(crate) fn or(self, block: &Self) -> Self {
-        let given = self.name.is_some();
+    /// Returns the arguments of a function inside a measured block: its own, and the block's for
+    /// those that it does not have.
+    pub(crate) fn inherit(self, block: &Self) -> Self {
+        let named = self.name.is_some();
         let (sync, captured) = (self.sync == Some(true), self.captured == Some(true));
         Self {
             name: self.name,
@@ -86,15 +86,16 @@ impl Args {
             shapes: self.shapes.or_else(|| block.shapes.clone()),
             sync: inherited(self.sync, captured, block.sync),
             captured: inherited(self.captured, sync, block.captured),
-            per_instance: inherited(self.per_instance, given, block.per_instance),
+            per_instance: inherited(self.per_instance, named, block.per_instance),
             skip: self.skip,
             krate: self.krate.or_else(|| block.krate.clone()),
-            written: self.written,
+            spans: self.spans,
         }
     }
 
-    /// Whether the call site alone knows everything: nothing is to be evaluated at a call.
-    pub(crate) fn is_plain(&self) -> bool {
+    /// Returns `true` if nothing is to be evaluated at a call, because the arguments only give the
+    /// call site its name.
+    pub(crate) fn is_name_only(&self) -> bool {
         !matches!(self.name, Some(Name::Const(_)))
             && self.per_instance != Some(true)
             && self.log.is_none()
@@ -107,33 +108,33 @@ impl Args {
             && self.captured != Some(true)
     }
 
-    /// Whether an expression among the arguments mentions a name.
-    pub(crate) fn mention(&self, name: &Ident) -> bool {
+    /// Returns `true` if an argument that is evaluated at each call mentions a variable.
+    pub(crate) fn any_mentions(&self, name: &Ident) -> bool {
         let expressions = [&self.log, &self.global_step, &self.bypass, &self.stream];
         let shapes = self.shapes.iter().flatten();
         let mut expressions = expressions.into_iter().flatten().chain(shapes);
         expressions.any(|expression| mentions(expression.to_token_stream(), name))
     }
 
-    /// Where an argument was written, if it was.
-    pub(crate) fn written(&self, key: Key) -> Option<Span> {
-        self.written
+    /// Returns the span of an argument, if it was written.
+    pub(crate) fn span_of(&self, key: Key) -> Option<Span> {
+        self.spans
             .iter()
             .find(|(other, _)| *other == key)
             .map(|(_, span)| *span)
     }
 
-    /// Where the last of some arguments was written.
-    fn last_written(&self, keys: &[Key]) -> Option<Span> {
-        self.written
+    /// Returns the span of the last argument that is among `keys`.
+    fn last_span_of(&self, keys: &[Key]) -> Option<Span> {
+        self.spans
             .iter()
             .rfind(|(key, _)| keys.contains(key))
             .map(|(_, span)| *span)
     }
 
-    /// Notes arguments that exclude each other.
-    fn check_together(&self, errors: &mut Errors) {
-        if let Some(span) = self.written(Key::Skip).filter(|_| self.written.len() > 1) {
+    /// Reports arguments that exclude each other.
+    fn check_combination(&self, errors: &mut Errors) {
+        if let Some(span) = self.span_of(Key::Skip).filter(|_| self.spans.len() > 1) {
             errors.at(
                 span,
                 "`skip` leaves the function out, so no other argument has a meaning beside it; \
@@ -141,7 +142,7 @@ impl Args {
             );
         }
         if let (Some(_), Some(true)) = (&self.name, self.per_instance)
-            && let Some(span) = self.written(Key::PerInstance)
+            && let Some(span) = self.span_of(Key::PerInstance)
         {
             errors.at(
                 span,
@@ -150,7 +151,7 @@ impl Args {
             );
         }
         if let (Some(true), Some(true)) = (self.sync, self.captured)
-            && let Some(span) = self.last_written(&[Key::Sync, Key::Captured])
+            && let Some(span) = self.last_span_of(&[Key::Sync, Key::Captured])
         {
             errors.at(
                 span,
@@ -170,29 +171,29 @@ impl Args {
         let key = Key::find(&word.to_string()).filter(|key| allowed.contains(key));
         let Some(key) = key else {
             errors.at(word.span(), unknown(&word, allowed));
-            pass_over(input);
+            skip_argument(input);
             return Ok(());
         };
-        if self.written(key).is_some() {
+        if self.span_of(key).is_some() {
             errors.at(
                 word.span(),
                 format_args!("`{}` is given twice; keep one", key.word()),
             );
-            pass_over(input);
+            skip_argument(input);
             return Ok(());
         }
-        self.written.push((key, word.span()));
+        self.spans.push((key, word.span()));
         self.value(key, &word, input)
     }
 
-    /// Reads what follows the word of an argument.
+    /// Reads the value of an argument, after its word.
     fn value(&mut self, key: Key, word: &Ident, input: ParseStream) -> syn::Result<()> {
         if key == Key::Skip {
             self.skip = true;
             return values::none(key, input);
         }
         if let Some(flag) = self.flag(key) {
-            *flag = Some(values::yes_or_no(key, word, input)?);
+            *flag = Some(values::flag(key, word, input)?);
             return Ok(());
         }
         values::equals(key, word, input)?;
@@ -210,7 +211,7 @@ impl Args {
         Ok(())
     }
 
-    /// The value of an argument that says yes or no.
+    /// Returns the field of an argument that takes `true` or `false`.
     fn flag(&mut self, key: Key) -> Option<&mut Option<bool>> {
         match key {
             Key::PerInstance => Some(&mut self.per_instance),
@@ -221,21 +222,29 @@ impl Args {
     }
 }
 
-/// What a function's own flag is together with its block's: its own where it has one, or another
-/// argument that excludes the block's.
+/// Returns the value of a flag for a function in a block: its own value if it has one, else the
+/// block's, unless another argument of the function excludes the flag.
 fn inherited(own: Option<bool>, excluded: bool, block: Option<bool>) -> Option<bool> {
     own.or(block.filter(|_| !excluded))
 }
 
+/// Returns `true` if tokens mention a variable.
 fn mentions(tokens: TokenStream, name: &Ident) -> bool {
     tokens.into_iter().any(|tree| match tree {
         TokenTree::Ident(other) => other == *name,
         TokenTree::Group(group) => mentions(group.stream(), name),
-        _ => false,
+        // `format!("{step}")` captures `step` by a string.
+        TokenTree::Literal(text) => {
+            let text = text.to_string();
+            [format!("{{{name}}}"), format!("{{{name}:")]
+                .iter()
+                .any(|capture| text.contains(capture))
+        }
+        TokenTree::Punct(_) => false,
     })
 }
 
-/// The word an argument begins with.
+/// Reads the word that an argument begins with.
 fn argument_word(input: ParseStream, allowed: &[Key]) -> syn::Result<Ident> {
     if input.peek(LitStr) && allowed.contains(&Key::Name) {
         let text: LitStr = input.parse()?;
@@ -251,7 +260,7 @@ fn argument_word(input: ParseStream, allowed: &[Key]) -> syn::Result<Ident> {
     })
 }
 
-/// What to say to a word that is no argument here.
+/// Returns the error for a word that is not among the allowed arguments.
 fn unknown(word: &Ident, allowed: &[Key]) -> String {
     let word = word.to_string();
     if word == Key::Name.word() {
@@ -273,6 +282,6 @@ fn unknown(word: &Ident, allowed: &[Key]) -> String {
 }
 
 /// Skips to the next comma.
-fn pass_over(input: ParseStream) {
+fn skip_argument(input: ParseStream) {
     while !values::ends(input) && input.parse::<TokenTree>().is_ok() {}
 }

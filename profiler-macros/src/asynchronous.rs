@@ -1,10 +1,10 @@
-//! An `async fn`, measured: the same statements in a future that is measured, from its first poll
-//! to its end.
+//! The expansion of an `async fn`: its statements move into an `async` block that is measured from
+//! its first poll to its end.
 //!
-//! The compiler itself makes of `async fn f(x: X) { … }` a block `async move { let x = x; … }`. The
-//! same is done here, so that named arguments are dropped when and in which order they would be, and
-//! mistakes with them are told in the same words. Others (patterns, names that begin with `_`) are
-//! dropped when the whole call ends.
+//! The compiler desugars `async fn f(x: X) { … }` to a block `async move { let x = x; … }`. This
+//! expansion writes the same bindings, so that named parameters are dropped at the usual time and
+//! in the usual order, and compiler errors about them keep their text. Other parameters (patterns,
+//! names that begin with `_`) are dropped when the whole call ends.
 
 use proc_macro2::{Delimiter, Group, Ident, Spacing, Span, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
@@ -13,24 +13,26 @@ use crate::args::Args;
 use crate::function;
 use crate::futures;
 use crate::item::{self, Angles, Head};
-use crate::site::Entrance;
+use crate::site::SiteCode;
 
-/// The statements of a measured `async fn`; moves what must move with them out of the signature.
+/// Returns the body of a measured `async fn`. Removes `mut` from the parameters that the body binds
+/// again.
 pub(crate) fn measured(
-    entrance: &Entrance,
+    site: &SiteCode,
     head: &Head,
     signature: &mut [TokenTree],
     statements: &TokenStream,
     braces: Span,
 ) -> TokenStream {
     let span = Span::mixed_site();
-    let runtime = entrance.runtime;
-    let arguments = rebind(entrance.args, head, signature);
+    let runtime = site.runtime;
+    let arguments = rebind(site.args, head, signature);
     let returned = item::return_type(signature, head);
     let end = signature.last().map_or(span, TokenTree::span);
     let returned = &signature[returned];
     let pinned = pinned_type(returned).map(|pinned| {
-        // The compiler points to this call to say what it expects: so it stands at the type.
+        // If the body has another type, the compiler points to this call, so the call has the span
+        // of the return type.
         let place = returned.first().map_or(end, TokenTree::span);
         let runtime = runtime.private_at(place);
         let never = quote_spanned!(place=> #runtime::never::<#pinned>());
@@ -41,10 +43,11 @@ pub(crate) fn measured(
     let mut block = Group::new(Delimiter::Brace, inside);
     block.set_span(braces);
     let future = quote_spanned!(span.located_at(braces)=> async move #block);
-    let (entry, task) = entrance.entry_and_task();
-    if futures::may_be_one(returned) {
-        // Here alone `clippy` takes the value for a forgotten `.await`; of an `async fn` it knows
-        // better. Elsewhere an `allow` could only clash with a `forbid`.
+    let (entry, task) = site.entry_and_task();
+    if futures::may_be_future(returned) {
+        // If the `async` block returns a future, `clippy` reports a forgotten `.await`, which it
+        // does not for an `async fn`. The `allow` stands only here because it is an error in a
+        // crate that forbids the lint.
         return quote_spanned! {span=>
             #entry
             #[allow(clippy::async_yields_async)]
@@ -58,7 +61,8 @@ pub(crate) fn measured(
     }
 }
 
-/// The type that an `async` block must be told that it returns, because nothing else tells it.
+/// Returns the type that the `async` block is annotated with, because its type cannot be inferred
+/// from the signature; `None` if that type cannot be written in a body.
 fn pinned_type(returned: &[TokenTree]) -> Option<TokenStream> {
     if returned.is_empty() {
         return Some(quote_spanned!(Span::mixed_site()=> ()));
@@ -69,8 +73,9 @@ fn pinned_type(returned: &[TokenTree]) -> Option<TokenStream> {
     futures::nameable(returned.iter().cloned().collect())
 }
 
-/// Statements that bind the arguments once more, each as it was; a `mut` moves from the signature
-/// to them. One that the attribute mentions is used, whether the body uses it or not.
+/// Returns statements that bind the parameters again, inside the block. A `mut` moves from the
+/// signature to the new binding. A parameter that the attribute mentions is marked as used, since
+/// the body may not use it.
 fn rebind(args: &Args, head: &Head, signature: &mut [TokenTree]) -> TokenStream {
     let mut bindings = TokenStream::new();
     let Some(at) = item::parameters(signature, head) else {
@@ -85,7 +90,7 @@ fn rebind(args: &Args, head: &Head, signature: &mut [TokenTree]) -> TokenStream 
         if let Some((mutable, name)) = plain(&trees[start..]) {
             let keyword = mutable.then(|| trees[start].clone());
             bindings.extend(quote_spanned!(Span::mixed_site()=> let #keyword #name = #name;));
-            if args.mention(&name) {
+            if args.any_mentions(&name) {
                 bindings.extend(quote_spanned!(Span::mixed_site()=> let _ = &#name;));
             }
             moved.extend(mutable.then_some(start));
@@ -102,7 +107,7 @@ fn rebind(args: &Args, head: &Head, signature: &mut [TokenTree]) -> TokenStream 
     bindings
 }
 
-/// Where each parameter begins.
+/// Returns the index at which each parameter begins.
 fn starts(trees: &[TokenTree]) -> Vec<usize> {
     let mut angles = Angles::default();
     let mut starts = vec![0];
@@ -114,7 +119,7 @@ fn starts(trees: &[TokenTree]) -> Vec<usize> {
     starts
 }
 
-/// A parameter that is a name and nothing more, and whether it is `mut`.
+/// Returns the name of a parameter that is a plain name, and `true` if it is `mut`.
 fn plain(parameter: &[TokenTree]) -> Option<(bool, Ident)> {
     let mutable = item::is_word(parameter.first(), "mut");
     let parameter = &parameter[usize::from(mutable)..];
@@ -124,7 +129,8 @@ fn plain(parameter: &[TokenTree]) -> Option<(bool, Ident)> {
         return None;
     };
     let path = colon.spacing() == Spacing::Joint && item::is_punct(parameter.get(2), ':');
-    // A name with `_` in front says that it is not used; lints hold it against whoever uses it.
+    // A name that begins with `_` is not bound again: using it triggers
+    // `clippy::used_underscore_binding`.
     let used = name != "self" && !name.to_string().starts_with('_');
     (colon.as_char() == ':' && !path && used).then(|| (mutable, name.clone()))
 }

@@ -4,22 +4,23 @@ use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 
 use crate::item;
 
-/// The word of this crate's attribute.
-const WORD: &str = "measure_execution_time";
+/// The name of this crate's attribute.
+const OWN_NAME: &str = "measure_execution_time";
 
-/// What an attribute means to this crate.
+/// An attribute, as far as this crate distinguishes them.
 pub(crate) enum Attribute {
     /// `#[measure_execution_time]`, with its arguments.
     Own { span: Span, arguments: TokenStream },
     /// `#[cfg_attr(…, measure_execution_time)]`.
     ConditionalOwn(Span),
-    /// `#[unsafe(naked)]`: the body is machine code and nothing else.
+    /// `#[unsafe(naked)]`: the body is assembly only.
     Naked(Span),
-    /// Everything else.
+    /// Any other attribute.
     Other,
 }
 
-/// The attributes at the beginning of an item, each with the index of its `#`.
+/// Returns the attributes of an item that matter to this crate, each with the index of its `#`.
+/// They stand before index `end`.
 pub(crate) fn of(trees: &[TokenTree], end: usize) -> Vec<(usize, Attribute)> {
     (0..end)
         .step_by(2)
@@ -47,19 +48,19 @@ fn read(attribute: &Group) -> Attribute {
     let arguments = item::group(inside.get(at + 1), Delimiter::Parenthesis);
     let span = name.span();
     match name.to_string().as_str() {
-        WORD => Attribute::Own {
+        OWN_NAME => Attribute::Own {
             span,
             arguments: arguments.map(|group| group.stream()).unwrap_or_default(),
         },
         "naked" => Attribute::Naked(span),
         "unsafe" if mentions(arguments.as_ref(), "naked").is_some() => Attribute::Naked(span),
-        "cfg_attr" => {
-            mentions(arguments.as_ref(), WORD).map_or(Attribute::Other, Attribute::ConditionalOwn)
-        }
+        "cfg_attr" => mentions(arguments.as_ref(), OWN_NAME)
+            .map_or(Attribute::Other, Attribute::ConditionalOwn),
         _ => Attribute::Other,
     }
 }
 
+/// Returns the span of a word among the arguments of an attribute.
 fn mentions(arguments: Option<&Group>, word: &str) -> Option<Span> {
     arguments?.stream().into_iter().find_map(|tree| match tree {
         TokenTree::Ident(ident) if ident == word => Some(ident.span()),

@@ -1,4 +1,5 @@
-//! `impl` blocks and inline modules: every function inside that can be measured.
+//! The expansion of `impl` blocks and inline modules: measures every function inside that can be
+//! measured.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
@@ -7,11 +8,11 @@ use crate::attributes::{self, Attribute};
 use crate::errors::Errors;
 use crate::function::Function;
 use crate::item::{self, Head, Kind};
-use crate::refuse;
+use crate::reject;
 use crate::split::{self, Part};
 
-/// A block with the functions inside it measured; what is wrong inside is noted, and left as it
-/// was written.
+/// Returns a block with the functions inside it measured. Reports an item that is wrong, and leaves
+/// it as it was written.
 pub(crate) fn measured(mut trees: Vec<TokenTree>, args: &Args, errors: &mut Errors) -> TokenStream {
     let Some(body) = item::group(trees.last(), Delimiter::Brace) else {
         return trees.into_iter().collect();
@@ -26,8 +27,9 @@ fn item_trees(body: &Group) -> Vec<TokenTree> {
     body.stream().into_iter().collect()
 }
 
-/// The items of a block, one after the other. Once one has no end that is certain, what is left stays as
-/// it was written, and the mistake is noted: nothing is left out silently.
+/// Expands the items of a block one after the other. If the end of an item cannot be found, reports
+/// that and leaves the rest of the block as it was written, so that no function is skipped
+/// silently.
 fn inside(mut rest: &[TokenTree], args: &Args, errors: &mut Errors) -> TokenStream {
     let mut tokens = TokenStream::new();
     while !rest.is_empty() {
@@ -45,7 +47,7 @@ fn inside(mut rest: &[TokenTree], args: &Args, errors: &mut Errors) -> TokenStre
                 rest.len()
             }
             Part::Unclear => {
-                refuse::unclear_item(rest, errors);
+                reject::unclear_item(rest, errors);
                 tokens.extend(rest.iter().cloned());
                 rest.len()
             }
@@ -55,52 +57,55 @@ fn inside(mut rest: &[TokenTree], args: &Args, errors: &mut Errors) -> TokenStre
     tokens
 }
 
-/// One item of a block.
+/// Expands one item of a block.
 fn member(trees: Vec<TokenTree>, block: &Args, errors: &mut Errors) -> TokenStream {
     let trees = item::without_fragment(trees);
     let head = Head::read(&trees);
-    let own = Own::of(&trees, &head, errors);
+    let own = OwnAttributes::of(&trees, &head, errors);
     let bare = own.without_attributes(trees);
     let head = Head::read(&bare);
     let explicit = own.arguments.is_some();
     let args = own.arguments.unwrap_or_default();
-    if args.skip || own.refused {
+    if args.skip || own.rejected {
         return bare.into_iter().collect();
     }
-    let args = args.or(block);
+    let args = args.inherit(block);
     match head.kind {
-        Kind::Function if explicit => refuse::or_measure(bare, head, &args, true, errors),
+        Kind::Function if explicit => reject::measure_or_reject(bare, head, &args, true, errors),
         Kind::Function if head.constant.is_some() || own.naked => bare.into_iter().collect(),
         Kind::Function => match Function::new(head, bare) {
-            Ok(function) => refuse::or_measure_function(function, &args, true, errors),
+            Ok(function) => reject::measure_function(function, &args, true, errors),
             Err(trees) => trees.into_iter().collect(),
         },
-        Kind::Impl | Kind::Module => {
-            refuse::name_on_block(&args, head.kind, errors);
+        Kind::Impl | Kind::Module | Kind::Trait => {
+            reject::name_on_block(&args, head.kind, errors);
+            if explicit {
+                reject::module_in_another_file(&bare, head.kind, errors);
+            }
             measured(bare, &args, errors)
         }
-        Kind::Trait => measured(bare, &args, errors),
-        _ if explicit => refuse::or_measure(bare, head, &args, true, errors),
+        _ if explicit => reject::measure_or_reject(bare, head, &args, true, errors),
         _ => bare.into_iter().collect(),
     }
 }
 
-/// What the attributes of a member say to this crate.
+/// The attributes of a member that matter to this crate.
 #[derive(Default)]
-struct Own {
+struct OwnAttributes {
     arguments: Option<Args>,
+    /// The index of the `#` of each attribute of this crate.
     at: Vec<usize>,
     naked: bool,
-    refused: bool,
+    rejected: bool,
 }
 
-impl Own {
+impl OwnAttributes {
     fn of(trees: &[TokenTree], head: &Head, errors: &mut Errors) -> Self {
         let mut own = Self::default();
         for (at, attribute) in attributes::of(trees, head.attributes_end) {
             match attribute {
                 Attribute::Own { span, .. } if own.arguments.is_some() => {
-                    errors.at(span, refuse::TWICE);
+                    errors.at(span, reject::TWICE);
                     own.at.push(at);
                 }
                 Attribute::Own { arguments, .. } => {
@@ -108,8 +113,8 @@ impl Own {
                     own.at.push(at);
                 }
                 Attribute::ConditionalOwn(span) => {
-                    errors.at(span, refuse::CONDITIONAL);
-                    own.refused = true;
+                    errors.at(span, reject::CONDITIONAL);
+                    own.rejected = true;
                 }
                 Attribute::Naked(_) => own.naked = true,
                 Attribute::Other => {}
@@ -118,7 +123,7 @@ impl Own {
         own
     }
 
-    /// The member without this crate's attributes.
+    /// Returns the member without this crate's attributes.
     fn without_attributes(&self, trees: Vec<TokenTree>) -> Vec<TokenTree> {
         if self.at.is_empty() {
             return trees;

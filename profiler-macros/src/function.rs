@@ -1,4 +1,4 @@
-//! A function, measured.
+//! The expansion of a function.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::quote_spanned;
@@ -7,9 +7,9 @@ use crate::args::Args;
 use crate::asynchronous;
 use crate::futures;
 use crate::item::{self, Head};
-use crate::site::{Entrance, Runtime};
+use crate::site::{Runtime, SiteCode};
 
-/// A function with a body: its tokens up to the body, and the body.
+/// A function with a body, which is kept apart from the tokens before it.
 pub(crate) struct Function {
     pub(crate) head: Head,
     pub(crate) signature: Vec<TokenTree>,
@@ -17,7 +17,11 @@ pub(crate) struct Function {
 }
 
 impl Function {
-    /// Takes the body off; gives the tokens back where there is none.
+    /// Splits off the body.
+    ///
+    /// # Errors
+    ///
+    /// Returns the tokens unchanged if they have no body.
     pub(crate) fn new(head: Head, mut trees: Vec<TokenTree>) -> Result<Self, Vec<TokenTree>> {
         let named = head.name(&trees).is_some();
         match item::group(trees.last(), Delimiter::Brace) {
@@ -33,13 +37,15 @@ impl Function {
         }
     }
 
-    /// Whether a call gives a future, which is what is measured then.
+    /// Returns `true` if a call returns a future. The future is then measured instead of the call.
     pub(crate) fn is_future(&self) -> bool {
         self.head.asynchronous || futures::returned(&self.signature, &self.head).is_some()
     }
 
-    /// The function with its body measured; `in_block` where the attribute is not its own. In a
-    /// stripped build the function as it was written.
+    /// Returns the function with its body measured. A stripped build returns it as it was written.
+    ///
+    /// With `in_block`, the call site has the location of the function's name: else all functions
+    /// of a measured block would have the location of the block's attribute.
     pub(crate) fn measured(mut self, args: &Args, in_block: bool) -> TokenStream {
         if crate::STRIP {
             return self
@@ -49,27 +55,27 @@ impl Function {
                 .collect();
         }
         let runtime = Runtime::at(args.krate.as_ref());
-        let place = self
+        let location = self
             .head
             .name(&self.signature)
             .filter(|_| in_block)
             .map(Ident::span);
-        let entrance = Entrance {
+        let site = SiteCode {
             args,
             runtime: &runtime,
-            place,
+            location,
         };
         let (mut inside, statements) = split_inner_attributes(self.body.stream());
         if self.head.asynchronous {
             let braces = self.body.span();
             let (head, signature) = (&self.head, &mut self.signature);
-            let measured = asynchronous::measured(&entrance, head, signature, &statements, braces);
+            let measured = asynchronous::measured(&site, head, signature, &statements, braces);
             inside.extend(measured);
         } else if let Some(future) = futures::returned(&self.signature, &self.head) {
-            inside.extend(future.measured(&entrance, statements, self.body.span()));
+            inside.extend(future.measured(&site, statements, self.body.span()));
         } else {
             let guard = quote_spanned!(Span::mixed_site()=> __profiler_scope);
-            inside.extend(entrance.guard(&guard));
+            inside.extend(site.guard(&guard));
             inside.extend(before_items(&statements));
             inside.extend(statements);
         }
@@ -82,12 +88,14 @@ impl Function {
     }
 }
 
-/// What stands between a statement of the expansion's and the user's, if there are items among those:
-/// an item that says nothing. `clippy::items_after_statements` looks no further than to the first item
-/// that a macro made; else it would call those of the user misplaced.
+/// Returns an empty item that separates a generated statement from the user's, if there are items
+/// among the user's.
+///
+/// Else `clippy::items_after_statements` would report the user's items. The lint stops at the first
+/// item that comes from a macro expansion.
 pub(crate) fn before_items(statements: &TokenStream) -> Option<TokenStream> {
     let begins_item = |tree: &TokenTree| match tree {
-        TokenTree::Ident(word) => ITEM_WORDS.iter().any(|known| word == known),
+        TokenTree::Ident(word) => ITEM_KEYWORDS.iter().any(|known| word == known),
         _ => false,
     };
     let has_items = statements
@@ -97,13 +105,13 @@ pub(crate) fn before_items(statements: &TokenStream) -> Option<TokenStream> {
     has_items.then(|| quote_spanned!(Span::mixed_site()=> use {};))
 }
 
-/// The words that items begin with.
-const ITEM_WORDS: &[&str] = &[
+/// The keywords that items begin with.
+const ITEM_KEYWORDS: &[&str] = &[
     "const", "enum", "extern", "fn", "impl", "mod", "static", "struct", "trait", "type", "union",
     "use",
 ];
 
-/// Parts the attributes that a body has inside from the rest of it.
+/// Splits a body into its inner attributes and the statements.
 fn split_inner_attributes(body: TokenStream) -> (TokenStream, TokenStream) {
     let mut trees = body.clone().into_iter().peekable();
     let mut attributes = TokenStream::new();

@@ -1,5 +1,5 @@
-//! Functions that are not `async` and yet return a future: what is measured is the future, from
-//! its first poll to its end, not the making of it.
+//! The expansion of functions that are not `async` but return a future. The future is measured,
+//! from its first poll to its end, and its creation is not.
 
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote_spanned};
@@ -10,12 +10,12 @@ use syn::{
 
 use crate::function;
 use crate::item::{self, Head};
-use crate::site::Entrance;
+use crate::site::SiteCode;
 use crate::tail::{self, AsyncBlock, Tail};
 
-/// How a function returns its future.
-pub(crate) enum Shape {
-    /// `Pin<Box<dyn Future>>` or `Box<dyn Future + Unpin>`, by this or another name.
+/// The form in which a function returns its future.
+pub(crate) enum FutureForm {
+    /// `Pin<Box<dyn Future>>` or `Box<dyn Future + Unpin>`, or an alias of one.
     Erased,
     /// `Pin<Box<impl Future>>`.
     Pinned,
@@ -26,50 +26,52 @@ pub(crate) enum Shape {
 }
 
 /// A future that a function returns.
-pub(crate) struct Returned<'a> {
-    shape: Shape,
+pub(crate) struct ReturnedFuture<'a> {
+    form: FutureForm,
+    /// The return type.
     tokens: &'a [TokenTree],
 }
 
-/// The future that a function with this return type returns, if the type says that it is one.
-pub(crate) fn returned<'a>(signature: &'a [TokenTree], head: &Head) -> Option<Returned<'a>> {
+/// Returns the future that a function returns, if its return type names a future.
+pub(crate) fn returned<'a>(signature: &'a [TokenTree], head: &Head) -> Option<ReturnedFuture<'a>> {
     let tokens = &signature[item::return_type(signature, head)];
-    let promising = tokens.iter().any(|tree| match tree {
+    // Parsing a type is slow, so this check comes first: most functions return no future.
+    let may_name_future = tokens.iter().any(|tree| match tree {
         TokenTree::Ident(word) => ["impl", "Box", "BoxFuture", "LocalBoxFuture"]
             .iter()
             .any(|known| word == known),
         TokenTree::Group(group) => group.delimiter() == Delimiter::None,
         _ => false,
     });
-    if !promising {
+    if !may_name_future {
         return None;
     }
     let parsed: Type = syn::parse2(tokens.iter().cloned().collect()).ok()?;
-    Some(Returned {
-        shape: shape(&parsed)?,
+    Some(ReturnedFuture {
+        form: form(&parsed)?,
         tokens,
     })
 }
 
-fn shape(returned: &Type) -> Option<Shape> {
+fn form(returned: &Type) -> Option<FutureForm> {
     match returned {
-        Type::Group(group) => shape(&group.elem),
-        Type::Paren(parentheses) => shape(&parentheses.elem),
-        Type::ImplTrait(opaque) => is_future(&opaque.bounds).then_some(Shape::Bare),
+        Type::Group(group) => form(&group.elem),
+        Type::Paren(parentheses) => form(&parentheses.elem),
+        Type::ImplTrait(opaque) => is_future(&opaque.bounds).then_some(FutureForm::Bare),
         Type::Path(named) => {
             let last = named.path.segments.last()?;
             match last.ident.to_string().as_str() {
-                "BoxFuture" | "LocalBoxFuture" => Some(Shape::Erased),
-                "Pin" => boxed_future(argument(last)?, Shape::Erased, Shape::Pinned),
-                _ => boxed_future(returned, Shape::Erased, Shape::Boxed),
+                "BoxFuture" | "LocalBoxFuture" => Some(FutureForm::Erased),
+                "Pin" => boxed_future(argument(last)?, FutureForm::Erased, FutureForm::Pinned),
+                _ => boxed_future(returned, FutureForm::Erased, FutureForm::Boxed),
             }
         }
         _ => None,
     }
 }
 
-/// One shape for `Box<dyn Future>` and another for `Box<impl Future>`.
-fn boxed_future(boxed: &Type, erased: Shape, known: Shape) -> Option<Shape> {
+/// Returns `erased` for `Box<dyn Future>` and `known` for `Box<impl Future>`.
+fn boxed_future(boxed: &Type, erased: FutureForm, known: FutureForm) -> Option<FutureForm> {
     let Type::Path(named) = boxed else {
         return None;
     };
@@ -84,7 +86,7 @@ fn boxed_future(boxed: &Type, erased: Shape, known: Shape) -> Option<Shape> {
     }
 }
 
-/// The one type in the angle brackets of a segment.
+/// Returns the first argument of a segment, if it is a type.
 fn argument(segment: &PathSegment) -> Option<&Type> {
     let PathArguments::AngleBracketed(arguments) = &segment.arguments else {
         return None;
@@ -106,45 +108,40 @@ fn is_future(bounds: &Punctuated<TypeParamBound, Token![+]>) -> bool {
         .any(|bound| matches!(bound, TypeParamBound::Trait(named) if is_named(&named.path)))
 }
 
-impl Returned<'_> {
-    /// The statements that make the future, and the future measured.
-    pub(crate) fn measured(
-        &self,
-        entrance: &Entrance,
-        body: TokenStream,
-        braces: Span,
-    ) -> TokenStream {
+impl ReturnedFuture<'_> {
+    /// Returns the body of the measured function.
+    pub(crate) fn measured(&self, site: &SiteCode, body: TokenStream, braces: Span) -> TokenStream {
         let statements: Vec<TokenTree> = body.into_iter().collect();
         let tail = Tail::of(&statements);
-        // What an `async` block does early it does inside.
+        // `return` and `?` in an `async` block leave the block, not the function.
         let outside = match &tail {
             Some(tail) if tail.block.is_some() => &statements[..tail.start],
             _ => &statements,
         };
         match &tail {
-            Some(tail) if !tail::leaves_early(outside) => in_place(entrance, tail, &statements),
-            _ => self.around(entrance, tail.as_ref(), statements, braces),
+            Some(tail) if !tail::leaves_early(outside) => in_place(site, tail, &statements),
+            _ => self.wrapped(site, tail.as_ref(), statements, braces),
         }
     }
 
-    /// The general form: the body makes a future of the type that was written, around which comes
-    /// the measured one.
-    fn around(
+    /// The general form: evaluates the body to a future of the return type, and wraps that in the
+    /// measured future.
+    fn wrapped(
         &self,
-        entrance: &Entrance,
+        site: &SiteCode,
         tail: Option<&Tail>,
         body: Vec<TokenTree>,
         braces: Span,
     ) -> TokenStream {
         let span = Span::mixed_site();
-        let runtime = entrance.runtime;
+        let runtime = site.runtime;
         let written = self.nameable();
         let early = tail::leaves_early(&body);
         let body: TokenStream = body.into_iter().collect();
-        let made = if early {
-            // Only a closure gives `return` and `?` somewhere else to go than out of the function. That
-            // it is called once must be known where it is written: what it captures it may then
-            // lend to the future.
+        let value = if early {
+            // Inside a closure, `return` and `?` leave the closure and not the function. The
+            // closure is an argument of `call_once`, so that the compiler infers `FnOnce` for it:
+            // only such a closure may return a future that borrows from what the closure captured.
             let returns = written
                 .as_ref()
                 .map(|written| quote_spanned!(span=> -> #written));
@@ -153,45 +150,45 @@ impl Returned<'_> {
             quote_spanned!(span=> { #body })
         };
         let kind = written.map(|written| quote_spanned!(span=> : #written));
-        // Where the compiler points if it is no future.
+        // If the body is no future, the compiler points to this variable.
         let future = quote_spanned!(span.located_at(braces)=> __profiler_future);
         let block = tail.and_then(|tail| Some((tail, tail.block?)));
         let (entry, task) = match block {
-            Some(_) => entrance.entry_and_task(),
-            None => (entrance.entry(), entrance.task()),
+            Some(_) => site.entry_and_task(),
+            None => (site.entry(), site.task()),
         };
-        let first = quote_spanned!(span=> #entry let #future #kind = #made;);
+        let first = quote_spanned!(span=> #entry let #future #kind = #value;);
         if let Some((tail, block)) = block {
             let task = task_for_a_block(&task);
-            let block = measured_block(entrance, block, &future);
-            let made = match tail.boxed {
+            let block = measured_block(site, block, &future);
+            let value = match tail.boxed {
                 Some(_) => quote_spanned!(span=> ::std::boxed::Box::pin(#block)),
                 None => block,
             };
-            return quote_spanned!(span=> #first #task #made);
+            return quote_spanned!(span=> #first #task #value);
         }
-        let measured = match self.shape {
-            Shape::Erased => quote_spanned!(span=> #runtime::measure_boxed(#task, #future)),
-            Shape::Pinned => quote_spanned! {span=>
+        let measured = match self.form {
+            FutureForm::Erased => quote_spanned!(span=> #runtime::measure_boxed(#task, #future)),
+            FutureForm::Pinned => quote_spanned! {span=>
                 ::std::boxed::Box::pin(#runtime::measure(#task, #future))
             },
-            Shape::Boxed => quote_spanned! {span=>
+            FutureForm::Boxed => quote_spanned! {span=>
                 ::std::boxed::Box::new(#runtime::measure(#task, #future))
             },
-            Shape::Bare => quote_spanned!(span=> #runtime::measure(#task, #future)),
+            FutureForm::Bare => quote_spanned!(span=> #runtime::measure(#task, #future)),
         };
         quote_spanned!(span=> #first #measured)
     }
 
-    /// The type that was written, with `_` for what cannot be written in a body.
+    /// Returns the return type as it may be written in a body.
     fn nameable(&self) -> Option<TokenStream> {
         let written: TokenStream = self.tokens.iter().cloned().collect();
         nameable(written)
     }
 }
 
-/// The type as it may be written in a body: `_` stands for each `impl Trait`. `None` where nothing else
-/// is left of it.
+/// Returns a type as it may be written in a body, with `_` for each `impl Trait`. Returns `None` if
+/// only `_` is left, or if an `impl` could not be replaced.
 pub(crate) fn nameable(written: TokenStream) -> Option<TokenStream> {
     if !mentions_impl(&written) {
         return Some(written);
@@ -203,17 +200,19 @@ pub(crate) fn nameable(written: TokenStream) -> Option<TokenStream> {
     known.then_some(inferred)
 }
 
-/// A body that ends with the making of a future, with that future measured where it is made.
+/// Returns a body that creates its future in its last expression, with the future wrapped in that
+/// expression.
 ///
-/// An `async` block stays one, since other attributes look for it: `tracing::instrument` enters its
-/// span at each poll of one, and only once of anything else.
-fn in_place(entrance: &Entrance, tail: &Tail, statements: &[TokenTree]) -> TokenStream {
+/// An `async` block stays an `async` block, because other attributes look for it:
+/// `tracing::instrument` enters its span at each poll of such a block, but only once around any
+/// other expression.
+fn in_place(site: &SiteCode, tail: &Tail, statements: &[TokenTree]) -> TokenStream {
     let span = Span::mixed_site();
-    let (before, made) = statements.split_at(tail.start);
+    let (before, expression) = statements.split_at(tail.start);
     let mut tokens = TokenStream::new();
     let (entry, task) = match tail.block {
-        Some(_) => entrance.entry_and_task(),
-        None => (entrance.entry(), entrance.task()),
+        Some(_) => site.entry_and_task(),
+        None => (site.entry(), site.task()),
     };
     tokens.extend(entry);
     let before: TokenStream = before.iter().cloned().collect();
@@ -221,13 +220,13 @@ fn in_place(entrance: &Entrance, tail: &Tail, statements: &[TokenTree]) -> Token
     tokens.extend(before);
     let future: TokenStream = match &tail.boxed {
         Some(parentheses) => parentheses.stream(),
-        None => made.iter().cloned().collect(),
+        None => expression.iter().cloned().collect(),
     };
     let measured = if let Some(block) = tail.block {
         tokens.extend(task_for_a_block(&task));
-        measured_block(entrance, block, &future)
+        measured_block(site, block, &future)
     } else {
-        let runtime = entrance.runtime;
+        let runtime = site.runtime;
         quote_spanned!(span=> #runtime::measure(#task, #future))
     };
     let Some(parentheses) = &tail.boxed else {
@@ -236,21 +235,22 @@ fn in_place(entrance: &Entrance, tail: &Tail, statements: &[TokenTree]) -> Token
     };
     let mut group = Group::new(Delimiter::Parenthesis, measured);
     group.set_span(parentheses.span());
-    tokens.extend(made[..made.len() - 1].iter().cloned());
+    tokens.extend(expression[..expression.len() - 1].iter().cloned());
     tokens.extend([TokenTree::Group(group)]);
     tokens
 }
 
-/// A statement that makes the task of a future in an `async` block, which has not begun by then.
+/// Returns a statement that creates the task of a future before the `async` block that polls it.
 fn task_for_a_block(task: &TokenStream) -> TokenStream {
     quote_spanned!(Span::mixed_site()=> let __profiler_task = #task;)
 }
 
-/// An `async` block that runs a future measured. Task and future are temporaries of the block, which end in the
-/// opposite order, so that the task counts what the end of the future takes.
-fn measured_block(entrance: &Entrance, block: AsyncBlock, future: &TokenStream) -> TokenStream {
+/// Returns an `async` block that measures a future. Task and future are temporaries of the block,
+/// which drops them in reverse order: the task is dropped last, so the measurement includes the
+/// time that dropping the future takes.
+fn measured_block(site: &SiteCode, block: AsyncBlock, future: &TokenStream) -> TokenStream {
     let span = Span::mixed_site();
-    let runtime = entrance.runtime;
+    let runtime = site.runtime;
     let keyword = block.moves.then(|| quote_spanned!(span=> move));
     let inside = quote_spanned! {span=>
         #runtime::measure_in_place(&mut { __profiler_task }, #runtime::pin!(#future)).await
@@ -260,7 +260,7 @@ fn measured_block(entrance: &Entrance, block: AsyncBlock, future: &TokenStream) 
     quote_spanned!(span=> async #keyword #braces)
 }
 
-/// Whether a type says `impl` anywhere.
+/// Returns `true` if a type contains the word `impl`.
 pub(crate) fn mentions_impl(tokens: &TokenStream) -> bool {
     tokens.clone().into_iter().any(|tree| match tree {
         TokenTree::Ident(word) => word == "impl",
@@ -269,19 +269,19 @@ pub(crate) fn mentions_impl(tokens: &TokenStream) -> bool {
     })
 }
 
-/// Whether a type has a word in it by which it may be a future itself.
-pub(crate) fn may_be_one(tokens: &[TokenTree]) -> bool {
+/// Returns `true` if a type contains the name of a common future type.
+pub(crate) fn may_be_future(tokens: &[TokenTree]) -> bool {
     tokens.iter().any(|tree| match tree {
         TokenTree::Ident(word) => {
             let word = word.to_string();
             word.ends_with("Future") || ["JoinHandle", "Ready", "Receiver"].contains(&&*word)
         }
-        TokenTree::Group(group) => may_be_one(&item::trees(group.stream())),
+        TokenTree::Group(group) => may_be_future(&item::trees(group.stream())),
         _ => false,
     })
 }
 
-/// Puts `_` where a type says `impl Trait`, which no expression may.
+/// Replaces each `impl Trait` in a type by `_`, because `impl Trait` is not allowed in a body.
 pub(crate) fn infer_impl(written: &mut Type) {
     match written {
         Type::ImplTrait(opaque) => {

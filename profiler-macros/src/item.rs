@@ -1,44 +1,47 @@
-//! What an attribute was put on, read token by token.
+//! Reads the item that an attribute is on, token by token.
 //!
-//! The body of a function is never looked into: that keeps the cost of an attribute small, and
-//! lets code through that an editor sees half-typed.
+//! The body of a function is never parsed. That keeps compile times low, and half-typed code in an
+//! editor still expands.
 
 use proc_macro2::{Delimiter, Group, Ident, Spacing, Span, TokenStream, TokenTree};
 
-/// What kind of item begins with some tokens.
+/// The kind of an item.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Function,
     Impl,
     Module,
     Trait,
-    /// Anything else that can be named, with its article.
+    /// Another kind of item; its name in error messages, with an article.
     Other(&'static str),
-    /// A macro's use or definition.
+    /// A macro call or a macro definition.
     Macro,
-    /// Not an item, or not yet one.
+    /// Not an item, or an incomplete one.
     Unknown,
 }
 
-/// The beginning of an item.
+/// The beginning of an item, up to its keyword.
 pub(crate) struct Head {
     pub(crate) kind: Kind,
-    /// Where the attributes end: the index of the first token after them.
+    /// The index of the first token after the attributes.
     pub(crate) attributes_end: usize,
-    /// The index of the word that says what the item is.
+    /// The index of the keyword that determines the kind of the item.
     pub(crate) keyword: usize,
-    /// The `const` of a constant function.
+    /// The span of the `const` of a `const fn`.
     pub(crate) constant: Option<Span>,
     pub(crate) asynchronous: bool,
 }
 
-/// The trees of an item, without the invisible group that a macro's fragment comes in.
+/// Returns the token trees of an item, without the invisible group around a macro fragment.
 pub(crate) fn trees(tokens: TokenStream) -> Vec<TokenTree> {
     without_fragment(tokens.into_iter().collect())
 }
 
-/// Replaces the invisible group that is a whole item by what is inside it. Attributes may stand in
-/// front of it.
+/// Replaces an invisible group that holds a whole item by its contents. Attributes may precede the
+/// group.
+///
+/// A `macro_rules!` macro that passes on a fragment such as `$item` puts it into a group without
+/// visible delimiters.
 pub(crate) fn without_fragment(mut trees: Vec<TokenTree>) -> Vec<TokenTree> {
     let start = skip_attributes(&trees);
     match trees.get(start) {
@@ -54,17 +57,18 @@ pub(crate) fn without_fragment(mut trees: Vec<TokenTree>) -> Vec<TokenTree> {
     }
 }
 
-/// Whether a tree is this punctuation mark.
+/// Returns `true` if a token tree is this punctuation mark.
 pub(crate) fn is_punct(tree: Option<&TokenTree>, mark: char) -> bool {
     matches!(tree, Some(TokenTree::Punct(punct)) if punct.as_char() == mark)
 }
 
-/// Whether a tree is this word.
+/// Returns `true` if a token tree is this identifier or keyword.
 pub(crate) fn is_word(tree: Option<&TokenTree>, word: &str) -> bool {
     matches!(tree, Some(TokenTree::Ident(ident)) if ident == word)
 }
 
-/// The group with this delimiter that a tree is, also where a macro's fragment hides it.
+/// Returns the group that a token tree is, if it has this delimiter. The group may be inside a
+/// macro fragment.
 pub(crate) fn group(tree: Option<&TokenTree>, delimiter: Delimiter) -> Option<Group> {
     let Some(TokenTree::Group(group)) = tree else {
         return None;
@@ -120,7 +124,7 @@ impl Head {
         head
     }
 
-    /// Looks back from a brace group for the `extern` that makes it a block of foreign items.
+    /// Recognizes an `extern` block by the `extern` before its braces.
     fn find_extern(&mut self, trees: &[TokenTree]) {
         let found = trees[..self.keyword]
             .iter()
@@ -131,7 +135,7 @@ impl Head {
         }
     }
 
-    /// The function's name.
+    /// Returns the name of the function.
     pub(crate) fn name<'a>(&self, trees: &'a [TokenTree]) -> Option<&'a Ident> {
         match trees.get(self.keyword + 1) {
             Some(TokenTree::Ident(name)) => Some(name),
@@ -140,7 +144,8 @@ impl Head {
     }
 }
 
-/// What a word begins, `None` where it only qualifies what follows.
+/// Returns the kind of item that a keyword begins, or `None` if the keyword only qualifies the next
+/// one.
 fn kind_of(word: &str, rest: &[TokenTree]) -> Option<Kind> {
     let next = rest.first();
     let named = matches!(next, Some(TokenTree::Ident(_)));
@@ -163,21 +168,22 @@ fn kind_of(word: &str, rest: &[TokenTree]) -> Option<Kind> {
     })
 }
 
-/// Whether a `const` before these tokens qualifies another item and begins no constant.
+/// Returns `true` if a `const` before these tokens qualifies another item, and does not begin a
+/// constant.
 fn qualifies(rest: &[TokenTree]) -> bool {
     let follows = [
         "fn", "async", "unsafe", "extern", "safe", "gen", "impl", "trait", "auto",
     ]
     .iter()
     .any(|qualified| is_word(rest.first(), qualified));
-    // Some of these words may also be names: `const safe: bool`.
+    // Some of these keywords may also be names: `const safe: bool`.
     let names_a_constant = [':', '<', '=']
         .into_iter()
         .any(|mark| is_punct(rest.get(1), mark));
     follows && (!names_a_constant || is_word(rest.first(), "impl"))
 }
 
-/// Whether a tree is the name of an ABI.
+/// Returns `true` if a token tree is the name of an ABI.
 fn is_abi(tree: Option<&TokenTree>) -> bool {
     match tree {
         Some(TokenTree::Literal(_)) => true,
@@ -186,12 +192,12 @@ fn is_abi(tree: Option<&TokenTree>) -> bool {
     }
 }
 
-/// Whether these tokens begin with the path of a macro and its `!`.
+/// Returns `true` if these tokens begin with the path of a macro and its `!`.
 fn is_macro_call(trees: &[TokenTree]) -> bool {
     let mut at = skip_colons(trees, 0);
     loop {
         let segment = match trees.get(at) {
-            // `impl !Send for X`.
+            // `impl !Send for X` is no macro call.
             Some(TokenTree::Ident(word)) => word != "impl",
             Some(TokenTree::Group(fragment)) => fragment.delimiter() == Delimiter::None,
             _ => false,
@@ -211,13 +217,13 @@ fn is_macro_call(trees: &[TokenTree]) -> bool {
     }
 }
 
-/// The index after a `::` at `at`, if one stands there.
+/// Returns the index after a `::` at `at`, or `at` if there is none.
 fn skip_colons(trees: &[TokenTree], at: usize) -> usize {
     let colons = is_punct(trees.get(at), ':') && is_punct(trees.get(at + 1), ':');
     at + 2 * usize::from(colons)
 }
 
-/// The index after the attributes that `trees` begin with.
+/// Returns the index after the attributes at the beginning of `trees`.
 pub(crate) fn skip_attributes(trees: &[TokenTree]) -> usize {
     let mut at = 0;
     while is_punct(trees.get(at), '#') && group(trees.get(at + 1), Delimiter::Bracket).is_some() {
@@ -226,7 +232,7 @@ pub(crate) fn skip_attributes(trees: &[TokenTree]) -> usize {
     at
 }
 
-/// The index after the visibility that begins at `at`.
+/// Returns the index after a visibility at `at`, or `at` if there is none.
 fn skip_visibility(trees: &[TokenTree], at: usize) -> usize {
     match trees.get(at) {
         Some(TokenTree::Ident(word)) if word == "pub" => {
@@ -237,33 +243,33 @@ fn skip_visibility(trees: &[TokenTree], at: usize) -> usize {
     }
 }
 
-/// Whether a group is a fragment that holds a visibility, which may be empty, and nothing else.
+/// Returns `true` if a group is a macro fragment that holds only a visibility, which may be empty.
 fn is_visibility(fragment: &Group) -> bool {
     let inside: Vec<TokenTree> = fragment.stream().into_iter().collect();
     fragment.delimiter() == Delimiter::None && skip_visibility(&inside, 0) == inside.len()
 }
 
-/// How deep in angle brackets a place lies.
+/// Counts nested angle brackets.
 ///
-/// Exact in signatures, types and generics, where `<` and `>` are brackets or part of an arrow:
-/// expressions stand in braces, brackets or parentheses there, or are a single literal.
+/// The count is exact in signatures, types and generics. There, `<` and `>` are brackets or part of
+/// an arrow: expressions stand in braces, brackets or parentheses, or are a single literal.
 #[derive(Default)]
 pub(crate) struct Angles {
     depth: usize,
-    /// The last token was a `-` that a `>` would complete to an arrow.
-    arrow: bool,
+    /// The last token was a `-` that forms an arrow with a following `>`.
+    after_dash: bool,
 }
 
 impl Angles {
-    /// Takes one more token in; whether it lies outside all angle brackets.
+    /// Counts the next token, and returns `true` if it is outside of all angle brackets.
     pub(crate) fn outside(&mut self, tree: &TokenTree) -> bool {
         let outside = self.depth == 0;
-        let was_arrow = std::mem::take(&mut self.arrow);
+        let is_arrow = std::mem::take(&mut self.after_dash);
         if let TokenTree::Punct(punct) = tree {
             match punct.as_char() {
                 '<' => self.depth += 1,
-                '>' if !was_arrow => self.depth = self.depth.saturating_sub(1),
-                '-' => self.arrow = punct.spacing() == Spacing::Joint,
+                '>' if !is_arrow => self.depth = self.depth.saturating_sub(1),
+                '-' => self.after_dash = punct.spacing() == Spacing::Joint,
                 _ => {}
             }
         }
@@ -271,7 +277,7 @@ impl Angles {
     }
 }
 
-/// Where the parameters of a function stand among its tokens.
+/// Returns the index of the parenthesized parameters of a function.
 pub(crate) fn parameters(trees: &[TokenTree], head: &Head) -> Option<usize> {
     let mut angles = Angles::default();
     let mut outside = trees
@@ -284,7 +290,8 @@ pub(crate) fn parameters(trees: &[TokenTree], head: &Head) -> Option<usize> {
         .map(|found| found.0)
 }
 
-/// Where the type that a function returns stands among its tokens, the body left out.
+/// Returns the range of the return type among the tokens of a function without its body. The range
+/// is empty if the function has no return type.
 pub(crate) fn return_type(trees: &[TokenTree], head: &Head) -> std::ops::Range<usize> {
     let mut angles = Angles::default();
     let mut start = None;

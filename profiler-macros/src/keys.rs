@@ -1,4 +1,4 @@
-//! The words that the arguments are called by, and which of them a misspelt word meant.
+//! The names of the arguments, and suggestions for misspelt ones.
 
 /// One argument of `#[measure_execution_time(…)]`.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(crate) enum Key {
     Crate,
 }
 
-/// What the attribute takes.
+/// The arguments of the attribute.
 pub(crate) const ATTRIBUTE: &[Key] = &[
     Key::Name,
     Key::Log,
@@ -33,7 +33,7 @@ pub(crate) const ATTRIBUTE: &[Key] = &[
     Key::Crate,
 ];
 
-/// What a section takes after its name.
+/// The arguments of a section after its name.
 pub(crate) const SECTION: &[Key] = &[
     Key::Log,
     Key::GlobalStep,
@@ -45,7 +45,7 @@ pub(crate) const SECTION: &[Key] = &[
     Key::Captured,
 ];
 
-/// What people write who have another profiler, or another word, in mind.
+/// Names that other profilers use for an argument, and other likely words for it.
 const SYNONYMS: &[(&str, Key)] = &[
     ("step", Key::GlobalStep),
     ("label", Key::Name),
@@ -76,7 +76,7 @@ const SYNONYMS: &[(&str, Key)] = &[
 ];
 
 impl Key {
-    /// The word a user writes.
+    /// Returns the name that a user writes.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Name => "name",
@@ -94,7 +94,7 @@ impl Key {
         }
     }
 
-    /// How the argument is written in full.
+    /// Returns an example of the whole argument, for error messages.
     pub(crate) fn usage(self) -> &'static str {
         match self {
             Self::Name => "name = \"text\"",
@@ -112,12 +112,12 @@ impl Key {
         }
     }
 
-    /// The argument with this very word.
+    /// Returns the argument with exactly this name.
     pub(crate) fn find(word: &str) -> Option<Self> {
         ATTRIBUTE.iter().copied().find(|key| key.word() == word)
     }
 
-    /// The argument among `allowed` that a misspelt word most likely meant.
+    /// Returns the argument among `allowed` that a misspelt word most likely means.
     pub(crate) fn nearest(word: &str, allowed: &[Self]) -> Option<Self> {
         let synonym = SYNONYMS
             .iter()
@@ -134,7 +134,7 @@ impl Key {
     }
 }
 
-/// The words of `keys` as a list in a sentence.
+/// Lists the names of `keys` for a sentence: "`a`, `b` and `c`".
 pub(crate) fn list(keys: &[Key]) -> String {
     let words: Vec<String> = keys.iter().map(|key| format!("`{}`", key.word())).collect();
     match words.split_last() {
@@ -143,8 +143,8 @@ pub(crate) fn list(keys: &[Key]) -> String {
     }
 }
 
-/// How many letters must be added, dropped, changed or swapped with their neighbour to turn one
-/// word into the other.
+/// Returns the Damerau–Levenshtein distance (optimal string alignment) of two words: how many
+/// letters to insert, delete, replace or swap with a neighbour.
 fn distance(one: &str, other: &str) -> usize {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
     let mut rows = vec![(0..=other.len()).collect::<Vec<usize>>()];

@@ -1,5 +1,5 @@
-//! The attribute and the macros of `profiler-runtime`. Depend on that crate: it re-exports what is
-//! here, and what is here expands to code that needs it.
+//! The attribute and the macros of `profiler-runtime`. Depend on `profiler-runtime` instead of this
+//! crate: it re-exports these macros, and their expansions call it.
 //!
 //! # What the attribute expands to
 //!
@@ -24,11 +24,13 @@
 //! }
 //! ```
 //!
-//! The statements are neither parsed nor moved: `return`, `?`, labels and `#[track_caller]` mean what
-//! they meant, mistakes are told in the same words, half-typed code completes. `Here` is what the
-//! call site finds its name by: its type name begins with the path of the function. Local variables
-//! of the expansion are invisible to the user's code, and what the user wrote never stands in the
-//! block with the items.
+//! The statements are neither parsed nor moved. `return`, `?`, labels and `#[track_caller]` keep
+//! their meaning, compiler errors keep their text, and editors can complete half-typed code.
+//!
+//! The call site derives its default name from `Here`: `type_name::<Here>()` begins with the path
+//! of the function. The local variables of the expansion are hygienic, so the user's code cannot
+//! see them. Items are not hygienic, so the user's code never stands in the block that declares
+//! them.
 //!
 //! An `async fn` becomes
 //!
@@ -46,13 +48,13 @@
 //! }
 //! ```
 //!
-//! Neither the scope nor the future is moved once it is made: what is moved has room on the stack in each level of
-//! nested futures.
+//! Neither the scope nor the future is moved after it is created: each move would reserve stack
+//! space for another copy at every level of nested futures.
 //!
-//! With arguments such as `stream` and `log` an entry is made before, and `entry.task()` stands for `SITE.task(…)`. The
-//! arguments are evaluated between the two: the stream only for a call that
-//! is measured where there is a driver, the shapes only in an active window of a session that records
-//! them, the others only for a call that is logged.
+//! With arguments such as `stream` and `log`, the expansion first creates an entry, and
+//! `entry.task()` replaces `SITE.task(…)`. The arguments are evaluated between the two: the stream
+//! only if the call is measured and a CUDA driver is loaded, the shapes only in an active window of
+//! a session that records shapes, the others only if the call is logged.
 //!
 //! ```text
 //! let mut __profiler_entry = { /* Here and SITE */ SITE.begin(type_name::<Here>(), 1) };
@@ -64,7 +66,8 @@
 //! let __profiler_scope = __profiler_entry.start();
 //! ```
 //!
-//! A function that returns an `async` block, boxed or not, still does, with the user's inside:
+//! A function that returns an `async` block, boxed or not, still returns one. The user's block is
+//! inside it:
 //!
 //! ```text
 //! let __profiler_entry = { /* Here and SITE, as above */ SITE.begin(type_name::<Here>(), 1) };
@@ -73,16 +76,18 @@
 //! Box::pin(async move { measure(__profiler_task, async move { /* the statements */ }).await })
 //! ```
 //!
-//! Other attributes look for such a block: `tracing::instrument` enters its span at each of its polls.
+//! Other attributes look for such a block: `tracing::instrument` enters its span at each poll of
+//! it.
 //!
-//! A `&CudaStream` stays borrowed until the guard goes, which a future does not allow; an
-//! `Arc<CudaStream>`, also behind a reference, is borrowed no longer than the expression takes.
+//! A `&CudaStream` stays borrowed until the guard is dropped, which a future does not allow. An
+//! `Arc<CudaStream>`, or a reference to one, is borrowed only while the expression is evaluated.
 //!
 //! # The feature `strip`
 //!
-//! Arguments are checked, mistakes are told as ever; then each function comes back token for token
-//! (from a block only this crate's own attributes are gone, which may not be known inside), and each
-//! section is its block. A variable that only an argument of the attribute mentions is unused then.
+//! Arguments are checked and errors are reported as usual. Then each function is returned token for
+//! token, and each section becomes its block. A measured `impl` or `mod` only loses the attributes
+//! of this crate inside it, because their name may not be in scope there. A variable that only an
+//! argument of the attribute mentions becomes unused.
 
 mod args;
 mod asynchronous;
@@ -93,7 +98,7 @@ mod function;
 mod futures;
 mod item;
 mod keys;
-mod refuse;
+mod reject;
 mod section;
 mod site;
 mod split;
@@ -107,16 +112,16 @@ use errors::Errors;
 use item::{Head, Kind};
 use proc_macro2::TokenStream;
 
-/// Whether functions come back as they were written.
+/// `true` if functions are returned as they were written, without measurement.
 const STRIP: bool = cfg!(feature = "strip");
 
 /// Measures how long each call of a function takes.
 ///
-/// On an `impl` block or an inline `mod` it measures every function inside that can be measured.
+/// On an `impl` block or an inline `mod`, it measures every function inside that can be measured.
 ///
 /// ```ignore
-/// // Not run here: this crate cannot depend on the runtime, which depends on it. The runtime's
-/// // own documentation and the examples run the same.
+/// // Ignored because this crate cannot depend on the runtime, which depends on it. The runtime's
+/// // documentation and the examples run this code.
 /// use profiler_runtime::measure_execution_time;
 ///
 /// #[measure_execution_time]
@@ -129,18 +134,18 @@ const STRIP: bool = cfg!(feature = "strip");
 ///
 /// | argument | takes | meaning |
 /// |---|---|---|
-/// | `name = …` | a string, or a constant expression such as `Self::NAME` | what the measurements are called; default: the path of the function, with its type for a method (`app::model::Mlp::forward`) |
-/// | `log = …` | an expression that gives a logger: an `Arc` or a `&'static` of a `ScalarLogger`, or a closure `\|tag, milliseconds, step\|` | called for each call, on another thread (with `sync` on the one that called); the expression may use `self` and the arguments, and is evaluated when the function begins |
-/// | `global_step = …` | an expression that gives an integer from 0 | the step that the value is logged at; default: this name's own counter, from 0 and without gaps |
-/// | `bypass = …` | an expression that gives a `bool`, evaluated at each call | `true`: this call is not measured |
-/// | `every = …` | an integer literal from 1 | logs one call in so many; calls and statistics stay exact |
-/// | `stream = …` | an expression that gives a CUDA stream: an `Arc<CudaStream>` or a reference to one, a `&CudaStream`, a context (its default stream), or a `cuda::Stream` of the runtime's | the stream that the GPU time of the call is taken on; evaluated when the function begins, for calls that are measured, where there is a driver; default: the thread's current stream (`cuda::with_stream`), else, where a context is current, its legacy default stream, else the call has CPU time alone |
-/// | `shapes = […]` | a list in brackets of what gives shapes: slices, arrays and vectors of integers, tuples, an integer, or a `ToShape` of your own | the shapes of what the call works on, in the order of the list; evaluated when the function begins, in an active window of a session that records shapes (`record_shapes(true)`), and nowhere else; borrowed only as long as it takes |
-/// | `sync` | nothing, or `= true` or `= false` | waits at the end of the call until its work on the stream is done, and logs there and then; for a program whose timers always did so, since it slows down what it measures |
-/// | `captured` | nothing, or `= true` or `= false` | the stream is captured into a graph meanwhile: each launch of that graph is measured, and not the capture |
-/// | `per_instance` | nothing, or `= true` or `= false` | each instance of a generic function gets a name of its own (`app::W<u8>::get`), where by default they share one (`app::W<_>::get`) |
-/// | `skip` | nothing | inside a measured block: leaves this function, `impl` or module out |
-/// | `crate = …` | a path | where the runtime crate is, when it has another name |
+/// | `name = …` | a string, or a constant expression such as `Self::NAME` | the name of the measurements; default: the path of the function, with its type for a method (`app::model::Mlp::forward`) |
+/// | `log = …` | an expression that returns a logger: an `Arc` or a `&'static` of a `ScalarLogger`, or a closure `\|tag, milliseconds, step\|` | logs each call, on another thread (with `sync`, on the calling thread); the expression may use `self` and the parameters, and is evaluated when the function begins |
+/// | `global_step = …` | an expression that returns an integer from 0 | the step at which the value is logged; default: this name's own counter, from 0 and without gaps |
+/// | `bypass = …` | an expression that returns a `bool`, evaluated at each call | `true`: this call is not measured |
+/// | `every = …` | an integer literal from 1 | logs only every n-th call; the call count and the statistics stay exact |
+/// | `stream = …` | an expression that returns a CUDA stream: an `Arc<CudaStream>` or a reference to one, a `&CudaStream`, a context (its default stream), or the runtime's `cuda::Stream` | the stream on which the GPU time of the call is measured; evaluated when the function begins, for calls that are measured, if a CUDA driver is loaded; default: the thread's current stream (`cuda::with_stream`), else, if a context is current, its legacy default stream, else only CPU time is measured |
+/// | `shapes = […]` | a list in brackets of values that have shapes: slices, arrays and vectors of integers, tuples, an integer, or your own `ToShape` | the shapes of the call's inputs, in the order of the list; evaluated when the function begins, only in an active window of a session that records shapes (`record_shapes(true)`); borrowed only while they are read |
+/// | `sync` | nothing, or `= true` or `= false` | waits at the end of the call until its work on the stream has finished, and logs immediately; intended for programs whose timers always synchronized, since waiting slows down the measured code |
+/// | `captured` | nothing, or `= true` or `= false` | the stream is being captured into a graph: each launch of that graph is measured, and the capture is not |
+/// | `per_instance` | nothing, or `= true` or `= false` | each instance of a generic function has its own name (`app::W<u8>::get`); by default they share one (`app::W<_>::get`) |
+/// | `skip` | nothing | inside a measured block: does not measure this function, `impl` or module |
+/// | `crate = …` | a path | the path of the runtime crate, if it has another name |
 ///
 /// ```text
 /// impl Trainer {
@@ -156,9 +161,9 @@ const STRIP: bool = cfg!(feature = "strip");
 /// fn linear(x: &Array2<f32>, w: &Array2<f32>) -> Array2<f32> { … }
 /// ```
 ///
-/// A shape is what the tensor's library calls so where that is a slice, an array, a vector or a tuple
-/// of integers: `x.shape()` of ndarray, `x.dims()` of candle and of burn, `x.size()` of tch. For a
-/// tensor of your own implement `ToShape` and write `shapes = [x, w]`.
+/// A shape is a slice, an array, a vector or a tuple of integers, as tensor libraries return it:
+/// `x.shape()` in ndarray, `x.dims()` in candle and burn, `x.size()` in tch. For your own tensor
+/// type, implement `ToShape` and write `shapes = [x, w]`.
 ///
 /// # The GPU
 ///
@@ -169,30 +174,33 @@ const STRIP: bool = cfg!(feature = "strip");
 /// }
 /// ```
 ///
-/// - Give the `Arc<CudaStream>` that cudarc makes, or a reference to it, rather than the
-///   `&CudaStream` inside: that one stays borrowed to the end of the call, and neither a `self` that
-///   changes nor a stream that the body moves can be borrowed so long, nor anything by a future.
-/// - `sync` and `captured` exclude each other: a graph that is captured does not run yet. Neither
-///   suits an `async fn` or another function that returns a future, since a future must not block
-///   its executor, nor pause a capture; put a section around the launch inside:
-///   `measure_execution_time_context!("name", sync, { … })`.
-/// - On a block, what a function says itself comes first: `captured` on it takes the place of the
-///   block's `sync`, and `sync = false` is how a future stays out of it.
+/// - Pass the `Arc<CudaStream>` that cudarc creates, or a reference to it, rather than the
+///   `&CudaStream` inside. A `&CudaStream` stays borrowed to the end of the call, so the body can
+///   neither change the `self` that holds it nor move the stream, and a future cannot hold it.
+/// - `sync` and `captured` exclude each other: work that is captured into a graph does not run yet.
+///   Neither can be used on an `async fn` or another function that returns a future: a future must
+///   not block its executor, and a capture must not span an `.await`. Put a section around the
+///   launch inside: `measure_execution_time_context!("name", sync, { … })`.
+/// - A function's own argument overrides that of its block: `captured` on the function replaces the
+///   block's `sync`, and `sync = false` excludes a future from it.
 ///
 /// # Functions of every kind
 ///
-/// - What ends a call ends its measurement: a value, `return`, `?`, a panic.
-/// - An `async fn` is measured from its first poll to its end, and the time spent polling is kept
-///   beside it. The same holds of a function whose return type says that it returns a future:
-///   `Pin<Box<dyn Future<…>>>`, `BoxFuture`, `LocalBoxFuture`, `Box<dyn Future<…> + Unpin>`,
-///   `impl Future<…>`; that is what `async_trait` makes, so the attribute may stand inside or
-///   outside of it. A future behind another alias, or an associated type, is measured while it is
-///   made, as any value is; measure it with `future.measure_execution_time("name")`.
-///   Where `#[tracing::instrument]` is on such a function that leaves early (`return`, `?`) or calls other
-///   macros, write it above this attribute: below, it cannot use arguments that are not `Copy`.
-/// - Other attributes stay, above or below: `#[inline]`, `#[track_caller]`, `#[test]`,
+/// - However a call ends, its measurement ends with it: by its last expression, `return`, `?` or a
+///   panic.
+/// - An `async fn` is measured from its first poll to its end, and the time spent polling is
+///   recorded separately. This also applies to a function whose return type names a future:
+///   `Pin<Box<dyn Future<…>>>`, `BoxFuture`, `LocalBoxFuture`, `Box<dyn Future<…> + Unpin>` or
+///   `impl Future<…>`. `async_trait` generates such functions, so the attribute may be placed
+///   inside or outside of it. If the return type is another alias or an associated type, only the
+///   creation of the future is measured; measure such a future with
+///   `future.measure_execution_time("name")`. If a function that returns a future leaves early
+///   (`return`, `?`) or calls macros other than the usual ones of std, write
+///   `#[tracing::instrument]` above this attribute: below it, `tracing` cannot use parameters that
+///   are not `Copy`.
+/// - Other attributes are kept, above or below: `#[inline]`, `#[track_caller]`, `#[test]`,
 ///   `#[tokio::main]`, `#[cfg(…)]`, `#[must_use]`, …
-/// - A `const fn` cannot be measured, nor a function without a body, nor a naked one.
+/// - A `const fn`, a naked function and a function without a body cannot be measured.
 ///
 /// # Blocks
 ///
@@ -205,18 +213,19 @@ const STRIP: bool = cfg!(feature = "strip");
 ///     pub fn update(&mut self) { … }                           // measured; all calls are logged
 ///
 ///     #[measure_execution_time(skip)]
-///     pub fn len(&self) -> usize { … }                         // left out
+///     pub fn len(&self) -> usize { … }                         // not measured
 ///
-///     pub const fn new() -> Self { … }                         // cannot be measured: left alone
+///     pub const fn new() -> Self { … }                         // cannot be measured: unchanged
 /// }
 /// ```
 ///
-/// A function's own arguments take the place of the block's, one by one. In a module, the functions
-/// of `impl` blocks, trait methods with a body and modules inside are measured too. Functions inside
-/// functions are not, nor are those that a macro inside makes. The attribute is known inside a block
-/// by its name; where it is imported under another, put it on each function instead. An item whose end
-/// cannot be told, in a syntax that is newer than this crate, is an error: no function is left out
-/// silently.
+/// Each argument of a function overrides the same argument of its block. In a module, the attribute
+/// also measures the functions of `impl` blocks, trait methods with a body, and inline modules.
+/// Functions nested in functions, and functions that a macro inside generates, are not measured.
+///
+/// Inside a block, the attribute is recognized by the name `measure_execution_time`; if it is
+/// imported under another name, put it on each function instead. An item in a syntax newer than
+/// this crate, whose end the crate cannot find, is an error: no function is skipped silently.
 #[proc_macro_attribute]
 pub fn measure_execution_time(
     arguments: proc_macro::TokenStream,
@@ -229,38 +238,39 @@ pub fn measure_execution_time(
     item.into()
 }
 
-/// The item with what can be measured in it measured.
+/// Expands the attribute on an item.
 fn measured(item: TokenStream, args: &Args, errors: &mut Errors) -> TokenStream {
     let trees = item::trees(item);
     let head = Head::read(&trees);
     match head.kind {
-        // What is left out is left out, also where no block around it is measured.
+        // `skip` also applies to an item that is in no measured block.
         _ if args.skip => trees.into_iter().collect(),
         Kind::Impl | Kind::Module => {
-            refuse::name_on_block(args, head.kind, errors);
-            refuse::module_elsewhere(&trees, errors);
+            reject::name_on_block(args, head.kind, errors);
+            reject::module_in_another_file(&trees, head.kind, errors);
             block::measured(trees, args, errors)
         }
-        _ => refuse::or_measure(trees, head, args, false, errors),
+        _ => reject::measure_or_reject(trees, head, args, false, errors),
     }
 }
 
-/// What `profiler_runtime::scope!` calls, with the path of the runtime in front.
+/// Implements `profiler_runtime::scope!`, which prepends the path of the runtime to its arguments.
 #[doc(hidden)]
 #[proc_macro]
 pub fn scope(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     section::scope(input.into()).into()
 }
 
-/// What `profiler_runtime::record_function!` calls, with the path of the runtime in front.
+/// Implements `profiler_runtime::record_function!`, which prepends the path of the runtime to its
+/// arguments.
 #[doc(hidden)]
 #[proc_macro]
 pub fn record_function(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     section::record_function(input.into()).into()
 }
 
-/// What `profiler_runtime::measure_execution_time_context!` calls, with the path of the runtime in
-/// front.
+/// Implements `profiler_runtime::measure_execution_time_context!`, which prepends the path of the
+/// runtime to its arguments.
 #[doc(hidden)]
 #[proc_macro]
 pub fn context(input: proc_macro::TokenStream) -> proc_macro::TokenStream {

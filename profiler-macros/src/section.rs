@@ -1,4 +1,5 @@
-//! The section macros: a guard for the rest of a block, and a block of its own.
+//! The section macros. One form returns a guard that measures until it is dropped, the other
+//! measures a block.
 
 use proc_macro2::{Delimiter, Group, Literal, Span, TokenStream, TokenTree};
 use quote::quote_spanned;
@@ -10,32 +11,34 @@ use crate::args::{Args, Name};
 use crate::errors::Errors;
 use crate::item;
 use crate::keys::SECTION;
-use crate::site::{Entrance, Runtime};
+use crate::site::{Runtime, SiteCode};
 use crate::values;
 
-/// What a section is called.
-enum Called {
-    Text(LitStr),
-    Built(Box<Expr>),
+/// The name of a section.
+enum SectionName {
+    /// A string literal.
+    Literal(LitStr),
+    /// An expression that is evaluated at each call.
+    Dynamic(Box<Expr>),
 }
 
-/// How each macro is written.
+// The usage of each macro, for error messages.
 const SCOPE: &str = "scope!(\"name\")";
 const CONTEXT: &str = "measure_execution_time_context!(\"name\", { … })";
 const RECORD: &str = "record_function!(\"name\")";
 const RECORD_BLOCK: &str = "record_function!(\"name\", { … })";
 
-/// `scope!([crate] name, arguments…)`.
+/// Expands `scope!([crate] name, arguments…)`.
 pub(crate) fn scope(input: TokenStream) -> TokenStream {
     guard(input, SCOPE)
 }
 
-/// `context!([crate] name, arguments…, { block })`.
+/// Expands `context!([crate] name, arguments…, { block })`.
 pub(crate) fn context(input: TokenStream) -> TokenStream {
     block(input, CONTEXT)
 }
 
-/// `record_function!([crate] name, arguments…)`, with a block at the end or without.
+/// Expands `record_function!([crate] name, arguments…)`, with or without a block at the end.
 pub(crate) fn record_function(input: TokenStream) -> TokenStream {
     if ends_with_a_block(input.clone()) {
         block(input, RECORD_BLOCK)
@@ -44,7 +47,8 @@ pub(crate) fn record_function(input: TokenStream) -> TokenStream {
     }
 }
 
-/// Whether braces stand at the end that belong to no argument: after a comma, a name, or nothing.
+/// Returns `true` if the input ends with braces that are a block and not part of an argument: they
+/// follow a comma, the name, or nothing.
 fn ends_with_a_block(input: TokenStream) -> bool {
     // The path of the runtime comes first.
     let mut trees: Vec<TokenTree> = input.into_iter().skip(1).collect();
@@ -76,10 +80,10 @@ fn guard(input: TokenStream, usage: &str) -> TokenStream {
 fn block(input: TokenStream, usage: &str) -> TokenStream {
     let (runtime, tokens) = runtime_of(input);
     let mut errors = Errors::default();
-    let (before, block) = part_block(tokens, &mut errors);
+    let (before, block) = split_block(tokens, &mut errors);
     let section = Section::read(before, usage, &mut errors);
     if let Some(block) = &block {
-        refuse_await(block.stream(), &mut errors);
+        reject_await(block.stream(), &mut errors);
     }
     let span = Span::mixed_site();
     let first = match section {
@@ -91,13 +95,14 @@ fn block(input: TokenStream, usage: &str) -> TokenStream {
         _ => errors.into_tokens(),
     };
     let statements = block.as_ref().map(Group::stream);
-    // Braces of the macro's own: of the user's, the compiler would say that they are not needed
-    // around a single expression.
+    // The braces are new ones with the user's location. For the user's own braces, the compiler
+    // would warn that they are unnecessary around a single expression.
     let braces = span.located_at(block.map_or(span, |block| block.span()));
     quote_spanned!(braces=> { #first #statements })
 }
 
-/// The runtime's path, which the outer macro puts first, and what the user wrote.
+/// Splits the input into the path of the runtime, which the outer macro prepends, and the user's
+/// tokens.
 fn runtime_of(input: TokenStream) -> (Runtime, TokenStream) {
     let mut trees = input.into_iter();
     let first = trees.next();
@@ -106,8 +111,8 @@ fn runtime_of(input: TokenStream) -> (Runtime, TokenStream) {
     (Runtime::at(path.as_ref()), trees.collect())
 }
 
-/// Takes the block off the end, and the comma before it.
-fn part_block(tokens: TokenStream, errors: &mut Errors) -> (TokenStream, Option<Group>) {
+/// Splits off the block at the end and the comma before it.
+fn split_block(tokens: TokenStream, errors: &mut Errors) -> (TokenStream, Option<Group>) {
     let mut trees: Vec<TokenTree> = tokens.into_iter().collect();
     if item::is_punct(trees.last(), ',') {
         trees.pop();
@@ -133,7 +138,7 @@ fn part_block(tokens: TokenStream, errors: &mut Errors) -> (TokenStream, Option<
 
 /// A section's name and arguments.
 struct Section {
-    called: Called,
+    name: SectionName,
     args: Args,
 }
 
@@ -147,13 +152,13 @@ impl Section {
             return None;
         }
         let parser = |input: ParseStream| {
-            let called = read_name(input, usage)?;
+            let name = read_name(input, usage)?;
             let mut args = Args::default();
             if !input.is_empty() {
                 input.parse::<Token![,]>()?;
                 args.read(input, SECTION, errors);
             }
-            Ok(Self { called, args })
+            Ok(Self { name, args })
         };
         parser
             .parse2(tokens)
@@ -161,26 +166,26 @@ impl Section {
             .ok()
     }
 
-    /// An expression that is the guard.
+    /// Returns an expression that creates the guard.
     fn guard(mut self, runtime: &Runtime) -> TokenStream {
         let span = Span::mixed_site();
-        match self.called {
-            Called::Text(text) => {
+        match self.name {
+            SectionName::Literal(text) => {
                 self.args.name = Some(Name::Literal(text));
-                let entrance = Entrance {
+                let site = SiteCode {
                     args: &self.args,
                     runtime,
-                    place: None,
+                    location: None,
                 };
-                entrance.plain_guard().unwrap_or_else(|| {
-                    let entry = entrance.entry();
+                site.plain_guard().unwrap_or_else(|| {
+                    let entry = site.entry();
                     quote_spanned!(span=> { #entry __profiler_entry.start() })
                 })
             }
-            Called::Built(_) => {
+            SectionName::Dynamic(_) => {
                 let root = runtime.root();
-                let begin = self.begin_built(runtime);
-                // Off, not even the name is built.
+                let begin = self.begin_dynamic(runtime);
+                // While the profiler is off, the name is not evaluated.
                 let begin = quote_spanned! {span=>
                     if #root::is_enabled() { #begin } else { #runtime::Entry::off() }
                 };
@@ -190,22 +195,23 @@ impl Section {
         }
     }
 
-    /// A statement that does nothing, so that what the arguments mention is not unused in a stripped
-    /// build.
+    /// Returns a statement that does nothing but mention the arguments, so that the compiler does
+    /// not report their variables as unused in a stripped build.
     fn unused(self, runtime: &Runtime) -> TokenStream {
         let span = Span::mixed_site();
-        let begin = match self.called {
-            Called::Text(_) if self.args.is_plain() => return TokenStream::new(),
-            Called::Text(_) => quote_spanned!(span=> #runtime::Entry::off()),
-            Called::Built(_) => self.begin_built(runtime),
+        let begin = match self.name {
+            SectionName::Literal(_) if self.args.is_name_only() => return TokenStream::new(),
+            SectionName::Literal(_) => quote_spanned!(span=> #runtime::Entry::off()),
+            SectionName::Dynamic(_) => self.begin_dynamic(runtime),
         };
         let entry = self.entry(&begin, runtime);
         quote_spanned!(span=> if false { #entry let __profiler_scope = __profiler_entry.start(); })
     }
 
-    fn begin_built(&self, runtime: &Runtime) -> TokenStream {
+    /// Returns an expression that begins an entry whose name is evaluated at each call.
+    fn begin_dynamic(&self, runtime: &Runtime) -> TokenStream {
         let span = Span::mixed_site();
-        let Called::Built(name) = &self.called else {
+        let SectionName::Dynamic(name) = &self.name else {
             return TokenStream::new();
         };
         let every = self.args.every.map(|every| {
@@ -215,39 +221,41 @@ impl Section {
         quote_spanned!(span=> #runtime::begin_dynamic(&(#name)) #every)
     }
 
+    /// Returns statements that bind `__profiler_entry` to `begin` with the arguments applied.
     fn entry(&self, begin: &TokenStream, runtime: &Runtime) -> TokenStream {
-        Entrance {
+        SiteCode {
             args: &self.args,
             runtime,
-            place: None,
+            location: None,
         }
-        .complete(begin)
+        .build_entry(begin)
     }
 }
 
-fn read_name(input: ParseStream, usage: &str) -> syn::Result<Called> {
+fn read_name(input: ParseStream, usage: &str) -> syn::Result<SectionName> {
     if input.peek(syn::Ident) && input.peek2(Token![=]) && !input.peek2(Token![==]) {
         let message = format!("the name of a section comes first; write `{usage}`");
         return Err(input.error(message));
     }
     let name: Expr = input.parse()?;
     match values::literal(&name) {
-        Some(Lit::Str(text)) => Ok(Called::Text(values::text_of(text, "the name")?)),
+        Some(Lit::Str(text)) => Ok(SectionName::Literal(values::non_empty(text, "the name")?)),
         Some(other) => {
-            let found = values::kind(other);
+            let found = values::literal_kind(other);
             let message = format!("the name of a section is a text, not {found}; write `{usage}`");
             Err(syn::Error::new_spanned(&name, message))
         }
-        None => Ok(Called::Built(Box::new(name))),
+        None => Ok(SectionName::Dynamic(Box::new(name))),
     }
 }
 
-/// Notes each `.await` that would run inside the block itself.
-fn refuse_await(block: TokenStream, errors: &mut Errors) {
+/// Reports each `.await` that belongs to the block itself, and not to an `async` block inside it.
+fn reject_await(block: TokenStream, errors: &mut Errors) {
     let mut trees = block.into_iter().peekable();
     while let Some(tree) = trees.next() {
         if item::is_word(Some(&tree), "async") {
-            // What follows is a future of its own: to the end of its block, or of its statement.
+            // An `.await` inside an `async` block or closure suspends only that future. It extends
+            // to the end of the block, or of the statement for a closure without braces.
             for skipped in trees.by_ref() {
                 let block = item::group(Some(&skipped), Delimiter::Brace).is_some();
                 if block || item::is_punct(Some(&skipped), ';') {
@@ -261,7 +269,7 @@ fn refuse_await(block: TokenStream, errors: &mut Errors) {
                  write `future.measure_execution_time(\"name\").await`",
             );
         } else if let TokenTree::Group(group) = tree {
-            refuse_await(group.stream(), errors);
+            reject_await(group.stream(), errors);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The code that every measured place begins with: its call site and what is known when it is
-//! entered.
+//! Generates the code that every measured function and section begins with: the declaration of its
+//! call site, and the code that opens a scope on it.
 //!
-//! Locals are hygienic, items are not: whatever a user wrote stays outside the block that declares
-//! the items.
+//! Local variables are hygienic, items are not. The user's code therefore stays outside of the
+//! block that declares the items.
 
 use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote_spanned};
@@ -12,38 +12,39 @@ use syn::spanned::Spanned;
 use crate::args::{Args, Name};
 use crate::values::is_closure;
 
-/// The path of the runtime crate; as tokens, that of what the expansion uses of it.
+/// The path of the runtime crate. Its tokens are the path of the runtime's private module, which
+/// the expansion uses.
 pub(crate) struct Runtime {
     root: TokenStream,
     /// The user wrote the path.
-    given: bool,
+    is_explicit: bool,
 }
 
 impl Runtime {
-    /// The runtime at the path of the `crate` argument, or at its own name.
+    /// Uses the path of the `crate` argument, or else the name of the crate.
     pub(crate) fn at(path: Option<&Path>) -> Self {
         match path {
             Some(path) => Self {
                 root: path.to_token_stream(),
-                given: true,
+                is_explicit: true,
             },
             None => Self {
                 root: quote_spanned!(Span::mixed_site()=> ::profiler_runtime),
-                given: false,
+                is_explicit: false,
             },
         }
     }
 
-    /// What is public of the runtime.
+    /// Returns the path of the runtime's public items.
     pub(crate) fn root(&self) -> &TokenStream {
         &self.root
     }
 
-    /// The path to what the expansion uses, as if written at `place`; one that the user gave means
-    /// what it means where it was written.
+    /// Returns the path of the runtime's private module with the location of `place`. A path that
+    /// the user wrote is still resolved where it was written.
     pub(crate) fn private_at(&self, place: Span) -> TokenStream {
         let moved = |tree: TokenTree| {
-            let span = if self.given {
+            let span = if self.is_explicit {
                 place.resolved_at(tree.span())
             } else {
                 place
@@ -67,17 +68,17 @@ fn at(span: Span, mut tree: TokenTree) -> TokenTree {
     tree
 }
 
-/// How an entry is made of the call site.
-pub(crate) struct Entrance<'a> {
+/// Generates the code of one call site.
+pub(crate) struct SiteCode<'a> {
     pub(crate) args: &'a Args,
     pub(crate) runtime: &'a Runtime,
-    /// Where the call site is to say that it stands, if not where the macro was called: functions
-    /// of a measured block would otherwise all stand in one place.
-    pub(crate) place: Option<Span>,
+    /// The source location of the call site, if not that of the macro call. All functions of a
+    /// measured block would otherwise have the location of the block's attribute.
+    pub(crate) location: Option<Span>,
 }
 
-impl Entrance<'_> {
-    /// A block that declares the call site and yields what `last` makes of `SITE`.
+impl SiteCode<'_> {
+    /// Returns a block that declares the call site and evaluates to `last`, which uses `SITE`.
     fn declare(&self, last: &TokenStream) -> TokenStream {
         let span = Span::mixed_site();
         let runtime = self.runtime;
@@ -85,7 +86,7 @@ impl Entrance<'_> {
             None if !self.is_per_instance() => Some(quote_spanned!(span=> enum Here {})),
             _ => None,
         };
-        let site = if self.is_given() {
+        let site = if self.has_dynamic_name() {
             "GivenSite"
         } else {
             "CallSite"
@@ -98,8 +99,9 @@ impl Entrance<'_> {
         }}
     }
 
-    /// Whether each call brings its name along, which only the body knows.
-    fn is_given(&self) -> bool {
+    /// Returns `true` if each call passes the name, because it may depend on generic parameters,
+    /// which a `static` cannot use.
+    fn has_dynamic_name(&self) -> bool {
         matches!(self.args.name, Some(Name::Const(_))) || self.is_per_instance()
     }
 
@@ -107,9 +109,9 @@ impl Entrance<'_> {
         self.args.name.is_none() && self.args.per_instance == Some(true)
     }
 
-    /// A call of a method that sees where it is called from: `enter` or `begin`, each with what it
-    /// finds the name by.
-    fn call(&self, method: &str, more: &TokenStream) -> TokenStream {
+    /// Returns the call of a method of the call site: `enter`, `begin` or `task`, with the argument
+    /// that determines the name. The method is `#[track_caller]`.
+    fn method_call(&self, method: &str, more: &TokenStream) -> TokenStream {
         let span = Span::mixed_site();
         let runtime = self.runtime;
         let (suffix, by) = match &self.args.name {
@@ -120,94 +122,97 @@ impl Entrance<'_> {
             }
             None => ("", quote_spanned!(span=> #runtime::type_name::<Here>())),
         };
-        // The compiler takes the place of a call from the method and its brackets.
-        let place = self.place.unwrap_or(span);
-        let method = Ident::new(&format!("{method}{suffix}"), place);
+        // The compiler takes the location of a call from the spans of the method and its
+        // parentheses.
+        let location = self.location.unwrap_or(span);
+        let method = Ident::new(&format!("{method}{suffix}"), location);
         let mut arguments = Group::new(Delimiter::Parenthesis, quote_spanned!(span=> #by #more));
-        arguments.set_span(place);
+        arguments.set_span(location);
         quote_spanned!(span=> #method #arguments)
     }
 
     fn begin_call(&self) -> TokenStream {
         let every = Literal::u32_unsuffixed(self.args.every.unwrap_or(1));
-        self.call("begin", &quote_spanned!(Span::mixed_site()=> , #every))
+        self.method_call("begin", &quote_spanned!(Span::mixed_site()=> , #every))
     }
 
-    /// An expression that is the guard, where nothing but the name is given.
+    /// Returns an expression that creates the guard, if the arguments only give the name.
     pub(crate) fn plain_guard(&self) -> Option<TokenStream> {
-        self.args.is_plain().then(|| {
-            let enter = self.call("enter", &TokenStream::new());
+        self.args.is_name_only().then(|| {
+            let enter = self.method_call("enter", &TokenStream::new());
             self.declare(&quote_spanned!(Span::mixed_site()=> SITE.#enter))
         })
     }
 
-    /// Statements that leave a guard in `into`.
-    pub(crate) fn guard(&self, into: &TokenStream) -> TokenStream {
+    /// Returns statements that bind `variable` to a guard.
+    pub(crate) fn guard(&self, variable: &TokenStream) -> TokenStream {
         let span = Span::mixed_site();
         if let Some(guard) = self.plain_guard() {
-            return quote_spanned!(span=> let #into = #guard;);
+            return quote_spanned!(span=> let #variable = #guard;);
         }
         let entry = self.entry();
-        quote_spanned!(span=> #entry let #into = __profiler_entry.start();)
+        quote_spanned!(span=> #entry let #variable = __profiler_entry.start();)
     }
 
-    /// Statements that leave an entry in the local `__profiler_entry`.
+    /// Returns statements that bind `__profiler_entry` to an entry.
     pub(crate) fn entry(&self) -> TokenStream {
         let span = Span::mixed_site();
         let runtime = self.runtime;
         let begin = self.begin_call();
         match &self.args.name {
-            // What the user wrote stays outside of the block with the items.
+            // The user's expression stays outside of the block that declares the items.
             Some(Name::Const(name)) => {
                 let begin = self.declare(&quote_spanned!(span=> SITE.#begin));
-                self.complete(&quote_spanned! {span=> {
+                self.build_entry(&quote_spanned! {span=> {
                     let __profiler_name: #runtime::Str = const { #name };
                     #begin
                 }})
             }
-            _ => self.complete(&self.declare(&quote_spanned!(span=> SITE.#begin))),
+            _ => self.build_entry(&self.declare(&quote_spanned!(span=> SITE.#begin))),
         }
     }
 
-    /// Statements that leave an entry in a local, and an expression that turns it into the scope of a
-    /// future. Where nothing but the name is given, the expression alone: what is made by a call is made in place, and
-    /// no entry takes room on the stack.
+    /// Returns statements that create an entry, and an expression that converts it to the task of a
+    /// future. If the arguments only give the name, returns no statements, and the expression
+    /// creates the task directly: the task is built in place, and no entry takes stack space in the
+    /// future.
     pub(crate) fn entry_and_task(&self) -> (TokenStream, TokenStream) {
-        if !self.args.is_plain() {
+        if !self.args.is_name_only() {
             return (self.entry(), self.task());
         }
-        let task = self.call("task", &TokenStream::new());
+        let task = self.method_call("task", &TokenStream::new());
         let task = self.declare(&quote_spanned!(Span::mixed_site()=> SITE.#task));
         (TokenStream::new(), task)
     }
 
-    /// An expression that turns the entry into the scope of a future.
+    /// Returns an expression that converts the entry to the task of a future.
     pub(crate) fn task(&self) -> TokenStream {
         let span = Span::mixed_site();
-        // Where the compiler points to say that the stream does not live as long as the future.
+        // If the stream does not outlive the future, the compiler points to this call.
         let place = self.args.stream.as_ref().map(Spanned::span);
         quote_spanned!(place.map_or(span, |place| span.located_at(place))=> __profiler_entry.task())
     }
 
-    /// Statements that make an entry by `begin` and hand it what the arguments give.
-    pub(crate) fn complete(&self, begin: &TokenStream) -> TokenStream {
+    /// Returns statements that bind `__profiler_entry` to `begin` and pass the arguments to it.
+    pub(crate) fn build_entry(&self, begin: &TokenStream) -> TokenStream {
         let span = Span::mixed_site();
         let begin = self.unless_bypassed(begin);
-        let mut given = self.device();
-        given.extend(self.shapes());
-        given.extend(self.logging());
-        let mutable = (!given.is_empty()).then(|| quote_spanned!(span=> mut));
-        quote_spanned!(span=> let #mutable __profiler_entry = #begin; #given)
+        let mut setters = self.gpu_setters();
+        setters.extend(self.shape_setters());
+        setters.extend(self.log_setters());
+        let mutable = (!setters.is_empty()).then(|| quote_spanned!(span=> mut));
+        quote_spanned!(span=> let #mutable __profiler_entry = #begin; #setters)
     }
 
-    /// `begin`, or an entry that is not measured.
+    /// Returns an expression that evaluates to `begin`, or to an entry that is not measured if the
+    /// `bypass` condition is true.
     fn unless_bypassed(&self, begin: &TokenStream) -> TokenStream {
         let Some(condition) = &self.args.bypass else {
             return begin.clone();
         };
         let span = Span::mixed_site();
         let runtime = self.runtime;
-        // Where the compiler points to say that a `bool` is expected.
+        // If the condition is no `bool`, the compiler points to this type.
         let place = span.located_at(condition.span());
         let runtime_there = runtime.private_at(place);
         let boolean = quote_spanned!(place=> #runtime_there::Bool);
@@ -217,8 +222,8 @@ impl Entrance<'_> {
         }}
     }
 
-    /// Statements that tell the entry what stream its GPU time is taken on, and how.
-    fn device(&self) -> TokenStream {
+    /// Returns statements that set the stream of the entry and how its GPU time is measured.
+    fn gpu_setters(&self) -> TokenStream {
         let span = Span::mixed_site();
         let stream = self.args.stream.as_ref().map(
             |stream| quote_spanned!(span=> if __profiler_entry.wants_stream() { __profiler_entry.stream(#stream); }),
@@ -231,31 +236,32 @@ impl Entrance<'_> {
         quote_spanned!(span=> #stream #sync #captured)
     }
 
-    /// Statements that tell the entry what was given to the call; they borrow and move nothing.
-    fn shapes(&self) -> Option<TokenStream> {
+    /// Returns statements that pass the shapes of the call's inputs to the entry. They only borrow
+    /// the inputs.
+    fn shape_setters(&self) -> Option<TokenStream> {
         let span = Span::mixed_site();
         let shapes = self.args.shapes.as_ref()?.iter().map(|shape| {
-            // Where the compiler points to say that it is no shape.
+            // If the expression has no shape, the compiler points to this borrow.
             let place = span.located_at(shape.span());
-            let lent = quote_spanned!(place=> &(#shape));
-            quote_spanned!(span=> __profiler_entry.shape(#lent);)
+            let borrowed = quote_spanned!(place=> &(#shape));
+            quote_spanned!(span=> __profiler_entry.shape(#borrowed);)
         });
         Some(quote_spanned!(span=> if __profiler_entry.wants_shapes() { #(#shapes)* }))
     }
 
-    /// Statements that tell the entry where to log, and as which step.
-    fn logging(&self) -> TokenStream {
+    /// Returns statements that set the logger and the step of the entry.
+    fn log_setters(&self) -> TokenStream {
         let span = Span::mixed_site();
         let Args {
             log, global_step, ..
         } = self.args;
         let log = log.as_ref().map(|logger| {
-            let give = if is_closure(logger) {
+            let set = if is_closure(logger) {
                 quote_spanned!(span=> __profiler_entry.log_with)
             } else {
                 quote_spanned!(span=> __profiler_entry.log)
             };
-            quote_spanned!(span=> if __profiler_entry.wants_log() { #give(#logger); })
+            quote_spanned!(span=> if __profiler_entry.wants_log() { #set(#logger); })
         });
         let step = global_step
             .as_ref()

@@ -1,28 +1,28 @@
 //! Splits the body of an `impl`, a `mod` or a `trait` into its items.
 //!
-//! Nothing is parsed that need not be, and nothing is guessed. Braces, brackets and parentheses are one
-//! tree each, so a constant or a `use` ends at its first `;`, whatever operators its value has. Every
-//! other item ends at the first `;` or the first braces outside angle brackets, and what stands before
-//! is generics and types, where angle brackets can be counted. Where that does not lead to an item
-//! that Rust has, the caller is told.
+//! The splitter parses as little as possible and never guesses. Braces, brackets and parentheses
+//! are one token tree each, so a constant or a `use` ends at its first `;`, whatever operators its
+//! value has. Every other item ends at the first `;` or the first braces outside of angle brackets.
+//! Only generics and types precede that end, and angle brackets can be counted there. If this finds
+//! no item that Rust has, the result is `Part::Unclear`, and the caller reports an error.
 
 use proc_macro2::{Delimiter, Ident, TokenTree};
 
 use crate::item::{self, Angles, Head, Kind};
 
-/// What the body of a block begins with.
+/// The first part of the body of a block. Lengths are in token trees.
 pub(crate) enum Part {
-    /// An attribute of the block itself: so many trees.
+    /// An attribute of the block itself, of this length.
     InnerAttribute(usize),
-    /// An item: so many trees.
+    /// An item of this length.
     Item(usize),
-    /// An item without an end, and nothing after it. The compiler rejects it.
+    /// An incomplete item at the end of the block. The compiler rejects it.
     Unfinished,
-    /// Something whose end cannot be told.
+    /// Tokens that may contain the end of an item that was not found.
     Unclear,
 }
 
-/// Reads what `trees` begin with; there is at least one.
+/// Reads the first part of `trees`, which must not be empty.
 pub(crate) fn first(trees: &[TokenTree]) -> Part {
     if item::is_punct(trees.first(), '#') && item::is_punct(trees.get(1), '!') && trees.len() > 2 {
         return Part::InnerAttribute(3);
@@ -37,7 +37,7 @@ pub(crate) fn first(trees: &[TokenTree]) -> Part {
     let head = Head::read(trees);
     let end = match head.kind {
         Kind::Macro => macro_end(trees, head.keyword),
-        Kind::Unknown if is_beginning(&trees[attributes_end..]) => None,
+        Kind::Unknown if is_incomplete(&trees[attributes_end..]) => None,
         Kind::Unknown => return Part::Unclear,
         Kind::Other(
             "a type alias" | "a `use`" | "a static" | "a constant" | "an `extern crate`"
@@ -49,13 +49,13 @@ pub(crate) fn first(trees: &[TokenTree]) -> Part {
     };
     match end {
         Some(last) => Part::Item(last + 1),
-        // An end that was overlooked lies among what is left.
+        // One of the remaining tokens may be the end, in a syntax that this crate does not know.
         None if trees[attributes_end..].iter().any(could_end) => Part::Unclear,
         None => Part::Unfinished,
     }
 }
 
-/// Whether these trees begin with a macro's fragment that is an item.
+/// Returns `true` if these trees begin with a macro fragment that is a whole item.
 fn is_whole_item(trees: &[TokenTree]) -> bool {
     let Some(TokenTree::Group(fragment)) = trees.first() else {
         return false;
@@ -71,8 +71,8 @@ fn first_of(trees: &[TokenTree]) -> Option<Part> {
     (!trees.is_empty()).then(|| first(trees))
 }
 
-/// Whether nothing follows but words that may begin an item: `pub`, `pub async`.
-fn is_beginning(trees: &[TokenTree]) -> bool {
+/// Returns `true` if these trees are only words that may begin an item: `pub`, `pub async`.
+fn is_incomplete(trees: &[TokenTree]) -> bool {
     trees.iter().all(|tree| match tree {
         TokenTree::Ident(_) => true,
         TokenTree::Group(group) => group.delimiter() == Delimiter::Parenthesis,
@@ -80,7 +80,7 @@ fn is_beginning(trees: &[TokenTree]) -> bool {
     })
 }
 
-/// The last tree of a macro's definition or call.
+/// Returns the index of the last tree of a macro definition or call.
 fn macro_end(trees: &[TokenTree], start: usize) -> Option<usize> {
     let delimited = |at: &usize| {
         [Delimiter::Brace, Delimiter::Parenthesis, Delimiter::Bracket]
@@ -90,10 +90,10 @@ fn macro_end(trees: &[TokenTree], start: usize) -> Option<usize> {
     let braces = |at: &usize| item::group(trees.get(*at), Delimiter::Brace).is_some();
     let call = (start..trees.len()).find(|at| item::is_punct(trees.get(*at), '!'));
     let Some(mark) = call.filter(|_| !item::is_word(trees.get(start), "macro")) else {
-        // `macro name($x:expr) { … }`.
+        // The definition `macro name($x:expr) { … }`.
         return (start..trees.len()).find(braces);
     };
-    // `macro_rules! name { … }`.
+    // The definition `macro_rules! name { … }`.
     let named = matches!(trees.get(mark + 1), Some(TokenTree::Ident(_)));
     let arguments = Some(mark + 1 + usize::from(named)).filter(delimited)?;
     if braces(&arguments) {
@@ -102,7 +102,7 @@ fn macro_end(trees: &[TokenTree], start: usize) -> Option<usize> {
     Some(arguments + 1).filter(|at| item::is_punct(trees.get(*at), ';'))
 }
 
-/// The `;` or the braces that end an item without a value.
+/// Returns the index of the `;` or the braces that end an item without a value.
 fn body_end(trees: &[TokenTree], start: usize) -> Option<usize> {
     let mut angles = Angles::default();
     for (at, tree) in trees.iter().enumerate().skip(start) {
@@ -120,8 +120,9 @@ fn body_end(trees: &[TokenTree], start: usize) -> Option<usize> {
     None
 }
 
-/// Whether braces after these trees are the arguments of a macro that gives a type:
-/// `impl Trait for made! { … } { … }`. After any other `!` they are not: `fn stop() -> ! { … }`.
+/// Returns `true` if braces after these trees are the arguments of a macro that expands to a type:
+/// `impl Trait for made! { … } { … }`. After any other `!` they are the body: `fn stop() -> ! { …
+/// }`.
 fn ends_a_macro(trees: &[TokenTree]) -> bool {
     let [.., TokenTree::Ident(name), mark] = trees else {
         return false;

@@ -1,34 +1,38 @@
-//! What a body ends with: a future that is made there, or anything else.
+//! Reads the last expression of a body, to find a future that is created there.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenTree};
 
 use crate::item;
 
-/// A future that is made by the last expression of a body.
+/// A future that the last expression of a body creates.
 pub(crate) struct Tail {
     /// The index of the first tree of that expression.
     pub(crate) start: usize,
     /// The parentheses of `Box::pin(…)`, which are the last tree.
     pub(crate) boxed: Option<Group>,
-    /// For a future that is an `async` block: what must stay of it.
+    /// The `async` block, if the future is one.
     pub(crate) block: Option<AsyncBlock>,
 }
 
-/// What another attribute sees of an `async` block.
+/// The properties of an `async` block that the measured block keeps, because other attributes read
+/// them.
 #[derive(Clone, Copy)]
 pub(crate) struct AsyncBlock {
-    /// Whether it says `move`.
+    /// `true` for `async move`.
     pub(crate) moves: bool,
-    /// Of its braces. Other attributes give it to what they put around the block.
+    /// The span of its braces, which other attributes copy to the code that they put around the
+    /// block.
     pub(crate) span: Span,
 }
 
 impl Tail {
-    /// Reads the last expression of a body.
+    /// Reads the last expression of a body. Returns `None` if it is neither `Box::pin(…)` nor an
+    /// `async` block. Returns `None` if it is neither `Box::pin(…)` nor an
+    /// `async` block.
     pub(crate) fn of(body: &[TokenTree]) -> Option<Self> {
-        let (start, boxed, block) = if let Some((start, made)) = pinned(body) {
-            let block = whole_block(&made);
-            (start, Some(made), block)
+        let (start, boxed, block) = if let Some((start, parentheses)) = pinned(body) {
+            let block = whole_block(&parentheses);
+            (start, Some(parentheses), block)
         } else {
             let (start, block) = block_at_end(body)?;
             (start, None, Some(block))
@@ -41,9 +45,10 @@ impl Tail {
     }
 }
 
-/// Where `Box::pin(…)` begins that a body ends with, by whatever path, and its parentheses.
+/// Returns the index at which the `Box::pin(…)` at the end of a body begins, with any path to
+/// `Box`, and its parentheses.
 fn pinned(body: &[TokenTree]) -> Option<(usize, Group)> {
-    let made = item::group(body.last(), Delimiter::Parenthesis)?;
+    let parentheses = item::group(body.last(), Delimiter::Parenthesis)?;
     let mut start = body.len().checked_sub(1)?;
     let mut words = Vec::new();
     while let Some(TokenTree::Ident(word)) = start.checked_sub(1).and_then(|at| body.get(at)) {
@@ -57,12 +62,12 @@ fn pinned(body: &[TokenTree]) -> Option<(usize, Group)> {
         start -= 2;
     }
     let called = words.len() >= 2 && words[0] == "pin" && words[1] == "Box";
-    called.then_some((start, made))
+    called.then_some((start, parentheses))
 }
 
-/// Whether parentheses hold an `async` block and nothing else.
-fn whole_block(made: &Group) -> Option<AsyncBlock> {
-    let mut inside = item::trees(made.stream());
+/// Returns the `async` block in parentheses that contain nothing else.
+fn whole_block(parentheses: &Group) -> Option<AsyncBlock> {
+    let mut inside = item::trees(parentheses.stream());
     if item::is_punct(inside.last(), ',') {
         inside.pop();
     }
@@ -70,7 +75,7 @@ fn whole_block(made: &Group) -> Option<AsyncBlock> {
     (start == 0).then_some(block)
 }
 
-/// Where an `async` block begins that these trees end with.
+/// Returns the `async` block that these trees end with, and the index at which it begins.
 fn block_at_end(trees: &[TokenTree]) -> Option<(usize, AsyncBlock)> {
     let span = item::group(trees.last(), Delimiter::Brace)?.span();
     let before = trees.len().checked_sub(2)?;
@@ -79,14 +84,15 @@ fn block_at_end(trees: &[TokenTree]) -> Option<(usize, AsyncBlock)> {
     item::is_word(trees.get(start), "async").then_some((start, AsyncBlock { moves, span }))
 }
 
-/// Whether an expression of its own begins behind these trees.
+/// Returns `true` if a new expression begins after these trees, so that what follows is no operand
+/// of theirs.
 fn begins_expression(before: &[TokenTree]) -> bool {
     let last = before.last();
     last.is_none() || item::is_punct(last, ';') || item::group(last, Delimiter::Brace).is_some()
 }
 
-/// Macros that do not leave the function they are called in, unless their arguments do.
-const STAYING: &[&str] = &[
+/// Macros that do not return from the calling function, unless their arguments do.
+const NEVER_LEAVING: &[&str] = &[
     "assert",
     "assert_eq",
     "assert_ne",
@@ -124,14 +130,14 @@ const STAYING: &[&str] = &[
     "warn",
 ];
 
-/// Whether some statements may leave the function before its end: by `return`, by `?`, or in a macro
-/// that may hold either.
+/// Returns `true` if some statements may leave the function before its end: by `return`, by `?`, or
+/// by a macro that may expand to either.
 pub(crate) fn leaves_early(statements: &[TokenTree]) -> bool {
     let mut at = 0;
     while let Some(tree) = statements.get(at) {
         at += 1;
         match tree {
-            TokenTree::Ident(word) if word == "async" => at += skipped(&statements[at..]),
+            TokenTree::Ident(word) if word == "async" => at += rest_of_block(&statements[at..]),
             TokenTree::Ident(word) if word == "return" => return true,
             TokenTree::Ident(word) if calls_macro(&statements[at..]) && may_leave(word) => {
                 return true;
@@ -144,8 +150,9 @@ pub(crate) fn leaves_early(statements: &[TokenTree]) -> bool {
     false
 }
 
-/// The length of the rest of an `async` block, whose `return` and `?` are its own.
-fn skipped(rest: &[TokenTree]) -> usize {
+/// Returns the length of an `async` block after its `async`, or 0 if there is no block. `return`
+/// and `?` inside it leave the block, not the function.
+fn rest_of_block(rest: &[TokenTree]) -> usize {
     let block = usize::from(item::is_word(rest.first(), "move"));
     match item::group(rest.get(block), Delimiter::Brace) {
         Some(_) => block + 1,
@@ -153,11 +160,11 @@ fn skipped(rest: &[TokenTree]) -> usize {
     }
 }
 
-/// Whether `!` and arguments follow.
+/// Returns `true` if these trees begin with `!` and the arguments of a macro call.
 fn calls_macro(rest: &[TokenTree]) -> bool {
     item::is_punct(rest.first(), '!') && matches!(rest.get(1), Some(TokenTree::Group(_)))
 }
 
 fn may_leave(name: &Ident) -> bool {
-    !STAYING.contains(&name.to_string().as_str())
+    !NEVER_LEAVING.contains(&name.to_string().as_str())
 }

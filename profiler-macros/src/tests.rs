@@ -1,4 +1,4 @@
-//! What comes out for what goes in, without a compiler around it.
+//! Compares expansions with the expected tokens, without compiling them.
 
 mod blocks;
 
@@ -8,7 +8,7 @@ use quote::quote;
 use crate::args::Args;
 use crate::errors::Errors;
 
-/// The expansion, without spaces.
+/// Returns the expansion of the attribute, without spaces.
 fn expand(arguments: TokenStream, item: TokenStream) -> String {
     let mut errors = Errors::default();
     let args = Args::of_attribute(arguments, &mut errors);
@@ -17,7 +17,7 @@ fn expand(arguments: TokenStream, item: TokenStream) -> String {
     text(&tokens)
 }
 
-/// Tokens without the spaces that a printer chooses.
+/// Prints tokens without spaces, whose placement depends on the printer.
 fn text(tokens: &TokenStream) -> String {
     tokens.to_string().split_whitespace().collect()
 }
@@ -55,8 +55,8 @@ fn the_documented_expansion_is_the_expansion() {
 }
 
 #[test]
-fn half_typed_statements_come_through_untouched() {
-    // Brackets are closed by whoever makes tokens, a compiler or an editor.
+fn half_typed_statements_are_unchanged() {
+    // The compiler or the editor closes brackets before it calls the macro.
     for body in [
         "self.",
         "let x =",
@@ -72,7 +72,7 @@ fn half_typed_statements_come_through_untouched() {
 }
 
 #[test]
-fn what_is_no_item_yet_comes_through_untouched() {
+fn incomplete_items_are_unchanged() {
     for item in [
         "pub",
         "pub fn",
@@ -105,7 +105,7 @@ fn the_body_of_a_boxed_future_is_measured_in_place() {
             }
         },
     );
-    // `tracing::instrument` looks for a block that is boxed.
+    // `tracing::instrument` looks for a boxed `async` block.
     let expected = quote! {
         let __profiler_task = {
             static SITE: ::profiler_runtime::__private::CallSite =
@@ -132,7 +132,7 @@ fn the_body_of_a_boxed_future_is_measured_in_place() {
 
 #[cfg(not(feature = "strip"))]
 #[test]
-fn arguments_of_an_async_function_are_bound_inside_as_they_were() {
+fn an_async_function_binds_its_parameters_inside_the_block() {
     let expanded = expand(
         quote!(),
         quote!(
@@ -146,7 +146,7 @@ fn arguments_of_an_async_function_are_bound_inside_as_they_were() {
 }
 
 #[test]
-fn a_block_keeps_everything_that_is_not_measured() {
+fn a_block_keeps_items_that_cannot_be_measured() {
     let block = quote! {
         impl<T, const N: usize> Model<T, { N }> where T: Fn() -> u8 {
             const LIMIT: usize = { 1 };
@@ -161,7 +161,7 @@ fn a_block_keeps_everything_that_is_not_measured() {
 
 #[cfg(not(feature = "strip"))]
 #[test]
-fn a_functions_own_arguments_replace_those_of_its_block_one_by_one() {
+fn a_functions_arguments_override_those_of_its_block() {
     let expanded = expand(
         quote!(every = 10, bypass = off()),
         quote! {
@@ -184,7 +184,7 @@ fn a_functions_own_arguments_replace_those_of_its_block_one_by_one() {
 
 #[cfg(not(feature = "strip"))]
 #[test]
-fn the_stream_is_given_first_and_only_to_a_call_that_is_measured() {
+fn the_stream_is_set_before_the_logger_and_the_step() {
     let expanded = expand(
         quote!(
             global_step = self.epoch,
@@ -196,21 +196,21 @@ fn the_stream_is_given_first_and_only_to_a_call_that_is_measured() {
             fn train(&mut self) {}
         ),
     );
-    let given = quote! {
+    let expected = quote! {
         if __profiler_entry.wants_stream() { __profiler_entry.stream(&self.stream); }
         if __profiler_entry.wants_log() { __profiler_entry.log(self.board); }
         if __profiler_entry.wants_step() { __profiler_entry.step(self.epoch); }
         let __profiler_scope = __profiler_entry.start();
     };
-    contains(&expanded, &given);
+    contains(&expanded, &expected);
     assert!(expanded.contains("letmut__profiler_entry="), "{expanded}");
-    // Once, and nowhere else: the expression may cost something.
+    // The expression may be expensive, so it occurs once.
     assert_eq!(expanded.matches("self.stream").count(), 1, "{expanded}");
 }
 
 #[cfg(not(feature = "strip"))]
 #[test]
-fn a_future_is_given_its_stream_before_it_is_made_a_task() {
+fn the_stream_of_a_future_is_set_before_its_task_is_created() {
     let expected = quote!(if __profiler_entry.wants_stream() {
         __profiler_entry.stream(stream);
     });
@@ -235,7 +235,7 @@ fn a_future_is_given_its_stream_before_it_is_made_a_task() {
 
 #[cfg(not(feature = "strip"))]
 #[test]
-fn a_flag_means_the_same_alone_and_set_and_nothing_when_it_is_not() {
+fn a_flag_without_a_value_means_true() {
     let function = quote!(
         fn f() {}
     );
@@ -264,7 +264,7 @@ fn a_flag_means_the_same_alone_and_set_and_nothing_when_it_is_not() {
 
 #[cfg(not(feature = "strip"))]
 #[test]
-fn a_function_takes_over_the_stream_of_its_block_and_how_its_time_is_taken() {
+fn a_function_inherits_the_stream_and_the_flags_of_its_block() {
     let expanded = expand(
         quote!(stream = &self.stream, sync),
         quote! {
@@ -277,21 +277,21 @@ fn a_function_takes_over_the_stream_of_its_block_and_how_its_time_is_taken() {
             }
         },
     );
-    let given = |stream: TokenStream, how: TokenStream, last: TokenStream| quote!(if __profiler_entry.wants_stream() { __profiler_entry.stream(#stream); } #how #last);
+    let expected = |stream: TokenStream, how: TokenStream, last: TokenStream| quote!(if __profiler_entry.wants_stream() { __profiler_entry.stream(#stream); } #how #last);
     let start = quote!(let __profiler_scope = __profiler_entry.start(););
-    let one = given(
+    let one = expected(
         quote!(&self.stream),
         quote!(__profiler_entry.synchronous();),
         start.clone(),
     );
     contains(&expanded, &quote!(#one 1));
-    let two = given(
+    let two = expected(
         quote!(&self.stream),
         quote!(__profiler_entry.captured();),
         start,
     );
     contains(&expanded, &quote!(#two 2));
-    let three = given(
+    let three = expected(
         quote!(other),
         quote!(),
         quote!(::profiler_runtime::__private::measure),
@@ -301,8 +301,8 @@ fn a_function_takes_over_the_stream_of_its_block_and_how_its_time_is_taken() {
 
 #[cfg(not(feature = "strip"))]
 #[test]
-fn a_section_gives_its_stream_as_a_function_does() {
-    let given = quote! {
+fn a_section_sets_its_stream_as_a_function_does() {
+    let expected = quote! {
         if __profiler_entry.wants_stream() { __profiler_entry.stream(&stream); }
         __profiler_entry.synchronous();
         if __profiler_entry.wants_step() { __profiler_entry.step(1); }
@@ -310,16 +310,16 @@ fn a_section_gives_its_stream_as_a_function_does() {
     };
     for name in [quote!("launch"), quote!(format!("launch {layer}"))] {
         let section = quote!([profiler_runtime] #name, global_step = 1, sync, stream = &stream);
-        contains(&text(&crate::section::scope(section.clone())), &given);
+        contains(&text(&crate::section::scope(section.clone())), &expected);
         let section = quote!(#section, { launch() });
-        contains(&text(&crate::section::context(section)), &given);
+        contains(&text(&crate::section::context(section)), &expected);
     }
 }
 
 #[cfg(not(feature = "strip"))]
 #[test]
-fn shapes_are_lent_in_order_and_only_where_they_are_wanted() {
-    let given = quote! {
+fn shapes_are_evaluated_in_order_and_only_if_wanted() {
+    let expected = quote! {
         if __profiler_entry.wants_stream() { __profiler_entry.stream(stream); }
         if __profiler_entry.wants_shapes() { __profiler_entry.shape(&(x.shape())); __profiler_entry.shape(&(w)); }
         if __profiler_entry.wants_log() { __profiler_entry.log(board); }
@@ -338,7 +338,7 @@ fn shapes_are_lent_in_order_and_only_where_they_are_wanted() {
             }
         ),
     ] {
-        contains(&expand(arguments.clone(), function), &given);
+        contains(&expand(arguments.clone(), function), &expected);
     }
     let expanded = expand(
         arguments,
@@ -350,7 +350,7 @@ fn shapes_are_lent_in_order_and_only_where_they_are_wanted() {
             }
         ),
     );
-    contains(&expanded, &given);
+    contains(&expanded, &expected);
     contains(
         &expanded,
         &quote!(if __profiler_entry.wants_shapes() {
@@ -361,7 +361,7 @@ fn shapes_are_lent_in_order_and_only_where_they_are_wanted() {
 
 #[cfg(not(feature = "strip"))]
 #[test]
-fn what_only_the_shapes_use_is_used() {
+fn a_parameter_that_only_the_shapes_use_is_marked_as_used() {
     let expanded = expand(
         quote!(shapes = [rows]),
         quote!(
@@ -372,7 +372,7 @@ fn what_only_the_shapes_use_is_used() {
 }
 
 #[test]
-fn record_function_is_a_block_where_one_stands_at_its_end_and_else_a_guard() {
+fn record_function_measures_a_block_at_its_end_and_else_returns_a_guard() {
     let name = quote!([profiler_runtime] "load");
     let run = quote!({ run() });
     for (arguments, is_block) in [
@@ -385,7 +385,7 @@ fn record_function_is_a_block_where_one_stands_at_its_end_and_else_a_guard() {
         (quote!(#name, log = move |_, _, _| { run() }), false),
         (quote!([profiler_runtime] format!("load {i}"), #run), true),
         (quote!([profiler_runtime] format!("load {i}")), false),
-        // Mistakes, told in the words of what was meant.
+        // Errors name the form that the user meant.
         (quote!(#name #run), true),
         (quote!([profiler_runtime] #run), true),
     ] {
@@ -406,7 +406,7 @@ fn record_function_is_a_block_where_one_stands_at_its_end_and_else_a_guard() {
 
 #[cfg(feature = "strip")]
 #[test]
-fn a_stripped_function_is_the_function_that_was_written() {
+fn a_stripped_function_is_unchanged() {
     let function = quote! {
         /// Documented.
         #[inline]
@@ -428,20 +428,26 @@ fn a_stripped_function_is_the_function_that_was_written() {
 
 #[cfg(not(feature = "strip"))]
 #[test]
-fn an_argument_that_only_the_attribute_uses_is_used() {
-    let expanded = expand(
+fn a_parameter_that_only_the_attribute_uses_is_marked_as_used() {
+    for argument in [
         quote!(global_step = step + 1),
-        quote!(
-            async fn f(step: u64, other: u64) {}
-        ),
-    );
-    contains(&expanded, &quote!(let step = step; let _ = &step;));
-    assert!(!expanded.contains("&other"), "{expanded}");
+        quote!(log = logger(&format!("at {step}"))),
+        quote!(log = logger(&format!("at {step:>3}"))),
+    ] {
+        let expanded = expand(
+            argument,
+            quote!(
+                async fn f(step: u64, other: u64) {}
+            ),
+        );
+        contains(&expanded, &quote!(let step = step; let _ = &step;));
+        assert!(!expanded.contains("&other"), "{expanded}");
+    }
 }
 
 #[cfg(feature = "strip")]
 #[test]
-fn nothing_waits_and_nothing_is_captured_in_a_stripped_build() {
+fn a_stripped_build_ignores_sync_and_captured() {
     let function = quote!(
         fn f(stream: &CudaStream) {}
     );
@@ -455,7 +461,7 @@ fn nothing_waits_and_nothing_is_captured_in_a_stripped_build() {
 
 #[cfg(feature = "strip")]
 #[test]
-fn a_stripped_block_loses_only_the_attributes_that_were_for_it() {
+fn a_stripped_block_loses_only_the_attributes_of_this_crate() {
     let expanded = expand(
         quote!(),
         quote!(

@@ -1,4 +1,4 @@
-//! The values of the arguments: what each takes, and what to say to anything else.
+//! Parses the values of the arguments, and reports values of the wrong kind.
 
 use proc_macro2::TokenTree;
 use syn::parse::ParseStream;
@@ -7,12 +7,12 @@ use syn::{Expr, Ident, Lit, LitStr, Path, Token, UnOp, token};
 use crate::args::Name;
 use crate::keys::Key;
 
-/// Whether the argument ends here.
+/// Returns `true` at the end of an argument.
 pub(crate) fn ends(input: ParseStream) -> bool {
     input.is_empty() || input.peek(Token![,])
 }
 
-/// An argument that takes no value.
+/// Checks that an argument has no value.
 pub(crate) fn none(key: Key, input: ParseStream) -> syn::Result<()> {
     if ends(input) {
         return Ok(());
@@ -21,7 +21,7 @@ pub(crate) fn none(key: Key, input: ParseStream) -> syn::Result<()> {
     Err(input.error(format!("`{word}` takes no value; write `{word}` alone")))
 }
 
-/// The `=` between an argument and its value.
+/// Parses the `=` between an argument and its value.
 pub(crate) fn equals(key: Key, word: &Ident, input: ParseStream) -> syn::Result<()> {
     let usage = key.usage();
     let missing = || format!("`{}` is missing its value; write `{usage}`", key.word());
@@ -45,24 +45,24 @@ pub(crate) fn equals(key: Key, word: &Ident, input: ParseStream) -> syn::Result<
     Ok(())
 }
 
-/// `name = "text"` or `name = CONSTANT`.
+/// Parses the value of `name = "text"` or `name = CONSTANT`.
 pub(crate) fn name(input: ParseStream) -> syn::Result<Name> {
     let value = expression(input)?;
     match literal(&value) {
-        Some(Lit::Str(text)) => Ok(Name::Literal(text_of(text, "`name`")?)),
-        Some(other) => Err(wrong(
+        Some(Lit::Str(text)) => Ok(Name::Literal(non_empty(text, "`name`")?)),
+        Some(other) => Err(error_at(
             &value,
             &format!(
                 "`name` takes a string or a constant expression, not {}; write `name = \"text\"`",
-                kind(other)
+                literal_kind(other)
             ),
         )),
         None => Ok(Name::Const(Box::new(value))),
     }
 }
 
-/// A name that is not empty.
-pub(crate) fn text_of(text: &LitStr, what: &str) -> syn::Result<LitStr> {
+/// Checks that a name is not empty.
+pub(crate) fn non_empty(text: &LitStr, what: &str) -> syn::Result<LitStr> {
     if text.value().trim().is_empty() {
         let message = format!("{what} is empty; give it a text to find the measurements by");
         return Err(syn::Error::new(text.span(), message));
@@ -70,31 +70,31 @@ pub(crate) fn text_of(text: &LitStr, what: &str) -> syn::Result<LitStr> {
     Ok(text.clone())
 }
 
-/// `log = logger`.
+/// Parses the value of `log = logger`.
 pub(crate) fn logger(input: ParseStream) -> syn::Result<Expr> {
     let value = expression(input)?;
     match literal(&value) {
-        Some(other) => Err(wrong(
+        Some(other) => Err(error_at(
             &value,
             &format!(
                 "`log` takes a logger, not {}; give it an `Arc` or `&'static` of a \
                  `ScalarLogger`, or a closure `|tag, milliseconds, step| …`",
-                kind(other)
+                literal_kind(other)
             ),
         )),
         None => Ok(value),
     }
 }
 
-/// `global_step = step`.
+/// Parses the value of `global_step = step`.
 pub(crate) fn step(input: ParseStream) -> syn::Result<Expr> {
     let value = expression(input)?;
     let wrong_kind = match literal(&value) {
         Some(Lit::Int(_)) | None => None,
-        Some(other) => Some(kind(other)),
+        Some(other) => Some(literal_kind(other)),
     };
-    match wrong_kind.or_else(|| negative(&value).then_some("a negative number")) {
-        Some(found) => Err(wrong(
+    match wrong_kind.or_else(|| is_negative(&value).then_some("a negative number")) {
+        Some(found) => Err(error_at(
             &value,
             &format!(
                 "`global_step` takes an integer from 0, not {found}; \
@@ -105,22 +105,22 @@ pub(crate) fn step(input: ParseStream) -> syn::Result<Expr> {
     }
 }
 
-/// `bypass = condition`.
+/// Parses the value of `bypass = condition`.
 pub(crate) fn condition(input: ParseStream) -> syn::Result<Expr> {
     let value = expression(input)?;
     match literal(&value) {
         Some(Lit::Bool(_)) | None => Ok(value),
-        Some(other) => Err(wrong(
+        Some(other) => Err(error_at(
             &value,
             &format!(
                 "`bypass` takes a `bool`, not {}; write `bypass = true`",
-                kind(other)
+                literal_kind(other)
             ),
         )),
     }
 }
 
-/// `every = 100`.
+/// Parses the value of `every = 100`.
 pub(crate) fn every(input: ParseStream) -> syn::Result<u32> {
     let value = expression(input)?;
     let found = match literal(&value) {
@@ -129,48 +129,48 @@ pub(crate) fn every(input: ParseStream) -> syn::Result<u32> {
             Ok(count) => return Ok(count),
             Err(_) => "one above 4294967295; write a smaller number",
         },
-        _ if negative(&value) => "a negative number; write `every = 100` for one call in 100",
+        _ if is_negative(&value) => "a negative number; write `every = 100` for one call in 100",
         Some(Lit::Str(_)) => "a string; write the number without quotes",
         Some(Lit::Float(_)) => "a fraction; write `every = 100` for one call in 100",
         _ => "an expression; write `every = 100` for one call in 100",
     };
-    Err(wrong(
+    Err(error_at(
         &value,
         &format!("`every` takes an integer literal from 1, not {found}"),
     ))
 }
 
-/// `stream = stream`.
+/// Parses the value of `stream = stream`.
 pub(crate) fn stream(input: ParseStream) -> syn::Result<Expr> {
     let value = expression(input)?;
     match literal(&value) {
-        Some(other) => Err(wrong(
+        Some(other) => Err(error_at(
             &value,
             &format!(
                 "`stream` takes a CUDA stream, not {}; give it a `&CudaStream` or an \
                  `Arc<CudaStream>`, or a `cuda::Stream` of the runtime's",
-                kind(other)
+                literal_kind(other)
             ),
         )),
         None => Ok(value),
     }
 }
 
-/// `shapes = [x.shape(), w.shape()]`.
+/// Parses the value of `shapes = [x.shape(), w.shape()]`.
 pub(crate) fn shapes(input: ParseStream) -> syn::Result<Vec<Expr>> {
     let value = expression(input)?;
-    let shapes = match peeled(&value) {
+    let shapes = match without_parentheses(&value) {
         Expr::Array(list) => &list.elems,
-        other => return Err(wrong(&value, &no_list(other))),
+        other => return Err(error_at(&value, &not_a_list(other))),
     };
     if shapes.is_empty() {
         let usage = Key::Shapes.usage();
         let message = format!("`shapes` lists nothing; write `{usage}`, or leave it out");
-        return Err(wrong(&value, &message));
+        return Err(error_at(&value, &message));
     }
     for shape in shapes {
-        if let Some(found) = no_shape(shape) {
-            return Err(wrong(
+        if let Some(found) = not_a_shape(shape) {
+            return Err(error_at(
                 shape,
                 &format!("a shape is given by its extents, not by {found}; write `x.shape()`"),
             ));
@@ -179,29 +179,29 @@ pub(crate) fn shapes(input: ParseStream) -> syn::Result<Vec<Expr>> {
     Ok(shapes.iter().cloned().collect())
 }
 
-/// What to say to anything but a list of shapes.
-fn no_list(value: &Expr) -> String {
+/// Returns the error for a value that is no list of shapes.
+fn not_a_list(value: &Expr) -> String {
     let usage = Key::Shapes.usage();
     match value {
         Expr::Repeat(_) => format!("`shapes` lists each shape, without `;`; write `{usage}`"),
         Expr::Lit(value) => format!(
             "`shapes` takes a list in brackets, not {}; write `{usage}`",
-            kind(&value.lit)
+            literal_kind(&value.lit)
         ),
         _ => format!("`shapes` takes a list in brackets, also of a single shape; write `{usage}`"),
     }
 }
 
-/// What stands where a shape should, if it can be none.
-fn no_shape(value: &Expr) -> Option<&'static str> {
+/// Names the kind of an expression that cannot have a shape.
+fn not_a_shape(value: &Expr) -> Option<&'static str> {
     match literal(value) {
-        Some(Lit::Int(_)) | None => negative(value).then_some("a negative number"),
-        Some(other) => Some(kind(other)),
+        Some(Lit::Int(_)) | None => is_negative(value).then_some("a negative number"),
+        Some(other) => Some(literal_kind(other)),
     }
 }
 
-/// `sync`, `sync = true` or `sync = false`.
-pub(crate) fn yes_or_no(key: Key, word: &Ident, input: ParseStream) -> syn::Result<bool> {
+/// Parses the value of `sync`, `sync = true` or `sync = false`.
+pub(crate) fn flag(key: Key, word: &Ident, input: ParseStream) -> syn::Result<bool> {
     if ends(input) {
         return Ok(true);
     }
@@ -209,14 +209,14 @@ pub(crate) fn yes_or_no(key: Key, word: &Ident, input: ParseStream) -> syn::Resu
     let value = expression(input)?;
     match literal(&value) {
         Some(Lit::Bool(answer)) => Ok(answer.value),
-        _ => Err(wrong(
+        _ => Err(error_at(
             &value,
             &format!("`{}` takes `true` or `false`, or stands alone", key.word()),
         )),
     }
 }
 
-/// `crate = path`.
+/// Parses the value of `crate = path`.
 pub(crate) fn path(input: ParseStream) -> syn::Result<Path> {
     let usage = Key::Crate.usage();
     if input.peek(LitStr) {
@@ -233,7 +233,7 @@ pub(crate) fn path(input: ParseStream) -> syn::Result<Path> {
     })
 }
 
-/// An expression; one that breaks off is told at its last token.
+/// Parses an expression. The error for an incomplete one points to its last token.
 fn expression(input: ParseStream) -> syn::Result<Expr> {
     let from = input.fork();
     input.parse().map_err(|error: syn::Error| {
@@ -248,21 +248,21 @@ fn expression(input: ParseStream) -> syn::Result<Expr> {
     })
 }
 
-/// A closure written in place, whose parameters the runtime gives their types.
+/// Returns `true` for a closure. The runtime determines the types of its parameters.
 pub(crate) fn is_closure(value: &Expr) -> bool {
-    matches!(peeled(value), Expr::Closure(_))
+    matches!(without_parentheses(value), Expr::Closure(_))
 }
 
-/// The literal that an expression is.
+/// Returns the literal, if the expression is one.
 pub(crate) fn literal(value: &Expr) -> Option<&Lit> {
-    match peeled(value) {
+    match without_parentheses(value) {
         Expr::Lit(value) => Some(&value.lit),
         _ => None,
     }
 }
 
-/// What a literal is, in words.
-pub(crate) fn kind(literal: &Lit) -> &'static str {
+/// Names the kind of a literal, with an article.
+pub(crate) fn literal_kind(literal: &Lit) -> &'static str {
     match literal {
         Lit::Str(_) => "a string",
         Lit::ByteStr(_) => "a byte string",
@@ -276,20 +276,22 @@ pub(crate) fn kind(literal: &Lit) -> &'static str {
     }
 }
 
-/// The expression inside parentheses, written or invisible.
-fn peeled(value: &Expr) -> &Expr {
+/// Removes parentheses and the invisible groups of macro fragments around an expression.
+fn without_parentheses(value: &Expr) -> &Expr {
     match value {
-        Expr::Group(group) => peeled(&group.expr),
-        Expr::Paren(parentheses) => peeled(&parentheses.expr),
+        Expr::Group(group) => without_parentheses(&group.expr),
+        Expr::Paren(parentheses) => without_parentheses(&parentheses.expr),
         other => other,
     }
 }
 
-fn negative(value: &Expr) -> bool {
-    matches!(peeled(value), Expr::Unary(unary) if matches!(unary.op, UnOp::Neg(_))
+/// Returns `true` for a negated literal.
+fn is_negative(value: &Expr) -> bool {
+    matches!(without_parentheses(value), Expr::Unary(unary) if matches!(unary.op, UnOp::Neg(_))
         && literal(&unary.expr).is_some())
 }
 
-fn wrong(value: &Expr, message: &str) -> syn::Error {
+/// Creates an error that points to the whole expression.
+fn error_at(value: &Expr, message: &str) -> syn::Error {
     syn::Error::new_spanned(value, message)
 }

@@ -1,4 +1,4 @@
-//! Blocks are split into the items that syn finds in them.
+//! Compares how this crate splits blocks into items with how `syn` does.
 
 use std::collections::VecDeque;
 #[cfg(not(feature = "strip"))]
@@ -13,7 +13,7 @@ use crate::args::Args;
 use crate::errors::Errors;
 use crate::split::{self, Part};
 
-/// Items that stand in an `impl` and in a module alike.
+/// Items that are valid both in an `impl` and in a module.
 const EVERYWHERE: &[&str] = &[
     "const A: u32 = 1 << 3;",
     "const B: bool = 1 < 2;",
@@ -53,7 +53,7 @@ const EVERYWHERE: &[&str] = &[
     "fn r#match(r#type: u8) -> u8 { r#type << 1 }",
 ];
 
-/// Items of modules alone.
+/// Items that are only valid in a module.
 const IN_MODULES: &[&str] = &[
     "static A: u32 = 1 << 3;",
     "static mut B: bool = 1 < 2;",
@@ -82,8 +82,8 @@ const IN_MODULES: &[&str] = &[
     "impl<T> Trait for dyn Fn(T) -> Vec<T> { fn a() {} }",
 ];
 
-/// The items of a block, as text; whether all of it could be split.
-fn ours(body: TokenStream) -> (Vec<String>, bool) {
+/// Returns the items of a block as text, and `true` if all of the block could be split.
+fn split_items(body: TokenStream) -> (Vec<String>, bool) {
     let trees: Vec<TokenTree> = body.into_iter().collect();
     let (mut rest, mut found) = (trees.as_slice(), Vec::new());
     while !rest.is_empty() {
@@ -100,7 +100,7 @@ fn ours(body: TokenStream) -> (Vec<String>, bool) {
     (found, true)
 }
 
-/// What syn makes of the same, with each block inside that has items.
+/// Returns the body of each block in a file, and the items that `syn` finds in it.
 fn blocks(file: &File) -> Vec<(TokenStream, Vec<String>)> {
     let mut found = Vec::new();
     let mut waiting = VecDeque::from([file.items.as_slice()]);
@@ -124,12 +124,12 @@ fn listed<T: ToTokens>(items: &[T]) -> (TokenStream, Vec<String>) {
     (each.into_iter().collect(), texts)
 }
 
-/// How many items all blocks of a file have; each must be split as syn does.
-fn compared(file: &File, place: &str) -> usize {
+/// Checks that all blocks of a file are split as `syn` splits them. Returns the number of items.
+fn check_split(file: &File, place: &str) -> usize {
     let mut items = 0;
     for (body, expected) in blocks(file) {
         items += expected.len();
-        let (found, whole) = ours(body);
+        let (found, whole) = split_items(body);
         let differs = found
             .iter()
             .zip(&expected)
@@ -137,7 +137,7 @@ fn compared(file: &File, place: &str) -> usize {
         let from = differs.unwrap_or_else(|| found.len().min(expected.len()));
         assert!(
             whole && found == expected,
-            "{place}: item {from}\nours: {:?}\nsyn: {:?}",
+            "{place}: item {from}\nfound: {:?}\nsyn: {:?}",
             found.get(from),
             expected.get(from)
         );
@@ -146,7 +146,7 @@ fn compared(file: &File, place: &str) -> usize {
 }
 
 #[cfg(not(feature = "strip"))]
-/// One item after the other, with a function behind each.
+/// Joins items, with `after` behind each.
 fn sequence(items: &[&str], after: &str) -> String {
     let each = |item: &&str| [*item, after].join("\n");
     items.iter().map(each).collect::<Vec<_>>().join("\n")
@@ -161,14 +161,14 @@ fn items_are_split_as_syn_splits_them() {
                 let source = format!("{open} {{ {first} {second} fn last() {{}} }}");
                 let file = syn::parse_file(&source);
                 let file = file.unwrap_or_else(|error| panic!("{error} in {source}"));
-                compared(&file, &source);
+                check_split(&file, &source);
             }
         }
     }
 }
 
 #[cfg(not(feature = "strip"))]
-/// Numbers that look random and are the same each time.
+/// Returns a pseudorandom number generator with a fixed seed.
 fn numbers(mut seed: u64) -> impl FnMut(usize) -> usize {
     move |below| {
         seed = seed
@@ -199,7 +199,7 @@ fn every_function_of_a_random_block_is_measured() {
 }
 
 #[test]
-fn fragments_of_macros_are_items_like_others() {
+fn macro_fragments_are_split_as_other_items() {
     let fragment = |tokens| TokenTree::from(Group::new(Delimiter::None, tokens));
     let public = fragment(quote!(
         pub fn one() {}
@@ -209,7 +209,7 @@ fn fragments_of_macros_are_items_like_others() {
     ));
     let visibility = fragment(quote!(pub(crate)));
     let nothing = fragment(quote!());
-    let (items, whole) = ours(quote! {
+    let (items, whole) = split_items(quote! {
         #public #[inline] #public #constant #visibility fn three() {} #nothing fn four() {}
     });
     assert!(whole);
@@ -223,12 +223,12 @@ fn fragments_of_macros_are_items_like_others() {
 }
 
 #[test]
-fn an_item_that_rust_does_not_have_is_told() {
-    for (block, is_told) in [
+fn an_item_in_an_unknown_syntax_is_an_error() {
+    for (block, is_reported) in [
         ("impl X { fn a() {} reuse x::b { self.0 } fn c() {} }", true),
         ("mod x { 1 + 1; fn c() {} }", true),
         ("impl X { fn a<T(x: T) {} fn c() {} }", true),
-        // The compiler says enough of these.
+        // The compiler reports these itself.
         ("impl X { fn a() {} pub fn half }", false),
         ("impl X { fn a() {} pub }", false),
         ("impl X { ; fn a() {} }", false),
@@ -236,11 +236,32 @@ fn an_item_that_rust_does_not_have_is_told() {
         let tokens: TokenStream = block.parse().expect("brackets match");
         let mut errors = Errors::default();
         crate::measured(tokens, &Args::default(), &mut errors);
-        assert_eq!(!errors.is_empty(), is_told, "{block}");
+        assert_eq!(!errors.is_empty(), is_reported, "{block}");
     }
 }
 
-/// How many functions with a body these items have that the attribute can measure.
+#[test]
+fn an_attribute_that_has_no_effect_inside_a_block_is_an_error() {
+    for (member, is_reported) in [
+        (
+            "#[measure_execution_time(name = \"all\")] trait T { fn a() {} }",
+            true,
+        ),
+        (
+            "#[measure_execution_time(every = 2)] trait T { fn a() {} }",
+            false,
+        ),
+        ("#[measure_execution_time] mod elsewhere;", true),
+        ("mod elsewhere;", false),
+    ] {
+        let tokens: TokenStream = format!("mod x {{ {member} }}").parse().expect("it is code");
+        let mut errors = Errors::default();
+        crate::measured(tokens, &Args::default(), &mut errors);
+        assert_eq!(!errors.is_empty(), is_reported, "{member}");
+    }
+}
+
+/// Counts the functions in these items that the attribute can measure.
 #[cfg(not(feature = "strip"))]
 fn functions(items: &[Item]) -> usize {
     let is_naked = |attribute: &syn::Attribute| {
@@ -270,7 +291,8 @@ fn functions(items: &[Item]) -> usize {
     items.iter().map(of).sum()
 }
 
-/// How many functions of a file the attribute measures, put on all of it; each that it can.
+/// Measures a whole file as one block, and checks that each function that can be measured is. Returns
+/// their number.
 #[cfg(not(feature = "strip"))]
 fn measured(file: &File, tokens: &TokenStream, place: &str) -> usize {
     let sites = |tokens: &TokenStream| text(tokens).matches("{enumHere{}staticSITE").count();
@@ -278,7 +300,7 @@ fn measured(file: &File, tokens: &TokenStream, place: &str) -> usize {
     let mut errors = Errors::default();
     let block = quote!(mod all { #tokens });
     let expanded = crate::measured(block, &Args::default(), &mut errors);
-    // Of attributes that cannot stand where they stand; only the tests of this project have any.
+    // The file uses the attribute where it is an error. Only this project's tests do so.
     if !errors.is_empty() {
         println!("{place}: {}", errors.into_tokens());
         return 0;
@@ -288,7 +310,7 @@ fn measured(file: &File, tokens: &TokenStream, place: &str) -> usize {
     found
 }
 
-/// The files of Rust below a folder.
+/// Finds the Rust source files below a folder.
 #[cfg(not(feature = "strip"))]
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -301,7 +323,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Of this crate, or of all that lies in the folder that `PROFILER_TEST_SOURCES` names.
+/// Reads the sources of this crate, or of the folder that `PROFILER_TEST_SOURCES` names.
 #[cfg(not(feature = "strip"))]
 #[test]
 fn published_code_is_split_as_syn_splits_it() {
@@ -321,9 +343,9 @@ fn published_code_is_split_as_syn_splits_it() {
         };
         let place = path.display().to_string();
         read += 1;
-        items += compared(&file, &place);
+        items += check_split(&file, &place);
         counted += measured(&file, &tokens, &place);
     }
     println!("{items} items and {counted} measured functions in {read} files");
-    assert!(counted > 100, "{} has next to no code", folder.display());
+    assert!(counted > 100, "{} has too little code", folder.display());
 }

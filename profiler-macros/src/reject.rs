@@ -1,4 +1,4 @@
-//! What cannot be measured, and what to do instead.
+//! Reports items that cannot be measured, and says what to do instead.
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 
@@ -15,8 +15,9 @@ pub(crate) const TWICE: &str =
 pub(crate) const CONDITIONAL: &str = "inside a measured block this attribute cannot depend on a condition; write it without \
      `cfg_attr`, and the condition as `bypass = cfg!(…)`";
 
-/// The function measured, or the item as it was written and the reason noted.
-pub(crate) fn or_measure(
+/// Returns a function measured. For an item that cannot be measured, reports the reason and returns
+/// it as it was written.
+pub(crate) fn measure_or_reject(
     trees: Vec<TokenTree>,
     head: Head,
     args: &Args,
@@ -24,7 +25,7 @@ pub(crate) fn or_measure(
     errors: &mut Errors,
 ) -> TokenStream {
     let Some(constant) = head.constant.filter(|_| head.kind == Kind::Function) else {
-        return function_or_refuse(trees, head, args, in_block, errors);
+        return measure_function_or_reject(trees, head, args, in_block, errors);
     };
     errors.at(
         constant,
@@ -34,7 +35,7 @@ pub(crate) fn or_measure(
     trees.into_iter().collect()
 }
 
-fn function_or_refuse(
+fn measure_function_or_reject(
     trees: Vec<TokenTree>,
     head: Head,
     args: &Args,
@@ -54,11 +55,11 @@ fn function_or_refuse(
         return trees.into_iter().collect();
     }
     if head.kind != Kind::Function {
-        refuse(&trees, &head, errors);
+        reject_item(&trees, &head, errors);
         return trees.into_iter().collect();
     }
     match Function::new(head, trees) {
-        Ok(function) => or_measure_function(function, args, in_block, errors),
+        Ok(function) => measure_function(function, args, in_block, errors),
         Err(trees) => {
             if item::is_punct(trees.last(), ';') {
                 errors.at(
@@ -72,14 +73,15 @@ fn function_or_refuse(
     }
 }
 
-/// The function measured; what its arguments ask of it that no future can do is noted.
-pub(crate) fn or_measure_function(
+/// Returns a function measured. Reports arguments that do not apply to a function that returns a
+/// future.
+pub(crate) fn measure_function(
     function: Function,
     args: &Args,
     in_block: bool,
     errors: &mut Errors,
 ) -> TokenStream {
-    for (key, asked, why) in [
+    for (key, flag, why) in [
         (Key::Sync, args.sync, "a future must not block its executor"),
         (
             Key::Captured,
@@ -87,14 +89,14 @@ pub(crate) fn or_measure_function(
             "a future may pause, which the capture of a graph must not",
         ),
     ] {
-        if asked == Some(true) && function.is_future() {
-            refuse_on_future(&function, args.written(key), key.word(), why, errors);
+        if flag == Some(true) && function.is_future() {
+            reject_on_future(&function, args.span_of(key), key.word(), why, errors);
         }
     }
     function.measured(args, in_block)
 }
 
-fn refuse_on_future(
+fn reject_on_future(
     function: &Function,
     own: Option<Span>,
     word: &str,
@@ -123,9 +125,9 @@ fn refuse_on_future(
     }
 }
 
-/// Notes why an item other than a function cannot be measured; what is not an item, or not yet,
-/// is left to the compiler, which knows better what is wrong with it.
-fn refuse(trees: &[TokenTree], head: &Head, errors: &mut Errors) {
+/// Reports why an item that is no function cannot be measured. Tokens that are no item, or an
+/// incomplete one, are left to the compiler, whose error is more precise.
+fn reject_item(trees: &[TokenTree], head: &Head, errors: &mut Errors) {
     let what = match head.kind {
         Kind::Trait => {
             errors.at(
@@ -156,13 +158,13 @@ fn refuse(trees: &[TokenTree], head: &Head, errors: &mut Errors) {
     );
 }
 
-/// Notes that a name on a block would make all its functions one.
+/// Reports `name` on a block, which would give all its functions the same name.
 pub(crate) fn name_on_block(args: &Args, kind: Kind, errors: &mut Errors) {
-    if let Some(span) = args.written(Key::Name) {
-        let block = if kind == Kind::Module {
-            "a `mod`"
-        } else {
-            "an `impl`"
+    if let Some(span) = args.span_of(Key::Name) {
+        let block = match kind {
+            Kind::Module => "a `mod`",
+            Kind::Trait => "a `trait`",
+            _ => "an `impl`",
         };
         errors.at(
             span,
@@ -174,9 +176,9 @@ pub(crate) fn name_on_block(args: &Args, kind: Kind, errors: &mut Errors) {
     }
 }
 
-/// Notes that the functions of a module lie in another file.
-pub(crate) fn module_elsewhere(trees: &[TokenTree], errors: &mut Errors) {
-    if item::is_punct(trees.last(), ';') {
+/// Reports a module whose functions are in another file.
+pub(crate) fn module_in_another_file(trees: &[TokenTree], kind: Kind, errors: &mut Errors) {
+    if kind == Kind::Module && item::is_punct(trees.last(), ';') {
         errors.at(
             span_of(trees.last()),
             "the functions of this module lie in another file; put the attribute on them or on \
@@ -185,11 +187,11 @@ pub(crate) fn module_elsewhere(trees: &[TokenTree], errors: &mut Errors) {
     }
 }
 
-/// Notes that the items of a measured block cannot be told apart from here on.
+/// Reports an item of a measured block whose end cannot be found.
 pub(crate) fn unclear_item(trees: &[TokenTree], errors: &mut Errors) {
     errors.at(
         span_of(trees.get(item::skip_attributes(trees))),
-        "where this item ends cannot be told, so the functions after it would not be measured; put \
+        "cannot find the end of this item, so the functions after it would not be measured; put \
          `#[measure_execution_time]` on each function instead of the block",
     );
 }
