@@ -1,4 +1,4 @@
-//! Know how long your functions really take, without slowing them down.
+//! Shows how long functions really take, on the CPU and on the GPU, without slowing them down.
 //!
 //! Put [`#[measure_execution_time]`](macro@measure_execution_time) on a function, run the program with
 //! `PROFILER_SUMMARY=stderr`, and read the table:
@@ -35,55 +35,54 @@
 //!
 //! | to | use |
 //! |---|---|
-//! | measure a function, all of an `impl` block or a module | [`macro@measure_execution_time`] |
-//! | measure a block; until a guard goes; a future | [`measure_execution_time_context!`], [`scope!`], [`MeasureFuture`] |
+//! | measure a function, an `impl` block or a module | [`macro@measure_execution_time`] |
+//! | measure a block, the rest of a block, or a future | [`measure_execution_time_context!`], [`scope!`], [`MeasureFuture`] |
 //! | see totals, self times, percentiles | [`summary`], `PROFILER_SUMMARY` |
 //! | see GPU times | `stream = …`, [`cuda::with_stream`], [`cuda::status`] |
-//! | see each call | `log = …` with a [`TensorBoardLogger`], a [`TracingLogger`], a closure or any [`ScalarLogger`]; `PROFILER_TENSORBOARD` |
-//! | record windows of a run, by torch.profiler's names | [`Profile`], [`Schedule`], [`record_function!`], `PROFILER_TRACE` |
-//! | look at a window | [`Trace::key_averages`], `Trace::export_chrome_trace`, `tensorboard_trace_handler` |
-//! | turn it on and off | [`set_enabled`], [`bypass`], `PROFILER_ENABLED`, `PROFILER_FILTER`; the feature `strip` |
-//! | set it up, and close it down in order | [`init`], [`builder`], [`flush`] |
+//! | log every call | `log = …` with a [`TensorBoardLogger`], a [`TracingLogger`], a closure or any [`ScalarLogger`]; `PROFILER_TENSORBOARD` |
+//! | record windows of a run, as with torch.profiler | [`Profile`], [`Schedule`], [`record_function!`], `PROFILER_TRACE` |
+//! | evaluate a window | [`Trace::key_averages`], `Trace::export_chrome_trace`, `tensorboard_trace_handler` |
+//! | turn measuring on and off | [`set_enabled`], [`bypass`], `PROFILER_ENABLED`, `PROFILER_FILTER`; the feature `strip` |
+//! | set the profiler up, and shut it down in order | [`init`], [`builder`], [`flush`] |
 //!
-//! # What it costs
+//! # Cost
 //!
-//! Off, a measured call costs one relaxed load and a branch. On, it costs two readings of the clock (on
-//! x86-64 of the processor's time-stamp counter) and some writes to memory of its own thread: no lock, no shared
-//! cache line, no allocation, no I/O, and nothing grows with the number of calls. Calls that are
-//! logged one by one go through a bounded ring to a thread of the profiler's; when that cannot keep
-//! up, entries are dropped and counted, calls and times stay exact.
+//! Off, a measured call costs one relaxed load and a branch. On, it costs two readings of the clock (on x86-64, of the
+//! processor's time-stamp counter) and a few writes to memory of its own thread. It takes no lock, writes no shared cache
+//! line, does not allocate and does no I/O, and memory does not grow with the number of calls. Calls that are logged
+//! individually go through a bounded ring to a background thread of the profiler. If that thread cannot keep up,
+//! entries are dropped and counted; calls and times remain exact.
 //!
-//! A name takes 3 KiB for each thread that calls it and, once such a thread has ended, 6 KiB more; a
-//! thread that ends gives its memory to the next. A thread that logs takes a ring of
-//! `PROFILER_RING` entries.
+//! A name takes 3 KiB for each thread that calls it and, after the first such thread has ended, 6 KiB more. A new thread
+//! reuses the memory of threads that have ended. Each thread that logs has a ring of `PROFILER_RING` entries.
 //!
 //! # On the GPU
 //!
-//! Where the program uses CUDA, a scope has a GPU time too: how long the work takes that it put into its stream.
-//! Nothing waits for the device. [`cuda`] says how, and which stream.
+//! If the program uses CUDA, a scope also has a GPU time: how long the work takes that it submitted to its stream. The
+//! program never waits for the device. The module [`cuda`] explains how this works and how the stream is chosen.
 //!
 //! # Features
 //!
-//! - `cuda` (default): GPU times. The driver is looked for when the program runs.
-//! - `cudarc` (default): streams and contexts of cudarc 0.19 are taken wherever a stream is.
+//! - `cuda` (default): GPU times. The driver is searched for when the program runs.
+//! - `cudarc` (default): accepts streams and contexts of cudarc 0.19 as streams.
 //! - `tensorboard` (default): [`TensorBoardLogger`].
 //! - `trace` (default): traces for Perfetto, TensorBoard's trace plugin and HTA.
-//! - `validate`: `validate`, the checker of such traces.
+//! - `validate`: `validate`, a checker for such traces.
 //! - `tensorboard-rs`: accepts the writer of the crate of that name as a logger.
-//! - `strip`: every annotated function is the function that was written, token for token; everything
-//!   else is still here and does nothing. It wins over all other features, wherever in the program it
-//!   is set. What only arguments of the attribute mention (`log = board.clone()`) is unused then.
+//! - `strip`: every annotated function is the function that was written, token for token. All other items still exist
+//!   and do nothing. The feature applies to the whole build, whichever crate enables it. The compiler may warn about
+//!   items that only attribute arguments use (`log = board.clone()`).
 //!
 //! # Threads, futures, panics
 //!
-//! Scopes nest on each thread, and in each task: a future's scope is the innermost one while it is
-//! polled, on whatever thread, and no scope of any thread between. A call that ends with a panic, or a
-//! future that is dropped before it is done, is counted and flagged. Whatever runs in destructors of
-//! thread-locals is counted too.
+//! Scopes nest within each thread and each task. While a future is polled, its scope is the innermost one of the polling
+//! thread; between polls it is not part of any thread. A call that ends with a panic, or a future that is dropped before
+//! it completes, is counted and flagged. Calls in destructors of thread-locals are counted too.
 //!
-//! What the numbers mean and how far to trust them stands in `docs/accuracy.md`.
+//! `docs/accuracy.md` in the repository explains what the numbers mean and how far to trust them.
 
-// The measured path is two functions, whatever it is written in.
+// The measured path must compile to two functions: one opens a scope, one closes it. The helpers inside are always
+// inlined.
 #![allow(clippy::inline_always)]
 
 mod background;
@@ -177,10 +176,9 @@ pub use switch::{bypass, is_enabled, set_enabled};
 
 /// Opens a scope that lasts until its guard is dropped.
 ///
-/// `scope!(name, key = value, …)` takes the name, then any of the attribute's arguments `log`,
-/// `global_step`, `bypass`, `every`, `stream`, `shapes`, `sync` and `captured`. A literal is looked up once; any other expression that gives a
-/// string is looked up at each call (some 20 ns), and `PROFILER_MAX_NAMES` bounds how many such names
-/// there can be.
+/// `scope!(name, key = value, …)` takes the name, then any of the attribute's arguments `log`, `global_step`, `bypass`,
+/// `every`, `stream`, `shapes`, `sync` and `captured`. A literal name is looked up once. Any other string expression is
+/// looked up at each call (some 20 ns); `PROFILER_MAX_NAMES` limits the number of such names.
 ///
 /// # Examples
 ///
@@ -189,7 +187,7 @@ pub use switch::{bypass, is_enabled, set_enabled};
 ///
 /// for layer in 0..3 {
 ///     let _scope = scope!(format!("layer {layer}"), global_step = layer);
-///     // the layer
+///     // compute the layer
 /// }
 /// # if profiler_runtime::is_enabled() {
 /// assert_eq!(profiler_runtime::summary().row("layer 2").map(|row| row.calls), Some(1));
@@ -200,10 +198,10 @@ macro_rules! scope {
     ($($arguments:tt)*) => { $crate::__private::scope!([$crate] $($arguments)*) };
 }
 
-/// Measures a block, and gives its value.
+/// Measures a block and returns its value.
 ///
-/// `measure_execution_time_context!(name, key = value, …, { block })` takes what [`scope!`] takes, and a
-/// block. `return`, `?`, `break` and `continue` in the block mean what they mean around it.
+/// `measure_execution_time_context!(name, key = value, …, { block })` takes the arguments of [`scope!`], followed by a
+/// block. `return`, `?`, `break` and `continue` inside the block refer to the enclosing function and loops.
 ///
 /// # Examples
 ///
@@ -225,10 +223,10 @@ macro_rules! measure_execution_time_context {
     ($($arguments:tt)*) => { $crate::__private::context!([$crate] $($arguments)*) };
 }
 
-/// Measures a block, and gives its value, or what runs until a guard goes: by the name that
-/// `torch.profiler` has for both.
+/// Measures a block, or the rest of the enclosing block, under the name that `torch.profiler` uses.
 ///
-/// With a block it is [`measure_execution_time_context!`], without one [`scope!`], with the same arguments.
+/// With a block it is an alias of [`measure_execution_time_context!`], without one of [`scope!`]. It takes the arguments
+/// of these macros.
 ///
 /// # Examples
 ///
@@ -252,9 +250,10 @@ macro_rules! record_function {
     ($($arguments:tt)*) => { $crate::__private::record_function!([$crate] $($arguments)*) };
 }
 
-/// Ends a step of the session that the environment asked for (`PROFILER_TRACE`), and begins the next one:
-/// [`step`](fn@step), for a program that otherwise only has macros. Sessions of the program's own have
-/// [`Profile::step`].
+/// Ends a step of the session that `PROFILER_TRACE` started, and begins the next step.
+///
+/// The macro calls [`step`](fn@step). It exists for programs that otherwise use only macros. Sessions that the program
+/// starts have [`Profile::step`].
 ///
 /// # Examples
 ///
@@ -274,7 +273,7 @@ macro_rules! step {
     };
 }
 
-/// What the macros expand to. Not for direct use: it changes without notice.
+/// Items that the macros expand to. Not part of the public API: they change without notice.
 #[doc(hidden)]
 pub mod __private {
     pub use std::any::type_name;
@@ -291,27 +290,27 @@ pub mod __private {
     pub use crate::site::{CallSite, GivenSite, begin_dynamic};
     pub use crate::stats::cells_made;
 
-    /// `bool`, whatever the name means where the macro is used.
+    /// `bool` under a name that the program cannot shadow where the macro is used.
     pub type Bool = bool;
-    /// The same for strings.
+    /// `&'static str` under a name that the program cannot shadow.
     pub type Str = &'static str;
 
-    /// What `scope!` gives in a stripped build.
+    /// The guard that `scope!` returns in a stripped build.
     #[derive(Debug)]
     pub struct Stripped;
 
-    /// Like the guard it stands for, so that `drop(scope!("…"))` means something in any build.
+    /// Keeps `drop(scope!("…"))` free of warnings about dropping a value without a destructor.
     impl Drop for Stripped {
         #[inline]
         fn drop(&mut self) {}
     }
 
-    /// The type's name; of a closure it shows which instance of a generic function it is in.
+    /// Returns the type's name; for a closure it contains the instance of the generic function around it.
     pub fn type_name_of<T>(_: &T) -> &'static str {
         std::any::type_name::<T>()
     }
 
-    /// Gives the block of an asynchronous function its type; never called.
+    /// Gives the block of an asynchronous function its type. Never called.
     pub fn never<R>() -> R {
         loop {
             std::thread::park();
