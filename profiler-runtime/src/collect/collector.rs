@@ -11,7 +11,7 @@ use crate::background::Background;
 use crate::clock::{WallAnchor, clock};
 use crate::diagnostics::DropReason;
 use crate::diagnostics::contain;
-use crate::log::Record;
+use crate::log::LogRecord;
 use crate::name::{self, Name, TimeSource};
 use crate::own_cost;
 use crate::sync::RaceCell;
@@ -57,7 +57,7 @@ fn ended() {
 }
 
 /// Counts records that no logger gets.
-fn give_up(records: impl IntoIterator<Item = Record>, reason: DropReason) {
+fn give_up(records: impl IntoIterator<Item = LogRecord>, reason: DropReason) {
     for record in records {
         ledger::end(Err(reason));
         // Loggers are foreign code, and this may be in the middle of a panic.
@@ -89,9 +89,9 @@ fn run() {
 
 #[derive(Default)]
 struct Collector {
-    batch: Vec<Record>,
+    batch: Vec<LogRecord>,
     /// What is being delivered: the rest of the batch.
-    rest: VecDeque<Record>,
+    rest: VecDeque<LogRecord>,
     /// Whether one record is neither in `rest` nor in the outbox.
     has_one: bool,
     /// What the outlet has not taken yet; the rings wait while there is anything.
@@ -144,7 +144,7 @@ impl Collector {
     }
 
     /// Turns a record into one job for each logger that takes it.
-    fn deliver(&mut self, record: Record, anchor: WallAnchor) {
+    fn deliver(&mut self, record: LogRecord, anchor: WallAnchor) {
         let Some(name) = self.name(record.id) else {
             return ledger::forget(1);
         };
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn what_a_panic_takes_with_it_is_counted() {
         let name = name::declared("collector: panics", std::panic::Location::caller());
-        let record = || Record {
+        let record = || LogRecord {
             id: name.id,
             end: 0,
             elapsed: 0,

@@ -4,8 +4,8 @@ use super::{collector, ledger};
 use crate::diagnostics::contain;
 use crate::diagnostics::{DropReason, count_dropped};
 use crate::local;
-use crate::log::Attached;
-use crate::log::Record;
+use crate::log::LogRecord;
+use crate::log::LogRequest;
 use crate::process::fork;
 use crate::stats::StatCell;
 use crate::switch::with_control;
@@ -14,10 +14,10 @@ use crate::sync::ReentrancyGuard;
 use crate::sync::Rings;
 use crate::sync::ring::Producer;
 
-static RINGS: Rings<Record> = Rings::new();
+static RINGS: Rings<LogRecord> = Rings::new();
 
 /// Records of threads that have no ring any more: calls in destructors of thread-locals.
-static LATE: Lock<Vec<Record>> = Lock::new(Vec::new());
+static LATE: Lock<Vec<LogRecord>> = Lock::new(Vec::new());
 const MAX_LATE: usize = 1024;
 
 /// Hands a finished call to the collector, or counts that it could not be.
@@ -26,19 +26,19 @@ pub(crate) fn log(
     id: u32,
     every: u32,
     (end, elapsed): (u64, i64),
-    attached: Attached,
+    request: LogRequest,
 ) {
     // Whatever is called from here on, an allocator or a logger's destructor, is not measured: it would
     // find the ring in use.
     let busy = ReentrancyGuard::try_enter();
     // A forked child has no thread that would take it.
     if busy.is_none() || fork::is_child() {
-        contain::discard(attached);
+        contain::discard(request);
         return count_dropped(DropReason::NoCollector, 1);
     }
-    let Attached { logger, step } = attached;
+    let LogRequest { logger, step } = request;
     let skipped = cell.map_or(0, |cell| cell.skipped.get());
-    let record = Record {
+    let record = LogRecord {
         id,
         end,
         elapsed,
@@ -75,7 +75,7 @@ enum Outcome {
     NoMemory,
 }
 
-fn push(ring: &mut Option<Producer<Record>>, record: &mut Option<Record>) -> Outcome {
+fn push(ring: &mut Option<Producer<LogRecord>>, record: &mut Option<LogRecord>) -> Outcome {
     let ring = match ring {
         Some(ring) => ring,
         empty => match make() {
@@ -100,14 +100,14 @@ fn push(ring: &mut Option<Producer<Record>>, record: &mut Option<Record>) -> Out
 }
 
 /// The collector comes by itself often enough for an ordinary load; a thread that logs faster calls it.
-fn wake_at_half(ring: &mut Producer<Record>) {
+fn wake_at_half(ring: &mut Producer<LogRecord>) {
     if ring.is_half_full() {
         collector::wake();
     }
 }
 
 #[cold]
-fn make() -> Result<Producer<Record>, Outcome> {
+fn make() -> Result<Producer<LogRecord>, Outcome> {
     let capacity = with_control(|control| control.settings.ring);
     if !collector::ensure_started() {
         return Err(Outcome::Nowhere);
@@ -116,7 +116,7 @@ fn make() -> Result<Producer<Record>, Outcome> {
 }
 
 #[cold]
-fn late(record: &mut Option<Record>) -> Outcome {
+fn late(record: &mut Option<LogRecord>) -> Outcome {
     if !collector::ensure_started() {
         return Outcome::Nowhere;
     }
@@ -132,7 +132,7 @@ fn late(record: &mut Option<Record>) -> Outcome {
 }
 
 /// Moves what stands in the rings now to `batch`, and forgets the rings of threads that have ended.
-pub(super) fn drain(batch: &mut Vec<Record>) {
+pub(super) fn drain(batch: &mut Vec<LogRecord>) {
     RINGS.drain(batch, ledger::expect);
     let mut late = LATE.lock();
     ledger::expect(late.len());

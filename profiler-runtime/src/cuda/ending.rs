@@ -2,7 +2,7 @@
 
 use super::code::Fault;
 use super::driver::{Driver, RawContext};
-use super::item::{Around, Item, LogPart, Pair, Parcel, Span};
+use super::item::{Around, Item, Pair, Parcel, PendingLog, Span};
 use super::loss::{self, CudaLoss};
 use super::ring::{self, Pushed};
 use super::scope::{Held, Mode, Opened, in_own_context, is_graph, loss_of, record};
@@ -12,7 +12,7 @@ use super::{library, records, resolver, waiting};
 use crate::clock::now;
 use crate::diagnostics::contain;
 use crate::diagnostics::{DropReason, count_dropped};
-use crate::log::Attached;
+use crate::log::LogRequest;
 use crate::own_cost;
 use crate::stats::StatCell;
 use crate::sync::ReentrancyGuard;
@@ -20,7 +20,7 @@ use crate::sync::ReentrancyGuard;
 /// What is not to be dropped with anything of ours borrowed: the destructors of loggers are foreign code, and
 /// those of streams the driver's business.
 struct Rest<'a> {
-    log: &'a mut Option<LogPart>,
+    log: &'a mut Option<PendingLog>,
     held: Held,
 }
 
@@ -29,7 +29,7 @@ type Closed = Result<Pushed, Parcel>;
 
 /// Closes the GPU's side of a scope of this thread.
 #[inline(never)]
-pub(crate) fn end(serial: u64, span: Span, mut log: Option<LogPart>) -> Pushed {
+pub(crate) fn end(serial: u64, span: Span, mut log: Option<PendingLog>) -> Pushed {
     let Some(driver) = library::driver() else {
         return Pushed::Nothing;
     };
@@ -58,7 +58,7 @@ pub(crate) fn end(serial: u64, span: Span, mut log: Option<LogPart>) -> Pushed {
 }
 
 /// Closes the GPU's side of a future.
-pub(crate) fn finish(mut opened: Opened, span: Span, mut log: Option<LogPart>) -> Pushed {
+pub(crate) fn finish(mut opened: Opened, span: Span, mut log: Option<PendingLog>) -> Pushed {
     let Some(driver) = library::driver() else {
         return Pushed::Nothing;
     };
@@ -82,7 +82,7 @@ pub(crate) fn finish(mut opened: Opened, span: Span, mut log: Option<LogPart>) -
 
 impl<'a> Rest<'a> {
     #[inline]
-    fn new(log: &'a mut Option<LogPart>) -> Self {
+    fn new(log: &'a mut Option<PendingLog>) -> Self {
         Self {
             log,
             held: Held::Elsewhere,
@@ -225,7 +225,7 @@ pub(crate) fn names_no_stream() -> bool {
 }
 
 /// Hands on a scope that began where no context was current, and ended where one was.
-pub(crate) fn end_without(name: u32, span: Span, mut log: Option<LogPart>) -> Pushed {
+pub(crate) fn end_without(name: u32, span: Span, mut log: Option<PendingLog>) -> Pushed {
     let mut rest = Rest::new(&mut log);
     let handed = thread::with(|thread| {
         let mut item = Item::without(CudaLoss::NoContext);
@@ -270,12 +270,12 @@ fn why_refused() -> CudaLoss {
 /// on.
 pub(crate) fn log(
     cell: Option<&'static StatCell>,
-    log: Option<(u32, Attached)>,
-    finish: impl FnOnce(Option<LogPart>) -> Pushed,
+    log: Option<(u32, LogRequest)>,
+    finish: impl FnOnce(Option<PendingLog>) -> Pushed,
 ) {
     let every = log.as_ref().map(|(every, _)| *every);
-    let part = log.map(|(every, attached)| LogPart {
-        attached,
+    let part = log.map(|(every, request)| PendingLog {
+        request,
         every,
         skipped: cell.map_or(0, |cell| cell.skipped.get()),
     });

@@ -13,7 +13,7 @@ use super::library;
 use super::loss::CudaLoss;
 use super::prefetch;
 use crate::diagnostics::contain;
-use crate::log::Attached;
+use crate::log::LogRequest;
 use crate::stream_key::Line;
 use crate::sync::RaceCell;
 
@@ -95,8 +95,8 @@ pub(crate) struct Span {
 
 /// What a call that is to be logged brings along.
 #[derive(Debug)]
-pub(crate) struct LogPart {
-    pub(crate) attached: Attached,
+pub(crate) struct PendingLog {
+    pub(crate) request: LogRequest,
     pub(crate) every: u32,
     /// Entries of this name that the thread could not push just before this one.
     pub(crate) skipped: u64,
@@ -158,7 +158,7 @@ pub(crate) struct Item {
     pub(crate) is_fallback: bool,
     /// The driver's number of the capture that its events are part of; zero for none, or where it has no number.
     pub(super) capture: u64,
-    pub(crate) log: Option<LogPart>,
+    pub(crate) log: Option<PendingLog>,
 }
 
 /// All that each scope writes stands in one line. (CUDA has drivers for 64 bits alone.)

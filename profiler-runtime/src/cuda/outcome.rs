@@ -4,14 +4,14 @@ use std::time::SystemTime;
 
 use super::anchor::Place;
 use super::gpu_record;
-use super::item::{Item, LogPart};
+use super::item::{Item, PendingLog};
 use super::report;
 use crate::clock::{WallAnchor, clock};
 use crate::collect::{self, next_step};
 use crate::diagnostics::contain;
 use crate::diagnostics::{self, DropReason, count_dropped};
-use crate::log::Attached;
 use crate::log::CudaSpan;
+use crate::log::LogRequest;
 use crate::name::{self, Name, TimeSource};
 use crate::own_cost;
 use crate::stats::GpuCall;
@@ -55,7 +55,7 @@ impl Outbox {
             return;
         };
         let own = || next_step(name, log.skipped, log.every);
-        log.attached.step = Some(log.attached.step.unwrap_or_else(own));
+        log.request.step = Some(log.request.step.unwrap_or_else(own));
     }
 
     pub(super) fn timed(&mut self, timed: Timed<'_>) {
@@ -86,7 +86,7 @@ impl Outbox {
         let start = place.map(|place| place.wall);
         let uncertainty_ns = place.map(|place| place.uncertainty_ns);
         let cuda = cuda_span(ns, start, uncertainty_ns, item.link.line);
-        self.log(name, log.attached, item.span.end, cpu_ns, Some(cuda));
+        self.log(name, log.request, item.span.end, cpu_ns, Some(cuda));
     }
 
     /// A replay of a graph that a scope was captured into. It has no CPU time of its own.
@@ -106,18 +106,15 @@ impl Outbox {
         if gpu_record::are_wanted() {
             report::replay(item, ns, own);
         }
-        let Some(LogPart {
-            attached, every, ..
-        }) = &item.log
-        else {
+        let Some(PendingLog { request, every, .. }) = &item.log else {
             return;
         };
-        let again = Attached {
-            logger: attached.logger.as_ref().and_then(crate::log::Logger::share),
+        let again = LogRequest {
+            logger: request.logger.as_ref().and_then(crate::log::Logger::share),
             step: Some(next_step(name, 0, *every)),
         };
         // A logger that belongs to one call has had it.
-        if attached.logger.is_some() == again.logger.is_some() {
+        if request.logger.is_some() == again.logger.is_some() {
             let end = crate::clock::now();
             self.log(
                 name,
@@ -136,13 +133,13 @@ impl Outbox {
         };
         let Some(log) = item.log.take() else { return };
         let cpu_ns = clock().nanoseconds(item.span.elapsed as f64);
-        self.log(name, log.attached, item.span.end, cpu_ns, None);
+        self.log(name, log.request, item.span.end, cpu_ns, None);
     }
 
     fn log(
         &mut self,
         name: &'static Name,
-        attached: Attached,
+        request: LogRequest,
         end: u64,
         cpu_ns: f64,
         cuda: Option<CudaSpan>,
@@ -153,7 +150,7 @@ impl Outbox {
             (TimeSource::Cuda, None) => {
                 count_dropped(DropReason::NoCudaTime, 1);
                 // Its destructor may be foreign code.
-                contain::discard(attached);
+                contain::discard(request);
                 return;
             }
             _ => cpu_ns.max(0.0) / 1e6,
@@ -163,10 +160,10 @@ impl Outbox {
             milliseconds,
             cpu_ms: cpu_ns.max(0.0) / 1e6,
             cuda,
-            step: attached.step.unwrap_or_default(),
+            step: request.step.unwrap_or_default(),
             wall_time: self.wall().wall_time(end),
         };
-        self.jobs.add(entry, attached.logger);
+        self.jobs.add(entry, request.logger);
     }
 
     fn wall(&mut self) -> WallAnchor {

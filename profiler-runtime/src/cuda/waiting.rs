@@ -2,7 +2,7 @@
 
 use super::code::Failed;
 use super::driver::Driver;
-use super::item::{Item, LogPart, Pair};
+use super::item::{Item, Pair, PendingLog};
 use super::loss::CudaLoss;
 use super::outcome::cuda_span;
 use super::scope::loss_of;
@@ -16,7 +16,7 @@ pub(super) fn log_now(
     driver: &Driver,
     item: &Item,
     pair: Pair,
-    log: &mut Option<LogPart>,
+    log: &mut Option<PendingLog>,
 ) -> Result<(), CudaLoss> {
     let (context, link, span) = (pair.context, item.link, item.span);
     let wait = || {
@@ -47,9 +47,9 @@ pub(super) fn log_now(
         milliseconds,
         cpu_ms,
         cuda: Some(cuda),
-        step: log.attached.step.unwrap_or_else(own),
+        step: log.request.step.unwrap_or_else(own),
         wall_time: WallAnchor::now().wall_time(span.end),
     };
-    collect::log_here(entry, log.attached.logger);
+    collect::log_here(entry, log.request.logger);
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::log::Record;
+use crate::log::LogRecord;
 use crate::name::{self, MAX_NAMES};
 use crate::stats::StatCell;
 use crate::sync::Lock;
@@ -51,7 +51,7 @@ pub(super) struct Block {
     /// Decisions on names that calls bring along, for each place that keeps names apart.
     pub(super) texts: RefCell<BTreeMap<usize, BTreeMap<Box<str>, u64>>>,
     /// The way to the collector, made for the first record.
-    pub(super) ring: RefCell<Option<Producer<Record>>>,
+    pub(super) ring: RefCell<Option<Producer<LogRecord>>>,
     /// The next one of those that no thread has.
     next: Cell<Option<&'static Self>>,
 }

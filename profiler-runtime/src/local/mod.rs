@@ -12,7 +12,7 @@ mod ending;
 
 use std::cell::Cell;
 
-use crate::log::Record;
+use crate::log::LogRecord;
 use crate::name;
 use crate::stats::StatCell;
 use crate::sync::ReentrancyGuard;
@@ -192,7 +192,7 @@ fn known_or_made(slot: &Cell<Option<&'static StatCell>>, id: u32) -> Option<&'st
 }
 
 /// Runs `f` on the thread's end of its ring; `None` where the thread has ended.
-pub(crate) fn with_ring<T>(f: impl FnOnce(&mut Option<Producer<Record>>) -> T) -> Option<T> {
+pub(crate) fn with_ring<T>(f: impl FnOnce(&mut Option<Producer<LogRecord>>) -> T) -> Option<T> {
     let block = hot(Hot::block).flatten()?;
     // Nothing that is called with the ring borrowed comes back here: it is claimed to be busy.
     block

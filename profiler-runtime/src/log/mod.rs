@@ -18,7 +18,7 @@ use crate::stream_key::StreamId;
 pub use self::tensorboard_rs::TensorBoardRsLogger;
 pub use error::LogError;
 pub use into_logger::{IntoLogger, LogFn, LogOutcome, Logger};
-pub(crate) use record::{Attached, Record};
+pub(crate) use record::{LogRecord, LogRequest};
 #[cfg(feature = "tensorboard")]
 pub use tensorboard::TensorBoardLogger;
 pub use to_tracing::TracingLogger;

@@ -3,7 +3,7 @@
 use super::Logger;
 
 /// One call that is to be logged.
-pub(crate) struct Record {
+pub(crate) struct LogRecord {
     /// The number of its name.
     pub(crate) id: u32,
     /// When the scope ended, in ticks of the clock.
@@ -22,7 +22,7 @@ pub(crate) struct Record {
 
 /// What a call brings along for its log entry.
 #[derive(Debug, Default)]
-pub(crate) struct Attached {
+pub(crate) struct LogRequest {
     pub(crate) logger: Option<Logger>,
     pub(crate) step: Option<u64>,
 }

@@ -8,7 +8,7 @@ use crate::cuda::{self, Ask, Evidence, Given, IntoStream, Mode};
 use crate::diagnostics;
 use crate::diagnostics::contain;
 use crate::local::{self, NoCell};
-use crate::log::{Attached, IntoLogger, LogOutcome};
+use crate::log::{IntoLogger, LogOutcome, LogRequest};
 use crate::name;
 use crate::session::{self, Shapes, ToShape};
 use crate::step::IntoStep;
@@ -24,7 +24,7 @@ pub struct Entry<'s> {
     pub(crate) every: u32,
     /// Whether it is this call's turn to be logged; known once somebody asked.
     turn: Option<bool>,
-    pub(crate) attached: Attached,
+    pub(crate) request: LogRequest,
     /// What it asks of the GPU, where it asks for anything.
     pub(crate) ask: Option<Ask>,
     /// The extents of what the call was given, where a session wants them.
@@ -40,7 +40,7 @@ impl<'s> Entry<'s> {
             ticket: None,
             every: 1,
             turn: None,
-            attached: Attached {
+            request: LogRequest {
                 logger: None,
                 step: None,
             },
@@ -125,7 +125,7 @@ impl<'s> Entry<'s> {
     /// The logger of this call.
     #[inline]
     pub fn log<Marker>(&mut self, logger: impl IntoLogger<Marker>) {
-        self.attached.logger = Some(logger.into_logger());
+        self.request.logger = Some(logger.into_logger());
     }
 
     /// The logger of this call, written as a closure.
@@ -135,13 +135,13 @@ impl<'s> Entry<'s> {
         F: Fn(&str, f64, u64) -> R + Send + Sync + 'static,
         R: LogOutcome,
     {
-        self.attached.logger = Some(logger.into_logger());
+        self.request.logger = Some(logger.into_logger());
     }
 
     /// The step of this call.
     #[inline]
     pub fn step(&mut self, step: impl IntoStep) {
-        self.attached.step = Some(step.into_step());
+        self.request.step = Some(step.into_step());
     }
 
     /// Opens the scope; the clock is read last.
@@ -151,7 +151,7 @@ impl<'s> Entry<'s> {
         LoggedScope::open(self)
     }
 
-    /// Whether the call is to be logged, after all that was asked and attached.
+    /// Whether the call is to be logged, after all that was asked and request.
     pub(crate) fn is_due(&self) -> bool {
         self.turn == Some(true)
     }

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::thread::panicking;
 
 use self::builder::Entry;
-use crate::log::Attached;
+use crate::log::LogRequest;
 use crate::switch::Ticket;
 pub(crate) use open::{Bring, Closed, Open, Probe};
 use open::{end, end_logged};
@@ -66,7 +66,7 @@ pub struct LoggedScope<'s> {
     /// Whether it is this call's turn to be logged.
     due: bool,
     every: u32,
-    attached: Attached,
+    request: LogRequest,
     not_send: PhantomData<*const ()>,
     /// Its stream is lent for as long as it is open.
     lender: PhantomData<&'s ()>,
@@ -78,7 +78,7 @@ impl<'s> LoggedScope<'s> {
         let Entry {
             ticket,
             every,
-            attached,
+            request,
             ask,
             shapes,
             ..
@@ -96,7 +96,7 @@ impl<'s> LoggedScope<'s> {
             open,
             due,
             every,
-            attached,
+            request,
             not_send: PhantomData,
             lender: PhantomData,
         }
@@ -107,7 +107,7 @@ impl Drop for LoggedScope<'_> {
     #[inline]
     fn drop(&mut self) {
         match &self.open {
-            Some(open) if self.due => end_logged(open, self.every, &mut self.attached),
+            Some(open) if self.due => end_logged(open, self.every, &mut self.request),
             Some(open) => end(open),
             None => {}
         }

@@ -10,7 +10,7 @@ use crate::collect;
 use crate::cuda::{self, Ask, Begun, Span};
 use crate::diagnostics::contain::contained;
 use crate::local::{self, Hot, NoCell};
-use crate::log::Attached;
+use crate::log::LogRequest;
 use crate::name;
 use crate::scope::builder::is_due;
 use crate::session::{self, Ended, RecordEnding, Shapes};
@@ -269,7 +269,7 @@ impl Open {
 
     /// Hands a finished call on: to the resolver if it has a GPU time, to the collector if it is to be
     /// logged without one.
-    fn hand_on(&self, closed: &Closed, log: Option<(u32, Attached)>) {
+    fn hand_on(&self, closed: &Closed, log: Option<(u32, LogRequest)>) {
         let (cell, span) = (self.cell(), closed.span());
         // First, so that nothing here is the scope's.
         let recorded = (self.serial & RECORDED != 0).then(|| self.ended(closed));
@@ -280,13 +280,13 @@ impl Open {
             cuda::log(cell, log, |part| cuda::end(self.serial(), span, part));
         } else if self.serial & NO_CONTEXT != 0 && cuda::came_late() {
             cuda::log(cell, log, |part| cuda::end_without(self.id(), span, part));
-        } else if let Some((every, attached)) = log {
+        } else if let Some((every, request)) = log {
             collect::log(
                 cell,
                 self.id(),
                 every,
                 (closed.end, closed.elapsed),
-                attached,
+                request,
             );
         }
         // With the GPU's side closed: whatever takes time here must not be between its two events.
@@ -408,16 +408,16 @@ fn close_slowly(open: &Open) {
             reason = "it was put there from a u32"
         )]
         let every = open.cell.every.get().max(1) as u32;
-        (every, Attached::default())
+        (every, LogRequest::default())
     });
     open.hand_on(&closed, logged);
 }
 
 /// Ends a scope whose turn it is to be logged.
 #[inline(never)]
-pub(super) fn end_logged(open: &Open, every: u32, attached: &mut Attached) {
+pub(super) fn end_logged(open: &Open, every: u32, request: &mut LogRequest) {
     contained("a scope was closed", || {
         let closed = open.close(now());
-        open.hand_on(&closed, Some((every, std::mem::take(attached))));
+        open.hand_on(&closed, Some((every, std::mem::take(request))));
     });
 }

@@ -15,8 +15,8 @@ use crate::collect;
 use crate::cuda::{self, Begun, IntoStream, Stream, TaskSide};
 use crate::diagnostics::contain::contained;
 use crate::local::{self, NoCell};
-use crate::log::Attached;
 use crate::log::IntoLogger;
+use crate::log::LogRequest;
 use crate::name;
 use crate::scope::builder::Entry;
 use crate::session::{self, Ended, FutureRecord, RecordEnding, ToShape};
@@ -152,8 +152,8 @@ impl Core {
         let log = match entry {
             Some(entry) => entry
                 .is_due()
-                .then(|| (entry.every, std::mem::take(&mut entry.attached))),
-            None => self.is_due.then(|| (1, Attached::default())),
+                .then(|| (entry.every, std::mem::take(&mut entry.request))),
+            None => self.is_due.then(|| (1, LogRequest::default())),
         };
         let closed = Closed::new(end, elapsed, running.outermost);
         let span = closed.span();
@@ -188,8 +188,8 @@ impl Core {
                 let finish = |part| cuda::end_without(ticket.id(), span, part);
                 cuda::log(cell, Some(log), finish);
             }
-            (None, Some((every, attached))) => {
-                collect::log(cell, ticket.id(), every, (end, elapsed), attached);
+            (None, Some((every, request))) => {
+                collect::log(cell, ticket.id(), every, (end, elapsed), request);
             }
             (None, None) => {}
         }
@@ -220,8 +220,8 @@ impl TaskScope {
         self.entry.ticket.is_some()
     }
 
-    pub(crate) fn attached(&mut self) -> Option<&mut Attached> {
-        self.pending().map(|entry| &mut entry.attached)
+    pub(crate) fn request(&mut self) -> Option<&mut LogRequest> {
+        self.pending().map(|entry| &mut entry.request)
     }
 
     /// What may still be changed: nothing once it runs.
@@ -359,9 +359,9 @@ impl<F> Measured<F> {
     /// To be given before the first poll.
     pub fn log<Marker>(mut self, logger: impl IntoLogger<Marker>) -> Self {
         if self.scope.entry.wants_log()
-            && let Some(attached) = self.scope.attached()
+            && let Some(request) = self.scope.request()
         {
-            attached.logger = Some(logger.into_logger());
+            request.logger = Some(logger.into_logger());
         }
         self
     }
@@ -370,8 +370,8 @@ impl<F> Measured<F> {
     ///
     /// To be given before the first poll.
     pub fn global_step(mut self, step: impl IntoStep) -> Self {
-        if let Some(attached) = self.scope.attached() {
-            attached.step = Some(step.into_step());
+        if let Some(request) = self.scope.request() {
+            request.step = Some(step.into_step());
         }
         self
     }
