@@ -13,7 +13,7 @@ use crate::local::{self, Hot, NoCell};
 use crate::log::LogRequest;
 use crate::name;
 use crate::scope::builder::is_due;
-use crate::session::{self, Ended, RecordEnding, Shapes};
+use crate::session::{self, EndedScope, RecordEnding, Shapes};
 use crate::stats::{Ending, StatCell};
 use crate::switch::Ticket;
 
@@ -301,7 +301,7 @@ impl Open {
     }
 
     /// What a session is to be told of it; none where its thread keeps nothing any more.
-    fn ended(&self, closed: &Closed) -> Option<Ended> {
+    fn ended(&self, closed: &Closed) -> Option<EndedScope> {
         if self.serial & OUTSIDE != 0 {
             return None;
         }
@@ -313,7 +313,7 @@ impl Open {
             RecordEnding::Returned
         };
         session::ending(serial);
-        Some(Ended {
+        Some(EndedScope {
             name: self.id(),
             serial,
             parent: self.outer,

@@ -19,7 +19,7 @@ use crate::log::IntoLogger;
 use crate::log::LogRequest;
 use crate::name;
 use crate::scope::builder::Entry;
-use crate::session::{self, Ended, FutureRecord, RecordEnding, ToShape};
+use crate::session::{self, EndedScope, FutureRecord, RecordEnding, ToShape};
 use crate::stats::{Ending, StatCell};
 use crate::step::IntoStep;
 use crate::switch::Ticket;
@@ -158,7 +158,7 @@ impl Core {
         let closed = Closed::new(end, elapsed, running.outermost);
         let span = closed.span();
         if let Some(record) = running.record {
-            let ended = Ended {
+            let ended = EndedScope {
                 name: ticket.id(),
                 serial: 0,
                 parent: 0,

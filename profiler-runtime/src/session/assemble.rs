@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::record::{Kind, ScopeRecord};
+use super::record::{RecordKind, ScopeRecord};
 use super::trace::{NONE, Node};
 use crate::cuda::GpuRecord;
 
@@ -44,7 +44,7 @@ pub(super) fn link(scopes: &mut [ScopeRecord], gpu: &mut [GpuRecord]) -> Option<
 }
 
 fn is_future(scope: &ScopeRecord) -> bool {
-    matches!(scope.kind, Kind::Future { .. })
+    matches!(scope.kind, RecordKind::Future { .. })
 }
 
 /// By thread and in the order of opening, then futures by their start.
@@ -67,7 +67,7 @@ fn index_of(index: usize) -> u32 {
 fn node(scope: &ScopeRecord, gpu: &[GpuRecord]) -> Node {
     let found = (scope.cuda != 0).then(|| gpu.binary_search_by_key(&scope.cuda, |gpu| gpu.key));
     let own = match scope.kind {
-        Kind::Future { polled } => polled,
+        RecordKind::Future { polled } => polled,
         _ => scope.elapsed,
     };
     Node {
@@ -134,7 +134,7 @@ impl Nesting<'_> {
         self.inside_of[index] = index_of(around);
         self.nodes[index].parent = match self.scopes[around].kind {
             // What runs in a poll runs in the future; where that is not in the window, in what is around the poll.
-            Kind::Poll { future } => match self.futures.get(&future) {
+            RecordKind::Poll { future } => match self.futures.get(&future) {
                 Some(future) => *future,
                 None => self.nodes[around].parent,
             },
@@ -149,7 +149,7 @@ impl Nesting<'_> {
     /// window.
     fn is_counted(&self, index: usize) -> bool {
         match self.scopes[index].kind {
-            Kind::Poll { future } => {
+            RecordKind::Poll { future } => {
                 let future = self.futures.get(&future);
                 future.is_some_and(|future| self.scopes[*future as usize].has_cpu)
             }
@@ -171,7 +171,7 @@ impl Nesting<'_> {
                 let inside = scope.end().saturating_sub(start);
                 let taken = left.min(inside.cast_signed());
                 self.nodes[around].own -= taken;
-                if let Kind::Poll { future } = scope.kind
+                if let RecordKind::Poll { future } = scope.kind
                     && let Some(future) = self.futures.get(&future)
                 {
                     self.nodes[*future as usize].own -= taken;
@@ -199,7 +199,7 @@ fn nest_futures(
     let mut first_polls: HashMap<u32, usize> = HashMap::new();
     first_polls.try_reserve(futures.len()).ok()?;
     for (index, scope) in scopes.iter().enumerate() {
-        if let Kind::Poll { future } = scope.kind
+        if let RecordKind::Poll { future } = scope.kind
             && let Some(future) = futures.get(&future)
         {
             let first = first_polls.entry(*future).or_insert(index);
@@ -243,13 +243,13 @@ mod tests {
 
     fn poll(sample: &mut Sample, future: u64, name: &str, parent: u64, start: u64, elapsed: i64) {
         sample.scope(name, parent, start, elapsed);
-        sample.last().kind = Kind::Poll { future };
+        sample.last().kind = RecordKind::Poll { future };
     }
 
     fn future(sample: &mut Sample, serial: u64, name: &str, start: u64, elapsed: i64, polled: i64) {
         sample.scope(name, 0, start, elapsed);
         let record = sample.last();
-        (record.serial, record.kind) = (serial, Kind::Future { polled });
+        (record.serial, record.kind) = (serial, RecordKind::Future { polled });
     }
 
     #[test]

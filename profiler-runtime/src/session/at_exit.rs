@@ -27,15 +27,15 @@ pub(super) fn remember(session: &Arc<Session>) {
 
 /// Whose windows end with the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum FinishMode {
     /// Those of the environment's session: others have guards that may still end them.
-    Own,
+    Environment,
     /// All: nobody comes back to them.
     All,
 }
 
 /// Ends sessions, and waits until the handlers have had all windows that are closed: at the end of the program.
-pub(crate) fn finish(timeout: Duration, ending: Ending) {
+pub(crate) fn finish(timeout: Duration, ending: FinishMode) {
     // A forked process has none of our threads.
     if !fork::is_own_process() {
         return;
@@ -43,7 +43,7 @@ pub(crate) fn finish(timeout: Duration, ending: Ending) {
     environment::stop();
     let start = Instant::now();
     let known: Vec<Arc<Session>> = sessions().iter().filter_map(Weak::upgrade).collect();
-    if ending == Ending::All {
+    if ending == FinishMode::All {
         for session in &known {
             session.stop();
         }
@@ -52,18 +52,18 @@ pub(crate) fn finish(timeout: Duration, ending: Ending) {
     let wait = |until: Duration| {
         known
             .iter()
-            .all(|session| session.handing.wait(rest(until)))
+            .all(|session| session.delivery.wait(rest(until)))
     };
     // A device that does not answer shall not keep the rest from being written.
     if wait(timeout / 2) {
         return;
     }
-    worker::hurry(true);
+    worker::skip_unread(true);
     let _ = wait(timeout);
     let mut own = known.iter().filter(|session| session.is_own);
-    let _ = own.all(|session| session.handing.wait(rest(WRITING)));
-    worker::hurry(false);
-    let left: u64 = known.iter().map(|session| session.handing.left()).sum();
+    let _ = own.all(|session| session.delivery.wait(rest(WRITING)));
+    worker::skip_unread(false);
+    let left: u64 = known.iter().map(|session| session.delivery.left()).sum();
     if left > 0 {
         diagnostics::warn_once(&format!(
             "the profiler is closing, and {left} windows have not gone through their handlers: they may be lost; \

@@ -3,7 +3,7 @@
 use std::panic::Location;
 use std::time::Duration;
 
-use super::record::{Kind, RecordEnding, ScopeRecord};
+use super::record::{RecordEnding, RecordKind, ScopeRecord};
 use super::trace::{NONE, Node, Trace};
 use crate::cuda::GpuRecord;
 use crate::cuda::{CudaLoss, StreamId};
@@ -163,7 +163,7 @@ impl<'t> Event<'t> {
     /// Whether it is a future.
     #[must_use]
     pub fn is_future(self) -> bool {
-        matches!(self.record().kind, Kind::Future { .. })
+        matches!(self.record().kind, RecordKind::Future { .. })
     }
 
     /// Whether a panic went through it.

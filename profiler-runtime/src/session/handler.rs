@@ -27,7 +27,7 @@ impl Handler {
         }
     }
 
-    /// What goes wrong is said; one that has panicked is not called again.
+    /// What goes wrong is notices; one that has panicked is not called again.
     pub(super) fn call(&mut self, trace: &Trace) {
         let Some(call) = &mut self.call else { return };
         match contain::caught(|| call(trace)) {

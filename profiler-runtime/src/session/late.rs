@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::record::{Kind, ScopeRecord};
-use super::window::Spec;
+use super::record::{RecordKind, ScopeRecord};
+use super::window::WindowSpec;
 use crate::diagnostics;
 
 /// Windows of one session that are remembered.
@@ -13,8 +13,8 @@ const MAX_OF_ALL: usize = 32;
 
 /// The last windows that were handed over, and what came too late for them.
 #[derive(Default)]
-pub(super) struct Late {
-    windows: Vec<Spec>,
+pub(super) struct LateScopes {
+    windows: Vec<WindowSpec>,
     /// When the last of them closed: nearly all scopes end later.
     closed: u64,
     /// For each session that goes on, what its next window is to say.
@@ -23,12 +23,12 @@ pub(super) struct Late {
     ended: Vec<u64>,
 }
 
-impl Late {
+impl LateScopes {
     /// Looks for scopes that belong to these windows.
     pub(super) fn look(&mut self, batch: &[ScopeRecord]) {
-        let late = batch
-            .iter()
-            .filter(|scope| scope.end() <= self.closed && !matches!(scope.kind, Kind::Poll { .. }));
+        let late = batch.iter().filter(|scope| {
+            scope.end() <= self.closed && !matches!(scope.kind, RecordKind::Poll { .. })
+        });
         for scope in late {
             let of = self.windows.iter().find(|window| {
                 window.holds(scope.start, scope.end()) && window.records_any(scope.start)
@@ -43,8 +43,8 @@ impl Late {
     }
 
     /// Remembers a window that is handed over: what came too late for those of its session before it.
-    pub(super) fn hand_over(&mut self, spec: &Spec) -> u64 {
-        let of_one = |window: &&Spec| window.session == spec.session;
+    pub(super) fn deliver(&mut self, spec: &WindowSpec) -> u64 {
+        let of_one = |window: &&WindowSpec| window.session == spec.session;
         let known = self.windows.iter().filter(of_one).count();
         if known >= MAX_OF_ONE || self.windows.len() >= MAX_OF_ALL {
             let oldest = self

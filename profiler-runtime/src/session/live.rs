@@ -4,12 +4,12 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, MutexGuard};
 
-use super::handing::Handing;
+use super::deferred_notices::DeferredNotices;
+use super::delivery::Delivery;
 use super::handler::Handler;
-use super::registry::{Registry, registry};
-use super::said::Said;
+use super::registry::{WindowRegistry, registry};
 use super::transition::{Effect, between};
-use super::window::{Closing, OwnStep, Spec};
+use super::window::{OwnStep, WindowClose, WindowSpec};
 use super::{Activity, Options, at_exit, recording, ring, worker};
 use crate::clock::{WallAnchor, now};
 use crate::config::{Action, ActionFn};
@@ -22,7 +22,7 @@ use crate::sync::ReentrancyGuard;
 
 thread_local! {
     /// Whether this thread is inside of a schedule.
-    static ASKING: Cell<bool> = const { Cell::new(false) };
+    static IN_SCHEDULE: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A session, shared by its guard, the windows it has opened and the thread of its handlers.
@@ -35,7 +35,7 @@ pub(super) struct Session {
     /// held before.
     schedule: Lock<ActionFn>,
     state: Lock<State>,
-    pub(super) handing: Handing,
+    pub(super) delivery: Delivery,
     has_ended: AtomicBool,
     /// Whether its handlers are the profiler's own, which come to an end.
     pub(super) is_own: bool,
@@ -79,7 +79,7 @@ enum Closes {
 }
 
 /// What a session is started with.
-pub(super) struct Setup {
+pub(super) struct SessionConfig {
     pub(super) options: Options,
     pub(super) capacity: usize,
     pub(super) schedule: Option<ActionFn>,
@@ -89,27 +89,27 @@ pub(super) struct Setup {
 
 impl Session {
     /// Starts a session, which is in its first step then.
-    pub(super) fn start(setup: Setup) -> std::io::Result<Arc<Self>> {
+    pub(super) fn start(setup: SessionConfig) -> std::io::Result<Arc<Self>> {
         let _busy = ReentrancyGuard::try_enter();
         let (session, handlers) = Self::new(setup);
         at_exit::remember(&session);
         worker::ensure_started()?;
         let its_own = Arc::clone(&session);
         thread::spawn("profiler-export", move || {
-            let run = || its_own.handing.run(handlers);
+            let run = || its_own.delivery.run(handlers);
             let _ = contained("it waited for a window", run);
         })?;
-        let mut said = Said::default();
-        let first = Self::ask(&session.schedule(), 0, &mut said);
-        session.go_on(&mut session.state(), Some(first), &mut said);
-        said.say();
+        let mut notices = DeferredNotices::default();
+        let first = Self::ask(&session.schedule(), 0, &mut notices);
+        session.apply_transition(&mut session.state(), Some(first), &mut notices);
+        notices.say();
         Ok(session)
     }
 
     /// Makes a session that no thread works for, with its handlers.
-    pub(super) fn new(setup: Setup) -> (Arc<Self>, Vec<Handler>) {
+    pub(super) fn new(setup: SessionConfig) -> (Arc<Self>, Vec<Handler>) {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        let Setup {
+        let SessionConfig {
             options,
             capacity,
             schedule,
@@ -127,7 +127,7 @@ impl Session {
                 || Box::new(|_| Action::None),
             ),
             state: Lock::with(State::new(options), || State::new(Options::DEFAULT)),
-            handing: Handing::new(handlers.is_empty()),
+            delivery: Delivery::new(handlers.is_empty()),
             has_ended: AtomicBool::new(false),
             is_own,
         });
@@ -147,12 +147,12 @@ impl Session {
     }
 
     /// What is done in a step; the schedule may be the program's own, and panic.
-    fn ask(schedule: &ActionFn, step: u64, said: &mut Said) -> Action {
-        let before = ASKING.replace(true);
+    fn ask(schedule: &ActionFn, step: u64, notices: &mut DeferredNotices) -> Action {
+        let before = IN_SCHEDULE.replace(true);
         let answer = contain::caught(|| schedule(step));
-        ASKING.set(before);
+        IN_SCHEDULE.set(before);
         answer.unwrap_or_else(|| {
-            said.add(
+            notices.add(
                 "a session's schedule panicked: nothing is recorded in the steps it was asked for",
             );
             Action::None
@@ -165,26 +165,26 @@ impl Session {
             return;
         }
         // The lock that it would wait for may be its own thread's.
-        if ASKING.get() {
+        if IN_SCHEDULE.get() {
             return diagnostics::warn_once(
                 "`step` was called from inside of a schedule, and did nothing: a schedule only says what a step is",
             );
         }
-        let mut said = Said::default();
-        self.step_with(&self.schedule(), &mut said);
-        said.say();
+        let mut notices = DeferredNotices::default();
+        self.step_with(&self.schedule(), &mut notices);
+        notices.say();
     }
 
-    fn step_with(self: &Arc<Self>, schedule: &ActionFn, said: &mut Said) {
+    fn step_with(self: &Arc<Self>, schedule: &ActionFn, notices: &mut DeferredNotices) {
         let step = self.step_num() + 1;
-        let next = Self::ask(schedule, step, said);
+        let next = Self::ask(schedule, step, notices);
         let mut state = self.state();
         if self.has_ended() {
             return;
         }
         self.note_step(&mut state);
         state.step = step;
-        self.go_on(&mut state, Some(next), said);
+        self.apply_transition(&mut state, Some(next), notices);
     }
 
     fn note_step(&self, state: &mut State) {
@@ -213,31 +213,31 @@ impl Session {
         if self.has_ended.swap(true, Relaxed) {
             return false;
         }
-        let mut said = Said::default();
+        let mut notices = DeferredNotices::default();
         if self.has_schedule && state.step == 0 {
             let or = if self.is_own {
                 ", or say in PROFILER_STEP which name's calls are the steps of PROFILER_SCHEDULE"
             } else {
                 ""
             };
-            said.add(&format!(
+            notices.add(&format!(
                 "a session with a schedule ended without a single `step()`: call it at the end of each iteration{or}"
             ));
         }
         if self.has_schedule || state.step > 0 {
             self.note_step(&mut state);
         }
-        self.go_on(&mut state, None, &mut said);
+        self.apply_transition(&mut state, None, &mut notices);
         let steps = state.step;
         drop(state);
-        if self.is_own && steps > 0 && self.handing.closed() == 0 {
-            said.add(&format!(
+        if self.is_own && steps > 0 && self.delivery.closed() == 0 {
+            notices.add(&format!(
                 "PROFILER_SCHEDULE: the recording ended after {steps} steps, before it came to a window: nothing is \
                  written; lessen `skip_first`, `wait` or `warmup`"
             ));
         }
         worker::ended(self);
-        said.say();
+        notices.say();
         true
     }
 
@@ -245,7 +245,12 @@ impl Session {
         self.has_ended.load(Relaxed)
     }
 
-    fn go_on(self: &Arc<Self>, state: &mut State, next: Option<Action>, said: &mut Said) {
+    fn apply_transition(
+        self: &Arc<Self>,
+        state: &mut State,
+        next: Option<Action>,
+        notices: &mut DeferredNotices,
+    ) {
         let before = state.action;
         let effects = between(before, next);
         if effects.contains(&Effect::Ready) && effects.contains(&Effect::Start) {
@@ -272,7 +277,7 @@ impl Session {
                 Effect::Ready => self.close(state, next.is_none() && before == Action::Record),
                 Effect::Discard => Self::discard(state),
                 Effect::Rest => recording::end(self.id),
-                Effect::Warn => said.add(&format!(
+                Effect::Warn => notices.add(&format!(
                     "a session's schedule goes from {before:?} to {:?} without having saved: what was recorded is \
                      thrown away; end each window with `Action::RecordAndSave`",
                     next.unwrap_or_default()
@@ -294,7 +299,7 @@ impl Session {
         if let Some(closing) = closing {
             Self::close_at(&mut registry, state, closing, opened);
         }
-        let spec = Spec {
+        let spec = WindowSpec {
             id: 0,
             session: self.id,
             cycle: state.cycle,
@@ -323,11 +328,11 @@ impl Session {
         worker::wake();
     }
 
-    fn closing(&self, state: &mut State, is_cut: bool) -> Closing {
+    fn closing(&self, state: &mut State, is_cut: bool) -> WindowClose {
         if state.open.is_some() {
-            self.handing.expect_one();
+            self.delivery.expect_one();
         }
-        Closing {
+        WindowClose {
             cut_short: is_cut && self.has_schedule,
             step_num: state.step,
             steps: std::mem::take(&mut state.steps),
@@ -337,7 +342,12 @@ impl Session {
         }
     }
 
-    fn close_at(registry: &mut Registry, state: &mut State, closing: Closing, closed: u64) {
+    fn close_at(
+        registry: &mut WindowRegistry,
+        state: &mut State,
+        closing: WindowClose,
+        closed: u64,
+    ) {
         let open = state.open.take();
         if let Some(entry) = open.and_then(|id| registry.get(id)) {
             entry.spec.closed = Some(closed);

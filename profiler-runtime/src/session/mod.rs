@@ -2,9 +2,10 @@
 
 mod assemble;
 mod at_exit;
+mod deferred_notices;
+mod delivery;
 pub(crate) mod environment;
 mod event;
-mod handing;
 mod handler;
 mod late;
 mod live;
@@ -16,7 +17,6 @@ mod record;
 mod recording;
 mod registry;
 mod ring;
-mod said;
 #[cfg(test)]
 pub(crate) mod sample;
 mod shape;
@@ -26,17 +26,17 @@ mod transition;
 mod window;
 mod worker;
 
-pub(crate) use at_exit::{Ending, finish};
+pub(crate) use at_exit::{FinishMode, finish};
 pub use event::{Event, Frame, GpuSpan};
 pub(crate) use opening::{
-    Ended, FutureRecord, Shapes, close, close_future, close_poll, ending, lose, open, opened,
+    EndedScope, FutureRecord, Shapes, close, close_future, close_poll, ending, lose, open, opened,
 };
 pub use options::Activity;
 pub(crate) use options::Options;
 pub use profile::{DEFAULT_CAPACITY, Profile, ProfileBuilder, ProfileError};
 #[cfg(test)]
-pub(crate) use record::Extra;
-pub(crate) use record::{Kind, RecordEnding, ScopeRecord};
+pub(crate) use record::ScopeDetails;
+pub(crate) use record::{RecordEnding, RecordKind, ScopeRecord};
 pub(crate) use recording::{is_recording, wants_shapes};
 pub use shape::{Extent, ToShape};
 pub(crate) use timeline::Timeline;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::options::wants;
-use super::record::{Extra, Kind, RecordEnding, ScopeRecord};
+use super::record::{RecordEnding, RecordKind, ScopeDetails, ScopeRecord};
 use super::{recording, ring};
 use crate::local;
 use crate::memory;
@@ -17,7 +17,7 @@ use crate::sync::ReentrancyGuard;
 const MAX_OPEN: usize = 4096;
 
 /// A scope that has ended, as far as the CPU is concerned.
-pub(crate) struct Ended {
+pub(crate) struct EndedScope {
     pub(crate) name: u32,
     pub(crate) serial: u64,
     /// The scope it was directly inside of; 0 for none.
@@ -145,9 +145,9 @@ pub(crate) fn ending(serial: u64) {
 }
 
 /// Records a scope that has ended; its GPU's side has ended too, and may have been read.
-pub(crate) fn close(ended: &Ended) {
+pub(crate) fn close(ended: &EndedScope) {
     let extra = take(ended.serial);
-    ring::push(record(ended, Kind::Scope, extra));
+    ring::push(record(ended, RecordKind::Scope, extra));
 }
 
 /// A recorded scope has ended where its thread keeps nothing any more.
@@ -156,7 +156,7 @@ pub(crate) fn lose() {
     ring::lose(1);
 }
 
-fn record(ended: &Ended, kind: Kind, extra: Option<Arc<Extra>>) -> ScopeRecord {
+fn record(ended: &EndedScope, kind: RecordKind, extra: Option<Arc<ScopeDetails>>) -> ScopeRecord {
     ScopeRecord {
         name: ended.name,
         ending: ended.ending,
@@ -178,14 +178,14 @@ fn place_of(open: &[Opening], serial: u64) -> Option<usize> {
 }
 
 /// What was remembered of a scope.
-fn take(serial: u64) -> Option<Arc<Extra>> {
+fn take(serial: u64) -> Option<Arc<ScopeDetails>> {
     let opening = with_open(|open| {
         let place = place_of(open, serial)?;
         Some(open.remove(place))
     })??;
     let _busy = ReentrancyGuard::try_enter();
     let memory = opening.memory.as_ref().and_then(memory::after);
-    Some(Arc::new(Extra {
+    Some(Arc::new(ScopeDetails {
         shapes: opening.shapes.map(|shapes| *shapes),
         memory,
         around: opening.chain.map(|chain| chain.around),
@@ -197,7 +197,7 @@ fn take(serial: u64) -> Option<Arc<Extra>> {
 #[derive(Debug)]
 pub(crate) struct FutureRecord {
     serial: u64,
-    extra: Option<Arc<Extra>>,
+    extra: Option<Arc<ScopeDetails>>,
 }
 
 impl FutureRecord {
@@ -211,7 +211,7 @@ impl FutureRecord {
         let wanted = recording::wanted();
         let has = |bit| wanted & bit != 0;
         let extra = (shapes.is_some() || has(wants::STACK) || has(wants::NATIVE)).then(|| {
-            Arc::new(Extra {
+            Arc::new(ScopeDetails {
                 shapes: shapes.map(|shapes| *shapes),
                 memory: None,
                 around: has(wants::STACK).then(|| Chain::of(0, parent).around),
@@ -230,20 +230,20 @@ impl FutureRecord {
 }
 
 /// A poll of a future has ended; the future's serial is zero where it is not recorded itself.
-pub(crate) fn close_poll(ended: &Ended, future: u64) {
+pub(crate) fn close_poll(ended: &EndedScope, future: u64) {
     if recording::is_recording() {
-        ring::push(record(ended, Kind::Poll { future }, None));
+        ring::push(record(ended, RecordKind::Poll { future }, None));
     }
 }
 
 /// A future has ended, `polled` ticks of its time in polls.
-pub(crate) fn close_future(future: Box<FutureRecord>, ended: &Ended, polled: i64) {
+pub(crate) fn close_future(future: Box<FutureRecord>, ended: &EndedScope, polled: i64) {
     let busy = ReentrancyGuard::try_enter();
     // The room that it was in is given back at once, where that is nobody's.
     let unboxed = |future: Box<FutureRecord>| *future;
     let FutureRecord { serial, extra } = unboxed(future);
     if recording::is_recording() {
-        let record = record(ended, Kind::Future { polled }, extra);
+        let record = record(ended, RecordKind::Future { polled }, extra);
         // It claims for itself.
         drop(busy);
         ring::push(ScopeRecord { serial, ..record });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::handler::Handler;
-use super::live::{Session, Setup};
+use super::live::{Session, SessionConfig};
 use super::trace::Trace;
 use super::{Activity, Options};
 use crate::config::{Action, ActionFn, IntoSchedule};
@@ -79,7 +79,7 @@ impl Profile {
     #[must_use]
     pub fn wait(&self, timeout: Duration) -> bool {
         let session = self.session.as_ref();
-        session.is_none_or(|session| session.handing.wait(timeout))
+        session.is_none_or(|session| session.delivery.wait(timeout))
     }
 
     /// Turns activities off, and on again, from now on: in the window that is open and in those to come. An
@@ -117,7 +117,7 @@ impl Profile {
     /// the next one. None before the first is complete; [`wait`](Self::wait) waits for it.
     #[must_use]
     pub fn trace(&self) -> Option<Arc<Trace>> {
-        self.session.as_ref()?.handing.last_trace()
+        self.session.as_ref()?.delivery.last_trace()
     }
 }
 
@@ -245,7 +245,7 @@ impl ProfileBuilder {
         if let Some(objection) = &self.objection {
             diagnostics::warn_once(objection);
         }
-        let setup = Setup {
+        let setup = SessionConfig {
             options: self.options,
             capacity: self.capacity,
             schedule: self.schedule,
@@ -303,7 +303,7 @@ impl Profile {
     /// Has the last trace kept, though there are handlers.
     fn keep_trace(&self) {
         if let Some(session) = &self.session {
-            session.handing.keep_trace();
+            session.delivery.keep_trace();
         }
     }
 
@@ -338,7 +338,7 @@ pub enum ProfileError {
     /// The system gives no thread.
     #[error("the threads of a session cannot be started: {source}; see the limits of the process")]
     NoThread {
-        /// What the system said.
+        /// What the system notices.
         source: std::io::Error,
     },
     /// The process was forked from a measured one.

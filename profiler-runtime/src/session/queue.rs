@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Condvar, MutexGuard, PoisonError};
 
-use super::handing::Complete;
+use super::delivery::CompleteWindow;
 use crate::sync::Lock;
 
 /// Windows that wait for their handlers at most with what they hold; of more, only the counts are left.
@@ -19,7 +19,7 @@ pub(super) struct Queue {
 
 #[derive(Default)]
 struct State {
-    waiting: VecDeque<Box<Complete>>,
+    waiting: VecDeque<Box<CompleteWindow>>,
     /// Whether the handlers are at work on one.
     is_at_work: bool,
     /// Whether none comes any more.
@@ -31,7 +31,7 @@ impl Queue {
         self.state.lock()
     }
 
-    pub(super) fn push(&self, mut complete: Complete) {
+    pub(super) fn push(&self, mut complete: CompleteWindow) {
         let mut state = self.state();
         let ahead = state.waiting.len() + usize::from(state.is_at_work);
         if ahead >= MAX_FULL {
@@ -53,7 +53,7 @@ impl Queue {
     }
 
     /// The next one, once the one before has been handled; none where no more come.
-    pub(super) fn next(&self) -> Option<Box<Complete>> {
+    pub(super) fn next(&self) -> Option<Box<CompleteWindow>> {
         let mut state = self.state();
         state.is_at_work = false;
         loop {
@@ -70,10 +70,10 @@ impl Queue {
     }
 }
 
-impl Complete {
+impl CompleteWindow {
     /// Gives everything up but the counts.
     fn empty(&mut self) {
-        self.filling.empty();
+        self.builder.empty();
         self.closing.steps = Vec::new();
     }
 
@@ -81,6 +81,6 @@ impl Complete {
     fn replace(&mut self, before: &Self) {
         self.windows += before.windows;
         self.spec.lost_before = before.spec.lost_before;
-        self.filling.take_counts(&before.filling);
+        self.builder.take_counts(&before.builder);
     }
 }

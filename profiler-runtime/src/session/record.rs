@@ -26,9 +26,9 @@ pub(crate) struct ScopeRecord {
     pub(crate) elapsed: i64,
     /// The key of its GPU time; 0 for none.
     pub(crate) cuda: u64,
-    pub(crate) kind: Kind,
+    pub(crate) kind: RecordKind,
     /// What only some windows ask for.
-    pub(crate) extra: Option<Arc<Extra>>,
+    pub(crate) extra: Option<Arc<ScopeDetails>>,
 }
 
 /// How a recorded scope ended.
@@ -41,7 +41,7 @@ pub(crate) enum RecordEnding {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum RecordKind {
     /// From the opening of a guard to its end.
     Scope,
     /// One poll of a future, by the future's serial.
@@ -59,7 +59,7 @@ impl ScopeRecord {
 
 /// What only some windows ask for.
 #[derive(Debug, Default)]
-pub(crate) struct Extra {
+pub(crate) struct ScopeDetails {
     /// The argument `shapes`, each as its extents.
     pub(crate) shapes: Option<Vec<Box<[usize]>>>,
     pub(crate) memory: Option<MemoryUse>,

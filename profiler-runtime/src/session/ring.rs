@@ -201,7 +201,7 @@ fn system_id() -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::{Kind, RecordEnding};
+    use super::super::record::{RecordEnding, RecordKind};
     use super::*;
 
     fn record(name: u32) -> ScopeRecord {
@@ -215,7 +215,7 @@ mod tests {
             start: 1,
             elapsed: 1,
             cuda: 0,
-            kind: Kind::Scope,
+            kind: RecordKind::Scope,
             extra: None,
         }
     }

@@ -4,7 +4,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::assemble;
-use super::record::{Extra, Kind, RecordEnding, ScopeRecord, ThreadInfo};
+use super::record::{RecordEnding, RecordKind, ScopeDetails, ScopeRecord, ThreadInfo};
 use super::trace::{Meta, Step, Trace, Truncation};
 use super::{Options, Timeline};
 use crate::clock::WallAnchor;
@@ -67,7 +67,7 @@ impl Sample {
             start: self.origin + start,
             elapsed,
             cuda: 0,
-            kind: Kind::Scope,
+            kind: RecordKind::Scope,
             extra: None,
         });
         serial
@@ -78,7 +78,7 @@ impl Sample {
     }
 
     /// Gives the last scope what only some windows ask for.
-    pub(crate) fn extra(&mut self, extra: Extra) {
+    pub(crate) fn extra(&mut self, extra: ScopeDetails) {
         self.last().extra = Some(Arc::new(extra));
     }
 
@@ -165,12 +165,12 @@ fn self_times_are_without_children_and_add_up() {
 fn what_runs_in_a_poll_runs_in_its_future() {
     let mut sample = Sample::new();
     let poll = sample.scope("sample: task", 0, 0, 100);
-    sample.last().kind = Kind::Poll { future: 77 };
+    sample.last().kind = RecordKind::Poll { future: 77 };
     sample.scope("sample: in task", poll, 10, 30);
     sample.scope("sample: task", 0, 0, 1000);
     let future = sample.last();
     future.serial = 77;
-    future.kind = Kind::Future { polled: 100 };
+    future.kind = RecordKind::Future { polled: 100 };
     let trace = sample.trace();
     let events: Vec<_> = trace.events().collect();
     assert_eq!(events.len(), 2, "polls are no events");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::event::{Event, GpuSpan};
-use super::record::{Kind, ScopeRecord, ThreadInfo};
+use super::record::{RecordKind, ScopeRecord, ThreadInfo};
 use super::timeline::Timeline;
 use super::{Activity, Options};
 use crate::cuda::GpuRecord;
@@ -131,7 +131,7 @@ impl Drop for Trace {
 impl Trace {
     /// The scopes of the window: by thread and in the order of opening, then futures.
     pub fn events(&self) -> impl Iterator<Item = Event<'_>> {
-        let is_event = |index: &usize| !matches!(self.scopes[*index].kind, Kind::Poll { .. });
+        let is_event = |index: &usize| !matches!(self.scopes[*index].kind, RecordKind::Poll { .. });
         (0..self.scopes.len())
             .filter(is_event)
             .map(|index| Event::new(self, index))

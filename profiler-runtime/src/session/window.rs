@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::assemble;
-use super::record::{Kind, ScopeRecord, ThreadInfo};
+use super::record::{RecordKind, ScopeRecord, ThreadInfo};
 use super::ring::Lost;
 use super::timeline::Timeline;
 use super::trace::{Meta, NONE, Node, Step, Trace, Truncation};
@@ -18,7 +18,7 @@ const MAX_TOGGLES: usize = 4096;
 
 /// What is known of a window from outside: when it is open, and what belongs into it.
 #[derive(Clone, Debug)]
-pub(super) struct Spec {
+pub(super) struct WindowSpec {
     pub(super) id: u64,
     pub(super) session: u64,
     pub(super) cycle: u64,
@@ -37,7 +37,7 @@ pub(super) struct Spec {
 
 /// How a window ended.
 #[derive(Clone, Debug)]
-pub(super) struct Closing {
+pub(super) struct WindowClose {
     pub(super) cut_short: bool,
     pub(super) step_num: u64,
     pub(super) steps: Vec<OwnStep>,
@@ -55,7 +55,7 @@ pub(super) struct OwnStep {
     pub(super) end: u64,
 }
 
-impl Spec {
+impl WindowSpec {
     /// Whether a scope lies inside of it. One that begins when it closes is the next one's.
     pub(super) fn holds(&self, start: u64, end: u64) -> bool {
         let closed = self.closed.unwrap_or(u64::MAX);
@@ -104,7 +104,7 @@ impl Spec {
 
 /// What a window has so far.
 #[derive(Debug, Default)]
-pub(super) struct Filling {
+pub(super) struct WindowBuilder {
     scopes: Vec<ScopeRecord>,
     gpu: Vec<GpuRecord>,
     replays: Vec<GpuRecord>,
@@ -119,7 +119,7 @@ pub(super) struct Filling {
     pub(super) late: u64,
 }
 
-impl Filling {
+impl WindowBuilder {
     /// Scopes that it holds.
     pub(super) fn len(&self) -> usize {
         self.scopes.len()
@@ -133,7 +133,7 @@ impl Filling {
     /// True where the scope belongs to the window, whether there is room or not.
     pub(super) fn add(
         &mut self,
-        spec: &Spec,
+        spec: &WindowSpec,
         thread: &Arc<ThreadInfo>,
         scope: &ScopeRecord,
     ) -> bool {
@@ -161,7 +161,7 @@ impl Filling {
         true
     }
 
-    pub(super) fn add_gpu(&mut self, spec: &Spec, gpu: &GpuRecord) {
+    pub(super) fn add_gpu(&mut self, spec: &WindowSpec, gpu: &GpuRecord) {
         // When it began on the CPU is known to its scope, which is looked for in the end.
         // Without memory, its scope counts as one whose GPU time is not read.
         if spec.options.cuda && spec.may_hold(gpu.cpu_end) && self.gpu.try_reserve(1).is_ok() {
@@ -171,14 +171,14 @@ impl Filling {
 
     /// Gives up GPU times of scopes that are not here: they must not take the room of those that belong here, which
     /// are no more than scopes. A scope that ended after `recent` may come after its GPU time.
-    pub(super) fn settle(&mut self, spec: &Spec, recent: u64) {
+    pub(super) fn settle(&mut self, spec: &WindowSpec, recent: u64) {
         if self.gpu.len() >= spec.capacity.saturating_mul(2) {
             // Without memory it is tried again; until then the times take room.
             let _ = assemble::keep_own(&self.scopes, &mut self.gpu, recent);
         }
     }
 
-    pub(super) fn add_replay(&mut self, spec: &Spec, replay: &GpuRecord) {
+    pub(super) fn add_replay(&mut self, spec: &WindowSpec, replay: &GpuRecord) {
         if !spec.records(Activity::Cuda, replay.cpu_end) {
             return;
         }
@@ -208,7 +208,7 @@ impl Filling {
     /// Gives everything up but the counts; returns how much that was.
     fn give_up(&mut self) -> u64 {
         let scopes = self.scopes.iter();
-        let scopes = scopes.filter(|scope| !matches!(scope.kind, Kind::Poll { .. }));
+        let scopes = scopes.filter(|scope| !matches!(scope.kind, RecordKind::Poll { .. }));
         let given_up = scopes.count() + self.replays.len();
         self.scopes = Vec::new();
         self.gpu = Vec::new();
@@ -233,7 +233,7 @@ impl Filling {
     }
 
     /// The trace of a window that is complete.
-    pub(super) fn into_trace(mut self, spec: &Spec, closing: Closing) -> Trace {
+    pub(super) fn into_trace(mut self, spec: &WindowSpec, closing: WindowClose) -> Trace {
         let nodes = self.link().unwrap_or_else(|| {
             self.no_memory += self.give_up();
             Vec::new()

@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use super::handing::Complete;
-use super::late::Late;
+use super::delivery::CompleteWindow;
+use super::late::LateScopes;
 use super::live::Session;
 use super::record::{ScopeRecord, ThreadInfo};
-use super::registry::{Entry, registry};
-use super::window::{Filling, Spec};
+use super::registry::{RegisteredWindow, registry};
+use super::window::{WindowBuilder, WindowSpec};
 use super::{recording, ring};
 use crate::background::Background;
 use crate::clock::{clock, now};
@@ -25,7 +25,7 @@ use crate::sync::ReentrancyGuard;
 
 static THREAD: Background = Background::new("profiler-windows", run, || {});
 /// Whether windows are handed over that GPU times are still missing from: the process is ending.
-static HURRY: AtomicBool = AtomicBool::new(false);
+static SKIP_UNREAD: AtomicBool = AtomicBool::new(false);
 
 /// How long a thread may take from the end of a scope to its ring.
 const GRACE: Duration = Duration::from_millis(1);
@@ -55,13 +55,13 @@ pub(super) fn ended(session: &Arc<Session>) {
 }
 
 /// Has windows handed over without the GPU times that are not read yet.
-pub(super) fn hurry(hurry: bool) {
-    HURRY.store(hurry, Relaxed);
+pub(super) fn skip_unread(skip_unread: bool) {
+    SKIP_UNREAD.store(skip_unread, Relaxed);
     wake();
 }
 
 fn run() {
-    let mut worker = Worker::default();
+    let mut worker = WindowSorter::default();
     loop {
         THREAD.looks();
         let nap = worker.round();
@@ -74,19 +74,19 @@ fn run() {
 }
 
 #[derive(Default)]
-struct Worker {
-    fillings: HashMap<u64, Filling>,
+struct WindowSorter {
+    builders: HashMap<u64, WindowBuilder>,
     batch: Vec<ScopeRecord>,
     /// The threads that the batch comes from.
     threads: Vec<Arc<ThreadInfo>>,
-    late: Late,
+    late: LateScopes,
 }
 
-impl Drop for Worker {
+impl Drop for WindowSorter {
     /// Counts what goes with it where the thread panicked, in the windows that are not handed over: those are filled
     /// anew.
     fn drop(&mut self) {
-        let filled: usize = self.fillings.values().map(Filling::len).sum();
+        let filled: usize = self.builders.values().map(WindowBuilder::len).sum();
         let lost = (self.batch.len() + filled) as u64;
         let mut registry = registry();
         ring::lose(lost);
@@ -98,7 +98,7 @@ impl Drop for Worker {
     }
 }
 
-impl Worker {
+impl WindowSorter {
     /// Says how long to wait until the next time; for ever where nothing is recorded.
     fn round(&mut self) -> Option<Duration> {
         let begun = now();
@@ -112,15 +112,15 @@ impl Worker {
         self.sort(&specs);
         let recent = begun.saturating_sub(clock().in_ticks(SETTLED));
         for spec in &specs {
-            let filling = self.fillings.entry(spec.id).or_default();
+            let builder = self.builders.entry(spec.id).or_default();
             let times = gpu.iter().filter(|gpu| !gpu.is_replay);
-            times.for_each(|gpu| filling.add_gpu(spec, gpu));
-            filling.settle(spec, recent);
+            times.for_each(|gpu| builder.add_gpu(spec, gpu));
+            builder.settle(spec, recent);
         }
         let replays = gpu.iter().filter(|gpu| gpu.is_replay);
         replays.for_each(|replay| self.add_replay(&specs, replay));
         let is_waiting = self.complete(&specs, begun, &read);
-        self.fillings
+        self.builders
             .retain(|id, _| specs.iter().any(|spec| spec.id == *id));
         for session in release_ended() {
             self.late.end(session);
@@ -139,13 +139,13 @@ impl Worker {
 
     /// A replay is noticed some time after it was launched: of the windows of a session that the device may not have
     /// passed, it belongs to the first.
-    fn add_replay(&mut self, specs: &[Spec], replay: &GpuRecord) {
+    fn add_replay(&mut self, specs: &[WindowSpec], replay: &GpuRecord) {
         let mut sessions = Vec::new();
         for spec in specs.iter().filter(|spec| spec.opened <= replay.cpu_end) {
             if !sessions.contains(&spec.session) {
                 sessions.push(spec.session);
-                let filling = self.fillings.entry(spec.id).or_default();
-                filling.add_replay(spec, replay);
+                let builder = self.builders.entry(spec.id).or_default();
+                builder.add_replay(spec, replay);
             }
         }
     }
@@ -167,7 +167,7 @@ impl Worker {
         } else {
             let scopes = [scope];
             sort_some(
-                &mut self.fillings,
+                &mut self.builders,
                 &self.threads,
                 &mut self.late,
                 &specs(),
@@ -177,21 +177,21 @@ impl Worker {
     }
 
     /// Sorts the batch into windows.
-    fn sort(&mut self, specs: &[Spec]) {
+    fn sort(&mut self, specs: &[WindowSpec]) {
         let Self {
-            fillings,
+            builders,
             batch,
             threads,
             late,
         } = self;
         // It stays where it is until it is sorted: after a panic it is counted.
-        sort_some(fillings, threads, late, specs, batch);
+        sort_some(builders, threads, late, specs, batch);
         batch.clear();
         threads.clear();
     }
 
     /// Hands complete windows over, in the order in which they opened; true where one is waited for.
-    fn complete(&mut self, specs: &[Spec], begun: u64, read: &ReadSoFar) -> bool {
+    fn complete(&mut self, specs: &[WindowSpec], begun: u64, read: &ReadSoFar) -> bool {
         let grace = clock().in_ticks(GRACE);
         let mut blocked: Vec<(u64, usize)> = Vec::new();
         for spec in specs {
@@ -201,12 +201,15 @@ impl Worker {
             let behind = blocked.iter().position(|(known, _)| *known == session);
             let has_come = begun >= closed + grace;
             let is_read = || {
-                let has_cuda = self.fillings.get(&spec.id).is_some_and(Filling::has_cuda)
+                let has_cuda = self
+                    .builders
+                    .get(&spec.id)
+                    .is_some_and(WindowBuilder::has_cuda)
                     || spec.options.cuda && cuda::graphs_are_watched();
-                !has_cuda || HURRY.load(Relaxed) || read.has(closed, closed + grace)
+                !has_cuda || SKIP_UNREAD.load(Relaxed) || read.has(closed, closed + grace)
             };
             if behind.is_none() && has_come && is_read() {
-                self.hand_over(spec.id);
+                self.deliver(spec.id);
                 continue;
             }
             match behind {
@@ -219,30 +222,30 @@ impl Worker {
             let oldest = specs
                 .iter()
                 .filter(|spec| spec.session == *session && spec.closed.is_some())
-                .find(|spec| self.fillings.contains_key(&spec.id));
+                .find(|spec| self.builders.contains_key(&spec.id));
             if *waiting > MAX_WAITING
                 && let Some(oldest) = oldest
             {
-                self.hand_over(oldest.id);
+                self.deliver(oldest.id);
             }
         }
         !blocked.is_empty()
     }
 
-    fn hand_over(&mut self, id: u64) {
-        let mut filling = self.fillings.remove(&id).unwrap_or_default();
+    fn deliver(&mut self, id: u64) {
+        let mut builder = self.builders.remove(&id).unwrap_or_default();
         let removed = registry().remove(id);
-        if let Some(Entry {
+        if let Some(RegisteredWindow {
             spec,
             session,
             closing: Some(closing),
         }) = removed
         {
-            filling.late = self.late.hand_over(&spec);
-            session.handing.hand_over(Complete {
+            builder.late = self.late.deliver(&spec);
+            session.delivery.deliver(CompleteWindow {
                 spec,
                 closing,
-                filling,
+                builder,
                 windows: 1,
             });
         }
@@ -251,24 +254,24 @@ impl Worker {
 
 /// Sorts scopes into windows.
 fn sort_some(
-    fillings: &mut HashMap<u64, Filling>,
+    builders: &mut HashMap<u64, WindowBuilder>,
     threads: &[Arc<ThreadInfo>],
-    late: &mut Late,
-    specs: &[Spec],
+    late: &mut LateScopes,
+    specs: &[WindowSpec],
     scopes: &[ScopeRecord],
 ) {
     for spec in specs {
-        let filling = fillings.entry(spec.id).or_default();
+        let builder = builders.entry(spec.id).or_default();
         for scope in scopes {
             let thread = &threads[scope.thread as usize];
-            filling.add(spec, thread, scope);
+            builder.add(spec, thread, scope);
         }
     }
     late.look(scopes);
 }
 
 /// The windows that are open, or closed and not handed over.
-fn specs() -> Vec<Spec> {
+fn specs() -> Vec<WindowSpec> {
     let registry = registry();
     let specs = registry.entries.iter().map(|entry| entry.spec.clone());
     specs.collect()
@@ -291,7 +294,7 @@ fn release_ended() -> Vec<u64> {
     // With the lock released: a session may have a large trace to drop.
     drop(guard);
     let finish = |session: &Arc<Session>| {
-        session.handing.finish();
+        session.delivery.finish();
         session.id()
     };
     released.iter().map(finish).collect()
@@ -300,9 +303,9 @@ fn release_ended() -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::super::Options;
-    use super::super::live::Setup;
-    use super::super::record::{Kind, RecordEnding};
-    use super::super::window::Closing;
+    use super::super::live::SessionConfig;
+    use super::super::record::{RecordEnding, RecordKind};
+    use super::super::window::WindowClose;
     use super::*;
     use crate::clock::WallAnchor;
     use crate::diagnostics::contain::contained;
@@ -318,7 +321,7 @@ mod tests {
             start: 1,
             elapsed: 1,
             cuda: 0,
-            kind: Kind::Scope,
+            kind: RecordKind::Scope,
             extra: None,
         }
     }
@@ -327,7 +330,7 @@ mod tests {
     fn what_a_panic_takes_with_it_is_counted() {
         let before = ring::lost().ring_full;
         let panicked = contained("a test panicked", || {
-            let mut worker = Worker::default();
+            let mut worker = WindowSorter::default();
             worker.batch.extend([scope(), scope()]);
             std::panic::panic_any("a test panics");
         });
@@ -338,7 +341,7 @@ mod tests {
 
     /// Adds a window that has been closed and is not handed over; returns its number.
     fn closed_window() -> u64 {
-        let (session, _) = Session::new(Setup {
+        let (session, _) = Session::new(SessionConfig {
             options: Options::DEFAULT,
             capacity: 10,
             schedule: None,
@@ -346,7 +349,7 @@ mod tests {
             is_own: false,
         });
         let anchor = WallAnchor::narrow();
-        let spec = Spec {
+        let spec = WindowSpec {
             id: 0,
             session: session.id(),
             cycle: 0,
@@ -359,7 +362,7 @@ mod tests {
             first: anchor,
             lost_before: ring::lost(),
         };
-        let closing = Closing {
+        let closing = WindowClose {
             cut_short: false,
             step_num: 0,
             steps: Vec::new(),
@@ -379,7 +382,7 @@ mod tests {
     fn what_a_panic_takes_with_it_is_missing_in_windows_that_have_closed_too() {
         let id = closed_window();
         let panicked = contained("a test panicked", || {
-            let mut worker = Worker::default();
+            let mut worker = WindowSorter::default();
             worker.batch.extend([scope(), scope()]);
             std::panic::panic_any("a test panics");
         });

@@ -65,7 +65,7 @@ fn end() {
     static ENDED: AtomicBool = AtomicBool::new(false);
     let is_first = !ENDED.swap(true, Relaxed);
     if is_first {
-        session::finish(AT_EXIT, session::Ending::All);
+        session::finish(AT_EXIT, session::FinishMode::All);
         flush(AT_EXIT);
     } else {
         flush(AGAIN);

@@ -206,7 +206,7 @@ impl Drop for Profiler {
             contained("its guard went", cuda::return_stashes);
             // What is written of windows may need GPU times, which are read until all is closed.
             contained("sessions were closed", || {
-                session::finish(CLOSING, session::Ending::Own);
+                session::finish(CLOSING, session::FinishMode::Environment);
             });
             contained("loggers were flushed", || flush_and_close(CLOSING));
             contained("the summary was written", exit::write_summary);

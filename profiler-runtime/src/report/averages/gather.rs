@@ -10,12 +10,12 @@ use super::row::AverageRow;
 use super::share::{share_of_total, shares};
 use super::tally::{Call, Sums, Tally};
 use super::{KeyAverages, SortKey};
-use crate::session::{Activity, Event, Kind, NONE, Trace, Truncation};
+use crate::session::{Activity, Event, NONE, RecordKind, Trace, Truncation};
 
 pub(super) fn gather(trace: &Trace, by: GroupBy) -> KeyAverages {
     let parents: Vec<u32> = trace.nodes.iter().map(|node| node.parent).collect();
     let mut groups = Groups::new(trace, by);
-    let is_event = |index: usize| !matches!(trace.scopes[index].kind, Kind::Poll { .. });
+    let is_event = |index: usize| !matches!(trace.scopes[index].kind, RecordKind::Poll { .. });
     let row_of: Vec<u32> = (0..trace.scopes.len())
         .map(|index| {
             if is_event(index) {

@@ -251,12 +251,12 @@ impl<'t> Groups<'t> {
 mod tests {
     use super::*;
     use crate::session::sample::Sample;
-    use crate::session::{Extra, Options};
+    use crate::session::{Options, ScopeDetails};
 
-    fn shapes(shapes: &[&[usize]]) -> Extra {
-        Extra {
+    fn shapes(shapes: &[&[usize]]) -> ScopeDetails {
+        ScopeDetails {
             shapes: Some(shapes.iter().map(|shape| (*shape).into()).collect()),
-            ..Extra::default()
+            ..ScopeDetails::default()
         }
     }
 
@@ -340,9 +340,9 @@ mod tests {
         sample.scope("group: main", 0, 0, 1);
         let main = sample.last().name;
         sample.scope("group: within", 0, 5, 50);
-        sample.extra(Extra {
+        sample.extra(ScopeDetails {
             around: Some([main].into()),
-            ..Extra::default()
+            ..ScopeDetails::default()
         });
         let by = GroupBy::new().group_by_stack(2);
         let rows = sample.trace().key_averages_by(by).rows;

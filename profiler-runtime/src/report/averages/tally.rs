@@ -7,7 +7,7 @@ use super::times::AverageTimes;
 use crate::clock::clock;
 use crate::cuda::GpuRecord;
 use crate::own_cost;
-use crate::session::{Event, Kind, RecordEnding, ScopeRecord, Timeline};
+use crate::session::{Event, RecordEnding, RecordKind, ScopeRecord, Timeline};
 use crate::stream_key::Line;
 
 /// Sums over calls; those of the CPU in ticks, those of the GPU in nanoseconds.
@@ -59,7 +59,7 @@ impl<'t> Call<'t> {
     /// What it took of a processor's time, with what it called.
     fn busy(&self) -> i64 {
         match self.scope.kind {
-            Kind::Future { polled } if self.event.has_cpu() => polled.max(0),
+            RecordKind::Future { polled } if self.event.has_cpu() => polled.max(0),
             _ => self.elapsed(),
         }
     }

@@ -6,7 +6,7 @@ use crate::cuda::{self, Begun};
 use crate::diagnostics::contain::contained;
 use crate::local::{self, Hot, NoCell};
 use crate::scope::builder::Entry;
-use crate::session::{self, Ended, FutureRecord, RecordEnding};
+use crate::session::{self, EndedScope, FutureRecord, RecordEnding};
 use crate::stats::{Ending, StatCell};
 use crate::switch::Ticket;
 
@@ -138,7 +138,7 @@ impl<'a> PollFrame<'a> {
 
     #[allow(clippy::cast_possible_truncation, reason = "the number of a name")]
     fn record(&self, cell: &StatCell, elapsed: i64) {
-        let ended = Ended {
+        let ended = EndedScope {
             name: cell.id.get() as u32,
             serial: self.serial,
             parent: self.outer,

@@ -5,10 +5,10 @@ use regex_lite::Regex;
 use super::{InMs, line, memory};
 use crate::report::averages::{AveragesTable, GroupBy, SortKey};
 use crate::session::sample::Sample;
-use crate::session::{Extra, Options, Trace};
+use crate::session::{Options, ScopeDetails, Trace};
 
-fn shapes(shapes: &[&[usize]]) -> Extra {
-    Extra {
+fn shapes(shapes: &[&[usize]]) -> ScopeDetails {
+    ScopeDetails {
         shapes: Some(shapes.iter().map(|shape| (*shape).into()).collect()),
         ..memory(3 << 20, 4 << 20, Some(-1024))
     }

@@ -14,7 +14,7 @@ use crate::cuda::GpuRecord;
 use crate::memory::MemoryUse;
 use crate::report::summary::Verdict;
 use crate::session::sample::Sample;
-use crate::session::{Extra, Kind, Options, RecordEnding};
+use crate::session::{Options, RecordEnding, RecordKind, ScopeDetails};
 use crate::stream_key::Line;
 
 /// A line of its own for each number.
@@ -113,13 +113,13 @@ fn waiting(around: &str) -> KeyAverages {
     let mut sample = Sample::new();
     let outer = sample.ms(around, 0, 0.0, 5.0);
     let poll = sample.ms("tests: fetch", outer, 1.0, 3.0);
-    sample.last().kind = Kind::Poll { future: 1 << 40 };
+    sample.last().kind = RecordKind::Poll { future: 1 << 40 };
     sample.ms("tests: parse", poll, 2.0, 1.0);
     sample.ms("tests: fetch", 0, 90.0, 1.0);
-    sample.last().kind = Kind::Poll { future: 1 << 40 };
+    sample.last().kind = RecordKind::Poll { future: 1 << 40 };
     sample.ms("tests: fetch", 0, 1.0, 90.0);
     sample.last().serial = 1 << 40;
-    sample.last().kind = Kind::Future {
+    sample.last().kind = RecordKind::Future {
         polled: ms(4.0).cast_signed(),
     };
     sample.last().ending = RecordEnding::Dropped;
@@ -207,7 +207,7 @@ fn the_verdict_is_that_of_most_calls() {
     assert_eq!(verdict("tests: works"), Some("device-bound"));
 }
 
-fn memory(net: i64, allocated: u64, device_net: Option<i64>) -> Extra {
+fn memory(net: i64, allocated: u64, device_net: Option<i64>) -> ScopeDetails {
     let memory = MemoryUse {
         host_net: net,
         host_allocated: allocated,
@@ -217,9 +217,9 @@ fn memory(net: i64, allocated: u64, device_net: Option<i64>) -> Extra {
         device_total: device_net.map(|_| 700),
         device_reserved: device_net.map(|_| 800),
     };
-    Extra {
+    ScopeDetails {
         memory: Some(memory),
-        ..Extra::default()
+        ..ScopeDetails::default()
     }
 }
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::line;
 use crate::cuda::GpuRecord;
-use crate::session::Kind;
+use crate::session::RecordKind;
 use crate::session::sample::Sample;
 
 const THREADS: usize = 2;
@@ -159,7 +159,7 @@ impl Program {
             around,
         });
         let record = self.push(thread, future, Some(future));
-        self.sample.scopes[record].kind = Kind::Poll {
+        self.sample.scopes[record].kind = RecordKind::Poll {
             future: serial(future),
         };
         self.known.push(None);
@@ -221,7 +221,7 @@ impl Program {
             self.sample.scope(NAMES[*future], 0, ended.start, elapsed);
             let record = self.sample.last();
             record.serial = serial(*future);
-            record.kind = Kind::Future {
+            record.kind = RecordKind::Future {
                 polled: ended.polled,
             };
             self.known.push(Some(Known {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::program::{Program, step};
 use crate::report::averages::KeyAverages;
-use crate::session::{Kind, ScopeRecord};
+use crate::session::{RecordKind, ScopeRecord};
 
 fn hundredths(percents: impl Iterator<Item = f64>) -> i64 {
     #[allow(clippy::cast_possible_truncation, reason = "at most a whole")]
@@ -31,7 +31,7 @@ fn check_shares(averages: &KeyAverages) -> Result<(), TestCaseError> {
 /// How long anything was open, thread by thread. What is open on a thread is nested.
 fn covered(scopes: &[ScopeRecord]) -> i64 {
     let mut open: Vec<&ScopeRecord> = scopes.iter().collect();
-    open.retain(|scope| !matches!(scope.kind, Kind::Future { .. }));
+    open.retain(|scope| !matches!(scope.kind, RecordKind::Future { .. }));
     open.sort_by_key(|scope| (scope.thread, scope.start));
     let of_thread = |scopes: &[&ScopeRecord]| {
         scopes.iter().fold((0, 0), |(sum, until), scope| {
@@ -97,7 +97,7 @@ proptest! {
     ) {
         let mut program = Program::run(&steps);
         let mut lost = lost.into_iter();
-        let mut is_kept = |scope: &ScopeRecord| scope.kind != Kind::Scope || lost.next() != Some(true);
+        let mut is_kept = |scope: &ScopeRecord| scope.kind != RecordKind::Scope || lost.next() != Some(true);
         program.sample.scopes.retain(&mut is_kept);
         let covered = covered(&program.sample.scopes);
         let trace = program.sample.trace();

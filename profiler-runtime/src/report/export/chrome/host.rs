@@ -8,7 +8,7 @@ use super::times::{ReadEnd, length, write_whole};
 use super::tracks::Lanes;
 use super::{Writing, is_placed, whole};
 use crate::report::export::json::string;
-use crate::session::{Event, Frame, Kind, RecordEnding, ScopeRecord};
+use crate::session::{Event, Frame, RecordEnding, RecordKind, ScopeRecord};
 
 /// A scope that may have others inside, as they are drawn.
 struct Open {
@@ -103,7 +103,7 @@ impl<W: Write> Writing<'_, W> {
             }
             let around = around.map_or(ReadEnd::NEVER, |(_, read_end)| read_end);
             let (length, read_end) = length(start, end, around);
-            if scope.kind == Kind::Scope && scope.has_cpu {
+            if scope.kind == RecordKind::Scope && scope.has_cpu {
                 note_operator(&mut open, scope.name, start, end);
             }
             self.write_scope(index, track, start, length)?;
@@ -114,7 +114,7 @@ impl<W: Write> Writing<'_, W> {
                 length,
                 end,
                 read_end,
-                is_operator: scope.kind == Kind::Scope,
+                is_operator: scope.kind == RecordKind::Scope,
                 operators: Operators::None,
                 inside: Taken::default(),
             });
@@ -209,7 +209,7 @@ impl<W: Write> Writing<'_, W> {
             return Ok(());
         }
         let name = self.names.get(scope.name);
-        if let Kind::Poll { .. } = scope.kind {
+        if let RecordKind::Poll { .. } = scope.kind {
             // An operator would be counted, and the future is one.
             return self
                 .events
@@ -229,7 +229,7 @@ pub(super) fn id_of(scope: usize) -> u64 {
 }
 
 fn is_future(scope: &ScopeRecord) -> bool {
-    matches!(scope.kind, Kind::Future { .. })
+    matches!(scope.kind, RecordKind::Future { .. })
 }
 
 fn pass_on(open: &mut [Open], taken: Taken) {

@@ -7,7 +7,7 @@ use crate::clock::clock;
 use crate::cuda::CudaLoss;
 use crate::memory::MemoryUse;
 use crate::session::sample::Sample;
-use crate::session::{Extra, Kind, RecordEnding, Step};
+use crate::session::{RecordEnding, RecordKind, ScopeDetails, Step};
 use crate::stream_key::Line;
 
 const RANK: Rank = Rank {
@@ -89,10 +89,10 @@ fn training() -> Sample {
         let at = |us: u64| i64::try_from((begin + us) * 1000).expect("small");
         let forward = sample.scope("chrome: forward", 0, us(begin + 100), long(300));
         let shapes = Some(vec![Box::from([32, 64]), Box::from([])]);
-        sample.extra(Extra {
+        sample.extra(ScopeDetails {
             shapes,
             memory: Some(memory()),
-            ..Extra::default()
+            ..ScopeDetails::default()
         });
         sample.gpu(stream(), at(150), 400_000.0, 150_000.0);
         sample.scope("chrome: matmul", forward, us(begin + 120), long(100));
@@ -105,11 +105,11 @@ fn training() -> Sample {
         });
     }
     let poll = sample.on_thread(1, "chrome: load", 0, us(300), long(50));
-    sample.last().kind = Kind::Poll { future: 77 };
+    sample.last().kind = RecordKind::Poll { future: 77 };
     sample.on_thread(1, "chrome: parse", poll, us(310), long(20));
     sample.on_thread(1, "chrome: load", 0, us(300), long(900));
     let future = sample.last();
-    (future.serial, future.kind) = (77, Kind::Future { polled: long(50) });
+    (future.serial, future.kind) = (77, RecordKind::Future { polled: long(50) });
     future.ending = RecordEnding::Dropped;
     sample
 }
@@ -211,7 +211,7 @@ fn futures_that_overlap_are_on_different_tracks() {
     for (number, (start, length)) in (1..).zip([(0, 100), (50, 100), (100, 100), (160, 10)]) {
         sample.scope("chrome: future", 0, us(start), long(length));
         let future = sample.last();
-        (future.serial, future.kind) = (number, Kind::Future { polled: 1 });
+        (future.serial, future.kind) = (number, RecordKind::Future { polled: 1 });
     }
     let events = events(&sample.trace());
     let tids: Vec<u64> = events
@@ -408,18 +408,18 @@ fn without_the_cpu_there_are_launches_of_nobody() {
 fn memory_is_told_inside_of_the_scope_that_took_it() {
     let mut sample = Sample::new();
     let outer = sample.scope("chrome: outer", 0, us(0), long(100));
-    sample.extra(Extra {
+    sample.extra(ScopeDetails {
         memory: Some(MemoryUse {
             host_net: 3000,
             host_allocated: 5000,
             ..memory()
         }),
-        ..Extra::default()
+        ..ScopeDetails::default()
     });
     sample.scope("chrome: inner", outer, us(10), long(50));
-    sample.extra(Extra {
+    sample.extra(ScopeDetails {
         memory: Some(memory()),
-        ..Extra::default()
+        ..ScopeDetails::default()
     });
     let events = events(&sample.trace());
     let operators = of_category(&events, "cpu_op");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::handler::Handler;
 use super::queue::Queue;
 use super::trace::Trace;
-use super::window::{Closing, Filling, Spec};
+use super::window::{WindowBuilder, WindowClose, WindowSpec};
 use super::worker;
 use crate::diagnostics::contain::{self, contained};
 use crate::own_cost;
@@ -16,16 +16,16 @@ use crate::sync::ReentrancyGuard;
 use crate::sync::{Lock, wait_while};
 
 /// A window that nothing is waited for any more.
-pub(super) struct Complete {
-    pub(super) spec: Spec,
-    pub(super) closing: Closing,
-    pub(super) filling: Filling,
+pub(super) struct CompleteWindow {
+    pub(super) spec: WindowSpec,
+    pub(super) closing: WindowClose,
+    pub(super) builder: WindowBuilder,
     /// How many it stands for: with those that were not handed over.
     pub(super) windows: u64,
 }
 
 /// What is handed over, and how far that has come.
-pub(super) struct Handing {
+pub(super) struct Delivery {
     queue: Queue,
     progress: Lock<Progress>,
     done: Condvar,
@@ -42,7 +42,7 @@ struct Progress {
     last: Option<Arc<Trace>>,
 }
 
-impl Handing {
+impl Delivery {
     pub(super) fn new(keeps_trace: bool) -> Self {
         Self {
             queue: Queue::default(),
@@ -97,7 +97,7 @@ impl Handing {
     }
 
     /// Hands a window to the handlers' thread.
-    pub(super) fn hand_over(&self, complete: Complete) {
+    pub(super) fn deliver(&self, complete: CompleteWindow) {
         self.queue.push(complete);
     }
 
@@ -111,7 +111,7 @@ impl Handing {
         while let Some(complete) = self.queue.next() {
             let windows = complete.windows;
             // What panics in a handler is caught there: this is a fault of the profiler's.
-            let deliver = || self.deliver(*complete, &mut handlers);
+            let deliver = || self.call_handlers(*complete, &mut handlers);
             let _ = contained("a window was put together, which is lost", deliver);
             own_cost::note_background();
             self.progress().handled += windows;
@@ -121,16 +121,16 @@ impl Handing {
         handlers.into_iter().for_each(contain::discard);
     }
 
-    fn deliver(&self, complete: Complete, handlers: &mut [Handler]) {
+    fn call_handlers(&self, complete: CompleteWindow, handlers: &mut [Handler]) {
         let trace = {
             let _busy = ReentrancyGuard::try_enter();
-            let Complete {
+            let CompleteWindow {
                 spec,
                 closing,
-                filling,
+                builder,
                 windows: _,
             } = complete;
-            filling.into_trace(&spec, closing)
+            builder.into_trace(&spec, closing)
         };
         for handler in handlers {
             handler.call(&trace);

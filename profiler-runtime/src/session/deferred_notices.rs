@@ -1,11 +1,11 @@
-//! What is to be said when no lock is held: who listens is foreign code, which may ask the session.
+//! What is to be notices when no lock is held: who listens is foreign code, which may ask the session.
 
 use crate::diagnostics;
 
 #[derive(Default)]
-pub(super) struct Said(Vec<String>);
+pub(super) struct DeferredNotices(Vec<String>);
 
-impl Said {
+impl DeferredNotices {
     pub(super) fn add(&mut self, message: &str) {
         self.0.push(message.to_owned());
     }
