@@ -57,14 +57,14 @@ pub const VARIABLES: [Variable; 15] = [
         name: "PROFILER_RING",
         takes: "a number from 16 to 1048576",
         default: "`2048`",
-        meaning: "The capacity of each thread's rings: this many log entries (about 100 bytes each) until they are collected, this many GPU times (about 300 bytes each), and eight times as many scopes while a session records (about 80 bytes each). What does not fit is dropped and counted.",
+        meaning: "The capacity of each thread's rings: this many log entries (about 100 bytes each) until they are collected, this many GPU times (about 300 bytes each), and eight times as many scopes while a session records (about 80 bytes each). Entries that do not fit are dropped and counted.",
         names_path: false,
     },
     Variable {
         name: "PROFILER_BACKEND",
         takes: "`auto`, `cuda` or `cpu`",
         default: "`auto`",
-        meaning: "What is measured. `auto`: GPU times too if the program uses CUDA. `cuda`: as `auto`, but without a device `init` fails, and a program that does not call `init` gets a warning. `cpu`: no GPU times.",
+        meaning: "The times to measure. `auto`: GPU times too if the program uses CUDA. `cuda`: as `auto`, but without a device `init` fails, and a program that does not call `init` gets a warning. `cpu`: no GPU times.",
         names_path: false,
     },
     Variable {
