@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::Duration;
 
-use super::outbox::{LogEntry, Outbox};
-use super::{flush, ledger, outlet, ring};
+use super::backlog::{Backlog, LogEntry};
+use super::{dispatcher, flush, ledger, ring};
 use crate::background::Background;
 use crate::clock::{WallAnchor, clock};
 use crate::diagnostics::DropReason;
@@ -23,7 +23,7 @@ const RETRY: Duration = Duration::from_millis(1);
 /// While records come: a thread fills half of its ring in this time at 100,000 calls a second, and
 /// calls the collector where it is faster.
 const BUSY: Duration = Duration::from_millis(10);
-/// When nothing came for a while. Together with the outlet's own half second an entry is safe within
+/// When nothing came for a while. Together with the dispatcher's own half second an entry is safe within
 /// a second.
 const IDLE: Duration = Duration::from_millis(200);
 /// How many rounds without a record make it idle.
@@ -78,7 +78,7 @@ fn run() {
     loop {
         THREAD.looks();
         let nap = collector.round();
-        outlet::supervise();
+        dispatcher::supervise();
         if let Some(hook) = ON_EACH_ROUND.get() {
             hook();
         }
@@ -92,10 +92,10 @@ struct Collector {
     batch: Vec<LogRecord>,
     /// What is being delivered: the rest of the batch.
     rest: VecDeque<LogRecord>,
-    /// Whether one record is neither in `rest` nor in the outbox.
+    /// Whether one record is neither in `rest` nor in the backlog.
     has_one: bool,
-    /// What the outlet has not taken yet; the rings wait while there is anything.
-    outbox: Outbox,
+    /// What the dispatcher has not taken yet; the rings wait while there is anything.
+    backlog: Backlog,
     names: Vec<&'static Name>,
     /// The last flush that was passed on.
     flushed: u64,
@@ -105,18 +105,18 @@ struct Collector {
 impl Collector {
     /// Empties the rings once; says how long to wait until the next time.
     fn round(&mut self) -> Duration {
-        if self.outbox.is_empty() {
+        if self.backlog.is_empty() {
             // Asked before the rings are read: what was pushed before the asking is read now.
             let wanted = flush::wanted();
             self.collect();
             if wanted > self.flushed {
                 self.flushed = wanted;
-                self.outbox.add_flush(wanted);
+                self.backlog.add_flush(wanted);
                 self.quiet = 0;
             }
         }
-        self.outbox.send();
-        if !self.outbox.is_empty() {
+        self.backlog.send();
+        if !self.backlog.is_empty() {
             RETRY
         } else if self.quiet < QUIET_ROUNDS {
             BUSY
@@ -166,7 +166,7 @@ impl Collector {
             step,
             wall_time: anchor.wall_time(record.end),
         };
-        self.outbox.add(entry, record.logger);
+        self.backlog.add(entry, record.logger);
         // It is one entry for each logger from here on.
         ledger::forget(1);
     }

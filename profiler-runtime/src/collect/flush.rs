@@ -3,7 +3,7 @@
 use std::sync::{Condvar, MutexGuard};
 use std::time::Duration;
 
-use super::ledger::Account;
+use super::ledger::EntryCounts;
 use super::{collector, ledger, ring};
 use crate::name;
 use crate::sync::{Lock, wait_while};
@@ -23,13 +23,13 @@ fn state() -> MutexGuard<'static, State> {
 
 /// Waits until everything logged so far has reached its logger and the loggers are flushed, or until the time is over;
 /// without a time it does not wait. Returns what became of the log entries of this process so far.
-pub(crate) fn flush(timeout: Option<Duration>) -> Account {
+pub(crate) fn flush(timeout: Option<Duration>) -> EntryCounts {
     // A collector that has ended leaves what it had not taken.
     let is_needed = collector::is_running() || collector::has_ended();
     let complete = timeout.is_some_and(|timeout| !is_needed || request(timeout));
     // Entries that came after the call are not left of what it asked for; those that a blocked logger holds are.
     let account = ring::waiting(|waiting| ledger::account(waiting, complete));
-    Account {
+    EntryCounts {
         dropped: account.dropped + ring_full(),
         ..account
     }
@@ -39,17 +39,17 @@ pub(crate) fn flush(timeout: Option<Duration>) -> Account {
 fn request(timeout: Duration) -> bool {
     let mut state = state();
     state.wanted += 1;
-    let ticket = state.wanted;
+    let flush_id = state.wanted;
     drop(state);
     collector::wake();
-    wait_for(ticket, timeout)
+    wait_for(flush_id, timeout)
 }
 
-fn wait_for(ticket: u64, timeout: Duration) -> bool {
+fn wait_for(flush_id: u64, timeout: Duration) -> bool {
     let (state, _) = wait_while(&DONE, state(), timeout, |state| {
-        state.done < ticket && collector::is_running()
+        state.done < flush_id && collector::is_running()
     });
-    state.done >= ticket
+    state.done >= flush_id
 }
 
 /// The last flush that was asked for.
@@ -65,9 +65,9 @@ pub(super) fn give_up() {
 }
 
 /// Says that all flushes up to this one are done.
-pub(super) fn done(ticket: u64) {
+pub(super) fn done(flush_id: u64) {
     let mut state = state();
-    state.done = state.done.max(ticket);
+    state.done = state.done.max(flush_id);
     drop(state);
     DONE.notify_all();
 }

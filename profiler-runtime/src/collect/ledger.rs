@@ -1,6 +1,6 @@
 //! What became of log entries: each is in one place at any time.
 
-use super::watch;
+use super::watchdog;
 use crate::diagnostics::{self, DropReason, count_dropped};
 use crate::sync::Lock;
 
@@ -37,7 +37,7 @@ impl Default for Ledger {
 }
 
 /// Where the entries are at one moment: each in one place.
-pub(crate) struct Account {
+pub(crate) struct EntryCounts {
     pub(crate) delivered: u64,
     pub(crate) dropped: u64,
     pub(crate) left: u64,
@@ -98,22 +98,22 @@ pub(crate) fn unsaved() -> u64 {
 /// Returns where the entries are, but for those that the cells of threads count; `waiting` of them are in the rings. Of
 /// what has no outcome yet, `is_done` counts only what a blocked logger holds: the rest came later than what was asked
 /// for.
-pub(super) fn account(waiting: usize, is_done: bool) -> Account {
+pub(super) fn account(waiting: usize, is_done: bool) -> EntryCounts {
     let ledger = LEDGER.lock();
     // Where all that was asked for is done, a logger that is flushed right now saves what came later, unless it is one
     // that does not return.
-    let saving = if is_done && watch::blocked() == 0 {
+    let saving = if is_done && watchdog::blocked() == 0 {
         0
     } else {
         ledger.saving
     };
     let not_safe = saving + ledger.unsaved;
     let on_the_way = if is_done {
-        watch::held().min(ledger.pending)
+        watchdog::held().min(ledger.pending)
     } else {
         waiting as u64 + ledger.pending
     };
-    Account {
+    EntryCounts {
         delivered: ledger.taken.saturating_sub(not_safe),
         dropped: DropReason::ALL.into_iter().map(diagnostics::dropped).sum(),
         left: on_the_way + not_safe,

@@ -29,7 +29,7 @@ pub(super) struct Timed<'a> {
 /// The way to the loggers.
 #[derive(Default)]
 pub(super) struct Outbox {
-    jobs: collect::Outbox,
+    jobs: collect::Backlog,
     names: Vec<&'static Name>,
     /// What ties ticks to wall time in this round.
     wall: Option<WallAnchor>,

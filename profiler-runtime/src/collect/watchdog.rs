@@ -1,4 +1,4 @@
-//! Foreign code under watch: panics contained, and a call that does not return given up.
+//! Foreign code under watchdog: panics contained, and a call that does not return given up.
 
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
@@ -37,7 +37,7 @@ pub(super) fn is_stuck(logger: &Logger) -> bool {
 }
 
 /// A foreign call: for which name, with which mute; and the logger, if it is shared by calls.
-pub(super) struct OnBehalf {
+pub(super) struct CallInfo {
     pub(super) id: u32,
     pub(super) mute: &'static Mute,
     pub(super) logger: Option<Logger>,
@@ -55,48 +55,44 @@ pub(super) struct Outcome<T> {
 
 /// What can be seen of a worker from outside.
 #[derive(Default)]
-pub(super) struct Watch {
-    /// When the foreign call it is in began, in ticks; zero while it is in none, and [`GIVEN_UP`] when
+pub(super) struct Watchdog {
+    /// When the foreign call it is in began, in ticks; zero while it is in none, and [`TIMED_OUT`] when
     /// another worker has taken over. Each change is one exchange, so that both sides agree on it.
     since: AtomicU64,
-    on_behalf: Lock<Option<OnBehalf>>,
+    call: Lock<Option<CallInfo>>,
     /// The flush it is in the middle of; zero for none.
-    pub(super) ticket: AtomicU64,
+    pub(super) flush_id: AtomicU64,
     /// Whether it has an entry whose outcome is not noted.
     pub(super) has_entry: AtomicBool,
 }
 
-const GIVEN_UP: u64 = u64::MAX;
+const TIMED_OUT: u64 = u64::MAX;
 
 /// A worker that another one is to take over from.
-pub(super) struct GivenUp {
+pub(super) struct TimedOut {
     id: Option<u32>,
     blocked: usize,
     /// The flush it was in the middle of; zero for none.
-    pub(super) ticket: u64,
+    pub(super) flush_id: u64,
 }
 
-impl Watch {
+impl Watchdog {
     /// Runs foreign code: watched, and with panics contained.
     ///
     /// None from `call` says that it has contained one itself.
-    pub(super) fn run<T>(
-        &self,
-        on_behalf: OnBehalf,
-        call: impl FnOnce() -> Option<T>,
-    ) -> Outcome<T> {
-        let (id, mute) = (on_behalf.id, on_behalf.mute);
-        *self.on_behalf.lock() = Some(on_behalf);
+    pub(super) fn run<T>(&self, call: CallInfo, f: impl FnOnce() -> Option<T>) -> Outcome<T> {
+        let (id, mute) = (call.id, call.mute);
+        *self.call.lock() = Some(call);
         self.since.store(clock().ticks(), Release);
-        let result = contain::caught(call).flatten();
-        let on = self.since.swap(0, AcqRel) != GIVEN_UP;
+        let result = contain::caught(f).flatten();
+        let on = self.since.swap(0, AcqRel) != TIMED_OUT;
         // Waits until whoever gave it up has said all of it.
-        let on_behalf = self.on_behalf.lock().take();
+        let call = self.call.lock().take();
         if !on {
-            take_back(on_behalf.as_ref());
+            take_back(call.as_ref());
         }
         // The last handle to a logger may go with it, and its destructor is foreign too.
-        contain::discard(on_behalf);
+        contain::discard(call);
         if result.is_none() {
             mute.silence();
             diagnostics::warn_once(&format!(
@@ -111,35 +107,35 @@ impl Watch {
     /// Leaves the call that a panic of the profiler's own has left open, if any; false where another worker has taken
     /// over meanwhile.
     pub(super) fn leave_call(&self) -> bool {
-        let on = self.since.swap(0, AcqRel) != GIVEN_UP;
-        let on_behalf = self.on_behalf.lock().take();
+        let on = self.since.swap(0, AcqRel) != TIMED_OUT;
+        let call = self.call.lock().take();
         if !on {
-            take_back(on_behalf.as_ref());
+            take_back(call.as_ref());
         }
         // Its destructor may be foreign code.
-        contain::discard(on_behalf);
+        contain::discard(call);
         on
     }
 
     /// Gives the worker up if its call takes too long.
-    pub(super) fn give_up_if_blocked(&self) -> Option<GivenUp> {
+    pub(super) fn time_out_if_blocked(&self) -> Option<TimedOut> {
         let since = self.since.load(Relaxed);
         let age = clock().nanoseconds(clock().ticks().saturating_sub(since) as f64);
         if since == 0 || age < BLOCKED_AFTER.as_nanos() as f64 || blocked() >= MAX_BLOCKED {
             return None;
         }
         // Held until all of it is said: the worker may come back right now.
-        let on_behalf = self.on_behalf.lock();
+        let call = self.call.lock();
         self.since
-            .compare_exchange(since, GIVEN_UP, AcqRel, Relaxed)
+            .compare_exchange(since, TIMED_OUT, AcqRel, Relaxed)
             .ok()?;
         let blocked = BLOCKED.fetch_add(1, Relaxed) + 1;
-        if let Some(OnBehalf {
+        if let Some(CallInfo {
             mute,
             logger,
             entries,
             ..
-        }) = on_behalf.as_ref()
+        }) = call.as_ref()
         {
             HELD.fetch_add(*entries, Relaxed);
             match logger.as_ref().and_then(Logger::share) {
@@ -147,24 +143,24 @@ impl Watch {
                 None => mute.silence_until_back(),
             }
         }
-        let id = on_behalf.as_ref().map(|on_behalf| on_behalf.id);
-        Some(GivenUp {
+        let id = call.as_ref().map(|call| call.id);
+        Some(TimedOut {
             id,
             blocked,
-            ticket: self.ticket.load(Relaxed),
+            flush_id: self.flush_id.load(Relaxed),
         })
     }
 }
 
 /// A call that was given up came back after all.
-fn take_back(on_behalf: Option<&OnBehalf>) {
+fn take_back(call: Option<&CallInfo>) {
     BLOCKED.fetch_sub(1, Relaxed);
-    let Some(OnBehalf {
+    let Some(CallInfo {
         mute,
         logger,
         entries,
         ..
-    }) = on_behalf
+    }) = call
     else {
         return;
     };
@@ -175,7 +171,7 @@ fn take_back(on_behalf: Option<&OnBehalf>) {
     }
 }
 
-impl GivenUp {
+impl TimedOut {
     /// Says it, with no lock held: whoever listens is foreign code.
     pub(super) fn say(&self) {
         diagnostics::warn_once(&format!(

@@ -1,10 +1,10 @@
-//! What waits for room in the queue of the outlet.
+//! What waits for room in the queue of the dispatcher.
 
 use std::collections::VecDeque;
 use std::thread;
 use std::time::SystemTime;
 
-use super::outlet::{self, Delivery, Job, deliver_here};
+use super::dispatcher::{self, Delivery, Job, deliver_here};
 use super::{collector, defaults, ledger};
 use crate::diagnostics::contain;
 use crate::diagnostics::{DropReason, count_dropped};
@@ -26,41 +26,41 @@ pub(crate) struct LogEntry {
     pub(crate) wall_time: SystemTime,
 }
 
-/// Jobs that the outlet has not taken yet; whoever fills it waits while there are any.
+/// Jobs that the dispatcher has not taken yet; whoever fills it waits while there are any.
 #[derive(Default)]
-pub(crate) struct Outbox {
+pub(crate) struct Backlog {
     jobs: VecDeque<Job>,
 }
 
-impl Outbox {
+impl Backlog {
     pub(crate) fn is_empty(&self) -> bool {
         self.jobs.is_empty()
     }
 
     /// Passes on what there is room for.
     pub(crate) fn send(&mut self) {
-        // It looks after the outlet, and answers whoever waits for a flush.
+        // It looks after the dispatcher, and answers whoever waits for a flush.
         if !self.is_empty() {
             collector::ensure_started();
         }
-        outlet::send(&mut self.jobs);
+        dispatcher::send(&mut self.jobs);
     }
 
     /// Adds one job for each logger that takes an entry: its own, else the default ones.
     pub(crate) fn add(&mut self, entry: LogEntry, logger: Option<Logger>) {
         let jobs = self.jobs.len();
-        address(entry, logger, |delivery| {
+        fan_out(entry, logger, |delivery| {
             self.jobs.push_back(Job::Log(delivery));
         });
         ledger::expect(self.jobs.len() - jobs);
     }
 
-    pub(super) fn add_flush(&mut self, ticket: u64) {
-        self.jobs.push_back(Job::Flush(ticket));
+    pub(super) fn add_flush(&mut self, flush_id: u64) {
+        self.jobs.push_back(Job::Flush(flush_id));
     }
 }
 
-impl Drop for Outbox {
+impl Drop for Backlog {
     /// Counts what goes with it where its thread panicked, or the process is ending.
     fn drop(&mut self) {
         let reason = if thread::panicking() {
@@ -90,11 +90,11 @@ pub(crate) fn log_here(entry: LogEntry, logger: Option<Logger>) {
     let _busy = ReentrancyGuard::try_enter();
     // It takes what `flush` asks for to the loggers, these too.
     collector::ensure_started();
-    outlet::ensure_worker();
-    address(entry, logger, deliver_here);
+    dispatcher::ensure_worker();
+    fan_out(entry, logger, deliver_here);
 }
 
-fn address(entry: LogEntry, logger: Option<Logger>, mut send: impl FnMut(Delivery)) {
+fn fan_out(entry: LogEntry, logger: Option<Logger>, mut send: impl FnMut(Delivery)) {
     let mut to = |(logger, mute): (Logger, &'static Mute)| {
         send(Delivery {
             name: entry.name,

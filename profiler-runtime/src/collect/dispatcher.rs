@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::watch::{OnBehalf, Outcome, Watch, is_stuck};
+use super::watchdog::{CallInfo, Outcome, Watchdog, is_stuck};
 use super::{flush, ledger};
 use crate::background::run_persistently;
 use crate::diagnostics::contain;
@@ -51,20 +51,20 @@ const FLUSH_EVERY: Duration = Duration::from_millis(500);
 
 static JOBS: Lock<VecDeque<Job>> = Lock::new(VecDeque::new());
 static READY: Condvar = Condvar::new();
-static WORKER: Lock<Option<Arc<Watch>>> = Lock::new(None);
+static WORKER: Lock<Option<Arc<Watchdog>>> = Lock::new(None);
 /// Loggers that took something since they were last flushed.
 static UNFLUSHED: Lock<Vec<Unflushed>> = Lock::new(Vec::new());
 const MAX_UNFLUSHED: usize = 64;
 
-/// Moves what fits from the collector's outbox to the queue.
-pub(super) fn send(outbox: &mut VecDeque<Job>) {
-    if outbox.is_empty() {
+/// Moves what fits from the collector's backlog to the queue.
+pub(super) fn send(backlog: &mut VecDeque<Job>) {
+    if backlog.is_empty() {
         return;
     }
     ensure_worker();
     let mut jobs = JOBS.lock();
-    let room = QUEUE.saturating_sub(jobs.len()).min(outbox.len());
-    jobs.extend(outbox.drain(..room));
+    let room = QUEUE.saturating_sub(jobs.len()).min(backlog.len());
+    jobs.extend(backlog.drain(..room));
     drop(jobs);
     READY.notify_one();
 }
@@ -91,11 +91,11 @@ pub(super) fn ensure_worker() {
 }
 
 /// Starts a worker, which is the one from now on; none is where the system starts no thread.
-fn start_worker(worker: &mut Option<Arc<Watch>>) -> io::Result<()> {
-    let watch = Arc::new(Watch::default());
-    let own = Arc::clone(&watch);
+fn start_worker(worker: &mut Option<Arc<Watchdog>>) -> io::Result<()> {
+    let watchdog = Arc::new(Watchdog::default());
+    let own = Arc::clone(&watchdog);
     let started = thread::spawn(THREAD, move || attend(&own, work));
-    *worker = started.is_ok().then_some(watch);
+    *worker = started.is_ok().then_some(watchdog);
     started.map(drop)
 }
 
@@ -112,71 +112,78 @@ fn say_refused(started: io::Result<()>) {
 /// Called by the collector: gives the queue to another thread where a logger does not return.
 pub(super) fn supervise() {
     let mut worker = WORKER.lock();
-    let Some(given_up) = worker.as_ref().and_then(|watch| watch.give_up_if_blocked()) else {
+    let Some(timed_out) = worker
+        .as_ref()
+        .and_then(|watchdog| watchdog.time_out_if_blocked())
+    else {
         return;
     };
     // Whoever waits for a flush is answered by the next worker.
-    if given_up.ticket != 0 {
-        JOBS.lock().push_front(Job::Flush(given_up.ticket));
+    if timed_out.flush_id != 0 {
+        JOBS.lock().push_front(Job::Flush(timed_out.flush_id));
     }
     let started = start_worker(&mut worker);
     drop(worker);
-    given_up.say();
+    timed_out.say();
     say_refused(started);
 }
 
 /// Works until another worker takes over. After a panic of the profiler's own, what it was at is counted as lost, and
 /// it goes on with the next job.
-fn attend(watch: &Arc<Watch>, mut work: impl FnMut(&Watch)) {
+fn attend(watchdog: &Arc<Watchdog>, mut work: impl FnMut(&Watchdog)) {
     ReentrancyGuard::enter_permanently();
     let has_returned = run_persistently(THREAD, || {
-        if clear_up(watch) {
-            work(watch);
+        if clear_up(watchdog) {
+            work(watchdog);
         }
     });
     let mut worker = WORKER.lock();
-    if !has_returned && worker.as_ref().is_some_and(|own| Arc::ptr_eq(own, watch)) {
+    if !has_returned
+        && worker
+            .as_ref()
+            .is_some_and(|own| Arc::ptr_eq(own, watchdog))
+    {
         // Another one is started when there is something to do.
         *worker = None;
     }
 }
 
 /// Ends what a panic has left open, if anything; false where another worker has taken over.
-fn clear_up(watch: &Watch) -> bool {
-    if watch.has_entry.swap(false, Relaxed) {
+fn clear_up(watchdog: &Watchdog) -> bool {
+    if watchdog.has_entry.swap(false, Relaxed) {
         ledger::end(Err(DropReason::ThreadPanicked));
     }
-    let is_on = watch.leave_call();
+    let is_on = watchdog.leave_call();
     // Who gave it up has handed the flush on.
-    let ticket = watch.ticket.swap(0, Relaxed);
-    if is_on && ticket != 0 {
-        JOBS.lock().push_front(Job::Flush(ticket));
+    let flush_id = watchdog.flush_id.swap(0, Relaxed);
+    if is_on && flush_id != 0 {
+        JOBS.lock().push_front(Job::Flush(flush_id));
     }
     is_on
 }
 
-fn work(watch: &Watch) {
+fn work(watchdog: &Watchdog) {
     let mut flush_at = Instant::now() + FLUSH_EVERY;
     loop {
         let on = match next_job(flush_at) {
             Some(Job::Log(delivery)) => {
-                watch.has_entry.store(true, Relaxed);
-                let on = deliver(watch, delivery);
-                watch.has_entry.store(false, Relaxed);
+                watchdog.has_entry.store(true, Relaxed);
+                let on = deliver(watchdog, delivery);
+                watchdog.has_entry.store(false, Relaxed);
                 on
             }
-            Some(Job::Flush(ticket)) => {
-                watch.ticket.store(ticket, Relaxed);
-                let on = flush_loggers(watch);
-                watch.ticket.store(0, Relaxed);
+            Some(Job::Flush(flush_id)) => {
+                watchdog.flush_id.store(flush_id, Relaxed);
+                let on = flush_loggers(watchdog);
+                watchdog.flush_id.store(0, Relaxed);
                 own_cost::note_background();
                 if on {
-                    flush::done(ticket);
+                    flush::done(flush_id);
                 }
                 on
             }
             None => {
-                let on = flush_loggers(watch);
+                let on = flush_loggers(watchdog);
                 own_cost::note_background();
                 flush_at = Instant::now() + FLUSH_EVERY;
                 on
@@ -197,7 +204,7 @@ fn next_job(flush_at: Instant) -> Option<Job> {
 }
 
 /// Calls a logger with an entry; false where another worker has taken over meanwhile.
-fn deliver(watch: &Watch, delivery: Delivery) -> bool {
+fn deliver(watchdog: &Watchdog, delivery: Delivery) -> bool {
     let Delivery {
         name,
         milliseconds,
@@ -210,14 +217,14 @@ fn deliver(watch: &Watch, delivery: Delivery) -> bool {
     } = delivery;
     let stuck = || is_stuck(&logger).then_some(DropReason::LoggerBlocked);
     let silent = mute.reason().or_else(stuck);
-    let on_behalf = OnBehalf {
+    let call = CallInfo {
         id: name.id,
         mute,
         logger: logger.share(),
         entries: 1,
     };
     let mut oldest = None;
-    let Outcome { result, on } = watch.run(on_behalf, || {
+    let Outcome { result, on } = watchdog.run(call, || {
         if silent.is_some() {
             // Its destructor may be the last one, and is foreign too.
             contain::discard(logger);
@@ -248,7 +255,7 @@ fn deliver(watch: &Watch, delivery: Delivery) -> bool {
     }
     match oldest {
         // Whatever it does is its own, and not that of the logger above.
-        Some(oldest) if on => flush_one(watch, oldest, None),
+        Some(oldest) if on => flush_one(watchdog, oldest, None),
         Some(oldest) => {
             UNFLUSHED.lock().push(oldest);
             on
@@ -285,7 +292,7 @@ fn in_words(result: Result<(), LogError>) -> Result<(), String> {
 /// Calls a logger on this thread, which waits for it: whoever asked for that is not given up.
 pub(super) fn deliver_here(delivery: Delivery) {
     ledger::expect(1);
-    deliver(&Watch::default(), delivery);
+    deliver(&Watchdog::default(), delivery);
 }
 
 /// Keeps a logger until it is flushed. Returns another one, to be flushed now, where there are too many.
@@ -308,7 +315,11 @@ fn remember(id: u32, logger: Logger, mute: &'static Mute) -> Option<Unflushed> {
 
 /// Flushes a logger on its own behalf; false where another worker has taken over. One that cannot save what it took goes
 /// to `failed`, to be asked again. Without `failed` this is the last time, and what it cannot save is dropped.
-fn flush_one(watch: &Watch, unflushed: Unflushed, failed: Option<&mut Vec<Unflushed>>) -> bool {
+fn flush_one(
+    watchdog: &Watchdog,
+    unflushed: Unflushed,
+    failed: Option<&mut Vec<Unflushed>>,
+) -> bool {
     let Unflushed {
         id,
         logger,
@@ -317,7 +328,7 @@ fn flush_one(watch: &Watch, unflushed: Unflushed, failed: Option<&mut Vec<Unflus
         unsaved: before,
     } = unflushed;
     ledger::begin_saving(taken, before);
-    let on_behalf = OnBehalf {
+    let call = CallInfo {
         id,
         mute,
         logger: logger.share(),
@@ -325,7 +336,7 @@ fn flush_one(watch: &Watch, unflushed: Unflushed, failed: Option<&mut Vec<Unflus
     };
     let is_last = failed.is_none();
     let (mut error, mut unsaved) = (None, 0);
-    let outcome = watch.run(on_behalf, || {
+    let outcome = watchdog.run(call, || {
         let asked = contain::caught(|| {
             error = in_words(logger.as_dyn().flush()).err();
             if error.is_some() {
@@ -360,7 +371,7 @@ fn flush_one(watch: &Watch, unflushed: Unflushed, failed: Option<&mut Vec<Unflus
 }
 
 /// Flushes what took something since the last time; false where another worker has taken over.
-fn flush_loggers(watch: &Watch) -> bool {
+fn flush_loggers(watchdog: &Watchdog) -> bool {
     let mut failed = Vec::new();
     let mut on = true;
     // One at a time: one that blocks keeps none of the others from the next worker.
@@ -373,7 +384,7 @@ fn flush_loggers(watch: &Watch) -> bool {
             failed.push(unflushed);
             continue;
         }
-        on = flush_one(watch, unflushed, Some(&mut failed));
+        on = flush_one(watchdog, unflushed, Some(&mut failed));
     }
     UNFLUSHED.lock().append(&mut failed);
     on
@@ -399,13 +410,13 @@ mod tests {
 
     #[test]
     fn a_panic_costs_the_entry_at_hand_and_the_next_one_is_dealt_with() {
-        let (watch, mut begun) = (Arc::new(Watch::default()), 0);
+        let (watchdog, mut begun) = (Arc::new(Watchdog::default()), 0);
         let before = diagnostics::dropped(DropReason::ThreadPanicked);
         ledger::expect(1);
         let attended = std::thread::spawn(move || {
-            attend(&watch, |watch| {
+            attend(&watchdog, |watchdog| {
                 begun += 1;
-                assert!(!watch.has_entry.swap(begun == 1, Relaxed));
+                assert!(!watchdog.has_entry.swap(begun == 1, Relaxed));
                 if begun == 1 {
                     std::panic::panic_any("a test panics");
                 }
