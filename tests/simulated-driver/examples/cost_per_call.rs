@@ -1,4 +1,4 @@
-//! Prints what a call of the simulated driver costs on the real clock, in nanoseconds.
+//! Prints the time that a call of the simulated driver takes on the real clock, in nanoseconds.
 //!
 //! `cargo run --release -p simulated-driver --example cost_per_call`
 

@@ -1,18 +1,18 @@
-//! A CUDA driver that needs no GPU: it keeps time, captures, counts, and fails on request.
+//! A CUDA driver that needs no GPU: it simulates time and captures, counts calls, and fails on request.
 //!
-//! As a `cdylib` this crate exports the functions of the CUDA driver; programs load it as they
-//! load the true one. As a library for tests it is the remote control of such a driver:
+//! As a `cdylib`, this crate exports the functions of the CUDA driver, and programs load it like a real
+//! driver. As a library, it lets tests control such a driver:
 //!
 //! ```no_run
 //! use profiler_simulated_driver::{Installation, Simulator};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // A driver of its own in a folder, for another process ...
+//! // A driver in a folder, for another process ...
 //! let folder = std::env::temp_dir().join("driver");
 //! let driver = Installation::new(&folder).driver_version(11_000).create()?;
 //! driver.command("some-program", "clock virtual\nreport-at-exit report.json").status()?;
 //!
-//! // ... or for this one.
+//! // ... or for this process.
 //! let simulator = Simulator::open(&driver.library())?;
 //! simulator.run("clock virtual\nfault cuEventRecord nth 100 sticky 700")?;
 //! simulator.advance(20_000)?;
@@ -21,8 +21,8 @@
 //! # }
 //! ```
 //!
-//! Each copy of the library file is a driver of its own. The functions of the driver inside this
-//! library are not meant to be called by its name: open the file that holds them.
+//! Each copy of the library file is a separate driver. The driver functions inside this library must
+//! not be called directly: load the file that contains them.
 
 mod client;
 mod driver;

@@ -1,67 +1,68 @@
-//! What the driver tells about itself: plain data, written as JSON by it and read by the client.
+//! The driver's report about itself: plain data that the driver writes as JSON and the client
+//! reads.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// All that the driver knows.
+/// The whole report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// Nanoseconds on the driver's clock when this was written.
+    /// The time on the driver's clock when the report was written, in nanoseconds.
     pub now: u64,
-    /// Calls of each entry point that was called, counted since the last `reset`.
+    /// The number of calls per entry point since the last `reset`, for each that was called.
     pub calls: BTreeMap<String, u64>,
-    /// What was created and not destroyed.
+    /// The objects that exist.
     pub alive: Objects,
-    /// The most that was alive at any time.
+    /// The largest number of objects that existed at the same time.
     pub peak: Objects,
-    /// What was created, over all.
+    /// The objects that were ever created.
     pub created: Objects,
-    /// Events that went with their context instead of being destroyed one by one.
+    /// Events that were destroyed with their context, and not individually.
     pub events_lost_with_context: u64,
     /// Bytes of device memory in use.
     pub bytes: u64,
-    /// Work that ended, or whose end is certain, oldest call first.
+    /// Operations that have ended or whose end is known, in the order of the calls.
     pub activities: Vec<Activity>,
-    /// Activities that were not kept, because the log was off or full.
+    /// Operations that were not logged, because the log was off or full.
     pub unlogged: u64,
-    /// Work that has no end yet: it stalls, or waits for a host function.
+    /// Operations whose end is not known: stalled, or waiting for a host function.
     pub unfinished: u64,
-    /// Uses of the driver that a real one may punish by a crash.
+    /// Invalid uses, on which a real driver may crash.
     pub misuses: Vec<Misuse>,
-    /// Timed events that were recorded again before anybody read the time they held.
+    /// Timed events that were recorded again before their time was read.
     pub unread_records: u64,
-    /// Captures that an unsafe call or a forbidden one spoiled.
+    /// Captures that were invalidated by a call.
     pub captures_invalidated: u64,
-    /// Calls from inside a host function, which were refused.
+    /// Calls from inside a host function that were refused.
     pub host_function_calls: u64,
-    /// Calls that waited for a place in the launch queue.
+    /// Calls that waited for a slot of the launch queue.
     pub blocked_calls: u64,
-    /// Faults that happened.
+    /// Faults that were triggered.
     pub faults: u64,
 }
 
 impl Report {
-    /// Calls of the entry point `name`.
+    /// Returns the number of calls of the entry point `name`.
     pub fn calls_of(&self, name: &str) -> u64 {
         self.calls.get(name).copied().unwrap_or(0)
     }
 
-    /// Calls of every entry point that makes the host wait for a device.
+    /// Returns the number of calls of all entry points that make the host wait for a device.
     pub fn waiting_calls(&self) -> u64 {
         crate::driver::waiting_entry_points()
             .map(|name| self.calls_of(name))
             .sum()
     }
 
-    /// The kernels among the activities.
+    /// Returns the kernels among the activities.
     pub fn kernels(&self) -> impl Iterator<Item = &Activity> {
         self.activities
             .iter()
             .filter(|activity| activity.kind == ActivityKind::Kernel)
     }
 
-    /// The records of events among the activities.
+    /// Returns the event records among the activities.
     pub fn event_records(&self) -> impl Iterator<Item = &Activity> {
         self.activities
             .iter()
@@ -69,16 +70,16 @@ impl Report {
     }
 }
 
-/// Counts of objects by kind.
+/// Numbers of objects by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Objects {
-    /// Contexts, the primary ones included.
+    /// Contexts, including primary ones.
     pub contexts: u64,
-    /// Streams, those excluded that a context brings with it.
+    /// Streams, excluding the default streams.
     pub streams: u64,
     /// Events.
     pub events: u64,
-    /// Graphs, the executable ones excluded.
+    /// Graphs, excluding executable ones.
     pub graphs: u64,
     /// Executable graphs.
     pub graph_execs: u64,
@@ -88,7 +89,7 @@ pub struct Objects {
     pub allocations: u64,
 }
 
-/// What a stream did.
+/// The kind of an operation in a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ActivityKind {
@@ -106,43 +107,43 @@ pub enum ActivityKind {
     Memory,
 }
 
-/// One piece of work of a stream: the ground truth. All times are nanoseconds on the driver's clock.
+/// One operation of a stream. All times are in nanoseconds on the driver's clock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Activity {
-    /// Rises by the order of the calls that queued the work.
+    /// The position in the order of the calls that queued the operations.
     pub order: u64,
-    /// What it is.
+    /// The kind of operation.
     pub kind: ActivityKind,
-    /// The name of a kernel.
+    /// The name of the kernel.
     pub name: Option<String>,
     /// The ordinal of the device.
     pub device: u64,
-    /// The number of the context, as `cuCtxGetId` tells it.
+    /// The number of the context, as `cuCtxGetId` returns it.
     pub context: u64,
-    /// The handle of the stream as programs use it: 0 and 2 are the default streams.
+    /// The handle of the stream that programs use. 0 and 2 are the default streams.
     pub stream: u64,
-    /// The number of the stream, as `cuStreamGetId` tells it.
+    /// The number of the stream, as `cuStreamGetId` returns it.
     pub stream_id: u64,
-    /// The number of the thread that queued it.
+    /// The number of the thread that queued the operation.
     pub thread: u64,
-    /// The handle of the executable graph that queued it.
+    /// The handle of the executable graph that queued the operation.
     pub graph: Option<u64>,
     /// The handle of the event that was recorded.
     pub event: Option<u64>,
-    /// When the call was made.
+    /// The time of the call.
     pub enqueued: u64,
-    /// When the device began.
+    /// The time at which the device began.
     pub start: u64,
-    /// When the device ended.
+    /// The time at which the device finished.
     pub end: u64,
 }
 
-/// A use of the driver that a real one may punish by a crash.
+/// An invalid use of the driver, on which a real driver may crash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Misuse {
     /// The entry point.
     pub call: String,
-    /// What was wrong.
+    /// The error.
     pub what: String,
     /// The handle or address.
     pub handle: u64,

@@ -1,4 +1,5 @@
-//! Captures turn work into graphs, and are spoiled by what spoils them on a true driver.
+//! Captures turn work into graphs, and are invalidated by the calls that invalidate them on a real
+//! driver.
 
 mod support;
 
@@ -20,7 +21,7 @@ fn status(driver: &Driver, stream: usize) -> u32 {
     made(|status| driver.cuStreamIsCapturing(stream, status))
 }
 
-fn elsewhere(call: impl FnOnce() -> u32 + Send) -> u32 {
+fn on_another_thread(call: impl FnOnce() -> u32 + Send) -> u32 {
     thread::scope(|scope| scope.spawn(call).join().expect("no panic"))
 }
 
@@ -128,10 +129,10 @@ fn an_external_event_is_recorded_by_each_launch() {
 }
 
 #[test]
-fn a_poller_spoils_a_global_capture_of_another_thread() {
+fn a_query_invalidates_a_global_capture_of_another_thread() {
     let driver = Driver::ready();
     let (event, stream) = (driver.recorded(0), capturing(&driver, GLOBAL));
-    assert_eq!(elsewhere(|| driver.cuEventQuery(event)), 900);
+    assert_eq!(on_another_thread(|| driver.cuEventQuery(event)), 900);
     assert_eq!(status(&driver, stream), 2);
     assert_eq!(driver.cuEventRecord(event, stream), 901);
     let mut graph = 7;
@@ -141,7 +142,7 @@ fn a_poller_spoils_a_global_capture_of_another_thread() {
 }
 
 #[test]
-fn a_relaxed_poller_harms_no_capture() {
+fn a_query_by_a_relaxed_thread_invalidates_no_capture() {
     let driver = Driver::ready();
     let (event, stream) = (driver.recorded(0), capturing(&driver, GLOBAL));
     let relaxed = || {
@@ -150,17 +151,17 @@ fn a_relaxed_poller_harms_no_capture() {
         assert_eq!(mode, GLOBAL);
         driver.cuEventQuery(event)
     };
-    assert_eq!(elsewhere(relaxed), 0);
+    assert_eq!(on_another_thread(relaxed), 0);
     assert_eq!(status(&driver, stream), 1);
 }
 
 #[test]
-fn other_modes_allow_other_threads_what_a_global_capture_does_not() {
+fn captures_of_other_modes_allow_queries_by_other_threads() {
     let driver = Driver::ready();
     let event = driver.recorded(0);
     for (mode, own) in [(THREAD_LOCAL, 900), (RELAXED, 0)] {
         let stream = capturing(&driver, mode);
-        assert_eq!(elsewhere(|| driver.cuEventQuery(event)), 0);
+        assert_eq!(on_another_thread(|| driver.cuEventQuery(event)), 0);
         assert_eq!(status(&driver, stream), 1);
         assert_eq!(driver.cuEventQuery(event), own);
         driver.cuStreamEndCapture(stream, &mut 0);
@@ -171,7 +172,7 @@ fn other_modes_allow_other_threads_what_a_global_capture_does_not() {
 fn the_legacy_stream_must_not_wait_for_a_capturing_stream() {
     let driver = Driver::ready();
     let (kernel, event, stream) = (driver.kernel("work_10us"), driver.event(), driver.stream(0));
-    // What would wait spoils the capture; to ask, by the manual, does not.
+    // Work that would wait invalidates the capture. A query does not, according to the manual.
     for (call, end) in [
         (&|| driver.launch(kernel, 0), 901),
         (&|| driver.cuEventRecord(event, 0), 901),
@@ -194,7 +195,7 @@ fn the_legacy_stream_must_not_wait_for_a_capturing_stream() {
 }
 
 #[test]
-fn a_record_into_the_legacy_stream_spoils_captures_of_blocking_streams() {
+fn a_record_in_the_legacy_stream_invalidates_captures_of_blocking_streams() {
     let driver = Driver::ready();
     let (stream, event) = (driver.stream(0), driver.event());
     let context: usize = made(|context| driver.cuCtxGetCurrent(context));
@@ -203,8 +204,8 @@ fn a_record_into_the_legacy_stream_spoils_captures_of_blocking_streams() {
         driver.cuEventRecord(event, 0)
     };
     for mode in [GLOBAL, THREAD_LOCAL, RELAXED] {
-        // Whatever thread records, and however it was asked before the capture began.
-        for record in [&record, &|| elsewhere(record)] as [&dyn Fn() -> u32; 2] {
+        // The thread that records and the mode of the capture make no difference.
+        for record in [&record, &|| on_another_thread(record)] as [&dyn Fn() -> u32; 2] {
             assert_eq!(status(&driver, 0), 0);
             assert_eq!(driver.cuStreamBeginCapture_v2(stream, mode), 0);
             assert_eq!(record(), 906, "mode {mode}");
@@ -213,14 +214,14 @@ fn a_record_into_the_legacy_stream_spoils_captures_of_blocking_streams() {
             assert_eq!(record(), 0, "the capture is over");
         }
     }
-    // A per-thread default stream has nothing to do with it.
+    // The per-thread default stream does not synchronize with the legacy stream.
     assert_eq!(driver.cuStreamBeginCapture_v2(stream, GLOBAL), 0);
     assert_eq!(driver.cuEventRecord(event, PER_THREAD), 0);
     assert_eq!(driver.cuStreamEndCapture(stream, &mut 0), 0);
 }
 
 #[test]
-fn a_capturing_stream_must_not_be_asked_or_waited_for() {
+fn a_capturing_stream_must_not_be_queried_or_waited_for() {
     let driver = Driver::ready();
     let calls: [&dyn Fn(usize) -> u32; 3] = [
         &|stream| driver.cuStreamQuery(stream),
@@ -235,7 +236,7 @@ fn a_capturing_stream_must_not_be_asked_or_waited_for() {
 }
 
 #[test]
-fn streams_join_a_capture_by_its_events_and_must_come_back() {
+fn streams_fork_by_the_events_of_a_capture_and_must_be_joined() {
     let driver = Driver::ready();
     let (kernel, other) = (driver.kernel("work_10us"), driver.stream(NON_BLOCKING));
     let (fork, join) = (driver.event(), driver.event());
@@ -280,7 +281,7 @@ fn branches_of_a_graph_run_at_the_same_time() {
 }
 
 #[test]
-fn a_graph_runs_once_at_a_time_whatever_the_stream() {
+fn launches_of_a_graph_never_overlap() {
     let driver = Driver::ready();
     let (kernel, stream) = (driver.kernel("work_10us"), capturing(&driver, GLOBAL));
     assert_eq!(driver.launch(kernel, stream), 0);
@@ -299,10 +300,13 @@ fn a_graph_runs_once_at_a_time_whatever_the_stream() {
 }
 
 #[test]
-fn a_capture_keeps_to_itself_and_to_its_thread() {
+fn a_capture_is_isolated_and_bound_to_its_thread() {
     let driver = Driver::ready();
     let (outside, first) = (driver.recorded(0), capturing(&driver, THREAD_LOCAL));
-    assert_eq!(elsewhere(|| driver.cuStreamEndCapture(first, &mut 0)), 908);
+    assert_eq!(
+        on_another_thread(|| driver.cuStreamEndCapture(first, &mut 0)),
+        908
+    );
     assert_eq!(driver.cuStreamWaitEvent(first, outside, 0), 905);
     assert_eq!(driver.cuStreamEndCapture(first, &mut 0), 901);
     let (first, second) = (capturing(&driver, RELAXED), capturing(&driver, RELAXED));

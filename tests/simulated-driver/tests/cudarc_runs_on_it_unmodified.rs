@@ -1,4 +1,4 @@
-//! A program written with cudarc runs on the simulated driver as on a true one.
+//! A program written with cudarc runs on the simulated driver as on a real one.
 
 mod support;
 
@@ -24,7 +24,7 @@ const ONE: LaunchConfig = LaunchConfig {
 
 type Outcome = Result<(), DriverError>;
 
-/// Runs the test called `name` again on a driver with a virtual clock; returns its report.
+/// Runs the test called `name` again with a driver with a virtual clock. Returns its report.
 fn on_the_driver(name: &str) -> Report {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("report.json");
@@ -112,9 +112,9 @@ fn streams_kernels_and_events_keep_time() {
 }
 
 #[test]
-fn memory_goes_there_and_back() -> Outcome {
+fn memory_is_copied_to_the_device_and_back() -> Outcome {
     if !is_child() {
-        let report = on_the_driver("memory_goes_there_and_back");
+        let report = on_the_driver("memory_is_copied_to_the_device_and_back");
         assert_eq!(
             (report.alive.allocations, report.bytes, report.misuses.len()),
             (0, 0, 0)
@@ -193,9 +193,9 @@ fn a_sticky_error_reaches_the_program() {
 }
 
 #[test]
-fn devices_and_contexts_say_what_they_are() -> Outcome {
+fn devices_and_contexts_have_properties() -> Outcome {
     if !is_child() {
-        on_the_driver("devices_and_contexts_say_what_they_are");
+        on_the_driver("devices_and_contexts_have_properties");
         return Ok(());
     }
     assert_eq!(CudaContext::device_count()?, 2);
@@ -221,7 +221,7 @@ fn devices_and_contexts_say_what_they_are() -> Outcome {
 }
 
 extern "C" fn tell(told: *mut c_void) {
-    // SAFETY: the test passes a flag that lives until the stream is done.
+    // SAFETY: the test passes a flag that lives until the stream has finished.
     unsafe { &*told.cast::<AtomicBool>() }.store(true, SeqCst);
 }
 
@@ -233,7 +233,7 @@ fn host_functions_are_called() -> Outcome {
     }
     let (stream, told) = (context().new_stream()?, AtomicBool::new(false));
     let argument = (&raw const told).cast_mut().cast();
-    // SAFETY: the stream lives, and so does the flag until the stream is done.
+    // SAFETY: the stream exists, and the flag lives until the stream has finished.
     unsafe { result::stream::launch_host_function(stream.cu_stream(), tell, argument) }?;
     stream.synchronize()?;
     assert!(told.load(SeqCst));

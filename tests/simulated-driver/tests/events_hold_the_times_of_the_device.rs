@@ -1,11 +1,11 @@
-//! Events hold times, tell when they have none, and answer for contexts that failed or ended.
+//! Events hold times, report if they have none, and fail if their context failed or ended.
 
 mod support;
 
 use support::{Driver, NON_BLOCKING, made};
 
 #[test]
-fn two_events_tell_how_long_the_work_between_them_took() {
+fn two_events_measure_the_work_between_them() {
     let driver = Driver::ready();
     let (stream, kernel) = (driver.stream(NON_BLOCKING), driver.kernel("spin_ns"));
     let (outer, inner) = (driver.recorded(stream), driver.recorded(stream));
@@ -25,7 +25,7 @@ fn two_events_tell_how_long_the_work_between_them_took() {
 }
 
 #[test]
-fn an_event_that_has_no_time_says_so() {
+fn an_event_without_a_time_is_an_error() {
     let driver = Driver::ready();
     let (stream, kernel) = (driver.stream(NON_BLOCKING), driver.kernel("work_10us"));
     let (never, past) = (driver.event(), driver.recorded(stream));
@@ -46,7 +46,7 @@ fn an_event_that_has_no_time_says_so() {
 }
 
 #[test]
-fn an_event_and_a_stream_of_different_contexts_do_not_meet() {
+fn an_event_cannot_be_recorded_in_a_stream_of_another_context() {
     let driver = Driver::ready();
     let (event, stream) = (driver.event(), driver.stream(NON_BLOCKING));
     let other: usize = made(|context| driver.cuCtxCreate_v2(context, 0, 0));
@@ -63,7 +63,7 @@ fn an_event_and_a_stream_of_different_contexts_do_not_meet() {
 }
 
 #[test]
-fn events_go_with_their_context() {
+fn events_are_destroyed_with_their_context() {
     let driver = Driver::ready();
     let own: usize = made(|context| driver.cuCtxCreate_v2(context, 0, 0));
     let (event, stream) = (driver.recorded(0), driver.stream(0));
@@ -114,7 +114,7 @@ fn the_last_release_of_a_primary_context_ends_it() {
 }
 
 #[test]
-fn a_thread_without_context_uses_streams_but_makes_no_events() {
+fn a_thread_without_a_context_uses_streams_but_creates_no_events() {
     let driver = Driver::ready();
     let (event, stream) = (driver.event(), driver.stream(NON_BLOCKING));
     let alone = move || {
@@ -138,7 +138,7 @@ fn a_thread_without_context_uses_streams_but_makes_no_events() {
 }
 
 #[test]
-fn device_clocks_have_steps_and_drift() {
+fn device_clocks_have_a_resolution_and_drift() {
     let driver = Driver::ready();
     let (stream, kernel) = (driver.stream(NON_BLOCKING), driver.kernel("spin_ns"));
     driver
@@ -153,7 +153,7 @@ fn device_clocks_have_steps_and_drift() {
 }
 
 #[test]
-fn a_time_that_nobody_read_before_the_next_record_is_counted() {
+fn a_time_that_was_not_read_before_the_next_record_is_counted() {
     let driver = Driver::ready();
     let (start, end) = (driver.recorded(0), driver.recorded(0));
     driver.ns(start, end);

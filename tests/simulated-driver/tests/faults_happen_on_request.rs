@@ -35,7 +35,7 @@ fn a_call_returns_a_code_by_its_number() {
 }
 
 #[test]
-fn a_call_may_fail_after_it_did_its_work() {
+fn a_call_can_fail_after_its_work() {
     let driver = Driver::ready();
     let event = driver.event();
     driver
@@ -46,7 +46,7 @@ fn a_call_may_fail_after_it_did_its_work() {
 }
 
 #[test]
-fn codes_that_nobody_knows_are_returned_all_the_same() {
+fn unknown_codes_are_returned() {
     let driver = Driver::ready();
     driver
         .run("fault cuEventQuery always return 4711")
@@ -56,13 +56,13 @@ fn codes_that_nobody_knows_are_returned_all_the_same() {
     assert_eq!(driver.cuGetErrorName(4711, &raw mut name), 1);
     assert!(name.is_null());
     assert_eq!(driver.cuGetErrorName(700, &raw mut name), 0);
-    // SAFETY: the driver gave a string that lives as long as it does.
+    // SAFETY: the driver returned a static string.
     let name = unsafe { std::ffi::CStr::from_ptr(name) };
     assert_eq!(name, c"CUDA_ERROR_ILLEGAL_ADDRESS");
 }
 
 #[test]
-fn a_time_between_events_may_be_anything() {
+fn a_fault_sets_the_time_between_events() {
     let driver = Driver::ready();
     let (start, end) = (driver.recorded(0), driver.recorded(0));
     driver
@@ -74,7 +74,7 @@ fn a_time_between_events_may_be_anything() {
 }
 
 #[test]
-fn a_sticky_error_ends_its_context_and_no_other() {
+fn a_sticky_error_fails_only_its_context() {
     let driver = Driver::ready_after("clock virtual; devices 2");
     let (first, event, kernel) = (
         driver.primary(0),
@@ -108,7 +108,7 @@ fn a_sticky_error_ends_its_context_and_no_other() {
 }
 
 #[test]
-fn a_failing_kernel_is_told_when_it_ends() {
+fn a_failing_kernel_fails_its_context_when_it_ends() {
     let driver = Driver::ready();
     let (stream, kernel) = (driver.stream(NON_BLOCKING), driver.kernel("work_10us"));
     driver
@@ -126,7 +126,7 @@ fn a_failing_kernel_is_told_when_it_ends() {
 }
 
 #[test]
-fn one_who_waits_for_a_failing_kernel_hears_of_it() {
+fn a_wait_for_a_failing_kernel_returns_the_error() {
     let driver = Driver::ready();
     driver
         .run("fault cuLaunchKernel nth 1 fail 700")
@@ -171,7 +171,7 @@ fn a_hanging_call_returns_when_it_is_released() {
 }
 
 #[test]
-fn stalled_work_holds_up_all_behind_it() {
+fn stalled_work_delays_all_later_work() {
     let driver = Driver::ready();
     let (stream, other) = (driver.stream(NON_BLOCKING), driver.stream(NON_BLOCKING));
     let kernel = driver.kernel("work_10us");
@@ -221,7 +221,7 @@ fn a_wrong_script_is_refused_with_a_reason() {
 }
 
 #[test]
-fn a_reset_driver_is_as_if_just_loaded() {
+fn a_reset_restores_the_state_after_loading() {
     let driver = Driver::ready_after("clock virtual; devices 2");
     driver.recorded(0);
     driver

@@ -1,4 +1,4 @@
-//! Copies move bytes, host functions run, and both in the order of their stream.
+//! Copies transfer bytes and host functions run, both in stream order.
 
 mod support;
 
@@ -55,10 +55,11 @@ fn a_copy_takes_its_time() {
     assert_eq!(driver.report().bytes, 0);
 }
 
-/// A host function that waits for a word of the test, and the order in which such ran.
+/// A host function that waits for a message of the test, and a log of the order in which host
+/// functions ran.
 extern "C" fn wait_for_word(word: usize) {
     let word = word as *const Mutex<Receiver<()>>;
-    // SAFETY: the test passes a receiver that lives until the stream is done.
+    // SAFETY: the test passes a receiver that lives until the stream has finished.
     let word = unsafe { &*word }.lock().expect("no panic");
     word.recv().expect("the test speaks");
 }
@@ -66,7 +67,7 @@ extern "C" fn wait_for_word(word: usize) {
 extern "C" fn advance_nothing(_: usize) {}
 
 #[test]
-fn a_host_function_holds_up_its_stream_as_long_as_it_runs() {
+fn a_host_function_delays_its_stream_while_it_runs() {
     let driver = Driver::ready_after("clock real");
     let (stream, kernel) = (driver.stream(NON_BLOCKING), driver.kernel("work_10us"));
     let device: usize = made(|address| driver.cuMemAllocAsync(address, 4, stream));
@@ -100,12 +101,12 @@ fn a_host_function_holds_up_its_stream_as_long_as_it_runs() {
     assert_eq!(bytes, [7; 4], "the copy kept what it was given");
 }
 
-/// What the driver answered a host function.
+/// The result of a driver call in a host function.
 static ANSWERS: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
 extern "C" fn call_the_driver(driver: usize) {
     let driver = driver as *const Driver;
-    // SAFETY: the test waits for its stream before the driver goes.
+    // SAFETY: the test waits for its stream before the driver is dropped.
     let driver = unsafe { &*driver };
     let answers = [
         driver.cuCtxGetCurrent(&mut 0),
@@ -130,7 +131,7 @@ fn a_host_function_must_not_call_the_driver() {
     driver
         .run("host-function-calls allow")
         .expect("it is right");
-    // No context is current there.
+    // No context is current on the thread that runs host functions.
     assert_eq!(call(), [0, 201, 0]);
     assert_eq!(driver.report().host_function_calls, 2);
 }

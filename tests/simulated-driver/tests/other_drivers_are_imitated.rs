@@ -1,4 +1,5 @@
-//! Older drivers lack functions, some machines have no device, and every driver ends some day.
+//! Older drivers lack functions, some machines have no device, and every driver shuts down
+//! eventually.
 
 mod support;
 
@@ -9,11 +10,11 @@ use profiler_simulated_driver::{Installation, Report, Simulator};
 use support::{Driver, again, installed, is_child, made};
 
 fn has(simulator: &Simulator, name: &str) -> bool {
-    // SAFETY: the symbol is only looked for, not used.
+    // SAFETY: the symbol is only looked up, not used.
     unsafe { simulator.library().get::<*const c_void>(name.as_bytes()) }.is_ok()
 }
 
-/// What `cuGetProcAddress_v2` returns, whether it found something, and the status it tells.
+/// Returns the result of `cuGetProcAddress_v2`, `true` if it found a function, and the status.
 fn look_up(driver: &Driver, symbol: &str, version: i32) -> (u32, bool, u32) {
     let symbol = CString::new(symbol).expect("no zero byte");
     let (mut function, mut status) = (null(), 77);
@@ -23,7 +24,7 @@ fn look_up(driver: &Driver, symbol: &str, version: i32) -> (u32, bool, u32) {
 }
 
 #[test]
-fn an_old_driver_lacks_what_is_newer() {
+fn an_old_driver_lacks_newer_functions() {
     let folder = tempfile::tempdir().expect("a folder");
     let old = Installation::new(folder.path())
         .driver_version(11_000)
@@ -99,7 +100,7 @@ fn entry_points_are_found_by_name_and_version() {
 }
 
 #[test]
-fn a_machine_may_have_no_device_or_several() {
+fn a_machine_can_have_no_device_or_several() {
     let none = Driver::untouched("devices 0");
     assert_eq!((none.cuInit(0), none.cuDeviceGetCount(&mut 0)), (100, 3));
     let several =
@@ -118,7 +119,7 @@ fn a_machine_may_have_no_device_or_several() {
 }
 
 #[test]
-fn a_driver_that_has_shut_down_answers_four() {
+fn a_driver_that_has_shut_down_returns_4() {
     let driver = Driver::ready();
     let event = driver.recorded(0);
     driver.run("shutdown").expect("a right script");
@@ -130,7 +131,7 @@ fn a_driver_that_has_shut_down_answers_four() {
 }
 
 #[test]
-fn a_process_leaves_its_report_when_it_exits() {
+fn a_process_writes_its_report_when_it_exits() {
     if is_child() {
         let driver =
             Driver::of(Simulator::open("libcuda.so.1".as_ref()).expect("it is on the path"));
@@ -141,7 +142,7 @@ fn a_process_leaves_its_report_when_it_exits() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("report.json");
-    let name = "a_process_leaves_its_report_when_it_exits";
+    let name = "a_process_writes_its_report_when_it_exits";
     let script = format!("report-at-exit {}\nshutdown at-exit", path.display());
     let status = again(name, &installed(folder.path()), &script)
         .status()

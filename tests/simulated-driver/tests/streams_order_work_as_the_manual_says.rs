@@ -1,4 +1,4 @@
-//! Streams are lines of work in order, and the default ones wait for others and are waited for.
+//! The work of one stream runs in order, and the default streams synchronize with other streams.
 
 mod support;
 
@@ -6,7 +6,7 @@ use std::thread;
 
 use support::{Driver, NON_BLOCKING, PER_THREAD, made};
 
-/// Start and end of the kernels in the order of their launches, since the first began.
+/// Returns start and end of the kernels in launch order, relative to the start of the first.
 fn spans(driver: &Driver) -> Vec<(u64, u64)> {
     let report = driver.report();
     let first = report
@@ -62,7 +62,7 @@ fn the_legacy_stream_and_blocking_streams_wait_for_each_other() {
 }
 
 #[test]
-fn events_in_the_legacy_stream_have_blocking_streams_take_turns() {
+fn events_in_the_legacy_stream_serialize_blocking_streams() {
     for (recorded_into, end) in [
         (None, 20_000),
         (Some(PER_THREAD), 20_000),
@@ -82,7 +82,7 @@ fn events_in_the_legacy_stream_have_blocking_streams_take_turns() {
 }
 
 #[test]
-fn the_legacy_stream_and_non_blocking_streams_do_not_know_each_other() {
+fn the_legacy_stream_and_non_blocking_streams_are_independent() {
     let driver = Driver::ready();
     let kernel = driver.kernel("work_10us");
     for stream in [driver.stream(NON_BLOCKING), 0, driver.stream(NON_BLOCKING)] {
@@ -103,7 +103,7 @@ fn work_of_a_destroyed_stream_is_still_waited_for() {
 }
 
 #[test]
-fn the_per_thread_stream_is_another_one_on_each_thread() {
+fn each_thread_has_its_own_per_thread_stream() {
     let driver = Driver::ready();
     let kernel = driver.kernel("work_10us");
     let context: usize = made(|context| driver.cuCtxGetCurrent(context));
@@ -151,7 +151,7 @@ fn work_starts_no_earlier_than_it_is_launched() {
 }
 
 #[test]
-fn a_stream_says_whether_its_work_is_over() {
+fn a_stream_query_reports_unfinished_work() {
     let driver = Driver::ready();
     let (stream, kernel) = (driver.stream(NON_BLOCKING), driver.kernel("work_10us"));
     assert_eq!(driver.cuStreamQuery(stream), 0);
@@ -163,7 +163,7 @@ fn a_stream_says_whether_its_work_is_over() {
 }
 
 #[test]
-fn devices_and_contexts_have_streams_of_their_own() {
+fn each_device_and_context_has_its_own_streams() {
     let driver = Driver::ready_after("clock virtual; devices 2");
     let kernel = driver.kernel("work_10us");
     assert_eq!(driver.launch(kernel, 0), 0);
@@ -196,7 +196,7 @@ fn a_waiting_call_takes_real_time_on_the_real_clock() {
 }
 
 #[test]
-fn a_full_launch_queue_holds_up_who_launches_and_records() {
+fn a_full_launch_queue_blocks_launches_and_records() {
     let driver = Driver::ready_after("clock virtual; launch-queue 4");
     let (stream, kernel) = (driver.stream(NON_BLOCKING), driver.kernel("work_10us"));
     let event = driver.event();
@@ -219,7 +219,7 @@ fn a_full_launch_queue_holds_up_who_launches_and_records() {
 }
 
 #[test]
-fn a_manual_clock_moves_for_nobody_who_waits() {
+fn a_manual_clock_does_not_advance_for_a_waiting_call() {
     let driver = Driver::ready_after("clock manual");
     let (stream, kernel) = (driver.stream(NON_BLOCKING), driver.kernel("work_10us"));
     assert_eq!(driver.launch(kernel, stream), 0);

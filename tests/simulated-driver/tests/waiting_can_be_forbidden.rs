@@ -1,4 +1,4 @@
-//! A run in which nobody may wait for a device ends with a message when somebody does.
+//! A run that forbids waiting for a device aborts with a message when a thread waits.
 
 mod support;
 
@@ -64,7 +64,7 @@ fn a_copy_to_pageable_memory_is_a_waiting_call() {
 }
 
 #[test]
-fn a_region_may_wait_on_its_own_thread() {
+fn a_region_can_allow_waiting_on_its_thread() {
     if is_child() {
         let driver = driver();
         driver.allow_waiting(|| {
@@ -78,7 +78,7 @@ fn a_region_may_wait_on_its_own_thread() {
         }
         return;
     }
-    let name = "a_region_may_wait_on_its_own_thread";
+    let name = "a_region_can_allow_waiting_on_its_thread";
     assert!(run(name, "synchronise abort").status.success());
     let folder = tempfile::tempdir().expect("a folder");
     let mut outside = again(name, &installed(folder.path()), "synchronise abort");
@@ -87,7 +87,7 @@ fn a_region_may_wait_on_its_own_thread() {
 }
 
 mod suspect {
-    /// Calls the driver without the help of `support`.
+    /// Calls the driver without the functions of `support`.
     #[inline(never)]
     pub(super) fn waits(driver: &super::Driver) -> u32 {
         // SAFETY: the driver exports the function with this type.
@@ -101,19 +101,19 @@ mod suspect {
 }
 
 #[test]
-fn one_piece_of_code_can_be_forbidden_to_wait() {
+fn waiting_can_be_forbidden_to_one_crate() {
     if is_child() {
         let driver = driver();
         assert_eq!(driver.cuCtxSynchronize(), 0);
-        println!("the innocent waited");
+        println!("other code waited");
         assert_eq!(suspect::waits(&driver), 0);
         return;
     }
-    let name = "one_piece_of_code_can_be_forbidden_to_wait";
+    let name = "waiting_can_be_forbidden_to_one_crate";
     let blamed = "synchronise abort-from waiting_can_be_forbidden::suspect::";
     let output = run(name, blamed);
     assert!(was_aborted(&output, "cuCtxSynchronize"));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("the innocent waited"));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("other code waited"));
     assert!(
         run(name, "synchronise abort-from another_crate::")
             .status

@@ -1,11 +1,11 @@
-//! What can go wrong with the remote control.
+//! Errors of the client.
 
 use std::path::PathBuf;
 
 /// Why a driver could not be installed, loaded or controlled.
 #[derive(Debug, thiserror::Error)]
 pub enum SimulatorError {
-    /// The program does not know where it is.
+    /// The path of the running program is unknown.
     #[error("cannot tell where this program is, and so where the simulated driver is: {0}")]
     Program(#[source] std::io::Error),
     /// Cargo built no driver for the program.
@@ -14,7 +14,7 @@ pub enum SimulatorError {
          build that first"
     )]
     NotBuilt {
-        /// The program that runs.
+        /// The running program.
         program: PathBuf,
     },
     /// The library cannot be loaded.
@@ -22,19 +22,19 @@ pub enum SimulatorError {
     Load {
         /// The library.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: libloading::Error,
     },
-    /// A command is wrong.
+    /// A script contains a wrong command.
     #[error("the script was refused: {0}")]
     Script(String),
-    /// A script holds a zero byte.
+    /// A script contains a zero byte.
     #[error("a script must not hold a zero byte")]
     Zero,
-    /// The clock is real.
+    /// The pace of the clock is real, so it cannot be advanced.
     #[error("the real clock moves by itself; run `clock virtual` first")]
     RealClock,
-    /// The report is none.
+    /// The report cannot be parsed.
     #[error("cannot read the report; are the driver and the test of one build? {0}")]
     Report(#[source] serde_json::Error),
     /// A file cannot be read or written.
@@ -42,7 +42,7 @@ pub enum SimulatorError {
     File {
         /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// An entry point cannot be hidden.

@@ -1,16 +1,17 @@
-//! Takes a function out of the table of symbols of a library file, as if it were an older one.
+//! Removes a function from the symbol table of a library file, as if the library were older.
 
-/// `SHT_DYNSYM`.
+/// The section type `SHT_DYNSYM`.
 const DYNAMIC_SYMBOLS: u32 = 11;
-/// Bytes of a symbol, and where its section and its value stand.
+/// The size of a symbol in bytes, and the offsets of its section index and its value.
 const SYMBOL: usize = 24;
 const SECTION_AT: usize = 6;
 const VALUE_AT: usize = 8;
 
-/// Makes `symbol` undefined in a 64-bit little-endian ELF library; `None` where it is not there.
+/// Makes `symbol` undefined in a 64-bit little-endian ELF library. Returns `None` if it is not
+/// defined there.
 ///
-/// The library must not use the symbol itself, which `build.rs` sees to: its own calls are bound
-/// when it is linked.
+/// The library must not refer to the symbol itself. `build.rs` ensures that: the library's own
+/// calls are bound when it is linked.
 pub(super) fn hide(library: &mut [u8], symbol: &str) -> Option<()> {
     if library.get(..6)? != b"\x7fELF\x02\x01" {
         return None;
@@ -43,7 +44,7 @@ pub(super) fn hide(library: &mut [u8], symbol: &str) -> Option<()> {
     Some(())
 }
 
-/// A little-endian number of up to 8 bytes.
+/// Reads a little-endian number of up to 8 bytes.
 fn word(library: &[u8], at: usize, bytes: usize) -> Option<usize> {
     let mut value = [0; 8];
     value[..bytes].copy_from_slice(library.get(at..at.checked_add(bytes)?)?);

@@ -1,4 +1,4 @@
-//! Puts a driver into a folder from which programs load it as the true one.
+//! Installs the driver into a folder, from which programs load it like a real one.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use super::{FILE, Simulator, SimulatorError, hide};
 /// The names under which programs look for the driver.
 const NAMES: [&str; 2] = ["libcuda.so", "libcuda.so.1"];
 
-/// A driver to install: which version it is, and what it lacks.
+/// The version of a driver to install, and the entry points that it lacks.
 #[derive(Clone, Debug)]
 pub struct Installation {
     folder: PathBuf,
@@ -18,7 +18,8 @@ pub struct Installation {
 }
 
 impl Installation {
-    /// A driver of the newest version, to be put into `folder`, which is created where missing.
+    /// Describes a driver of the newest version. It is installed into `folder`, which is created if
+    /// necessary.
     pub fn new(folder: &Path) -> Self {
         Self {
             folder: folder.to_owned(),
@@ -27,26 +28,27 @@ impl Installation {
         }
     }
 
-    /// Makes it a driver of this version, such as 11040 for CUDA 11.4, without what is newer.
+    /// Sets the version, such as 11040 for CUDA 11.4. The driver lacks newer entry points.
     #[must_use]
     pub fn driver_version(mut self, version: i32) -> Self {
         self.version = version;
         self
     }
 
-    /// Makes it a driver without this entry point.
+    /// Removes an entry point.
     #[must_use]
     pub fn without(mut self, entry_point: &str) -> Self {
         self.hidden.push(entry_point.to_owned());
         self
     }
 
-    /// Puts it there: a copy, which shares nothing with other drivers, and the names of a driver.
+    /// Installs a copy of the library, which shares no state with other copies, and links to it
+    /// under the names of a CUDA driver.
     ///
     /// # Errors
     ///
-    /// Fails where no driver was built, a file cannot be written, or an entry point to be hidden
-    /// does not exist.
+    /// Returns an error if no driver was built, a file cannot be written, or an entry point to
+    /// remove does not exist.
     pub fn create(self) -> Result<Installed, SimulatorError> {
         let mut hidden = self.hidden;
         hidden.extend(crate::driver::newer_than(self.version).map(str::to_owned));
@@ -86,7 +88,7 @@ fn failed(path: &Path, source: std::io::Error) -> SimulatorError {
     }
 }
 
-/// A driver in a folder.
+/// An installed driver.
 #[derive(Clone, Debug)]
 pub struct Installed {
     folder: PathBuf,
@@ -94,24 +96,24 @@ pub struct Installed {
 }
 
 impl Installed {
-    /// The library file, for those who take the path of a driver.
+    /// Returns the path of the library file.
     pub fn library(&self) -> PathBuf {
         self.folder.join(FILE)
     }
 
-    /// The script that tells the driver its version; `SIMULATED_DRIVER` begins with it.
+    /// Returns the script that sets the driver's version. `SIMULATED_DRIVER` must begin with it.
     pub fn script(&self) -> &str {
         &self.script
     }
 
-    /// A command that runs `program` on this driver, which runs `script` first.
+    /// Returns a command that runs `program` with this driver, which runs `script` first.
     pub fn command(&self, program: impl AsRef<OsStr>, script: &str) -> Command {
         let mut command = Command::new(program);
         self.set_up(&mut command, script);
         command
     }
 
-    /// Makes `command` run on this driver, which runs `script` first.
+    /// Makes `command` use this driver, which runs `script` first.
     pub fn set_up(&self, command: &mut Command, script: &str) {
         let mut path = self.folder.clone().into_os_string();
         if let Some(rest) = std::env::var_os("LD_LIBRARY_PATH").filter(|rest| !rest.is_empty()) {

@@ -1,4 +1,4 @@
-//! The remote control of a loaded driver.
+//! The client that controls a loaded driver.
 
 mod error;
 mod hide;
@@ -19,7 +19,8 @@ const FILE: &str = "libprofiler_simulated_driver.so";
 
 /// A simulated driver in this process.
 ///
-/// Two of the same file are the same driver. The driver stays loaded until the process exits.
+/// Two values for the same file control the same driver. The driver stays loaded until the process
+/// exits.
 #[derive(Clone, Copy, Debug)]
 pub struct Simulator {
     run: extern "C" fn(*const c_char, *mut c_char, c_int) -> usize,
@@ -33,12 +34,12 @@ pub struct Simulator {
 }
 
 impl Simulator {
-    /// The library that Cargo built beside the program that runs.
+    /// Opens the library that Cargo built next to the running program.
     ///
     /// # Errors
     ///
-    /// [`SimulatorError::NotBuilt`] where there is none: the package that the program belongs to
-    /// does not depend on this one.
+    /// Returns [`SimulatorError::NotBuilt`] if there is no library: the program's package does not
+    /// depend on this crate.
     pub fn built() -> Result<PathBuf, SimulatorError> {
         let program = std::env::current_exe().map_err(SimulatorError::Program)?;
         let folders = program.ancestors().skip(1).take(3);
@@ -53,19 +54,19 @@ impl Simulator {
     ///
     /// # Errors
     ///
-    /// [`SimulatorError::Load`] where the file cannot be loaded or is no simulated driver.
+    /// Returns [`SimulatorError::Load`] if the file cannot be loaded or is no simulated driver.
     pub fn open(library: &Path) -> Result<Self, SimulatorError> {
         let failed = |source| SimulatorError::Load {
             path: library.to_owned(),
             source,
         };
-        // SAFETY: loading this library runs no code of its own, and it is never unloaded.
+        // SAFETY: loading this library runs no initialization code, and it is never unloaded.
         let loaded = unsafe { Library::new(library) }.map_err(failed)?;
         let library: &'static Library = Box::leak(Box::new(loaded));
         macro_rules! function {
             ($name:literal) => {
                 // SAFETY: the library exports the function under this name with the type of the
-                // field it is put in; both stand in this crate (see `driver/control.rs`).
+                // field. Both are in this crate (see `driver/control.rs`).
                 *unsafe { library.get($name.as_bytes()) }.map_err(failed)?
             };
         }
@@ -81,16 +82,17 @@ impl Simulator {
         })
     }
 
-    /// The loaded library, for the functions of the driver that it exports.
+    /// Returns the loaded library, whose driver functions can be looked up.
     pub fn library(&self) -> &'static Library {
         self.library
     }
 
-    /// Runs commands, one per line or between semicolons; the README lists them.
+    /// Runs commands, one per line or separated by semicolons. The README lists them.
     ///
     /// # Errors
     ///
-    /// [`SimulatorError::Script`] with the first command that is wrong; those before it were done.
+    /// Returns [`SimulatorError::Script`] for the first wrong command. The commands before it have
+    /// run.
     pub fn run(&self, script: &str) -> Result<(), SimulatorError> {
         let text = CString::new(script).map_err(|_| SimulatorError::Zero)?;
         let mut refusal = vec![0_u8; 512];
@@ -104,16 +106,17 @@ impl Simulator {
         ))
     }
 
-    /// Nanoseconds on the driver's clock, which all times in the report are of.
+    /// Returns the time on the driver's clock in nanoseconds. All times in the report are on this
+    /// clock.
     pub fn now(&self) -> u64 {
         (self.now)()
     }
 
-    /// Moves a clock that is not real by `ns` nanoseconds.
+    /// Advances the clock by `ns` nanoseconds.
     ///
     /// # Errors
     ///
-    /// [`SimulatorError::RealClock`] where it is.
+    /// Returns [`SimulatorError::RealClock`] if the pace of the clock is real.
     pub fn advance(&self, ns: u64) -> Result<(), SimulatorError> {
         if (self.advance)(ns) == 0 {
             Ok(())
@@ -122,7 +125,7 @@ impl Simulator {
         }
     }
 
-    /// Runs `work`, in which this thread may wait for devices whatever the policy is.
+    /// Runs `work`, during which this thread may wait for devices regardless of the policy.
     pub fn allow_waiting<R>(&self, work: impl FnOnce() -> R) -> R {
         struct Region(extern "C" fn(c_int));
         impl Drop for Region {
@@ -135,24 +138,26 @@ impl Simulator {
         work()
     }
 
-    /// How often an entry point was called since the last `reset`; `None` where there is none.
+    /// Returns the number of calls of an entry point since the last `reset`, or `None` if it does
+    /// not exist.
     pub fn calls(&self, name: &str) -> Option<u64> {
         let name = CString::new(name).ok()?;
         Some((self.calls)(name.as_ptr())).filter(|calls| *calls != u64::MAX)
     }
 
-    /// The number of this thread in the report.
+    /// Returns the number of this thread in the report.
     pub fn thread(&self) -> u64 {
         (self.thread)()
     }
 
-    /// All that the driver knows.
+    /// Returns the report.
     ///
     /// # Errors
     ///
-    /// [`SimulatorError::Report`] where it cannot be read, as when the driver is of another build.
+    /// Returns [`SimulatorError::Report`] if the report cannot be parsed, for example because the
+    /// driver is of another build.
     pub fn report(&self) -> Result<Report, SimulatorError> {
-        // Other threads may make the report longer between the two calls.
+        // The report may grow between the two calls, because other threads use the driver.
         let mut room = 1 << 16;
         loop {
             let mut text = vec![0_u8; room];
@@ -172,8 +177,8 @@ impl Report {
     ///
     /// # Errors
     ///
-    /// [`SimulatorError::File`] where there is no such file: the process never loaded the driver,
-    /// or was killed. [`SimulatorError::Report`] where it is no report.
+    /// Returns [`SimulatorError::File`] if the file does not exist, because the process never
+    /// loaded the driver or was killed, and [`SimulatorError::Report`] if it cannot be parsed.
     pub fn read(path: &Path) -> Result<Self, SimulatorError> {
         let failed = |source| SimulatorError::File {
             path: path.to_owned(),

@@ -1,15 +1,16 @@
-//! Stream capture: what becomes a node, which streams take part, and what spoils it.
+//! Stream capture: which calls become nodes, which streams take part, and what invalidates a
+//! capture.
 
 use std::collections::BTreeMap;
 
 use super::code::{
-    Answer, CAPTURED_EVENT, Code, ILLEGAL_STATE, INVALID_VALUE, STREAM_CAPTURE_IMPLICIT,
+    CAPTURED_EVENT, Code, CudaResult, ILLEGAL_STATE, INVALID_VALUE, STREAM_CAPTURE_IMPLICIT,
     STREAM_CAPTURE_INVALIDATED, STREAM_CAPTURE_ISOLATION, STREAM_CAPTURE_MERGE,
     STREAM_CAPTURE_UNJOINED, STREAM_CAPTURE_UNMATCHED, STREAM_CAPTURE_UNSUPPORTED,
     STREAM_CAPTURE_WRONG_THREAD,
 };
 use super::graph::{Graph, Node};
-use super::machine::Machine;
+use super::state::DriverState;
 use super::stream::StreamKind;
 use super::task::Task;
 use super::thread;
@@ -17,7 +18,7 @@ use super::thread;
 const GLOBAL: u32 = 0;
 const RELAXED: u32 = 2;
 
-/// A capture that goes on.
+/// A capture in progress.
 #[derive(Debug)]
 pub(crate) struct Capture {
     mode: u32,
@@ -25,11 +26,11 @@ pub(crate) struct Capture {
     origin: usize,
     pub(crate) valid: bool,
     graph: Graph,
-    /// For each stream that takes part: the nodes that its next one comes after.
+    /// For each stream that takes part: the nodes that its next node depends on.
     frontiers: BTreeMap<usize, Vec<usize>>,
 }
 
-/// What `cuStreamIsCapturing` tells.
+/// The status that `cuStreamIsCapturing` returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CaptureStatus {
     None = 0,
@@ -37,9 +38,10 @@ pub(crate) enum CaptureStatus {
     Invalidated = 2,
 }
 
-impl Machine {
-    /// Fails, and spoils captures, where this thread must not make a potentially unsafe call.
-    pub(crate) fn permit_unsafe(&mut self) -> Answer {
+impl DriverState {
+    /// Fails, and invalidates the captures that it endangers, if this thread must not make a
+    /// potentially unsafe call.
+    pub(crate) fn check_unsafe_call(&mut self) -> CudaResult {
         let (mode, thread) = (thread::capture_mode(), thread::id());
         if self.captures.is_empty() || mode == RELAXED {
             return Ok(());
@@ -62,16 +64,16 @@ impl Machine {
         Err(STREAM_CAPTURE_UNSUPPORTED)
     }
 
-    /// Spoils a capture, if it still goes on.
+    /// Invalidates a capture, if it is still in progress.
     pub(crate) fn invalidate(&mut self, capture: u64) {
         if let Some(capture) = self.captures.get_mut(&capture)
             && std::mem::replace(&mut capture.valid, false)
         {
-            self.truth.captures_invalidated += 1;
+            self.log.captures_invalidated += 1;
         }
     }
 
-    pub(crate) fn begin_capture(&mut self, stream: usize, mode: u32) -> Answer {
+    pub(crate) fn begin_capture(&mut self, stream: usize, mode: u32) -> CudaResult {
         let key = self.stream_key(stream)?;
         let context = self.stream(key)?.context;
         self.usable(context)?;
@@ -98,8 +100,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Ends the capture that began in this stream; returns the graph.
-    pub(crate) fn end_capture(&mut self, stream: usize) -> Answer<usize> {
+    /// Ends the capture that began in this stream, and returns the graph.
+    pub(crate) fn end_capture(&mut self, stream: usize) -> CudaResult<usize> {
         let key = self.stream_key(stream)?;
         let id = self.stream(key)?.capture.ok_or(ILLEGAL_STATE)?;
         let capture = self.captures.get(&id).ok_or(ILLEGAL_STATE)?;
@@ -123,18 +125,18 @@ impl Machine {
         }
         let ends = capture.frontiers.remove(&key).unwrap_or_default();
         if !capture.graph.all_before(&ends) {
-            self.truth.captures_invalidated += 1;
+            self.log.captures_invalidated += 1;
             return Err(STREAM_CAPTURE_UNJOINED);
         }
         Ok(self.graphs.insert(capture.graph))
     }
 
-    /// Whether a stream takes part in a capture, and the number of that.
-    pub(crate) fn capture_status(&mut self, stream: usize) -> Answer<(CaptureStatus, u64)> {
+    /// Returns the capture status of a stream and the number of its capture.
+    pub(crate) fn capture_status(&mut self, stream: usize) -> CudaResult<(CaptureStatus, u64)> {
         let key = self.stream_key(stream)?;
         let context = self.stream(key)?.context;
         self.usable(context)?;
-        // To ask does not spoil them.
+        // Unlike other calls, this query does not invalidate these captures.
         if !self.implicit_captures(key)?.is_empty() {
             return Err(STREAM_CAPTURE_IMPLICIT);
         }
@@ -146,8 +148,8 @@ impl Machine {
         })
     }
 
-    /// Fails, and spoils the capture, where a capturing stream is asked how far it is.
-    pub(crate) fn refuse_capturing(&mut self, key: usize) -> Answer {
+    /// Fails, and invalidates the capture, if a capturing stream is queried or waited for.
+    pub(crate) fn check_not_capturing(&mut self, key: usize) -> CudaResult {
         match self.stream(key)?.capture {
             None => Ok(()),
             Some(capture) => {
@@ -157,19 +159,20 @@ impl Machine {
         }
     }
 
-    /// Fails, and spoils the captures, where a context with capturing streams is waited for.
-    pub(crate) fn refuse_capturing_context(&mut self, context: usize) -> Answer {
+    /// Fails, and invalidates the captures, if the caller waits for a context that has capturing
+    /// streams.
+    pub(crate) fn check_no_capturing_stream(&mut self, context: usize) -> CudaResult {
         if self.captures.is_empty() {
             return Ok(());
         }
         for stream in self.context(context)?.streams.clone() {
-            self.refuse_capturing(stream)?;
+            self.check_not_capturing(stream)?;
         }
         Ok(())
     }
 
-    /// The nodes after which the next one of this stream comes.
-    pub(crate) fn capture_frontier(&mut self, capture: u64, key: usize) -> Answer<Vec<usize>> {
+    /// Returns the nodes that the next node of this stream depends on.
+    pub(crate) fn capture_frontier(&mut self, capture: u64, key: usize) -> CudaResult<Vec<usize>> {
         self.capture_is_valid(capture)?;
         let capture = self
             .captures
@@ -178,7 +181,7 @@ impl Machine {
         Ok(capture.frontiers.get(&key).cloned().unwrap_or_default())
     }
 
-    fn capture_node(&mut self, capture: u64, key: usize, node: Node) -> Answer {
+    fn capture_node(&mut self, capture: u64, key: usize, node: Node) -> CudaResult {
         let mut after = self.capture_frontier(capture, key)?;
         let capture = self
             .captures
@@ -190,7 +193,7 @@ impl Machine {
         Ok(())
     }
 
-    pub(crate) fn capture_task(&mut self, capture: u64, key: usize, task: Task) -> Answer {
+    pub(crate) fn capture_task(&mut self, capture: u64, key: usize, task: Task) -> CudaResult {
         self.capture_node(
             capture,
             key,
@@ -202,8 +205,8 @@ impl Machine {
         )
     }
 
-    /// Adds a node that waits for an event from outside.
-    pub(crate) fn capture_wait(&mut self, capture: u64, key: usize, event: usize) -> Answer {
+    /// Adds a node that waits for an event recorded outside of the capture.
+    pub(crate) fn capture_wait(&mut self, capture: u64, key: usize, event: usize) -> CudaResult {
         let node = Node {
             task: Task::marker(),
             after: Vec::new(),
@@ -213,7 +216,7 @@ impl Machine {
     }
 
     /// Adds the nodes of another graph.
-    pub(crate) fn capture_graph(&mut self, capture: u64, key: usize, nodes: &[Node]) -> Answer {
+    pub(crate) fn capture_graph(&mut self, capture: u64, key: usize, nodes: &[Node]) -> CudaResult {
         let before = self.capture_frontier(capture, key)?;
         let capture = self
             .captures
@@ -224,8 +227,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Makes a stream wait for an event of a capture, which makes it take part.
-    pub(crate) fn fork(&mut self, key: usize, capture: u64, nodes: Vec<usize>) -> Answer {
+    /// Makes a stream wait for an event of a capture, by which the stream joins the capture.
+    pub(crate) fn fork(&mut self, key: usize, capture: u64, nodes: Vec<usize>) -> CudaResult {
         if !self.captures.contains_key(&capture) {
             return Err(CAPTURED_EVENT);
         }
@@ -252,8 +255,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Spoils a capture whose stream would wait for work outside of it.
-    pub(crate) fn refuse_isolation(&mut self, capture: u64) -> Code {
+    /// Invalidates a capture whose stream would wait for work outside of it.
+    pub(crate) fn isolation_error(&mut self, capture: u64) -> Code {
         if let Err(code) = self.capture_is_valid(capture) {
             return code;
         }
@@ -261,7 +264,7 @@ impl Machine {
         STREAM_CAPTURE_ISOLATION
     }
 
-    /// Takes a stream that ends out of its capture, which is spoiled by that.
+    /// Removes a destroyed stream from its capture, which that invalidates.
     pub(crate) fn drop_from_capture(&mut self, key: usize) {
         let Some(id) = self.streams.get(key).ok().and_then(|stream| stream.capture) else {
             return;

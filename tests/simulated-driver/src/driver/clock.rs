@@ -1,56 +1,58 @@
-//! The clock of the host and of every simulated device, in nanoseconds.
+//! The clock of the host and of all simulated devices, in nanoseconds.
 
 use std::time::{Duration, Instant};
 
-/// What makes time pass.
+/// How time passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pace {
-    /// The clock of the machine: a kernel of a millisecond takes a millisecond.
+pub(crate) enum ClockMode {
+    /// With the clock of the machine: a kernel of a millisecond takes a millisecond.
     Real,
-    /// `advance`, and any call that waits: it takes as long as what it waits for.
+    /// By `advance`, and by any call that waits: the clock jumps to the end of what the call waits
+    /// for.
     Virtual,
-    /// `advance` alone: a call that waits returns when another thread advanced far enough.
+    /// Only by `advance`: a call that waits returns after another thread has advanced the clock far
+    /// enough.
     Manual,
 }
 
-/// Time since the driver was loaded; it never goes back, whatever the pace is changed to.
+/// The time since the driver was loaded. It never goes back, even if the pace changes.
 #[derive(Debug)]
 pub(crate) struct Clock {
-    pace: Pace,
+    pace: ClockMode,
     since: Instant,
-    /// Nanoseconds at `since` with the real pace, and now with any other.
+    /// With the real pace: the time at `since`. With any other: the current time. In nanoseconds.
     at: u64,
 }
 
 impl Clock {
     pub(crate) fn new() -> Self {
         Self {
-            pace: Pace::Real,
+            pace: ClockMode::Real,
             since: Instant::now(),
             at: 0,
         }
     }
 
-    pub(crate) fn pace(&self) -> Pace {
+    pub(crate) fn pace(&self) -> ClockMode {
         self.pace
     }
 
     pub(crate) fn now(&self) -> u64 {
         match self.pace {
-            Pace::Real => self.at + nanoseconds(self.since.elapsed()),
-            Pace::Virtual | Pace::Manual => self.at,
+            ClockMode::Real => self.at + nanoseconds(self.since.elapsed()),
+            ClockMode::Virtual | ClockMode::Manual => self.at,
         }
     }
 
-    pub(crate) fn set_pace(&mut self, pace: Pace) {
+    pub(crate) fn set_pace(&mut self, pace: ClockMode) {
         self.at = self.now();
         self.since = Instant::now();
         self.pace = pace;
     }
 
-    /// Moves a clock that is not real; the real one moves by itself.
+    /// Moves the clock, unless its pace is real.
     pub(crate) fn move_to(&mut self, at: u64) {
-        if self.pace != Pace::Real {
+        if self.pace != ClockMode::Real {
             self.at = self.at.max(at);
         }
     }
@@ -62,20 +64,20 @@ fn nanoseconds(duration: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Clock, Pace};
+    use super::{Clock, ClockMode};
 
     #[test]
     fn time_never_goes_back_when_the_pace_changes() {
         let mut clock = Clock::new();
         let real = clock.now();
-        clock.set_pace(Pace::Virtual);
+        clock.set_pace(ClockMode::Virtual);
         let held = clock.now();
         assert!(held >= real);
         assert_eq!(clock.now(), held);
         clock.move_to(held + 1_000);
         clock.move_to(held);
         assert_eq!(clock.now(), held + 1_000);
-        clock.set_pace(Pace::Real);
+        clock.set_pace(ClockMode::Real);
         assert!(clock.now() >= held + 1_000);
     }
 }

@@ -1,10 +1,10 @@
-//! Result codes as plain integers, with the names and texts that the driver gives them.
+//! Result codes as plain integers, with the names and texts of the CUDA driver.
 
-/// What every entry point returns.
+/// The result of an entry point.
 pub(crate) type Code = u32;
 
-/// What the inside of the driver returns: nothing, or the code of what went wrong.
-pub(crate) type Answer<T = ()> = Result<T, Code>;
+/// The result of a function inside the driver.
+pub(crate) type CudaResult<T = ()> = Result<T, Code>;
 
 macro_rules! codes {
     ($($name:ident = $code:literal, $text:literal;)*) => {
@@ -13,7 +13,8 @@ macro_rules! codes {
             pub(crate) const $name: Code = $code;
         )*
 
-        /// The name and the text of a code, each ended by a zero byte; `None` for an unknown code.
+        /// Returns the name and the text of a code, each with a terminating zero byte, or `None`
+        /// for an unknown code.
         pub(crate) fn describe(code: Code) -> Option<(&'static str, &'static str)> {
             match code {
                 $($code => Some((

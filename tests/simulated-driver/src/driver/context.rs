@@ -1,27 +1,28 @@
-//! Devices and contexts: the primary ones, which are counted, and those that a program creates.
+//! Devices and contexts: primary contexts, which are reference-counted, and those that a program
+//! creates.
 
 use std::collections::BTreeMap;
 
 use super::code::{
-    Answer, CONTEXT_IS_DESTROYED, Code, INVALID_CONTEXT, INVALID_DEVICE, INVALID_VALUE,
+    CONTEXT_IS_DESTROYED, Code, CudaResult, INVALID_CONTEXT, INVALID_DEVICE, INVALID_VALUE,
     PRIMARY_CONTEXT_ACTIVE,
 };
-use super::machine::Machine;
 use super::settings::DeviceSettings;
 use super::slab::Missing;
+use super::state::DriverState;
 use super::stream::{Stream, StreamKind};
 use super::task::{Join, Point};
 use super::thread;
 
-/// One handle per device for its primary context, whichever incarnation of it is alive: as with a
-/// real driver, an address alone does not tell two of them apart.
+/// The base of the handles of primary contexts. A device has one handle for all its successive
+/// primary contexts: as with a real driver, the address alone does not distinguish them.
 const PRIMARY_HANDLE: usize = 0x7d00_0000_0000;
 
-/// A device since `cuInit`.
+/// A device, after `cuInit`.
 #[derive(Debug)]
 pub(crate) struct Device {
     pub(crate) settings: DeviceSettings,
-    /// The primary context while it is retained.
+    /// The primary context, while it is retained.
     primary: Option<usize>,
     retained: u64,
     primary_flags: u32,
@@ -30,30 +31,30 @@ pub(crate) struct Device {
 /// A context.
 #[derive(Debug)]
 pub(crate) struct Context {
-    /// The number that `cuCtxGetId` tells.
+    /// The number that `cuCtxGetId` returns.
     pub(crate) id: u64,
     pub(crate) device: usize,
-    /// The handle that programs hold.
+    /// The handle that programs use.
     pub(crate) handle: usize,
     pub(crate) flags: u32,
     primary: bool,
     /// The legacy default stream.
     pub(crate) legacy: usize,
-    /// The per-thread default streams, by thread.
+    /// The per-thread default streams, by thread number.
     pub(crate) per_thread: BTreeMap<u64, usize>,
     /// All streams.
     pub(crate) streams: Vec<usize>,
-    /// The work of streams that were destroyed before it ended.
-    pub(crate) orphans: Join,
-    /// From when on every call fails, and with which code.
+    /// The unfinished work of destroyed streams.
+    pub(crate) orphaned_work: Join,
+    /// The time from which on every call fails, and the code.
     failed: Option<(u64, Code)>,
     pub(crate) limits: BTreeMap<u32, usize>,
     pub(crate) cache: u32,
 }
 
-impl Machine {
-    /// What `cuInit` does.
-    pub(crate) fn initialise(&mut self) -> Answer {
+impl DriverState {
+    /// Implements `cuInit`.
+    pub(crate) fn initialise(&mut self) -> CudaResult {
         if self.settings.devices.is_empty() {
             return Err(super::code::NO_DEVICE);
         }
@@ -70,7 +71,7 @@ impl Machine {
         Ok(())
     }
 
-    pub(crate) fn device(&mut self, device: i32) -> Answer<&mut Device> {
+    pub(crate) fn device(&mut self, device: i32) -> CudaResult<&mut Device> {
         let ordinal = usize::try_from(device).map_err(|_| INVALID_DEVICE)?;
         self.devices.get_mut(ordinal).ok_or(INVALID_DEVICE)
     }
@@ -86,7 +87,7 @@ impl Machine {
             legacy: 0,
             per_thread: BTreeMap::new(),
             streams: Vec::new(),
-            orphans: Join::default(),
+            orphaned_work: Join::default(),
             failed: None,
             limits: BTreeMap::new(),
             cache: 0,
@@ -103,8 +104,8 @@ impl Machine {
         key
     }
 
-    /// Creates a context of the program's own and makes it current; returns its handle.
-    pub(crate) fn create_context(&mut self, device: i32, flags: u32) -> Answer<usize> {
+    /// Creates a context other than the primary one and makes it current. Returns its handle.
+    pub(crate) fn create_context(&mut self, device: i32, flags: u32) -> CudaResult<usize> {
         self.device(device)?;
         let key = self.create(
             usize::try_from(device).map_err(|_| INVALID_DEVICE)?,
@@ -115,7 +116,7 @@ impl Machine {
         Ok(key)
     }
 
-    pub(crate) fn destroy_context(&mut self, handle: usize) -> Answer {
+    pub(crate) fn destroy_context(&mut self, handle: usize) -> CudaResult {
         let key = self.context_key(handle)?;
         if self.contexts.get(key).is_ok_and(|context| context.primary) {
             self.misuse("a primary context is released, not destroyed", handle);
@@ -128,7 +129,7 @@ impl Machine {
         Ok(())
     }
 
-    pub(crate) fn retain_primary(&mut self, device: i32) -> Answer<usize> {
+    pub(crate) fn retain_primary(&mut self, device: i32) -> CudaResult<usize> {
         let flags = self.device(device)?.primary_flags;
         let ordinal = usize::try_from(device).map_err(|_| INVALID_DEVICE)?;
         if self.devices[ordinal].primary.is_none() {
@@ -139,8 +140,9 @@ impl Machine {
         Ok(PRIMARY_HANDLE + (ordinal << 4))
     }
 
-    /// The handle of this thread's current context; 0 where it has none, unless the script gives it one.
-    pub(crate) fn current_or_given(&mut self) -> Answer<usize> {
+    /// Returns the handle of this thread's current context, or 0 if it has none. With
+    /// `current-context everywhere`, first makes that of device 0 current.
+    pub(crate) fn current_or_given(&mut self) -> CudaResult<usize> {
         if thread::current() == 0 && self.settings.current_context_everywhere {
             let given = self.retain_primary(0)?;
             thread::set_current(given);
@@ -148,7 +150,7 @@ impl Machine {
         Ok(thread::current())
     }
 
-    pub(crate) fn release_primary(&mut self, device: i32) -> Answer {
+    pub(crate) fn release_primary(&mut self, device: i32) -> CudaResult {
         let device = self.device(device)?;
         if device.retained == 0 {
             return Err(INVALID_CONTEXT);
@@ -162,8 +164,9 @@ impl Machine {
         Ok(())
     }
 
-    /// Ends the primary context, however often it is retained; the next use begins a fresh one.
-    pub(crate) fn reset_primary(&mut self, device: i32) -> Answer {
+    /// Destroys the primary context regardless of its reference count. The next use creates a new
+    /// one.
+    pub(crate) fn reset_primary(&mut self, device: i32) -> CudaResult {
         let ordinal = usize::try_from(device).map_err(|_| INVALID_DEVICE)?;
         let device = self.device(device)?;
         let (flags, retained) = (device.primary_flags, device.retained);
@@ -177,12 +180,12 @@ impl Machine {
         Ok(())
     }
 
-    pub(crate) fn primary_state(&mut self, device: i32) -> Answer<(u32, bool)> {
+    pub(crate) fn primary_state(&mut self, device: i32) -> CudaResult<(u32, bool)> {
         let device = self.device(device)?;
         Ok((device.primary_flags, device.primary.is_some()))
     }
 
-    pub(crate) fn set_primary_flags(&mut self, device: i32, flags: u32) -> Answer {
+    pub(crate) fn set_primary_flags(&mut self, device: i32, flags: u32) -> CudaResult {
         let device = self.device(device)?;
         if device.primary.is_some() && device.primary_flags != flags {
             return Err(PRIMARY_CONTEXT_ACTIVE);
@@ -202,7 +205,7 @@ impl Machine {
         let events = self
             .events
             .remove_with_context(|event| event.context == key);
-        self.truth.events_lost_with_context += events;
+        self.log.events_lost_with_context += events;
         self.execs.remove_with_context(|exec| exec.context == key);
         self.functions
             .remove_with_context(|function| function.context == key);
@@ -211,8 +214,8 @@ impl Machine {
         self.memory.free_context(key);
     }
 
-    /// The context behind a handle.
-    pub(crate) fn context_key(&mut self, handle: usize) -> Answer<usize> {
+    /// Returns the context of a handle.
+    pub(crate) fn context_key(&mut self, handle: usize) -> CudaResult<usize> {
         let device = handle.wrapping_sub(PRIMARY_HANDLE) >> 4;
         if let Some(device) = self.devices.get(device)
             && handle.trailing_zeros() >= 4
@@ -223,61 +226,61 @@ impl Machine {
             Ok(_) => Ok(handle),
             Err(Missing::Never) => Err(INVALID_CONTEXT),
             Err(missing) => {
-                self.missing(missing, handle);
+                self.report_missing(missing, handle);
                 Err(CONTEXT_IS_DESTROYED)
             }
         }
     }
 
-    /// The current context of this thread.
-    pub(crate) fn current(&mut self) -> Answer<usize> {
+    /// Returns the current context of this thread.
+    pub(crate) fn current(&mut self) -> CudaResult<usize> {
         match thread::current() {
             0 => Err(INVALID_CONTEXT),
             handle => self.context_key(handle),
         }
     }
 
-    /// Fails where a context must be current for calls that name a stream or an event, and none is.
-    pub(crate) fn require_current(&mut self) -> Answer {
+    /// Fails if calls with a stream or an event need a current context and there is none.
+    pub(crate) fn require_current(&mut self) -> CudaResult {
         if self.settings.current_context_required {
             self.current()?;
         }
         Ok(())
     }
 
-    /// The current context of this thread, in working order.
-    pub(crate) fn usable_current(&mut self) -> Answer<usize> {
+    /// Returns the current context of this thread, if it has not failed.
+    pub(crate) fn usable_current(&mut self) -> CudaResult<usize> {
         let key = self.current()?;
         self.usable(key)?;
         Ok(key)
     }
 
-    /// The device of the current context.
-    pub(crate) fn current_device(&mut self) -> Answer<usize> {
+    /// Returns the device of the current context.
+    pub(crate) fn current_device(&mut self) -> CudaResult<usize> {
         let key = self.current()?;
         Ok(self.context(key)?.device)
     }
 
-    pub(crate) fn context(&mut self, key: usize) -> Answer<&mut Context> {
+    pub(crate) fn context(&mut self, key: usize) -> CudaResult<&mut Context> {
         self.contexts.get_mut(key).map_err(|_| CONTEXT_IS_DESTROYED)
     }
 
-    /// Fails where the context has failed.
-    pub(crate) fn usable(&mut self, key: usize) -> Answer {
-        if let Some(code) = thread::take_poison() {
+    /// Fails if the context has failed.
+    pub(crate) fn usable(&mut self, key: usize) -> CudaResult {
+        if let Some(code) = thread::take_sticky() {
             let now = self.clock.now();
             self.fail_context(key, now, code);
         }
         self.context_failure(key).map_or(Ok(()), Err)
     }
 
-    /// The code that a failed context answers everything with.
+    /// Returns the code of a failed context, which every call returns.
     pub(crate) fn context_failure(&self, key: usize) -> Option<Code> {
         let (at, code) = self.contexts.get(key).ok()?.failed?;
         (at <= self.clock.now()).then_some(code)
     }
 
-    /// Makes a context fail from `at` on.
+    /// Makes a context fail from time `at` on.
     pub(crate) fn fail_context(&mut self, key: usize, at: u64, code: Code) {
         if let Ok(context) = self.contexts.get_mut(key)
             && context.failed.is_none_or(|(earlier, _)| at < earlier)
@@ -287,17 +290,17 @@ impl Machine {
     }
 
     /// Makes the primary context of a device fail now.
-    pub(crate) fn fail_primary(&mut self, device: i32, code: Code) -> Answer {
+    pub(crate) fn fail_primary(&mut self, device: i32, code: Code) -> CudaResult {
         let now = self.clock.now();
         let key = self.device(device)?.primary.ok_or(INVALID_VALUE)?;
         self.fail_context(key, now, code);
         Ok(())
     }
 
-    /// When all work of a context is over.
-    pub(crate) fn all_work(&mut self, key: usize) -> Answer<Join> {
+    /// Returns when all work of a context is finished.
+    pub(crate) fn all_work(&mut self, key: usize) -> CudaResult<Join> {
         let context = self.contexts.get(key).map_err(|_| CONTEXT_IS_DESTROYED)?;
-        let mut join = context.orphans.clone();
+        let mut join = context.orphaned_work.clone();
         for stream in &context.streams {
             if let Ok(stream) = self.streams.get(*stream) {
                 join.add(stream.tail);
@@ -306,12 +309,12 @@ impl Machine {
         Ok(join)
     }
 
-    /// Whether all of `join` is over.
+    /// Returns `true` if all of `join` is in the past.
     pub(crate) fn is_over(&self, join: &Join) -> bool {
         join.pending.is_empty() && join.at <= self.clock.now()
     }
 
-    /// Whether `point` is over.
+    /// Returns `true` if `point` is in the past.
     pub(crate) fn is_past(&self, point: Point) -> bool {
         matches!(point, Point::At(at) if at <= self.clock.now())
     }

@@ -4,48 +4,48 @@ use std::ffi::{c_char, c_int};
 use std::sync::{Mutex, Once, PoisonError};
 
 use super::ffi::{Out, Text};
-use super::machine::Locked;
+use super::state::LockedState;
 use super::{exports, fault, policy, script, thread};
 use crate::report::{Objects, Report};
 
-/// Runs a script. Returns 0, or the length of what was wrong, which is written into `refusal`, cut
-/// to `room` bytes with the zero at its end.
+/// Runs a script. Returns 0, or the length of the error message, which is written to `error`,
+/// truncated to `room` bytes including the terminating zero.
 // SAFETY: no other library exports a name that begins with `simulated_driver_`.
 #[unsafe(no_mangle)]
-extern "C" fn simulated_driver_run(text: Text, refusal: Out<u8>, room: c_int) -> usize {
+extern "C" fn simulated_driver_run(text: Text, error: Out<u8>, room: c_int) -> usize {
     script::run_environment();
     let done = match text.get() {
         Ok(text) => script::run(text),
         Err(_) => Err("a script is a C string in UTF-8".to_owned()),
     };
     let Err(message) = done else { return 0 };
-    // A caller without room wants to know only that it was refused.
-    let _ = refusal.set_text(&message, room);
+    // A caller that passes no buffer only wants the result.
+    let _ = error.set_text(&message, room);
     message.len().max(1)
 }
 
-/// Nanoseconds on the driver's clock.
+/// Returns the time on the driver's clock in nanoseconds.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 extern "C" fn simulated_driver_now() -> u64 {
-    Locked::new().clock.now()
+    LockedState::new().clock.now()
 }
 
-/// Moves a clock that is not real by this many nanoseconds; returns 0, or 1 where it is real.
+/// Advances the clock by `ns` nanoseconds. Returns 0, or 1 if the clock is real.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 extern "C" fn simulated_driver_advance(ns: u64) -> c_int {
     c_int::from(script::advance(ns).is_err())
 }
 
-/// Opens (not 0) or closes a region in which this thread may wait for devices.
+/// Opens (any value but 0) or closes a region in which this thread may wait for devices.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 extern "C" fn simulated_driver_allow_waiting(open: c_int) {
     thread::allow_waiting(open != 0);
 }
 
-/// The calls of one entry point, or `u64::MAX` where there is none of this name.
+/// Returns the number of calls of an entry point, or `u64::MAX` if there is none of this name.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 extern "C" fn simulated_driver_calls(name: Text) -> u64 {
@@ -57,19 +57,20 @@ extern "C" fn simulated_driver_calls(name: Text) -> u64 {
         .map_or(u64::MAX, super::entry::EntryPoint::calls)
 }
 
-/// The number of this thread, as it stands in the log.
+/// Returns the number of this thread in the log.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 extern "C" fn simulated_driver_thread() -> u64 {
     thread::id()
 }
 
-/// The report as JSON: its length without the zero at its end, and the text where there is `room`.
+/// Returns the length of the report as JSON without the terminating zero, and writes the report to
+/// `text` if `room` suffices.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 extern "C" fn simulated_driver_report(text: Out<u8>, room: c_int) -> usize {
     let report = json();
-    // Without room the caller wants to know only how much is needed.
+    // A caller that passes no buffer only wants the length.
     let _ = text.set_text(&report, room);
     report.len()
 }
@@ -79,7 +80,7 @@ fn json() -> String {
 }
 
 fn report() -> Report {
-    let machine = Locked::new();
+    let state = LockedState::new();
     let called = exports::all().filter(|entry| entry.calls() > 0);
     let objects = |of: [u64; 7]| {
         let [
@@ -101,13 +102,13 @@ fn report() -> Report {
             allocations,
         }
     };
-    let defaults = machine
+    let defaults = state
         .streams
         .values()
         .filter(|stream| stream.is_default)
         .count() as u64;
-    let (m, memory) = (&*machine, &machine.memory);
-    let mut activities = m.truth.activities.clone();
+    let (m, memory) = (&*state, &state.memory);
+    let mut activities = m.log.activities.clone();
     activities.sort_by_key(|activity| activity.order);
     Report {
         now: m.clock.now(),
@@ -141,18 +142,18 @@ fn report() -> Report {
             m.modules.created(),
             memory.created,
         ]),
-        events_lost_with_context: m.truth.events_lost_with_context,
+        events_lost_with_context: m.log.events_lost_with_context,
         bytes: (0..m.devices.len())
             .map(|device| memory.in_use(device))
             .sum(),
         activities,
-        unlogged: m.truth.unlogged,
+        unlogged: m.log.unlogged,
         unfinished: m.timeline.unfinished(),
-        misuses: m.truth.misuses.clone(),
-        unread_records: m.truth.unread_records,
-        captures_invalidated: m.truth.captures_invalidated,
-        host_function_calls: m.truth.host_function_calls,
-        blocked_calls: m.truth.blocked_calls,
+        misuses: m.log.misuses.clone(),
+        unread_records: m.log.unread_records,
+        captures_invalidated: m.log.captures_invalidated,
+        host_function_calls: m.log.host_function_calls,
+        blocked_calls: m.log.blocked_calls,
         faults: fault::happened(),
     }
 }
@@ -160,7 +161,8 @@ fn report() -> Report {
 static REPORT_PATH: Mutex<String> = Mutex::new(String::new());
 
 unsafe extern "C" {
-    /// Of the C library: calls `function` when the process exits, the last one given first.
+    /// Registers a function that the C library calls when the process exits, in reverse order of
+    /// registration.
     safe fn atexit(function: extern "C" fn()) -> c_int;
 }
 
@@ -178,19 +180,20 @@ pub(crate) fn shut_down_at_exit() {
 }
 
 fn at_exit(function: extern "C" fn()) {
-    // It fails only without memory, and then a test finds out by what did not happen.
+    // `atexit` fails only if memory is exhausted. The test then fails because the function has not
+    // run.
     let _ = atexit(function);
 }
 
 extern "C" fn write_report() {
     let path = REPORT_PATH.lock().unwrap_or_else(PoisonError::into_inner);
-    // A test finds out by the report that is not there.
+    // If the file cannot be written, the test fails because the report is missing.
     let _ = std::fs::write(&*path, json());
 }
 
 extern "C" fn shut_down() {
-    policy::DOWN.store(true, std::sync::atomic::Ordering::Relaxed);
+    policy::SHUT_DOWN.store(true, std::sync::atomic::Ordering::Relaxed);
 }
 
-/// Keeps `c_char` and the byte that strings are written as one type on all targets we build for.
+/// Strings are written as bytes, so `c_char` must have the size of `u8` on each target.
 const _: () = assert!(size_of::<c_char>() == size_of::<u8>());

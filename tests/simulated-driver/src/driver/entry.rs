@@ -1,22 +1,22 @@
-//! How a call comes in: counted, checked, made to fail on request, and then done.
+//! Entry points: each call is counted, checked against faults and policies, and then run.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::clock::Pace;
-use super::code::{Answer, Code, DEINITIALIZED, NOT_INITIALIZED, NOT_PERMITTED, SUCCESS};
+use super::clock::ClockMode;
+use super::code::{Code, CudaResult, DEINITIALIZED, NOT_INITIALIZED, NOT_PERMITTED, SUCCESS};
 use super::fault::{Fault, Plan};
-use super::machine::Locked;
+use super::state::LockedState;
 use super::{policy, script, thread};
 
-/// Makes the host wait for a device.
+/// The call makes the host wait for a device.
 pub(crate) const WAITS: u8 = 1;
-/// May break a capture that goes on in another thread.
+/// The call is potentially unsafe while another thread captures.
 pub(crate) const UNSAFE_IN_CAPTURE: u8 = 2;
-/// Works before `cuInit`.
-pub(crate) const EARLY: u8 = 4;
-/// Takes a place in the launch queue, and waits for one while it is full.
+/// The call works before `cuInit`.
+pub(crate) const BEFORE_INIT: u8 = 4;
+/// The call occupies a slot of the launch queue, and waits for one while the queue is full.
 pub(crate) const QUEUES: u8 = 8;
 
 /// The address of a C function.
@@ -30,7 +30,7 @@ unsafe impl Sync for Address {}
 #[derive(Debug)]
 pub(crate) struct EntryPoint {
     pub(crate) name: &'static str,
-    /// The first CUDA version that has it, as `cuDriverGetVersion` writes it.
+    /// The first CUDA version that has it, in the format of `cuDriverGetVersion`.
     pub(crate) since: i32,
     pub(crate) traits: u8,
     pub(crate) address: Address,
@@ -98,18 +98,21 @@ impl EntryPoint {
 }
 
 /// Runs one call of `entry`.
-pub(crate) fn enter(entry: &'static EntryPoint, body: impl FnOnce(&mut Locked) -> Answer) -> Code {
+pub(crate) fn enter(
+    entry: &'static EntryPoint,
+    body: impl FnOnce(&mut LockedState) -> CudaResult,
+) -> Code {
     script::run_environment();
     let call = entry.calls.fetch_add(1, Relaxed) + 1;
-    if policy::DOWN.load(Relaxed) {
+    if policy::SHUT_DOWN.load(Relaxed) {
         return DEINITIALIZED;
     }
-    if !entry.is(EARLY) && policy::refuses_host_call(entry) {
-        Locked::new().truth.host_function_calls += 1;
+    if !entry.is(BEFORE_INIT) && policy::must_refuse_host_call(entry) {
+        LockedState::new().log.host_function_calls += 1;
         return NOT_PERMITTED;
     }
     if entry.is(WAITS) {
-        policy::before_waiting(entry);
+        policy::check_waiting(entry);
     }
     let done = match entry.plan(call) {
         None => run(entry, body),
@@ -118,32 +121,35 @@ pub(crate) fn enter(entry: &'static EntryPoint, body: impl FnOnce(&mut Locked) -
     done.err().unwrap_or(SUCCESS)
 }
 
-fn run(entry: &'static EntryPoint, body: impl FnOnce(&mut Locked) -> Answer) -> Answer {
-    let mut machine = Locked::new();
-    machine.call = entry.name;
-    if !machine.initialised && machine.settings.current_context_everywhere {
-        machine.initialise()?;
+fn run(
+    entry: &'static EntryPoint,
+    body: impl FnOnce(&mut LockedState) -> CudaResult,
+) -> CudaResult {
+    let mut state = LockedState::new();
+    state.call = entry.name;
+    if !state.initialised && state.settings.current_context_everywhere {
+        state.initialise()?;
     }
-    if !machine.initialised && !entry.is(EARLY) {
+    if !state.initialised && !entry.is(BEFORE_INIT) {
         return Err(NOT_INITIALIZED);
     }
     if entry.is(UNSAFE_IN_CAPTURE) {
-        machine.permit_unsafe()?;
+        state.check_unsafe_call()?;
     }
     if entry.is(QUEUES) {
-        machine.wait_for_room();
+        state.wait_for_slot();
     }
-    body(&mut machine)
+    body(&mut state)
 }
 
-/// Runs a call that faults were set for.
+/// Runs a call that is affected by faults.
 fn run_with(
     entry: &'static EntryPoint,
     plan: &Plan,
-    body: impl FnOnce(&mut Locked) -> Answer,
-) -> Answer {
+    body: impl FnOnce(&mut LockedState) -> CudaResult,
+) -> CudaResult {
     if plan.hang {
-        Locked::new().wait_for_release();
+        LockedState::new().wait_for_release();
     }
     if plan.delay_ns > 0 {
         delay(plan.delay_ns);
@@ -152,11 +158,11 @@ fn run_with(
         return Err(code);
     }
     thread::plan_work_fault(plan.work);
-    thread::plan_poison(plan.sticky);
+    thread::plan_sticky(plan.sticky);
     thread::plan_time(plan.time);
     let done = run(entry, body);
     thread::plan_work_fault(None);
-    thread::plan_poison(None);
+    thread::plan_sticky(None);
     thread::plan_time(None);
     match plan.code.or(plan.sticky) {
         Some(code) => Err(code),
@@ -165,25 +171,25 @@ fn run_with(
 }
 
 fn delay(ns: u64) {
-    let mut machine = Locked::new();
-    if machine.clock.pace() == Pace::Real {
-        drop(machine);
+    let mut state = LockedState::new();
+    if state.clock.pace() == ClockMode::Real {
+        drop(state);
         std::thread::sleep(Duration::from_nanos(ns));
     } else {
-        let at = machine.clock.now() + ns;
-        machine.advance_to(at);
+        let at = state.clock.now() + ns;
+        state.advance_to(at);
     }
 }
 
 /// Declares exported functions and a `TABLE` of them.
 ///
-/// Each is safe to call as far as its arguments keep what their types in `ffi` say.
+/// Each function is safe to call if its arguments keep the guarantees of their types in `ffi`.
 macro_rules! entry_points {
     ($($name:ident($($argument:ident: $type:ty),* $(,)?) since $since:literal
         $(, $marked:ident)* => $body:expr;)*) => {
         $(
-            // SAFETY: the names are those of the CUDA driver, whose place this library takes; the
-            // linker keeps them apart from any other driver's (see build.rs).
+            // SAFETY: the names are those of the CUDA driver, which this library replaces. The
+            // linker separates them from those of any other driver (see build.rs).
             #[unsafe(no_mangle)]
             extern "C" fn $name($($argument: $type),*) -> $crate::driver::code::Code {
                 $crate::driver::entry::enter(&entries::$name, $body)

@@ -1,18 +1,19 @@
-//! Events: where they were last recorded, and the times they hold.
+//! Events: where each was last recorded, and its time.
 
 use super::code::{
-    Answer, CAPTURED_EVENT, INVALID_HANDLE, INVALID_VALUE, NOT_READY, STREAM_CAPTURE_INVALIDATED,
+    CAPTURED_EVENT, CudaResult, INVALID_HANDLE, INVALID_VALUE, NOT_READY,
+    STREAM_CAPTURE_INVALIDATED,
 };
-use super::machine::Machine;
 use super::slab::Missing;
+use super::state::DriverState;
 use super::task::{Join, Point, Task};
 use super::thread;
 
-/// The flag of an event without times.
+/// The flag of an event without timing.
 const DISABLE_TIMING: u32 = 2;
-/// The flags there are: blocking synchronisation, no timing, for other processes.
+/// All flags: blocking synchronization, no timing, interprocess.
 const FLAGS: u32 = 7;
-/// The flag of a record or wait that becomes a node of the graph.
+/// The flag of a record or wait that becomes a node of the captured graph.
 const EXTERNAL: u32 = 1;
 
 /// Where an event was last recorded.
@@ -20,7 +21,7 @@ const EXTERNAL: u32 = 1;
 pub(crate) enum Recorded {
     Never,
     At(Point),
-    /// In a capture, behind these nodes of its graph.
+    /// In a capture, after these nodes of its graph.
     Captured {
         capture: u64,
         nodes: Vec<usize>,
@@ -33,13 +34,13 @@ pub(crate) struct Event {
     pub(crate) context: usize,
     timed: bool,
     pub(crate) recorded: Recorded,
-    /// Whether it holds a time that nobody has read.
+    /// `true` if it holds a time that was not read.
     unread: bool,
 }
 
-impl Machine {
-    /// Creates an event in the current context; returns its handle.
-    pub(crate) fn create_event(&mut self, flags: u32) -> Answer<usize> {
+impl DriverState {
+    /// Creates an event in the current context. Returns its handle.
+    pub(crate) fn create_event(&mut self, flags: u32) -> CudaResult<usize> {
         let context = self.usable_current()?;
         if flags & !FLAGS != 0 {
             return Err(INVALID_VALUE);
@@ -53,22 +54,22 @@ impl Machine {
         }))
     }
 
-    pub(crate) fn destroy_event(&mut self, handle: usize) -> Answer {
+    pub(crate) fn destroy_event(&mut self, handle: usize) -> CudaResult {
         self.require_current()?;
         let removed = self.events.remove(handle, Missing::Destroyed);
-        let event = removed.map_err(|missing| self.missing(missing, handle))?;
+        let event = removed.map_err(|missing| self.report_missing(missing, handle))?;
         self.usable(event.context)
     }
 
-    fn event(&mut self, handle: usize) -> Answer<&mut Event> {
+    fn event(&mut self, handle: usize) -> CudaResult<&mut Event> {
         if let Err(missing) = self.events.get(handle) {
-            return Err(self.missing(missing, handle));
+            return Err(self.report_missing(missing, handle));
         }
         self.require_current()?;
         self.events.get_mut(handle).map_err(|_| INVALID_HANDLE)
     }
 
-    pub(crate) fn record(&mut self, event: usize, stream: usize, flags: u32) -> Answer {
+    pub(crate) fn record(&mut self, event: usize, stream: usize, flags: u32) -> CudaResult {
         let key = self.stream_key(stream)?;
         let (context, capture) = (self.stream(key)?.context, self.stream(key)?.capture);
         if self.event(event)?.context != context {
@@ -91,18 +92,18 @@ impl Machine {
         if let Ok(event) = self.events.get_mut(event)
             && std::mem::replace(&mut event.unread, event.timed)
         {
-            self.truth.unread_records += 1;
+            self.log.unread_records += 1;
         }
     }
 
-    fn record_in_capture(&mut self, capture: u64, key: usize, event: usize) -> Answer {
+    fn record_in_capture(&mut self, capture: u64, key: usize, event: usize) -> CudaResult {
         let nodes = self.capture_frontier(capture, key)?;
         self.event(event)?.recorded = Recorded::Captured { capture, nodes };
         Ok(())
     }
 
-    /// What an event stands for, for one who asks or waits.
-    fn point_of(&mut self, handle: usize) -> Answer<Point> {
+    /// Returns the point of an event's last record, for a query or a wait.
+    fn point_of(&mut self, handle: usize) -> CudaResult<Point> {
         let event = self.event(handle)?;
         let (context, recorded) = (event.context, event.recorded.clone());
         self.usable(context)?;
@@ -116,8 +117,8 @@ impl Machine {
         }
     }
 
-    /// Whether the last record of an event is over.
-    pub(crate) fn query_event(&mut self, handle: usize) -> Answer {
+    /// Fails with `NOT_READY` until the last record of an event has finished.
+    pub(crate) fn query_event(&mut self, handle: usize) -> CudaResult {
         let point = self.point_of(handle)?;
         if self.is_past(point) {
             Ok(())
@@ -126,14 +127,14 @@ impl Machine {
         }
     }
 
-    /// The end to wait for, and the context that may have failed until then.
-    pub(crate) fn wait_for_event(&mut self, handle: usize) -> Answer<(Join, usize)> {
+    /// Returns the point to wait for, and the context that may fail until then.
+    pub(crate) fn wait_for_event(&mut self, handle: usize) -> CudaResult<(Join, usize)> {
         let point = self.point_of(handle)?;
         Ok((Join::from(point), self.event(handle)?.context))
     }
 
     /// Makes a stream wait for an event.
-    pub(crate) fn stream_waits(&mut self, stream: usize, event: usize, flags: u32) -> Answer {
+    pub(crate) fn stream_waits(&mut self, stream: usize, event: usize, flags: u32) -> CudaResult {
         let key = self.stream_key(stream)?;
         let (context, capture) = (self.stream(key)?.context, self.stream(key)?.capture);
         let recorded = self.event(event)?.recorded.clone();
@@ -143,24 +144,25 @@ impl Machine {
             (_, Some(capture)) if flags == EXTERNAL => self.capture_wait(capture, key, event),
             (_, None) if flags == EXTERNAL => Err(INVALID_VALUE),
             (Recorded::Never, Some(capture)) => self.capture_frontier(capture, key).map(drop),
-            (Recorded::At(_), Some(capture)) => Err(self.refuse_isolation(capture)),
+            (Recorded::At(_), Some(capture)) => Err(self.isolation_error(capture)),
             (Recorded::Never, None) => Ok(()),
             (Recorded::At(point), None) => self.stream_waits_for(key, point),
         }
     }
 
-    fn stream_waits_for(&mut self, key: usize, point: Point) -> Answer {
-        self.refuse_implicit(key)?;
-        // On the legacy stream the wait holds up what the stream itself would be held up by.
+    fn stream_waits_for(&mut self, key: usize, point: Point) -> CudaResult {
+        self.check_implicit_sync(key)?;
+        // On the legacy stream, a wait also waits for everything that the stream's next work would
+        // wait for.
         let mut join = self.order(key);
         join.add(point);
-        let tail = self.meet(&join, key)?;
+        let tail = self.join_point(&join, key)?;
         self.stream(key)?.tail = tail;
         Ok(())
     }
 
-    /// The point at which all of `join` is over.
-    pub(crate) fn meet(&mut self, join: &Join, key: usize) -> Answer<Point> {
+    /// Returns the point at which all of `join` has finished.
+    pub(crate) fn join_point(&mut self, join: &Join, key: usize) -> CudaResult<Point> {
         if join.pending.is_empty() {
             return Ok(Point::At(join.at));
         }
@@ -168,8 +170,8 @@ impl Machine {
         Ok(self.submit(join, Task::marker(), place))
     }
 
-    /// Milliseconds from one event to another, as far as `f32` holds them.
-    pub(crate) fn elapsed(&mut self, start: usize, end: usize) -> Answer<f32> {
+    /// Returns the milliseconds between two events, with the precision of `f32`.
+    pub(crate) fn elapsed(&mut self, start: usize, end: usize) -> CudaResult<f32> {
         let (from, to) = (self.time_of(start)?, self.time_of(end)?);
         if self.event(start)?.context != self.event(end)?.context {
             self.misuse("the events belong to different contexts", end);
@@ -187,14 +189,15 @@ impl Machine {
         Ok(thread::planned_time().unwrap_or(ms))
     }
 
-    /// The nanoseconds that a device's clock shows, in steps of its resolution.
+    /// Converts a time to that of the devices' clocks, in nanoseconds and in steps of their
+    /// resolution.
     fn device_time(&self, at: u64) -> f64 {
         let at = at as f64 * (1.0 + self.settings.clock_drift_ppm / 1e6);
         let step = self.settings.event_resolution_ns.max(1) as f64;
         (at / step).floor() * step
     }
 
-    fn time_of(&mut self, handle: usize) -> Answer<u64> {
+    fn time_of(&mut self, handle: usize) -> CudaResult<u64> {
         let point = self.point_of(handle)?;
         let event = self.event(handle)?;
         if !event.timed || event.recorded == Recorded::Never {
@@ -206,8 +209,8 @@ impl Machine {
         }
     }
 
-    /// The code for a stream of a capture that was spoiled.
-    pub(crate) fn capture_is_valid(&self, capture: u64) -> Answer {
+    /// Fails if a capture was invalidated.
+    pub(crate) fn capture_is_valid(&self, capture: u64) -> CudaResult {
         match self.captures.get(&capture) {
             Some(capture) if capture.valid => Ok(()),
             _ => Err(STREAM_CAPTURE_INVALIDATED),

@@ -1,13 +1,13 @@
-//! Faults by entry point and call number.
+//! Injected faults, by entry point and call number.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::code::Code;
 
-/// Faults that happened.
+/// The number of faults that were triggered.
 static HAPPENED: AtomicU64 = AtomicU64::new(0);
 
-/// Which calls a fault hits, counted from 1 since the fault was set.
+/// The calls that a fault affects. Calls are counted from 1 since the fault was set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
     Nth(u64),
@@ -27,22 +27,22 @@ impl When {
     }
 }
 
-/// What happens to the call.
+/// The effect of a fault on a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// It returns this code.
+    /// The call returns this code.
     Return(Code),
-    /// It returns this code, and so does all that uses its context from now on.
+    /// The call returns this code, and so does every later call that uses its context.
     Sticky(Code),
-    /// The work that it queues fails at its end, and its context with it.
+    /// The work that the call queues fails when it ends, and so does its context.
     Fail(Code),
-    /// It takes this many nanoseconds longer.
+    /// The call takes this many nanoseconds longer.
     Delay(u64),
-    /// It does not return before it is released.
+    /// The call does not return before it is released.
     Hang,
-    /// The work that it queues does not end before it is released.
+    /// The work that the call queues does not end before it is released.
     Stall,
-    /// It tells this many milliseconds between two events, given as the bits of an `f32`.
+    /// The call reports this many milliseconds between two events, given as the bits of an `f32`.
     Time(u32),
 }
 
@@ -51,13 +51,13 @@ pub(crate) enum Action {
 pub(crate) struct Fault {
     pub(crate) when: When,
     pub(crate) action: Action,
-    /// The call does what it is asked for before it returns the code.
+    /// The call does its work before it returns the code.
     pub(crate) after: bool,
-    /// Calls that were made before the fault was set.
+    /// The number of calls before the fault was set.
     pub(crate) since: u64,
 }
 
-/// All that is to happen to one call.
+/// The combined effect of all faults on one call.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) code: Option<Code>,
@@ -66,12 +66,12 @@ pub(crate) struct Plan {
     pub(crate) work: Option<super::thread::WorkFault>,
     pub(crate) delay_ns: u64,
     pub(crate) hang: bool,
-    /// The milliseconds that it tells.
+    /// The milliseconds that the call reports.
     pub(crate) time: Option<f32>,
 }
 
 impl Plan {
-    /// What `faults` do to call number `call` of their entry point.
+    /// Combines the effects of `faults` on call number `call` of their entry point.
     pub(crate) fn of(faults: &[Fault], call: u64) -> Self {
         let mut plan = Self::default();
         for fault in faults

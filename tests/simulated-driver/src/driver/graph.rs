@@ -1,20 +1,20 @@
-//! Graphs: captured work that runs again with each launch.
+//! Graphs: captured work that runs at each launch.
 
 use std::sync::Arc;
 
-use super::code::{Answer, INVALID_HANDLE};
+use super::code::{CudaResult, INVALID_HANDLE};
 use super::event::Recorded;
-use super::machine::Machine;
 use super::slab::Missing;
-use super::task::{Join, Place, Point, Task};
+use super::state::DriverState;
+use super::task::{Join, Location, Point, Task};
 
-/// One piece of work of a graph.
+/// One operation of a graph.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) task: Task,
-    /// The nodes before it.
+    /// The nodes that it depends on.
     pub(crate) after: Vec<usize>,
-    /// An event from outside that it waits for.
+    /// An event, recorded outside of the graph, that it waits for.
     pub(crate) waits_for: Option<usize>,
 }
 
@@ -24,12 +24,12 @@ pub(crate) struct Graph {
     nodes: Vec<Node>,
 }
 
-/// A graph that can run.
+/// An executable graph.
 #[derive(Debug)]
-pub(crate) struct Exec {
+pub(crate) struct GraphExec {
     pub(crate) context: usize,
     nodes: Arc<[Node]>,
-    /// The end of its last run; the next one comes after it.
+    /// The end of its last launch. The next launch starts after it.
     pub(crate) last: Point,
 }
 
@@ -43,7 +43,8 @@ impl Graph {
         self.nodes.len()
     }
 
-    /// Adds the nodes of another graph behind `before`; returns its ends.
+    /// Adds the nodes of another graph after the nodes `before`. Returns the nodes that no other
+    /// depends on.
     pub(crate) fn append(&mut self, nodes: &[Node], before: &[usize]) -> Vec<usize> {
         let base = self.nodes.len();
         let mut ends: Vec<usize> = before.to_vec();
@@ -62,7 +63,7 @@ impl Graph {
         ends
     }
 
-    /// Whether every node is one of `ends` or comes before one.
+    /// Returns `true` if every node is one of `ends` or precedes one.
     pub(crate) fn all_before(&self, ends: &[usize]) -> bool {
         let mut reached = vec![false; self.nodes.len()];
         let mut todo = ends.to_vec();
@@ -75,48 +76,49 @@ impl Graph {
     }
 }
 
-impl Machine {
-    pub(crate) fn graph(&mut self, handle: usize) -> Answer<&Graph> {
+impl DriverState {
+    pub(crate) fn graph(&mut self, handle: usize) -> CudaResult<&Graph> {
         if let Err(missing) = self.graphs.get(handle) {
-            return Err(self.missing(missing, handle));
+            return Err(self.report_missing(missing, handle));
         }
         self.graphs.get(handle).map_err(|_| INVALID_HANDLE)
     }
 
-    /// Makes a graph that can run in the current context; returns its handle.
-    pub(crate) fn instantiate(&mut self, graph: usize) -> Answer<usize> {
+    /// Creates an executable graph in the current context. Returns its handle.
+    pub(crate) fn instantiate(&mut self, graph: usize) -> CudaResult<usize> {
         let context = self.usable_current()?;
         let nodes = self.graph(graph)?.nodes.clone().into();
-        Ok(self.execs.insert(Exec {
+        Ok(self.execs.insert(GraphExec {
             context,
             nodes,
             last: Point::At(0),
         }))
     }
 
-    pub(crate) fn destroy_graph(&mut self, handle: usize) -> Answer {
+    pub(crate) fn destroy_graph(&mut self, handle: usize) -> CudaResult {
         let removed = self.graphs.remove(handle, Missing::Destroyed);
         removed
             .map(drop)
-            .map_err(|missing| self.missing(missing, handle))
+            .map_err(|missing| self.report_missing(missing, handle))
     }
 
-    pub(crate) fn destroy_exec(&mut self, handle: usize) -> Answer {
+    pub(crate) fn destroy_exec(&mut self, handle: usize) -> CudaResult {
         let removed = self.execs.remove(handle, Missing::Destroyed);
         removed
             .map(drop)
-            .map_err(|missing| self.missing(missing, handle))
+            .map_err(|missing| self.report_missing(missing, handle))
     }
 
-    fn exec(&mut self, handle: usize) -> Answer<&mut Exec> {
+    fn exec(&mut self, handle: usize) -> CudaResult<&mut GraphExec> {
         if let Err(missing) = self.execs.get(handle) {
-            return Err(self.missing(missing, handle));
+            return Err(self.report_missing(missing, handle));
         }
         self.execs.get_mut(handle).map_err(|_| INVALID_HANDLE)
     }
 
-    /// Runs a graph in a stream, or makes it part of the graph that the stream captures.
-    pub(crate) fn launch_graph(&mut self, handle: usize, stream: usize) -> Answer {
+    /// Launches a graph in a stream. If the stream is capturing, adds the graph to the captured
+    /// one.
+    pub(crate) fn launch_graph(&mut self, handle: usize, stream: usize) -> CudaResult {
         let key = self.stream_key(stream)?;
         let (context, capture) = (self.stream(key)?.context, self.stream(key)?.capture);
         let exec = self.exec(handle)?;
@@ -125,23 +127,23 @@ impl Machine {
         if let Some(capture) = capture {
             return self.capture_graph(capture, key, &nodes);
         }
-        self.refuse_implicit(key)?;
+        self.check_implicit_sync(key)?;
         let mut begin = self.order(key);
         begin.add(last);
-        let place = Place {
+        let place = Location {
             graph: Some(handle),
             ..self.place(key)?
         };
         let all = self.run_nodes(&nodes, &begin, place);
-        let end = self.meet(&all, key)?;
-        self.take_place(end);
+        let end = self.join_point(&all, key)?;
+        self.occupy_slot(end);
         self.stream(key)?.tail = end;
         self.exec(handle)?.last = end;
         Ok(())
     }
 
-    /// Queues all nodes; returns when all of them are over.
-    fn run_nodes(&mut self, nodes: &[Node], begin: &Join, place: Place) -> Join {
+    /// Queues all nodes. Returns when all of them have finished.
+    fn run_nodes(&mut self, nodes: &[Node], begin: &Join, place: Location) -> Join {
         let (mut points, mut all) = (Vec::with_capacity(nodes.len()), begin.clone());
         for node in nodes {
             let mut after = if node.after.is_empty() {

@@ -1,27 +1,27 @@
-//! Modules and kernels: how long a kernel takes is read from its name, its parameters or its PTX.
+//! Modules and kernels. The duration of a kernel comes from its name, its parameters or its PTX.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::code::{Answer, INVALID_HANDLE, INVALID_PTX, INVALID_VALUE, NOT_FOUND};
+use super::code::{CudaResult, INVALID_HANDLE, INVALID_PTX, INVALID_VALUE, NOT_FOUND};
 use super::ffi::Parameters;
-use super::machine::Machine;
 use super::script::nanoseconds;
 use super::slab::Missing;
-use super::task::{Span, Task};
+use super::state::DriverState;
+use super::task::{Task, TaskDuration};
 use crate::report::ActivityKind;
 
-/// The comment in PTX that states the length of a kernel: `// simulated: NAME = 20us` or
-/// `// simulated: NAME = parameter 1 us`.
-const STATEMENT: &str = "// simulated:";
+/// The PTX comment that sets the duration of a kernel: `// simulated: NAME = 20us` or `//
+/// simulated: NAME = parameter 1 us`.
+const DURATION_COMMENT: &str = "// simulated:";
 
-/// How long a kernel takes.
+/// The duration of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Length {
-    /// As long as the settings say for kernels that say nothing.
+pub(crate) enum KernelDuration {
+    /// The default duration in the settings.
     Default,
     Ns(u64),
-    /// The value of a parameter of 4 or 8 bytes, in units of this many nanoseconds.
+    /// The value of a parameter of 4 or 8 bytes, in units of `unit` nanoseconds.
     Parameter {
         index: usize,
         bytes: usize,
@@ -33,9 +33,9 @@ pub(crate) enum Length {
 #[derive(Debug)]
 pub(crate) struct Module {
     pub(crate) context: usize,
-    /// `None` for a binary, whose kernels are not known.
-    kernels: Option<BTreeMap<String, Length>>,
-    /// The kernels that were asked for.
+    /// The kernels that the PTX declares; `None` for a binary, which is not read.
+    kernels: Option<BTreeMap<String, KernelDuration>>,
+    /// The kernels that were looked up.
     functions: BTreeMap<String, usize>,
 }
 
@@ -44,11 +44,11 @@ pub(crate) struct Module {
 pub(crate) struct Function {
     pub(crate) context: usize,
     name: Arc<str>,
-    length: Length,
+    length: KernelDuration,
 }
 
-/// The kernels that a PTX text declares.
-pub(crate) fn parse(ptx: &str) -> Answer<BTreeMap<String, Length>> {
+/// Returns the kernels that a PTX text declares.
+pub(crate) fn parse(ptx: &str) -> CudaResult<BTreeMap<String, KernelDuration>> {
     let code = without_comments(ptx);
     if !code.contains(".version") || !code.contains(".target") {
         return Err(INVALID_PTX);
@@ -64,8 +64,8 @@ pub(crate) fn parse(ptx: &str) -> Answer<BTreeMap<String, Length>> {
             .split(',')
             .filter(|text| text.contains(".param"))
             .collect();
-        let stated = stated_length(ptx, name, &parameters)?;
-        let length = stated.unwrap_or_else(|| named_length(name, &parameters));
+        let specified = duration_from_comment(ptx, name, &parameters)?;
+        let length = specified.unwrap_or_else(|| duration_from_name(name, &parameters));
         kernels.insert(name.to_owned(), length);
     }
     Ok(kernels)
@@ -85,7 +85,7 @@ fn without_comments(ptx: &str) -> String {
         .join("\n")
 }
 
-/// The bytes of an integer parameter.
+/// Returns the size of an integer parameter in bytes.
 fn integer(parameter: &str) -> Option<usize> {
     parameter.split_whitespace().find_map(|token| match token {
         ".u64" | ".s64" | ".b64" => Some(8),
@@ -94,16 +94,20 @@ fn integer(parameter: &str) -> Option<usize> {
     })
 }
 
-fn parameter(parameters: &[&str], index: usize, unit: &str) -> Option<Length> {
+fn parameter(parameters: &[&str], index: usize, unit: &str) -> Option<KernelDuration> {
     let bytes = integer(parameters.get(index)?)?;
     let unit = nanoseconds(&format!("1{unit}"))?;
-    Some(Length::Parameter { index, bytes, unit })
+    Some(KernelDuration::Parameter { index, bytes, unit })
 }
 
-fn stated_length(ptx: &str, name: &str, parameters: &[&str]) -> Answer<Option<Length>> {
+fn duration_from_comment(
+    ptx: &str,
+    name: &str,
+    parameters: &[&str],
+) -> CudaResult<Option<KernelDuration>> {
     let statements = ptx
         .lines()
-        .filter_map(|line| line.trim().strip_prefix(STATEMENT));
+        .filter_map(|line| line.trim().strip_prefix(DURATION_COMMENT));
     for statement in statements {
         let Some((kernel, length)) = statement.split_once('=') else {
             return Err(INVALID_PTX);
@@ -113,7 +117,7 @@ fn stated_length(ptx: &str, name: &str, parameters: &[&str]) -> Answer<Option<Le
         }
         let words: Vec<&str> = length.split_whitespace().collect();
         let length = match words[..] {
-            [length] => nanoseconds(length).map(Length::Ns),
+            [length] => nanoseconds(length).map(KernelDuration::Ns),
             ["parameter", index, unit] => index
                 .parse()
                 .ok()
@@ -125,41 +129,44 @@ fn stated_length(ptx: &str, name: &str, parameters: &[&str]) -> Answer<Option<Le
     Ok(None)
 }
 
-/// `work_20us` takes 20 µs; `spin_ns(.param .u64 length)` takes what its first parameter says.
-fn named_length(name: &str, parameters: &[&str]) -> Length {
+/// Reads the duration from a kernel's name: `work_20us` takes 20 µs, and `spin_ns(.param .u64
+/// duration)` the value of its first parameter.
+fn duration_from_name(name: &str, parameters: &[&str]) -> KernelDuration {
     let Some((_, last)) = name.rsplit_once('_') else {
-        return Length::Default;
+        return KernelDuration::Default;
     };
     let by_parameter = || match last {
         "ns" | "us" | "ms" => parameter(parameters, 0, last),
         _ => None,
     };
     let has_unit = last.ends_with('s') && last.starts_with(|first: char| first.is_ascii_digit());
-    let stated = if has_unit {
-        nanoseconds(last).map(Length::Ns)
+    let specified = if has_unit {
+        nanoseconds(last).map(KernelDuration::Ns)
     } else {
         None
     };
-    stated.or_else(by_parameter).unwrap_or(Length::Default)
+    specified
+        .or_else(by_parameter)
+        .unwrap_or(KernelDuration::Default)
 }
 
-/// The shape of a launch: blocks of a grid, threads of a block.
+/// The dimensions of a launch: blocks per grid, threads per block.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct LaunchDims {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
 }
 
-impl Shape {
+impl LaunchDims {
     fn is_valid(&self) -> bool {
         let threads: u64 = self.block.into_iter().map(u64::from).product();
         self.grid.into_iter().all(|blocks| blocks > 0) && (1..=1_024).contains(&threads)
     }
 }
 
-impl Machine {
-    /// Loads PTX, or a binary, into the current context; returns the module.
-    pub(crate) fn load_module(&mut self, ptx: Option<&str>) -> Answer<usize> {
+impl DriverState {
+    /// Loads PTX or a binary into the current context. Returns the module.
+    pub(crate) fn load_module(&mut self, ptx: Option<&str>) -> CudaResult<usize> {
         let context = self.usable_current()?;
         let kernels = ptx.map(parse).transpose()?;
         Ok(self.modules.insert(Module {
@@ -169,28 +176,28 @@ impl Machine {
         }))
     }
 
-    pub(crate) fn unload_module(&mut self, handle: usize) -> Answer {
+    pub(crate) fn unload_module(&mut self, handle: usize) -> CudaResult {
         let removed = self.modules.remove(handle, Missing::Destroyed);
-        let module = removed.map_err(|missing| self.missing(missing, handle))?;
+        let module = removed.map_err(|missing| self.report_missing(missing, handle))?;
         for function in module.functions.into_values() {
-            // Unloading its module is how a function ends.
+            // A function lives until its module is unloaded.
             let _ = self.functions.remove(function, Missing::Destroyed);
         }
         self.usable(module.context)
     }
 
-    /// The kernel of this name.
-    pub(crate) fn find_function(&mut self, handle: usize, name: &str) -> Answer<usize> {
+    /// Returns the kernel with this name.
+    pub(crate) fn find_function(&mut self, handle: usize, name: &str) -> CudaResult<usize> {
         let module = match self.modules.get_mut(handle) {
             Ok(module) => module,
-            Err(missing) => return Err(self.missing(missing, handle)),
+            Err(missing) => return Err(self.report_missing(missing, handle)),
         };
         if let Some(function) = module.functions.get(name) {
             return Ok(*function);
         }
         let length = match &module.kernels {
             Some(kernels) => *kernels.get(name).ok_or(NOT_FOUND)?,
-            None => named_length(name, &[]),
+            None => duration_from_name(name, &[]),
         };
         let function = Function {
             context: module.context,
@@ -202,9 +209,9 @@ impl Machine {
         Ok(function)
     }
 
-    pub(crate) fn function(&mut self, handle: usize) -> Answer<&Function> {
+    pub(crate) fn function(&mut self, handle: usize) -> CudaResult<&Function> {
         if let Err(missing) = self.functions.get(handle) {
-            return Err(self.missing(missing, handle));
+            return Err(self.report_missing(missing, handle));
         }
         self.functions.get(handle).map_err(|_| INVALID_HANDLE)
     }
@@ -213,10 +220,10 @@ impl Machine {
     pub(crate) fn launch(
         &mut self,
         function: usize,
-        shape: Shape,
+        shape: LaunchDims,
         stream: usize,
         parameters: &Parameters,
-    ) -> Answer {
+    ) -> CudaResult {
         let kernel = self.function(function)?;
         let (context, name, length) = (kernel.context, Arc::clone(&kernel.name), kernel.length);
         if !shape.is_valid() {
@@ -228,13 +235,13 @@ impl Machine {
             return Err(INVALID_HANDLE);
         }
         let ns = match (self.settings.kernels.get(&*name).copied(), length) {
-            (Some(ns), _) | (None, Length::Ns(ns)) => ns,
-            (None, Length::Default) => self.settings.default_kernel_ns,
-            (None, Length::Parameter { index, bytes, unit }) => {
+            (Some(ns), _) | (None, KernelDuration::Ns(ns)) => ns,
+            (None, KernelDuration::Default) => self.settings.default_kernel_ns,
+            (None, KernelDuration::Parameter { index, bytes, unit }) => {
                 parameters.integer(index, bytes)?.saturating_mul(unit)
             }
         };
-        let task = Task::new(ActivityKind::Kernel, Span::Ns(ns));
+        let task = Task::new(ActivityKind::Kernel, TaskDuration::Ns(ns));
         self.enqueue(
             key,
             Task {
@@ -248,11 +255,11 @@ impl Machine {
 
 #[cfg(test)]
 mod tests {
-    use super::{INVALID_PTX, Length, parse};
+    use super::{INVALID_PTX, KernelDuration, parse};
 
     const HEAD: &str = ".version 7.0\n.target sm_75\n";
 
-    fn length(ptx: &str, kernel: &str) -> Length {
+    fn length(ptx: &str, kernel: &str) -> KernelDuration {
         parse(&format!("{HEAD}{ptx}")).unwrap()[kernel]
     }
 
@@ -260,13 +267,16 @@ mod tests {
     fn a_kernel_states_its_length_in_its_name() {
         assert_eq!(
             length(".visible .entry work_20us() { ret; }", "work_20us"),
-            Length::Ns(20_000)
+            KernelDuration::Ns(20_000)
         );
         assert_eq!(
             length(".entry work_20() { ret; }", "work_20"),
-            Length::Default
+            KernelDuration::Default
         );
-        assert_eq!(length(".entry axpy{ ret; }", "axpy"), Length::Default);
+        assert_eq!(
+            length(".entry axpy{ ret; }", "axpy"),
+            KernelDuration::Default
+        );
     }
 
     #[test]
@@ -274,7 +284,7 @@ mod tests {
         let spin = ".entry spin_ns(\n .param .u64 spin_ns_param_0\n)\n{ ret; }";
         assert_eq!(
             length(spin, "spin_ns"),
-            Length::Parameter {
+            KernelDuration::Parameter {
                 index: 0,
                 bytes: 8,
                 unit: 1
@@ -283,7 +293,7 @@ mod tests {
         let spin = ".entry spin_us(.param .align 4 .u32 a, .param .u64 b) { ret; }";
         assert_eq!(
             length(spin, "spin_us"),
-            Length::Parameter {
+            KernelDuration::Parameter {
                 index: 0,
                 bytes: 4,
                 unit: 1_000
@@ -291,7 +301,7 @@ mod tests {
         );
         assert_eq!(
             length(".entry spin_ns() { ret; }", "spin_ns"),
-            Length::Default
+            KernelDuration::Default
         );
     }
 
@@ -299,10 +309,10 @@ mod tests {
     fn a_comment_states_the_length_of_a_kernel() {
         let ptx = "// simulated: a = 3ms\n// simulated: b = parameter 1 us\n\
             .entry a() {} .entry b(.param .f32 x, .param .u32 y) {} // .entry c()\n/* .entry d() */";
-        assert_eq!(length(ptx, "a"), Length::Ns(3_000_000));
+        assert_eq!(length(ptx, "a"), KernelDuration::Ns(3_000_000));
         assert_eq!(
             length(ptx, "b"),
-            Length::Parameter {
+            KernelDuration::Parameter {
                 index: 1,
                 bytes: 4,
                 unit: 1_000

@@ -1,26 +1,26 @@
-//! Memory: that of a device is memory of the host, so that copies truly copy.
+//! Memory. Device memory is allocated on the host, so that copies transfer bytes.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::code::{Answer, INVALID_VALUE, OUT_OF_MEMORY};
+use super::code::{CudaResult, INVALID_VALUE, OUT_OF_MEMORY};
 use super::ffi;
-use super::machine::Machine;
+use super::state::DriverState;
 use super::stream::Queued;
-use super::task::{Effect, Join, Source, Span, Task};
+use super::task::{Effect, Join, Source, Task, TaskDuration};
 use crate::report::ActivityKind;
 
 const ALIGNMENT: usize = 256;
 
-/// What an allocation is for.
+/// The kind of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Use {
+pub(crate) enum AllocationKind {
     Device,
     Managed,
-    /// Pinned: the device copies it without the host's help.
+    /// Pinned host memory, which the device can access directly.
     Host,
-    /// The program's own memory, pinned by it.
+    /// Memory of the program that the program pinned.
     Registered,
 }
 
@@ -30,12 +30,12 @@ struct Allocation {
     bytes: usize,
     context: usize,
     device: usize,
-    used_for: Use,
-    /// How it was allocated; `None` for what the program allocated.
+    kind: AllocationKind,
+    /// The layout it was allocated with; `None` for memory of the program.
     layout: Option<Layout>,
 }
 
-/// All allocations by address.
+/// All allocations, by address.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     alive: BTreeMap<usize, Allocation>,
@@ -44,7 +44,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// The allocation that holds all of a range.
+    /// Returns the allocation that contains all of a range.
     fn holding(&self, address: usize, bytes: usize) -> Option<&Allocation> {
         let (start, allocation) = self.alive.range(..=address).next_back()?;
         (address.checked_add(bytes)? <= start + allocation.bytes).then_some(allocation)
@@ -56,7 +56,11 @@ impl Memory {
 
     pub(crate) fn in_use(&self, device: usize) -> u64 {
         let used = self.alive.values().filter(|allocation| {
-            allocation.device == device && matches!(allocation.used_for, Use::Device | Use::Managed)
+            allocation.device == device
+                && matches!(
+                    allocation.kind,
+                    AllocationKind::Device | AllocationKind::Managed
+                )
         });
         used.map(|allocation| allocation.bytes as u64).sum()
     }
@@ -71,14 +75,14 @@ impl Memory {
         self.peak = self.peak.max(self.alive());
     }
 
-    /// Frees what begins at `address`; `false` where nothing does.
+    /// Frees the allocation that begins at `address`. Returns `false` if there is none.
     pub(crate) fn free(&mut self, address: usize) -> bool {
         let Some(allocation) = self.alive.remove(&address) else {
             return false;
         };
         if let Some(layout) = allocation.layout {
-            // SAFETY: `allocate` got the address from the same allocator with the same layout, and
-            // what is removed from `alive` is never freed again.
+            // SAFETY: `allocate` got the address from this allocator with this layout. The
+            // allocation was removed from `alive`, so it is freed only once.
             unsafe { dealloc(address as *mut u8, layout) };
         }
         true
@@ -105,30 +109,30 @@ impl Drop for Memory {
     }
 }
 
-/// Which end of a copy is memory of the program.
+/// Which ends of a copy are host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     HostToDevice,
     DeviceToHost,
     DeviceToDevice,
-    /// As the addresses say.
+    /// To be determined from the addresses.
     Either,
 }
 
-impl Machine {
-    /// Allocates in the current context; returns the address.
-    pub(crate) fn allocate(&mut self, bytes: usize, used_for: Use) -> Answer<usize> {
+impl DriverState {
+    /// Allocates in the current context. Returns the address.
+    pub(crate) fn allocate(&mut self, bytes: usize, kind: AllocationKind) -> CudaResult<usize> {
         let context = self.usable_current()?;
         let device = self.context(context)?.device;
         if bytes == 0 {
             return Err(INVALID_VALUE);
         }
         let all = self.devices[device].settings.bytes;
-        if used_for == Use::Device && self.memory.in_use(device) + bytes as u64 > all {
+        if kind == AllocationKind::Device && self.memory.in_use(device) + bytes as u64 > all {
             return Err(OUT_OF_MEMORY);
         }
         let layout = Layout::from_size_align(bytes, ALIGNMENT).map_err(|_| OUT_OF_MEMORY)?;
-        // SAFETY: the layout has a size above zero.
+        // SAFETY: the size of the layout is not zero.
         let address = unsafe { alloc_zeroed(layout) } as usize;
         if address == 0 {
             return Err(OUT_OF_MEMORY);
@@ -140,7 +144,7 @@ impl Machine {
                 bytes,
                 context,
                 device,
-                used_for,
+                kind,
                 layout,
             },
         );
@@ -148,28 +152,28 @@ impl Machine {
     }
 
     /// Pins memory of the program.
-    pub(crate) fn register(&mut self, address: usize, bytes: usize) -> Answer {
+    pub(crate) fn register(&mut self, address: usize, bytes: usize) -> CudaResult {
         let context = self.usable_current()?;
         let device = self.context(context)?.device;
         if address == 0 || bytes == 0 {
             return Err(INVALID_VALUE);
         }
-        let used_for = Use::Registered;
+        let kind = AllocationKind::Registered;
         self.memory.insert(
             address,
             Allocation {
                 bytes,
                 context,
                 device,
-                used_for,
+                kind,
                 layout: None,
             },
         );
         Ok(())
     }
 
-    /// Frees what begins at `address`; null is nothing to free.
-    pub(crate) fn free(&mut self, address: usize) -> Answer {
+    /// Frees the allocation at `address`. Null is ignored.
+    pub(crate) fn free(&mut self, address: usize) -> CudaResult {
         if address == 0 || self.memory.free(address) {
             return Ok(());
         }
@@ -178,14 +182,15 @@ impl Machine {
     }
 
     /// Frees in stream order.
-    pub(crate) fn free_async(&mut self, address: usize, stream: usize) -> Answer {
+    pub(crate) fn free_async(&mut self, address: usize, stream: usize) -> CudaResult {
         if address != 0 && !self.memory.alive.contains_key(&address) {
             self.misuse("no allocation begins at this address", address);
             return Err(INVALID_VALUE);
         }
         let key = self.stream_key(stream)?;
         let captured = self.stream(key)?.capture.is_some();
-        // A graph may run again, so what it would free lives as long as its context.
+        // A graph may be launched again, so memory that it would free is kept until its context
+        // ends.
         let effect = if captured {
             Effect::None
         } else {
@@ -193,16 +198,16 @@ impl Machine {
         };
         let task = Task {
             effect,
-            ..Task::new(ActivityKind::Memory, Span::Ns(0))
+            ..Task::new(ActivityKind::Memory, TaskDuration::Ns(0))
         };
         self.enqueue(key, task).map(drop)
     }
 
-    /// Allocates in stream order; returns the address.
-    pub(crate) fn allocate_async(&mut self, bytes: usize, stream: usize) -> Answer<usize> {
+    /// Allocates in stream order. Returns the address.
+    pub(crate) fn allocate_async(&mut self, bytes: usize, stream: usize) -> CudaResult<usize> {
         let key = self.stream_key(stream)?;
-        let address = self.allocate(bytes, Use::Device)?;
-        let queued = self.enqueue(key, Task::new(ActivityKind::Memory, Span::Ns(0)));
+        let address = self.allocate(bytes, AllocationKind::Device)?;
+        let queued = self.enqueue(key, Task::new(ActivityKind::Memory, TaskDuration::Ns(0)));
         if let Err(code) = queued {
             self.memory.free(address);
             return Err(code);
@@ -210,7 +215,7 @@ impl Machine {
         Ok(address)
     }
 
-    fn check_device(&mut self, address: usize, bytes: usize) -> Answer {
+    fn check_device(&mut self, address: usize, bytes: usize) -> CudaResult {
         if bytes > 0 && !self.memory.holds(address, bytes) {
             self.misuse("no allocation holds this range", address);
             return Err(INVALID_VALUE);
@@ -218,8 +223,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Queues a copy. Returns what the call must wait for: memory of the host that is not pinned
-    /// is filled before the call returns.
+    /// Queues a copy. Returns what the call must wait for: a copy to pageable host memory finishes
+    /// before the call returns.
     pub(crate) fn copy(
         &mut self,
         to: usize,
@@ -227,7 +232,7 @@ impl Machine {
         bytes: usize,
         direction: Direction,
         stream: usize,
-    ) -> Answer<Option<Join>> {
+    ) -> CudaResult<Option<Join>> {
         let to_host = direction == Direction::DeviceToHost
             || (direction == Direction::Either && !self.memory.holds(to, bytes));
         let from_host = direction == Direction::HostToDevice
@@ -252,7 +257,7 @@ impl Machine {
         } else {
             Source::Address(from)
         };
-        let span = Span::Ns(self.settings.copy_time(bytes));
+        let duration = TaskDuration::Ns(self.settings.copy_time(bytes));
         let known = [
             self.memory.holds(to, bytes),
             matches!(&from, Source::Address(from) if self.memory.holds(*from, bytes)),
@@ -265,7 +270,7 @@ impl Machine {
         };
         let task = Task {
             effect,
-            ..Task::new(ActivityKind::Copy, span)
+            ..Task::new(ActivityKind::Copy, duration)
         };
         Ok(match self.enqueue(key, task)? {
             Queued::Runs(point) if waits => Some(Join::from(point)),
@@ -273,7 +278,7 @@ impl Machine {
         })
     }
 
-    /// Queues the filling of `count` items of `width` bytes.
+    /// Queues a fill of `count` items of `width` bytes.
     pub(crate) fn fill(
         &mut self,
         to: usize,
@@ -281,13 +286,13 @@ impl Machine {
         width: usize,
         count: usize,
         stream: usize,
-    ) -> Answer<Queued> {
+    ) -> CudaResult<Queued> {
         if !to.is_multiple_of(width) {
             return Err(INVALID_VALUE);
         }
         self.check_device(to, width * count)?;
         let key = self.stream_key(stream)?;
-        let span = Span::Ns(self.settings.copy_time(width * count));
+        let duration = TaskDuration::Ns(self.settings.copy_time(width * count));
         let effect = Effect::Fill {
             to,
             pattern,
@@ -298,7 +303,7 @@ impl Machine {
             key,
             Task {
                 effect,
-                ..Task::new(ActivityKind::Fill, span)
+                ..Task::new(ActivityKind::Fill, duration)
             },
         )
     }

@@ -1,4 +1,5 @@
-//! What happens to calls that make the host wait for a device, and to all after the driver ended.
+//! The policies for calls that make the host wait for a device, and for calls from host functions
+//! and after shutdown.
 
 use std::backtrace::Backtrace;
 use std::io::Write;
@@ -8,46 +9,46 @@ use std::sync::{Mutex, PoisonError};
 use super::entry::EntryPoint;
 use super::thread;
 
-/// Set when the driver has shut down.
-pub(crate) static DOWN: AtomicBool = AtomicBool::new(false);
+/// `true` after the driver has shut down.
+pub(crate) static SHUT_DOWN: AtomicBool = AtomicBool::new(false);
 
 const ALLOW: u8 = 0;
 const ABORT: u8 = 1;
 const ABORT_FROM: u8 = 2;
 
 static WAITING: AtomicU8 = AtomicU8::new(ALLOW);
-static BLAMED: Mutex<String> = Mutex::new(String::new());
+static FORBIDDEN_PATH: Mutex<String> = Mutex::new(String::new());
 
 const REFUSE: u8 = 0;
 
-/// What happens to calls from inside a host function.
+/// The policy for calls from inside a host function.
 static HOST_CALLS: AtomicU8 = AtomicU8::new(REFUSE);
 
-/// What the driver does when a host function calls it: NVIDIA leaves it open.
+/// The driver's reaction when a host function calls it, which NVIDIA leaves undefined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum HostCalls {
+pub(crate) enum HostCallPolicy {
     /// The call does nothing and returns 800.
     Refuse = REFUSE,
-    /// It is a call like others.
+    /// The call runs as any other.
     Allow,
-    /// The process ends, where another driver would wait for ever.
+    /// The process aborts, where some drivers would wait forever.
     Abort,
 }
 
-pub(crate) fn set_host_calls(calls: HostCalls) {
+pub(crate) fn set_host_calls(calls: HostCallPolicy) {
     HOST_CALLS.store(calls as u8, Relaxed);
 }
 
-/// Whether a call of this thread is refused because the thread runs a host function. Ends the process where that is
-/// wanted.
-pub(crate) fn refuses_host_call(entry: &EntryPoint) -> bool {
+/// Returns `true` if a call must be refused because this thread is running a host function. Aborts
+/// the process if the policy says so.
+pub(crate) fn must_refuse_host_call(entry: &EntryPoint) -> bool {
     if !thread::is_worker() {
         return false;
     }
     let calls = HOST_CALLS.load(Relaxed);
-    if calls == HostCalls::Abort as u8 {
-        // Nothing is left to do when standard error is closed.
+    if calls == HostCallPolicy::Abort as u8 {
+        // A failed write is ignored: standard error may be closed.
         let _ = writeln!(
             std::io::stderr(),
             "simulated driver: {} was called inside a host function, where some drivers wait for ever",
@@ -58,52 +59,54 @@ pub(crate) fn refuses_host_call(entry: &EntryPoint) -> bool {
     calls == REFUSE
 }
 
-/// Who may make the host wait.
+/// Which code may make the host wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Waiting {
-    /// Everybody.
+pub(crate) enum WaitPolicy {
+    /// Any code.
     Allow,
-    /// Nobody outside a region that allows it.
+    /// Only code in a region that allows it.
     Abort,
-    /// Everybody but code whose path begins with this, such as `some_crate::`.
+    /// Any code but that whose path begins with this, such as `some_crate::`.
     AbortFrom(String),
 }
 
-pub(crate) fn set_waiting(waiting: Waiting) {
-    let (mode, blamed) = match waiting {
-        Waiting::Allow => (ALLOW, String::new()),
-        Waiting::Abort => (ABORT, String::new()),
-        Waiting::AbortFrom(path) => (ABORT_FROM, path),
+pub(crate) fn set_waiting(waiting: WaitPolicy) {
+    let (mode, forbidden) = match waiting {
+        WaitPolicy::Allow => (ALLOW, String::new()),
+        WaitPolicy::Abort => (ABORT, String::new()),
+        WaitPolicy::AbortFrom(path) => (ABORT_FROM, path),
     };
-    *BLAMED.lock().unwrap_or_else(PoisonError::into_inner) = blamed;
+    *FORBIDDEN_PATH
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner) = forbidden;
     WAITING.store(mode, Relaxed);
 }
 
-/// Ends the process if the caller of `entry` may not wait for a device.
-pub(crate) fn before_waiting(entry: &EntryPoint) {
-    before_implicit_waiting(entry.name);
+/// Aborts the process if the caller of `entry` must not wait for a device.
+pub(crate) fn check_waiting(entry: &EntryPoint) {
+    check_implicit_waiting(entry.name);
 }
 
-/// Ends the process if the caller of the entry point `name` may not wait for a device.
-pub(crate) fn before_implicit_waiting(name: &str) {
+/// Aborts the process if the caller of the entry point `name` must not wait for a device.
+pub(crate) fn check_implicit_waiting(name: &str) {
     let mode = WAITING.load(Relaxed);
     if mode == ALLOW || thread::may_wait() || thread::is_worker() {
         return;
     }
     let stack = Backtrace::force_capture().to_string();
     if mode == ABORT_FROM {
-        let blamed = BLAMED
+        let forbidden = FORBIDDEN_PATH
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
-        if !caller(&stack).is_some_and(|caller| caller.starts_with(&blamed)) {
+        if !caller(&stack).is_some_and(|caller| caller.starts_with(&forbidden)) {
             return;
         }
     }
     refuse(name, &stack);
 }
 
-/// The function nearest to the driver that is neither the driver's nor the standard library's.
+/// Returns the innermost function outside of the driver and the standard library.
 fn caller(stack: &str) -> Option<&str> {
     const INSIDE: [&str; 5] = [
         "profiler_simulated_driver::",
@@ -115,7 +118,7 @@ fn caller(stack: &str) -> Option<&str> {
     let frames = stack.lines().filter_map(|line| {
         let (number, name) = line.trim_start().split_once(": ")?;
         number.parse::<u32>().ok()?;
-        // `<path::Type as Trait>::method` begins with the type's path.
+        // Remove what precedes the path of the type in `<path::Type as Trait>::method`.
         Some(name.trim_start_matches(['<', '&']))
     });
     frames
@@ -137,7 +140,7 @@ fn is_inside(name: &str, inside: &str) -> bool {
 
 fn refuse(entry: &str, stack: &str) -> ! {
     let thread = std::thread::current();
-    // Nothing is left to do when standard error is closed.
+    // A failed write is ignored: standard error may be closed.
     let _ = writeln!(
         std::io::stderr(),
         "simulated driver: {} would make thread '{}' wait for the device, which this run forbids; \
@@ -154,7 +157,7 @@ mod tests {
 
     const STACK: &str = "   0: std::backtrace::Backtrace::force_capture
              at /src/backtrace.rs:10:5
-   1: profiler_simulated_driver::driver::policy::before_waiting
+   1: profiler_simulated_driver::driver::policy::check_waiting
    2: cuEventSynchronize
    3: <some_crate::Reader as core::ops::Drop>::drop
    4: user::main";

@@ -1,21 +1,21 @@
-//! The language of the control interface: a command per line.
+//! The script language: one command per line.
 
 use std::sync::Once;
 
-use super::clock::Pace;
+use super::clock::ClockMode;
 use super::fault::{Action, Fault, When};
-use super::machine::{Locked, tell};
-use super::policy::{self, HostCalls, Waiting};
+use super::policy::{self, HostCallPolicy, WaitPolicy};
 use super::settings::{DeviceSettings, Settings};
+use super::state::{LockedState, notify_all};
 use super::{control, exports, fault};
 
-/// The variable that holds commands, or `@` and the path of a file of them.
+/// The environment variable that holds a script, or `@` and the path of one.
 const VARIABLE: &str = "SIMULATED_DRIVER";
 
-/// What was wrong with a script, for the person who wrote it.
-type Refusal = String;
+/// The error message for a wrong script.
+type ScriptError = String;
 
-/// Runs what the environment says, once, before anything else happens.
+/// Runs the script in the environment variable, once and before anything else.
 pub(crate) fn run_environment() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -29,33 +29,33 @@ pub(crate) fn run_environment() {
                 ))
             });
         }
-        if let Err(refusal) = run(&script) {
-            stop(&format!("{VARIABLE} holds what is no script: {refusal}"));
+        if let Err(error) = run(&script) {
+            stop(&format!("{VARIABLE} holds what is no script: {error}"));
         }
     });
 }
 
-/// A test that ran without the script it asked for would prove nothing.
+/// Aborts the process: a test that runs without its script would prove nothing.
 fn stop(message: &str) -> ! {
     use std::io::Write;
-    // Nothing is left to do when standard error is closed.
+    // A failed write is ignored: standard error may be closed.
     let _ = writeln!(std::io::stderr(), "simulated driver: {message}");
     std::process::abort()
 }
 
-/// Runs commands, one per line or between semicolons; stops at the first that is wrong.
-pub(crate) fn run(script: &str) -> Result<(), Refusal> {
+/// Runs commands, one per line or separated by semicolons. Stops at the first wrong one.
+pub(crate) fn run(script: &str) -> Result<(), ScriptError> {
     for line in script.split(['\n', ';']) {
         let line = line.split('#').next().unwrap_or("").trim();
         if !line.is_empty() {
             let words: Vec<&str> = line.split_whitespace().collect();
-            command(line, &words).map_err(|refusal| format!("`{line}`: {refusal}"))?;
+            command(line, &words).map_err(|error| format!("`{line}`: {error}"))?;
         }
     }
     Ok(())
 }
 
-/// Nanoseconds of `20us`, `5ms`, `1s`, `100ns` or `100`.
+/// Parses `20us`, `5ms`, `1s`, `100ns` or `100` to nanoseconds.
 pub(crate) fn nanoseconds(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
@@ -68,50 +68,50 @@ pub(crate) fn nanoseconds(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
-fn duration(text: &str) -> Result<u64, Refusal> {
+fn duration(text: &str) -> Result<u64, ScriptError> {
     nanoseconds(text).ok_or_else(|| format!("`{text}` is no duration such as 20us, 5ms or 100"))
 }
 
-fn number<T: std::str::FromStr>(text: &str) -> Result<T, Refusal> {
+fn number<T: std::str::FromStr>(text: &str) -> Result<T, ScriptError> {
     text.parse()
         .map_err(|_| format!("`{text}` is no number that fits here"))
 }
 
-fn command(line: &str, words: &[&str]) -> Result<(), Refusal> {
+fn command(line: &str, words: &[&str]) -> Result<(), ScriptError> {
     match words {
         ["reset"] => reset(),
         ["clock", pace] => set_pace(pace)?,
         ["advance", time] => return advance(duration(time)?),
         ["release"] => release(),
-        ["shutdown"] => policy::DOWN.store(true, std::sync::atomic::Ordering::Relaxed),
+        ["shutdown"] => policy::SHUT_DOWN.store(true, std::sync::atomic::Ordering::Relaxed),
         ["shutdown", "at-exit"] => control::shut_down_at_exit(),
         ["report-at-exit", path] => control::report_at_exit(path),
-        ["synchronise", "allow"] => policy::set_waiting(Waiting::Allow),
-        ["synchronise", "abort"] => policy::set_waiting(Waiting::Abort),
+        ["synchronise", "allow"] => policy::set_waiting(WaitPolicy::Allow),
+        ["synchronise", "abort"] => policy::set_waiting(WaitPolicy::Abort),
         ["synchronise", "abort-from", path] => {
-            policy::set_waiting(Waiting::AbortFrom((*path).to_owned()));
+            policy::set_waiting(WaitPolicy::AbortFrom((*path).to_owned()));
         }
-        ["host-function-calls", "refuse"] => policy::set_host_calls(HostCalls::Refuse),
-        ["host-function-calls", "allow"] => policy::set_host_calls(HostCalls::Allow),
-        ["host-function-calls", "abort"] => policy::set_host_calls(HostCalls::Abort),
-        ["log", "on"] => Locked::new().truth.logging = true,
-        ["log", "off"] => Locked::new().truth.logging = false,
-        ["log", "clear"] => Locked::new().truth.clear(),
+        ["host-function-calls", "refuse"] => policy::set_host_calls(HostCallPolicy::Refuse),
+        ["host-function-calls", "allow"] => policy::set_host_calls(HostCallPolicy::Allow),
+        ["host-function-calls", "abort"] => policy::set_host_calls(HostCallPolicy::Abort),
+        ["log", "on"] => LockedState::new().log.logging = true,
+        ["log", "off"] => LockedState::new().log.logging = false,
+        ["log", "clear"] => LockedState::new().log.clear(),
         ["fault", entry, rest @ ..] => return add_fault(entry, rest),
         ["clear-faults"] => exports::all().for_each(super::entry::EntryPoint::clear_faults),
-        ["contexts", "reused"] => Locked::new().contexts.reuse_handles(),
+        ["contexts", "reused"] => LockedState::new().contexts.reuse_handles(),
         ["sticky", device, code] => {
             let (device, code) = (number(device)?, number(code)?);
-            let failed = Locked::new().fail_primary(device, code);
+            let failed = LockedState::new().fail_primary(device, code);
             return failed.map_err(|_| "this device has no primary context now".to_owned());
         }
         ["device", ..] | ["devices", _] => return device(line, words),
-        _ => return setting(&mut Locked::new().settings, words),
+        _ => return setting(&mut LockedState::new().settings, words),
     }
     Ok(())
 }
 
-fn setting(settings: &mut Settings, words: &[&str]) -> Result<(), Refusal> {
+fn setting(settings: &mut Settings, words: &[&str]) -> Result<(), ScriptError> {
     match words {
         ["driver-version", version] => settings.driver_version = number(version)?,
         ["hide", entry] => {
@@ -136,13 +136,13 @@ fn setting(settings: &mut Settings, words: &[&str]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Devices are what they are from `cuInit` on.
-fn device(line: &str, words: &[&str]) -> Result<(), Refusal> {
-    let mut machine = Locked::new();
-    if machine.initialised {
+/// Sets the properties of devices, which are fixed at `cuInit`.
+fn device(line: &str, words: &[&str]) -> Result<(), ScriptError> {
+    let mut state = LockedState::new();
+    if state.initialised {
         return Err("set devices before cuInit is called, or after `reset`".to_owned());
     }
-    let devices = &mut machine.settings.devices;
+    let devices = &mut state.settings.devices;
     if let ["devices", count] = words {
         *devices = (0..number(count)?).map(DeviceSettings::new).collect();
         return Ok(());
@@ -165,35 +165,35 @@ fn device(line: &str, words: &[&str]) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn set_pace(pace: &str) -> Result<(), Refusal> {
+fn set_pace(pace: &str) -> Result<(), ScriptError> {
     let pace = match pace {
-        "real" => Pace::Real,
-        "virtual" => Pace::Virtual,
-        "manual" => Pace::Manual,
+        "real" => ClockMode::Real,
+        "virtual" => ClockMode::Virtual,
+        "manual" => ClockMode::Manual,
         _ => return Err("the clock is `real`, `virtual` or `manual`".to_owned()),
     };
-    Locked::new().clock.set_pace(pace);
-    tell();
+    LockedState::new().clock.set_pace(pace);
+    notify_all();
     Ok(())
 }
 
-/// Moves a clock that is not real.
-pub(crate) fn advance(time: u64) -> Result<(), Refusal> {
-    let mut machine = Locked::new();
-    if machine.clock.pace() == Pace::Real {
+/// Advances the clock, unless its pace is real.
+pub(crate) fn advance(time: u64) -> Result<(), ScriptError> {
+    let mut state = LockedState::new();
+    if state.clock.pace() == ClockMode::Real {
         return Err("the real clock moves by itself; set `clock virtual` first".to_owned());
     }
-    let at = machine.clock.now().saturating_add(time);
-    machine.advance_to(at);
+    let at = state.clock.now().saturating_add(time);
+    state.advance_to(at);
     Ok(())
 }
 
 fn release() {
-    let mut machine = Locked::new();
-    machine.releases += 1;
-    machine.release_stalled();
-    drop(machine);
-    tell();
+    let mut state = LockedState::new();
+    state.releases += 1;
+    state.release_stalled();
+    drop(state);
+    notify_all();
 }
 
 fn reset() {
@@ -202,15 +202,15 @@ fn reset() {
         entry.forget_calls();
     }
     fault::forget_happened();
-    policy::set_waiting(Waiting::Allow);
-    policy::set_host_calls(HostCalls::Refuse);
-    policy::DOWN.store(false, std::sync::atomic::Ordering::Relaxed);
-    Locked::new().reset();
-    tell();
+    policy::set_waiting(WaitPolicy::Allow);
+    policy::set_host_calls(HostCallPolicy::Refuse);
+    policy::SHUT_DOWN.store(false, std::sync::atomic::Ordering::Relaxed);
+    LockedState::new().reset();
+    notify_all();
 }
 
-/// `fault ENTRY always|nth N|every N|from N ACTION [after]`; `*` is every entry point.
-fn add_fault(entry: &str, words: &[&str]) -> Result<(), Refusal> {
+/// Parses `fault ENTRY always|nth N|every N|from N ACTION [after]`, where `*` is every entry point.
+fn add_fault(entry: &str, words: &[&str]) -> Result<(), ScriptError> {
     let (when, action) = match words {
         ["always", action @ ..] => (When::Always, action),
         ["nth", call, action @ ..] => (When::Nth(number(call)?), action),

@@ -1,4 +1,4 @@
-//! What a script can set, with the values that hold before it does.
+//! The settings that a script can change, and their defaults.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,12 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct DeviceSettings {
     pub(crate) name: String,
     pub(crate) bytes: u64,
-    /// By the number of the driver's attribute; what is not here is 0.
+    /// The values of attributes by their number. An attribute that is missing here is 0.
     pub(crate) attributes: BTreeMap<i32, i32>,
 }
 
 impl DeviceSettings {
-    /// Those that programs ask for: a device of compute capability 8.0 with memory pools.
+    /// The attributes that programs query: those of a device of compute capability 8.0 with memory
+    /// pools.
     const ATTRIBUTES: [(i32, i32); 20] = [
         (1, 1024),       // threads per block
         (2, 1024),       // x of a block
@@ -45,34 +46,35 @@ impl DeviceSettings {
     }
 }
 
-/// What the whole driver does.
+/// The settings of the driver.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) devices: Vec<DeviceSettings>,
-    /// As `cuDriverGetVersion` tells it.
+    /// The value that `cuDriverGetVersion` returns.
     pub(crate) driver_version: i32,
-    /// Entry points that `cuGetProcAddress` does not know.
+    /// Entry points that `cuGetProcAddress` does not find.
     pub(crate) hidden: BTreeSet<String>,
-    /// Lengths of kernels by name, before what their PTX says.
+    /// Durations of kernels by name, in nanoseconds. They override the PTX.
     pub(crate) kernels: BTreeMap<String, u64>,
-    /// Nanoseconds of a kernel that says nothing about its length.
+    /// The duration of a kernel that specifies none, in nanoseconds.
     pub(crate) default_kernel_ns: u64,
-    /// Nanoseconds from a call that queues work to the earliest start of that work.
+    /// The nanoseconds from a call that queues work to the earliest start of that work.
     pub(crate) launch_latency_ns: u64,
-    /// How much work may wait for the devices, over all of them, before calls that hand over more wait; `None` for any.
+    /// How many operations may be queued or running on all devices before calls that queue more
+    /// wait. `None` is unlimited.
     pub(crate) launch_queue: Option<usize>,
-    /// Nanoseconds of a copy or fill of no bytes.
+    /// The duration of a copy or fill of no bytes, in nanoseconds.
     pub(crate) copy_ns: u64,
-    /// Bytes that a copy or fill moves in a microsecond.
+    /// The bytes that a copy or fill transfers per microsecond.
     pub(crate) copy_bytes_per_us: u64,
-    /// The step of the time that an event holds, in nanoseconds.
+    /// The resolution of event times, in nanoseconds.
     pub(crate) event_resolution_ns: u64,
-    /// How much faster than the host's the devices' clocks run, in parts per million.
+    /// How much faster the devices' clocks run than the host's, in parts per million.
     pub(crate) clock_drift_ppm: f64,
-    /// Whether calls that name an event or a stream need a current context.
+    /// `true` if calls with an event or a stream need a current context.
     pub(crate) current_context_required: bool,
-    /// Whether threads without a current context get that of device 0, as in a program that set it
-    /// everywhere.
+    /// `true` if the context of device 0 is current on every thread that has no other, as in a
+    /// program that sets it everywhere.
     pub(crate) current_context_everywhere: bool,
 }
 
@@ -97,7 +99,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Nanoseconds that a copy or fill of `bytes` takes.
+    /// Returns the nanoseconds that a copy or fill of `bytes` takes.
     pub(crate) fn copy_time(&self, bytes: usize) -> u64 {
         self.copy_ns + (bytes as u64).saturating_mul(1_000) / self.copy_bytes_per_us.max(1)
     }

@@ -1,19 +1,20 @@
-//! Handles that look like pointers, lead to objects, and tell a dead object from no object.
+//! Handles that look like pointers, and that distinguish a destroyed object from one that never
+//! existed.
 
 use std::collections::VecDeque;
 
-/// What a handle leads to when it leads to nothing alive.
+/// Why a handle refers to no object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
-    /// The driver never gave this handle out, or for another kind of object.
+    /// The driver never returned this handle, or returned it for another kind of object.
     Never,
-    /// It was destroyed by a call.
+    /// The object was destroyed by a call.
     Destroyed,
-    /// It went with its context.
+    /// The object was destroyed with its context.
     WithContext,
 }
 
-/// A kind of object; part of each handle.
+/// The kind of an object, which is part of its handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum Kind {
@@ -21,7 +22,7 @@ pub(crate) enum Kind {
     Stream,
     Event,
     Graph,
-    Exec,
+    GraphExec,
     Module,
     Function,
 }
@@ -38,14 +39,14 @@ struct Slot<T> {
     value: Result<T, Missing>,
 }
 
-/// Objects of one kind.
+/// The objects of one kind.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     kind: Kind,
     slots: Vec<Slot<T>>,
-    /// Oldest first, so that a handle is given out again as late as can be.
+    /// Oldest first, so that a slot is reused as late as possible.
     free: VecDeque<usize>,
-    /// Whether a handle is given again at once.
+    /// `true` if a handle is reused immediately.
     is_reused: bool,
     alive: usize,
     peak: usize,
@@ -65,7 +66,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Gives the handle of what ended last to what comes next.
+    /// Gives each new object the handle of the last one that was destroyed.
     pub(crate) fn reuse_handles(&mut self) {
         self.is_reused = true;
     }
@@ -74,7 +75,7 @@ impl<T> Slab<T> {
         self.alive += 1;
         self.peak = self.peak.max(self.alive);
         self.created += 1;
-        // Some slots rest, so that a handle used after its end is recognised.
+        // Keep 64 free slots unused, so that the use of a destroyed object is recognized.
         let index = if self.is_reused {
             self.free.pop_back()
         } else if self.free.len() > 64 {
@@ -127,7 +128,7 @@ impl<T> Slab<T> {
         self.slots[index].value.as_mut().map_err(|missing| *missing)
     }
 
-    /// Takes an object out; later uses of its handle find `why`.
+    /// Removes an object. Later uses of its handle fail with `why`.
     pub(crate) fn remove(&mut self, handle: usize, why: Missing) -> Result<T, Missing> {
         let index = self.index(handle)?;
         let slot = &mut self.slots[index];
@@ -137,7 +138,8 @@ impl<T> Slab<T> {
         std::mem::replace(&mut slot.value, Err(why))
     }
 
-    /// Takes out every object for which `doomed` holds, as gone with its context.
+    /// Removes every object for which `doomed` returns `true`, as destroyed with its context.
+    /// Returns their number.
     pub(crate) fn remove_with_context(&mut self, doomed: impl Fn(&T) -> bool) -> u64 {
         let mut removed = 0;
         for (index, slot) in self.slots.iter_mut().enumerate() {

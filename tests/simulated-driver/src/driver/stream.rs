@@ -1,40 +1,40 @@
-//! Streams: each a line of work in order; how default and blocking ones wait for each other.
+//! Streams, and how default and blocking streams wait for each other.
 
-use super::code::{Answer, INVALID_HANDLE, INVALID_VALUE, STREAM_CAPTURE_IMPLICIT};
-use super::machine::Machine;
+use super::code::{CudaResult, INVALID_HANDLE, INVALID_VALUE, STREAM_CAPTURE_IMPLICIT};
 use super::slab::Missing;
-use super::task::{Join, Place, Point, Task};
+use super::state::DriverState;
+use super::task::{Join, Location, Point, Task};
 use super::thread;
 
 /// The per-thread default stream.
 const PER_THREAD: usize = 2;
-/// The flag of a stream that does not wait for the legacy default stream.
+/// The flag of a stream that does not synchronize with the legacy default stream.
 const NON_BLOCKING: u32 = 1;
 
-/// How a stream stands to the legacy default stream.
+/// The relation of a stream to the legacy default stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StreamKind {
-    /// It is that stream.
+    /// It is the legacy default stream.
     Legacy,
-    /// They wait for each other.
+    /// It and the legacy default stream wait for each other.
     Blocking,
-    /// They do not know each other.
+    /// It is independent of the legacy default stream.
     NonBlocking,
 }
 
 /// A stream.
 #[derive(Debug)]
 pub(crate) struct Stream {
-    /// The number that `cuStreamGetId` tells.
+    /// The number that `cuStreamGetId` returns.
     pub(crate) id: u64,
     pub(crate) context: usize,
     pub(crate) kind: StreamKind,
-    /// Whether it came with its context or thread.
+    /// `true` if it was created with its context or thread.
     pub(crate) is_default: bool,
     /// The handle that programs use.
-    pub(crate) shown: usize,
+    pub(crate) handle: usize,
     pub(crate) priority: i32,
-    /// Where its last work ends.
+    /// The end of its last work.
     pub(crate) tail: Point,
     /// The capture that it takes part in.
     pub(crate) capture: Option<u64>,
@@ -48,14 +48,14 @@ impl Stream {
             context,
             kind,
             is_default: true,
-            shown: 0,
+            handle: 0,
             priority,
             tail,
             capture: None,
         }
     }
 
-    /// The flags that `cuStreamGetFlags` tells.
+    /// Returns the flags as `cuStreamGetFlags` does.
     pub(crate) fn flags(&self) -> u32 {
         if self.kind == StreamKind::NonBlocking {
             NON_BLOCKING
@@ -65,16 +65,16 @@ impl Stream {
     }
 }
 
-/// What became of work that was handed to a stream.
+/// The result of queuing work in a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Queued {
-    /// It runs, and ends at this point.
+    /// The work runs, and ends at this point.
     Runs(Point),
-    /// It became part of a graph.
+    /// The work became a node of a captured graph.
     Captured,
 }
 
-impl Machine {
+impl DriverState {
     pub(crate) fn add_stream(&mut self, context: usize, mut stream: Stream) -> usize {
         let id = self.next_id();
         stream.id = id;
@@ -85,8 +85,8 @@ impl Machine {
         key
     }
 
-    /// Creates a stream in the current context; returns its handle.
-    pub(crate) fn create_stream(&mut self, flags: u32, priority: i32) -> Answer<usize> {
+    /// Creates a stream in the current context. Returns its handle.
+    pub(crate) fn create_stream(&mut self, flags: u32, priority: i32) -> CudaResult<usize> {
         let context = self.usable_current()?;
         let kind = match flags {
             0 => StreamKind::Blocking,
@@ -102,12 +102,12 @@ impl Machine {
             },
         );
         if let Ok(stream) = self.streams.get_mut(key) {
-            stream.shown = key;
+            stream.handle = key;
         }
         Ok(key)
     }
 
-    pub(crate) fn destroy_stream(&mut self, handle: usize) -> Answer {
+    pub(crate) fn destroy_stream(&mut self, handle: usize) -> CudaResult {
         if handle <= PER_THREAD {
             self.misuse("a default stream cannot be destroyed", handle);
             return Err(INVALID_HANDLE);
@@ -115,16 +115,16 @@ impl Machine {
         let key = self.stream_key(handle)?;
         self.drop_from_capture(key);
         let removed = self.streams.remove(key, Missing::Destroyed);
-        let stream = removed.map_err(|missing| self.missing(missing, handle))?;
+        let stream = removed.map_err(|missing| self.report_missing(missing, handle))?;
         if let Ok(context) = self.contexts.get_mut(stream.context) {
             context.streams.retain(|other| *other != key);
-            context.orphans.add(stream.tail);
+            context.orphaned_work.add(stream.tail);
         }
         self.context_failure(stream.context).map_or(Ok(()), Err)
     }
 
-    /// The stream behind a handle, as this thread sees it.
-    pub(crate) fn stream_key(&mut self, handle: usize) -> Answer<usize> {
+    /// Returns the stream of a handle, which for the default streams depends on this thread.
+    pub(crate) fn stream_key(&mut self, handle: usize) -> CudaResult<usize> {
         match handle {
             0 | 1 => {
                 let context = self.current()?;
@@ -134,12 +134,12 @@ impl Machine {
             _ => match self.streams.get(handle) {
                 Ok(stream) if !stream.is_default => self.require_current().map(|()| handle),
                 Ok(_) => Err(INVALID_HANDLE),
-                Err(missing) => Err(self.missing(missing, handle)),
+                Err(missing) => Err(self.report_missing(missing, handle)),
             },
         }
     }
 
-    fn per_thread_stream(&mut self) -> Answer<usize> {
+    fn per_thread_stream(&mut self) -> CudaResult<usize> {
         let (context, thread) = (self.current()?, thread::id());
         if let Some(key) = self.context(context)?.per_thread.get(&thread) {
             return Ok(*key);
@@ -148,7 +148,7 @@ impl Machine {
         let key = self.add_stream(
             context,
             Stream {
-                shown: PER_THREAD,
+                handle: PER_THREAD,
                 ..new
             },
         );
@@ -156,11 +156,11 @@ impl Machine {
         Ok(key)
     }
 
-    pub(crate) fn stream(&mut self, key: usize) -> Answer<&mut Stream> {
+    pub(crate) fn stream(&mut self, key: usize) -> CudaResult<&mut Stream> {
         self.streams.get_mut(key).map_err(|_| INVALID_HANDLE)
     }
 
-    /// What new work of a stream waits for.
+    /// Returns what new work of a stream waits for.
     pub(crate) fn order(&self, key: usize) -> Join {
         let Ok(stream) = self.streams.get(key) else {
             return Join::default();
@@ -177,7 +177,7 @@ impl Machine {
                 }
             }
             StreamKind::Legacy => {
-                join.add_all(&context.orphans);
+                join.add_all(&context.orphaned_work);
                 let others = context
                     .streams
                     .iter()
@@ -190,25 +190,25 @@ impl Machine {
         join
     }
 
-    /// Where work of a stream runs.
-    pub(crate) fn place(&self, key: usize) -> Answer<Place> {
+    /// Returns where the work of a stream runs.
+    pub(crate) fn place(&self, key: usize) -> CudaResult<Location> {
         let stream = self.streams.get(key).map_err(|_| INVALID_HANDLE)?;
         let context = self
             .contexts
             .get(stream.context)
             .map_err(|_| INVALID_HANDLE)?;
-        Ok(Place {
+        Ok(Location {
             device: context.device,
             context: stream.context,
             context_id: context.id,
-            stream: stream.shown as u64,
+            stream: stream.handle as u64,
             stream_id: stream.id,
             graph: None,
         })
     }
 
-    /// Hands `task` to a stream: it runs after what is there, or is captured.
-    pub(crate) fn enqueue(&mut self, key: usize, task: Task) -> Answer<Queued> {
+    /// Queues `task` in a stream after its previous work, or captures it.
+    pub(crate) fn enqueue(&mut self, key: usize, task: Task) -> CudaResult<Queued> {
         let stream = self.stream(key)?;
         let (context, capture) = (stream.context, stream.capture);
         self.usable(context)?;
@@ -216,16 +216,17 @@ impl Machine {
             self.capture_task(capture, key, task)?;
             return Ok(Queued::Captured);
         }
-        self.refuse_implicit(key)?;
+        self.check_implicit_sync(key)?;
         let (after, place) = (self.order(key), self.place(key)?);
         let point = self.submit(&after, task, place);
-        self.take_place(point);
+        self.occupy_slot(point);
         self.stream(key)?.tail = point;
         Ok(Queued::Runs(point))
     }
 
-    /// Fails where the legacy default stream would have to wait for a capturing stream.
-    pub(crate) fn refuse_implicit(&mut self, key: usize) -> Answer {
+    /// Fails, and invalidates the captures, if the legacy default stream would have to wait for a
+    /// capturing stream.
+    pub(crate) fn check_implicit_sync(&mut self, key: usize) -> CudaResult {
         let captures = self.implicit_captures(key)?;
         if captures.is_empty() {
             return Ok(());
@@ -236,8 +237,8 @@ impl Machine {
         Err(STREAM_CAPTURE_IMPLICIT)
     }
 
-    /// The captures that the legacy default stream would have to wait for.
-    pub(crate) fn implicit_captures(&mut self, key: usize) -> Answer<Vec<u64>> {
+    /// Returns the captures that the legacy default stream would have to wait for.
+    pub(crate) fn implicit_captures(&mut self, key: usize) -> CudaResult<Vec<u64>> {
         if self.captures.is_empty() || self.stream(key)?.kind != StreamKind::Legacy {
             return Ok(Vec::new());
         }
@@ -250,16 +251,17 @@ impl Machine {
             .collect())
     }
 
-    /// The end of a stream's work, for one who asks or waits; a capturing stream must not be asked.
-    pub(crate) fn work_of(&mut self, handle: usize) -> Answer<Join> {
+    /// Returns the end of a stream's work, for a query or a wait. Both are errors on a capturing
+    /// stream.
+    pub(crate) fn unfinished_work(&mut self, handle: usize) -> CudaResult<Join> {
         let key = self.stream_key(handle)?;
         let context = self.stream(key)?.context;
         self.usable(context)?;
-        self.refuse_capturing(key)?;
-        self.refuse_implicit(key)?;
+        self.check_not_capturing(key)?;
+        self.check_implicit_sync(key)?;
         let stream = self.stream(key)?;
         Ok(match stream.kind {
-            // To wait for the legacy stream is to wait for what its next work would wait for.
+            // WaitPolicy for the legacy stream waits for everything that its next work would wait for.
             StreamKind::Legacy => self.order(key),
             _ => Join::from(stream.tail),
         })

@@ -1,11 +1,11 @@
-//! What streams and graphs are given to do, and the points in time between.
+//! The operations of streams and graphs, and the points in time at which they end.
 
 use std::sync::Arc;
 
 use super::ffi::HostFunction;
 use crate::report::ActivityKind;
 
-/// A point of a stream: a time, or the end of work whose end is not known yet.
+/// The time of a point in a stream, or the number of unfinished work that ends at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Point {
     At(u64),
@@ -46,27 +46,28 @@ impl From<Point> for Join {
     }
 }
 
-/// How long work takes.
+/// The duration of an operation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Span {
+pub(crate) enum TaskDuration {
     Ns(u64),
-    /// As long as this function runs.
+    /// The time that this function takes.
     Host(HostFunction),
 }
 
-/// Where the bytes of a copy come from.
+/// The source of a copy.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
     Address(usize),
-    /// Host memory that the program may reuse after the call.
+    /// A copy of host memory that the program may change after the call.
     Kept(Arc<[u8]>),
 }
 
-/// What work does to memory.
+/// The effect of an operation on memory.
 #[derive(Clone, Debug)]
 pub(crate) enum Effect {
     None,
-    /// `known` says of either end whether it was allocated here, and so may be gone by then.
+    /// `known` is `true` for each end that was allocated by the driver. Such memory may have been
+    /// freed when the copy runs.
     Copy {
         to: usize,
         from: Source,
@@ -84,35 +85,35 @@ pub(crate) enum Effect {
     },
 }
 
-/// Work for a stream or a graph.
+/// An operation of a stream or a graph.
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
-    /// `None` for what leaves no trace in the log.
+    /// `None` for an operation that is not logged.
     pub(crate) kind: Option<ActivityKind>,
     pub(crate) name: Option<Arc<str>>,
-    pub(crate) span: Span,
+    pub(crate) duration: TaskDuration,
     pub(crate) effect: Effect,
-    /// The event that this records.
+    /// The event that it records.
     pub(crate) event: Option<usize>,
 }
 
 impl Task {
-    pub(crate) fn new(kind: ActivityKind, span: Span) -> Self {
+    pub(crate) fn new(kind: ActivityKind, duration: TaskDuration) -> Self {
         Self {
             kind: Some(kind),
             name: None,
-            span,
+            duration,
             effect: Effect::None,
             event: None,
         }
     }
 
-    /// Nothing but a place to meet.
+    /// Returns an operation that only joins several points.
     pub(crate) fn marker() -> Self {
         Self {
             kind: None,
             name: None,
-            span: Span::Ns(0),
+            duration: TaskDuration::Ns(0),
             effect: Effect::None,
             event: None,
         }
@@ -121,14 +122,14 @@ impl Task {
     pub(crate) fn record(event: usize) -> Self {
         Self {
             event: Some(event),
-            ..Self::new(ActivityKind::EventRecord, Span::Ns(0))
+            ..Self::new(ActivityKind::EventRecord, TaskDuration::Ns(0))
         }
     }
 }
 
-/// Where work runs.
+/// Where an operation runs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     pub(crate) device: usize,
     pub(crate) context: usize,
     pub(crate) context_id: u64,

@@ -1,25 +1,26 @@
-//! What the driver keeps for each thread.
+//! The state that the driver keeps per thread.
 //!
-//! Nothing here has a destructor, so that calls made while a thread ends find it in order.
+//! None of it has a destructor, so it can still be used by calls that a thread makes while it
+//! exits.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::code::{Answer, Code, INVALID_CONTEXT, INVALID_VALUE};
+use super::code::{Code, CudaResult, INVALID_CONTEXT, INVALID_VALUE};
 
 const DEPTH: usize = 16;
 
-/// Threads that called the driver.
+/// The number of threads that have called the driver.
 static THREADS: AtomicU64 = AtomicU64::new(0);
-/// Counts resets: what a thread kept before one is void after it.
+/// The number of resets. The state of a thread from an earlier epoch is void.
 static EPOCH: AtomicU64 = AtomicU64::new(0);
 
-/// What a fault does to the next work that this thread queues.
+/// The effect of a fault on the next work that this thread queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WorkFault {
-    /// It runs, and its context fails with this code when it ends.
+    /// The work runs, and its context fails with this code when it ends.
     Fail(Code),
-    /// It does not end before it is released.
+    /// The work does not end before it is released.
     Stall,
 }
 
@@ -32,7 +33,7 @@ struct Local {
     may_wait: Cell<u32>,
     is_worker: Cell<bool>,
     work_fault: Cell<Option<WorkFault>>,
-    poison: Cell<Option<Code>>,
+    sticky: Cell<Option<Code>>,
     time: Cell<Option<f32>>,
 }
 
@@ -47,7 +48,7 @@ thread_local! {
             may_wait: Cell::new(0),
             is_worker: Cell::new(false),
             work_fault: Cell::new(None),
-            poison: Cell::new(None),
+            sticky: Cell::new(None),
             time: Cell::new(None),
         }
     };
@@ -64,12 +65,12 @@ fn local<R>(use_it: impl FnOnce(&Local) -> R) -> R {
     })
 }
 
-/// Forgets the current contexts and capture modes of all threads.
+/// Clears the current contexts and capture modes of all threads.
 pub(crate) fn forget_all() {
     EPOCH.fetch_add(1, Relaxed);
 }
 
-/// The number of this thread, from 1 in the order of first calls.
+/// Returns the number of this thread, from 1 in the order of first calls.
 pub(crate) fn id() -> u64 {
     local(|local| {
         if local.id.get() == 0 {
@@ -79,7 +80,7 @@ pub(crate) fn id() -> u64 {
     })
 }
 
-/// The handle of the current context, 0 for none.
+/// Returns the handle of the current context, or 0 if there is none.
 pub(crate) fn current() -> usize {
     local(|local| match local.depth.get() {
         0 => 0,
@@ -87,18 +88,18 @@ pub(crate) fn current() -> usize {
     })
 }
 
-/// Replaces the current context; 0 takes it off.
+/// Replaces the current context; 0 removes it.
 pub(crate) fn set_current(context: usize) {
     if current() != 0 {
         local(|local| local.depth.set(local.depth.get() - 1));
     }
     if context != 0 {
-        // There is room: one was taken off, or the stack was empty.
+        // This cannot fail: an entry was just removed, or the stack was empty.
         let _ = push(context);
     }
 }
 
-pub(crate) fn push(context: usize) -> Answer {
+pub(crate) fn push(context: usize) -> CudaResult {
     local(|local| {
         let (mut contexts, depth) = (local.contexts.get(), local.depth.get());
         *contexts.get_mut(depth).ok_or(INVALID_VALUE)? = context;
@@ -108,7 +109,7 @@ pub(crate) fn push(context: usize) -> Answer {
     })
 }
 
-pub(crate) fn pop() -> Answer<usize> {
+pub(crate) fn pop() -> CudaResult<usize> {
     let context = current();
     if context == 0 {
         return Err(INVALID_CONTEXT);
@@ -117,7 +118,8 @@ pub(crate) fn pop() -> Answer<usize> {
     Ok(context)
 }
 
-/// Sets how this thread takes part in captures, and returns how it did: 0 global, 1 local, 2 relaxed.
+/// Sets how this thread takes part in captures, and returns the previous mode: 0 global, 1
+/// thread-local, 2 relaxed.
 pub(crate) fn exchange_capture_mode(mode: u32) -> u32 {
     local(|local| local.capture_mode.replace(mode))
 }
@@ -146,7 +148,7 @@ pub(crate) fn become_worker() {
     local(|local| local.is_worker.set(true));
 }
 
-/// Whether this thread runs the program's host functions.
+/// Returns `true` on the thread that runs the program's host functions.
 pub(crate) fn is_worker() -> bool {
     local(|local| local.is_worker.get())
 }
@@ -159,16 +161,16 @@ pub(crate) fn take_work_fault() -> Option<WorkFault> {
     local(|local| local.work_fault.take())
 }
 
-/// Plans that the next context this thread uses fails for good.
-pub(crate) fn plan_poison(code: Option<Code>) {
-    local(|local| local.poison.set(code));
+/// Makes the next context that this thread uses fail permanently.
+pub(crate) fn plan_sticky(code: Option<Code>) {
+    local(|local| local.sticky.set(code));
 }
 
-pub(crate) fn take_poison() -> Option<Code> {
-    local(|local| local.poison.take())
+pub(crate) fn take_sticky() -> Option<Code> {
+    local(|local| local.sticky.take())
 }
 
-/// Plans what the time between two events, asked for by this thread, is said to be, in milliseconds.
+/// Sets the milliseconds that this thread's call reports between two events.
 pub(crate) fn plan_time(ms: Option<f32>) {
     local(|local| local.time.set(ms));
 }

@@ -1,20 +1,21 @@
-//! When work starts and ends: known at once where all before it is, else as soon as it is.
+//! Computes when operations start and end: immediately if the ends of all earlier ones are known,
+//! else as soon as they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::code::Code;
 use super::event::Recorded;
 use super::ffi::{self, HostFunction};
-use super::machine::Machine;
-use super::task::{Effect, Join, Place, Point, Source, Span, Task};
+use super::state::DriverState;
+use super::task::{Effect, Join, Location, Point, Source, Task, TaskDuration};
 use super::thread::{self, WorkFault};
 use crate::report::Activity;
 
-/// Work whose end is not known yet.
+/// An operation whose end is not known yet.
 #[derive(Debug)]
 struct Pending {
     work: Work,
-    /// How much of what it waits for is not known yet.
+    /// The number of operations it waits for whose ends are not known.
     waiting: usize,
     dependents: Vec<u64>,
     stalls: bool,
@@ -24,32 +25,32 @@ struct Pending {
 struct Work {
     order: u64,
     task: Task,
-    place: Place,
+    place: Location,
     thread: u64,
     enqueued: u64,
-    /// The earliest start as far as it is known.
+    /// The earliest start, as far as it is known.
     start: u64,
     fails: Option<Code>,
 }
 
-/// All work whose end is not known yet.
+/// All operations whose ends are not known yet.
 #[derive(Debug, Default)]
 pub(crate) struct Timeline {
     order: u64,
     pending: BTreeMap<u64, Pending>,
-    /// Host functions that wait for their time, by time.
+    /// Host functions that are ready to run at a time, ordered by time.
     scheduled: BTreeSet<(u64, u64)>,
-    /// The host function that runs now.
+    /// The host function that is running.
     pub(crate) running: Option<u64>,
     stalled: Vec<u64>,
-    /// Ends that somebody waits for: how many do, and the end once it is known.
+    /// Ends that threads wait for: the number of threads, and the end once it is known.
     watched: BTreeMap<u64, (usize, Option<u64>)>,
-    /// The ends of what takes a place in the launch queue, where its depth is limited.
+    /// The ends of the operations in the launch queue, if its depth is limited.
     queue: Vec<Point>,
 }
 
 impl Timeline {
-    /// A number that rises with each call.
+    /// Returns the next sequence number.
     pub(crate) fn next_order(&mut self) -> u64 {
         self.order += 1;
         self.order
@@ -59,7 +60,7 @@ impl Timeline {
         self.pending.len() as u64
     }
 
-    /// The first end that is known of what stands in the launch queue.
+    /// Returns the earliest known end of an operation in the launch queue.
     pub(crate) fn first_end(&self) -> Option<u64> {
         let ends = self.queue.iter().filter_map(|point| match point {
             Point::At(at) => Some(*at),
@@ -68,12 +69,13 @@ impl Timeline {
         ends.min()
     }
 
-    /// When the next host function is due.
+    /// Returns when the next host function is due.
     pub(crate) fn next_host_function(&self) -> Option<u64> {
         self.scheduled.first().map(|(start, _)| *start)
     }
 
-    /// Takes the next host function if it is due at `now`: its work, function, and context.
+    /// Removes the next host function if it is due at `now`. Returns its operation, function and
+    /// context.
     pub(crate) fn take_host_function(&mut self, now: u64) -> Option<(u64, HostFunction, usize)> {
         let (start, work) = *self.scheduled.first()?;
         if start > now {
@@ -81,7 +83,7 @@ impl Timeline {
         }
         self.scheduled.pop_first();
         let Work { task, place, .. } = &self.pending.get(&work)?.work;
-        let Span::Host(function) = task.span else {
+        let TaskDuration::Host(function) = task.duration else {
             return None;
         };
         let context = place.context;
@@ -93,7 +95,8 @@ impl Timeline {
         self.watched.entry(work).or_default().0 += 1;
     }
 
-    /// The end of work that is watched, which ends the watch; `None` while it is not known.
+    /// Returns the end of an operation that is waited for, and counts one thread less. Returns
+    /// `None` while the end is not known.
     pub(crate) fn end_of(&mut self, work: u64) -> Option<u64> {
         let (watchers, end) = self.watched.get_mut(&work)?;
         let end = (*end)?;
@@ -105,9 +108,9 @@ impl Timeline {
     }
 }
 
-impl Machine {
-    /// Queues `task` behind `after`, and says when it ends.
-    pub(crate) fn submit(&mut self, after: &Join, task: Task, place: Place) -> Point {
+impl DriverState {
+    /// Queues `task` after `after`, and returns its end.
+    pub(crate) fn submit(&mut self, after: &Join, task: Task, place: Location) -> Point {
         let enqueued = self.clock.now();
         let latency = if task.event.is_some() {
             0
@@ -130,8 +133,8 @@ impl Machine {
             },
         };
         let stalls = fault == Some(WorkFault::Stall);
-        let point = match (&work.task.span, after.pending.is_empty() && !stalls) {
-            (Span::Ns(ns), true) => {
+        let point = match (&work.task.duration, after.pending.is_empty() && !stalls) {
+            (TaskDuration::Ns(ns), true) => {
                 let end = work.start + ns;
                 self.finish(work, end);
                 Point::At(end)
@@ -146,15 +149,15 @@ impl Machine {
         point
     }
 
-    /// Notes what takes a place in the launch queue until it ends.
-    pub(crate) fn take_place(&mut self, end: Point) {
+    /// Occupies a slot of the launch queue until `end`.
+    pub(crate) fn occupy_slot(&mut self, end: Point) {
         if self.settings.launch_queue.is_some() {
             self.timeline.queue.push(end);
         }
     }
 
-    /// Whether the launch queue has a place.
-    pub(crate) fn has_room(&mut self) -> bool {
+    /// Returns `true` if the launch queue has a free slot.
+    pub(crate) fn has_free_slot(&mut self) -> bool {
         let Some(depth) = self.settings.launch_queue else {
             return true;
         };
@@ -180,13 +183,13 @@ impl Machine {
         };
         self.timeline.pending.insert(id, pending);
         if waiting == 0 {
-            // It does not end by itself: it stalls, or is a host function.
+            // Nothing completes this operation but a release of the stall or its own host function.
             self.begin(id);
         }
         id
     }
 
-    /// Begins work that waits for nothing any more, and returns its end where that is known.
+    /// Starts an operation that has nothing left to wait for. Returns its end, if that is known.
     fn begin(&mut self, id: u64) -> Option<u64> {
         let pending = self.timeline.pending.get(&id)?;
         let start = pending.work.start;
@@ -194,9 +197,9 @@ impl Machine {
             self.timeline.stalled.push(id);
             return None;
         }
-        match pending.work.task.span {
-            Span::Ns(ns) => Some(start + ns),
-            Span::Host(_) => {
+        match pending.work.task.duration {
+            TaskDuration::Ns(ns) => Some(start + ns),
+            TaskDuration::Host(_) => {
                 self.timeline.scheduled.insert((start, id));
                 super::worker::wake();
                 None
@@ -204,7 +207,7 @@ impl Machine {
         }
     }
 
-    /// Ends pending work at `end`, and all that waited for nothing else.
+    /// Ends a pending operation at `end`, and all operations that waited for nothing else.
     pub(crate) fn complete(&mut self, id: u64, end: u64) {
         let mut ended = BTreeMap::new();
         let mut todo = vec![(id, end)];
@@ -227,19 +230,19 @@ impl Machine {
                 }
             }
         }
-        self.settle(&ended);
+        self.resolve_points(&ended);
     }
 
-    /// Puts times where points waited for the ends in `ended`.
-    fn settle(&mut self, ended: &BTreeMap<u64, u64>) {
-        let settle_point = |point: &mut Point| {
+    /// Replaces each pending point by its time, if `ended` has it.
+    fn resolve_points(&mut self, ended: &BTreeMap<u64, u64>) {
+        let resolve_point = |point: &mut Point| {
             if let Point::After(work) = *point
                 && let Some(end) = ended.get(&work)
             {
                 *point = Point::At(*end);
             }
         };
-        let settle_join = |join: &mut Join| {
+        let resolve_join = |join: &mut Join| {
             let pending = std::mem::take(&mut join.pending);
             for work in pending {
                 join.add(
@@ -251,25 +254,25 @@ impl Machine {
         };
         self.streams
             .values_mut()
-            .for_each(|stream| settle_point(&mut stream.tail));
+            .for_each(|stream| resolve_point(&mut stream.tail));
         self.contexts
             .values_mut()
-            .for_each(|context| settle_join(&mut context.orphans));
+            .for_each(|context| resolve_join(&mut context.orphaned_work));
         self.execs
             .values_mut()
-            .for_each(|exec| settle_point(&mut exec.last));
+            .for_each(|exec| resolve_point(&mut exec.last));
         for event in self.events.values_mut() {
             if let Recorded::At(point) = &mut event.recorded {
-                settle_point(point);
+                resolve_point(point);
             }
         }
-        self.timeline.queue.iter_mut().for_each(settle_point);
+        self.timeline.queue.iter_mut().for_each(resolve_point);
         for (work, (_, end)) in &mut self.timeline.watched {
             *end = end.or(ended.get(work).copied());
         }
     }
 
-    /// Lets stalled work end now.
+    /// Ends stalled work now.
     pub(crate) fn release_stalled(&mut self) {
         let now = self.clock.now();
         for id in std::mem::take(&mut self.timeline.stalled) {
@@ -284,7 +287,7 @@ impl Machine {
         }
     }
 
-    /// Does what work does, and writes it into the log.
+    /// Applies the effects of an operation, and logs it.
     fn finish(&mut self, work: Work, end: u64) {
         let Work {
             order,
@@ -331,7 +334,7 @@ impl Machine {
             self.fail_context(place.context, end, code);
         }
         if let Some(kind) = task.kind {
-            self.truth.log(|| Activity {
+            self.log.push(|| Activity {
                 order,
                 kind,
                 name: task.name.as_deref().map(str::to_owned),

@@ -1,4 +1,4 @@
-//! The functions of a simulated driver that a test calls, and a driver for each test.
+//! The functions of a simulated driver that the tests call, and a driver for each test.
 #![allow(dead_code, reason = "no test uses all of it")]
 #![allow(
     non_snake_case,
@@ -15,7 +15,7 @@ use std::ptr::null_mut;
 use profiler_simulated_driver::{Installation, Installed, Report, Simulator};
 use tempfile::TempDir;
 
-/// Kernels whose names state how long they take, and one whose parameter does.
+/// Kernels whose names determine how long they take, and one whose parameter does.
 pub(crate) const PTX: &str = "
 .version 7.0
 .target sm_75
@@ -32,7 +32,7 @@ pub(crate) const PER_THREAD: usize = 2;
 
 macro_rules! functions {
     ($($name:ident($($argument:ident: $type:ty),*);)*) => {
-        /// A driver of this test alone.
+        /// A driver that only this test uses.
         #[derive(Clone, Copy, Debug)]
         pub(crate) struct Driver {
             pub(crate) simulator: Simulator,
@@ -52,7 +52,7 @@ macro_rules! functions {
             }
 
             $(pub(crate) fn $name(&self, $($argument: $type),*) -> u32 {
-                // SAFETY: the tests pass places on their stacks, live memory, or null.
+                // SAFETY: the tests pass pointers to their stacks, to live memory, or null.
                 unsafe { (self.$name)($($argument),*) }
             })*
         }
@@ -120,7 +120,7 @@ functions! {
 }
 
 impl Driver {
-    /// A fresh driver, which ran `script` and nothing else.
+    /// Returns a new driver that has run only `script`.
     pub(crate) fn untouched(script: &str) -> Self {
         let folder = TempDir::new().expect("a folder");
         let installed = Installation::new(folder.path())
@@ -131,7 +131,8 @@ impl Driver {
         Self::of(simulator)
     }
 
-    /// A fresh driver with a virtual clock, ready, with the primary context of device 0 current.
+    /// Returns a new initialized driver with a virtual clock and the primary context of device 0
+    /// current.
     pub(crate) fn ready() -> Self {
         Self::ready_after("clock virtual")
     }
@@ -156,7 +157,7 @@ impl Driver {
         made(|event| self.cuEventCreate(event, 0))
     }
 
-    /// An event that was recorded now.
+    /// Returns an event that was just recorded.
     pub(crate) fn recorded(&self, stream: usize) -> usize {
         let event = self.event();
         assert_eq!(self.cuEventRecord(event, stream), 0);
@@ -182,7 +183,7 @@ impl Driver {
         self.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, parameters, null_mut())
     }
 
-    /// Nanoseconds between two events that are over.
+    /// Returns the nanoseconds between two events that have finished.
     pub(crate) fn ns(&self, start: usize, end: usize) -> f64 {
         let mut ms = f32::NAN;
         assert_eq!(self.cuEventElapsedTime(&raw mut ms, start, end), 0);
@@ -202,22 +203,22 @@ impl Deref for Driver {
     }
 }
 
-/// What a function that succeeds writes.
+/// Returns the value that a successful function writes.
 pub(crate) fn made<T: Default>(make: impl FnOnce(*mut T) -> u32) -> T {
     let mut value = T::default();
     assert_eq!(make(&raw mut value), 0);
     value
 }
 
-/// A variable that tells a process that it is the child of a test.
+/// The environment variable that tells a process that it is the child of a test.
 const CHILD: &str = "SIMULATED_DRIVER_TEST_CHILD";
 
-/// Whether this process is the child of a test.
+/// Returns `true` if this process is the child of a test.
 pub(crate) fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()
 }
 
-/// A command that runs the test called `name` again, in a process of its own, on a driver.
+/// Returns a command that runs the test called `name` again in another process, with a driver.
 pub(crate) fn again(name: &str, driver: &Installed, script: &str) -> Command {
     let program = std::env::current_exe().expect("a test knows its program");
     let mut command = driver.command(program, script);
@@ -227,7 +228,7 @@ pub(crate) fn again(name: &str, driver: &Installed, script: &str) -> Command {
     command
 }
 
-/// A driver in `folder`.
+/// Installs a driver in `folder`.
 pub(crate) fn installed(folder: &Path) -> Installed {
     Installation::new(folder)
         .create()

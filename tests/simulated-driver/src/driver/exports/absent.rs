@@ -1,11 +1,11 @@
-//! Entry points that this driver exports and does not model: each returns 801, not supported.
+//! Entry points that this driver exports but does not model. Each returns 801, not supported.
 //!
-//! Older bindings look all of them up at once, and do without none.
+//! Older bindings look up all entry points at once and fail if one is missing.
 
 use crate::driver::code::NOT_SUPPORTED;
 use crate::driver::entry::entry_points;
 
-/// Takes names by the version that they came with; which arguments they have does not matter.
+/// Declares entry points by the version that introduced them. Their arguments are ignored.
 macro_rules! absent {
     ($($since:literal: $($name:ident)*;)*) => {
         entry_points! {

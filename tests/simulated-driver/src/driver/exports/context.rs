@@ -1,9 +1,9 @@
-//! Contexts and the stack of them that each thread has.
+//! Contexts, and the context stack of each thread.
 
-use crate::driver::code::{Answer, INVALID_VALUE};
+use crate::driver::code::{CudaResult, INVALID_VALUE};
 use crate::driver::entry::entry_points;
 use crate::driver::ffi::Out;
-use crate::driver::machine::Locked;
+use crate::driver::state::LockedState;
 use crate::driver::thread;
 
 entry_points! {
@@ -83,10 +83,10 @@ entry_points! {
     };
 }
 
-fn synchronize(machine: &mut Locked) -> Answer {
-    let key = machine.usable_current()?;
-    machine.refuse_capturing_context(key)?;
-    let all = machine.all_work(key)?;
-    machine.wait_for(&all);
-    machine.usable(key)
+fn synchronize(state: &mut LockedState) -> CudaResult {
+    let key = state.usable_current()?;
+    state.check_no_capturing_stream(key)?;
+    let all = state.all_work(key)?;
+    state.wait_for(&all);
+    state.usable(key)
 }

@@ -1,11 +1,11 @@
 //! Devices and their primary contexts.
 
-use crate::driver::code::{Answer, INVALID_VALUE};
+use crate::driver::code::{CudaResult, INVALID_VALUE};
 use crate::driver::entry::entry_points;
 use crate::driver::ffi::Out;
-use crate::driver::machine::Machine;
+use crate::driver::state::DriverState;
 
-/// The attributes that there are.
+/// The number of attributes that exist.
 const ATTRIBUTES: std::ops::RangeInclusive<i32> = 1..=200;
 
 entry_points! {
@@ -67,8 +67,8 @@ entry_points! {
     };
 }
 
-fn set_uuid(machine: &mut Machine, uuid: &Out<[u8; 16]>, device: i32) -> Answer {
-    machine.device(device)?;
+fn set_uuid(state: &mut DriverState, uuid: &Out<[u8; 16]>, device: i32) -> CudaResult {
+    state.device(device)?;
     let mut bytes = *b"simulated-driver";
     bytes[12..].copy_from_slice(&device.to_be_bytes());
     uuid.set(bytes)

@@ -1,9 +1,9 @@
 //! Events.
 
-use crate::driver::code::Answer;
+use crate::driver::code::CudaResult;
 use crate::driver::entry::entry_points;
 use crate::driver::ffi::Out;
-use crate::driver::machine::Locked;
+use crate::driver::state::LockedState;
 
 entry_points! {
     cuEventCreate(event: Out<usize>, flags: u32) since 2_000 => |m| {
@@ -24,8 +24,8 @@ entry_points! {
         since 12_080, UNSAFE_IN_CAPTURE => |m| ms.set(m.elapsed(start, end)?);
 }
 
-fn synchronize(machine: &mut Locked, event: usize) -> Answer {
-    let (end, context) = machine.wait_for_event(event)?;
-    machine.wait_for(&end);
-    machine.usable(context)
+fn synchronize(state: &mut LockedState, event: usize) -> CudaResult {
+    let (end, context) = state.wait_for_event(event)?;
+    state.wait_for(&end);
+    state.usable(context)
 }

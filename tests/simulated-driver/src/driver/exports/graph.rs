@@ -1,11 +1,11 @@
 //! Graphs.
 
-use crate::driver::code::{Answer, INVALID_VALUE};
+use crate::driver::code::{CudaResult, INVALID_VALUE};
 use crate::driver::entry::entry_points;
 use crate::driver::ffi::Out;
-use crate::driver::machine::Machine;
+use crate::driver::state::DriverState;
 
-/// The flags there are for a graph that the host launches.
+/// The flags that exist for a graph launched by the host.
 const FLAGS: u64 = 1 | 2 | 8;
 
 entry_points! {
@@ -19,7 +19,7 @@ entry_points! {
     cuGraphExecDestroy(exec: usize) since 10_000 => |m| m.destroy_exec(exec);
     cuGraphDestroy(graph: usize) since 10_000 => |m| m.destroy_graph(graph);
     cuGraphGetNodes(graph: usize, nodes: Out<usize>, count: Out<usize>) since 10_000 => |m| {
-        // Nodes have no handles here, so only how many there are can be asked for.
+        // Nodes have no handles here, so only their number can be queried.
         if !nodes.is_null() {
             return Err(INVALID_VALUE);
         }
@@ -27,9 +27,9 @@ entry_points! {
     };
 }
 
-fn instantiate(machine: &mut Machine, exec: &Out<usize>, graph: usize, flags: u64) -> Answer {
+fn instantiate(state: &mut DriverState, exec: &Out<usize>, graph: usize, flags: u64) -> CudaResult {
     if flags & !FLAGS != 0 {
         return Err(INVALID_VALUE);
     }
-    exec.set(machine.instantiate(graph)?)
+    exec.set(state.instantiate(graph)?)
 }

@@ -1,10 +1,10 @@
 //! Kernels and host functions.
 
-use crate::driver::code::{Answer, INVALID_VALUE};
+use crate::driver::code::{CudaResult, INVALID_VALUE};
 use crate::driver::entry::entry_points;
 use crate::driver::ffi::{HostFunction, In, Out, Parameters};
-use crate::driver::kernel::Shape;
-use crate::driver::task::{Span, Task};
+use crate::driver::kernel::LaunchDims;
+use crate::driver::task::{Task, TaskDuration};
 use crate::report::ActivityKind;
 
 /// `CUlaunchConfig`.
@@ -29,7 +29,7 @@ entry_points! {
         parameters: Parameters,
         _extra: usize,
     ) since 4_000, QUEUES => |m| {
-        let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z] };
+        let shape = LaunchDims { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z] };
         m.launch(function, shape, stream, &parameters)
     };
     cuLaunchCooperativeKernel(
@@ -40,19 +40,19 @@ entry_points! {
         stream: usize,
         parameters: Parameters,
     ) since 9_000, QUEUES => |m| {
-        let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z] };
+        let shape = LaunchDims { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z] };
         m.launch(function, shape, stream, &parameters)
     };
     cuLaunchKernelEx(config: In<Config>, function: usize, parameters: Parameters, _extra: usize)
         since 11_060, QUEUES => |m| {
         let Config { grid, block, stream, .. } = config.get()?;
-        m.launch(function, Shape { grid, block }, stream, &parameters)
+        m.launch(function, LaunchDims { grid, block }, stream, &parameters)
     };
     cuLaunchHostFunc(stream: usize, function: Option<extern "C" fn(usize)>, data: usize)
         since 10_000, QUEUES => |m| {
         let call = HostFunction::Plain { function: function.ok_or(INVALID_VALUE)?, data };
         let key = m.stream_key(stream)?;
-        m.enqueue(key, Task::new(ActivityKind::HostFunction, Span::Host(call))).map(drop)
+        m.enqueue(key, Task::new(ActivityKind::HostFunction, TaskDuration::Host(call))).map(drop)
     };
     cuFuncGetAttribute(value: Out<i32>, attribute: u32, function: usize) since 2_020 => |m| {
         m.function(function)?;
@@ -67,8 +67,8 @@ entry_points! {
     };
 }
 
-/// What every kernel says of itself.
-fn function_attribute(attribute: u32) -> Answer<i32> {
+/// Returns the attributes that all kernels have.
+fn function_attribute(attribute: u32) -> CudaResult<i32> {
     match attribute {
         0 => Ok(1_024),  // threads per block
         4 => Ok(32),     // registers

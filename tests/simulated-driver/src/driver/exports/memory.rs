@@ -1,11 +1,11 @@
 //! Memory: allocation, copies and fills.
 
-use crate::driver::code::Answer;
+use crate::driver::code::CudaResult;
 use crate::driver::entry::entry_points;
 use crate::driver::ffi::Out;
-use crate::driver::machine::Locked;
-use crate::driver::memory::{Direction, Use};
+use crate::driver::memory::{AllocationKind, Direction};
 use crate::driver::policy;
+use crate::driver::state::LockedState;
 use crate::driver::stream::Queued;
 use crate::driver::task::Join;
 
@@ -19,14 +19,14 @@ entry_points! {
         total.set(usize::try_from(all).unwrap_or(usize::MAX))
     };
     cuMemAlloc_v2(address: Out<usize>, bytes: usize) since 3_020, WAITS, UNSAFE_IN_CAPTURE => |m| {
-        address.set(m.allocate(bytes, Use::Device)?)
+        address.set(m.allocate(bytes, AllocationKind::Device)?)
     };
     cuMemAllocManaged(address: Out<usize>, bytes: usize, _flags: u32)
-        since 6_000, WAITS, UNSAFE_IN_CAPTURE => |m| address.set(m.allocate(bytes, Use::Managed)?);
+        since 6_000, WAITS, UNSAFE_IN_CAPTURE => |m| address.set(m.allocate(bytes, AllocationKind::Managed)?);
     cuMemHostAlloc(address: Out<usize>, bytes: usize, _flags: u32)
-        since 2_020, WAITS, UNSAFE_IN_CAPTURE => |m| address.set(m.allocate(bytes, Use::Host)?);
+        since 2_020, WAITS, UNSAFE_IN_CAPTURE => |m| address.set(m.allocate(bytes, AllocationKind::Host)?);
     cuMemAllocHost_v2(address: Out<usize>, bytes: usize)
-        since 3_020, WAITS, UNSAFE_IN_CAPTURE => |m| address.set(m.allocate(bytes, Use::Host)?);
+        since 3_020, WAITS, UNSAFE_IN_CAPTURE => |m| address.set(m.allocate(bytes, AllocationKind::Host)?);
     cuMemHostRegister_v2(address: usize, bytes: usize, _flags: u32)
         since 6_050, WAITS, UNSAFE_IN_CAPTURE => |m| m.register(address, bytes);
     cuMemHostUnregister(address: usize) since 4_000, WAITS, UNSAFE_IN_CAPTURE => |m| free(m, address);
@@ -87,16 +87,22 @@ entry_points! {
     };
 }
 
-/// Frees, for which a driver waits until no work of the context is left.
-fn free(machine: &mut Locked, address: usize) -> Answer {
-    let context = machine.usable_current()?;
-    let all = machine.all_work(context)?;
-    machine.wait_for(&all);
-    machine.free(address)
+/// Frees memory, for which a driver waits until the context has no work left.
+fn free(state: &mut LockedState, address: usize) -> CudaResult {
+    let context = state.usable_current()?;
+    let all = state.all_work(context)?;
+    state.wait_for(&all);
+    state.free(address)
 }
 
-/// Copies in the legacy default stream, and waits.
-fn copy(m: &mut Locked, to: usize, from: usize, bytes: usize, direction: Direction) -> Answer {
+/// Copies in the legacy default stream, and waits for the copy.
+fn copy(
+    m: &mut LockedState,
+    to: usize,
+    from: usize,
+    bytes: usize,
+    direction: Direction,
+) -> CudaResult {
     let context = m.usable_current()?;
     m.copy(to, from, bytes, direction, 0)?;
     wait_for_stream(m, 0)?;
@@ -104,21 +110,21 @@ fn copy(m: &mut Locked, to: usize, from: usize, bytes: usize, direction: Directi
 }
 
 fn copy_async(
-    m: &mut Locked,
+    m: &mut LockedState,
     to: usize,
     from: usize,
     bytes: usize,
     direction: Direction,
     stream: usize,
-) -> Answer {
+) -> CudaResult {
     if let Some(end) = m.copy(to, from, bytes, direction, stream)? {
-        policy::before_implicit_waiting(m.call);
+        policy::check_implicit_waiting(m.call);
         m.wait_for(&end);
     }
     Ok(())
 }
 
-fn fill(m: &mut Locked, to: usize, pattern: u32, width: usize, count: usize) -> Answer {
+fn fill(m: &mut LockedState, to: usize, pattern: u32, width: usize, count: usize) -> CudaResult {
     match m.fill(to, pattern, width, count, 0)? {
         Queued::Runs(point) => m.wait_for(&Join::from(point)),
         Queued::Captured => {}
@@ -126,8 +132,8 @@ fn fill(m: &mut Locked, to: usize, pattern: u32, width: usize, count: usize) -> 
     Ok(())
 }
 
-fn wait_for_stream(machine: &mut Locked, stream: usize) -> Answer {
-    let work = machine.work_of(stream)?;
-    machine.wait_for(&work);
+fn wait_for_stream(state: &mut LockedState, stream: usize) -> CudaResult {
+    let work = state.unfinished_work(stream)?;
+    state.wait_for(&work);
     Ok(())
 }

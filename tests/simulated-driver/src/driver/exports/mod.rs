@@ -1,4 +1,4 @@
-//! The exported functions, by the chapter of the driver's manual they stand in.
+//! The exported functions, by chapter of the driver's manual.
 #![allow(non_snake_case, reason = "the names are the driver's")]
 #![allow(
     clippy::similar_names,
@@ -21,7 +21,7 @@ mod stream;
 
 use super::entry::EntryPoint;
 
-/// All entry points.
+/// Returns all entry points.
 pub(crate) fn all() -> impl Iterator<Item = &'static EntryPoint> {
     let tables = [
         general::TABLE,

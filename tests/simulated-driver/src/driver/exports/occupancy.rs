@@ -1,10 +1,10 @@
-//! Occupancy: answers that a program can launch with, not those of a device.
+//! Occupancy: plausible values that a program can launch with, not those of a real device.
 
-use crate::driver::code::{Answer, INVALID_VALUE};
+use crate::driver::code::{CudaResult, INVALID_VALUE};
 use crate::driver::entry::entry_points;
 use crate::driver::ffi::Out;
 
-/// Threads that a multiprocessor holds.
+/// The threads per multiprocessor.
 const THREADS: i32 = 2_048;
 
 entry_points! {
@@ -44,7 +44,7 @@ entry_points! {
     };
 }
 
-fn blocks_of(block_size: i32) -> Answer<i32> {
+fn blocks_of(block_size: i32) -> CudaResult<i32> {
     if (1..=1_024).contains(&block_size) {
         Ok(THREADS / block_size)
     } else {

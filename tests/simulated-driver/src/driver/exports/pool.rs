@@ -1,13 +1,14 @@
-//! Memory pools: there are handles for them, and allocations from them; nothing is pooled.
+//! Memory pools: handles exist and allocations from them succeed, but nothing is pooled.
 
-use crate::driver::code::{Answer, INVALID_VALUE};
+use crate::driver::code::{CudaResult, INVALID_VALUE};
 use crate::driver::entry::entry_points;
 use crate::driver::ffi::{InOut, Out};
 
-/// The default pool of device 0; the other devices' and those of the program follow.
+/// The default pool of device 0. Those of the other devices and of the program follow.
 const POOLS: usize = 0x7e00_0000_0000;
 
-/// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD` and the counters after it hold 64 bits, those before it 32.
+/// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD` and the attributes after it have 64 bits, those before it
+/// 32.
 const FIRST_LONG: u32 = 4;
 const LAST: u32 = 8;
 
@@ -49,12 +50,12 @@ entry_points! {
     };
 }
 
-fn default_pool(device: i32) -> Answer<usize> {
+fn default_pool(device: i32) -> CudaResult<usize> {
     let device = usize::try_from(device).map_err(|_| INVALID_VALUE)?;
     Ok(POOLS + (device << 4))
 }
 
-fn check(pool: usize) -> Answer {
+fn check(pool: usize) -> CudaResult {
     if pool & POOLS == POOLS {
         Ok(())
     } else {

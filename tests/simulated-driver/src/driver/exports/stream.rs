@@ -1,10 +1,10 @@
 //! Streams and their captures.
 
-use crate::driver::code::{Answer, INVALID_VALUE, NOT_READY};
+use crate::driver::code::{CudaResult, INVALID_VALUE, NOT_READY};
 use crate::driver::entry::entry_points;
 use crate::driver::ffi::{HostFunction, InOut, Out};
-use crate::driver::machine::{Locked, Machine};
-use crate::driver::task::{Span, Task};
+use crate::driver::state::{DriverState, LockedState};
+use crate::driver::task::{Task, TaskDuration};
 use crate::driver::thread;
 use crate::report::ActivityKind;
 
@@ -17,7 +17,7 @@ entry_points! {
     };
     cuStreamDestroy_v2(stream: usize) since 4_000 => |m| m.destroy_stream(stream);
     cuStreamQuery(stream: usize) since 2_000, UNSAFE_IN_CAPTURE => |m| {
-        let work = m.work_of(stream)?;
+        let work = m.unfinished_work(stream)?;
         if m.is_over(&work) { Ok(()) } else { Err(NOT_READY) }
     };
     cuStreamSynchronize(stream: usize) since 2_000, WAITS, UNSAFE_IN_CAPTURE => |m| {
@@ -58,8 +58,8 @@ entry_points! {
         let (Some(function), 0) = (function, flags) else { return Err(INVALID_VALUE) };
         let call = HostFunction::Callback { function, stream, data };
         let key = m.stream_key(stream)?;
-        m.refuse_capturing(key)?;
-        m.enqueue(key, Task::new(ActivityKind::HostFunction, Span::Host(call))).map(drop)
+        m.check_not_capturing(key)?;
+        m.enqueue(key, Task::new(ActivityKind::HostFunction, TaskDuration::Host(call))).map(drop)
     };
     cuStreamAttachMemAsync(stream: usize, _address: usize, _bytes: usize, _flags: u32)
         since 6_000 => |m| m.stream_key(stream).map(drop);
@@ -110,22 +110,27 @@ entry_points! {
     };
 }
 
-fn context_of(machine: &mut Machine, stream: usize) -> Answer<usize> {
-    let key = machine.stream_key(stream)?;
-    let context = machine.stream(key)?.context;
-    Ok(machine.context(context)?.handle)
+fn context_of(state: &mut DriverState, stream: usize) -> CudaResult<usize> {
+    let key = state.stream_key(stream)?;
+    let context = state.stream(key)?.context;
+    Ok(state.context(context)?.handle)
 }
 
-fn synchronize(machine: &mut Locked, stream: usize) -> Answer {
-    let work = machine.work_of(stream)?;
-    let key = machine.stream_key(stream)?;
-    let context = machine.stream(key)?.context;
-    machine.wait_for(&work);
-    machine.usable(context)
+fn synchronize(state: &mut LockedState, stream: usize) -> CudaResult {
+    let work = state.unfinished_work(stream)?;
+    let key = state.stream_key(stream)?;
+    let context = state.stream(key)?.context;
+    state.wait_for(&work);
+    state.usable(context)
 }
 
-fn capture_info(machine: &mut Machine, stream: usize, status: &Out<u32>, id: &Out<u64>) -> Answer {
-    let (found, capture) = machine.capture_status(stream)?;
+fn capture_info(
+    state: &mut DriverState,
+    stream: usize,
+    status: &Out<u32>,
+    id: &Out<u64>,
+) -> CudaResult {
+    let (found, capture) = state.capture_status(stream)?;
     status.set(found as u32)?;
     id.set_if_wanted(capture);
     Ok(())

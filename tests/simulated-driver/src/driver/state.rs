@@ -1,4 +1,4 @@
-//! The state of the driver behind one lock, and how a call waits without holding it.
+//! The state of the driver behind one lock, and how a call waits without holding the lock.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -7,12 +7,13 @@ use std::time::Duration;
 use std::collections::BTreeMap;
 
 use super::capture::Capture;
-use super::clock::{Clock, Pace};
+use super::clock::{Clock, ClockMode};
 use super::code::{CONTEXT_IS_DESTROYED, Code, INVALID_HANDLE};
 use super::context::{Context, Device};
 use super::event::Event;
-use super::graph::{Exec, Graph};
+use super::graph::{Graph, GraphExec};
 use super::kernel::{Function, Module};
+use super::log::Log;
 use super::memory::Memory;
 use super::settings::Settings;
 use super::slab::{Kind, Missing, Slab};
@@ -20,23 +21,22 @@ use super::stream::Stream;
 use super::task::Join;
 use super::thread;
 use super::timeline::Timeline;
-use super::truth::Truth;
 
-static MACHINE: LazyLock<Mutex<Machine>> = LazyLock::new(|| Mutex::new(Machine::new()));
-/// Told when an end became known, the clock moved, or something was released.
+static STATE: LazyLock<Mutex<DriverState>> = LazyLock::new(|| Mutex::new(DriverState::new()));
+/// Notified when an end became known, the clock moved, or a hang was released.
 static CHANGED: Condvar = Condvar::new();
 
 /// The driver and its devices.
 #[derive(Debug)]
-pub(crate) struct Machine {
+pub(crate) struct DriverState {
     pub(crate) settings: Settings,
     pub(crate) clock: Clock,
     pub(crate) initialised: bool,
     /// The entry point that is being called.
     pub(crate) call: &'static str,
-    /// Rises with each `release`.
+    /// The number of `release` commands.
     pub(crate) releases: u64,
-    /// Rises with each context and stream.
+    /// The last number given to a context or stream.
     pub(crate) last_id: u64,
     pub(crate) devices: Vec<Device>,
     pub(crate) contexts: Slab<Context>,
@@ -44,15 +44,15 @@ pub(crate) struct Machine {
     pub(crate) events: Slab<Event>,
     pub(crate) captures: BTreeMap<u64, Capture>,
     pub(crate) graphs: Slab<Graph>,
-    pub(crate) execs: Slab<Exec>,
+    pub(crate) execs: Slab<GraphExec>,
     pub(crate) modules: Slab<Module>,
     pub(crate) functions: Slab<Function>,
     pub(crate) memory: Memory,
     pub(crate) timeline: Timeline,
-    pub(crate) truth: Truth,
+    pub(crate) log: Log,
 }
 
-impl Machine {
+impl DriverState {
     fn new() -> Self {
         Self {
             settings: Settings::default(),
@@ -67,20 +67,20 @@ impl Machine {
             events: Slab::new(Kind::Event),
             captures: BTreeMap::new(),
             graphs: Slab::new(Kind::Graph),
-            execs: Slab::new(Kind::Exec),
+            execs: Slab::new(Kind::GraphExec),
             modules: Slab::new(Kind::Module),
             functions: Slab::new(Kind::Function),
             memory: Memory::default(),
             timeline: Timeline::default(),
-            truth: Truth::new(),
+            log: Log::new(),
         }
     }
 
-    /// Begins anew, as if just loaded; the clock goes on.
+    /// Restores the state after loading. The clock continues.
     pub(crate) fn reset(&mut self) {
         let releases = self.releases + 1;
         let mut clock = std::mem::replace(&mut self.clock, Clock::new());
-        clock.set_pace(Pace::Real);
+        clock.set_pace(ClockMode::Real);
         *self = Self {
             clock,
             releases,
@@ -94,8 +94,8 @@ impl Machine {
         self.last_id
     }
 
-    /// Notes the use of a handle that leads nowhere, and says what the driver answers.
-    pub(crate) fn missing(&mut self, missing: Missing, handle: usize) -> Code {
+    /// Records the use of an invalid handle, and returns the driver's result for it.
+    pub(crate) fn report_missing(&mut self, missing: Missing, handle: usize) -> Code {
         let (what, code) = match missing {
             Missing::Never => ("no such object", INVALID_HANDLE),
             Missing::Destroyed => ("used after it was destroyed", INVALID_HANDLE),
@@ -107,24 +107,24 @@ impl Machine {
 
     pub(crate) fn misuse(&mut self, what: &str, handle: usize) {
         let call = self.call;
-        self.truth.misuse(call, what, handle);
+        self.log.misuse(call, what, handle);
     }
 }
 
-/// The machine, locked for this thread.
-pub(crate) struct Locked {
-    /// `None` only while a wait holds it.
-    guard: Option<MutexGuard<'static, Machine>>,
+/// The locked state of the driver.
+pub(crate) struct LockedState {
+    /// `None` only while `without_lock` or `wait_for_change` runs.
+    guard: Option<MutexGuard<'static, DriverState>>,
 }
 
-impl Locked {
+impl LockedState {
     pub(crate) fn new() -> Self {
         Self {
             guard: Some(lock()),
         }
     }
 
-    /// Waits until somebody changed something.
+    /// Waits until another thread changed the state.
     pub(crate) fn wait_for_change(&mut self) {
         if let Some(guard) = self.guard.take() {
             self.guard = Some(CHANGED.wait(guard).unwrap_or_else(PoisonError::into_inner));
@@ -145,7 +145,7 @@ impl Locked {
         }
     }
 
-    /// Waits until all of `join` is over.
+    /// Waits until all of `join` has finished.
     pub(crate) fn wait_for(&mut self, join: &Join) {
         let mut until = join.at;
         join.pending
@@ -163,25 +163,25 @@ impl Locked {
                 return end;
             }
             match self.timeline.next_host_function() {
-                Some(next) if self.clock.pace() == Pace::Virtual => self.advance_to(next),
+                Some(next) if self.clock.pace() == ClockMode::Virtual => self.advance_to(next),
                 _ => self.wait_for_change(),
             }
         }
     }
 
-    /// Waits until the launch queue has a place, as calls that need one do.
-    pub(crate) fn wait_for_room(&mut self) {
-        if self.has_room() {
+    /// Waits until the launch queue has a free slot.
+    pub(crate) fn wait_for_slot(&mut self) {
+        if self.has_free_slot() {
             return;
         }
-        self.truth.blocked_calls += 1;
-        while !self.has_room() {
+        self.log.blocked_calls += 1;
+        while !self.has_free_slot() {
             match (
                 self.timeline.first_end(),
                 self.timeline.next_host_function(),
             ) {
                 (Some(at), _) => self.wait_until(at),
-                (None, Some(at)) if self.clock.pace() == Pace::Virtual => self.advance_to(at),
+                (None, Some(at)) if self.clock.pace() == ClockMode::Virtual => self.advance_to(at),
                 (None, _) => self.wait_for_change(),
             }
         }
@@ -192,18 +192,18 @@ impl Locked {
             let left = at.saturating_sub(self.clock.now());
             match (left, self.clock.pace()) {
                 (0, _) => return,
-                (_, Pace::Virtual) => self.advance_to(at),
-                (_, Pace::Manual) => self.wait_for_change(),
-                // A sleep may take this much longer than asked for.
-                (200_000.., Pace::Real) => {
+                (_, ClockMode::Virtual) => self.advance_to(at),
+                (_, ClockMode::Manual) => self.wait_for_change(),
+                // Sleep less than asked for, because a sleep may overrun; spin for the rest.
+                (200_000.., ClockMode::Real) => {
                     self.without_lock(|| std::thread::sleep(Duration::from_nanos(left - 150_000)));
                 }
-                (_, Pace::Real) => self.without_lock(std::thread::yield_now),
+                (_, ClockMode::Real) => self.without_lock(std::thread::yield_now),
             }
         }
     }
 
-    /// Moves a clock that is not real, and lets the host functions on the way run.
+    /// Moves the clock, unless its pace is real, and lets the host functions on the way run.
     pub(crate) fn advance_to(&mut self, at: u64) {
         loop {
             match self.timeline.next_host_function() {
@@ -219,29 +219,29 @@ impl Locked {
             }
         }
         self.clock.move_to(at);
-        tell();
+        notify_all();
     }
 }
 
-/// Tells all that wait that something changed.
-pub(crate) fn tell() {
+/// Notifies all threads that wait for a change of the state.
+pub(crate) fn notify_all() {
     CHANGED.notify_all();
 }
 
-fn lock() -> MutexGuard<'static, Machine> {
-    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock() -> MutexGuard<'static, DriverState> {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Deref for Locked {
-    type Target = Machine;
+impl Deref for LockedState {
+    type Target = DriverState;
 
-    fn deref(&self) -> &Machine {
+    fn deref(&self) -> &DriverState {
         self.guard.as_ref().expect("a wait gives the lock back")
     }
 }
 
-impl DerefMut for Locked {
-    fn deref_mut(&mut self) -> &mut Machine {
+impl DerefMut for LockedState {
+    fn deref_mut(&mut self) -> &mut DriverState {
         self.guard.as_mut().expect("a wait gives the lock back")
     }
 }

@@ -1,13 +1,13 @@
-//! The ground truth and the list of misuses, both bounded.
+//! The log of what happened and the list of misuses. Both are bounded.
 
 use crate::report::{Activity, Misuse};
 
-const MOST_ACTIVITIES: usize = 4_000_000;
-const MOST_MISUSES: usize = 1_000;
+const MAX_ACTIVITIES: usize = 4_000_000;
+const MAX_MISUSES: usize = 1_000;
 
-/// What happened.
+/// What happened in the driver.
 #[derive(Debug)]
-pub(crate) struct Truth {
+pub(crate) struct Log {
     pub(crate) logging: bool,
     pub(crate) activities: Vec<Activity>,
     pub(crate) unlogged: u64,
@@ -19,7 +19,7 @@ pub(crate) struct Truth {
     pub(crate) events_lost_with_context: u64,
 }
 
-impl Truth {
+impl Log {
     pub(crate) fn new() -> Self {
         Self {
             logging: true,
@@ -34,8 +34,8 @@ impl Truth {
         }
     }
 
-    pub(crate) fn log(&mut self, activity: impl FnOnce() -> Activity) {
-        if self.logging && self.activities.len() < MOST_ACTIVITIES {
+    pub(crate) fn push(&mut self, activity: impl FnOnce() -> Activity) {
+        if self.logging && self.activities.len() < MAX_ACTIVITIES {
             self.activities.push(activity());
         } else {
             self.unlogged += 1;
@@ -43,7 +43,7 @@ impl Truth {
     }
 
     pub(crate) fn misuse(&mut self, call: &str, what: &str, handle: usize) {
-        if self.misuses.len() < MOST_MISUSES {
+        if self.misuses.len() < MAX_MISUSES {
             self.misuses.push(Misuse {
                 call: call.to_owned(),
                 what: what.to_owned(),
