@@ -187,7 +187,7 @@ impl Section {
                 let begin = self.begin_dynamic(runtime);
                 // While the profiler is off, the name is not evaluated.
                 let begin = quote_spanned! {span=>
-                    if #root::is_enabled() { #begin } else { #runtime::Entry::off() }
+                    if #root::is_enabled() { #begin } else { #runtime::ScopeBuilder::off() }
                 };
                 let entry = self.entry(&begin, runtime);
                 quote_spanned!(span=> { #entry __profiler_entry.start() })
@@ -201,7 +201,7 @@ impl Section {
         let span = Span::mixed_site();
         let begin = match self.name {
             SectionName::Literal(_) if self.args.is_name_only() => return TokenStream::new(),
-            SectionName::Literal(_) => quote_spanned!(span=> #runtime::Entry::off()),
+            SectionName::Literal(_) => quote_spanned!(span=> #runtime::ScopeBuilder::off()),
             SectionName::Dynamic(_) => self.begin_dynamic(runtime),
         };
         let entry = self.entry(&begin, runtime);

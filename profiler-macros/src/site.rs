@@ -87,7 +87,7 @@ impl SiteCode<'_> {
             _ => None,
         };
         let site = if self.has_dynamic_name() {
-            "GivenSite"
+            "MultiNameSite"
         } else {
             "CallSite"
         };
@@ -218,7 +218,7 @@ impl SiteCode<'_> {
         let boolean = quote_spanned!(place=> #runtime_there::Bool);
         quote_spanned! {span=> {
             let __profiler_bypassed: #boolean = #condition;
-            if __profiler_bypassed { #runtime::Entry::off() } else { #begin }
+            if __profiler_bypassed { #runtime::ScopeBuilder::off() } else { #begin }
         }}
     }
 

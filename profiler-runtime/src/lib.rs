@@ -164,7 +164,7 @@ pub use report::export::{
     ExportError, LaunchCategory, TensorBoardTraces, tensorboard_trace_handler,
 };
 pub use report::summary::{CudaTimes, Row, SortBy, Summary, TableOptions, Verdict, summary};
-pub use scope::task::Measured;
+pub use scope::future::Measured;
 pub use session::{
     Activity, DEFAULT_CAPACITY, Event, Extent, Frame, GpuSpan, Profile, ProfileBuilder,
     ProfileError, ToShape, Trace, Truncation,
@@ -284,10 +284,12 @@ pub mod __private {
     pub use crate::config::{VARIABLES, Variable};
     pub use crate::local::blocks_made;
     pub use crate::scope::boxed::{BoxedFuture, call_once, measure_boxed};
-    pub use crate::scope::builder::Entry;
-    pub use crate::scope::task::{InPlace, PlainTask, TaskScope, measure, measure_in_place};
-    pub use crate::scope::{LoggedScope, Scope};
-    pub use crate::site::{CallSite, GivenSite, begin_dynamic};
+    pub use crate::scope::builder::ScopeBuilder;
+    pub use crate::scope::future::{
+        FutureScope, FutureScopeWithArgs, InPlace, measure, measure_in_place,
+    };
+    pub use crate::scope::{Scope, ScopeWithArgs};
+    pub use crate::site::{CallSite, MultiNameSite, begin_dynamic};
     pub use crate::stats::cells_made;
 
     /// `bool` under a name that the program cannot shadow where the macro is used.

@@ -20,7 +20,7 @@ struct Result;
 struct Box;
 struct Here;
 struct CallSite;
-struct Entry;
+struct ScopeBuilder;
 struct bool;
 struct u64;
 struct str;

@@ -9,7 +9,7 @@ use super::{collector, defaults, ledger};
 use crate::diagnostics::contain;
 use crate::diagnostics::{DropReason, count_dropped};
 use crate::log::{CudaSpan, Logger};
-use crate::name::Mute;
+use crate::name::CircuitBreaker;
 use crate::name::Name;
 use crate::process::fork;
 use crate::sync::ReentrancyGuard;
@@ -95,7 +95,7 @@ pub(crate) fn log_here(entry: LogEntry, logger: Option<Logger>) {
 }
 
 fn fan_out(entry: LogEntry, logger: Option<Logger>, mut send: impl FnMut(Delivery)) {
-    let mut to = |(logger, mute): (Logger, &'static Mute)| {
+    let mut to = |(logger, breaker): (Logger, &'static CircuitBreaker)| {
         send(Delivery {
             name: entry.name,
             milliseconds: entry.milliseconds,
@@ -104,11 +104,11 @@ fn fan_out(entry: LogEntry, logger: Option<Logger>, mut send: impl FnMut(Deliver
             step: entry.step,
             wall_time: entry.wall_time,
             logger,
-            mute,
+            breaker,
         });
     };
     match logger {
-        Some(logger) => to((logger, &entry.name.mute)),
+        Some(logger) => to((logger, &entry.name.breaker)),
         None => defaults::all().into_iter().for_each(to),
     }
 }

@@ -151,7 +151,7 @@ impl Collector {
         let step = record
             .step
             .unwrap_or_else(|| next_step(name, record.skipped, record.every));
-        if name.settle_source(TimeSource::Cpu) == TimeSource::Cuda {
+        if name.decide_time_source(TimeSource::Cpu) == TimeSource::Cuda {
             ledger::end(Err(DropReason::NoCudaTime));
             // Its destructor may be foreign code.
             contain::discard(record.logger);

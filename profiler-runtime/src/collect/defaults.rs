@@ -5,27 +5,27 @@ use std::sync::Arc;
 
 use crate::config::Settings;
 use crate::log::{LogError, Logger};
-use crate::name::Mute;
+use crate::name::CircuitBreaker;
 use crate::sync::Lock;
 use crate::sync::ReentrancyGuard;
 
-/// All of them in a form that can be shared, each with a mute of its own.
-static DEFAULTS: Lock<Vec<(Logger, &'static Mute)>> = Lock::new(Vec::new());
+/// All of them in a form that can be shared, each with a breaker of its own.
+static DEFAULTS: Lock<Vec<(Logger, &'static CircuitBreaker)>> = Lock::new(Vec::new());
 
-pub(super) fn all() -> Vec<(Logger, &'static Mute)> {
+pub(super) fn all() -> Vec<(Logger, &'static CircuitBreaker)> {
     let defaults = DEFAULTS.lock();
     defaults
         .iter()
-        .filter_map(|(logger, mute)| Some((logger.share()?, *mute)))
+        .filter_map(|(logger, breaker)| Some((logger.share()?, *breaker)))
         .collect()
 }
 
 fn add(logger: Logger) {
     let _busy = ReentrancyGuard::try_enter();
     // Default loggers stay for the rest of the process.
-    let mute: &'static Mute = Box::leak(Box::default());
+    let breaker: &'static CircuitBreaker = Box::leak(Box::default());
     let mut defaults = DEFAULTS.lock();
-    defaults.push((logger.into_shared(), mute));
+    defaults.push((logger.into_shared(), breaker));
 }
 
 /// Adds a logger that takes every call without one of its own, from now on.

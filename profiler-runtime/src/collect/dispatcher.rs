@@ -17,7 +17,7 @@ use crate::background::run_persistently;
 use crate::diagnostics::contain;
 use crate::diagnostics::{self, DropReason};
 use crate::log::{CudaSpan, LogError, Logger, Scalar};
-use crate::name::Mute;
+use crate::name::CircuitBreaker;
 use crate::name::{self, Name};
 use crate::own_cost;
 use crate::process::thread;
@@ -34,7 +34,7 @@ pub(super) struct Delivery {
     pub(super) step: u64,
     pub(super) wall_time: SystemTime,
     pub(super) logger: Logger,
-    pub(super) mute: &'static Mute,
+    pub(super) breaker: &'static CircuitBreaker,
 }
 
 pub(super) enum Job {
@@ -73,7 +73,7 @@ pub(super) fn send(backlog: &mut VecDeque<Job>) {
 struct Unflushed {
     id: u32,
     logger: Logger,
-    mute: &'static Mute,
+    breaker: &'static CircuitBreaker,
     /// How many entries it took since it was last flushed.
     taken: u64,
     /// Those of them that it could not save.
@@ -213,13 +213,13 @@ fn deliver(watchdog: &Watchdog, delivery: Delivery) -> bool {
         step,
         wall_time,
         logger,
-        mute,
+        breaker,
     } = delivery;
     let stuck = || is_stuck(&logger).then_some(DropReason::LoggerBlocked);
-    let silent = mute.reason().or_else(stuck);
+    let silent = breaker.drop_reason().or_else(stuck);
     let call = CallInfo {
         id: name.id,
-        mute,
+        breaker,
         logger: logger.share(),
         entries: 1,
     };
@@ -238,7 +238,7 @@ fn deliver(watchdog: &Watchdog, delivery: Delivery) -> bool {
         };
         let taken = take(&logger, &scalar);
         if matches!(taken, Some(Ok(()))) && logger.share().is_some() {
-            oldest = remember(name.id, logger, mute);
+            oldest = remember(name.id, logger, breaker);
         } else {
             contain::discard(logger);
         }
@@ -296,7 +296,7 @@ pub(super) fn deliver_here(delivery: Delivery) {
 }
 
 /// Keeps a logger until it is flushed. Returns another one, to be flushed now, where there are too many.
-fn remember(id: u32, logger: Logger, mute: &'static Mute) -> Option<Unflushed> {
+fn remember(id: u32, logger: Logger, breaker: &'static CircuitBreaker) -> Option<Unflushed> {
     let mut unflushed = UNFLUSHED.lock();
     let mut same = unflushed.iter_mut();
     match same.find(|other| other.logger.is_same(&logger)) {
@@ -304,7 +304,7 @@ fn remember(id: u32, logger: Logger, mute: &'static Mute) -> Option<Unflushed> {
         None => unflushed.push(Unflushed {
             id,
             logger,
-            mute,
+            breaker,
             taken: 1,
             unsaved: 0,
         }),
@@ -323,14 +323,14 @@ fn flush_one(
     let Unflushed {
         id,
         logger,
-        mute,
+        breaker,
         taken,
         unsaved: before,
     } = unflushed;
     ledger::begin_saving(taken, before);
     let call = CallInfo {
         id,
-        mute,
+        breaker,
         logger: logger.share(),
         entries: 0,
     };
@@ -349,7 +349,7 @@ fn flush_one(
             Some(failed) if error.is_some() && asked.is_some() => failed.push(Unflushed {
                 id,
                 logger,
-                mute,
+                breaker,
                 taken,
                 unsaved,
             }),

@@ -8,7 +8,7 @@ use crate::clock::clock;
 use crate::diagnostics;
 use crate::diagnostics::contain;
 use crate::log::Logger;
-use crate::name::{self, Mute};
+use crate::name::{self, CircuitBreaker};
 use crate::sync::Lock;
 
 /// A call that takes longer is taken for blocked.
@@ -36,10 +36,10 @@ pub(super) fn is_stuck(logger: &Logger) -> bool {
     STUCK.lock().iter().any(|stuck| stuck.is_same(logger))
 }
 
-/// A foreign call: for which name, with which mute; and the logger, if it is shared by calls.
+/// A foreign call: for which name, with which breaker; and the logger, if it is shared by calls.
 pub(super) struct CallInfo {
     pub(super) id: u32,
-    pub(super) mute: &'static Mute,
+    pub(super) breaker: &'static CircuitBreaker,
     pub(super) logger: Option<Logger>,
     /// How many entries the logger gets with it: one, or none where it is flushed.
     pub(super) entries: u64,
@@ -81,7 +81,7 @@ impl Watchdog {
     ///
     /// None from `call` says that it has contained one itself.
     pub(super) fn run<T>(&self, call: CallInfo, f: impl FnOnce() -> Option<T>) -> Outcome<T> {
-        let (id, mute) = (call.id, call.mute);
+        let (id, breaker) = (call.id, call.breaker);
         *self.call.lock() = Some(call);
         self.since.store(clock().ticks(), Release);
         let result = contain::caught(f).flatten();
@@ -94,7 +94,7 @@ impl Watchdog {
         // The last handle to a logger may go with it, and its destructor is foreign too.
         contain::discard(call);
         if result.is_none() {
-            mute.silence();
+            breaker.open_permanently();
             diagnostics::warn_once(&format!(
                 "the logger of `{}` panicked: it is not called again for it, and its entries are \
                  counted as dropped",
@@ -131,7 +131,7 @@ impl Watchdog {
             .ok()?;
         let blocked = BLOCKED.fetch_add(1, Relaxed) + 1;
         if let Some(CallInfo {
-            mute,
+            breaker,
             logger,
             entries,
             ..
@@ -140,7 +140,7 @@ impl Watchdog {
             HELD.fetch_add(*entries, Relaxed);
             match logger.as_ref().and_then(Logger::share) {
                 Some(logger) => STUCK.lock().push(logger),
-                None => mute.silence_until_back(),
+                None => breaker.open_until_return(),
             }
         }
         let id = call.as_ref().map(|call| call.id);
@@ -156,7 +156,7 @@ impl Watchdog {
 fn take_back(call: Option<&CallInfo>) {
     BLOCKED.fetch_sub(1, Relaxed);
     let Some(CallInfo {
-        mute,
+        breaker,
         logger,
         entries,
         ..
@@ -165,7 +165,7 @@ fn take_back(call: Option<&CallInfo>) {
         return;
     };
     HELD.fetch_sub(*entries, Relaxed);
-    mute.back();
+    breaker.close_after_return();
     if let Some(logger) = logger {
         STUCK.lock().retain(|stuck| !stuck.is_same(logger));
     }

@@ -144,7 +144,7 @@ impl Outbox {
         cpu_ns: f64,
         cuda: Option<CudaSpan>,
     ) {
-        let source = name.settle_source(TimeSource::Cuda);
+        let source = name.decide_time_source(TimeSource::Cuda);
         let milliseconds = match (source, &cuda) {
             (TimeSource::Cuda, Some(cuda)) => cuda.ms,
             (TimeSource::Cuda, None) => {

@@ -37,7 +37,7 @@ pub(super) fn log_now(
     };
     let cuda = cuda_span(ns, None, None, link.line);
     let cpu_ms = clock().nanoseconds(span.elapsed.max(0) as f64) / 1e6;
-    let milliseconds = match name.settle_source(TimeSource::Cuda) {
+    let milliseconds = match name.decide_time_source(TimeSource::Cuda) {
         TimeSource::Cuda => cuda.ms,
         _ => cpu_ms,
     };

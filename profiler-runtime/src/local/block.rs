@@ -48,7 +48,7 @@ pub(super) struct Block {
     pub(super) cells: Cells,
     /// The cells of later names.
     pages: [Cell<Option<&'static Page>>; PAGES],
-    /// Decisions on names that calls bring along, for each place that keeps names apart.
+    /// Decisions on names that calls args along, for each place that keeps names apart.
     pub(super) texts: RefCell<BTreeMap<usize, BTreeMap<Box<str>, u64>>>,
     /// The way to the collector, made for the first record.
     pub(super) ring: RefCell<Option<Producer<LogRecord>>>,
@@ -87,7 +87,7 @@ pub(super) fn take() -> Option<&'static Block> {
 
 /// Leaves an emptied block to other threads.
 pub(super) fn put_back(block: &'static Block) {
-    // What loggers bring along may be dropped here, which is foreign code: before the lock is taken.
+    // What loggers args along may be dropped here, which is foreign code: before the lock is taken.
     let (Ok(mut ring), Ok(mut texts)) = (block.ring.try_borrow_mut(), block.texts.try_borrow_mut())
     else {
         return;

@@ -1,10 +1,10 @@
 //! What each thread keeps for itself: its open scopes and its cells.
 //!
-//! [`Hot`] is static thread-local storage, which every thread pays for out of its stack, measured or not: a few
+//! [`ThreadState`] is static thread-local storage, which every thread pays for out of its stack, measured or not: a few
 //! words. The rest is a [`Block`] on the heap that one of them points to, made by the thread's first measured
 //! call and handed from threads that end to threads that begin.
 //!
-//! `Hot` needs no destructor, so that nothing has to be checked before it is touched. The destructor of [`Kept`]
+//! `ThreadState` needs no destructor, so that nothing has to be checked before it is touched. The destructor of [`ThreadResources`]
 //! has the block released when the thread ends.
 
 mod block;
@@ -20,7 +20,7 @@ use crate::sync::ring::Producer;
 pub use block::blocks_made;
 use block::{Block, Cells};
 
-/// What [`Hot::top`] is on a thread that has ended: the number of no scope.
+/// What [`ThreadState::top`] is on a thread that has ended: the number of no scope.
 pub(crate) const ENDED: u64 = u64::MAX;
 
 /// What a measured call reads and writes.
@@ -29,7 +29,7 @@ pub(crate) const ENDED: u64 = u64::MAX;
 // Apart from each other: side by side they would be read at once, and a processor waits to read at once
 // what was written one after the other.
 #[repr(C)]
-pub(crate) struct Hot {
+pub(crate) struct ThreadState {
     /// The number of the scope that was opened last.
     pub(crate) serial: Cell<u64>,
     _apart: u64,
@@ -46,9 +46,9 @@ pub(crate) struct Hot {
 }
 
 /// Releases the thread's block when the thread ends.
-struct Kept;
+struct ThreadResources;
 
-impl Drop for Kept {
+impl Drop for ThreadResources {
     fn drop(&mut self) {
         // Destructors of other thread-locals may still make measured calls: these find the block where it was.
         if !ending::release_after_destructors() {
@@ -58,8 +58,8 @@ impl Drop for Kept {
 }
 
 thread_local! {
-    static HOT: Hot = const {
-        Hot {
+    static STATE: ThreadState = const {
+        ThreadState {
             serial: Cell::new(0),
             _apart: 0,
             children: Cell::new(0),
@@ -70,17 +70,17 @@ thread_local! {
             block: Cell::new(None),
         }
     };
-    static KEPT: Kept = const { Kept };
+    static RESOURCES: ThreadResources = const { ThreadResources };
 }
 
 /// Runs `f` on what measured calls touch. Nothing there is ever destroyed, so that this works to the
 /// thread's very end: always `Some`, which the compiler knows too.
 #[inline(always)]
-pub(crate) fn hot<T>(f: impl FnOnce(&Hot) -> T) -> Option<T> {
-    HOT.try_with(f).ok()
+pub(crate) fn with_state<T>(f: impl FnOnce(&ThreadState) -> T) -> Option<T> {
+    STATE.try_with(f).ok()
 }
 
-impl Hot {
+impl ThreadState {
     /// The thread's cell for a name, if it is one of the first and has one already.
     #[inline(always)]
     pub(crate) fn cell(&self, id: u32) -> Option<&'static StatCell> {
@@ -100,7 +100,7 @@ impl Hot {
         }
         let block = block::take()?;
         // Registers the destructor. Where that has run already, nobody would release the block.
-        if KEPT.try_with(|_| ()).is_err() {
+        if RESOURCES.try_with(|_| ()).is_err() {
             block::put_back(block);
             return None;
         }
@@ -113,12 +113,12 @@ impl Hot {
 /// Takes what the thread keeps: folds its cells into their names, and leaves the block to other threads.
 fn release() {
     let _busy = ReentrancyGuard::try_enter();
-    hot(|hot| {
+    with_state(|state| {
         // A guard that is still held must not touch its cell again. Before the block goes: what is called from
         // here on finds nothing of it.
-        hot.cells.set(Cells::none());
-        hot.top.set(ENDED);
-        if let Some(block) = hot.block.take() {
+        state.cells.set(Cells::none());
+        state.top.set(ENDED);
+        if let Some(block) = state.block.take() {
             block.retire_cells();
             block::put_back(block);
         }
@@ -127,7 +127,7 @@ fn release() {
 
 /// The number of the innermost open scope; zero where none is open.
 pub(crate) fn innermost() -> u64 {
-    hot(|hot| hot.top.get())
+    with_state(|state| state.top.get())
         .filter(|top| *top != ENDED)
         .unwrap_or(0)
 }
@@ -154,33 +154,35 @@ pub(crate) fn open_names(up_to: u64) -> std::sync::Arc<[u32]> {
 
 /// Returns all cells that the thread has.
 fn known_cells() -> impl Iterator<Item = &'static StatCell> {
-    let block = hot(|hot| hot.block.get()).flatten();
+    let block = with_state(|state| state.block.get()).flatten();
     block.into_iter().flat_map(Block::cells)
 }
 
 /// Returns whether the thread's cells have been given back: what it calls is counted without them.
 pub(crate) fn has_ended() -> bool {
-    hot(|hot| hot.top.get() == ENDED).unwrap_or(true)
+    with_state(|state| state.top.get() == ENDED).unwrap_or(true)
 }
 
 /// Why a thread has no cell for a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoCell {
     /// The thread is inside the profiler: what is called there is not measured.
-    Busy,
+    Reentrant,
     /// The thread has ended and keeps nothing any more, or there is no memory for what it would keep.
-    Nowhere,
+    Unavailable,
 }
 
 /// The calling thread's cell for a name, made on the first call.
 pub(crate) fn cell(id: u32) -> Result<&'static StatCell, NoCell> {
-    if let Some(cell) = hot(|hot| hot.cell(id)).flatten() {
+    if let Some(cell) = with_state(|state| state.cell(id)).flatten() {
         return Ok(cell);
     }
-    let _busy = ReentrancyGuard::try_enter().ok_or(NoCell::Busy)?;
-    let slot = hot(Hot::block).flatten().and_then(|block| block.slot(id));
+    let _busy = ReentrancyGuard::try_enter().ok_or(NoCell::Reentrant)?;
+    let slot = with_state(ThreadState::block)
+        .flatten()
+        .and_then(|block| block.slot(id));
     slot.and_then(|slot| known_or_made(slot, id))
-        .ok_or(NoCell::Nowhere)
+        .ok_or(NoCell::Unavailable)
 }
 
 fn known_or_made(slot: &Cell<Option<&'static StatCell>>, id: u32) -> Option<&'static StatCell> {
@@ -193,7 +195,7 @@ fn known_or_made(slot: &Cell<Option<&'static StatCell>>, id: u32) -> Option<&'st
 
 /// Runs `f` on the thread's end of its ring; `None` where the thread has ended.
 pub(crate) fn with_ring<T>(f: impl FnOnce(&mut Option<Producer<LogRecord>>) -> T) -> Option<T> {
-    let block = hot(Hot::block).flatten()?;
+    let block = with_state(ThreadState::block).flatten()?;
     // Nothing that is called with the ring borrowed comes back here: it is claimed to be busy.
     block
         .ring
@@ -204,14 +206,14 @@ pub(crate) fn with_ring<T>(f: impl FnOnce(&mut Option<Producer<LogRecord>>) -> T
 
 /// What the thread has decided for a name it was given as text.
 pub(crate) fn known_text(place: usize, text: &str) -> Option<u64> {
-    let block = hot(|hot| hot.block.get()).flatten()?;
+    let block = with_state(|state| state.block.get()).flatten()?;
     let texts = block.texts.try_borrow().ok()?;
     texts.get(&place)?.get(text).copied()
 }
 
 /// Keeps a decision for [`known_text`].
 pub(crate) fn remember_text(place: usize, text: &str, decided: u64) {
-    let Some(block) = hot(Hot::block).flatten() else {
+    let Some(block) = with_state(ThreadState::block).flatten() else {
         return;
     };
     let Ok(mut texts) = block.texts.try_borrow_mut() else {

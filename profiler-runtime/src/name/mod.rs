@@ -1,7 +1,7 @@
 //! Names: what groups call sites, and what is kept for each.
 
+mod circuit_breaker;
 mod length;
-mod mute;
 mod path;
 mod registry;
 
@@ -14,8 +14,8 @@ use crate::stats::{GpuTotals, StatCell, Totals};
 use crate::sync::Lock;
 use crate::sync::ReentrancyGuard;
 
+pub(crate) use circuit_breaker::CircuitBreaker;
 pub(crate) use length::{Buffer, MAX_LENGTH, cut, cut_into};
-pub(crate) use mute::Mute;
 pub(crate) use registry::{OVERFLOW_NAME, all, by_id, declared, of_function, run_time};
 
 /// Names have small numbers, so that a thread finds its cell by two indices.
@@ -42,9 +42,9 @@ pub(crate) struct Name {
     pub(crate) next_step: AtomicU64,
     /// Calls of threads that have ended since each logged one last, where one in so many is logged; and
     /// [`NEVER_LOGGED`].
-    turns: AtomicU64,
+    calls_since_logged: AtomicU64,
     /// Whether its own loggers are called.
-    pub(crate) mute: Mute,
+    pub(crate) breaker: CircuitBreaker,
     /// What is known of its GPU time.
     pub(crate) cuda: GpuTotals,
     source: AtomicU8,
@@ -139,8 +139,8 @@ impl Name {
             previous,
             shared: Lock::with(Shared::new(), Shared::after_fork),
             next_step: AtomicU64::new(0),
-            turns: AtomicU64::new(NEVER_LOGGED),
-            mute: Mute::new(),
+            calls_since_logged: AtomicU64::new(NEVER_LOGGED),
+            breaker: CircuitBreaker::new(),
             cuda: GpuTotals::new(),
             source: AtomicU8::new(TimeSource::Undecided as u8),
         }
@@ -152,7 +152,7 @@ impl Name {
     }
 
     /// The same; `first` where it is not decided yet.
-    pub(crate) fn settle_source(&self, first: TimeSource) -> TimeSource {
+    pub(crate) fn decide_time_source(&self, first: TimeSource) -> TimeSource {
         let undecided = TimeSource::Undecided as u8;
         match self
             .source
@@ -203,7 +203,8 @@ impl Name {
         let every = cell.every.get();
         if let Some(left) = cell.until_logged.get().checked_sub(1) {
             let turn = every.saturating_sub(1);
-            self.turns.fetch_add(turn.saturating_sub(left), Relaxed);
+            self.calls_since_logged
+                .fetch_add(turn.saturating_sub(left), Relaxed);
         }
         let is_open = cell.is_open();
         shared.live.retain(|live| !std::ptr::eq(live.0, cell));
@@ -225,15 +226,16 @@ impl Name {
     /// How many calls a thread that meets the name leaves unlogged at first, where one in `every` is
     /// logged: none for the first call of all, else a turn, less the calls that ended threads have made
     /// towards one.
-    pub(crate) fn first_turn(&self, every: u32) -> u64 {
-        let made = self.turns.swap(0, Relaxed);
+    pub(crate) fn initial_skips(&self, every: u32) -> u64 {
+        let made = self.calls_since_logged.swap(0, Relaxed);
         let turn = u64::from(every) - 1;
         if made & NEVER_LOGGED != 0 {
-            self.turns.fetch_add(made & !NEVER_LOGGED, Relaxed);
+            self.calls_since_logged
+                .fetch_add(made & !NEVER_LOGGED, Relaxed);
             return 0;
         }
         let used = made.min(turn);
-        self.turns.fetch_add(made - used, Relaxed);
+        self.calls_since_logged.fetch_add(made - used, Relaxed);
         turn - used
     }
 

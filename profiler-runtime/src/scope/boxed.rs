@@ -4,7 +4,7 @@ use std::future::Future;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
 
-use crate::scope::task::{TaskScope, measure};
+use crate::scope::future::{FutureScopeWithArgs, measure};
 
 /// A box of a future whose own type is erased.
 #[diagnostic::on_unimplemented(
@@ -15,11 +15,11 @@ use crate::scope::task::{TaskScope, measure};
 pub trait BoxedFuture: Sized {
     /// Returns the future measured, as the same type.
     #[must_use]
-    fn measured(self, scope: TaskScope) -> Self;
+    fn measured(self, scope: FutureScopeWithArgs) -> Self;
 }
 
 /// Measures a boxed future.
-pub fn measure_boxed<F: BoxedFuture>(scope: TaskScope, future: F) -> F {
+pub fn measure_boxed<F: BoxedFuture>(scope: FutureScopeWithArgs, future: F) -> F {
     future.measured(scope)
 }
 
@@ -34,13 +34,13 @@ pub fn call_once<R>(function: impl FnOnce() -> R) -> R {
 macro_rules! boxed {
     ($pinned:ident: $($auto:ident)*) => {
         impl<'a, T> BoxedFuture for boxed!(@$pinned dyn Future<Output = T> $(+ $auto)* + 'a) {
-            fn measured(self, scope: TaskScope) -> Self {
+            fn measured(self, scope: FutureScopeWithArgs) -> Self {
                 // Lives as long as this function; `T` may not live as long as `'a`.
                 type Short<'b, T> = boxed!(@$pinned dyn Future<Output = T> $(+ $auto)* + 'b);
                 let measured: Short<'_, T> = boxed!(new $pinned measure(scope, self));
                 // SAFETY: only the bound of the trait object changes, which has no part in its
                 // layout or its vtable. What the box owns is `self`, whose own type says that it
-                // lives for `'a`, and a `TaskScope`, which borrows nothing. The compiler cannot
+                // lives for `'a`, and a `FutureScopeWithArgs`, which borrows nothing. The compiler cannot
                 // conclude that, since `T` would have to live for `'a` too (it is part of the type
                 // that is boxed): but a `Self` was given, and what is returned owns no more.
                 unsafe { std::mem::transmute::<Short<'_, T>, Self>(measured) }

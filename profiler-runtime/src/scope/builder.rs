@@ -2,8 +2,8 @@
 
 use std::marker::PhantomData;
 
-use super::LoggedScope;
-use super::task::{PlainTask, TaskScope};
+use super::ScopeWithArgs;
+use super::future::{FutureScope, FutureScopeWithArgs};
 use crate::cuda::{self, Ask, Evidence, Given, IntoStream, Mode};
 use crate::diagnostics;
 use crate::diagnostics::contain;
@@ -12,15 +12,15 @@ use crate::log::{IntoLogger, LogOutcome, LogRequest};
 use crate::name;
 use crate::session::{self, Shapes, ToShape};
 use crate::step::IntoStep;
-use crate::switch::Ticket;
+use crate::switch::SiteDecision;
 use crate::sync::ReentrancyGuard;
 
 /// A call that has been decided on and not yet begun: the macros hand it what the arguments give,
 /// then turn it into a guard or a future. `'s` is for how long its stream is lent.
 #[derive(Debug)]
-pub struct Entry<'s> {
+pub struct ScopeBuilder<'s> {
     /// None for a call that is not measured.
-    pub(crate) ticket: Option<Ticket>,
+    pub(crate) decision: Option<SiteDecision>,
     pub(crate) every: u32,
     /// Whether it is this call's turn to be logged; known once somebody asked.
     turn: Option<bool>,
@@ -32,12 +32,12 @@ pub struct Entry<'s> {
     lender: PhantomData<&'s ()>,
 }
 
-impl<'s> Entry<'s> {
+impl<'s> ScopeBuilder<'s> {
     /// A call that is not measured.
     #[must_use]
     pub const fn off() -> Self {
         Self {
-            ticket: None,
+            decision: None,
             every: 1,
             turn: None,
             request: LogRequest {
@@ -51,9 +51,9 @@ impl<'s> Entry<'s> {
     }
 
     #[inline]
-    pub(crate) fn new(ticket: Option<Ticket>, every: u32) -> Self {
+    pub(crate) fn new(decision: Option<SiteDecision>, every: u32) -> Self {
         Self {
-            ticket,
+            decision,
             every,
             ..Self::off()
         }
@@ -69,20 +69,20 @@ impl<'s> Entry<'s> {
     /// Whether the call's own logger is wanted: it is measured, and its turn has come.
     #[inline]
     pub fn wants_log(&mut self) -> bool {
-        self.ticket.is_some_and(|ticket| self.take_turn(ticket))
+        self.decision.is_some_and(|decision| self.sample(decision))
     }
 
     /// Whether a step is wanted: as [`wants_log`](Self::wants_log), and somebody takes it.
     #[inline]
     pub fn wants_step(&mut self) -> bool {
-        self.settle();
+        self.resolve_sampling();
         self.is_due()
     }
 
     /// Whether the call's own stream is wanted: it is measured, and there is a driver.
     #[inline]
     pub fn wants_stream(&mut self) -> bool {
-        self.ticket.is_some() && cuda::find(Evidence::Given).is_some()
+        self.decision.is_some() && cuda::find(Evidence::Given).is_some()
     }
 
     /// The stream that the GPU time of this call is taken on.
@@ -108,7 +108,7 @@ impl<'s> Entry<'s> {
     /// them.
     #[inline]
     pub fn wants_shapes(&mut self) -> bool {
-        self.ticket.is_some() && session::wants_shapes()
+        self.decision.is_some() && session::wants_shapes()
     }
 
     /// The shape of one more of the things that the call was given.
@@ -146,9 +146,9 @@ impl<'s> Entry<'s> {
 
     /// Opens the scope; the clock is read last.
     #[inline]
-    pub fn start(mut self) -> LoggedScope<'s> {
-        self.settle();
-        LoggedScope::open(self)
+    pub fn start(mut self) -> ScopeWithArgs<'s> {
+        self.resolve_sampling();
+        ScopeWithArgs::open(self)
     }
 
     /// Whether the call is to be logged, after all that was asked and request.
@@ -158,32 +158,34 @@ impl<'s> Entry<'s> {
 
     /// A default logger wants one call in so many too, though nobody asked before.
     #[inline]
-    fn settle(&mut self) {
-        if let Some(ticket) = self.ticket.filter(|ticket| ticket.is_logged()) {
-            self.take_turn(ticket);
+    fn resolve_sampling(&mut self) {
+        if let Some(decision) = self.decision.filter(|decision| decision.is_logged()) {
+            self.sample(decision);
         }
     }
 
     /// Asks once for each call, since asking counts.
     #[inline]
-    fn take_turn(&mut self, ticket: Ticket) -> bool {
-        *self.turn.get_or_insert_with(|| is_due(ticket, self.every))
+    fn sample(&mut self, decision: SiteDecision) -> bool {
+        *self
+            .turn
+            .get_or_insert_with(|| is_due(decision, self.every))
     }
 }
 
-impl Entry<'static> {
+impl ScopeBuilder<'static> {
     /// The scope of a future, which begins when it is first polled.
     #[inline]
-    pub fn task(mut self) -> TaskScope {
-        self.settle();
-        TaskScope::new(self)
+    pub fn task(mut self) -> FutureScopeWithArgs {
+        self.resolve_sampling();
+        FutureScopeWithArgs::new(self)
     }
 
     /// The scope of a future that brings nothing along.
     #[inline]
-    pub(crate) fn plain_task(mut self) -> PlainTask {
-        self.settle();
-        PlainTask::new(&self)
+    pub(crate) fn plain_future(mut self) -> FutureScope {
+        self.resolve_sampling();
+        FutureScope::new(&self)
     }
 }
 
@@ -192,18 +194,18 @@ impl Entry<'static> {
 /// Each thread counts for itself; a thread that ends leaves its turn to the next, and one that comes to
 /// others waits a whole turn.
 #[inline]
-pub(crate) fn is_due(ticket: Ticket, every: u32) -> bool {
+pub(crate) fn is_due(decision: SiteDecision, every: u32) -> bool {
     if every == 1 {
         return true;
     }
-    let cell = match local::cell(ticket.id()) {
+    let cell = match local::cell(decision.id()) {
         Ok(cell) => cell,
-        Err(reason) => return reason == NoCell::Nowhere,
+        Err(reason) => return reason == NoCell::Unavailable,
     };
     // One more than is left, so that zero says that the thread has not asked before.
     let left = match cell.until_logged.get().checked_sub(1) {
         Some(left) => left,
-        None => name::by_id(ticket.id()).map_or(0, |name| name.first_turn(every)),
+        None => name::by_id(decision.id()).map_or(0, |name| name.initial_skips(every)),
     };
     cell.every.set(every.into());
     let next = left.checked_sub(1).unwrap_or(u64::from(every) - 1);

@@ -2,16 +2,16 @@
 
 pub(crate) mod boxed;
 pub(crate) mod builder;
+pub(crate) mod future;
 mod open;
-pub(crate) mod task;
 
 use std::marker::PhantomData;
 use std::thread::panicking;
 
-use self::builder::Entry;
+use self::builder::ScopeBuilder;
 use crate::log::LogRequest;
-use crate::switch::Ticket;
-pub(crate) use open::{Bring, Closed, Open, Probe};
+use crate::switch::SiteDecision;
+pub(crate) use open::{ClosedScope, OpenScope, Probe, ScopeArgs};
 use open::{end, end_logged};
 
 /// A scope that is being measured until it is dropped.
@@ -23,7 +23,7 @@ use open::{end, end_logged};
 /// Made by [`scope!`](crate::scope!).
 #[must_use = "a scope ends when its guard is dropped: bind it, as in `let _scope = scope!(\"load\");`"]
 pub struct Scope {
-    open: Option<Open>,
+    open: Option<OpenScope>,
     not_send: PhantomData<*const ()>,
 }
 
@@ -38,9 +38,9 @@ impl Scope {
     }
 }
 
-impl From<Option<Open>> for Scope {
+impl From<Option<OpenScope>> for Scope {
     #[inline(always)]
-    fn from(open: Option<Open>) -> Self {
+    fn from(open: Option<OpenScope>) -> Self {
         Self {
             open,
             not_send: PhantomData,
@@ -61,8 +61,8 @@ impl Drop for Scope {
 ///
 /// Made by [`scope!`](crate::scope!) with arguments; see [`Scope`].
 #[must_use = "a scope ends when its guard is dropped: bind it, as in `let _scope = scope!(\"load\");`"]
-pub struct LoggedScope<'s> {
-    open: Option<Open>,
+pub struct ScopeWithArgs<'s> {
+    open: Option<OpenScope>,
     /// Whether it is this call's turn to be logged.
     due: bool,
     every: u32,
@@ -72,25 +72,25 @@ pub struct LoggedScope<'s> {
     lender: PhantomData<&'s ()>,
 }
 
-impl<'s> LoggedScope<'s> {
-    pub(crate) fn open(entry: Entry<'s>) -> Self {
-        let due = entry.is_due();
-        let Entry {
-            ticket,
+impl<'s> ScopeWithArgs<'s> {
+    pub(crate) fn open(builder: ScopeBuilder<'s>) -> Self {
+        let due = builder.is_due();
+        let ScopeBuilder {
+            decision,
             every,
             request,
             ask,
             shapes,
             ..
-        } = entry;
+        } = builder;
         // Its turn has been decided on; the opening must not decide again.
-        let open = ticket.map(Ticket::unlogged).and_then(|ticket| {
+        let open = decision.map(SiteDecision::unlogged).and_then(|decision| {
             let fast = if panicking() || ask.is_some() {
                 None
             } else {
-                Open::fast(ticket)
+                OpenScope::fast(decision)
             };
-            fast.or_else(|| Open::slow(ticket, every, &mut Bring { ask, shapes }))
+            fast.or_else(|| OpenScope::slow(decision, every, &mut ScopeArgs { ask, shapes }))
         });
         Self {
             open,
@@ -103,7 +103,7 @@ impl<'s> LoggedScope<'s> {
     }
 }
 
-impl Drop for LoggedScope<'_> {
+impl Drop for ScopeWithArgs<'_> {
     #[inline]
     fn drop(&mut self) {
         match &self.open {
@@ -122,9 +122,9 @@ impl std::fmt::Debug for Scope {
     }
 }
 
-impl std::fmt::Debug for LoggedScope<'_> {
+impl std::fmt::Debug for ScopeWithArgs<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LoggedScope")
+        f.debug_struct("ScopeWithArgs")
             .field("measured", &self.open.is_some())
             .finish_non_exhaustive()
     }

@@ -9,16 +9,16 @@ use crate::clock::{elapsed, has_counter, now, read_counter};
 use crate::collect;
 use crate::cuda::{self, Ask, Begun, Span};
 use crate::diagnostics::contain::contained;
-use crate::local::{self, Hot, NoCell};
+use crate::local::{self, NoCell, ThreadState};
 use crate::log::LogRequest;
 use crate::name;
 use crate::scope::builder::is_due;
 use crate::session::{self, EndedScope, RecordEnding, Shapes};
 use crate::stats::{Ending, StatCell};
-use crate::switch::Ticket;
+use crate::switch::SiteDecision;
 
 /// An open scope, with what its opening replaced in the thread's state.
-pub(crate) struct Open {
+pub(crate) struct OpenScope {
     cell: &'static StatCell,
     start: u64,
     /// The scope's number on its thread, and flags. A scope with a flag is never the innermost one by
@@ -52,7 +52,7 @@ const FLAGS: u64 =
 
 /// What a call brings along beyond its name.
 #[derive(Debug, Default)]
-pub(crate) struct Bring {
+pub(crate) struct ScopeArgs {
     pub(crate) ask: Option<Ask>,
     pub(crate) shapes: Shapes,
 }
@@ -66,7 +66,7 @@ struct Counted {
 }
 
 /// What closing a scope has measured.
-pub(crate) struct Closed {
+pub(crate) struct ClosedScope {
     pub(crate) end: u64,
     pub(crate) elapsed: i64,
     /// Whether no scope of the same name was around it.
@@ -75,7 +75,7 @@ pub(crate) struct Closed {
     panicked: bool,
 }
 
-impl Closed {
+impl ClosedScope {
     pub(crate) fn new(end: u64, elapsed: i64, outermost: bool) -> Self {
         Self {
             end,
@@ -97,13 +97,13 @@ impl Closed {
 /// Stands for the cell of a thread that has none any more; never counts anything.
 static NO_CELL: StatCell = StatCell::new();
 
-impl Open {
+impl OpenScope {
     /// Opens a scope where nothing is out of the ordinary; the clock is read last.
     #[inline(always)]
-    pub(crate) fn fast(ticket: Ticket) -> Option<Self> {
-        local::hot(|hot| {
-            // A ticket with a flag is larger than any name whose cell is found here.
-            let mut open = Self::push(hot, hot.cell(ticket.raw())?);
+    pub(crate) fn fast(decision: SiteDecision) -> Option<Self> {
+        local::with_state(|state| {
+            // A decision with a flag is larger than any name whose cell is found here.
+            let mut open = Self::push(state, state.cell(decision.raw())?);
             open.start = read_counter();
             Some(open)
         })
@@ -111,26 +111,26 @@ impl Open {
     }
 
     /// Opens any scope, but not inside the profiler itself; the clock is read last.
-    pub(crate) fn slow(ticket: Ticket, every: u32, bring: &mut Bring) -> Option<Self> {
-        let logged = ticket.is_logged() && is_due(ticket, every);
-        let mut open = match local::cell(ticket.id()) {
+    pub(crate) fn slow(decision: SiteDecision, every: u32, args: &mut ScopeArgs) -> Option<Self> {
+        let logged = decision.is_logged() && is_due(decision, every);
+        let mut open = match local::cell(decision.id()) {
             Ok(cell) => {
                 if logged {
                     cell.every.set(every.into());
                 }
-                local::hot(|hot| Self::push(hot, cell))?
+                local::with_state(|state| Self::push(state, cell))?
             }
-            Err(NoCell::Nowhere) => Self::outside(ticket),
-            Err(NoCell::Busy) => return None,
+            Err(NoCell::Unavailable) => Self::outside(decision),
+            Err(NoCell::Reentrant) => return None,
         };
-        let wants_cuda = (ticket.is_cuda() || bring.ask.is_some()) && open.serial & OUTSIDE == 0;
-        let is_recorded = ticket.is_recorded();
+        let wants_cuda = (decision.is_cuda() || args.ask.is_some()) && open.serial & OUTSIDE == 0;
+        let is_recorded = decision.is_recorded();
         // Before the GPU's side is: whatever takes time here must not be between its two events.
         let counts_memory = is_recorded && open.serial & OUTSIDE == 0 && {
-            let shapes = std::mem::take(&mut bring.shapes);
-            session::open(ticket.id(), open.serial, open.outer, shapes)
+            let shapes = std::mem::take(&mut args.shapes);
+            session::open(decision.id(), open.serial, open.outer, shapes)
         };
-        let begun = wants_cuda.then(|| cuda::begin(open.serial, ticket.id(), bring.ask.as_mut()));
+        let begun = wants_cuda.then(|| cuda::begin(open.serial, decision.id(), args.ask.as_mut()));
         if counts_memory {
             session::opened(open.serial);
         }
@@ -142,7 +142,7 @@ impl Open {
             (panicking(), UNWINDING),
             (!has_counter(), SYSTEM_CLOCK),
             (is_recorded, RECORDED),
-            (ticket.is_step(), STEP),
+            (decision.is_step(), STEP),
         ];
         open.serial |= flags
             .iter()
@@ -153,12 +153,12 @@ impl Open {
     }
 
     #[inline(always)]
-    fn push(hot: &Hot, cell: &'static StatCell) -> Self {
-        let serial = hot.serial.get() + 1;
-        hot.serial.set(serial);
-        let outer = hot.top.replace(serial);
+    fn push(state: &ThreadState, cell: &'static StatCell) -> Self {
+        let serial = state.serial.get() + 1;
+        state.serial.set(serial);
+        let outer = state.top.replace(serial);
         cell.enter(serial);
-        let outer_children = hot.children.replace(0);
+        let outer_children = state.children.replace(0);
         Self {
             cell,
             start: 0,
@@ -169,8 +169,8 @@ impl Open {
     }
 
     /// On a thread whose cells are gone: the scope stands by itself.
-    fn outside(ticket: Ticket) -> Self {
-        let serial = OUTSIDE | u64::from(ticket.id());
+    fn outside(decision: SiteDecision) -> Self {
+        let serial = OUTSIDE | u64::from(decision.id());
         Self {
             cell: &NO_CELL,
             start: 0,
@@ -182,10 +182,10 @@ impl Open {
 
     /// Counts the innermost scope and puts back the one around it.
     #[inline(always)]
-    fn pop(&self, hot: &Hot, elapsed: i64) -> Counted {
-        let own = elapsed - hot.children.get();
-        hot.top.set(self.outer);
-        hot.children.set(self.outer_children + elapsed);
+    fn pop(&self, state: &ThreadState, elapsed: i64) -> Counted {
+        let own = elapsed - state.children.get();
+        state.top.set(self.outer);
+        state.children.set(self.outer_children + elapsed);
         self.count(elapsed, own, self.cell.leave(self.serial()))
     }
 
@@ -206,7 +206,7 @@ impl Open {
     }
 
     /// Closes any scope.
-    fn close(&self, end: u64) -> Closed {
+    fn close(&self, end: u64) -> ClosedScope {
         let elapsed = elapsed(self.start, end);
         let panicked = panicking() && self.serial & UNWINDING == 0;
         let outermost = if self.serial & OUTSIDE == 0 {
@@ -215,9 +215,9 @@ impl Open {
             self.close_outside(elapsed, panicked);
             true
         };
-        Closed {
+        ClosedScope {
             panicked,
-            ..Closed::new(end, elapsed, outermost)
+            ..ClosedScope::new(end, elapsed, outermost)
         }
     }
 
@@ -231,16 +231,16 @@ impl Open {
             return true;
         }
         let serial = self.serial();
-        let counted = local::hot(|hot| match hot.top.get() {
-            top if top == serial => self.pop(hot, elapsed),
+        let counted = local::with_state(|state| match state.top.get() {
+            top if top == serial => self.pop(state, elapsed),
             top => {
                 // Dropped before a younger guard, or the younger one was forgotten. The time is
                 // exact; what the children took is not known any more: all counts as its own.
                 self.cell.count_disordered();
                 // One that was held from an earlier poll has nothing around it in this one.
-                if serial < top && serial > hot.floor.get() {
-                    hot.top.set(self.outer);
-                    hot.children.set(self.outer_children + elapsed);
+                if serial < top && serial > state.floor.get() {
+                    state.top.set(self.outer);
+                    state.children.set(self.outer_children + elapsed);
                     local::forget_above(serial);
                 }
                 self.count(elapsed, elapsed, self.cell.leave_late(serial))
@@ -269,7 +269,7 @@ impl Open {
 
     /// Hands a finished call on: to the resolver if it has a GPU time, to the collector if it is to be
     /// logged without one.
-    fn hand_on(&self, closed: &Closed, log: Option<(u32, LogRequest)>) {
+    fn dispatch(&self, closed: &ClosedScope, log: Option<(u32, LogRequest)>) {
         let (cell, span) = (self.cell(), closed.span());
         // First, so that nothing here is the scope's.
         let recorded = (self.serial & RECORDED != 0).then(|| self.ended(closed));
@@ -301,7 +301,7 @@ impl Open {
     }
 
     /// What a session is to be told of it; none where its thread keeps nothing any more.
-    fn ended(&self, closed: &Closed) -> Option<EndedScope> {
+    fn ended(&self, closed: &ClosedScope) -> Option<EndedScope> {
         if self.serial & OUTSIDE != 0 {
             return None;
         }
@@ -349,17 +349,17 @@ impl Probe {
     /// Opens and closes scopes, and leaves no trace. One thread at a time.
     pub(crate) fn run(calls: u32) {
         static CELL: StatCell = StatCell::new();
-        local::hot(|hot| {
-            if hot.top.get() == local::ENDED {
+        local::with_state(|state| {
+            if state.top.get() == local::ENDED {
                 return;
             }
-            let children = hot.children.get();
+            let children = state.children.get();
             for _ in 0..calls {
-                let mut open = Open::push(hot, &CELL);
+                let mut open = OpenScope::push(state, &CELL);
                 open.start = now();
-                open.pop(hot, elapsed(open.start, now()));
+                open.pop(state, elapsed(open.start, now()));
             }
-            hot.children.set(children);
+            state.children.set(children);
         });
     }
 }
@@ -377,17 +377,17 @@ fn carry(cell: &StatCell) {
 
 /// Ends a scope the fast way where it can.
 #[inline(never)]
-pub(super) fn end(open: &Open) {
+pub(super) fn end(open: &OpenScope) {
     // Asked first, and both ways of going on end the function: nothing has to be saved.
     if panicking() {
         return end_slow(open);
     }
-    local::hot(|hot| {
+    local::with_state(|state| {
         // A flag in the number fails the comparison too.
-        if hot.top.get() != open.serial {
+        if state.top.get() != open.serial {
             return end_slow(open);
         }
-        if open.pop(hot, elapsed(open.start, read_counter())).full {
+        if open.pop(state, elapsed(open.start, read_counter())).full {
             carry(open.cell);
         }
     });
@@ -395,11 +395,11 @@ pub(super) fn end(open: &Open) {
 
 #[cold]
 #[inline(never)]
-fn end_slow(open: &Open) {
+fn end_slow(open: &OpenScope) {
     contained("a scope was closed", || close_slowly(open));
 }
 
-fn close_slowly(open: &Open) {
+fn close_slowly(open: &OpenScope) {
     let closed = open.close(now());
     let logged = (open.serial & LOGGED != 0).then(|| {
         // A thread that has given the cell back has left this in it.
@@ -410,14 +410,14 @@ fn close_slowly(open: &Open) {
         let every = open.cell.every.get().max(1) as u32;
         (every, LogRequest::default())
     });
-    open.hand_on(&closed, logged);
+    open.dispatch(&closed, logged);
 }
 
 /// Ends a scope whose turn it is to be logged.
 #[inline(never)]
-pub(super) fn end_logged(open: &Open, every: u32, request: &mut LogRequest) {
+pub(super) fn end_logged(open: &OpenScope, every: u32, request: &mut LogRequest) {
     contained("a scope was closed", || {
         let closed = open.close(now());
-        open.hand_on(&closed, Some((every, std::mem::take(request))));
+        open.dispatch(&closed, Some((every, std::mem::take(request))));
     });
 }

@@ -2,7 +2,7 @@
 
 use super::begin_dynamic;
 use crate::cuda;
-use crate::scope::task::{Measured, measure_on};
+use crate::scope::future::{Measured, measure_on};
 
 /// Measures any future: `future.measure_execution_time("name").await`.
 ///

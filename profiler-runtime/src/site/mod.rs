@@ -10,11 +10,11 @@ use crate::clock;
 use crate::cuda;
 use crate::local;
 use crate::name::{self, Name};
-use crate::scope::builder::Entry;
-use crate::scope::task::PlainTask;
-use crate::scope::{Bring, Open, Scope};
+use crate::scope::builder::ScopeBuilder;
+use crate::scope::future::FutureScope;
+use crate::scope::{OpenScope, Scope, ScopeArgs};
 use crate::startup;
-use crate::switch::{self, Ticket, with_control};
+use crate::switch::{self, SiteDecision, with_control};
 use crate::sync::ReentrancyGuard;
 pub use future::MeasureFuture;
 
@@ -24,13 +24,13 @@ pub use future::MeasureFuture;
 /// cost the compiler little. What tells them apart comes with each call, and is looked at once.
 #[derive(Debug)]
 pub struct CallSite {
-    /// The last decision: the switch's word it was made for, and a [`Ticket`]. Zero before the first.
+    /// The last decision: the switch's word it was made for, and a [`SiteDecision`]. Zero before the first.
     decided: AtomicU64,
 }
 
 /// What a call site brings along with each call.
 #[derive(Clone, Copy)]
-struct Place {
+struct NameSource {
     text: &'static str,
     /// Whether `text` is a name that stands in the source, or the type name of something inside the
     /// function.
@@ -38,7 +38,7 @@ struct Place {
     location: &'static Location<'static>,
 }
 
-impl Place {
+impl NameSource {
     /// A call by a function, found through the name of a type inside it.
     #[inline]
     #[track_caller]
@@ -71,8 +71,8 @@ impl Place {
 }
 
 /// Returns `true` if the program has loaded the CUDA driver since the decision.
-fn is_outdated(ticket: Ticket) -> bool {
-    ticket.is_probing() && {
+fn is_outdated(decision: SiteDecision) -> bool {
+    decision.is_probing() && {
         cuda::probe();
         cuda::is_in_use()
     }
@@ -80,40 +80,40 @@ fn is_outdated(ticket: Ticket) -> bool {
 
 /// The decision for a name, packed with the switch's word for which it holds.
 fn decide(name: &Name) -> u64 {
-    // Before the verdict: what is asked for and what is found make it another one.
+    // Before the decision: what is asked for and what is found make it another one.
     startup::ensure_started();
     if !cuda::is_in_use() {
         cuda::look();
     }
-    let verdict = with_control(|control| control.verdict(&name.text));
-    let mut ticket = name.id;
-    if !verdict.measured {
-        ticket |= Ticket::EXCLUDED;
+    let decision = with_control(|control| control.decide(&name.text));
+    let mut site_decision = name.id;
+    if !decision.measured {
+        site_decision |= SiteDecision::EXCLUDED;
     }
-    if verdict.logged {
-        ticket |= Ticket::LOGGED;
+    if decision.logged {
+        site_decision |= SiteDecision::LOGGED;
     }
-    if verdict.recorded {
-        ticket |= Ticket::RECORDED;
+    if decision.recorded {
+        site_decision |= SiteDecision::RECORDED;
     }
-    if verdict.is_step {
-        ticket |= Ticket::STEP;
+    if decision.is_step {
+        site_decision |= SiteDecision::STEP;
     }
     if !clock::has_counter() {
-        ticket |= Ticket::SYSTEM_CLOCK;
+        site_decision |= SiteDecision::SYSTEM_CLOCK;
     }
     if cuda::is_in_use() {
-        ticket |= Ticket::CUDA;
+        site_decision |= SiteDecision::CUDA;
     } else if cuda::is_probing() {
-        ticket |= Ticket::PROBING;
+        site_decision |= SiteDecision::PROBING;
     }
-    u64::from(verdict.switch) << 32 | u64::from(ticket)
+    u64::from(decision.switch) << 32 | u64::from(site_decision)
 }
 
 /// What `decided` says under `switch`: nothing, where it is of another generation.
 #[inline]
-fn unpack(decided: u64, switch: u32) -> Option<Ticket> {
-    ((decided >> 32) as u32 == switch).then_some(ticket_of(decided))
+fn unpack(decided: u64, switch: u32) -> Option<SiteDecision> {
+    ((decided >> 32) as u32 == switch).then_some(decision_of(decided))
 }
 
 impl CallSite {
@@ -163,10 +163,10 @@ impl CallSite {
         if std::thread::panicking() {
             return self.open_slow(text, NAMED, location);
         }
-        let ticket = unpack(self.decided.load(Relaxed), switch);
-        match ticket.and_then(Open::fast) {
+        let decision = unpack(self.decided.load(Relaxed), switch);
+        match decision.and_then(OpenScope::fast) {
             Some(open) => Scope::from(Some(open)),
-            None if ticket.is_some_and(Ticket::is_excluded) => Scope::off(),
+            None if decision.is_some_and(SiteDecision::is_excluded) => Scope::off(),
             None => self.open_slow(text, NAMED, location),
         }
     }
@@ -179,71 +179,73 @@ impl CallSite {
         named: bool,
         location: &'static Location<'static>,
     ) -> Scope {
-        let ticket = self.ticket(
+        let decision = self.decision(
             switch::load(),
-            Place {
+            NameSource {
                 text,
                 named,
                 location,
             },
         );
-        Scope::from(ticket.and_then(|ticket| Open::slow(ticket, 1, &mut Bring::default())))
+        Scope::from(
+            decision.and_then(|decision| OpenScope::slow(decision, 1, &mut ScopeArgs::default())),
+        )
     }
 
     /// Begins a call that needs more than statistics, one in `every` of which is logged.
     #[inline]
     #[track_caller]
-    pub fn begin<'s>(&'static self, inside: &'static str, every: u32) -> Entry<'s> {
-        self.begin_at(Place::inside(inside), every)
+    pub fn begin<'s>(&'static self, inside: &'static str, every: u32) -> ScopeBuilder<'s> {
+        self.begin_at(NameSource::inside(inside), every)
     }
 
     /// The same under a name that stands in the source.
     #[inline]
     #[track_caller]
-    pub fn begin_named<'s>(&'static self, name: &'static str, every: u32) -> Entry<'s> {
-        self.begin_at(Place::named(name), every)
+    pub fn begin_named<'s>(&'static self, name: &'static str, every: u32) -> ScopeBuilder<'s> {
+        self.begin_at(NameSource::named(name), every)
     }
 
     /// Begins the scope of a future that brings nothing along but its name.
-    // Not inlined: the entry would have its room in the frame of the future, which stays while inner ones are polled.
+    // Not inlined: the builder would have its room in the frame of the future, which stays while inner ones are polled.
     #[inline(never)]
     #[track_caller]
-    pub fn task(&'static self, inside: &'static str) -> PlainTask {
-        self.begin_at(Place::inside(inside), 1).plain_task()
+    pub fn task(&'static self, inside: &'static str) -> FutureScope {
+        self.begin_at(NameSource::inside(inside), 1).plain_future()
     }
 
     /// Begins the scope of a future under a name that stands in the source.
     #[inline(never)]
     #[track_caller]
-    pub fn task_named(&'static self, name: &'static str) -> PlainTask {
-        self.begin_at(Place::named(name), 1).plain_task()
+    pub fn task_named(&'static self, name: &'static str) -> FutureScope {
+        self.begin_at(NameSource::named(name), 1).plain_future()
     }
 
     #[inline]
-    fn begin_at<'s>(&'static self, place: Place, every: u32) -> Entry<'s> {
+    fn begin_at<'s>(&'static self, place: NameSource, every: u32) -> ScopeBuilder<'s> {
         let switch = switch::load();
         if switch::is_off(switch) {
-            return Entry::off();
+            return ScopeBuilder::off();
         }
-        Entry::new(self.ticket(switch, place), every)
+        ScopeBuilder::new(self.decision(switch, place), every)
     }
 
     /// What a call may do now; none where it is not measured.
     #[inline]
-    fn ticket(&'static self, switch: u32, place: Place) -> Option<Ticket> {
+    fn decision(&'static self, switch: u32, place: NameSource) -> Option<SiteDecision> {
         let known = unpack(self.decided.load(Relaxed), switch).filter(|known| !is_outdated(*known));
-        let ticket = known.or_else(|| self.resolve(place));
-        ticket.filter(|ticket| !ticket.is_excluded())
+        let decision = known.or_else(|| self.resolve(place));
+        decision.filter(|decision| !decision.is_excluded())
     }
 
     /// Finds the site's name and what may be done under it, once per generation.
     #[cold]
-    fn resolve(&'static self, place: Place) -> Option<Ticket> {
+    fn resolve(&'static self, place: NameSource) -> Option<SiteDecision> {
         let _busy = ReentrancyGuard::try_enter()?;
         // An older decision knows the name. Threads that come here at once find the same one.
         let name = match self.decided.load(Relaxed) {
             0 => place.name(),
-            decided => name::by_id(ticket_of(decided).id()).unwrap_or_else(|| place.name()),
+            decided => name::by_id(decision_of(decided).id()).unwrap_or_else(|| place.name()),
         };
         let decided = decide(name);
         self.decided.store(decided, Relaxed);
@@ -251,16 +253,16 @@ impl CallSite {
     }
 }
 
-/// A call site whose calls bring names along that are known only inside the function: an associated
+/// A call site whose calls args names along that are known only inside the function: an associated
 /// constant, or that of one instance of a generic function.
 #[derive(Debug)]
-pub struct GivenSite {
+pub struct MultiNameSite {
     site: CallSite,
     /// The name it was first entered under; further ones are kept by each thread.
     first: FirstText,
 }
 
-impl GivenSite {
+impl MultiNameSite {
     /// A site that nothing is decided for.
     #[allow(
         clippy::declare_interior_mutable_const,
@@ -274,32 +276,33 @@ impl GivenSite {
     /// Begins a call under a name that stands in the source.
     #[inline]
     #[track_caller]
-    pub fn begin_named<'s>(&'static self, name: &'static str, every: u32) -> Entry<'s> {
-        self.begin_at(Place::named(name), every)
+    pub fn begin_named<'s>(&'static self, name: &'static str, every: u32) -> ScopeBuilder<'s> {
+        self.begin_at(NameSource::named(name), every)
     }
 
     /// Begins a call of one instance of a function, found through the name of a type inside it.
     #[inline]
     #[track_caller]
-    pub fn begin<'s>(&'static self, inside: &'static str, every: u32) -> Entry<'s> {
-        self.begin_at(Place::inside(inside), every)
+    pub fn begin<'s>(&'static self, inside: &'static str, every: u32) -> ScopeBuilder<'s> {
+        self.begin_at(NameSource::inside(inside), every)
     }
 
     #[inline]
-    fn begin_at<'s>(&'static self, place: Place, every: u32) -> Entry<'s> {
+    fn begin_at<'s>(&'static self, place: NameSource, every: u32) -> ScopeBuilder<'s> {
         let switch = switch::load();
         if switch::is_off(switch) {
-            return Entry::off();
+            return ScopeBuilder::off();
         }
-        let ticket = if self.first.is(place.text) {
-            self.site.ticket(switch, place)
+        let decision = if self.first.is(place.text) {
+            self.site.decision(switch, place)
         } else {
             let _busy = ReentrancyGuard::try_enter();
             // Functions spelled alike are told apart by where they stand.
             let at = std::ptr::from_ref(place.location).addr();
-            by_text(at, place.text, switch, || place.name()).filter(|ticket| !ticket.is_excluded())
+            by_text(at, place.text, switch, || place.name())
+                .filter(|decision| !decision.is_excluded())
         };
-        Entry::new(ticket, every)
+        ScopeBuilder::new(decision, every)
     }
 }
 
@@ -351,24 +354,24 @@ impl FirstText {
     }
 }
 
-/// The ticket of a decision that was just made; none where the switch went off meanwhile.
-fn current(decided: u64) -> Option<Ticket> {
-    (!switch::is_off((decided >> 32) as u32)).then_some(ticket_of(decided))
+/// The decision of a decision that was just made; none where the switch went off meanwhile.
+fn current(decided: u64) -> Option<SiteDecision> {
+    (!switch::is_off((decided >> 32) as u32)).then_some(decision_of(decided))
 }
 
 #[inline]
 #[allow(clippy::cast_possible_truncation, reason = "one half of a word")]
-fn ticket_of(decided: u64) -> Ticket {
-    Ticket(decided as u32)
+fn decision_of(decided: u64) -> SiteDecision {
+    SiteDecision(decided as u32)
 }
 
-/// The ticket of a name that calls bring along, from the thread's own table where it has it.
+/// The decision of a name that calls args along, from the thread's own table where it has it.
 fn by_text(
     place: usize,
     text: &str,
     switch: u32,
     find: impl FnOnce() -> &'static Name,
-) -> Option<Ticket> {
+) -> Option<SiteDecision> {
     if text.len() > name::MAX_LENGTH {
         return by_long_text(place, text, switch, find);
     }
@@ -383,7 +386,7 @@ fn by_long_text(
     text: &str,
     switch: u32,
     find: impl FnOnce() -> &'static Name,
-) -> Option<Ticket> {
+) -> Option<SiteDecision> {
     let mut buffer: name::Buffer = [0; name::MAX_LENGTH];
     by_short_text(place, name::cut_into(text, &mut buffer), switch, find)
 }
@@ -393,10 +396,10 @@ fn by_short_text(
     text: &str,
     switch: u32,
     find: impl FnOnce() -> &'static Name,
-) -> Option<Ticket> {
+) -> Option<SiteDecision> {
     let known = local::known_text(place, text);
-    if let Some(ticket) = known.and_then(|decided| unpack(decided, switch)) {
-        return Some(ticket);
+    if let Some(decision) = known.and_then(|decided| unpack(decided, switch)) {
+        return Some(decision);
     }
     let name = find();
     if name.text == name::OVERFLOW_NAME {
@@ -407,8 +410,8 @@ fn by_short_text(
     current(decided)
 }
 
-/// The ticket of names that go over the bound: in a thread's table they would grow without one.
-fn overflow(name: &Name, switch: u32) -> Option<Ticket> {
+/// The decision of names that go over the bound: in a thread's table they would grow without one.
+fn overflow(name: &Name, switch: u32) -> Option<SiteDecision> {
     static DECIDED: AtomicU64 = AtomicU64::new(0);
     unpack(DECIDED.load(Relaxed), switch).or_else(|| {
         let decided = decide(name);
@@ -419,20 +422,20 @@ fn overflow(name: &Name, switch: u32) -> Option<Ticket> {
 
 /// Begins a call under a name built at run time.
 #[track_caller]
-pub fn begin_dynamic<'s>(name: &(impl AsRef<str> + ?Sized)) -> Entry<'s> {
+pub fn begin_dynamic<'s>(name: &(impl AsRef<str> + ?Sized)) -> ScopeBuilder<'s> {
     let switch = switch::load();
     if switch::is_off(switch) {
-        return Entry::off();
+        return ScopeBuilder::off();
     }
     let location = Location::caller();
     let text = name.as_ref();
     let Some(_busy) = ReentrancyGuard::try_enter() else {
-        return Entry::off();
+        return ScopeBuilder::off();
     };
-    let ticket = by_text(0, text, switch, || {
+    let decision = by_text(0, text, switch, || {
         name::run_time(text, location, || {
             with_control(|control| control.settings.max_names)
         })
     });
-    Entry::new(ticket.filter(|ticket| !ticket.is_excluded()), 1)
+    ScopeBuilder::new(decision.filter(|decision| !decision.is_excluded()), 1)
 }

@@ -5,7 +5,7 @@
 //! it or does not) holds for one generation. Turning the switch leaves the generation alone, so that
 //! sites need not decide again.
 
-mod ticket;
+mod site_decision;
 
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -14,7 +14,7 @@ use crate::config::{Filter, Settings};
 use crate::diagnostics;
 use crate::sync::ReentrancyGuard;
 use crate::sync::{Lock, RaceCell};
-pub(crate) use ticket::Ticket;
+pub(crate) use site_decision::SiteDecision;
 
 const ON: u32 = 1;
 const GENERATION: u32 = 2;
@@ -57,7 +57,7 @@ static READ: RaceCell<Settings> = RaceCell::new();
 /// What a call site may do, decided once per generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
-pub(crate) struct Verdict {
+pub(crate) struct Decision {
     /// The switch's word that this holds for.
     pub(crate) switch: u32,
     pub(crate) measured: bool,
@@ -148,9 +148,9 @@ impl Control {
     }
 
     /// What calls under `name` may do now.
-    pub(crate) fn verdict(&self, name: &str) -> Verdict {
+    pub(crate) fn decide(&self, name: &str) -> Decision {
         let measured = self.on() && self.settings.filter.allows(name);
-        Verdict {
+        Decision {
             switch: self.word(),
             measured,
             logged: measured && self.default_logger,

@@ -13,7 +13,7 @@ struct Box;
 struct String;
 struct Here;
 struct CallSite;
-struct Entry;
+struct ScopeBuilder;
 struct bool;
 struct u32;
 struct u64;

@@ -2,9 +2,9 @@
 
 /// What a call under a name may do, in one word: the name's number and flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ticket(pub(crate) u32);
+pub(crate) struct SiteDecision(pub(crate) u32);
 
-impl Ticket {
+impl SiteDecision {
     pub(crate) const EXCLUDED: u32 = 1 << 31;
     pub(crate) const LOGGED: u32 = 1 << 30;
     /// The clock is not a counter that can be read in place.
@@ -35,7 +35,7 @@ impl Ticket {
         self.0
     }
 
-    /// The same for a call whose log entry is taken care of.
+    /// The same for a call whose log builder is taken care of.
     #[inline]
     pub(crate) fn unlogged(self) -> Self {
         Self(self.0 & !Self::LOGGED)

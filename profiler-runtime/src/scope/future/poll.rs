@@ -1,22 +1,22 @@
 //! One poll of a measured future.
 
-use super::{Core, Running};
+use super::{FutureState, Running};
 use crate::clock::{elapsed, now};
 use crate::cuda::{self, Begun};
 use crate::diagnostics::contain::contained;
-use crate::local::{self, Hot, NoCell};
-use crate::scope::builder::Entry;
+use crate::local::{self, NoCell, ThreadState};
+use crate::scope::builder::ScopeBuilder;
 use crate::session::{self, EndedScope, FutureRecord, RecordEnding};
 use crate::stats::{Ending, StatCell};
-use crate::switch::Ticket;
+use crate::switch::SiteDecision;
 
 /// One poll: open on the thread that polls, closed even when the poll panics.
 ///
 /// Stands on the stack of each level of nested futures while the inner ones are polled. What opens and closes it is
 /// never inlined: its own stack is gone by then.
-pub(super) struct PollFrame<'a> {
-    core: &'a mut Core,
-    entry: Option<&'a mut Entry<'static>>,
+pub(super) struct PollGuard<'a> {
+    state: &'a mut FutureState,
+    builder: Option<&'a mut ScopeBuilder<'static>>,
     cell: Option<&'static StatCell>,
     start: u64,
     serial: u64,
@@ -31,14 +31,16 @@ pub(super) struct PollFrame<'a> {
     pub(super) is_last: bool,
 }
 
-impl<'a> PollFrame<'a> {
+impl<'a> PollGuard<'a> {
     /// Opens the scope of a future as the innermost one of this thread; the clock is read last.
     #[inline]
-    pub(super) fn enter((core, entry): (&'a mut Core, Option<&'a mut Entry<'static>>)) -> Self {
-        let ticket = core.ticket;
+    pub(super) fn enter(
+        (state, builder): (&'a mut FutureState, Option<&'a mut ScopeBuilder<'static>>),
+    ) -> Self {
+        let decision = state.decision;
         let mut frame = Self {
-            core,
-            entry,
+            state,
+            builder,
             cell: None,
             start: 0,
             serial: 0,
@@ -49,25 +51,25 @@ impl<'a> PollFrame<'a> {
             is_open: false,
             is_last: false,
         };
-        if let Some(ticket) = ticket {
-            frame.open(ticket);
+        if let Some(decision) = decision {
+            frame.open(decision);
         }
         frame
     }
 
     #[inline(never)]
-    fn open(&mut self, ticket: Ticket) {
-        let running = &mut self.core.running;
-        let (mut ask, shapes) = match self.entry.as_deref_mut().filter(|_| running.is_none()) {
-            Some(entry) => (entry.ask.take(), entry.shapes.take()),
+    fn open(&mut self, decision: SiteDecision) {
+        let running = &mut self.state.running;
+        let (mut ask, shapes) = match self.builder.as_deref_mut().filter(|_| running.is_none()) {
+            Some(builder) => (builder.ask.take(), builder.shapes.take()),
             None => (None, None),
         };
         // Before the clock is read, as for any scope.
-        let cell = local::cell(ticket.id());
+        let cell = local::cell(decision.id());
         // Inside the profiler nothing is measured.
-        let is_busy = cell.is_err_and(|reason| reason == NoCell::Busy);
-        let wants_cuda = running.is_none() && !is_busy && (ticket.is_cuda() || ask.is_some());
-        let begun = wants_cuda.then(|| cuda::begin_task(ticket.id(), ask.as_mut()));
+        let is_busy = cell.is_err_and(|reason| reason == NoCell::Reentrant);
+        let wants_cuda = running.is_none() && !is_busy && (decision.is_cuda() || ask.is_some());
+        let begun = wants_cuda.then(|| cuda::begin_task(decision.id(), ask.as_mut()));
         self.cell = cell.ok();
         let first = running.is_none();
         let record = if first && !is_busy {
@@ -90,22 +92,22 @@ impl<'a> PollFrame<'a> {
         let place = running.cuda.as_ref().ok().and_then(cuda::push_poll);
         self.cuda_place = place.unwrap_or(0);
         self.is_open = true;
-        local::hot(|hot| self.push(hot, first));
+        local::with_state(|state| self.push(state, first));
     }
 
-    fn push(&mut self, hot: &Hot, first: bool) {
-        if hot.top.get() == local::ENDED {
+    fn push(&mut self, state: &ThreadState, first: bool) {
+        if state.top.get() == local::ENDED {
             return;
         }
-        self.serial = hot.serial.get() + 1;
-        hot.serial.set(self.serial);
-        self.outer = hot.top.replace(self.serial);
-        self.outer_floor = hot.floor.replace(self.serial);
-        self.outer_children = hot.children.replace(0);
+        self.serial = state.serial.get() + 1;
+        state.serial.set(self.serial);
+        self.outer = state.top.replace(self.serial);
+        self.outer_floor = state.floor.replace(self.serial);
+        self.outer_children = state.children.replace(0);
         let Some(cell) = self.cell else { return };
         let outermost = cell.enter_poll(self.serial);
         if first {
-            if let Some(running) = &mut self.core.running {
+            if let Some(running) = &mut self.state.running {
                 running.outermost = outermost;
             }
             cell.begin_future();
@@ -116,12 +118,12 @@ impl<'a> PollFrame<'a> {
     fn close(&mut self) {
         let end = now();
         let elapsed = elapsed(self.start, end);
-        if let Some(running) = &mut self.core.running {
+        if let Some(running) = &mut self.state.running {
             running.last_end = end;
             running.polled += elapsed;
             running.panicked |= std::thread::panicking() && !running.panicking;
         }
-        local::hot(|hot| self.pop(hot, elapsed));
+        local::with_state(|state| self.pop(state, elapsed));
         if self.cuda_place != 0 {
             contained("a poll ended", || cuda::pop_poll(self.cuda_place));
         }
@@ -129,9 +131,9 @@ impl<'a> PollFrame<'a> {
             contained("a poll ended", || self.record(cell, elapsed));
         }
         if self.is_last {
-            let entry = self.entry.as_deref_mut();
+            let builder = self.builder.as_deref_mut();
             contained("a future ended", || {
-                self.core.finish(entry, Ending::Returned);
+                self.state.finish(builder, Ending::Returned);
             });
         }
     }
@@ -147,35 +149,35 @@ impl<'a> PollFrame<'a> {
             ending: RecordEnding::Returned,
             cuda: 0,
         };
-        let future = self.core.running.as_ref();
+        let future = self.state.running.as_ref();
         let record = future.and_then(|running| running.record.as_deref());
         session::close_poll(&ended, record.map_or(0, FutureRecord::serial));
     }
 
-    fn pop(&mut self, hot: &Hot, elapsed: i64) {
-        let top = hot.top.get();
+    fn pop(&mut self, state: &ThreadState, elapsed: i64) {
+        let top = state.top.get();
         if top == local::ENDED {
             return;
         }
-        hot.top.set(self.outer);
-        hot.floor.set(self.outer_floor);
+        state.top.set(self.outer);
+        state.floor.set(self.outer_floor);
         if top == self.serial {
-            if let Some(running) = &mut self.core.running {
-                running.children += hot.children.get();
+            if let Some(running) = &mut self.state.running {
+                running.children += state.children.get();
             }
         } else if let Some(cell) = self.cell {
             // The poll left a guard open, and what its children took went to that one.
             cell.count_disordered();
             local::forget_above(self.serial);
         }
-        hot.children.set(self.outer_children + elapsed);
+        state.children.set(self.outer_children + elapsed);
         if let Some(cell) = self.cell {
             cell.leave_poll(self.serial);
         }
     }
 }
 
-impl Drop for PollFrame<'_> {
+impl Drop for PollGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         if self.is_open {

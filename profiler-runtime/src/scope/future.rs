@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
-use super::Closed;
+use super::ClosedScope;
 use crate::clock::{elapsed, now};
 use crate::collect;
 use crate::cuda::{self, Begun, IntoStream, Stream, TaskSide};
@@ -18,61 +18,61 @@ use crate::local::{self, NoCell};
 use crate::log::IntoLogger;
 use crate::log::LogRequest;
 use crate::name;
-use crate::scope::builder::Entry;
+use crate::scope::builder::ScopeBuilder;
 use crate::session::{self, EndedScope, FutureRecord, RecordEnding, ToShape};
 use crate::stats::{Ending, StatCell};
 use crate::step::IntoStep;
-use crate::switch::Ticket;
-use poll::PollFrame;
+use crate::switch::SiteDecision;
+use poll::PollGuard;
 
 /// The scope of a future: from its first poll to its end, and the time spent polling.
 ///
 /// While the future is polled the scope is the innermost one of the polling thread, so that what runs
 /// inside becomes its child; between polls it is no scope of any thread, so that two futures taking
-/// turns on one thread never become each other's parent.
+/// calls_since_logged on one thread never become each other's parent.
 #[derive(Debug)]
-pub struct TaskScope {
-    core: Core,
-    entry: Entry<'static>,
+pub struct FutureScopeWithArgs {
+    state: FutureState,
+    builder: ScopeBuilder<'static>,
 }
 
 /// The scope of a future that brings nothing along but its name: what most have, without the room for the rest.
 #[derive(Debug)]
-pub struct PlainTask(Core);
+pub struct FutureScope(FutureState);
 
 /// What every scope of a future has.
 #[derive(Debug)]
-pub struct Core {
+pub struct FutureState {
     /// None for a future that is not measured, or has ended.
-    ticket: Option<Ticket>,
-    /// Whether the default loggers get it, where there is no entry that says so.
+    decision: Option<SiteDecision>,
+    /// Whether the default loggers get it, where there is no builder that says so.
     is_due: bool,
     running: Option<Running>,
 }
 
 /// A scope that can stand beside its future.
 pub trait Scoped {
-    /// Returns its parts: the entry where the call brings something along.
-    fn parts(&mut self) -> (&mut Core, Option<&mut Entry<'static>>);
+    /// Returns its parts: the builder where the call brings something along.
+    fn parts(&mut self) -> (&mut FutureState, Option<&mut ScopeBuilder<'static>>);
 }
 
-impl Scoped for TaskScope {
+impl Scoped for FutureScopeWithArgs {
     #[inline]
-    fn parts(&mut self) -> (&mut Core, Option<&mut Entry<'static>>) {
-        (&mut self.core, Some(&mut self.entry))
+    fn parts(&mut self) -> (&mut FutureState, Option<&mut ScopeBuilder<'static>>) {
+        (&mut self.state, Some(&mut self.builder))
     }
 }
 
-impl Scoped for PlainTask {
+impl Scoped for FutureScope {
     #[inline]
-    fn parts(&mut self) -> (&mut Core, Option<&mut Entry<'static>>) {
+    fn parts(&mut self) -> (&mut FutureState, Option<&mut ScopeBuilder<'static>>) {
         (&mut self.0, None)
     }
 }
 
-// As for `TaskScope` below.
-impl UnwindSafe for PlainTask {}
-impl RefUnwindSafe for PlainTask {}
+// As for `FutureScopeWithArgs` below.
+impl UnwindSafe for FutureScope {}
+impl RefUnwindSafe for FutureScope {}
 
 #[derive(Debug)]
 #[allow(
@@ -97,24 +97,24 @@ struct Running {
     record: Option<Box<FutureRecord>>,
 }
 
-impl PlainTask {
-    pub(crate) fn new(entry: &Entry<'static>) -> Self {
-        Self(Core::new(entry))
+impl FutureScope {
+    pub(crate) fn new(builder: &ScopeBuilder<'static>) -> Self {
+        Self(FutureState::new(builder))
     }
 }
 
-impl Core {
-    fn new(entry: &Entry<'static>) -> Self {
+impl FutureState {
+    fn new(builder: &ScopeBuilder<'static>) -> Self {
         Self {
-            ticket: entry.ticket,
-            is_due: entry.is_due(),
+            decision: builder.decision,
+            is_due: builder.is_due(),
             running: None,
         }
     }
 
-    fn finish(&mut self, entry: Option<&mut Entry<'static>>, ending: Ending) {
+    fn finish(&mut self, builder: Option<&mut ScopeBuilder<'static>>, ending: Ending) {
         // Taken, so that a future is counted once however often it is dropped or polled.
-        let (Some(ticket), Some(running)) = (self.ticket.take(), self.running.take()) else {
+        let (Some(decision), Some(running)) = (self.decision.take(), self.running.take()) else {
             return;
         };
         // The executor may catch a panic, and drop the future much later.
@@ -136,30 +136,30 @@ impl Core {
             cell.count_ending(ending);
             full
         };
-        let cell = match local::cell(ticket.id()) {
+        let cell = match local::cell(decision.id()) {
             Ok(cell) => Some(cell),
-            Err(NoCell::Nowhere) => None,
+            Err(NoCell::Unavailable) => None,
             // Inside the profiler nothing is measured.
-            Err(NoCell::Busy) => {
+            Err(NoCell::Reentrant) => {
                 let opened = running.cuda.ok().and_then(TaskSide::into_opened);
                 return opened.map_or((), cuda::give_up);
             }
         };
         match cell {
             Some(cell) if !count(cell) => {}
-            _ => count_in_name(ticket.id(), cell, count),
+            _ => count_in_name(decision.id(), cell, count),
         }
-        let log = match entry {
-            Some(entry) => entry
+        let log = match builder {
+            Some(builder) => builder
                 .is_due()
-                .then(|| (entry.every, std::mem::take(&mut entry.request))),
+                .then(|| (builder.every, std::mem::take(&mut builder.request))),
             None => self.is_due.then(|| (1, LogRequest::default())),
         };
-        let closed = Closed::new(end, elapsed, running.outermost);
+        let closed = ClosedScope::new(end, elapsed, running.outermost);
         let span = closed.span();
         if let Some(record) = running.record {
             let ended = EndedScope {
-                name: ticket.id(),
+                name: decision.id(),
                 serial: 0,
                 parent: 0,
                 start: running.first_poll,
@@ -185,56 +185,56 @@ impl Core {
         match (running.cuda.ok().and_then(TaskSide::into_opened), log) {
             (Some(opened), log) => cuda::log(cell, log, |part| cuda::finish(opened, span, part)),
             (None, Some(log)) if !no_stream && cuda::came_late() => {
-                let finish = |part| cuda::end_without(ticket.id(), span, part);
+                let finish = |part| cuda::end_without(decision.id(), span, part);
                 cuda::log(cell, Some(log), finish);
             }
             (None, Some((every, request))) => {
-                collect::log(cell, ticket.id(), every, (end, elapsed), request);
+                collect::log(cell, decision.id(), every, (end, elapsed), request);
             }
             (None, None) => {}
         }
-        if ticket.is_step() && running.outermost {
+        if decision.is_step() && running.outermost {
             session::environment::step();
         }
     }
 
-    fn drop_unfinished(&mut self, entry: Option<&mut Entry<'static>>) {
+    fn drop_unfinished(&mut self, builder: Option<&mut ScopeBuilder<'static>>) {
         if self.running.is_some() {
             contained("a future was dropped", || {
-                self.finish(entry, Ending::Dropped);
+                self.finish(builder, Ending::Dropped);
             });
         }
     }
 }
 
-impl TaskScope {
-    pub(crate) fn new(entry: Entry<'static>) -> Self {
+impl FutureScopeWithArgs {
+    pub(crate) fn new(builder: ScopeBuilder<'static>) -> Self {
         Self {
-            core: Core::new(&entry),
-            entry,
+            state: FutureState::new(&builder),
+            builder,
         }
     }
 
     /// Returns `true` if the future is measured.
     pub(crate) fn is_measured(&self) -> bool {
-        self.entry.ticket.is_some()
+        self.builder.decision.is_some()
     }
 
     pub(crate) fn request(&mut self) -> Option<&mut LogRequest> {
-        self.pending().map(|entry| &mut entry.request)
+        self.pending().map(|builder| &mut builder.request)
     }
 
     /// What may still be changed: nothing once it runs.
-    fn pending(&mut self) -> Option<&mut Entry<'static>> {
-        let is_pending = self.core.ticket.is_some() && self.core.running.is_none();
-        is_pending.then_some(&mut self.entry)
+    fn pending(&mut self) -> Option<&mut ScopeBuilder<'static>> {
+        let is_pending = self.state.decision.is_some() && self.state.running.is_none();
+        is_pending.then_some(&mut self.builder)
     }
 }
 
 /// A panic leaves nothing half done in it: it is taken out before it is counted, and each poll closes what
 /// it opened. So the future it is put around decides.
-impl UnwindSafe for TaskScope {}
-impl RefUnwindSafe for TaskScope {}
+impl UnwindSafe for FutureScopeWithArgs {}
+impl RefUnwindSafe for FutureScopeWithArgs {}
 
 /// A cell whose buckets are full, or a thread that has no cells any more.
 #[cold]
@@ -246,14 +246,14 @@ fn count_in_name(id: u32, cell: Option<&StatCell>, count: impl FnOnce(&StatCell)
     }
 }
 
-impl Drop for TaskScope {
+impl Drop for FutureScopeWithArgs {
     fn drop(&mut self) {
-        let (core, entry) = self.parts();
-        core.drop_unfinished(entry);
+        let (state, builder) = self.parts();
+        state.drop_unfinished(builder);
     }
 }
 
-impl Drop for PlainTask {
+impl Drop for FutureScope {
     fn drop(&mut self) {
         self.0.drop_unfinished(None);
     }
@@ -270,14 +270,14 @@ pin_project! {
     pub struct Measured<F> {
         #[pin]
         future: F,
-        scope: TaskScope,
+        scope: FutureScopeWithArgs,
         // The stream that was current where the future was made, and is so wherever it is polled.
         inherited: Option<Stream>,
     }
 }
 
 /// Measures a future with a scope of its own.
-pub fn measure<F: Future>(scope: TaskScope, future: F) -> Measured<F> {
+pub fn measure<F: Future>(scope: FutureScopeWithArgs, future: F) -> Measured<F> {
     Measured {
         future,
         scope,
@@ -288,7 +288,7 @@ pub fn measure<F: Future>(scope: TaskScope, future: F) -> Measured<F> {
 /// Measures a future with a scope of its own; `stream` is current wherever the future is polled.
 pub(crate) fn measure_on<F: Future>(
     stream: Option<Stream>,
-    scope: TaskScope,
+    scope: FutureScopeWithArgs,
     future: F,
 ) -> Measured<F> {
     Measured {
@@ -304,7 +304,7 @@ impl<F: Future> Future for Measured<F> {
         let this = self.project();
         // Around the scope: its GPU time may be taken on that stream.
         let _current = this.inherited.as_ref().map(cuda::make_current);
-        let mut frame = PollFrame::enter(this.scope.parts());
+        let mut frame = PollGuard::enter(this.scope.parts());
         let result = this.future.poll(context);
         frame.is_last = result.is_ready();
         result
@@ -318,8 +318,8 @@ impl<F: Future> Future for Measured<F> {
 #[derive(Debug)]
 #[must_use = "futures do nothing unless they are awaited or polled"]
 pub struct InPlace<'a, F> {
-    core: &'a mut Core,
-    entry: Option<&'a mut Entry<'static>>,
+    state: &'a mut FutureState,
+    builder: Option<&'a mut ScopeBuilder<'static>>,
     future: Pin<&'a mut F>,
 }
 
@@ -329,10 +329,10 @@ pub fn measure_in_place<'a, F: Future>(
     scope: &'a mut impl Scoped,
     future: Pin<&'a mut F>,
 ) -> InPlace<'a, F> {
-    let (core, entry) = scope.parts();
+    let (state, builder) = scope.parts();
     InPlace {
-        core,
-        entry,
+        state,
+        builder,
         future,
     }
 }
@@ -346,7 +346,7 @@ impl<F: Future> Future for InPlace<'_, F> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.get_mut();
-        let mut frame = PollFrame::enter((this.core, this.entry.as_deref_mut()));
+        let mut frame = PollGuard::enter((this.state, this.builder.as_deref_mut()));
         let result = this.future.as_mut().poll(context);
         frame.is_last = result.is_ready();
         result
@@ -358,7 +358,7 @@ impl<F> Measured<F> {
     ///
     /// To be given before the first poll.
     pub fn log<Marker>(mut self, logger: impl IntoLogger<Marker>) -> Self {
-        if self.scope.entry.wants_log()
+        if self.scope.builder.wants_log()
             && let Some(request) = self.scope.request()
         {
             request.logger = Some(logger.into_logger());
@@ -381,10 +381,10 @@ impl<F> Measured<F> {
     ///
     /// To be given before the first poll.
     pub fn stream(mut self, stream: impl IntoStream<'static>) -> Self {
-        if let Some(entry) = self.scope.pending()
-            && entry.wants_stream()
+        if let Some(builder) = self.scope.pending()
+            && builder.wants_stream()
         {
-            entry.stream(stream);
+            builder.stream(stream);
         }
         self
     }
@@ -394,10 +394,10 @@ impl<F> Measured<F> {
     ///
     /// To be given before the first poll.
     pub fn shape(mut self, shape: &(impl ToShape + ?Sized)) -> Self {
-        if let Some(entry) = self.scope.pending()
-            && entry.wants_shapes()
+        if let Some(builder) = self.scope.pending()
+            && builder.wants_shapes()
         {
-            entry.shape(shape);
+            builder.shape(shape);
         }
         self
     }
