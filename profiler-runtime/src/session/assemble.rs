@@ -1,4 +1,5 @@
-//! How the records of a window become a trace: who is inside of whom, and whose GPU time is which.
+//! Assembling the records of a window into a trace: which scope encloses which, and which GPU time belongs to which
+//! scope.
 
 use std::collections::HashMap;
 
@@ -6,10 +7,10 @@ use super::record::{RecordKind, ScopeRecord};
 use super::trace::{NONE, Node};
 use crate::cuda::GpuRecord;
 
-/// Leaves out what belongs to scopes that are not in the window, those that began before it; but nothing of scopes that
-/// ended after `recent`. None where there is no memory for that.
+/// Discards GPU times of scopes outside the window, but none of scopes that ended after `recent`. Returns `None` if
+/// memory is short.
 #[must_use]
-pub(super) fn keep_own(
+pub(super) fn discard_unrelated(
     scopes: &[ScopeRecord],
     gpu: &mut Vec<GpuRecord>,
     recent: u64,
@@ -20,7 +21,7 @@ pub(super) fn keep_own(
     Some(())
 }
 
-/// Collects into a vector; none where there is no memory for it.
+/// Collects into a vector. Returns `None` if memory is short.
 fn collected<T>(items: impl ExactSizeIterator<Item = T>) -> Option<Vec<T>> {
     let mut all = Vec::new();
     all.try_reserve_exact(items.len()).ok()?;
@@ -28,7 +29,7 @@ fn collected<T>(items: impl ExactSizeIterator<Item = T>) -> Option<Vec<T>> {
     Some(all)
 }
 
-/// Puts records in order, and finds out what they have to do with each other. None where there is no memory for that.
+/// Sorts the records and links them with each other. Returns `None` if memory is short.
 pub(super) fn link(scopes: &mut [ScopeRecord], gpu: &mut [GpuRecord]) -> Option<Vec<Node>> {
     scopes.sort_unstable_by_key(place);
     gpu.sort_unstable_by_key(|gpu| gpu.key);
@@ -47,7 +48,7 @@ fn is_future(scope: &ScopeRecord) -> bool {
     matches!(scope.kind, RecordKind::Future { .. })
 }
 
-/// By thread and in the order of opening, then futures by their start.
+/// The sort key: scopes and polls by thread and serial, then futures by their start.
 fn place(scope: &ScopeRecord) -> (bool, u32, u64) {
     if is_future(scope) {
         (true, 0, scope.start)
@@ -77,8 +78,8 @@ fn node(scope: &ScopeRecord, gpu: &[GpuRecord]) -> Node {
     }
 }
 
-/// Gives each scope the one around it, and takes its time off that one's own. The scopes come in the order of
-/// opening, so that those that may be around one stand before it.
+/// Finds the parent of each scope and subtracts the scope's time from the parent's own time. Records come in the order
+/// of scope, so that every possible parent stands before its children.
 fn nest(
     scopes: &[ScopeRecord],
     first_future: usize,
@@ -93,7 +94,7 @@ fn nest(
         inside_of: collected((0..first_future).map(|_| NONE))?,
     };
     for (index, scope) in scopes[..first_future].iter().enumerate() {
-        // A scope that is not the parent has ended, or is not in the window.
+        // A scope that ended before this one began is no parent, unless it is named as the parent.
         while let Some(top) = open.last()
             && (scopes[*top].thread != scope.thread
                 || (scopes[*top].serial != scope.parent && scopes[*top].end() < scope.start))
@@ -109,8 +110,8 @@ fn nest(
     Some(())
 }
 
-/// The parent; where that is not in the window, the innermost one that was open around both, so that no time is in two
-/// rows. What was opened after the parent, and is not it, is beside the scope however long it lasted.
+/// Returns the parent. If that is not in the window, returns the innermost scope that was open around both, so that no
+/// time is counted twice. A scope that opened after the missing parent is a sibling, however long it lasted.
 fn around(scopes: &[ScopeRecord], open: &[usize], scope: &ScopeRecord) -> Option<usize> {
     let is_around = |index: &usize| {
         let around = &scopes[*index];
@@ -125,7 +126,8 @@ struct Nesting<'w> {
     scopes: &'w [ScopeRecord],
     nodes: &'w mut [Node],
     futures: &'w HashMap<u64, u32>,
-    /// What each is directly inside of on its thread; in a poll that is the poll, and the parent is the future.
+    /// The record that directly encloses each one on its thread. For a scope inside a poll this is the poll, while its
+    /// parent is the future.
     inside_of: Vec<u32>,
 }
 
@@ -133,7 +135,8 @@ impl Nesting<'_> {
     fn adopt(&mut self, around: usize, index: usize) {
         self.inside_of[index] = index_of(around);
         self.nodes[index].parent = match self.scopes[around].kind {
-            // What runs in a poll runs in the future; where that is not in the window, in what is around the poll.
+            // A scope inside a poll belongs to the future. If that is not in the window, it belongs to the scope around
+            // the poll.
             RecordKind::Poll { future } => match self.futures.get(&future) {
                 Some(future) => *future,
                 None => self.nodes[around].parent,
@@ -145,8 +148,8 @@ impl Nesting<'_> {
         }
     }
 
-    /// Whether its time is its own, or else of what is around it. That of a poll is its future's, where that is in the
-    /// window.
+    /// Returns `true` if the record's time counts as its own. If not, it counts for the enclosing scope. The time of a
+    /// poll counts as its future's, if that is in the window.
     fn is_counted(&self, index: usize) -> bool {
         match self.scopes[index].kind {
             RecordKind::Poll { future } => {
@@ -157,8 +160,8 @@ impl Nesting<'_> {
         }
     }
 
-    /// Takes its time off the innermost one around it that has it too: as much as is inside of that, which may have
-    /// ended first; what is left is off the next one.
+    /// Subtracts a record's time from the enclosing records: from each one the part that lies inside it, because an
+    /// enclosing scope may have ended first.
     fn take_off_around(&mut self, index: usize) {
         let ScopeRecord {
             mut start,
@@ -187,10 +190,10 @@ impl Nesting<'_> {
     }
 }
 
-/// A future is inside of what it was first polled in. Its polls are off that one's own time already.
+/// The parent of a future is the scope of its first poll. The time of its polls is subtracted from that scope already.
 ///
-/// Nothing is ever inside of itself, whatever the window lost: who goes from scopes to those around them, and from
-/// futures to their first polls, comes to earlier records only.
+/// No scope can become its own ancestor, whatever the window lost: parents, and first polls of futures, always begin
+/// before their children.
 fn nest_futures(
     scopes: &[ScopeRecord],
     nodes: &mut [Node],
@@ -210,7 +213,7 @@ fn nest_futures(
     }
     for (future, poll) in first_polls {
         let around = nodes[poll].parent;
-        // Where the first poll was lost, the next one may have been in what began later.
+        // If the first poll was lost, a later poll may have run inside a scope that began after the future.
         let began_before = |around: &ScopeRecord| around.start <= scopes[future as usize].start;
         if scopes.get(around as usize).is_some_and(began_before) {
             nodes[future as usize].parent = around;
@@ -229,7 +232,7 @@ mod tests {
         trace.name_of(trace.scopes[index].name)
     }
 
-    /// Each with the one around it, and what it took itself.
+    /// Returns each scope with its parent and its own time.
     fn nested(sample: Sample) -> Vec<(&'static str, &'static str, i64)> {
         let trace = sample.trace();
         let around = |node: &Node| match node.parent {
@@ -330,7 +333,7 @@ mod tests {
 
     #[test]
     fn what_has_no_cpu_time_leaves_it_to_the_one_around_it() {
-        // The future took 200 itself, which are the outer scope's where the future has no CPU time either.
+        // The future's own time of 200 counts for the outer scope if the future has no CPU time either.
         for (has_cpu, expected) in [(true, 500), (false, 700)] {
             let mut sample = Sample::new();
             let outer = sample.scope("link: outer", 0, 0, 1000);
@@ -368,12 +371,12 @@ mod tests {
     #[test]
     fn what_is_beside_a_scope_is_never_taken_for_its_missing_parent() {
         let mut sample = Sample::new();
-        // Opened after the parent, and dropped late.
+        // Opened after the missing parent, and dropped late.
         sample.scope("link: late", 0, 20, 1000);
         sample.last().serial = 6;
         sample.scope("link: inner", 5, 50, 100);
         sample.last().serial = 7;
-        // Opened before it, and ended while the scope was open.
+        // Opened before the scope, and ended while it was open.
         sample.on_thread(1, "link: crossed", 0, 0, 100);
         sample.last().serial = 1;
         sample.on_thread(1, "link: inner", 2, 50, 100);

@@ -1,4 +1,4 @@
-//! The end of the program: which sessions there are, what is open in them, and what is still to be written.
+//! Finishing sessions at the end of the program.
 
 use std::sync::{Arc, MutexGuard, Weak};
 use std::time::{Duration, Instant};
@@ -9,10 +9,11 @@ use crate::diagnostics;
 use crate::process::fork;
 use crate::sync::Lock;
 
-/// How long the end of the program waits for traces that are being written: files that somebody asked for.
+/// How long the end of the program waits for the environment's session, whose handlers write files that the user asked
+/// for.
 const WRITING: Duration = Duration::from_secs(30);
 
-/// All sessions, to be waited for at the end of the program.
+/// All sessions that are still in use.
 static SESSIONS: Lock<Vec<Weak<Session>>> = Lock::new(Vec::new());
 
 fn sessions() -> MutexGuard<'static, Vec<Weak<Session>>> {
@@ -25,18 +26,19 @@ pub(super) fn remember(session: &Arc<Session>) {
     sessions.push(Arc::downgrade(session));
 }
 
-/// Whose windows end with the program.
+/// Which sessions end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FinishMode {
-    /// Those of the environment's session: others have guards that may still end them.
+    /// The environment's session. Sessions of the program have guards that may still end them.
     Environment,
-    /// All: nobody comes back to them.
+    /// All sessions: no guard is dropped after an exit handler has run.
     All,
 }
 
-/// Ends sessions, and waits until the handlers have had all windows that are closed: at the end of the program.
+/// Ends sessions, and waits until their handlers have returned for every closed window. Called at the end of the
+/// program.
 pub(crate) fn finish(timeout: Duration, ending: FinishMode) {
-    // A forked process has none of our threads.
+    // A forked process has none of the profiler's threads.
     if !fork::is_own_process() {
         return;
     }
@@ -54,13 +56,14 @@ pub(crate) fn finish(timeout: Duration, ending: FinishMode) {
             .iter()
             .all(|session| session.delivery.wait(rest(until)))
     };
-    // A device that does not answer shall not keep the rest from being written.
+    // After half of the time, stop waiting for GPU times: a device that does not answer must not keep the rest from
+    // being written.
     if wait(timeout / 2) {
         return;
     }
     worker::skip_unread(true);
     let _ = wait(timeout);
-    let mut own = known.iter().filter(|session| session.is_own);
+    let mut own = known.iter().filter(|session| session.is_environment);
     let _ = own.all(|session| session.delivery.wait(rest(WRITING)));
     worker::skip_unread(false);
     let left: u64 = known.iter().map(|session| session.delivery.left()).sum();

@@ -1,4 +1,5 @@
-//! What is to be notices when no lock is held: who listens is foreign code, which may ask the session.
+//! Warnings that are emitted after all locks are released: a `tracing` subscriber is user code, which may call the
+//! session.
 
 use crate::diagnostics;
 

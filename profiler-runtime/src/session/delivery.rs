@@ -1,4 +1,4 @@
-//! The way of complete windows through the handlers of a session, which have a thread of their own.
+//! Delivers complete windows to the handlers of a session, on a thread of the session's own.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, MutexGuard};
@@ -15,27 +15,27 @@ use crate::process::fork;
 use crate::sync::ReentrancyGuard;
 use crate::sync::{Lock, wait_while};
 
-/// A window that nothing is waited for any more.
+/// A window that no more records arrive for.
 pub(super) struct CompleteWindow {
     pub(super) spec: WindowSpec,
     pub(super) closing: WindowClose,
     pub(super) builder: WindowBuilder,
-    /// How many it stands for: with those that were not handed over.
+    /// The number of windows that this one stands for: itself and earlier ones that were dropped.
     pub(super) windows: u64,
 }
 
-/// What is handed over, and how far that has come.
+/// The delivery queue of one session, and its progress.
 pub(super) struct Delivery {
     queue: Queue,
     progress: Lock<Progress>,
     done: Condvar,
-    /// Whether the last trace is kept for who asks.
+    /// `true` if the last trace is kept for [`Profile::trace`](crate::Profile::trace).
     keeps_trace: AtomicBool,
 }
 
 #[derive(Default)]
 struct Progress {
-    /// Windows that were closed to be handed over.
+    /// Windows that were closed in order to be delivered.
     closed: u64,
     /// Windows whose handlers have returned.
     handled: u64,
@@ -56,23 +56,23 @@ impl Delivery {
         self.progress.lock()
     }
 
-    /// A window was closed, and will come.
+    /// Announces a window that was closed and will be delivered.
     pub(super) fn expect_one(&self) {
         self.progress().closed += 1;
     }
 
-    /// Windows that were closed so far.
+    /// Returns the number of windows that were closed so far.
     pub(super) fn closed(&self) -> u64 {
         self.progress().closed
     }
 
-    /// Closed windows that have not gone through the handlers.
+    /// Returns the number of closed windows whose handlers have not returned.
     pub(super) fn left(&self) -> u64 {
         let progress = self.progress();
         progress.closed - progress.handled
     }
 
-    /// Waits until the handlers of all windows that are closed have returned; false where the time is over.
+    /// Waits until the handlers have returned for every window that is closed by now. Returns `false` on timeout.
     pub(super) fn wait(&self, timeout: Duration) -> bool {
         if !fork::is_own_process() {
             return false;
@@ -86,38 +86,39 @@ impl Delivery {
         .1
     }
 
-    /// Has the last trace kept, though there are handlers.
+    /// Keeps the last trace even though there are handlers.
     pub(super) fn keep_trace(&self) {
         self.keeps_trace.store(true, Relaxed);
     }
 
-    /// The last trace, where it is kept.
+    /// Returns the last trace, if traces are kept.
     pub(super) fn last_trace(&self) -> Option<Arc<Trace>> {
         self.progress().last.clone()
     }
 
-    /// Hands a window to the handlers' thread.
+    /// Queues a window for the handlers' thread.
     pub(super) fn deliver(&self, complete: CompleteWindow) {
         self.queue.push(complete);
     }
 
-    /// No window comes any more.
+    /// Announces that no further window will be queued.
     pub(super) fn finish(&self) {
         self.queue.finish();
     }
 
-    /// Calls the handlers with each window, to the last.
+    /// Calls the handlers with each window until the queue is finished.
     pub(super) fn run(&self, mut handlers: Vec<Handler>) {
         while let Some(complete) = self.queue.next() {
             let windows = complete.windows;
-            // What panics in a handler is caught there: this is a fault of the profiler's.
+            // `Handler::call` catches the panics of handlers; one that arrives here is a bug in the profiler.
             let deliver = || self.call_handlers(*complete, &mut handlers);
             let _ = contained("a window was put together, which is lost", deliver);
             own_cost::note_background();
             self.progress().handled += windows;
             self.done.notify_all();
         }
-        // What they hold is the program's. One by one: a second panic while the others are dropped would end the process.
+        // Handlers own values of the program. Drop them one by one: a second panic while the others unwind would abort
+        // the process.
         handlers.into_iter().for_each(contain::discard);
     }
 

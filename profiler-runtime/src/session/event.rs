@@ -1,4 +1,4 @@
-//! One scope of a trace, as it is looked at.
+//! One scope of a trace.
 
 use std::panic::Location;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::memory::MemoryUse;
 
 /// One scope of a [`Trace`].
 ///
-/// Times are in nanoseconds; those of the CPU and those of the GPU stand side by side and are never added.
+/// Times are in nanoseconds. CPU and GPU times are separate and are never added.
 #[derive(Clone, Copy)]
 pub struct Event<'t> {
     trace: &'t Trace,
@@ -31,32 +31,32 @@ impl<'t> Event<'t> {
         &self.trace.nodes[self.index]
     }
 
-    /// Where it is among the window's records.
+    /// Returns its index among the window's records.
     pub(crate) fn index(self) -> usize {
         self.index
     }
 
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub fn name(self) -> &'t str {
         self.trace.name_of(self.record().name)
     }
 
-    /// Where the first call site of its name stands.
+    /// Returns the location of the first call site of its name.
     #[must_use]
     pub fn location(self) -> Option<&'static Location<'static>> {
         let name = self.trace.names.get(self.record().name as usize)?;
         Some(name.location)
     }
 
-    /// When it began, in nanoseconds since the Unix epoch.
+    /// Returns its start, in nanoseconds since the Unix epoch.
     #[must_use]
     pub fn start_ns(self) -> i64 {
         self.trace.timeline.unix_ns(self.record().start)
     }
 
-    /// How long it took on the CPU, with what it called: `cpu_time_total`. A future's is from its first poll to
-    /// its end. Zero where CPU times were not recorded when it began.
+    /// Returns its CPU time including its children: `cpu_time_total`. For a future, this is the time from its first
+    /// poll to its end. Zero if CPU times were not recorded when it began.
     #[must_use]
     pub fn cpu_ns(self) -> f64 {
         let elapsed = if self.has_cpu() {
@@ -67,20 +67,20 @@ impl<'t> Event<'t> {
         self.trace.timeline.ns(elapsed.max(0))
     }
 
-    /// Whether CPU times were recorded when it began.
+    /// Returns `true` if CPU times were recorded when it began.
     pub(crate) fn has_cpu(self) -> bool {
         self.record().has_cpu
     }
 
-    /// What it took on the CPU itself: `self_cpu_time_total`. A future's is what its polls took, less what ran
-    /// inside of them. Zero where CPU times were not recorded when it began.
+    /// Returns its CPU time without its children: `self_cpu_time_total`. For a future, this is the time of its polls
+    /// less the scopes inside them. Zero if CPU times were not recorded when it began.
     #[must_use]
     pub fn self_cpu_ns(self) -> f64 {
         let own = if self.has_cpu() { self.node().own } else { 0 };
         self.trace.timeline.ns(own.max(0))
     }
 
-    /// Its GPU time, where it has one.
+    /// Returns its GPU time, if it has one.
     #[must_use]
     pub fn gpu(self) -> Option<GpuSpan> {
         self.gpu_record()
@@ -88,7 +88,7 @@ impl<'t> Event<'t> {
             .map(GpuSpan::of)
     }
 
-    /// Why it has no GPU time, where it was to have one.
+    /// Returns why its GPU time is missing, if it was to have one.
     #[must_use]
     pub fn gpu_loss(self) -> Option<CudaLoss> {
         self.gpu_record().and_then(|gpu| gpu.loss)
@@ -98,17 +98,16 @@ impl<'t> Event<'t> {
         self.trace.gpu.get(self.node().gpu as usize)
     }
 
-    /// The scope directly around it, where that is in the trace too; else the next one around that is. A future has
-    /// the one that it was first polled in, which may end before it.
+    /// Returns the enclosing scope; if that is not in the trace, the nearest one around it that is. The parent of a
+    /// future is the scope of its first poll, which may end before the future.
     #[must_use]
     pub fn parent(self) -> Option<Event<'t>> {
         let parent = self.node().parent;
         (parent != NONE).then(|| Self::new(self.trace, parent as usize))
     }
 
-    /// The scopes around it, innermost first. Those that are not in the trace, since they began before the window
-    /// or ended after it, are there only where the session was told
-    /// [`with_stack`](crate::ProfileBuilder::with_stack): the innermost 512 then.
+    /// Returns the enclosing scopes, innermost first. Scopes that began before the window or ended after it are
+    /// included only with [`with_stack`](crate::ProfileBuilder::with_stack), which records the innermost 512.
     pub fn stack(self) -> impl Iterator<Item = Frame<'t>> {
         let wanted = self.trace.meta.options.with_stack;
         let extra = self.record().extra.as_deref().filter(|_| wanted);
@@ -123,7 +122,7 @@ impl<'t> Event<'t> {
             .map(move |name| Frame::new(self.trace, name))
     }
 
-    /// What `shapes` gave, in the order of the argument, where the session records shapes.
+    /// Returns the values of `shapes`, in the order of the argument, if the session records shapes.
     #[must_use]
     pub fn shapes(self) -> Option<&'t [Box<[usize]>]> {
         let wanted = self.trace.meta.options.record_shapes;
@@ -131,7 +130,7 @@ impl<'t> Event<'t> {
         extra.shapes.as_deref()
     }
 
-    /// What it did to memory, where the session profiles memory; futures have none.
+    /// Returns its memory use, if the session profiles memory. Futures have none.
     #[must_use]
     pub fn memory(self) -> Option<MemoryUse> {
         let wanted = self.trace.meta.options.profile_memory;
@@ -139,7 +138,7 @@ impl<'t> Event<'t> {
         extra.memory
     }
 
-    /// The native frames it was opened in, as the standard library prints them, where the session asks for them.
+    /// Returns the native stack it was opened in, as the standard library prints it, if the session records it.
     #[must_use]
     pub fn native_stack(self) -> Option<String> {
         let wanted = self.trace.meta.options.native_stack;
@@ -147,32 +146,32 @@ impl<'t> Event<'t> {
         extra.native.as_ref().map(ToString::to_string)
     }
 
-    /// The name of the thread it ended on.
+    /// Returns the name of the thread it ended on.
     #[must_use]
     pub fn thread_name(self) -> Option<&'t str> {
         self.trace.thread(self.record().thread)?.name.as_deref()
     }
 
-    /// The system's number of the thread it ended on.
+    /// Returns the system's id of the thread it ended on.
     #[must_use]
     pub fn thread_id(self) -> u64 {
         let thread = self.trace.thread(self.record().thread);
         thread.map_or(0, |thread| thread.id)
     }
 
-    /// Whether it is a future.
+    /// Returns `true` if it is a future.
     #[must_use]
     pub fn is_future(self) -> bool {
         matches!(self.record().kind, RecordKind::Future { .. })
     }
 
-    /// Whether a panic went through it.
+    /// Returns `true` if a panic unwound through it.
     #[must_use]
     pub fn has_panicked(self) -> bool {
         self.record().ending == RecordEnding::Panicked
     }
 
-    /// Whether it is a future that was dropped before it was done.
+    /// Returns `true` if it is a future that was dropped before it completed.
     #[must_use]
     pub fn is_dropped(self) -> bool {
         self.record().ending == RecordEnding::Dropped
@@ -189,13 +188,13 @@ impl std::fmt::Debug for Event<'_> {
     }
 }
 
-/// One scope of a stack: a name, and where the name stands.
+/// One scope of a stack: its name, and where that stands in the source.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Frame<'t> {
     /// The scope's name.
     pub name: &'t str,
-    /// Where the first call site of the name stands.
+    /// The location of the first call site of the name.
     pub location: Option<&'static Location<'static>>,
 }
 
@@ -208,21 +207,21 @@ impl<'t> Frame<'t> {
     }
 }
 
-/// What a scope took on the device.
+/// The GPU time of a scope.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct GpuSpan {
-    /// When the device came to it, in nanoseconds since the Unix epoch; none where that is not known.
+    /// When the device started on it, in nanoseconds since the Unix epoch; `None` if that is not known.
     pub start_ns: Option<i64>,
-    /// How far off `start_ns` may be, in nanoseconds. Durations do not depend on it.
+    /// The uncertainty of `start_ns`, in nanoseconds. Durations do not depend on it.
     pub uncertainty_ns: f64,
-    /// How long it took, in nanoseconds, with what it called on the same stream: `cuda_time_total`.
+    /// Its duration in nanoseconds, including its children on the same stream: `cuda_time_total`.
     pub ns: f64,
-    /// The same without what it called on the same stream: `self_cuda_time_total`.
+    /// Its duration in nanoseconds, without its children on the same stream: `self_cuda_time_total`.
     pub self_ns: f64,
     /// The stream it was measured on.
     pub stream: StreamId,
-    /// The ordinal of the device, where it is known.
+    /// The ordinal of the device, if it is known.
     pub device: Option<u32>,
 }
 
@@ -238,7 +237,7 @@ impl GpuSpan {
         }
     }
 
-    /// How long it took.
+    /// Returns its duration.
     #[must_use]
     pub fn duration(&self) -> Duration {
         Duration::from_secs_f64(self.ns.max(0.0) / 1e9)

@@ -1,11 +1,11 @@
-//! What gets the windows of a session.
+//! The handlers of a session's windows.
 
 use super::trace::Trace;
 use crate::diagnostics;
 use crate::diagnostics::contain;
 use crate::log::LogOutcome;
 
-/// A handler, and whether it has panicked.
+/// A handler of traces; empty after it has panicked.
 pub(super) struct Handler {
     call: Option<Call>,
 }
@@ -27,7 +27,7 @@ impl Handler {
         }
     }
 
-    /// What goes wrong is notices; one that has panicked is not called again.
+    /// Calls the handler. An error is reported; after a panic the handler is not called again.
     pub(super) fn call(&mut self, trace: &Trace) {
         let Some(call) = &mut self.call else { return };
         match contain::caught(|| call(trace)) {

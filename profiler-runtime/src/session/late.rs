@@ -1,4 +1,4 @@
-//! Scopes that come after their window was handed over.
+//! Scopes that arrive after their window was delivered.
 
 use std::collections::HashMap;
 
@@ -6,32 +6,32 @@ use super::record::{RecordKind, ScopeRecord};
 use super::window::WindowSpec;
 use crate::diagnostics;
 
-/// Windows of one session that are remembered.
+/// Delivered windows that are remembered for each session.
 const MAX_OF_ONE: usize = 4;
-/// Windows of all sessions.
+/// Delivered windows that are remembered in total.
 const MAX_OF_ALL: usize = 32;
 
-/// The last windows that were handed over, and what came too late for them.
+/// The last delivered windows, and the number of scopes that arrived too late for them.
 #[derive(Default)]
 pub(super) struct LateScopes {
     windows: Vec<WindowSpec>,
-    /// When the last of them closed: nearly all scopes end later.
+    /// When the last of them closed. Nearly all scopes end after that, and need no search.
     closed: u64,
-    /// For each session that goes on, what its next window is to say.
+    /// For each running session, the late scopes that its next window reports.
     counts: HashMap<u64, u64>,
-    /// Sessions of these windows that have ended.
+    /// Ended sessions that some of these windows belong to.
     ended: Vec<u64>,
 }
 
 impl LateScopes {
-    /// Looks for scopes that belong to these windows.
+    /// Counts the scopes of a batch that belong to delivered windows.
     pub(super) fn look(&mut self, batch: &[ScopeRecord]) {
         let late = batch.iter().filter(|scope| {
             scope.end() <= self.closed && !matches!(scope.kind, RecordKind::Poll { .. })
         });
         for scope in late {
             let of = self.windows.iter().find(|window| {
-                window.holds(scope.start, scope.end()) && window.records_any(scope.start)
+                window.contains(scope.start, scope.end()) && window.records_any(scope.start)
             });
             let Some(window) = of else { continue };
             if self.ended.contains(&window.session) {
@@ -42,7 +42,8 @@ impl LateScopes {
         }
     }
 
-    /// Remembers a window that is handed over: what came too late for those of its session before it.
+    /// Remembers a window that is about to be delivered. Returns the number of scopes that were late for earlier
+    /// windows of its session.
     pub(super) fn deliver(&mut self, spec: &WindowSpec) -> u64 {
         let of_one = |window: &&WindowSpec| window.session == spec.session;
         let known = self.windows.iter().filter(of_one).count();
@@ -58,7 +59,7 @@ impl LateScopes {
         self.counts.remove(&spec.session).unwrap_or_default()
     }
 
-    /// A session has handed over its last window.
+    /// Notes that a session has delivered its last window.
     pub(super) fn end(&mut self, session: u64) {
         if self.counts.remove(&session).is_some() {
             tell();

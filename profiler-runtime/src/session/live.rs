@@ -1,4 +1,4 @@
-//! One session: its schedule, its windows, and the thread that its handlers run on.
+//! One session: its schedule, its windows and the thread that its handlers run on.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -8,8 +8,8 @@ use super::deferred_notices::DeferredNotices;
 use super::delivery::Delivery;
 use super::handler::Handler;
 use super::registry::{WindowRegistry, registry};
-use super::transition::{Effect, between};
-use super::window::{OwnStep, WindowClose, WindowSpec};
+use super::transition::{Effect, effects_of};
+use super::window::{StepRecord, WindowClose, WindowSpec};
 use super::{Activity, Options, at_exit, recording, ring, worker};
 use crate::clock::{WallAnchor, now};
 use crate::config::{Action, ActionFn};
@@ -21,7 +21,7 @@ use crate::sync::Lock;
 use crate::sync::ReentrancyGuard;
 
 thread_local! {
-    /// Whether this thread is inside of a schedule.
+    /// `true` while this thread runs a schedule.
     static IN_SCHEDULE: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -31,27 +31,27 @@ pub(super) struct Session {
     options: Options,
     pub(super) capacity: usize,
     has_schedule: bool,
-    /// Held for a whole step, and while the schedule is asked, which may be the program's own; never with `state`
-    /// held before.
+    /// Locked for a whole step, also while the schedule runs, which may be user code. Locked before `state`, never
+    /// after it.
     schedule: Lock<ActionFn>,
     state: Lock<State>,
     pub(super) delivery: Delivery,
     has_ended: AtomicBool,
-    /// Whether its handlers are the profiler's own, which come to an end.
-    pub(super) is_own: bool,
+    /// `true` for the environment's session. Its handlers are the profiler's own and always return.
+    pub(super) is_environment: bool,
 }
 
 struct State {
     step: u64,
     action: Action,
-    /// When the step began, in ticks.
+    /// Open of the step, in ticks.
     began: u64,
-    /// The window that is open.
+    /// The id of the open window.
     open: Option<u64>,
     cycle: u64,
-    steps: Vec<OwnStep>,
+    steps: Vec<StepRecord>,
     metadata: Vec<(String, String)>,
-    /// What is recorded, as last toggled.
+    /// The activities as last toggled.
     toggled: Options,
 }
 
@@ -70,25 +70,25 @@ impl State {
     }
 }
 
-/// What closes when a window opens.
+/// What else closes at the moment a window opens.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Closes {
     Nothing,
-    /// The one before it.
+    /// The window before it.
     First,
 }
 
-/// What a session is started with.
+/// The parameters of a session.
 pub(super) struct SessionConfig {
     pub(super) options: Options,
     pub(super) capacity: usize,
     pub(super) schedule: Option<ActionFn>,
     pub(super) handlers: Vec<Handler>,
-    pub(super) is_own: bool,
+    pub(super) is_environment: bool,
 }
 
 impl Session {
-    /// Starts a session, which is in its first step then.
+    /// Starts a session and its first step.
     pub(super) fn start(setup: SessionConfig) -> std::io::Result<Arc<Self>> {
         let _busy = ReentrancyGuard::try_enter();
         let (session, handlers) = Self::new(setup);
@@ -106,7 +106,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Makes a session that no thread works for, with its handlers.
+    /// Creates a session without threads. Returns it together with its handlers.
     pub(super) fn new(setup: SessionConfig) -> (Arc<Self>, Vec<Handler>) {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let SessionConfig {
@@ -114,14 +114,14 @@ impl Session {
             capacity,
             schedule,
             handlers,
-            is_own,
+            is_environment,
         } = setup;
         let session = Arc::new(Self {
             id: NEXT.fetch_add(1, Relaxed),
             options,
             capacity,
             has_schedule: schedule.is_some(),
-            // A forked child has no use for either: its sessions do nothing.
+            // After a fork that left a lock held, the child gets a schedule and a state that do nothing.
             schedule: Lock::with(
                 schedule.unwrap_or_else(|| Box::new(|_| Action::Record)),
                 || Box::new(|_| Action::None),
@@ -129,7 +129,7 @@ impl Session {
             state: Lock::with(State::new(options), || State::new(Options::DEFAULT)),
             delivery: Delivery::new(handlers.is_empty()),
             has_ended: AtomicBool::new(false),
-            is_own,
+            is_environment,
         });
         (session, handlers)
     }
@@ -146,7 +146,7 @@ impl Session {
         self.schedule.lock()
     }
 
-    /// What is done in a step; the schedule may be the program's own, and panic.
+    /// Returns the schedule's action for a step. The schedule may be user code, and may panic.
     fn ask(schedule: &ActionFn, step: u64, notices: &mut DeferredNotices) -> Action {
         let before = IN_SCHEDULE.replace(true);
         let answer = contain::caught(|| schedule(step));
@@ -159,12 +159,12 @@ impl Session {
         })
     }
 
-    /// Ends a step, and begins the next one.
+    /// Ends a step and begins the next one.
     pub(super) fn step(self: &Arc<Self>) {
         if !fork::is_own_process() {
             return;
         }
-        // The lock that it would wait for may be its own thread's.
+        // The lock that this call would wait for may be held by its own thread.
         if IN_SCHEDULE.get() {
             return diagnostics::warn_once(
                 "`step` was called from inside of a schedule, and did nothing: a schedule only says what a step is",
@@ -189,10 +189,11 @@ impl Session {
 
     fn note_step(&self, state: &mut State) {
         let end = now();
-        // As in torch, a session without a schedule has no steps; that of the environment has those that are made.
-        let has_steps = self.has_schedule || self.is_own;
+        // As in torch.profiler, a session without a schedule has no steps. The environment's session has the steps that
+        // `step()` makes.
+        let has_steps = self.has_schedule || self.is_environment;
         if has_steps && state.open.is_some() && state.steps.len() < self.capacity {
-            let step = OwnStep {
+            let step = StepRecord {
                 number: state.step,
                 thread: ring::this_thread(),
                 start: state.began,
@@ -203,9 +204,9 @@ impl Session {
         state.began = end;
     }
 
-    /// Ends the session; true the first time.
+    /// Ends the session. Returns `true` on the first call.
     pub(super) fn stop(self: &Arc<Self>) -> bool {
-        // A forked process has none of our threads, and locks that nobody will release.
+        // A forked process has none of the profiler's threads, and its locks may be held forever.
         if !fork::is_own_process() {
             return false;
         }
@@ -215,7 +216,7 @@ impl Session {
         }
         let mut notices = DeferredNotices::default();
         if self.has_schedule && state.step == 0 {
-            let or = if self.is_own {
+            let or = if self.is_environment {
                 ", or say in PROFILER_STEP which name's calls are the steps of PROFILER_SCHEDULE"
             } else {
                 ""
@@ -230,7 +231,7 @@ impl Session {
         self.apply_transition(&mut state, None, &mut notices);
         let steps = state.step;
         drop(state);
-        if self.is_own && steps > 0 && self.delivery.closed() == 0 {
+        if self.is_environment && steps > 0 && self.delivery.closed() == 0 {
             notices.add(&format!(
                 "PROFILER_SCHEDULE: the recording ended after {steps} steps, before it came to a window: nothing is \
                  written; lessen `skip_first`, `wait` or `warmup`"
@@ -252,31 +253,32 @@ impl Session {
         notices: &mut DeferredNotices,
     ) {
         let before = state.action;
-        let effects = between(before, next);
-        if effects.contains(&Effect::Ready) && effects.contains(&Effect::Start) {
+        let effects = effects_of(before, next);
+        if effects.contains(&Effect::Deliver) && effects.contains(&Effect::Open) {
             self.open(state, Closes::First);
             state.action = next.unwrap_or_default();
             return;
         }
         for effect in effects {
             match effect {
-                // Whatever calls bring along costs the program something: not for nothing.
-                Effect::Prepare => recording::begin(
+                // During warm-up, record what scopes cost to record, but evaluate no shapes: user code would run for
+                // nothing.
+                Effect::StartRecording => recording::begin(
                     self.id,
                     Options {
                         record_shapes: false,
                         ..self.options
                     },
                 ),
-                Effect::Start => {
+                Effect::Open => {
                     recording::begin(self.id, self.options);
                     self.open(state, Closes::Nothing);
                 }
-                // What becomes of it is the next effect.
-                Effect::Stop => {}
-                Effect::Ready => self.close(state, next.is_none() && before == Action::Record),
+                // The next effect decides whether the window is delivered or discarded.
+                Effect::Close => {}
+                Effect::Deliver => self.close(state, next.is_none() && before == Action::Record),
                 Effect::Discard => Self::discard(state),
-                Effect::Rest => recording::end(self.id),
+                Effect::StopRecording => recording::end(self.id),
                 Effect::Warn => notices.add(&format!(
                     "a session's schedule goes from {before:?} to {:?} without having saved: what was recorded is \
                      thrown away; end each window with `Action::RecordAndSave`",
@@ -287,14 +289,14 @@ impl Session {
         state.action = next.unwrap_or_default();
     }
 
-    /// Opens a window; where one follows another, that one closes at the same moment: whatever is recorded
-    /// meanwhile is in one of them.
+    /// Opens a window. If it follows another one, that one closes with the same reading of the clock, so that every
+    /// recorded scope belongs to one of them.
     fn open(self: &Arc<Self>, state: &mut State, closes: Closes) {
         let _busy = ReentrancyGuard::try_enter();
         let closing = (closes == Closes::First).then(|| self.closing(state, false));
         let first = WallAnchor::narrow();
         let mut registry = registry();
-        // Under the lock: whoever has taken a scope that began later finds the window.
+        // Read the clock with the registry locked: a thread that takes a scope which began later finds the window.
         let opened = now();
         if let Some(closing) = closing {
             Self::close_at(&mut registry, state, closing, opened);
@@ -363,14 +365,14 @@ impl Session {
         }
     }
 
-    /// Turns activities on and off, in the window that is open and those to come.
+    /// Turns activities on and off, in the open window and in later ones.
     pub(super) fn toggle(&self, enable: bool, activities: &[Activity]) {
         if !fork::is_own_process() {
             return;
         }
         let mut state = self.state();
         for activity in activities {
-            // What the session was not started with cannot be had.
+            // An activity that the session was not started with stays off.
             let possible = enable && self.options.has(*activity);
             state.toggled.set(*activity, possible);
         }
@@ -407,8 +409,8 @@ impl Session {
 }
 
 impl Drop for Session {
-    /// The schedule may be the program's own, and so is what it holds. The last to have the session may be the guard
-    /// that the program drops, or the thread of all sessions.
+    /// Discards the schedule as user code: its destructor may panic. The last owner may be the program's guard or the
+    /// thread of all sessions.
     fn drop(&mut self) {
         let schedule = std::mem::replace(&mut *self.schedule(), Box::new(|_| Action::None));
         contain::discard(schedule);

@@ -1,4 +1,4 @@
-//! Windows of a run: sessions that record each scope for some steps, and hand over what they recorded.
+//! Sessions: they record every scope for some steps, and deliver what they recorded in windows.
 
 mod assemble;
 mod at_exit;

@@ -1,26 +1,25 @@
-//! What recording does where scopes open and close, on the measured thread.
+//! Recording on the measured thread, where scopes open and close.
 
 use std::backtrace::Backtrace;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::options::wants;
+use super::options::details;
 use super::record::{RecordEnding, RecordKind, ScopeDetails, ScopeRecord};
 use super::{recording, ring};
 use crate::local;
 use crate::memory;
 use crate::sync::ReentrancyGuard;
 
-/// Scopes that are open on one thread with what only some windows ask for; of more, the oldest are taken for
-/// forgotten.
+/// Open scopes with details that one thread remembers. Beyond that, the older half is presumed leaked.
 const MAX_OPEN: usize = 4096;
 
-/// A scope that has ended, as far as the CPU is concerned.
+/// The CPU side of a scope that has ended.
 pub(crate) struct EndedScope {
     pub(crate) name: u32,
     pub(crate) serial: u64,
-    /// The scope it was directly inside of; 0 for none.
+    /// The serial of the enclosing scope; 0 for none.
     pub(crate) parent: u64,
     pub(crate) start: u64,
     pub(crate) elapsed: i64,
@@ -29,16 +28,16 @@ pub(crate) struct EndedScope {
     pub(crate) cuda: u64,
 }
 
-/// What a scope brings along for the windows that want it: few do, and each that could makes room for it.
+/// The shapes that a call was given. Boxed twice, because every call has space for it and few calls use it.
 #[allow(clippy::box_collection, reason = "one word where there is none")]
 pub(crate) type Shapes = Option<Box<Vec<Box<[usize]>>>>;
 
-/// The scopes around one that are remembered at most, the innermost.
+/// The innermost enclosing scopes that are remembered.
 const MAX_AROUND: usize = 512;
 
-/// A scope that is open, with what only some windows ask for.
+/// An open scope with details that some session asks for.
 #[derive(Debug)]
-struct Opening {
+struct OpenScope {
     serial: u64,
     shapes: Shapes,
     memory: Option<memory::Mark>,
@@ -46,26 +45,26 @@ struct Opening {
     native: Option<Backtrace>,
 }
 
-/// The scopes around one, and itself, as names.
+/// The names of the scopes around an open scope, and its own.
 #[derive(Debug)]
 struct Chain {
     around: Arc<[u32]>,
     name: u32,
-    /// Both together, made for the first scope inside.
+    /// `around` and `name` together, computed for the first scope inside.
     inside: Option<Arc<[u32]>>,
 }
 
 thread_local! {
-    static OPEN: RefCell<Vec<Opening>> = const { RefCell::new(Vec::new()) };
+    static OPEN: RefCell<Vec<OpenScope>> = const { RefCell::new(Vec::new()) };
 }
 
-fn with_open<T>(f: impl FnOnce(&mut Vec<Opening>) -> T) -> Option<T> {
+fn with_open<T>(f: impl FnOnce(&mut Vec<OpenScope>) -> T) -> Option<T> {
     OPEN.try_with(|open| open.try_borrow_mut().ok().map(|mut open| f(&mut open)))
         .ok()?
 }
 
-/// A recorded scope is about to open; what it has to remember until it ends is kept here. True where it is to count
-/// memory: [`opened`] is to be called last.
+/// Remembers the details of a recorded scope that is about to open. Returns `true` if memory is counted; then
+/// [`opened`] must be called last.
 #[inline]
 pub(crate) fn open(name: u32, serial: u64, parent: u64, shapes: Shapes) -> bool {
     let wanted = recording::wanted();
@@ -77,10 +76,10 @@ fn remember(wanted: u32, name: u32, serial: u64, parent: u64, shapes: Shapes) ->
     let Some(_busy) = ReentrancyGuard::try_enter() else {
         return false;
     };
-    let chain = (wanted & wants::STACK != 0).then(|| Chain::of(name, parent));
-    let native = (wanted & wants::NATIVE != 0).then(Backtrace::force_capture);
-    let wants_memory = wanted & wants::MEMORY != 0;
-    let opening = Opening {
+    let chain = (wanted & details::STACK != 0).then(|| Chain::of(name, parent));
+    let native = (wanted & details::NATIVE != 0).then(Backtrace::force_capture);
+    let wants_memory = wanted & details::MEMORY != 0;
+    let scope = OpenScope {
         serial,
         shapes,
         memory: wants_memory.then(memory::before),
@@ -91,17 +90,17 @@ fn remember(wanted: u32, name: u32, serial: u64, parent: u64, shapes: Shapes) ->
         if open.len() >= MAX_OPEN {
             open.drain(..MAX_OPEN / 2);
         }
-        open.push(opening);
+        open.push(scope);
     });
     wants_memory
 }
 
-/// The scope that was remembered last is open: what is allocated from now on is its own.
+/// Starts counting memory for the scope remembered last.
 #[cold]
 pub(crate) fn opened(serial: u64) {
     with_open(|open| {
-        let last = open.last_mut().filter(|opening| opening.serial == serial);
-        if let Some(mark) = last.and_then(|opening| opening.memory.as_mut()) {
+        let last = open.last_mut().filter(|scope| scope.serial == serial);
+        if let Some(mark) = last.and_then(|scope| scope.memory.as_mut()) {
             mark.begin();
         }
     });
@@ -110,8 +109,8 @@ pub(crate) fn opened(serial: u64) {
 impl Chain {
     fn of(name: u32, parent: u64) -> Self {
         let known = with_open(|open| {
-            let mut openings = open.iter_mut().rev();
-            let around = openings.find(|opening| opening.serial == parent)?;
+            let mut scopes = open.iter_mut().rev();
+            let around = scopes.find(|scope| scope.serial == parent)?;
             around.chain.as_mut().map(Chain::inside)
         });
         Self {
@@ -131,26 +130,24 @@ impl Chain {
     }
 }
 
-/// A recorded scope has ended: what is allocated from now on is not its own.
+/// Stops counting memory for a scope.
 pub(crate) fn ending(serial: u64) {
     with_open(|open| {
         let place = place_of(open, serial)?;
         let (opened, younger) = open.split_at_mut(place + 1);
-        let younger = younger
-            .iter_mut()
-            .filter_map(|opening| opening.memory.as_mut());
+        let younger = younger.iter_mut().filter_map(|scope| scope.memory.as_mut());
         opened.last_mut()?.memory.as_mut()?.end(younger);
         Some(())
     });
 }
 
-/// Records a scope that has ended; its GPU's side has ended too, and may have been read.
+/// Records a scope that has ended, after its GPU side has ended.
 pub(crate) fn close(ended: &EndedScope) {
     let extra = take(ended.serial);
     ring::push(record(ended, RecordKind::Scope, extra));
 }
 
-/// A recorded scope has ended where its thread keeps nothing any more.
+/// Counts a recorded scope that ended after its thread had released its state.
 #[cold]
 pub(crate) fn lose() {
     ring::lose(1);
@@ -172,28 +169,28 @@ fn record(ended: &EndedScope, kind: RecordKind, extra: Option<Arc<ScopeDetails>>
     }
 }
 
-/// Where it stands, if something was remembered of it: nearly always last.
-fn place_of(open: &[Opening], serial: u64) -> Option<usize> {
-    open.iter().rposition(|opening| opening.serial == serial)
+/// Returns the position of a remembered scope; nearly always the last.
+fn place_of(open: &[OpenScope], serial: u64) -> Option<usize> {
+    open.iter().rposition(|scope| scope.serial == serial)
 }
 
-/// What was remembered of a scope.
+/// Takes the details of a remembered scope.
 fn take(serial: u64) -> Option<Arc<ScopeDetails>> {
-    let opening = with_open(|open| {
+    let scope = with_open(|open| {
         let place = place_of(open, serial)?;
         Some(open.remove(place))
     })??;
     let _busy = ReentrancyGuard::try_enter();
-    let memory = opening.memory.as_ref().and_then(memory::after);
+    let memory = scope.memory.as_ref().and_then(memory::after);
     Some(Arc::new(ScopeDetails {
-        shapes: opening.shapes.map(|shapes| *shapes),
+        shapes: scope.shapes.map(|shapes| *shapes),
         memory,
-        around: opening.chain.map(|chain| chain.around),
-        native: opening.native,
+        around: scope.chain.map(|chain| chain.around),
+        native: scope.native,
     }))
 }
 
-/// What a recorded future remembers from its first poll to its end.
+/// The details of a recorded future, from its first poll to its end.
 #[derive(Debug)]
 pub(crate) struct FutureRecord {
     serial: u64,
@@ -201,7 +198,7 @@ pub(crate) struct FutureRecord {
 }
 
 impl FutureRecord {
-    /// Of a future that is polled for the first time while calls are recorded.
+    /// Remembers a future at its first poll. Returns `None` if no session records.
     pub(crate) fn begin(parent: u64, shapes: Shapes) -> Option<Box<Self>> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         if !recording::is_recording() {
@@ -210,12 +207,12 @@ impl FutureRecord {
         let _busy = ReentrancyGuard::try_enter()?;
         let wanted = recording::wanted();
         let has = |bit| wanted & bit != 0;
-        let extra = (shapes.is_some() || has(wants::STACK) || has(wants::NATIVE)).then(|| {
+        let extra = (shapes.is_some() || has(details::STACK) || has(details::NATIVE)).then(|| {
             Arc::new(ScopeDetails {
                 shapes: shapes.map(|shapes| *shapes),
                 memory: None,
-                around: has(wants::STACK).then(|| Chain::of(0, parent).around),
-                native: has(wants::NATIVE).then(Backtrace::force_capture),
+                around: has(details::STACK).then(|| Chain::of(0, parent).around),
+                native: has(details::NATIVE).then(Backtrace::force_capture),
             })
         });
         Some(Box::new(Self {
@@ -229,22 +226,22 @@ impl FutureRecord {
     }
 }
 
-/// A poll of a future has ended; the future's serial is zero where it is not recorded itself.
+/// Records a poll of a future; `future` is the future's serial, or zero if the future is not recorded.
 pub(crate) fn close_poll(ended: &EndedScope, future: u64) {
     if recording::is_recording() {
         ring::push(record(ended, RecordKind::Poll { future }, None));
     }
 }
 
-/// A future has ended, `polled` ticks of its time in polls.
+/// Records a future that has ended; `polled` is the sum of its polls in ticks.
 pub(crate) fn close_future(future: Box<FutureRecord>, ended: &EndedScope, polled: i64) {
     let busy = ReentrancyGuard::try_enter();
-    // The room that it was in is given back at once, where that is nobody's.
+    // Free the box inside the profiler, so that the memory is not attributed to the program.
     let unboxed = |future: Box<FutureRecord>| *future;
     let FutureRecord { serial, extra } = unboxed(future);
     if recording::is_recording() {
         let record = record(ended, RecordKind::Future { polled }, extra);
-        // It claims for itself.
+        // `push` enters the guard itself.
         drop(busy);
         ring::push(ScopeRecord { serial, ..record });
     }

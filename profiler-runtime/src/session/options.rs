@@ -1,6 +1,6 @@
-//! What a session records.
+//! The options of a session.
 
-/// What a session records; the names are those of `torch.profiler.ProfilerActivity`.
+/// An activity that a session records, named as in `torch.profiler.ProfilerActivity`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Activity {
@@ -10,7 +10,7 @@ pub enum Activity {
     Cuda,
 }
 
-/// What a session was told to record.
+/// The options of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(
     clippy::struct_excessive_bools,
@@ -49,13 +49,13 @@ impl Options {
         }
     }
 
-    /// What calls are to bring along.
+    /// Returns the details that scopes record, as bits of [`details`].
     pub(super) fn wants(self) -> u32 {
         let bits = [
-            (self.record_shapes, wants::SHAPES),
-            (self.profile_memory, wants::MEMORY),
-            (self.with_stack, wants::STACK),
-            (self.native_stack, wants::NATIVE),
+            (self.record_shapes, details::SHAPES),
+            (self.profile_memory, details::MEMORY),
+            (self.with_stack, details::STACK),
+            (self.native_stack, details::NATIVE),
         ];
         bits.iter()
             .filter(|(set, _)| *set)
@@ -63,8 +63,8 @@ impl Options {
     }
 }
 
-/// What calls are to bring along, as bits.
-pub(crate) mod wants {
+/// The details that scopes record, as bits.
+pub(crate) mod details {
     pub(crate) const SHAPES: u32 = 1;
     pub(crate) const MEMORY: u32 = 2;
     pub(crate) const STACK: u32 = 4;

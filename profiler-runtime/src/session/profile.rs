@@ -13,18 +13,19 @@ use crate::diagnostics::contain::contained;
 use crate::log::LogOutcome;
 use crate::process::fork;
 
-/// How many scopes a window holds at most, unless the session says otherwise: 1,000,000. With CPU times alone
-/// that takes some 100 MB, with a GPU time of each scope some 200 MB; a window takes what it has, and each
-/// session may have some windows at once.
+/// The default capacity of a window: 1,000,000 scopes.
 ///
-/// Each thread that records has room for the scopes that are not taken yet beside that, until it ends: eight for each
-/// entry of `PROFILER_RING`, about 80 bytes each; 1.3 MB unless that is set.
+/// With CPU times alone that takes some 100 MB, with a GPU time for each scope some 200 MB. A window uses memory for
+/// the scopes it has; a session may have several windows at once.
+///
+/// In addition, each thread that records has a ring for scopes that are not collected yet, until it ends: eight entries
+/// of about 80 bytes for each entry of `PROFILER_RING`, which is 1.3 MB by default.
 pub const DEFAULT_CAPACITY: usize = 1_000_000;
 
 /// A session that records windows of the run, until it is stopped or dropped.
 ///
-/// Several may be there at once; none disturbs another, nor the statistics that are always there. It may be shared
-/// among threads.
+/// Several sessions may run at once. They disturb neither each other nor the statistics. A session can be shared among
+/// threads.
 ///
 /// # Examples
 ///
@@ -48,57 +49,56 @@ pub const DEFAULT_CAPACITY: usize = 1_000_000;
 #[derive(Debug)]
 #[must_use = "a session ends when its guard is dropped: bind it, as in `let profile = Profile::builder().start()?;`"]
 pub struct Profile {
-    /// None in a call of [`ProfileBuilder::run`] whose session could not be started: nothing is recorded.
+    /// `None` in [`ProfileBuilder::run`] if the session could not be started: nothing is recorded.
     session: Option<Arc<Session>>,
 }
 
 impl Profile {
-    /// What a session is to record, and who gets it.
+    /// Returns a builder for a session.
     pub fn builder() -> ProfileBuilder {
         ProfileBuilder::default()
     }
 
-    /// Ends a step and begins the next one, as the schedule says. Windows are closed and opened here; nothing is
-    /// waited for.
+    /// Ends a step and begins the next one, as the schedule says. Windows open and close here; the call never waits.
     pub fn step(&self) {
         if let Some(session) = &self.session {
             session.step();
         }
     }
 
-    /// Ends the session. A window that is open is handed over as it is; a warm-up leaves nothing. Handlers may
-    /// run later: [`wait`](Self::wait) waits for them.
+    /// Ends the session. An open window is delivered as it is; a warm-up is discarded. Handlers may run later:
+    /// [`wait`](Self::wait) waits for them.
     pub fn stop(&self) {
         if let Some(session) = &self.session {
             session.stop();
         }
     }
 
-    /// Waits until the handlers of all windows that are closed have returned; false where that takes longer than
-    /// `timeout`: the device or a handler is still at work.
+    /// Waits until the handlers have returned for all windows that are closed by now. Returns `false` after `timeout`,
+    /// if the device or a handler is still busy.
     #[must_use]
     pub fn wait(&self, timeout: Duration) -> bool {
         let session = self.session.as_ref();
         session.is_none_or(|session| session.delivery.wait(timeout))
     }
 
-    /// Turns activities off, and on again, from now on: in the window that is open and in those to come. An
-    /// activity that the session was not started with stays off. A scope has what was on when it began: with the CPU off
-    /// and the GPU on, its GPU time alone; with both off it is not in the window.
+    /// Turns activities off and on again, in the open window and in later ones. An activity that the session was not
+    /// started with stays off. A scope records the activities that were on when it began: with the CPU off and the GPU
+    /// on, only its GPU time; with both off, nothing.
     pub fn toggle_collection(&self, enable: bool, activities: &[Activity]) {
         if let Some(session) = &self.session {
             session.toggle(enable, activities);
         }
     }
 
-    /// Adds a pair to the traces of the windows that close from now on; a key that is there gets the new value.
+    /// Adds a key and a value to the traces of windows that close from now on, or replaces the value of the key.
     pub fn add_metadata(&self, key: impl Into<String>, value: impl Into<String>) {
         if let Some(session) = &self.session {
             session.add_metadata(key.into(), value.into());
         }
     }
 
-    /// The number of the step: how many calls of [`step`](Self::step) there were.
+    /// Returns the number of the current step: the number of calls of [`step`](Self::step) so far.
     #[must_use]
     pub fn step_num(&self) -> u64 {
         self.session
@@ -106,15 +106,16 @@ impl Profile {
             .map_or(0, |session| session.step_num())
     }
 
-    /// What is done in this step.
+    /// Returns the action of the current step.
     #[must_use]
     pub fn action(&self) -> Action {
         let session = self.session.as_ref();
         session.map_or(Action::None, |session| session.action())
     }
 
-    /// The last window, of a session without [`on_trace_ready`](ProfileBuilder::on_trace_ready): it is kept until
-    /// the next one. None before the first is complete; [`wait`](Self::wait) waits for it.
+    /// Returns the last window of a session without [`on_trace_ready`](ProfileBuilder::on_trace_ready), or `None`
+    /// before the first one is complete; [`wait`](Self::wait) waits for it. A window is kept until the next one
+    /// replaces it.
     #[must_use]
     pub fn trace(&self) -> Option<Arc<Trace>> {
         self.session.as_ref()?.delivery.last_trace()
@@ -127,7 +128,7 @@ impl Drop for Profile {
     }
 }
 
-/// What a session is to record, and who gets it; made by [`Profile::builder`].
+/// Configures a session: what it records, and where its windows go. Made by [`Profile::builder`].
 #[must_use = "nothing is recorded until `start` or `run` is called"]
 pub struct ProfileBuilder {
     options: Options,
@@ -135,7 +136,7 @@ pub struct ProfileBuilder {
     schedule: Option<ActionFn>,
     objection: Option<String>,
     handlers: Vec<Handler>,
-    is_own: bool,
+    is_environment: bool,
 }
 
 impl Default for ProfileBuilder {
@@ -146,14 +147,14 @@ impl Default for ProfileBuilder {
             schedule: None,
             objection: None,
             handlers: Vec::new(),
-            is_own: false,
+            is_environment: false,
         }
     }
 }
 
 impl ProfileBuilder {
-    /// What is recorded; both by default. Without [`Activity::Cpu`] traces and tables have no CPU times, without
-    /// [`Activity::Cuda`] no GPU times.
+    /// Sets the activities to record; both by default. Without [`Activity::Cpu`] traces and tables have no CPU times,
+    /// without [`Activity::Cuda`] no GPU times.
     pub fn activities(mut self, activities: impl IntoIterator<Item = Activity>) -> Self {
         (self.options.cpu, self.options.cuda) = (false, false);
         for activity in activities {
@@ -162,8 +163,8 @@ impl ProfileBuilder {
         self
     }
 
-    /// Which steps are recorded: a [`Schedule`](crate::Schedule), or a function from the step's number to an
-    /// [`Action`]. Without one, the window is open from the start to the end.
+    /// Sets which steps are recorded: a [`Schedule`](crate::Schedule), or a function from the number of a step to an
+    /// [`Action`]. Without a schedule, one window is open from start to end.
     pub fn schedule(self, schedule: impl IntoSchedule) -> Self {
         Self {
             objection: schedule.objection(),
@@ -172,9 +173,9 @@ impl ProfileBuilder {
         }
     }
 
-    /// Who gets each window when it is complete: a closure or function that takes `&Trace` and returns nothing or a
-    /// `Result`, whose error is warned of. It runs on a thread of the session's own, for one window after the other;
-    /// one that panics is not called again. May be given several times.
+    /// Adds a handler that is called with each complete window: a closure or function that takes `&Trace` and returns
+    /// nothing or a `Result`. An error is reported as a warning. Handlers run on a thread of the session's own, one
+    /// window after the other; a handler that panics is not called again. Can be called several times.
     pub fn on_trace_ready<F, R>(mut self, handler: F) -> Self
     where
         F: FnMut(&Trace) -> R + Send + 'static,
@@ -184,36 +185,36 @@ impl ProfileBuilder {
         self
     }
 
-    /// Whether the argument `shapes` is evaluated and recorded; off by default.
+    /// Evaluates and records the argument `shapes`; off by default.
     pub fn record_shapes(mut self, record_shapes: bool) -> Self {
         self.options.record_shapes = record_shapes;
         self
     }
 
-    /// Whether the memory that scopes take is recorded; off by default. Host memory is seen through
-    /// [`ProfilerAllocator`](crate::ProfilerAllocator), device memory by asking the driver at both ends of each
-    /// scope. Futures have neither.
+    /// Records the memory that scopes allocate; off by default. Host memory is counted through
+    /// [`ProfilerAllocator`](crate::ProfilerAllocator), device memory by asking the driver at both ends of each scope.
+    /// Futures have neither.
     pub fn profile_memory(mut self, profile_memory: bool) -> Self {
         self.options.profile_memory = profile_memory;
         self
     }
 
-    /// Whether each scope has the chain of all scopes around it, with file and line; off by default. Those around it
-    /// in the window it has anyway; of a deeper chain, the innermost 512.
+    /// Records the names of all enclosing scopes with file and line; off by default. Enclosing scopes inside the window
+    /// are known without it. Of deeper stacks, the innermost 512 are kept.
     pub fn with_stack(mut self, with_stack: bool) -> Self {
         self.options.with_stack = with_stack;
         self
     }
 
-    /// Whether each scope has the frames of the program's own stack; off by default, and dear: some microseconds
-    /// for each scope, and milliseconds for each that is looked at.
+    /// Records the native stack of each scope; off by default. Expensive: some microseconds for each scope, and
+    /// milliseconds for each one that is displayed.
     pub fn native_stack(mut self, native_stack: bool) -> Self {
         self.options.native_stack = native_stack;
         self
     }
 
-    /// How many scopes a window holds at most; [`DEFAULT_CAPACITY`] unless it is given. What comes then is counted
-    /// ([`Truncation::over_capacity`](crate::Truncation)), and the next window begins anew. 0 is taken for 1.
+    /// Sets how many scopes a window holds at most; [`DEFAULT_CAPACITY`] by default, at least 1. Scopes beyond that are
+    /// counted ([`Truncation::over_capacity`](crate::Truncation)); the next window starts empty.
     pub fn capacity(self, scopes: usize) -> Self {
         Self {
             capacity: scopes.clamp(1, u32::MAX as usize - 1),
@@ -221,10 +222,10 @@ impl ProfileBuilder {
         }
     }
 
-    /// A session of the environment.
-    pub(crate) fn own(self) -> Self {
+    /// Marks the environment's session.
+    pub(crate) fn of_environment(self) -> Self {
         Self {
-            is_own: true,
+            is_environment: true,
             ..self
         }
     }
@@ -233,8 +234,8 @@ impl ProfileBuilder {
     ///
     /// # Errors
     ///
-    /// If the system gives no threads for it, nothing is to be recorded, or the process was forked from a measured
-    /// one.
+    /// Returns an error if the system starts no threads for it, if no activity is recorded, or if the process was
+    /// forked from a measured one.
     pub fn start(self) -> Result<Profile, ProfileError> {
         if !self.options.cpu && !self.options.cuda {
             return Err(ProfileError::NoActivity);
@@ -250,7 +251,7 @@ impl ProfileBuilder {
             capacity: self.capacity,
             schedule: self.schedule,
             handlers: self.handlers,
-            is_own: self.is_own,
+            is_environment: self.is_environment,
         };
         let session = Session::start(setup).map_err(|source| ProfileError::NoThread { source })?;
         Ok(Profile {
@@ -259,14 +260,14 @@ impl ProfileBuilder {
     }
 
     /// Runs `f` in a session and waits for its last window, at most ten seconds. Returns the value of `f`, and the
-    /// window or why there is none.
+    /// window or an error.
     ///
-    /// `f` runs once in any case: where the session cannot be started, its [`Profile`] records nothing.
+    /// `f` runs exactly once: if the session cannot be started, its [`Profile`] records nothing.
     ///
     /// # Errors
     ///
-    /// The second part is an error in the cases of [`start`](Self::start); and if no window is complete in time, or
-    /// there was none.
+    /// The second part is an error in the cases of [`start`](Self::start), if the window is not complete in time, or if
+    /// there was no window.
     ///
     /// # Examples
     ///
@@ -300,7 +301,7 @@ impl ProfileBuilder {
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Profile {
-    /// Has the last trace kept, though there are handlers.
+    /// Keeps the last trace even though there are handlers.
     fn keep_trace(&self) {
         if let Some(session) = &self.session {
             session.delivery.keep_trace();
@@ -326,19 +327,19 @@ impl std::fmt::Debug for ProfileBuilder {
     }
 }
 
-/// Why a session cannot be had.
+/// Why a session could not be started, or has no window.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileError {
-    /// No activity was given.
+    /// No activity was selected.
     #[error(
         "a session without activities records nothing: give `Activity::Cpu`, `Activity::Cuda` or both"
     )]
     NoActivity,
-    /// The system gives no thread.
+    /// The system did not start a thread.
     #[error("the threads of a session cannot be started: {source}; see the limits of the process")]
     NoThread {
-        /// What the system notices.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// The process was forked from a measured one.
@@ -346,13 +347,13 @@ pub enum ProfileError {
         "a process forked from a measured one has none of the profiler's threads: fork first, and measure then"
     )]
     Forked,
-    /// The last window is not complete.
+    /// The last window was not complete in time.
     #[error(
         "the window was not complete after {waited:?}: the device or a handler is still at work; use `start` and \
          wait longer"
     )]
     NotReady {
-        /// How long it was waited for.
+        /// How long the call waited.
         waited: Duration,
     },
     /// There was no window.

@@ -1,4 +1,4 @@
-//! Windows on their way from the thread that fills them to the one of their session's handlers.
+//! Complete windows on their way to the handlers' thread.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, MutexGuard, PoisonError};
@@ -6,9 +6,9 @@ use std::sync::{Condvar, MutexGuard, PoisonError};
 use super::delivery::CompleteWindow;
 use crate::sync::Lock;
 
-/// Windows that wait for their handlers at most with what they hold; of more, only the counts are left.
+/// Windows that wait for the handlers with all their records; windows beyond that keep only their counts.
 const MAX_FULL: usize = 4;
-/// Windows that wait at all; of more, the newest takes over the counts of the one before it.
+/// Windows that wait in total; beyond that, the newest one takes over the counts of the one before it.
 const MAX_QUEUED: usize = 1024;
 
 #[derive(Default)]
@@ -20,10 +20,10 @@ pub(super) struct Queue {
 #[derive(Default)]
 struct State {
     waiting: VecDeque<Box<CompleteWindow>>,
-    /// Whether the handlers are at work on one.
-    is_at_work: bool,
-    /// Whether none comes any more.
-    is_over: bool,
+    /// `true` while handlers run.
+    is_handling: bool,
+    /// `true` if no further window will be queued.
+    is_finished: bool,
 }
 
 impl Queue {
@@ -33,9 +33,9 @@ impl Queue {
 
     pub(super) fn push(&self, mut complete: CompleteWindow) {
         let mut state = self.state();
-        let ahead = state.waiting.len() + usize::from(state.is_at_work);
+        let ahead = state.waiting.len() + usize::from(state.is_handling);
         if ahead >= MAX_FULL {
-            complete.empty();
+            complete.drop_records();
         }
         if ahead >= MAX_QUEUED
             && let Some(last) = state.waiting.pop_back()
@@ -46,22 +46,23 @@ impl Queue {
         self.arrived.notify_all();
     }
 
-    /// No window comes any more.
+    /// Announces that no further window will be queued.
     pub(super) fn finish(&self) {
-        self.state().is_over = true;
+        self.state().is_finished = true;
         self.arrived.notify_all();
     }
 
-    /// The next one, once the one before has been handled; none where no more come.
+    /// Waits for the next window. Returns `None` when the queue is finished. Calling it again means that the previous
+    /// window was handled.
     pub(super) fn next(&self) -> Option<Box<CompleteWindow>> {
         let mut state = self.state();
-        state.is_at_work = false;
+        state.is_handling = false;
         loop {
             if let Some(complete) = state.waiting.pop_front() {
-                state.is_at_work = true;
+                state.is_handling = true;
                 return Some(complete);
             }
-            if state.is_over {
+            if state.is_finished {
                 return None;
             }
             let woken = self.arrived.wait(state);
@@ -71,13 +72,13 @@ impl Queue {
 }
 
 impl CompleteWindow {
-    /// Gives everything up but the counts.
-    fn empty(&mut self) {
-        self.builder.empty();
+    /// Drops all records and keeps the counts.
+    fn drop_records(&mut self) {
+        self.builder.drop_records();
         self.closing.steps = Vec::new();
     }
 
-    /// Takes the place of a window before it that is not handed over, with its counts.
+    /// Takes over the counts of an earlier window that will not be delivered.
     fn replace(&mut self, before: &Self) {
         self.windows += before.windows;
         self.spec.lost_before = before.spec.lost_before;

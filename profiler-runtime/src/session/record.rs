@@ -1,33 +1,32 @@
-//! What one scope is inside a window: plain data, in ticks.
+//! Records of scopes as they travel from a thread to a window: plain data, in ticks.
 
 use std::backtrace::Backtrace;
 use std::sync::Arc;
 
 use crate::memory::MemoryUse;
 
-/// A finished scope, as it goes through the ring of its thread.
+/// A finished scope.
 #[derive(Clone, Debug)]
 pub(crate) struct ScopeRecord {
-    /// The number of its name.
+    /// The id of its name.
     pub(crate) name: u32,
-    /// How it ended.
     pub(crate) ending: RecordEnding,
-    /// The thread it ended on, as the window counts them; the thread itself leaves it open.
+    /// The index of the thread it ended on, in the tables of the receiver; the thread itself stores 0.
     pub(crate) thread: u32,
-    /// Whether its CPU time was asked for; where not, it has only what the GPU says.
+    /// `true` if CPU times were recorded when it began.
     pub(crate) has_cpu: bool,
-    /// Unique on its thread, in the order of opening; a future's is unique in the process.
+    /// Unique on its thread and in the order of opening; for a future, unique in the process.
     pub(crate) serial: u64,
-    /// The scope it was directly inside of on its thread; 0 for none.
+    /// The serial of the enclosing scope on its thread; 0 for none.
     pub(crate) parent: u64,
-    /// In ticks.
+    /// Ticks of the clock.
     pub(crate) start: u64,
-    /// In ticks, less the cost of reading the clock.
+    /// Ticks of the clock, less the cost of reading the clock.
     pub(crate) elapsed: i64,
-    /// The key of its GPU time; 0 for none.
+    /// The key of its GPU record; 0 for none.
     pub(crate) cuda: u64,
     pub(crate) kind: RecordKind,
-    /// What only some windows ask for.
+    /// Details that only some sessions ask for.
     pub(crate) extra: Option<Arc<ScopeDetails>>,
 }
 
@@ -42,36 +41,36 @@ pub(crate) enum RecordEnding {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordKind {
-    /// From the opening of a guard to its end.
+    /// A guard, from its scope to its end.
     Scope,
-    /// One poll of a future, by the future's serial.
+    /// One poll of the future with this serial.
     Poll { future: u64 },
-    /// A future from its first poll to its end; polled for so many ticks.
+    /// A future, from its first poll to its end; `polled` is the sum of its polls in ticks.
     Future { polled: i64 },
 }
 
 impl ScopeRecord {
-    /// When it ended, in ticks.
+    /// Returns the end of the scope, in ticks.
     pub(crate) fn end(&self) -> u64 {
         self.start.saturating_add_signed(self.elapsed.max(0))
     }
 }
 
-/// What only some windows ask for.
+/// Details of a scope that only some sessions ask for.
 #[derive(Debug, Default)]
 pub(crate) struct ScopeDetails {
-    /// The argument `shapes`, each as its extents.
+    /// The values of the argument `shapes`, each as its extents.
     pub(crate) shapes: Option<Vec<Box<[usize]>>>,
     pub(crate) memory: Option<MemoryUse>,
-    /// The open scopes around it, outermost first, as names' numbers.
+    /// The ids of the names of the enclosing scopes, outermost first.
     pub(crate) around: Option<Arc<[u32]>>,
     pub(crate) native: Option<Backtrace>,
 }
 
-/// A thread that recorded something.
+/// A thread that recorded scopes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ThreadInfo {
-    /// The system's number of the thread; one of our own where the system gives none.
+    /// The system's thread id; a number of the profiler's where the system has none.
     pub(crate) id: u64,
     pub(crate) name: Option<String>,
 }

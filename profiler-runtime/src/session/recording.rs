@@ -1,37 +1,37 @@
-//! Whether calls are recorded at all, and what they are to bring along.
+//! Which sessions record, and which details they want of each scope.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use super::Options;
-use super::options::wants;
+use super::options::details;
 use crate::memory;
 use crate::switch::with_control;
 use crate::sync::Lock;
 
-/// The sessions that record, and what each wants.
+/// The sessions that record, each with the details it wants.
 static RECORDERS: Lock<Vec<(u64, u32)>> = Lock::new(Vec::new());
 static RECORDING: AtomicBool = AtomicBool::new(false);
 static WANTS: AtomicU32 = AtomicU32::new(0);
 
-/// Whether any session records.
+/// Returns `true` while any session records.
 #[inline]
 pub(crate) fn is_recording() -> bool {
     RECORDING.load(Relaxed)
 }
 
-/// What calls are to bring along, as bits of [`wants`].
+/// Returns the details that scopes record, as bits of [`details`].
 #[inline]
 pub(crate) fn wanted() -> u32 {
     WANTS.load(Relaxed)
 }
 
-/// Whether calls are to bring their shapes along.
+/// Returns `true` if scopes record their shapes.
 #[inline]
 pub(crate) fn wants_shapes() -> bool {
-    wanted() & wants::SHAPES != 0
+    wanted() & details::SHAPES != 0
 }
 
-/// Has all calls from now on recorded.
+/// Starts recording for a session, or changes the details it wants.
 pub(super) fn begin(session: u64, options: Options) {
     change(|recorders| {
         recorders.retain(|(known, _)| *known != session);
@@ -39,7 +39,7 @@ pub(super) fn begin(session: u64, options: Options) {
     });
 }
 
-/// Ends that for one session.
+/// Stops recording for a session.
 pub(super) fn end(session: u64) {
     change(|recorders| recorders.retain(|(known, _)| *known != session));
 }
@@ -49,10 +49,11 @@ fn change(change: impl FnOnce(&mut Vec<(u64, u32)>)) {
         let mut recorders = RECORDERS.lock();
         change(&mut recorders);
         let wanted = recorders.iter().fold(0, |all, (_, wants)| all | wants);
-        memory::set_wanted(wanted & wants::MEMORY != 0);
+        memory::set_wanted(wanted & details::MEMORY != 0);
         WANTS.store(wanted, Relaxed);
         let before = RECORDING.swap(!recorders.is_empty(), Relaxed);
-        // Call sites keep what they have decided: they decide again only where it makes a difference.
+        // Start a new generation only if recording starts or stops: otherwise the decisions of the call sites stay
+        // valid.
         if before == recorders.is_empty() {
             control.recording = !recorders.is_empty();
             control.new_generation();

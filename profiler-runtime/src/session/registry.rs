@@ -1,5 +1,5 @@
-//! The windows that are open, or closed and not complete yet; looked at by whoever opens and closes them and by
-//! the thread that fills them, for moments.
+//! All windows that are open, or closed and not yet complete. Its lock is held for moments only, by the threads that
+//! open and close windows and by the thread that fills them.
 
 use std::sync::{Arc, MutexGuard};
 
@@ -8,18 +8,18 @@ use super::window::{WindowClose, WindowSpec};
 use crate::cuda;
 use crate::sync::Lock;
 
-/// One of them.
+/// A window and its session.
 pub(super) struct RegisteredWindow {
     pub(super) spec: WindowSpec,
     pub(super) session: Arc<Session>,
-    /// How it ended.
+    /// Set when the window closes.
     pub(super) closing: Option<WindowClose>,
 }
 
 #[derive(Default)]
 pub(super) struct WindowRegistry {
     pub(super) entries: Vec<RegisteredWindow>,
-    /// Sessions that open no more windows, and whose handlers' threads are to end.
+    /// Sessions that open no more windows; their handlers' threads end after the last window.
     pub(super) ended: Vec<Arc<Session>>,
     next: u64,
 }
@@ -34,7 +34,7 @@ pub(super) fn registry() -> MutexGuard<'static, WindowRegistry> {
 }
 
 impl WindowRegistry {
-    /// Adds a window: its number.
+    /// Adds a window and returns its id.
     pub(super) fn add(&mut self, session: &Arc<Session>, spec: WindowSpec) -> u64 {
         let id = self.next;
         self.next += 1;

@@ -1,4 +1,4 @@
-//! Traces made by hand, for tests.
+//! Traces built by hand, for tests.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::cuda::GpuRecord;
 use crate::name;
 use crate::stream_key::Line;
 
-/// A trace in the making; times in ticks from `origin`.
+/// A trace under construction; times are in ticks from `origin`.
 pub(crate) struct Sample {
     pub(crate) scopes: Vec<ScopeRecord>,
     pub(crate) gpu: Vec<GpuRecord>,
@@ -40,7 +40,7 @@ impl Sample {
         }
     }
 
-    /// A scope with the next serial; returns the serial, for children to name as their parent.
+    /// Adds a scope with the next serial. Returns the serial, which children name as their parent.
     #[track_caller]
     pub(crate) fn scope(&mut self, name: &str, parent: u64, start: u64, elapsed: i64) -> u64 {
         self.on_thread(0, name, parent, start, elapsed)
@@ -77,12 +77,12 @@ impl Sample {
         self.scopes.last_mut().expect("a scope")
     }
 
-    /// Gives the last scope what only some windows ask for.
+    /// Adds details to the last scope.
     pub(crate) fn extra(&mut self, extra: ScopeDetails) {
         self.last().extra = Some(Arc::new(extra));
     }
 
-    /// Gives the last scope a GPU time on a line; `start` and `ns` in nanoseconds from the origin.
+    /// Adds a GPU time to the last scope; `start` is in nanoseconds from the origin, `ns` and `own` are nanoseconds.
     pub(crate) fn gpu(&mut self, line: Line, start: i64, ns: f64, own: f64) {
         let key = self.gpu.len() as u64 + 1;
         let scope = self.last();

@@ -1,11 +1,10 @@
-//! Shapes: whatever integers a tensor library counts extents with.
+//! Shapes: the integers that tensor libraries describe extents with.
 
-/// Something whose shape `shapes = […]` can record.
+/// A type whose shape `shapes = […]` can record.
 ///
-/// Slices, arrays and vectors of any primitive integer, tuples of up to six of them and a single integer are
-/// shapes, and so is a reference, a `Box`, an `Rc` or an `Arc` of one. That takes in `x.shape()` of ndarray,
-/// `x.dims()` of candle and of burn, `x.size()` of tch. Implement it for a tensor of your own to write
-/// `shapes = [x]`.
+/// Implemented for slices, arrays and vectors of any primitive integer, for tuples of up to six of them, for a single
+/// integer, and for references, `Box`, `Rc` and `Arc` of these. This covers `x.shape()` of ndarray, `x.dims()` of
+/// candle and burn, and `x.size()` of tch. Implement it for your own tensor type to write `shapes = [x]`.
 ///
 /// # Examples
 ///
@@ -40,7 +39,7 @@
             ndarray, `x.dims()` of candle and burn, `x.size()` of tch; for a type of your own implement `ToShape`"
 )]
 pub trait ToShape {
-    /// The extents, the outermost first.
+    /// Returns the extents, outermost first.
     fn to_shape(&self) -> Box<[usize]>;
 }
 
@@ -60,7 +59,7 @@ macro_rules! integers {
         impl Extent for $integer {
             #[inline]
             fn to_extent(self) -> usize {
-                // Only a negative one, which libraries use for "unknown", or one too large is no usize.
+                // Only a negative extent, which libraries use for "unknown", or one that is too large does not fit.
                 usize::try_from(self).unwrap_or(if self > 0 { usize::MAX } else { 0 })
             }
         }

@@ -1,9 +1,9 @@
-//! What turns the ticks of a window into wall time.
+//! Converting the ticks of a window to wall time.
 
 use crate::clock::{WallAnchor, clock};
 
-/// The line through two readings of both clocks. The counter's rate is known to some parts in 10⁴ only by its
-/// calibration; over seconds, the system's clock tells it better.
+/// The line through two readings of both clocks. Calibration knows the counter's rate to a few parts in 10⁴; over
+/// seconds, two readings of the system's clock are more precise.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeline {
     ticks: u64,
@@ -11,10 +11,10 @@ pub(crate) struct Timeline {
     ns_per_tick: f64,
 }
 
-/// From here on, what the readings are off by is less than what the calibration is.
+/// From this distance on, reading errors are smaller than the error of the calibration.
 const LONG_NS: f64 = 5e8;
-/// A system clock that was set between the readings is not to be believed. A calibration on a busy machine has been
-/// seen to be off by half a per cent.
+/// Ignore a rate further off than this: the system's clock was set between the readings. A calibration on a busy
+/// machine has been off by 0.5 %.
 const FARTHEST: f64 = 1e-2;
 
 impl Timeline {
@@ -31,7 +31,7 @@ impl Timeline {
         }
     }
 
-    /// Nanoseconds since the Unix epoch.
+    /// Converts ticks to nanoseconds since the Unix epoch.
     #[allow(
         clippy::cast_possible_truncation,
         reason = "what is beyond 64 bits is cut off there"
@@ -41,7 +41,7 @@ impl Timeline {
         self.unix_ns.saturating_add(self.ns(apart) as i64)
     }
 
-    /// A number of ticks in nanoseconds.
+    /// Converts a number of ticks to nanoseconds.
     pub(crate) fn ns(&self, ticks: i64) -> f64 {
         ticks as f64 * self.ns_per_tick
     }
@@ -64,7 +64,7 @@ mod tests {
         ] {
             let line = Timeline::through(WallAnchor::at(5, first), WallAnchor::at(10, last));
             assert_eq!(line.unix_ns(10), end);
-            // Before and after it too.
+            // Times before and after both anchors are cut off too.
             let around = [0, 1 << 62].map(|ticks| line.unix_ns(ticks));
             assert!(around[0] <= around[1]);
         }

@@ -1,4 +1,4 @@
-//! A window that is complete: what its handler gets.
+//! A complete window, as handlers see it.
 
 use std::mem::take;
 use std::sync::Arc;
@@ -12,21 +12,20 @@ use crate::cuda::GpuRecord;
 use crate::name::Name;
 use crate::sync::ReentrancyGuard;
 
-/// What stands for no index.
+/// The index that means "none".
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// All that was recorded in one window of a session: the scopes that began and ended in it, with their CPU and
-/// GPU times.
+/// The scopes that began and ended in one window of a session, with their CPU and GPU times.
 ///
-/// A handler gets it by reference ([`ProfileBuilder::on_trace_ready`](crate::ProfileBuilder::on_trace_ready)), the
-/// closure form ([`ProfileBuilder::run`](crate::ProfileBuilder::run)) in an `Arc`.
+/// Handlers get it by reference ([`ProfileBuilder::on_trace_ready`](crate::ProfileBuilder::on_trace_ready));
+/// [`ProfileBuilder::run`](crate::ProfileBuilder::run) returns it in an `Arc`.
 #[derive(Debug)]
 pub struct Trace {
-    /// Scopes and polls by thread and in the order of opening, then futures by their start.
+    /// Scopes and polls by thread and in the order of scope, then futures by their start.
     pub(crate) scopes: Vec<ScopeRecord>,
-    /// For each of them, what it has to do with others.
+    /// For each record in `scopes`, its links to other records.
     pub(crate) nodes: Vec<Node>,
-    /// GPU times, each of a scope of this window.
+    /// GPU times of the scopes in this window.
     pub(crate) gpu: Vec<GpuRecord>,
     /// GPU times of graphs that were replayed while the window was open.
     pub(crate) replays: Vec<GpuRecord>,
@@ -39,15 +38,15 @@ pub struct Trace {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Node {
-    /// The scope directly around it, where that is in the window; a scope in a poll has the future.
+    /// The index of the enclosing scope in this window. For a scope inside a poll it is the future.
     pub(crate) parent: u32,
-    /// Its GPU time.
+    /// The index of its GPU time.
     pub(crate) gpu: u32,
-    /// What it took without its children, in ticks.
+    /// Its time without its children, in ticks.
     pub(crate) own: i64,
 }
 
-/// From one `step()` to the next.
+/// A step: the time from one `step()` to the next.
 #[derive(Clone, Debug)]
 #[cfg_attr(
     not(feature = "trace"),
@@ -55,30 +54,30 @@ pub(crate) struct Node {
 )]
 pub(crate) struct Step {
     pub(crate) number: u64,
-    /// Where it is among the window's threads.
+    /// The index of the thread that ended it.
     pub(crate) thread: u32,
-    /// In ticks.
+    /// Ticks of the clock, as `end`.
     pub(crate) start: u64,
     pub(crate) end: u64,
 }
 
-/// What there is to say about a window.
+/// Properties of a window.
 #[derive(Clone, Debug)]
 pub(crate) struct Meta {
-    /// How many windows the session had before.
+    /// The number of windows that the session had before.
     pub(crate) cycle: u64,
-    /// The number of the step that the window ended with.
+    /// The number of the step at the end of the window.
     pub(crate) step_num: u64,
-    /// In ticks.
+    /// Ticks of the clock, as `closed`.
     pub(crate) opened: u64,
     pub(crate) closed: u64,
     pub(crate) options: Options,
     pub(crate) truncation: Truncation,
-    /// What the program has added, in order.
+    /// Pairs that the program added, in order.
     pub(crate) metadata: Vec<(String, String)>,
 }
 
-/// What is missing from a window, in scopes; all zero for a complete one.
+/// Scopes that are missing from a window, by reason; all zero for a complete one.
 ///
 /// # Examples
 ///
@@ -90,34 +89,34 @@ pub(crate) struct Meta {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Truncation {
-    /// Scopes that came after the window held as many as its capacity allows.
+    /// Scopes that arrived after the window had reached its capacity.
     pub over_capacity: u64,
-    /// Scopes whose thread recorded faster than they were taken, or was ending and kept nothing any more.
+    /// Scopes that found the ring of their thread full, or whose thread was ending.
     pub ring_full: u64,
-    /// Scopes whose GPU times had not been read when the window was handed over: the device did not come to them in
-    /// time, or there was no room for them on the way to where they are read.
+    /// Scopes whose GPU times had not been read when the window was delivered: the device had not reached their events,
+    /// or the queue to the resolver was full.
     pub unread: u64,
-    /// Whether the session ended before the window was complete.
+    /// `true` if the session ended before the window was complete.
     pub cut_short: bool,
-    /// Scopes of a window that was emptied, since handlers were too slow for it to wait for them: of this one, and of
-    /// those before it that were not handed over at all.
+    /// Scopes that were dropped because handlers were too slow: of this window, and of earlier ones that were not
+    /// delivered at all.
     pub handler_behind: u64,
-    /// Scopes of windows before this one that came when theirs had been handed over: their threads took more than a
-    /// millisecond from the scope's end to where it is kept.
+    /// Scopes of earlier windows that arrived after those were delivered: more than a millisecond passed between the
+    /// end of the scope and its arrival in the ring.
     pub late: u64,
-    /// Scopes that there was no memory for.
+    /// Scopes that could not be stored for lack of memory.
     pub no_memory: u64,
 }
 
 impl Truncation {
-    /// Whether nothing is missing.
+    /// Returns `true` if nothing is missing.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// What the profiler has taken for itself is not the program's to give back.
+/// Frees the memory inside the profiler, so that it is not attributed to the program's scopes.
 impl Drop for Trace {
     fn drop(&mut self) {
         let _busy = ReentrancyGuard::try_enter();
@@ -129,7 +128,7 @@ impl Drop for Trace {
 }
 
 impl Trace {
-    /// The scopes of the window: by thread and in the order of opening, then futures.
+    /// Returns the scopes of the window: by thread and in the order of scope, then futures.
     pub fn events(&self) -> impl Iterator<Item = Event<'_>> {
         let is_event = |index: &usize| !matches!(self.scopes[*index].kind, RecordKind::Poll { .. });
         (0..self.scopes.len())
@@ -137,44 +136,44 @@ impl Trace {
             .map(|index| Event::new(self, index))
     }
 
-    /// How many there are.
+    /// Returns the number of scopes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.events().count()
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there are no scopes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.events().next().is_none()
     }
 
-    /// The number of the step that the window ended with, as `torch.profiler` counts in `step_num`: steps are
-    /// counted from 0, and a handler that is called by the n-th `step()` sees n.
+    /// Returns the number of the step at the end of the window, as `torch.profiler` counts in `step_num`: steps count
+    /// from 0, and a handler that is called because of the n-th `step()` sees n.
     #[must_use]
     pub fn step_num(&self) -> u64 {
         self.meta.step_num
     }
 
-    /// How many windows the session had before this one.
+    /// Returns the number of windows that the session had before this one.
     #[must_use]
     pub fn cycle(&self) -> u64 {
         self.meta.cycle
     }
 
-    /// What is missing.
+    /// Returns the scopes that are missing, by reason.
     #[must_use]
     pub fn truncation(&self) -> Truncation {
         self.meta.truncation
     }
 
-    /// Whether anything is missing.
+    /// Returns `true` if anything is missing.
     #[must_use]
     pub fn is_truncated(&self) -> bool {
         !self.meta.truncation.is_complete()
     }
 
-    /// When the window opened.
+    /// Returns the time at which the window opened.
     #[must_use]
     pub fn start(&self) -> SystemTime {
         let ns = self.timeline.unix_ns(self.meta.opened);
@@ -182,27 +181,27 @@ impl Trace {
         UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH)
     }
 
-    /// How long it was open.
+    /// Returns how long the window was open.
     #[must_use]
     pub fn duration(&self) -> Duration {
         let ticks = self.meta.closed.saturating_sub(self.meta.opened);
         Duration::from_secs_f64(self.timeline.ns(ticks.cast_signed()).max(0.0) / 1e9)
     }
 
-    /// Whether an activity was recorded.
+    /// Returns `true` if an activity was recorded.
     #[must_use]
     pub fn has(&self, activity: Activity) -> bool {
         self.meta.options.has(activity)
     }
 
-    /// What the program has added with [`Profile::add_metadata`](crate::Profile::add_metadata).
+    /// Returns the pairs added with [`Profile::add_metadata`](crate::Profile::add_metadata).
     pub fn metadata(&self) -> impl Iterator<Item = (&str, &str)> {
         let pairs = self.meta.metadata.iter();
         pairs.map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
-    /// GPU times of CUDA graphs that were replayed in the window (`captured = true`), with their names, as far as the
-    /// device had come to them when the window was handed over.
+    /// Returns the GPU times of CUDA graphs that were replayed in the window (`captured = true`), with their names.
+    /// Replays that the device had not finished when the window was delivered are missing.
     pub fn replays(&self) -> impl Iterator<Item = (&str, GpuSpan)> {
         self.replays
             .iter()
@@ -215,7 +214,7 @@ impl Trace {
             .map_or("(unknown)", |name| name.text.as_str())
     }
 
-    /// The thread at a place among those of the window.
+    /// Returns the thread with this index.
     pub(crate) fn thread(&self, index: u32) -> Option<&ThreadInfo> {
         self.threads.get(index as usize).map(|thread| &**thread)
     }

@@ -1,52 +1,54 @@
-//! What a session does between two steps: the table of `torch.profiler`.
+//! What a session does effects_of two steps, after the table of `torch.profiler`.
 
 use crate::config::Action;
 
-/// One thing to be done.
+/// One effect of a transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// Calls are recorded from now on, for nobody yet.
-    Prepare,
-    /// A window opens.
-    Start,
-    /// The window that is open is complete.
-    Stop,
-    /// It is handed over.
-    Ready,
-    /// It is thrown away.
+    /// Starts recording, before any window needs it.
+    StartRecording,
+    /// Opens a window.
+    Open,
+    /// Ends the open window; the next effect says what becomes of it.
+    Close,
+    /// Delivers the window.
+    Deliver,
+    /// Discards the window.
     Discard,
-    /// Calls are not recorded any more.
-    Rest,
-    /// The schedule leaves a window without having saved it, or a warm-up without a window.
+    /// Stops recording.
+    StopRecording,
+    /// Warns: the schedule leaves a window without saving it, or a warm-up without scope a window.
     Warn,
 }
 
-/// What is to be done where one action follows another; `None` as the next one is the session's end.
-pub(super) fn between(before: Action, next: Option<Action>) -> &'static [Effect] {
+/// Returns the effects of going from one action to the next; `None` is the end of the session.
+pub(super) fn effects_of(before: Action, next: Option<Action>) -> &'static [Effect] {
     use Action::{None as Nothing, Record, RecordAndSave, Warmup};
-    use Effect::{Discard, Prepare, Ready, Rest, Start, Stop, Warn};
+    use Effect::{Close, Deliver, Discard, Open, StartRecording, StopRecording, Warn};
     match (before, next) {
         (Nothing, Some(Nothing) | None)
         | (Warmup, Some(Warmup))
         | (Record, Some(Record | RecordAndSave)) => &[],
-        (Nothing, Some(Warmup)) => &[Prepare],
-        (Nothing, Some(Record | RecordAndSave)) => &[Prepare, Start],
-        (Warmup, Some(Nothing)) => &[Warn, Start, Stop, Discard, Rest],
-        (Warmup, Some(Record | RecordAndSave)) => &[Start],
-        // Nothing that belongs to a window has been recorded.
-        (Warmup, None) => &[Start, Stop, Discard, Rest],
-        (Record, Some(Nothing)) => &[Warn, Stop, Discard, Rest],
-        (Record, Some(Warmup)) => &[Warn, Stop, Discard],
-        // The window is shorter than it was to be, and delivered.
-        (Record | RecordAndSave, None) | (RecordAndSave, Some(Nothing)) => &[Stop, Ready, Rest],
-        (RecordAndSave, Some(Warmup)) => &[Stop, Ready, Prepare],
-        (RecordAndSave, Some(Record | RecordAndSave)) => &[Stop, Ready, Prepare, Start],
+        (Nothing, Some(Warmup)) => &[StartRecording],
+        (Nothing, Some(Record | RecordAndSave)) => &[StartRecording, Open],
+        (Warmup, Some(Nothing)) => &[Warn, Open, Close, Discard, StopRecording],
+        (Warmup, Some(Record | RecordAndSave)) => &[Open],
+        // The window has no records: deliver nothing.
+        (Warmup, None) => &[Open, Close, Discard, StopRecording],
+        (Record, Some(Nothing)) => &[Warn, Close, Discard, StopRecording],
+        (Record, Some(Warmup)) => &[Warn, Close, Discard],
+        // The window is shorter than scheduled, and is delivered.
+        (Record | RecordAndSave, None) | (RecordAndSave, Some(Nothing)) => {
+            &[Close, Deliver, StopRecording]
+        }
+        (RecordAndSave, Some(Warmup)) => &[Close, Deliver, StartRecording],
+        (RecordAndSave, Some(Record | RecordAndSave)) => &[Close, Deliver, StartRecording, Open],
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Effect::{self, Discard, Prepare, Ready, Rest, Start, Stop, Warn};
+    use super::Effect::{self, Close, Deliver, Discard, Open, StartRecording, StopRecording, Warn};
     use super::*;
 
     const ACTIONS: [Action; 4] = [
@@ -56,29 +58,35 @@ mod tests {
         Action::RecordAndSave,
     ];
 
-    /// The rows are the actions before, the columns those after and the end.
+    /// A row for each previous action; a column for each next action, and one for the end.
     const TABLE: [[&[Effect]; 5]; 4] = [
-        [&[], &[Prepare], &[Prepare, Start], &[Prepare, Start], &[]],
         [
-            &[Warn, Start, Stop, Discard, Rest],
             &[],
-            &[Start],
-            &[Start],
-            &[Start, Stop, Discard, Rest],
+            &[StartRecording],
+            &[StartRecording, Open],
+            &[StartRecording, Open],
+            &[],
         ],
         [
-            &[Warn, Stop, Discard, Rest],
-            &[Warn, Stop, Discard],
+            &[Warn, Open, Close, Discard, StopRecording],
             &[],
-            &[],
-            &[Stop, Ready, Rest],
+            &[Open],
+            &[Open],
+            &[Open, Close, Discard, StopRecording],
         ],
         [
-            &[Stop, Ready, Rest],
-            &[Stop, Ready, Prepare],
-            &[Stop, Ready, Prepare, Start],
-            &[Stop, Ready, Prepare, Start],
-            &[Stop, Ready, Rest],
+            &[Warn, Close, Discard, StopRecording],
+            &[Warn, Close, Discard],
+            &[],
+            &[],
+            &[Close, Deliver, StopRecording],
+        ],
+        [
+            &[Close, Deliver, StopRecording],
+            &[Close, Deliver, StartRecording],
+            &[Close, Deliver, StartRecording, Open],
+            &[Close, Deliver, StartRecording, Open],
+            &[Close, Deliver, StopRecording],
         ],
     ];
 
@@ -87,14 +95,14 @@ mod tests {
         for (before, row) in ACTIONS.into_iter().zip(TABLE) {
             let nexts = ACTIONS.into_iter().map(Some).chain([None]);
             for (next, effects) in nexts.zip(row) {
-                assert_eq!(between(before, next), effects, "{before:?} to {next:?}");
+                assert_eq!(effects_of(before, next), effects, "{before:?} to {next:?}");
             }
         }
     }
 
     #[test]
     fn whatever_the_schedule_says_windows_open_and_close_in_turn() {
-        // Every sequence of six actions and the end.
+        // Try every sequence of six actions and the end.
         for code in 0..4_usize.pow(6) {
             let actions: Vec<Action> = (0..6)
                 .map(|place| ACTIONS[code / 4_usize.pow(place) % 4])
@@ -102,22 +110,22 @@ mod tests {
             let (mut recording, mut open, mut closed) = (false, false, false);
             let mut before = Action::None;
             for next in actions.into_iter().map(Some).chain([None]) {
-                for effect in between(before, next) {
+                for effect in effects_of(before, next) {
                     match effect {
-                        Prepare => recording = true,
-                        Start => {
+                        StartRecording => recording = true,
+                        Open => {
                             assert!(recording && !open && !closed);
                             open = true;
                         }
-                        Stop => {
+                        Close => {
                             assert!(open);
                             (open, closed) = (false, true);
                         }
-                        Ready | Discard => {
+                        Deliver | Discard => {
                             assert!(closed);
                             closed = false;
                         }
-                        Rest => recording = false,
+                        StopRecording => recording = false,
                         Warn => {}
                     }
                 }

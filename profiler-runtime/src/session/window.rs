@@ -1,4 +1,4 @@
-//! A window while it fills.
+//! Building a window from records.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::clock::WallAnchor;
 use crate::cuda::GpuRecord;
 use crate::name;
 
-/// How often activities are turned on and off in one window at most.
+/// Changes of activities that are remembered for one window.
 const MAX_TOGGLES: usize = 4096;
 
-/// What is known of a window from outside: when it is open, and what belongs into it.
+/// The extent of a window: when it is open, and which records belong to it.
 #[derive(Clone, Debug)]
 pub(super) struct WindowSpec {
     pub(super) id: u64,
@@ -24,31 +24,31 @@ pub(super) struct WindowSpec {
     pub(super) cycle: u64,
     pub(super) capacity: usize,
     pub(super) options: Options,
-    /// In ticks.
+    /// Ticks of the clock.
     pub(super) opened: u64,
-    /// In ticks, once it is closed.
+    /// Ticks of the clock; set when the window closes.
     pub(super) closed: Option<u64>,
-    /// Since when what is recorded, in order.
+    /// The activities that are recorded, each entry from its time on, in order.
     pub(super) toggles: Vec<(u64, Options)>,
     pub(super) first: WallAnchor,
-    /// Scopes that had been lost when it opened.
+    /// Losses up to the moment it opened.
     pub(super) lost_before: Lost,
 }
 
-/// How a window ended.
+/// The state of a session when its window closed.
 #[derive(Clone, Debug)]
 pub(super) struct WindowClose {
     pub(super) cut_short: bool,
     pub(super) step_num: u64,
-    pub(super) steps: Vec<OwnStep>,
+    pub(super) steps: Vec<StepRecord>,
     pub(super) metadata: Vec<(String, String)>,
     pub(super) lost_after: Lost,
     pub(super) last: WallAnchor,
 }
 
-/// A step, and the thread that made it.
+/// A step, with the thread that ended it.
 #[derive(Clone, Debug)]
-pub(super) struct OwnStep {
+pub(super) struct StepRecord {
     pub(super) number: u64,
     pub(super) thread: Option<Arc<ThreadInfo>>,
     pub(super) start: u64,
@@ -56,23 +56,25 @@ pub(super) struct OwnStep {
 }
 
 impl WindowSpec {
-    /// Whether a scope lies inside of it. One that begins when it closes is the next one's.
-    pub(super) fn holds(&self, start: u64, end: u64) -> bool {
+    /// Returns `true` if a scope lies inside the window. A scope that begins at the moment the window closes belongs to
+    /// the next one.
+    pub(super) fn contains(&self, start: u64, end: u64) -> bool {
         let closed = self.closed.unwrap_or(u64::MAX);
         start >= self.opened && start < closed && end <= closed
     }
 
-    /// Whether a scope that ended then may lie inside of it.
-    fn may_hold(&self, end: u64) -> bool {
+    /// Returns `true` if a scope with this end may lie inside the window.
+    fn may_contain(&self, end: u64) -> bool {
         end >= self.opened && end <= self.closed.unwrap_or(u64::MAX)
     }
 
-    /// Whether anything was recorded of scopes that began then.
+    /// Returns `true` if any activity was recorded for scopes that began at `at`.
     pub(super) fn records_any(&self, at: u64) -> bool {
         self.records(Activity::Cpu, at) || self.records(Activity::Cuda, at)
     }
 
-    /// Notes what is recorded from now on; false where that was changed too often, and all is recorded.
+    /// Changes the recorded activities from `at` on. Returns `false` after too many changes; then everything is
+    /// recorded.
     pub(super) fn toggle(&mut self, at: u64, options: Options) -> bool {
         if self
             .toggles
@@ -90,7 +92,7 @@ impl WindowSpec {
         is_possible
     }
 
-    /// Whether an activity was recorded at a time.
+    /// Returns `true` if an activity was recorded for scopes that began at `at`.
     fn records(&self, activity: Activity, at: u64) -> bool {
         let since = self.toggles.partition_point(|(since, _)| *since <= at);
         let options = since
@@ -102,42 +104,42 @@ impl WindowSpec {
     }
 }
 
-/// What a window has so far.
+/// The records of a window so far.
 #[derive(Debug, Default)]
 pub(super) struct WindowBuilder {
     scopes: Vec<ScopeRecord>,
     gpu: Vec<GpuRecord>,
     replays: Vec<GpuRecord>,
     threads: Vec<Arc<ThreadInfo>>,
-    /// Where threads stand among these.
+    /// The index in `threads` of each thread, by the address of its information.
     places: HashMap<usize, u32>,
     over_capacity: u64,
     handler_behind: u64,
-    /// Scopes that there was no memory for.
+    /// Scopes that could not be stored for lack of memory.
     no_memory: u64,
-    /// Scopes of windows before it that came too late for them.
+    /// Scopes that arrived too late for earlier windows of the session.
     pub(super) late: u64,
 }
 
 impl WindowBuilder {
-    /// Scopes that it holds.
+    /// Returns the number of scopes.
     pub(super) fn len(&self) -> usize {
         self.scopes.len()
     }
 
-    /// Whether GPU times belong to it that may be still to be read.
+    /// Returns `true` if the window has scopes whose GPU times may not have been read.
     pub(super) fn has_cuda(&self) -> bool {
         self.scopes.iter().any(|scope| scope.cuda != 0)
     }
 
-    /// True where the scope belongs to the window, whether there is room or not.
+    /// Adds a scope. Returns `true` if it belongs to the window, even if there was no space for it.
     pub(super) fn add(
         &mut self,
         spec: &WindowSpec,
         thread: &Arc<ThreadInfo>,
         scope: &ScopeRecord,
     ) -> bool {
-        if !spec.holds(scope.start, scope.end()) {
+        if !spec.contains(scope.start, scope.end()) {
             return false;
         }
         if !spec.records_any(scope.start) {
@@ -162,19 +164,19 @@ impl WindowBuilder {
     }
 
     pub(super) fn add_gpu(&mut self, spec: &WindowSpec, gpu: &GpuRecord) {
-        // When it began on the CPU is known to its scope, which is looked for in the end.
-        // Without memory, its scope counts as one whose GPU time is not read.
-        if spec.options.cuda && spec.may_hold(gpu.cpu_end) && self.gpu.try_reserve(1).is_ok() {
+        // The scope's start is not known here: unrelated GPU times are discarded when the window is complete. If memory
+        // is short, the scope counts as one whose GPU time was not read.
+        if spec.options.cuda && spec.may_contain(gpu.cpu_end) && self.gpu.try_reserve(1).is_ok() {
             self.gpu.push(*gpu);
         }
     }
 
-    /// Gives up GPU times of scopes that are not here: they must not take the room of those that belong here, which
-    /// are no more than scopes. A scope that ended after `recent` may come after its GPU time.
-    pub(super) fn settle(&mut self, spec: &WindowSpec, recent: u64) {
+    /// Discards GPU times of scopes outside the window before they use more memory than those inside, of which there
+    /// are at most `capacity`. A scope that ended after `recent` may still arrive.
+    pub(super) fn discard_unrelated_gpu(&mut self, spec: &WindowSpec, recent: u64) {
         if self.gpu.len() >= spec.capacity.saturating_mul(2) {
-            // Without memory it is tried again; until then the times take room.
-            let _ = assemble::keep_own(&self.scopes, &mut self.gpu, recent);
+            // If memory is short, the next call tries again; until then the GPU times stay.
+            let _ = assemble::discard_unrelated(&self.scopes, &mut self.gpu, recent);
         }
     }
 
@@ -200,13 +202,13 @@ impl WindowBuilder {
         })
     }
 
-    /// Gives everything up but the counts, since handlers are behind.
-    pub(super) fn empty(&mut self) {
-        self.handler_behind += self.give_up();
+    /// Drops all records and keeps the counts, because the handlers are behind.
+    pub(super) fn drop_records(&mut self) {
+        self.handler_behind += self.clear_records();
     }
 
-    /// Gives everything up but the counts; returns how much that was.
-    fn give_up(&mut self) -> u64 {
+    /// Drops all records and keeps the counts. Returns the number of scopes and replays dropped.
+    fn clear_records(&mut self) -> u64 {
         let scopes = self.scopes.iter();
         let scopes = scopes.filter(|scope| !matches!(scope.kind, RecordKind::Poll { .. }));
         let given_up = scopes.count() + self.replays.len();
@@ -218,7 +220,7 @@ impl WindowBuilder {
         given_up as u64
     }
 
-    /// Counts what was counted for a window before it.
+    /// Takes over the counts of an earlier window.
     pub(super) fn take_counts(&mut self, before: &Self) {
         self.over_capacity += before.over_capacity;
         self.handler_behind += before.handler_behind;
@@ -226,16 +228,16 @@ impl WindowBuilder {
         self.late += before.late;
     }
 
-    /// Puts the records in order and links them; none where there is no memory for that.
+    /// Sorts and links the records. Returns `None` if memory is short.
     fn link(&mut self) -> Option<Vec<Node>> {
-        assemble::keep_own(&self.scopes, &mut self.gpu, u64::MAX)?;
+        assemble::discard_unrelated(&self.scopes, &mut self.gpu, u64::MAX)?;
         assemble::link(&mut self.scopes, &mut self.gpu)
     }
 
-    /// The trace of a window that is complete.
+    /// Builds the trace of a complete window.
     pub(super) fn into_trace(mut self, spec: &WindowSpec, closing: WindowClose) -> Trace {
         let nodes = self.link().unwrap_or_else(|| {
-            self.no_memory += self.give_up();
+            self.no_memory += self.clear_records();
             Vec::new()
         });
         let lost = closing.lost_after.since(spec.lost_before);

@@ -1,7 +1,7 @@
-//! The thread that sorts recorded scopes into windows, and finds out when a window is complete.
+//! The thread that sorts recorded scopes into windows and decides when a window is complete.
 //!
-//! A window is complete when all scopes that ended before it closed have come, and the GPU time of each of them
-//! has been read: nobody waits for the device.
+//! A window is complete when all scopes that ended before it closed have arrived and the GPU time of each of them has
+//! been read. No thread waits for the device.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,47 +24,47 @@ use crate::own_cost;
 use crate::sync::ReentrancyGuard;
 
 static THREAD: Background = Background::new("profiler-windows", run, || {});
-/// Whether windows are handed over that GPU times are still missing from: the process is ending.
+/// `true` while the process is ending: windows are delivered without the GPU times that are missing.
 static SKIP_UNREAD: AtomicBool = AtomicBool::new(false);
 
-/// How long a thread may take from the end of a scope to its ring.
+/// How long it may take from the end of a scope to its arrival in the ring.
 const GRACE: Duration = Duration::from_millis(1);
-/// While a window waits to be complete.
+/// The poll interval while a window waits to be complete.
 const SHORT: Duration = Duration::from_millis(1);
-/// While scopes are recorded: a thread that fills half of its ring in less calls.
+/// The poll interval while scopes are recorded. A thread that fills half of its ring in less time wakes this one.
 const LONG: Duration = Duration::from_millis(10);
-/// How long a scope may come after its GPU time where that would lack room.
+/// How long a scope may arrive after its GPU time, when GPU times need to be discarded.
 const SETTLED: Duration = Duration::from_millis(100);
-/// Closed windows of one session that wait for the device at most.
+/// Closed windows of one session that may wait for the device.
 const MAX_WAITING: usize = 4;
 
 pub(super) fn ensure_started() -> std::io::Result<()> {
     THREAD.start()
 }
 
-/// Has the thread look soon. Cheap to call again and again.
+/// Wakes the thread. Cheap to call repeatedly.
 pub(super) fn wake() {
     THREAD.wake();
 }
 
-/// A session opens no more windows.
+/// Announces that a session opens no more windows.
 pub(super) fn ended(session: &Arc<Session>) {
     let _busy = ReentrancyGuard::try_enter();
     registry().ended.push(Arc::clone(session));
     wake();
 }
 
-/// Has windows handed over without the GPU times that are not read yet.
+/// Delivers windows without missing GPU times, or waits for them again.
 pub(super) fn skip_unread(skip_unread: bool) {
     SKIP_UNREAD.store(skip_unread, Relaxed);
     wake();
 }
 
 fn run() {
-    let mut worker = WindowSorter::default();
+    let mut sorter = WindowSorter::default();
     loop {
         THREAD.looks();
-        let nap = worker.round();
+        let nap = sorter.round();
         own_cost::note_background();
         match nap {
             Some(nap) => thread::park_timeout(nap),
@@ -77,20 +77,20 @@ fn run() {
 struct WindowSorter {
     builders: HashMap<u64, WindowBuilder>,
     batch: Vec<ScopeRecord>,
-    /// The threads that the batch comes from.
+    /// The threads that the scopes in `batch` come from.
     threads: Vec<Arc<ThreadInfo>>,
     late: LateScopes,
 }
 
 impl Drop for WindowSorter {
-    /// Counts what goes with it where the thread panicked, in the windows that are not handed over: those are filled
-    /// anew.
+    /// After a panic, counts the scopes that are lost with this value. Windows that were not delivered are filled from
+    /// the start again.
     fn drop(&mut self) {
         let filled: usize = self.builders.values().map(WindowBuilder::len).sum();
         let lost = (self.batch.len() + filled) as u64;
         let mut registry = registry();
         ring::lose(lost);
-        // One that has closed has counted already what was lost up to then.
+        // A closed window has read the counts already: add to its copy.
         let closings = registry.entries.iter_mut();
         for closing in closings.filter_map(|entry| entry.closing.as_mut()) {
             closing.lost_after.ring_full += lost;
@@ -99,15 +99,15 @@ impl Drop for WindowSorter {
 }
 
 impl WindowSorter {
-    /// Says how long to wait until the next time; for ever where nothing is recorded.
+    /// Runs one round. Returns how long to wait until the next one, or `None` while nothing is recorded.
     fn round(&mut self) -> Option<Duration> {
         let begun = now();
-        // Before the inbox is emptied: what is read by now is in it.
+        // Ask before taking the GPU records: every time that was read up to now is among them.
         let read = cuda::read_so_far();
-        // They find their scopes when a window is put together: a GPU time may come before its scope.
+        // A GPU time may arrive before its scope; they are linked when the window is complete.
         let gpu = crate::cuda::take_records();
-        ring::drain(|thread, scope| self.take(thread, scope));
-        // After the rings were looked at: a window that one of these belongs to is known by now.
+        ring::drain(|thread, scope| self.buffer(thread, scope));
+        // Read the registry after the rings: the window of every scope taken is registered by now.
         let specs = specs();
         self.sort(&specs);
         let recent = begun.saturating_sub(clock().in_ticks(SETTLED));
@@ -115,7 +115,7 @@ impl WindowSorter {
             let builder = self.builders.entry(spec.id).or_default();
             let times = gpu.iter().filter(|gpu| !gpu.is_replay);
             times.for_each(|gpu| builder.add_gpu(spec, gpu));
-            builder.settle(spec, recent);
+            builder.discard_unrelated_gpu(spec, recent);
         }
         let replays = gpu.iter().filter(|gpu| gpu.is_replay);
         replays.for_each(|replay| self.add_replay(&specs, replay));
@@ -130,15 +130,15 @@ impl WindowSorter {
         } else {
             let is_recording = recording::is_recording();
             if !is_recording {
-                // Room for the last burst is not kept for ever.
+                // Free the memory of the last burst.
                 (self.batch, self.threads) = (Vec::new(), Vec::new());
             }
             is_recording.then_some(LONG)
         }
     }
 
-    /// A replay is noticed some time after it was launched: of the windows of a session that the device may not have
-    /// passed, it belongs to the first.
+    /// Adds a replay to the first window of each session that the device may not have passed: a replay is noticed some
+    /// time after its launch.
     fn add_replay(&mut self, specs: &[WindowSpec], replay: &GpuRecord) {
         let mut sessions = Vec::new();
         for spec in specs.iter().filter(|spec| spec.opened <= replay.cpu_end) {
@@ -150,9 +150,9 @@ impl WindowSorter {
         }
     }
 
-    /// Takes a scope out of a ring. Where there is no memory for more of them, those before it are sorted now: no scope
-    /// is lost here, since it could not be told in which window it is missing.
-    fn take(&mut self, thread: &Arc<ThreadInfo>, mut scope: ScopeRecord) {
+    /// Buffers a scope from a ring. If memory is short, sorts the buffered scopes into their windows first: a scope
+    /// dropped here could not be attributed to a window.
+    fn buffer(&mut self, thread: &Arc<ThreadInfo>, mut scope: ScopeRecord) {
         let has_room = self.batch.try_reserve(1).is_ok();
         if !has_room {
             self.sort(&specs());
@@ -166,7 +166,7 @@ impl WindowSorter {
             self.batch.push(scope);
         } else {
             let scopes = [scope];
-            sort_some(
+            sort_into(
                 &mut self.builders,
                 &self.threads,
                 &mut self.late,
@@ -176,7 +176,7 @@ impl WindowSorter {
         }
     }
 
-    /// Sorts the batch into windows.
+    /// Sorts the buffered scopes into windows.
     fn sort(&mut self, specs: &[WindowSpec]) {
         let Self {
             builders,
@@ -184,20 +184,20 @@ impl WindowSorter {
             threads,
             late,
         } = self;
-        // It stays where it is until it is sorted: after a panic it is counted.
-        sort_some(builders, threads, late, specs, batch);
+        // Clear the batch only after sorting: the destructor counts it after a panic.
+        sort_into(builders, threads, late, specs, batch);
         batch.clear();
         threads.clear();
     }
 
-    /// Hands complete windows over, in the order in which they opened; true where one is waited for.
+    /// Delivers complete windows in the order of scope. Returns `true` if some window is not complete.
     fn complete(&mut self, specs: &[WindowSpec], begun: u64, read: &ReadSoFar) -> bool {
         let grace = clock().in_ticks(GRACE);
         let mut blocked: Vec<(u64, usize)> = Vec::new();
         for spec in specs {
             let Some(closed) = spec.closed else { continue };
             let session = spec.session;
-            // Windows of one session are handed over in order.
+            // Windows of one session are delivered in order.
             let behind = blocked.iter().position(|(known, _)| *known == session);
             let has_come = begun >= closed + grace;
             let is_read = || {
@@ -217,7 +217,7 @@ impl WindowSorter {
                 None => blocked.push((session, has_come.into())),
             }
         }
-        // Of too many that wait, the oldest goes without what is missing.
+        // If too many windows wait, the oldest is delivered without its missing GPU times.
         for (session, waiting) in &blocked {
             let oldest = specs
                 .iter()
@@ -253,7 +253,7 @@ impl WindowSorter {
 }
 
 /// Sorts scopes into windows.
-fn sort_some(
+fn sort_into(
     builders: &mut HashMap<u64, WindowBuilder>,
     threads: &[Arc<ThreadInfo>],
     late: &mut LateScopes,
@@ -270,14 +270,14 @@ fn sort_some(
     late.look(scopes);
 }
 
-/// The windows that are open, or closed and not handed over.
+/// Returns the windows that are open, or closed and not delivered.
 fn specs() -> Vec<WindowSpec> {
     let registry = registry();
     let specs = registry.entries.iter().map(|entry| entry.spec.clone());
     specs.collect()
 }
 
-/// Ends the threads of sessions that have handed over their last window: their numbers.
+/// Ends the handlers' threads of sessions whose last window is delivered. Returns the ids of these sessions.
 fn release_ended() -> Vec<u64> {
     let mut guard = registry();
     let registry = &mut *guard;
@@ -291,7 +291,7 @@ fn release_ended() -> Vec<u64> {
         .ended
         .extract_if(.., |session| !has_windows(session))
         .collect();
-    // With the lock released: a session may have a large trace to drop.
+    // Drop sessions with the lock released: a session may hold a large trace.
     drop(guard);
     let finish = |session: &Arc<Session>| {
         session.delivery.finish();
@@ -330,23 +330,23 @@ mod tests {
     fn what_a_panic_takes_with_it_is_counted() {
         let before = ring::lost().ring_full;
         let panicked = contained("a test panicked", || {
-            let mut worker = WindowSorter::default();
-            worker.batch.extend([scope(), scope()]);
+            let mut sorter = WindowSorter::default();
+            sorter.batch.extend([scope(), scope()]);
             std::panic::panic_any("a test panics");
         });
         assert!(panicked.is_none());
-        // Other tests lose some too.
+        // Other tests lose scopes too.
         assert!(ring::lost().ring_full >= before + 2);
     }
 
-    /// Adds a window that has been closed and is not handed over; returns its number.
+    /// Adds a window that is closed and not delivered. Returns its id.
     fn closed_window() -> u64 {
         let (session, _) = Session::new(SessionConfig {
             options: Options::DEFAULT,
             capacity: 10,
             schedule: None,
             handlers: Vec::new(),
-            is_own: false,
+            is_environment: false,
         });
         let anchor = WallAnchor::narrow();
         let spec = WindowSpec {
@@ -356,7 +356,7 @@ mod tests {
             capacity: 10,
             options: Options::DEFAULT,
             opened: now(),
-            // Nobody hands it over without its end.
+            // Without its end, the thread of all sessions does not deliver it.
             closed: None,
             toggles: Vec::new(),
             first: anchor,
@@ -382,15 +382,15 @@ mod tests {
     fn what_a_panic_takes_with_it_is_missing_in_windows_that_have_closed_too() {
         let id = closed_window();
         let panicked = contained("a test panicked", || {
-            let mut worker = WindowSorter::default();
-            worker.batch.extend([scope(), scope()]);
+            let mut sorter = WindowSorter::default();
+            sorter.batch.extend([scope(), scope()]);
             std::panic::panic_any("a test panics");
         });
         assert!(panicked.is_none());
         let entry = registry().remove(id).expect("it was not handed over");
         let closing = entry.closing.expect("it is closed");
         let lost = closing.lost_after.since(entry.spec.lost_before);
-        // Other tests lose some too.
+        // Other tests lose scopes too.
         assert!(lost.ring_full >= 2, "{lost:?}");
     }
 }

@@ -57,7 +57,7 @@ pub(super) fn start() {
     let settings = with_control(|control| control.settings.session.clone());
     let Some(target) = settings.trace else { return };
     let start = || {
-        let mut builder = Profile::builder().own();
+        let mut builder = Profile::builder().of_environment();
         if let Some(schedule) = settings.schedule {
             builder = builder.schedule(schedule);
         }
