@@ -43,7 +43,7 @@ impl RawStream {
 
 /// What runs in one order on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Line {
+pub(crate) struct StreamKey {
     pub(crate) context: u32,
     /// The thread whose stream it is, where the handle means another one on each.
     pub(crate) thread: u32,
@@ -54,7 +54,7 @@ pub(crate) struct Line {
 /// `per-thread default of thread 3`, or the handle in hexadecimal digits, and its context where that is not the
 /// first one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct StreamId(pub(crate) Line);
+pub struct StreamId(pub(crate) StreamKey);
 
 impl fmt::Display for StreamId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -62,7 +62,7 @@ impl fmt::Display for StreamId {
     }
 }
 
-impl Line {
+impl StreamKey {
     /// That of scopes whose stream is not known.
     pub(crate) const NOWHERE: Self = Self {
         context: u32::MAX,
@@ -71,7 +71,7 @@ impl Line {
     };
 }
 
-impl fmt::Display for Line {
+impl fmt::Display for StreamKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.stream == RawStream::LEGACY {
             f.write_str("default")?;

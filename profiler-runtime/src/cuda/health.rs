@@ -2,12 +2,15 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::code::Code;
-use super::driver::Driver;
-use super::loss::{self, CudaLoss};
-use super::records::{self, RecordTimes};
-use super::status::Status;
-use super::{context, elapsed, library, resolver};
+use crate::cuda::context;
+use crate::cuda::ffi::code::Code;
+use crate::cuda::ffi::driver::Driver;
+use crate::cuda::ffi::elapsed;
+use crate::cuda::ffi::library;
+use crate::cuda::loss::{self, CudaLoss};
+use crate::cuda::resolver;
+use crate::cuda::status::Status;
+use crate::cuda::thread::record_times::{self, RecordTimes};
 use crate::diagnostics;
 use crate::diagnostics::notices;
 use crate::sync::ReentrancyGuard;
@@ -47,7 +50,7 @@ fn said(status: &str) -> bool {
 
 /// Says that the driver refuses a call.
 #[cold]
-pub(super) fn refused(driver: &Driver, call: &str, code: Code) {
+pub(crate) fn refused(driver: &Driver, call: &str, code: Code) {
     let name = {
         let _busy = ReentrancyGuard::try_enter();
         driver.name_of(code)
@@ -60,7 +63,7 @@ pub(super) fn refused(driver: &Driver, call: &str, code: Code) {
 
 /// Says that a measured function runs where the driver must not be called. It is not asked for the name of its code.
 #[cold]
-pub(super) fn not_permitted() {
+pub(crate) fn not_permitted() {
     static SAID: AtomicBool = AtomicBool::new(false);
     if !SAID.swap(true, Relaxed) {
         diagnostics::warn_once(
@@ -87,6 +90,6 @@ pub(crate) fn health() -> CudaHealth {
         lost: loss::counted(),
         uncertainty_ns: resolver::uncertainty(),
         rejected_times: elapsed::rejected(),
-        records: records::times(),
+        records: record_times::times(),
     }
 }

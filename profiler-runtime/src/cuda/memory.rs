@@ -1,7 +1,8 @@
 //! How much memory of a device is in use.
 
-use super::driver::{Driver, PoolCounter, RawContext};
-use super::{library, thread};
+use crate::cuda::ffi::driver::{Driver, PoolCounter, RawContext};
+use crate::cuda::ffi::library;
+use crate::cuda::thread::state;
 
 /// Memory of the current context's device, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,7 +15,7 @@ pub(crate) struct DeviceMemory {
 
 /// None where no context is current, or the driver does not tell.
 pub(crate) fn device_memory() -> Option<DeviceMemory> {
-    let driver = library::driver().filter(|_| !thread::is_barred())?;
+    let driver = library::driver().filter(|_| !state::is_barred())?;
     let is_current = driver
         .current_context()
         .is_ok_and(|context| context != RawContext::NONE);

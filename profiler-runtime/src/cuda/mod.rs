@@ -55,66 +55,44 @@
 //! # Ok::<(), cudarc::driver::DriverError>(())
 //! ```
 
-mod anchor;
-mod children;
-mod code;
 mod context;
-mod current;
-mod default;
-mod driver;
-#[cfg(feature = "cuda")]
-mod dynamic;
-mod elapsed;
-mod ending;
-mod gpu_record;
-mod graphs;
+mod ffi;
 mod health;
-mod item;
-mod library;
-mod lines;
 mod loss;
 mod memory;
-mod outcome;
-mod pool;
-mod prefetch;
-mod reading;
-mod records;
-mod report;
 mod resolver;
-mod ring;
-mod scope;
-mod seen;
-mod sink;
-mod stash;
 mod status;
 mod stream;
-mod target;
 mod thread;
-mod totals;
-mod waiting;
 
 pub use crate::stream_key::StreamId;
+pub(crate) use context::measurement::CpuSpan;
 pub(crate) use context::on_first_context;
-pub(crate) use current::make_current;
-pub use current::{OnStream, StreamFuture, clear_current_stream, set_current_stream, with_stream};
-pub use default::{clear_default_stream, default_stream, set_default_stream};
-pub(crate) use ending::{
-    came_late, count_without_stream, end, end_without, finish, log, names_no_stream,
+pub(crate) use ffi::library::{
+    DiscoveryReason, apply_backend, find, is_discovering, is_in_use, poll_discovery,
+    poll_discovery_if_active, scan_loaded,
 };
-pub(crate) use gpu_record::{GpuRecord, take_records, want_records};
-pub(crate) use graphs::are_watched as graphs_are_watched;
 pub use health::CudaHealth;
 pub(crate) use health::health;
-pub(crate) use item::Span;
-pub(crate) use library::{
-    Evidence, find, is_in_use, is_probing, look, poll_if_probing, probe, reconsider,
-};
 pub use loss::CudaLoss;
 pub(crate) use memory::{DeviceMemory, device_memory};
-pub use records::RecordTimes;
-pub(crate) use resolver::{ReadSoFar, leave, read_so_far, settle};
-pub(crate) use scope::{Ask, Begun, Given, Mode, TaskSide, begin, begin_task};
+pub(crate) use resolver::gpu_record::{GpuRecord, take_records, want_records};
+pub(crate) use resolver::graphs::are_watched as graphs_are_watched;
+pub(crate) use resolver::{ReadSoFar, read_so_far, shut_down, wait_until_read};
 pub use status::{CudaError, Status, status};
-pub use stream::{IntoStream, Lent, Stream};
-pub use thread::current_stream;
-pub(crate) use thread::{give_up, key_of, pop_poll, push_poll, return_stashes};
+pub(crate) use stream::current::make_current;
+pub use stream::current::{
+    OnStream, StreamFuture, clear_current_stream, set_current_stream, with_stream,
+};
+pub use stream::default::{clear_default_stream, default_stream, set_default_stream};
+pub use stream::{IntoStream, Stream, StreamRef};
+pub(crate) use thread::ending::{
+    context_became_current, count_without_stream, end, end_task, end_without_context, finish_scope,
+    has_no_stream,
+};
+pub use thread::record_times::RecordTimes;
+pub(crate) use thread::scope::{
+    Begun, ExplicitStream, GpuOptions, Mode, TaskGpuScope, begin, begin_task,
+};
+pub use thread::state::current_stream;
+pub(crate) use thread::state::{abandon, key_of, pop_poll, push_poll, return_magazines};

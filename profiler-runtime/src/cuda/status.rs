@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::library;
+use crate::cuda::ffi::library;
 
 /// What there is of CUDA, as far as the profiler has found out. It displays as one line.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::ScopeWithArgs;
 use super::future::{FutureScope, FutureScopeWithArgs};
-use crate::cuda::{self, Ask, Evidence, Given, IntoStream, Mode};
+use crate::cuda::{self, DiscoveryReason, ExplicitStream, GpuOptions, IntoStream, Mode};
 use crate::diagnostics;
 use crate::diagnostics::contain;
 use crate::local::{self, NoCell};
@@ -26,7 +26,7 @@ pub struct ScopeBuilder<'s> {
     turn: Option<bool>,
     pub(crate) request: LogRequest,
     /// What it asks of the GPU, where it asks for anything.
-    pub(crate) ask: Option<Ask>,
+    pub(crate) ask: Option<GpuOptions>,
     /// The extents of what the call was given, where a session wants them.
     pub(crate) shapes: Shapes,
     lender: PhantomData<&'s ()>,
@@ -82,13 +82,13 @@ impl<'s> ScopeBuilder<'s> {
     /// Whether the call's own stream is wanted: it is measured, and there is a driver.
     #[inline]
     pub fn wants_stream(&mut self) -> bool {
-        self.decision.is_some() && cuda::find(Evidence::Given).is_some()
+        self.decision.is_some() && cuda::find(DiscoveryReason::ExplicitRequest).is_some()
     }
 
     /// The stream that the GPU time of this call is taken on.
     #[inline]
     pub fn stream(&mut self, stream: impl IntoStream<'s>) {
-        let given = Given::from(stream.into_stream());
+        let given = ExplicitStream::from(stream.into_stream());
         self.ask.get_or_insert_default().stream = Some(given);
     }
 

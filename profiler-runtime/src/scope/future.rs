@@ -12,7 +12,7 @@ use pin_project_lite::pin_project;
 use super::ClosedScope;
 use crate::clock::{elapsed, now};
 use crate::collect;
-use crate::cuda::{self, Begun, IntoStream, Stream, TaskSide};
+use crate::cuda::{self, Begun, IntoStream, Stream, TaskGpuScope};
 use crate::diagnostics::contain::contained;
 use crate::local::{self, NoCell};
 use crate::log::IntoLogger;
@@ -92,7 +92,7 @@ struct Running {
     /// Whether a panic went through a poll, which was the last one then.
     panicked: bool,
     /// Its GPU's side, or why it had none at its first poll.
-    cuda: Result<TaskSide, Begun>,
+    cuda: Result<TaskGpuScope, Begun>,
     /// What a session is to be told of it, where one recorded at the first poll.
     record: Option<Box<FutureRecord>>,
 }
@@ -141,8 +141,8 @@ impl FutureState {
             Err(NoCell::Unavailable) => None,
             // Inside the profiler nothing is measured.
             Err(NoCell::Reentrant) => {
-                let opened = running.cuda.ok().and_then(TaskSide::into_opened);
-                return opened.map_or((), cuda::give_up);
+                let opened = running.cuda.ok().and_then(TaskGpuScope::into_opened);
+                return opened.map_or((), cuda::abandon);
             }
         };
         match cell {
@@ -169,24 +169,26 @@ impl FutureState {
                     Ending::Panicked => RecordEnding::Panicked,
                     Ending::Dropped => RecordEnding::Dropped,
                 },
-                cuda: running.cuda.as_ref().map_or(0, TaskSide::key),
+                cuda: running.cuda.as_ref().map_or(0, TaskGpuScope::key),
             };
             session::close_future(record, &ended, running.polled);
         }
         let no_stream = match &running.cuda {
             Err(Begun::NoStream) => true,
             // The program may have loaded CUDA since; that alone says nothing of what this was to be measured on.
-            Err(Begun::NotAsked) => cuda::names_no_stream(),
+            Err(Begun::NotAsked) => cuda::has_no_stream(),
             _ => false,
         };
         if no_stream {
             cuda::count_without_stream(cell, elapsed);
         }
-        match (running.cuda.ok().and_then(TaskSide::into_opened), log) {
-            (Some(opened), log) => cuda::log(cell, log, |part| cuda::finish(opened, span, part)),
-            (None, Some(log)) if !no_stream && cuda::came_late() => {
-                let finish = |part| cuda::end_without(decision.id(), span, part);
-                cuda::log(cell, Some(log), finish);
+        match (running.cuda.ok().and_then(TaskGpuScope::into_opened), log) {
+            (Some(opened), log) => {
+                cuda::finish_scope(cell, log, |part| cuda::end_task(opened, span, part))
+            }
+            (None, Some(log)) if !no_stream && cuda::context_became_current() => {
+                let finish = |part| cuda::end_without_context(decision.id(), span, part);
+                cuda::finish_scope(cell, Some(log), finish);
             }
             (None, Some((every, request))) => {
                 collect::log(cell, decision.id(), every, (end, elapsed), request);

@@ -7,7 +7,7 @@ use std::thread::panicking;
 
 use crate::clock::{elapsed, has_counter, now, read_counter};
 use crate::collect;
-use crate::cuda::{self, Ask, Begun, Span};
+use crate::cuda::{self, Begun, CpuSpan, GpuOptions};
 use crate::diagnostics::contain::contained;
 use crate::local::{self, NoCell, ThreadState};
 use crate::log::LogRequest;
@@ -53,7 +53,7 @@ const FLAGS: u64 =
 /// What a call brings along beyond its name.
 #[derive(Debug, Default)]
 pub(crate) struct ScopeArgs {
-    pub(crate) ask: Option<Ask>,
+    pub(crate) ask: Option<GpuOptions>,
     pub(crate) shapes: Shapes,
 }
 
@@ -85,8 +85,8 @@ impl ClosedScope {
         }
     }
 
-    pub(crate) fn span(&self) -> Span {
-        Span {
+    pub(crate) fn span(&self) -> CpuSpan {
+        CpuSpan {
             end: self.end,
             elapsed: self.elapsed,
             outermost: self.outermost,
@@ -277,9 +277,11 @@ impl OpenScope {
             cuda::count_without_stream(cell, closed.elapsed);
         }
         if self.serial & CUDA != 0 {
-            cuda::log(cell, log, |part| cuda::end(self.serial(), span, part));
-        } else if self.serial & NO_CONTEXT != 0 && cuda::came_late() {
-            cuda::log(cell, log, |part| cuda::end_without(self.id(), span, part));
+            cuda::finish_scope(cell, log, |part| cuda::end(self.serial(), span, part));
+        } else if self.serial & NO_CONTEXT != 0 && cuda::context_became_current() {
+            cuda::finish_scope(cell, log, |part| {
+                cuda::end_without_context(self.id(), span, part)
+            });
         } else if let Some((every, request)) = log {
             collect::log(
                 cell,

@@ -232,7 +232,7 @@ impl GpuSpan {
             uncertainty_ns: gpu.uncertainty_ns.into(),
             ns: gpu.ns,
             self_ns: gpu.own,
-            stream: StreamId(gpu.line),
+            stream: StreamId(gpu.stream_key),
             device: gpu.device,
         }
     }

@@ -10,7 +10,7 @@ use super::{Options, Timeline};
 use crate::clock::WallAnchor;
 use crate::cuda::GpuRecord;
 use crate::name;
-use crate::stream_key::Line;
+use crate::stream_key::StreamKey;
 
 /// A trace under construction; times are in ticks from `origin`.
 pub(crate) struct Sample {
@@ -83,7 +83,7 @@ impl Sample {
     }
 
     /// Adds a GPU time to the last scope; `start` is in nanoseconds from the origin, `ns` and `own` are nanoseconds.
-    pub(crate) fn gpu(&mut self, line: Line, start: i64, ns: f64, own: f64) {
+    pub(crate) fn gpu(&mut self, stream_key: StreamKey, start: i64, ns: f64, own: f64) {
         let key = self.gpu.len() as u64 + 1;
         let scope = self.last();
         scope.cuda = key;
@@ -93,7 +93,7 @@ impl Sample {
             name,
             is_replay: false,
             loss: None,
-            line,
+            stream_key,
             device: Some(0),
             start: Some(self.anchor.unix_ns() + start),
             uncertainty_ns: 1000.0,

@@ -73,7 +73,7 @@ impl NameSource {
 /// Returns `true` if the program has loaded the CUDA driver since the decision.
 fn is_outdated(decision: SiteDecision) -> bool {
     decision.is_probing() && {
-        cuda::probe();
+        cuda::poll_discovery();
         cuda::is_in_use()
     }
 }
@@ -83,7 +83,7 @@ fn decide(name: &Name) -> u64 {
     // Before the decision: what is asked for and what is found make it another one.
     startup::ensure_started();
     if !cuda::is_in_use() {
-        cuda::look();
+        cuda::scan_loaded();
     }
     let decision = with_control(|control| control.decide(&name.text));
     let mut site_decision = name.id;
@@ -104,7 +104,7 @@ fn decide(name: &Name) -> u64 {
     }
     if cuda::is_in_use() {
         site_decision |= SiteDecision::CUDA;
-    } else if cuda::is_probing() {
+    } else if cuda::is_discovering() {
         site_decision |= SiteDecision::PROBING;
     }
     u64::from(decision.switch) << 32 | u64::from(site_decision)

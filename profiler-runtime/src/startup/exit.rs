@@ -56,7 +56,7 @@ extern "C" fn at_exit() {
     // Nothing is left that could report a panic.
     let _ = catch_unwind(end);
     // The driver ends next, and destroys its objects whether they are in use or not.
-    let _ = catch_unwind(cuda::leave);
+    let _ = catch_unwind(cuda::shut_down);
 }
 
 /// What there is to be done at the end of the process. It comes twice where there is a driver: what was waited for once

@@ -60,7 +60,7 @@ fn flush_within(timeout: Duration, close: bool) -> FlushReport {
     let start = Instant::now();
     // Entries may wait for the device; what does not is not to wait for a device that hangs.
     let unread = if own {
-        cuda::settle(timeout / 4 * 3, close)
+        cuda::wait_until_read(timeout / 4 * 3, close)
     } else {
         0
     };

@@ -142,7 +142,7 @@ impl Builder {
             let summary = self.summary.filter(|_| is_free("PROFILER_SUMMARY"));
             let backend = self.backend.filter(|_| is_free("PROFILER_BACKEND"));
             settings.backend = backend.unwrap_or(settings.backend);
-            cuda::reconsider(settings.backend);
+            cuda::apply_backend(settings.backend);
             settings.enabled = enabled.unwrap_or(settings.enabled);
             settings.summary = summary.unwrap_or_else(|| settings.summary.clone());
             if let Some(filter) = filter {
@@ -203,7 +203,7 @@ impl Drop for Profiler {
     fn drop(&mut self) {
         if GUARDS.fetch_sub(1, Relaxed) == 1 {
             // One after the other, so that a panic in one leaves the others.
-            contained("its guard went", cuda::return_stashes);
+            contained("its guard went", cuda::return_magazines);
             // What is written of windows may need GPU times, which are read until all is closed.
             contained("sessions were closed", || {
                 session::finish(CLOSING, session::FinishMode::Environment);

@@ -42,7 +42,7 @@ pub(crate) fn ensure_started() {
         }
         let settings = with_control(|control| control.settings.clone());
         collect::set_default_from(&settings);
-        collect::on_each_round(cuda::poll_if_probing);
+        collect::on_each_round(cuda::poll_discovery_if_active);
         STARTED.store(true, Release);
     }
     // With the lock released: what starts here may call measured code.

@@ -3,12 +3,12 @@
 use std::sync::MutexGuard;
 
 use super::{BUCKETS, Buckets, bucket_of};
-use crate::stream_key::Line;
+use crate::stream_key::StreamKey;
 use crate::sync::Lock;
 use crate::sync::ReentrancyGuard;
 
 /// How many streams are named for each name.
-const MAX_LINES: usize = 8;
+const MAX_STREAMS: usize = 8;
 
 /// Written by the resolver, with a few exceptions that are counted elsewhere; read by summaries.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub(crate) struct GpuTimes {
     pub(crate) elsewhere: f64,
     /// Calls that were to have a GPU time and have none.
     pub(crate) without: u64,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) stream_keys: Vec<StreamKey>,
     /// Whether it was said already that it is measured on the wrong stream.
     is_said: bool,
     /// Calls on a default stream, for which neither they nor their thread named one.
@@ -49,7 +49,7 @@ pub(crate) struct GpuCall {
     /// How long the CPU was busy with it, recording included.
     pub(crate) launch_ns: f64,
     pub(crate) outermost: bool,
-    pub(crate) line: Line,
+    pub(crate) stream_key: StreamKey,
     /// Whether neither the call nor its thread named the stream.
     pub(crate) is_fallback: bool,
 }
@@ -73,7 +73,7 @@ impl GpuTimes {
             launch_bound: 0,
             elsewhere: 0.0,
             without: 0,
-            lines: Vec::new(),
+            stream_keys: Vec::new(),
             is_said: false,
             fallback: 0,
             idle: 0,
@@ -101,7 +101,7 @@ impl GpuTimes {
         let bucket = bucket_of(ns.round() as u64).min(BUCKETS - 1);
         self.buckets.add(bucket, 1);
         self.launch_bound += u64::from(call.launch_ns >= ns);
-        self.note_line(call.line);
+        self.note_stream(call.stream_key);
         self.fallback += u64::from(call.is_fallback);
         self.idle += u64::from(ns < IDLE_NS);
         self.unseen += u64::from(ns < IDLE_NS || call.launch_ns >= ns);
@@ -121,9 +121,9 @@ impl GpuTimes {
         wrong
     }
 
-    fn note_line(&mut self, line: Line) {
-        if self.lines.len() < MAX_LINES && !self.lines.contains(&line) {
-            self.lines.push(line);
+    fn note_stream(&mut self, stream_key: StreamKey) {
+        if self.stream_keys.len() < MAX_STREAMS && !self.stream_keys.contains(&stream_key) {
+            self.stream_keys.push(stream_key);
         }
     }
 

@@ -1,6 +1,9 @@
 //! Contexts that GPU time was taken in, and their pools of events.
 
+pub(crate) mod measurement;
 mod pairs;
+pub(crate) mod pool;
+mod prefetch;
 
 use std::sync::MutexGuard;
 use std::sync::atomic::{
@@ -8,10 +11,10 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use super::code::{Code, Fault};
-use super::driver::{Driver, RawContext};
-use super::item::Parcel;
-use super::pool::{BUNDLE, Pool};
+use crate::cuda::context::measurement::GpuMeasurement;
+use crate::cuda::context::pool::{MAGAZINE_SIZE, Pool};
+use crate::cuda::ffi::code::{Code, Fault};
+use crate::cuda::ffi::driver::{Driver, RawContext};
 use crate::diagnostics;
 use crate::switch::with_control;
 use crate::sync::ReentrancyGuard;
@@ -30,8 +33,8 @@ const HOLD_TRIES: u32 = 4;
 pub(crate) struct Context {
     pub(crate) raw: RawContext,
     pub(crate) index: u32,
-    /// Counts up whenever the context turns out to be gone: the pairs of earlier lives are forgotten.
-    life: AtomicU32,
+    /// Counts up whenever the context generation out to be gone: the pairs of earlier lives are forgotten.
+    epoch: AtomicU32,
     /// Whether it takes no more measurements: it failed.
     failed: AtomicBool,
     /// Whether a call said that it is gone: until the resolver has found out, nothing in it is touched.
@@ -49,8 +52,8 @@ pub(crate) struct Context {
     /// Pairs that became part of graphs.
     captured: AtomicUsize,
     /// Counters of pairs that are gone, for those to come: they are never given up.
-    turns: Lock<Vec<&'static AtomicU32>>,
-    free: Pool<Parcel>,
+    generation: Lock<Vec<&'static AtomicU32>>,
+    free: Pool<Box<GpuMeasurement>>,
     /// Pairs of this life there are, wherever they are.
     pairs: AtomicUsize,
 }
@@ -120,7 +123,7 @@ impl Context {
         Self {
             raw,
             index,
-            life: AtomicU32::new(0),
+            epoch: AtomicU32::new(0),
             failed: AtomicBool::new(false),
             suspect: AtomicBool::new(false),
             tries: AtomicU32::new(0),
@@ -129,14 +132,14 @@ impl Context {
             device: AtomicU32::new(0),
             refusals: AtomicU32::new(0),
             captured: AtomicUsize::new(0),
-            turns: Lock::new(Vec::new()),
+            generation: Lock::new(Vec::new()),
             free: Pool::new(cap),
             pairs: AtomicUsize::new(0),
         }
     }
 
-    pub(crate) fn life(&self) -> u32 {
-        self.life.load(Relaxed)
+    pub(crate) fn epoch(&self) -> u32 {
+        self.epoch.load(Relaxed)
     }
 
     pub(crate) fn has_failed(&self) -> bool {
@@ -189,8 +192,8 @@ impl Context {
 
     /// The context has been destroyed, and its events with it. What comes under its handle from now on is
     /// another one.
-    pub(crate) fn end_life(&self) {
-        self.life.fetch_add(1, Relaxed);
+    pub(crate) fn advance_epoch(&self) {
+        self.epoch.fetch_add(1, Relaxed);
         // Before anybody takes the one that follows for this one: those that are made there count.
         self.pairs.store(0, Relaxed);
         self.failed.store(false, Relaxed);
@@ -198,8 +201,9 @@ impl Context {
         self.held.store(false, Relaxed);
         self.id.store(0, Release);
         self.captured.store(0, Relaxed);
-        let forget = |item: Parcel| item.pair.iter().for_each(|pair| self.forget(pair));
-        while self.free.take(BUNDLE, forget) {}
+        let forget =
+            |item: Box<GpuMeasurement>| item.pair.iter().for_each(|pair| self.forget(pair));
+        while self.free.take(MAGAZINE_SIZE, forget) {}
     }
 
     /// The context has failed: nothing in it is touched any more. Said once.
@@ -265,12 +269,12 @@ impl Context {
         let fault = code.fault();
         match fault {
             Fault::Sticky => self.fail(driver, code, call),
-            Fault::NotPermitted => super::health::not_permitted(),
+            Fault::NotPermitted => crate::cuda::health::not_permitted(),
             // All is counted; what is said again and again is not worth the time it takes.
             Fault::Refused | Fault::InvalidHandle
                 if self.refusals.fetch_add(1, Relaxed) < SAID_REFUSALS =>
             {
-                super::health::refused(driver, call, code);
+                crate::cuda::health::refused(driver, call, code);
             }
             _ => {}
         }

@@ -5,10 +5,10 @@ use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::Context;
-use crate::cuda::code::Failed;
-use crate::cuda::driver::Driver;
-use crate::cuda::item::{Item, Pair, Parcel};
-use crate::cuda::pool::BUNDLE;
+use crate::cuda::context::measurement::{GpuMeasurement, Pair};
+use crate::cuda::context::pool::MAGAZINE_SIZE;
+use crate::cuda::ffi::code::Failed;
+use crate::cuda::ffi::driver::Driver;
 use crate::sync::ReentrancyGuard;
 
 /// How many pairs a thread makes at once at most: for each it calls the driver twice.
@@ -24,29 +24,29 @@ impl Context {
 
     /// Whether an item has events that are there to be recorded: those of an earlier life went with it.
     #[inline]
-    pub(crate) fn is_of_this_life(&self, item: &Item) -> bool {
-        item.pair.is_some_and(|pair| pair.life == self.life())
+    pub(crate) fn is_of_current_epoch(&self, item: &GpuMeasurement) -> bool {
+        item.pair.is_some_and(|pair| pair.epoch == self.epoch())
     }
 
-    /// Some items for a thread's stash, among which may be some of an earlier life. None come where the pool is at
+    /// Some items for a thread's magazine, among which may be some of an earlier life. None come where the pool is at
     /// its cap, or the driver refuses.
     #[cold]
     pub(crate) fn refill(
         &'static self,
         driver: &Driver,
-        stash: &mut VecDeque<Parcel>,
+        magazine: &mut VecDeque<Box<GpuMeasurement>>,
     ) -> Result<(), Failed> {
         let batch = self.batch();
-        if self.free.take(batch, |item| stash.push_back(item)) {
+        if self.free.take(batch, |item| magazine.push_back(item)) {
             return Ok(());
         }
         let made = driver.relaxed(|| {
             driver.with_context(self.raw, || {
-                self.make(driver, batch.min(MADE_AT_ONCE), stash)
+                self.make(driver, batch.min(MADE_AT_ONCE), magazine)
             })
         });
         // What was made is used; the rest is asked for again.
-        if stash.is_empty() { made } else { Ok(()) }
+        if magazine.is_empty() { made } else { Ok(()) }
     }
 
     /// How many items a thread takes at once: fewer as the pool comes near its cap, down to the one that it
@@ -54,7 +54,7 @@ impl Context {
     fn batch(&self) -> usize {
         let in_use = self.pairs().saturating_sub(self.free.len());
         let left = self.free.capacity().saturating_sub(in_use);
-        (left / (2 * BUNDLE)).clamp(1, BUNDLE)
+        (left / (2 * MAGAZINE_SIZE)).clamp(1, MAGAZINE_SIZE)
     }
 
     /// Makes pairs in the current context, as many as are wanted and the cap allows.
@@ -62,7 +62,7 @@ impl Context {
         &'static self,
         driver: &Driver,
         wanted: usize,
-        into: &mut impl Extend<Parcel>,
+        into: &mut impl Extend<Box<GpuMeasurement>>,
     ) -> Result<(), Failed> {
         for _ in 0..wanted {
             let others = self.pairs.fetch_add(1, Relaxed);
@@ -70,9 +70,9 @@ impl Context {
                 self.one_less();
                 return Ok(());
             }
-            self.free.make_room(others + 1);
+            self.free.reserve(others + 1);
             match self.make_one(driver) {
-                Ok(pair) => into.extend([Item::new(Some(pair))]),
+                Ok(pair) => into.extend([GpuMeasurement::new(Some(pair))]),
                 Err(failed) => {
                     self.one_less();
                     return Err(failed);
@@ -84,8 +84,11 @@ impl Context {
 
     /// A pair that was never recorded; none where the cap is reached.
     #[cold]
-    pub(crate) fn make_for_graph(&'static self, driver: &Driver) -> Result<Option<Parcel>, Failed> {
-        let mut made: Vec<Parcel> = Vec::new();
+    pub(crate) fn make_for_graph(
+        &'static self,
+        driver: &Driver,
+    ) -> Result<Option<Box<GpuMeasurement>>, Failed> {
+        let mut made: Vec<Box<GpuMeasurement>> = Vec::new();
         driver.relaxed(|| driver.with_context(self.raw, || self.make(driver, 1, &mut made)))?;
         self.captured.fetch_add(made.len(), Relaxed);
         let mut item = made.pop();
@@ -107,15 +110,15 @@ impl Context {
         self.free.len() <= self.pairs() / 8
     }
 
-    fn turns(&self) -> MutexGuard<'_, Vec<&'static AtomicU32>> {
-        self.turns.lock()
+    fn generation(&self) -> MutexGuard<'_, Vec<&'static AtomicU32>> {
+        self.generation.lock()
     }
 
     /// Keeps what is to outlive a pair.
     pub(crate) fn forget(&self, pair: &Pair) {
         let _busy = ReentrancyGuard::try_enter();
-        pair.turns.fetch_add(1, Relaxed);
-        self.turns().push(pair.turns);
+        pair.generation.fetch_add(1, Relaxed);
+        self.generation().push(pair.generation);
     }
 
     /// The context may have come to its end meanwhile, and its count to zero.
@@ -125,18 +128,18 @@ impl Context {
     }
 
     fn make_one(&'static self, driver: &Driver) -> Result<Pair, Failed> {
-        let life = self.life();
+        let epoch = self.epoch();
         let begin = driver.create_event()?;
         match driver.create_event() {
             Ok(end) => {
                 // Not to be held while one is made: an allocator may be measured.
-                let known = self.turns().pop();
+                let known = self.generation().pop();
                 Ok(Pair {
                     begin,
                     end,
                     context: self,
-                    turns: known.unwrap_or_else(|| Box::leak(Box::default())),
-                    life,
+                    generation: known.unwrap_or_else(|| Box::leak(Box::default())),
+                    epoch,
                     is_graph: false,
                 })
             }
@@ -148,10 +151,10 @@ impl Context {
     }
 
     /// Takes an item back.
-    pub(crate) fn put_back(&self, item: Parcel) {
+    pub(crate) fn put_back(&self, item: Box<GpuMeasurement>) {
         let Some(pair) = item.pair else { return };
-        if pair.life == self.life() && !self.has_failed() {
-            pair.turns.fetch_add(1, Relaxed);
+        if pair.epoch == self.epoch() && !self.has_failed() {
+            pair.generation.fetch_add(1, Relaxed);
             // There is room for as many as were made; one of an earlier life may have come in between.
             if self.free.put(item).is_err() {
                 self.one_less();
@@ -164,11 +167,11 @@ impl Context {
 
     /// Makes it cheaper for the measured threads to take what came back, on the resolver's thread; near the cap, they
     /// take single ones.
-    pub(crate) fn bundle(&self) {
-        if self.batch() == BUNDLE {
-            self.free.bundle();
+    pub(crate) fn fill_magazines(&self) {
+        if self.batch() == MAGAZINE_SIZE {
+            self.free.fill_magazines();
         } else {
-            self.free.dissolve();
+            self.free.empty_magazines();
         }
     }
 
@@ -181,7 +184,7 @@ impl Context {
             return;
         }
         let wanted = 2 * in_use - pairs;
-        let mut made: Vec<Parcel> = Vec::new();
+        let mut made: Vec<Box<GpuMeasurement>> = Vec::new();
         // What goes wrong here goes wrong for who needs a pair, and is said there.
         let _ = driver.with_context(self.raw, || self.make(driver, wanted, &mut made));
         for item in made {
@@ -195,17 +198,17 @@ impl Context {
             return;
         }
         let _ = driver.with_context(self.raw, || {
-            let destroy = |item: Parcel| {
+            let destroy = |item: Box<GpuMeasurement>| {
                 item.pair.iter().for_each(|pair| self.destroy(driver, pair));
             };
-            self.free.dissolve();
+            self.free.empty_magazines();
             while self.free.len() > keep && self.free.take(1, destroy) {}
             Ok(())
         });
     }
 
     fn destroy(&self, driver: &Driver, pair: &Pair) {
-        if pair.life == self.life() {
+        if pair.epoch == self.epoch() {
             driver.destroy_event(pair.begin);
             driver.destroy_event(pair.end);
             self.one_less();

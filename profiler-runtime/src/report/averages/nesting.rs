@@ -1,6 +1,6 @@
 //! A walk through scopes from the outside in, and which calls are outermost.
 
-use crate::stream_key::Line;
+use crate::stream_key::StreamKey;
 
 /// A step of a walk through all scopes: into one, or out of it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,11 +68,11 @@ impl Iterator for Walk {
     }
 }
 
-/// How many calls of one kind are open at a point of a walk, and on which lines.
+/// How many calls of one kind are open at a point of a walk, and on which streams.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Open {
     calls: u32,
-    lines: Vec<(Line, u32)>,
+    streams: Vec<(StreamKey, u32)>,
 }
 
 impl Open {
@@ -82,23 +82,23 @@ impl Open {
         self.calls == 1
     }
 
-    /// The same for its GPU time: true where it is inside of no other one on the same line.
-    pub(super) fn enter_line(&mut self, line: Line) -> bool {
-        if let Some((_, calls)) = self.lines.iter_mut().find(|(known, _)| *known == line) {
+    /// The same for its GPU time: true where it is inside of no other one on the same stream.
+    pub(super) fn enter_stream(&mut self, stream: StreamKey) -> bool {
+        if let Some((_, calls)) = self.streams.iter_mut().find(|(known, _)| *known == stream) {
             *calls += 1;
             return *calls == 1;
         }
-        self.lines.push((line, 1));
+        self.streams.push((stream, 1));
         true
     }
 
     /// Goes out of a call; true where it was inside of no other one.
-    pub(super) fn leave(&mut self, line: Option<Line>) -> bool {
+    pub(super) fn leave(&mut self, stream: Option<StreamKey>) -> bool {
         self.calls = self.calls.saturating_sub(1);
         let known = self
-            .lines
+            .streams
             .iter_mut()
-            .find(|(known, _)| Some(*known) == line);
+            .find(|(known, _)| Some(*known) == stream);
         if let Some((_, calls)) = known {
             *calls = calls.saturating_sub(1);
         }

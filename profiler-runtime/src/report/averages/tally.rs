@@ -8,7 +8,7 @@ use crate::clock::clock;
 use crate::cuda::GpuRecord;
 use crate::own_cost;
 use crate::session::{Event, RecordEnding, RecordKind, ScopeRecord, Timeline};
-use crate::stream_key::Line;
+use crate::stream_key::StreamKey;
 
 /// Sums over calls; those of the CPU in ticks, those of the GPU in nanoseconds.
 #[derive(Clone, Debug, Default)]
@@ -64,8 +64,8 @@ impl<'t> Call<'t> {
         }
     }
 
-    fn line(&self) -> Option<Line> {
-        self.gpu.map(|gpu| gpu.line)
+    fn stream(&self) -> Option<StreamKey> {
+        self.gpu.map(|gpu| gpu.stream_key)
     }
 }
 
@@ -81,7 +81,7 @@ impl Sums {
             self.busy += call.busy();
         }
         if let Some(gpu) = call.gpu {
-            let is_outermost = self.open.enter_line(gpu.line);
+            let is_outermost = self.open.enter_stream(gpu.stream_key);
             self.count_gpu(gpu, is_outermost);
         }
         is_outermost
@@ -89,7 +89,7 @@ impl Sums {
 
     /// Goes out of a call; true where it was inside of no other one.
     pub(super) fn leave(&mut self, call: &Call) -> bool {
-        self.open.leave(call.line())
+        self.open.leave(call.stream())
     }
 
     fn count_gpu(&mut self, gpu: &GpuRecord, is_outermost: bool) {

@@ -109,9 +109,9 @@ impl CudaTimes {
             launch_bound: totals.launch_bound as f64 / calls,
             elsewhere_ns: totals.elsewhere,
             streams: totals
-                .lines
+                .stream_keys
                 .iter()
-                .map(crate::stream_key::Line::to_string)
+                .map(crate::stream_key::StreamKey::to_string)
                 .collect(),
             saw_no_work: totals.saw_no_work(),
         };

@@ -1,6 +1,6 @@
 //! JSON and CSV say what the rows say.
 
-use super::{InMs, line, memory};
+use super::{InMs, memory, stream};
 use crate::report::averages::{GroupBy, KeyAverages};
 use crate::session::sample::Sample;
 
@@ -10,7 +10,7 @@ const NAME: &str = "a \"quoted\", name\\ with\nlines;é";
 fn averages() -> KeyAverages {
     let mut sample = Sample::new();
     let outer = sample.ms(NAME, 0, 0.0, 10.0);
-    sample.gpu(line(0), 0, 5e6, 5e6);
+    sample.gpu(stream(0), 0, 5e6, 5e6);
     sample.extra(memory(-5, 10, Some(3)));
     sample.ms("exports: plain", outer, 1.0, 2.0);
     let by = GroupBy::new().group_by_stack(1).group_by_input_shape(true);

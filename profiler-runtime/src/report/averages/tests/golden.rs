@@ -2,7 +2,7 @@
 
 use regex_lite::Regex;
 
-use super::{InMs, line, memory};
+use super::{InMs, memory, stream};
 use crate::report::averages::{AveragesTable, GroupBy, SortKey};
 use crate::session::sample::Sample;
 use crate::session::{Options, ScopeDetails, Trace};
@@ -20,14 +20,14 @@ fn training(options: Options) -> Trace {
     sample.options = options;
     let train = sample.ms("train", 0, 0.0, 100.0);
     let forward = sample.ms("model::forward", train, 10.0, 30.0);
-    sample.gpu(line(0), 0, 60e6, 20e6);
+    sample.gpu(stream(0), 0, 60e6, 20e6);
     sample.extra(shapes(&[&[32, 128], &[128]]));
     let attend = sample.ms("model::attend", forward, 15.0, 20.0);
-    sample.gpu(line(0), 0, 40e6, 40e6);
+    sample.gpu(stream(0), 0, 40e6, 40e6);
     sample.ms("model::attend", attend, 20.0, 10.0);
-    sample.gpu(line(1), 0, 0.005e6, 0.005e6);
+    sample.gpu(stream(1), 0, 0.005e6, 0.005e6);
     sample.ms("model::forward", train, 50.0, 20.0);
-    sample.gpu(line(0), 0, 15e6, 15e6);
+    sample.gpu(stream(0), 0, 15e6, 15e6);
     sample.extra(shapes(&[&[8, 128], &[128]]));
     sample.trace()
 }

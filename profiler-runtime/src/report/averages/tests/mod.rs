@@ -15,13 +15,13 @@ use crate::memory::MemoryUse;
 use crate::report::summary::Verdict;
 use crate::session::sample::Sample;
 use crate::session::{Options, RecordEnding, RecordKind, ScopeDetails};
-use crate::stream_key::Line;
+use crate::stream_key::StreamKey;
 
-/// A line of its own for each number.
-fn line(number: u32) -> Line {
-    Line {
+/// A stream of its own for each number.
+fn stream(number: u32) -> StreamKey {
+    StreamKey {
         context: number,
-        ..Line::NOWHERE
+        ..StreamKey::NOWHERE
     }
 }
 
@@ -149,11 +149,11 @@ fn a_future_inside_of_its_like_is_recursive() {
 fn gpu_times_are_counted_once_on_each_stream() {
     let mut sample = Sample::new();
     let outer = sample.ms("tests: layer", 0, 0.0, 1.0);
-    sample.gpu(line(0), 0, 100.0, 40.0);
+    sample.gpu(stream(0), 0, 100.0, 40.0);
     let inner = sample.ms("tests: layer", outer, 0.1, 0.5);
-    sample.gpu(line(0), 0, 60.0, 60.0);
+    sample.gpu(stream(0), 0, 60.0, 60.0);
     sample.ms("tests: layer", inner, 0.2, 0.1);
-    sample.gpu(line(1), 0, 30.0, 30.0);
+    sample.gpu(stream(1), 0, 30.0, 30.0);
     let averages = sample.trace().key_averages();
     let cuda = row(&averages, "tests: layer").cuda.clone();
     let cuda = cuda.expect("a GPU time");
@@ -171,13 +171,13 @@ fn gpu_times_are_counted_once_on_each_stream() {
 fn replays_and_lost_times_are_told() {
     let mut sample = Sample::new();
     sample.ms("tests: graph", 0, 0.0, 1.0);
-    sample.gpu(line(0), 0, 70.0, 70.0);
+    sample.gpu(stream(0), 0, 70.0, 70.0);
     let replay = GpuRecord {
         is_replay: true,
         ..sample.gpu[0]
     };
     sample.ms("tests: lost", 0, 2.0, 1.0);
-    sample.gpu(line(0), 0, 5.0, 5.0);
+    sample.gpu(stream(0), 0, 5.0, 5.0);
     sample.gpu[1].loss = Some(CudaLoss::DriverRefused);
     let mut trace = sample.trace();
     trace.replays = vec![replay; 2];
@@ -199,7 +199,7 @@ fn the_verdict_is_that_of_most_calls() {
     let mut sample = Sample::new();
     for (name, gpu_ns) in [("tests: launches", 1e3), ("tests: works", 1e9)] {
         sample.ms(name, 0, 0.0, 1.0);
-        sample.gpu(line(0), 0, gpu_ns, gpu_ns);
+        sample.gpu(stream(0), 0, gpu_ns, gpu_ns);
     }
     let averages = sample.trace().key_averages();
     let verdict = |name: &str| row(&averages, name).verdict().map(Verdict::as_str);
@@ -280,7 +280,7 @@ fn a_trace_without_an_activity_has_none_of_its_columns() {
 
     let mut cuda_only = sample();
     cuda_only.options.cpu = false;
-    cuda_only.gpu(line(0), 0, 5e3, 5e3);
+    cuda_only.gpu(stream(0), 0, 5e3, 5e3);
     let averages = cuda_only.trace().key_averages();
     assert_eq!(averages.self_cpu_time_total_ns, None);
     assert_eq!(row(&averages, "tests: work").cpu, None);
@@ -328,7 +328,7 @@ fn callers_and_callees_are_told_with_their_times() {
     let walk = sample.ms("tests: walk", main, 10.0, 50.0);
     let walk = sample.ms("tests: walk", walk, 20.0, 30.0);
     sample.ms("tests: walk", walk, 25.0, 20.0);
-    sample.gpu(line(0), 0, 7.0, 7.0);
+    sample.gpu(stream(0), 0, 7.0, 7.0);
     let averages = sample.trace().key_averages();
     let walk = averages.clone().restrict("walk").expect("a pattern");
     let callers = walk.callers().edges;

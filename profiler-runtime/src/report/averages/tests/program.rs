@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::line;
+use super::stream;
 use crate::cuda::GpuRecord;
 use crate::session::RecordKind;
 use crate::session::sample::Sample;
@@ -58,7 +58,7 @@ struct Known {
     parent: Option<usize>,
     elapsed: i64,
     own: i64,
-    line: Option<u32>,
+    stream: Option<u32>,
     is_future: bool,
 }
 
@@ -123,14 +123,14 @@ impl Program {
         record
     }
 
-    fn open(&mut self, thread: usize, name: usize, line: Option<u32>) {
+    fn open(&mut self, thread: usize, name: usize, stream: Option<u32>) {
         let around = self.open[thread].last().copied();
         self.push(thread, name, None);
         self.known.push(Some(Known {
             name,
             // A future's record stands behind all others.
             parent: around.map(Self::place),
-            line,
+            stream,
             ..Known::default()
         }));
     }
@@ -229,7 +229,7 @@ impl Program {
                 parent: ended.around.map(|frame| place(Self::place(frame))),
                 elapsed,
                 own: ended.own,
-                line: None,
+                stream: None,
                 is_future: true,
             }));
         }
@@ -246,11 +246,11 @@ impl Program {
         known.filter_map(|(index, known)| Some((index, known.as_ref()?)))
     }
 
-    /// The device takes as long as the CPU, on lines that know nothing of each other.
+    /// The device takes as long as the CPU, on streams that know nothing of each other.
     fn read_gpu(&mut self) {
         let mut own: BTreeMap<usize, f64> = BTreeMap::new();
         for (index, known) in self.known() {
-            let Some(line) = known.line else { continue };
+            let Some(on) = known.stream else { continue };
             let elapsed = known.elapsed as f64;
             *own.entry(index).or_default() += elapsed;
             // What a future's scopes take on the device may have nothing to do with what it was first polled in.
@@ -258,9 +258,9 @@ impl Program {
             let mut around = self
                 .around(index)
                 .take_while(|around| known(around).is_some_and(|known| !known.is_future));
-            let on_line =
-                |around: &usize| known(around).is_some_and(|known| known.line == Some(line));
-            if let Some(around) = around.find(on_line) {
+            let on_stream =
+                |around: &usize| known(around).is_some_and(|known| known.stream == Some(on));
+            if let Some(around) = around.find(on_stream) {
                 *own.entry(around).or_default() -= elapsed;
             }
         }
@@ -275,7 +275,7 @@ impl Program {
                 name: scope.name,
                 is_replay: false,
                 loss: None,
-                line: line(known.line.unwrap_or_default()),
+                stream_key: stream(known.stream.unwrap_or_default()),
                 device: None,
                 start: None,
                 uncertainty_ns: 0.0,
@@ -319,14 +319,14 @@ impl Program {
                 .find(|(_, key)| self.sample.scopes[index].cuda == *key);
             let Some((gpu, _)) = gpu else { continue };
             row.cuda[1] += gpu.own;
-            let on_line = |around: &usize| {
+            let on_stream = |around: &usize| {
                 self.known[*around]
                     .as_ref()
-                    .is_some_and(|around| around.line == known.line)
+                    .is_some_and(|around| around.stream == known.stream)
             };
             if !self
                 .around(index)
-                .any(|around| alike(&around) && on_line(&around))
+                .any(|around| alike(&around) && on_stream(&around))
             {
                 row.cuda[0] += gpu.ns;
             }

@@ -48,7 +48,7 @@ impl<W: Write> Writing<'_, W> {
         let (trace, mut correlation) = (self.trace, CORRELATIONS);
         let same = |one: &Timed, next: &Timed| {
             let [one, next] = [one, next].map(|timed| &trace.gpu[timed.gpu as usize]);
-            (one.device, one.line) == (next.device, next.line)
+            (one.device, one.stream_key) == (next.device, next.stream_key)
         };
         for stream in timed.chunk_by(same) {
             items.clear();
@@ -101,7 +101,7 @@ impl<W: Write> Writing<'_, W> {
                 .take_while(|around| trace.scopes[*around as usize].start >= start);
             (
                 gpu.device,
-                gpu.line,
+                gpu.stream_key,
                 start,
                 began_together.count(),
                 timed.scope,
@@ -151,7 +151,7 @@ impl<W: Write> Writing<'_, W> {
             event
                 .signed("ns", whole(replay.ns))
                 .signed("self_ns", whole(replay.own))
-                .text("stream", &replay.line.to_string())
+                .text("stream", &replay.stream_key.to_string())
                 .end()?;
         }
         Ok(())

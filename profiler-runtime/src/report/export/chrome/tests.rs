@@ -8,7 +8,7 @@ use crate::cuda::CudaLoss;
 use crate::memory::MemoryUse;
 use crate::session::sample::Sample;
 use crate::session::{RecordEnding, RecordKind, ScopeDetails, Step};
-use crate::stream_key::Line;
+use crate::stream_key::StreamKey;
 
 const RANK: Rank = Rank {
     rank: 3,
@@ -62,10 +62,10 @@ fn long(count: u64) -> i64 {
     us(count).cast_signed()
 }
 
-fn stream() -> Line {
-    Line {
+fn stream() -> StreamKey {
+    StreamKey {
         context: 0,
-        ..Line::NOWHERE
+        ..StreamKey::NOWHERE
     }
 }
 

@@ -9,7 +9,7 @@ use std::process;
 use super::json::{Events, Track};
 use crate::cuda::GpuRecord;
 use crate::session::Trace;
-use crate::stream_key::Line;
+use crate::stream_key::StreamKey;
 
 /// Hardly a system numbers its threads from here on; Perfetto takes 32 bits.
 const FREE: u64 = 1 << 30;
@@ -27,7 +27,7 @@ pub(super) struct Tracks {
     next: u64,
     named: Vec<Named>,
     steps: BTreeMap<u32, Track>,
-    streams: BTreeMap<(u64, Line), u64>,
+    streams: BTreeMap<(u64, StreamKey), u64>,
     unknown_device: u64,
     next_in_device: BTreeMap<u64, u64>,
 }
@@ -102,25 +102,25 @@ impl Tracks {
     }
 
     fn number_streams(&mut self, gpu: &[GpuRecord]) {
-        let lines: BTreeSet<(u64, Line)> = gpu
+        let streams: BTreeSet<(u64, StreamKey)> = gpu
             .iter()
             .filter(|gpu| super::is_placed(gpu))
-            .map(|gpu| (self.device(gpu), gpu.line))
+            .map(|gpu| (self.device(gpu), gpu.stream_key))
             .collect();
         let mut has_default = BTreeSet::new();
-        for (device, line) in lines {
+        for (device, stream) in streams {
             let number =
-                if line.stream.is_default() && line.thread == 0 && has_default.insert(device) {
+                if stream.stream.is_default() && stream.thread == 0 && has_default.insert(device) {
                     DEFAULT_STREAM
                 } else {
                     self.free_in_device(device)
                 };
-            self.streams.insert((device, line), number);
+            self.streams.insert((device, stream), number);
             let track = Track {
                 pid: device,
                 tid: number,
             };
-            self.name(track, format!("stream {number} ({line})"), number * 2);
+            self.name(track, format!("stream {number} ({stream})"), number * 2);
         }
     }
 
@@ -159,7 +159,7 @@ impl Tracks {
 
     pub(super) fn stream(&self, gpu: &GpuRecord) -> Track {
         let pid = self.device(gpu);
-        let tid = self.streams.get(&(pid, gpu.line)).copied();
+        let tid = self.streams.get(&(pid, gpu.stream_key)).copied();
         Track {
             pid,
             tid: tid.unwrap_or_default(),

@@ -1,0 +1,55 @@
+//! `sync = true`: the end of the scope waits for the device, and calls the logger there and then.
+
+use super::scope::loss_of;
+use crate::clock::{WallAnchor, clock};
+use crate::collect::{self, next_step};
+use crate::cuda::context::measurement::{GpuMeasurement, Pair, PendingLog};
+use crate::cuda::ffi::code::Failed;
+use crate::cuda::ffi::driver::Driver;
+use crate::cuda::loss::CudaLoss;
+use crate::cuda::resolver::outcome::cuda_span;
+use crate::name::{self, TimeSource};
+
+/// Waits for the end of a scope, and hands its time to its logger on this thread.
+#[cold]
+pub(crate) fn log_now(
+    driver: &Driver,
+    item: &GpuMeasurement,
+    pair: Pair,
+    log: &mut Option<PendingLog>,
+) -> Result<(), CudaLoss> {
+    let (context, scope, span) = (pair.context, item.scope, item.span);
+    let wait = || {
+        driver.synchronize(pair.end).ok_of("cuEventSynchronize")?;
+        driver.elapsed(pair.begin, pair.end).map_err(|code| Failed {
+            call: "cuEventElapsedTime",
+            code,
+        })
+    };
+    // Neither may be called while another thread captures, unless this one takes no part.
+    let ns = driver
+        .relaxed(|| driver.with_context(context.raw, wait))
+        .map_err(|failed| loss_of(driver, context, failed.code, failed.call))?
+        .length()
+        .ok_or(CudaLoss::ImpossibleTime)?;
+    let (Some(log), Some(name)) = (log.take(), name::by_id(scope.name)) else {
+        return Ok(());
+    };
+    let cuda = cuda_span(ns, None, None, scope.stream_key);
+    let cpu_ms = clock().nanoseconds(span.elapsed.max(0) as f64) / 1e6;
+    let milliseconds = match name.decide_time_source(TimeSource::Cuda) {
+        TimeSource::Cuda => cuda.ms,
+        _ => cpu_ms,
+    };
+    let own = || next_step(name, log.skipped, log.every);
+    let entry = collect::LogEntry {
+        name,
+        milliseconds,
+        cpu_ms,
+        cuda: Some(cuda),
+        step: log.request.step.unwrap_or_else(own),
+        wall_time: WallAnchor::now().wall_time(span.end),
+    };
+    collect::log_here(entry, log.request.logger);
+    Ok(())
+}
