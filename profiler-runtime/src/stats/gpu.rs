@@ -1,4 +1,4 @@
-//! What is known of the GPU time of one name, in nanoseconds.
+//! Statistics of the GPU times of one name, in nanoseconds.
 
 use std::sync::MutexGuard;
 
@@ -7,66 +7,70 @@ use crate::stream_key::StreamKey;
 use crate::sync::Lock;
 use crate::sync::ReentrancyGuard;
 
-/// How many streams are named for each name.
+/// The most streams that are listed for one name.
 const MAX_STREAMS: usize = 8;
+/// A pair of events with no work between them measures a few microseconds at most.
+const IDLE_NS: f64 = 5_000.0;
+/// The fewest calls from which a wrong stream is concluded.
+const MIN_CALLS_TO_JUDGE: u64 = 32;
 
-/// Written by the resolver, with a few exceptions that are counted elsewhere; read by summaries.
+/// The GPU statistics of one name.
+///
+/// The resolver writes them, except `without`, which a measured thread counts too. Summaries read them.
 #[derive(Clone, Debug)]
 pub(crate) struct GpuTimes {
     pub(crate) calls: u64,
-    /// The time of outermost calls: a recursive frame counts once.
+    /// The sum over outermost calls. A recursive call is part of the call around it and adds nothing.
     pub(crate) total: f64,
-    /// The time of all calls.
-    every: f64,
+    /// The sum over all calls, recursive ones included: what the mean is taken of.
+    sum: f64,
     pub(crate) own: f64,
-    squares: f64,
+    sum_of_squares: f64,
     pub(crate) min: f64,
     pub(crate) max: f64,
     pub(crate) buckets: Buckets,
-    /// Calls whose CPU span was as long as that of the GPU, or longer.
+    /// Calls that kept the CPU busy for at least as long as the GPU.
     pub(crate) launch_bound: u64,
-    /// The time of scopes inside of it on other streams.
+    /// The time of scopes that ran inside these calls on other streams.
     pub(crate) elsewhere: f64,
-    /// Calls that were to have a GPU time and have none.
+    /// Calls that should have a GPU time and have none.
     pub(crate) without: u64,
     pub(crate) stream_keys: Vec<StreamKey>,
-    /// Whether it was said already that it is measured on the wrong stream.
-    is_said: bool,
-    /// Calls on a default stream, for which neither they nor their thread named one.
+    /// `true` once the user was warned that the name is measured on the wrong stream.
+    is_warned: bool,
+    /// Calls on a default stream because neither the call nor its thread named a stream.
     fallback: u64,
-    /// Calls that read as next to nothing.
+    /// Calls shorter than [`IDLE_NS`].
     idle: u64,
-    /// Calls that read as no more than the CPU took to come from one event to the other: an idle stream
-    /// passes each at once, so that a pair around nothing reads as that.
-    unseen: u64,
+    /// Calls whose time does not show that their stream had any work.
+    ///
+    /// An idle stream passes each event as soon as it is recorded, so a pair around no work measures how long the CPU
+    /// took from one record to the other. A call counts here if its GPU time is no longer than that.
+    maybe_idle: u64,
 }
 
-/// One call.
+/// One call, as [`GpuTimes::count`] takes it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GpuCall {
     pub(crate) ns: f64,
+    /// Without the scopes inside the call on the same stream.
     pub(crate) own: f64,
-    /// How long the CPU was busy with it, recording included.
+    /// How long the CPU was busy with the call, including the time to record the events.
     pub(crate) launch_ns: f64,
     pub(crate) outermost: bool,
     pub(crate) stream_key: StreamKey,
-    /// Whether neither the call nor its thread named the stream.
+    /// `true` if neither the call nor its thread named the stream.
     pub(crate) is_fallback: bool,
 }
-
-/// A pair of events around nothing reads a few microseconds at most.
-const IDLE_NS: f64 = 5_000.0;
-/// After so many calls it is no accident.
-const IDLE_CALLS: u64 = 32;
 
 impl GpuTimes {
     const fn new() -> Self {
         Self {
             calls: 0,
             total: 0.0,
-            every: 0.0,
+            sum: 0.0,
             own: 0.0,
-            squares: 0.0,
+            sum_of_squares: 0.0,
             min: f64::INFINITY,
             max: 0.0,
             buckets: Buckets::new(),
@@ -74,83 +78,85 @@ impl GpuTimes {
             elsewhere: 0.0,
             without: 0,
             stream_keys: Vec::new(),
-            is_said: false,
+            is_warned: false,
             fallback: 0,
             idle: 0,
-            unseen: 0,
+            maybe_idle: 0,
         }
     }
 
-    /// Counts a call; true where its name has been measured on the wrong stream for long enough.
+    /// Counts a call. Returns `true` once: when enough calls show that the name is measured on the wrong stream.
     pub(crate) fn count(&mut self, call: &GpuCall) -> bool {
         let ns = call.ns;
         self.calls += 1;
-        self.every += ns;
+        self.sum += ns;
         if call.outermost {
             self.total += ns;
         }
         self.own += call.own;
-        self.squares += ns * ns;
+        self.sum_of_squares += ns * ns;
         self.min = self.min.min(ns);
         self.max = self.max.max(ns);
         #[allow(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "a time, and of any length"
+            reason = "times are not negative, and the cast saturates"
         )]
         let bucket = bucket_of(ns.round() as u64).min(BUCKETS - 1);
         self.buckets.add(bucket, 1);
         self.launch_bound += u64::from(call.launch_ns >= ns);
-        self.note_stream(call.stream_key);
+        self.add_stream(call.stream_key);
         self.fallback += u64::from(call.is_fallback);
         self.idle += u64::from(ns < IDLE_NS);
-        self.unseen += u64::from(ns < IDLE_NS || call.launch_ns >= ns);
-        self.is_on_wrong_stream()
+        self.maybe_idle += u64::from(ns < IDLE_NS || call.launch_ns >= ns);
+        self.detect_wrong_stream()
     }
 
-    /// True once, where nearly all of enough calls need not have seen anything on the default stream, while a good
-    /// part of as much time, or more, was taken by others.
+    /// Returns `true` once: when nearly all calls may have measured an idle default stream while scopes inside them
+    /// took a good part of that time, or more, on other streams.
     ///
-    /// Not call by call: what a call has inside is read before it or long after, as the streams come to it.
-    fn is_on_wrong_stream(&mut self) -> bool {
-        let calls = self.calls >= IDLE_CALLS && self.are_nearly_all(self.unseen);
-        let apart =
-            self.elsewhere > IDLE_NS * self.calls as f64 && 2.0 * self.elsewhere > self.every;
-        let wrong = !self.is_said && calls && apart;
-        self.is_said |= wrong;
-        wrong
+    /// The sums are compared, and not the calls one by one: scopes on other streams are read earlier or much later than
+    /// the call that they are inside of.
+    fn detect_wrong_stream(&mut self) -> bool {
+        let measured_nothing =
+            self.calls >= MIN_CALLS_TO_JUDGE && self.are_nearly_all(self.maybe_idle);
+        let worked_elsewhere =
+            self.elsewhere > IDLE_NS * self.calls as f64 && 2.0 * self.elsewhere > self.sum;
+        let is_new = !self.is_warned && measured_nothing && worked_elsewhere;
+        self.is_warned |= is_new;
+        is_new
     }
 
-    fn note_stream(&mut self, stream_key: StreamKey) {
+    fn add_stream(&mut self, stream_key: StreamKey) {
         if self.stream_keys.len() < MAX_STREAMS && !self.stream_keys.contains(&stream_key) {
             self.stream_keys.push(stream_key);
         }
     }
 
-    /// Whether nearly all calls were on a default stream, for want of another, and saw nothing there.
+    /// Returns `true` if all calls fell back to a default stream and nearly all found it idle.
     pub(crate) fn saw_no_work(&self) -> bool {
         self.are_nearly_all(self.idle)
     }
 
-    /// Whether all calls were on a default stream, for want of another, and so many are nearly all of them.
+    /// Returns `true` if all calls fell back to a default stream and `calls` is at least 95 % of them.
     fn are_nearly_all(&self, calls: u64) -> bool {
         self.fallback == self.calls && calls * 20 >= self.calls * 19
     }
 
     pub(crate) fn mean(&self) -> f64 {
-        self.every / self.calls.max(1) as f64
+        self.sum / self.calls.max(1) as f64
     }
 
-    /// The standard deviation of the calls there were (not of a sample).
+    /// Returns the population standard deviation of the calls.
     pub(crate) fn deviation(&self) -> f64 {
         let mean = self.mean();
-        (self.squares / self.calls.max(1) as f64 - mean * mean)
+        (self.sum_of_squares / self.calls.max(1) as f64 - mean * mean)
             .max(0.0)
             .sqrt()
     }
 }
 
-/// The totals of a name; nothing is kept for one that never had a GPU time.
+/// The GPU statistics of a name, allocated when the first of its calls has, or should have, a GPU time.
 #[derive(Debug)]
 pub(crate) struct GpuTotals(Lock<Option<Box<GpuTimes>>>);
 
@@ -163,12 +169,131 @@ impl GpuTotals {
         self.0.lock()
     }
 
+    /// Runs `f` on the statistics, with their lock held.
     pub(crate) fn with<T>(&self, f: impl FnOnce(&mut GpuTimes) -> T) -> T {
         f(self.lock().get_or_insert_with(|| Box::new(GpuTimes::new())))
     }
 
+    /// Returns a copy of the statistics, or `None` if there are none.
     pub(crate) fn read(&self) -> Option<GpuTimes> {
-        let _busy = ReentrancyGuard::try_enter();
+        // The copy allocates with the lock held: a measured allocator must not count a call here.
+        let _guard = ReentrancyGuard::try_enter();
         self.lock().as_deref().cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use super::*;
+    use crate::stream_key::RawStream;
+
+    /// A call of 10 µs on an idle default stream that kept the CPU busy for 20 µs.
+    const IDLE_CALL: GpuCall = GpuCall {
+        ns: 10_000.0,
+        own: 10_000.0,
+        launch_ns: 20_000.0,
+        outermost: true,
+        stream_key: StreamKey::NOWHERE,
+        is_fallback: true,
+    };
+
+    #[test]
+    fn a_recursive_call_is_in_the_mean_but_not_in_the_total() {
+        let mut times = GpuTimes::new();
+        for (ns, outermost) in [(30.0, false), (50.0, true)] {
+            times.count(&GpuCall {
+                ns,
+                outermost,
+                ..IDLE_CALL
+            });
+        }
+        assert_eq!((times.calls, times.total), (2, 50.0));
+        assert_eq!((times.mean(), times.deviation()), (40.0, 10.0));
+        assert_eq!((times.min, times.max), (30.0, 50.0));
+    }
+
+    #[test]
+    fn a_wrong_stream_is_detected_once() {
+        let mut times = GpuTimes::new();
+        let detected = (0..100).filter(|_| {
+            times.elsewhere += 50_000.0;
+            times.count(&IDLE_CALL)
+        });
+        assert_eq!(
+            detected.collect::<Vec<_>>(),
+            [MIN_CALLS_TO_JUDGE as i32 - 1]
+        );
+    }
+
+    #[test]
+    fn a_stream_that_worked_is_not_wrong() {
+        let mut times = GpuTimes::new();
+        for _ in 0..100 {
+            times.elsewhere += 50_000.0;
+            let worked = GpuCall {
+                launch_ns: 5_000.0,
+                ..IDLE_CALL
+            };
+            assert!(!times.count(&worked));
+        }
+    }
+
+    #[test]
+    fn a_stream_that_the_call_named_is_not_wrong() {
+        let mut times = GpuTimes::new();
+        for _ in 0..100 {
+            times.elsewhere += 50_000.0;
+            let named = GpuCall {
+                is_fallback: false,
+                ..IDLE_CALL
+            };
+            assert!(!times.count(&named));
+        }
+        assert!(!times.saw_no_work());
+    }
+
+    #[test]
+    fn nineteen_of_twenty_idle_calls_saw_no_work() {
+        let mut times = GpuTimes::new();
+        for call in 0..20 {
+            let ns = if call == 0 { 1e6 } else { 2_000.0 };
+            times.count(&GpuCall { ns, ..IDLE_CALL });
+        }
+        assert!(times.saw_no_work());
+        times.count(&GpuCall {
+            ns: 1e6,
+            ..IDLE_CALL
+        });
+        assert!(!times.saw_no_work());
+    }
+
+    #[test]
+    fn the_list_of_streams_is_bounded() {
+        let mut times = GpuTimes::new();
+        for handle in 0..2 * MAX_STREAMS {
+            let stream = RawStream(ptr::without_provenance_mut(handle));
+            for _ in 0..2 {
+                let stream_key = StreamKey {
+                    stream,
+                    ..StreamKey::NOWHERE
+                };
+                times.count(&GpuCall {
+                    stream_key,
+                    ..IDLE_CALL
+                });
+            }
+        }
+        assert_eq!(times.stream_keys.len(), MAX_STREAMS);
+        assert_eq!(times.calls, 4 * MAX_STREAMS as u64);
+    }
+
+    #[test]
+    fn a_name_without_gpu_times_has_no_statistics() {
+        let totals = GpuTotals::new();
+        assert!(totals.read().is_none());
+        totals.with(|times| times.without += 1);
+        assert_eq!(totals.read().map(|times| times.without), Some(1));
     }
 }
