@@ -1,4 +1,4 @@
-//! How measuring on the GPU goes.
+//! The state of GPU measurement, and the warnings about it.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -15,40 +15,41 @@ use crate::diagnostics;
 use crate::diagnostics::notices;
 use crate::sync::ReentrancyGuard;
 
-/// How measuring on the GPU goes, as part of a [`Summary`](crate::Summary).
+/// The state of GPU measurement, as part of a [`Summary`](crate::Summary).
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct CudaHealth {
-    /// What there is of CUDA, in a line: see [`Status`](super::Status).
+    /// The state of CUDA in one line: see [`Status`](super::Status).
     pub status: String,
-    /// Whether GPU times can be taken.
+    /// `true` if GPU times can be measured.
     pub ready: bool,
-    /// Scopes whose events have not been read yet; they are in no CUDA column.
+    /// Scopes whose events have not been read yet. No GPU column includes them.
     pub in_flight: usize,
-    /// Event pairs there are, over all contexts.
+    /// Event pairs that exist, over all contexts.
     pub pairs: usize,
-    /// The most scopes that waited for a device at once.
+    /// The most scopes that were seen waiting for a device at once.
     pub high_water: usize,
-    /// Scopes that were to have a GPU time and have none, for each reason that occurred.
+    /// Scopes that should have a GPU time and have none: their number for each reason that occurred.
     pub lost: Vec<(CudaLoss, u64)>,
-    /// How well it is known where GPU times stand on the host's time line, in nanoseconds; `None` where that
-    /// was not found out. Their lengths do not depend on it.
+    /// The uncertainty of where GPU times begin on the host's time line, in nanoseconds; `None` if that was not
+    /// determined. The lengths of GPU times do not depend on it.
     pub uncertainty_ns: Option<f64>,
-    /// Times between events that the driver told and that cannot be: infinite, not a number, negative where one event
-    /// is behind the other, or longer than a year. What they were asked for is left out: the length of a scope, which
-    /// [`lost`](Self::lost) counts too, its place on the time line, or its share of a future around it.
+    /// Impossible times between two events that the driver reported: infinite, not a number, negative although the
+    /// first event was recorded first, or longer than a year. The value they were needed for is left out: the length of
+    /// a scope, which [`lost`](Self::lost) counts too, its place on the time line, or its share of a future around it.
     pub rejected_times: u64,
-    /// How long records of events took.
+    /// How long recording events took.
     pub records: RecordTimes,
-    /// Whether a status that is not ready has been told to the user.
+    /// `true` if the user knows why GPU times cannot be measured, so that no further note is needed.
     pub(crate) is_known: bool,
 }
 
-fn said(status: &str) -> bool {
+/// Returns `true` if a warning has reported this status to the user.
+fn was_reported(status: &str) -> bool {
     notices().iter().any(|notice| notice.contains(status))
 }
 
-/// Says that the driver refuses a call.
+/// Warns that the driver refuses a call.
 #[cold]
 pub(crate) fn refused(driver: &Driver, call: &str, code: Code) {
     let name = {
@@ -56,30 +57,33 @@ pub(crate) fn refused(driver: &Driver, call: &str, code: Code) {
         driver.name_of(code)
     };
     diagnostics::warn_once(&format!(
-        "{call} returned {name} ({}): the GPU times it was called for are left out and counted",
+        "{call} returned {name} ({}): the GPU times that needed the call are left out and counted",
         code.0
     ));
 }
 
-/// Says that a measured function runs where the driver must not be called. It is not asked for the name of its code.
+/// Warns that a measured function runs inside a host function.
+///
+/// The warning has no error name: `cuGetErrorName` must not be called there either.
 #[cold]
 pub(crate) fn not_permitted() {
-    static SAID: AtomicBool = AtomicBool::new(false);
-    if !SAID.swap(true, Relaxed) {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+    if !WARNED.swap(true, Relaxed) {
         diagnostics::warn_once(
             "a measured function runs inside a host function (cuLaunchHostFunc, cuStreamAddCallback), where the CUDA driver \
-             must not be called: its GPU times are left out and counted; write `bypass = true` for what runs there",
+             must not be called: its GPU times are left out and counted; write `bypass = true` for functions that run there",
         );
     }
 }
 
+/// Returns the state of GPU measurement.
 pub(crate) fn health() -> CudaHealth {
     let status = library::known_status();
     let text = status.to_string();
     CudaHealth {
         ready: status.is_ready(),
-        // Who left the feature out, or GPU times, knows.
-        is_known: matches!(status, Status::Off | Status::NotBuilt) || said(&text),
+        // The user chose these two states.
+        is_known: matches!(status, Status::Off | Status::NotBuilt) || was_reported(&text),
         status: text,
         in_flight: resolver::in_flight(),
         pairs: context::all()

@@ -1,53 +1,54 @@
-//! Why a scope has no GPU time, counted.
+//! The reasons why scopes have no GPU time, and how often each occurred.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Why a scope that was to have a GPU time has none. Its CPU time is exact all the same.
+/// The reason why a scope that should have a GPU time has none. Its CPU time is exact nevertheless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CudaLoss {
-    /// It was to be measured on a default stream of the current context, and no context was current when it began,
-    /// while one was when it ended.
+    /// The scope was to be measured on a default stream of the current context, and a context became current only
+    /// after the scope began.
     NoContext,
-    /// Its stream was part of a capture: what is captured runs later, in replays of the graph.
+    /// The stream was being captured: captured work runs later, in replays of the graph.
     Captured,
-    /// More scopes were captured on purpose than there is room for: 256 in each context.
+    /// The context already has 256 scopes with `captured`, the limit per context.
     TooManyCaptured,
-    /// The program has more contexts than GPU times are taken in: 256.
+    /// The program has made more than 256 contexts, the limit per process.
     TooManyContexts,
-    /// All event pairs that `PROFILER_CUDA_EVENTS` allows were in use.
+    /// All event pairs that `PROFILER_CUDA_EVENTS` allows per context were in use.
     PoolEmpty,
-    /// The thread's ring was full: it measured faster than the resolver read.
+    /// The thread's ring was full: the thread measured faster than the profiler read the events.
     RingFull,
-    /// The profiler's thread that reads events could not be started, or has ended after several panics.
+    /// The profiler's thread that reads events could not be started, or ended after repeated panics.
     NoResolver,
-    /// The profiler's thread that reads events had it when it panicked: a fault of the profiler's.
+    /// The profiler's thread that reads events panicked while it held the scope. This is a bug in the profiler.
     ThreadPanicked,
-    /// There was no memory for the thread's ring.
+    /// The thread's ring could not be allocated.
     NoMemory,
-    /// It ended on another thread than it began, on a default stream that is another one on each thread.
+    /// The scope was measured on a per-thread default stream and ended on another thread than it began.
     OtherThread,
-    /// Another context was current when it ended.
+    /// The scope was measured on a default stream, and another context was current when it ended.
     OtherContext,
-    /// Its context has failed, as the program's own calls in it do.
+    /// The context has failed: every call in it fails from then on, the program's own calls included.
     ContextFailed,
-    /// Its context was destroyed before the events were read.
+    /// The context was destroyed before the events were read.
     ContextGone,
-    /// The driver did not know its stream, or one of its events: the stream was destroyed before the scope ended, or
-    /// is not one of the context that was named with it.
+    /// The driver did not recognise the stream or one of the events: the stream was destroyed before the scope ended,
+    /// or does not belong to the context that was given with it.
     InvalidHandle,
-    /// The driver said that it took a time that cannot be: infinite, not a number, negative, or longer than a year.
+    /// The driver reported an impossible time: infinite, not a number, negative, or longer than a year.
     ImpossibleTime,
-    /// It ran inside a host function (`cuLaunchHostFunc`, `cuStreamAddCallback`), where the driver must not be called.
+    /// The scope ran inside a host function (`cuLaunchHostFunc`, `cuStreamAddCallback`), which must not call the
+    /// driver.
     HostFunction,
-    /// The driver refused a call.
+    /// The driver refused a call for another reason.
     DriverRefused,
-    /// Its guard was forgotten, or the thread ended inside it.
+    /// The guard of the scope was forgotten, or the thread ended inside the scope.
     Abandoned,
 }
 
 impl CudaLoss {
-    /// All reasons, in the order in which the summary shows them.
+    /// All reasons, in the order in which the summary lists them.
     pub const ALL: [Self; 18] = [
         Self::NoContext,
         Self::Captured,
@@ -69,7 +70,7 @@ impl CudaLoss {
         Self::Abandoned,
     ];
 
-    /// The reason in words, as the summary shows it.
+    /// Returns the reason in words, as the summary shows it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -87,14 +88,14 @@ impl CudaLoss {
             Self::ContextFailed => "context failed",
             Self::ContextGone => "context destroyed",
             Self::InvalidHandle => "invalid handle (stream destroyed too early?)",
-            Self::ImpossibleTime => "the driver told an impossible time",
+            Self::ImpossibleTime => "the driver reported an impossible time",
             Self::HostFunction => "inside a host function (use `bypass`)",
             Self::DriverRefused => "refused by the driver",
             Self::Abandoned => "guard forgotten",
         }
     }
 
-    /// The reason as a key in JSON.
+    /// Returns the key of the reason in JSON.
     #[must_use]
     pub const fn key(self) -> &'static str {
         match self {
@@ -120,17 +121,20 @@ impl CudaLoss {
     }
 }
 
-static LOST: [AtomicU64; CudaLoss::ALL.len()] = [const { AtomicU64::new(0) }; CudaLoss::ALL.len()];
+/// How often each reason occurred, by its discriminant.
+static COUNTS: [AtomicU64; CudaLoss::ALL.len()] =
+    [const { AtomicU64::new(0) }; CudaLoss::ALL.len()];
 
+/// Counts a scope that has no GPU time for `reason`.
 pub(crate) fn count(reason: CudaLoss) {
-    LOST[reason as usize].fetch_add(1, Relaxed);
+    COUNTS[reason as usize].fetch_add(1, Relaxed);
 }
 
-/// The reasons that occurred, and how often.
+/// Returns the reasons that occurred, each with its count.
 pub(crate) fn counted() -> Vec<(CudaLoss, u64)> {
     CudaLoss::ALL
         .into_iter()
-        .map(|reason| (reason, LOST[reason as usize].load(Relaxed)))
+        .map(|reason| (reason, COUNTS[reason as usize].load(Relaxed)))
         .filter(|(_, count)| *count > 0)
         .collect()
 }

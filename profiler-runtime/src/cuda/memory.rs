@@ -1,4 +1,4 @@
-//! How much memory of a device is in use.
+//! The memory in use on a device.
 
 use crate::cuda::ffi::driver::{Driver, PoolCounter, RawContext};
 use crate::cuda::ffi::library;
@@ -7,22 +7,24 @@ use crate::cuda::thread::state;
 /// Memory of the current context's device, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DeviceMemory {
-    /// In use by programs, as far as the driver tells: what its default pool keeps for later is not.
+    /// Memory in use by all programs, without the unused part of this program's default memory pool.
     pub(crate) used: u64,
-    /// Taken from the device, with what the pool keeps.
+    /// Memory taken from the device, including the unused part of the pool.
     pub(crate) reserved: u64,
 }
 
-/// None where no context is current, or the driver does not tell.
+/// Returns the memory of the current context's device, or `None` if no context is current or the driver cannot say.
 pub(crate) fn device_memory() -> Option<DeviceMemory> {
     let driver = library::driver().filter(|_| !state::is_barred())?;
     let is_current = driver
         .current_context()
         .is_ok_and(|context| context != RawContext::NONE);
-    is_current.then(|| driver.relaxed(|| ask(driver))).flatten()
+    is_current
+        .then(|| driver.relaxed(|| query(driver)))
+        .flatten()
 }
 
-fn ask(driver: &Driver) -> Option<DeviceMemory> {
+fn query(driver: &Driver) -> Option<DeviceMemory> {
     let (free, total) = driver.memory_info()?;
     let reserved = total.saturating_sub(free) as u64;
     let device = driver.current_device()?;

@@ -1,51 +1,51 @@
-//! What there is of CUDA, in words.
+//! The state of CUDA in this process, as users see it.
 
 use std::fmt;
 
 use crate::cuda::ffi::library;
 
-/// What there is of CUDA, as far as the profiler has found out. It displays as one line.
+/// The state of CUDA in this process, as far as the profiler knows. It displays as one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Status {
-    /// `PROFILER_BACKEND=cpu`: GPU times are not wanted.
+    /// GPU times are switched off: `PROFILER_BACKEND=cpu`.
     Off,
     /// The crate was built without its feature `cuda`.
     NotBuilt,
-    /// The program has not loaded the driver's library so far, and nothing asked for GPU times.
+    /// The program has not loaded the driver library yet, and GPU times were not requested.
     NotLoaded,
-    /// The program has the driver's library, and has not initialised it so far.
+    /// The program has loaded the driver library and has not initialised it yet.
     NotInitialised,
-    /// There is no driver library to be loaded.
+    /// The driver library could not be loaded.
     NoLibrary {
-        /// What the system's loader said.
+        /// The error of the system's dynamic loader.
         reason: String,
     },
-    /// The driver's library is there, a device is not.
+    /// The driver found no device.
     NoDevice,
     /// The driver is older than CUDA 11.
     TooOld {
-        /// The first function that it lacks.
+        /// The first required function that the driver lacks.
         symbol: String,
     },
     /// The driver could not be initialised.
     InitFailed {
-        /// The driver's code.
+        /// The driver's result code.
         code: u32,
-        /// The name that the driver has for it.
+        /// The driver's name of the code.
         name: String,
     },
-    /// GPU times can be taken.
+    /// GPU times can be measured.
     Ready {
         /// The names of the devices.
         devices: Vec<String>,
-        /// The CUDA version of the driver: `12040` for 12.4.
+        /// The CUDA version that the driver supports: `12040` for 12.4.
         driver_version: i32,
     },
 }
 
 impl Status {
-    /// Whether GPU times can be taken.
+    /// Returns `true` if GPU times can be measured.
     ///
     /// # Examples
     ///
@@ -97,7 +97,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// `A`, or `8 x A, B`.
+/// Lists device names, with equal names counted: `A`, or `8 x A, B`.
 fn listed(devices: &[String]) -> String {
     let mut kinds: Vec<(&str, usize)> = Vec::new();
     for device in devices {
@@ -116,10 +116,10 @@ fn listed(devices: &[String]) -> String {
     texts.join(", ")
 }
 
-/// What there is of CUDA: looks for the driver, and initialises it.
+/// Looks for the CUDA driver, initialises it and returns its state.
 ///
-/// A program that uses CUDA has done so before, or does it later anyway; in one that does not it may
-/// take a part of a second, and memory on each device.
+/// A program that uses CUDA initialises the driver anyway. In other programs this call may take a fraction of a second
+/// and some memory on each device.
 ///
 /// # Examples
 ///
@@ -131,11 +131,11 @@ pub fn status() -> Status {
     library::detect()
 }
 
-/// Why GPU times that were asked for cannot be had.
+/// The error of [`init`](crate::init) if GPU times were requested and cannot be measured.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
-#[error("GPU times were asked for (PROFILER_BACKEND=cuda) and cannot be had: {status}")]
+#[error("GPU times were requested (PROFILER_BACKEND=cuda) and cannot be measured: {status}")]
 pub struct CudaError {
-    /// What there is instead.
+    /// The state of CUDA that makes GPU times impossible.
     pub status: Status,
 }
 

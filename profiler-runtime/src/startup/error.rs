@@ -20,7 +20,7 @@ pub enum InitError {
          `tensorboard`: enable the feature, or leave the log out"
     )]
     NoTensorBoard,
-    /// GPU times were asked for (`PROFILER_BACKEND=cuda`) and cannot be had.
+    /// GPU times were requested (`PROFILER_BACKEND=cuda`) and cannot be measured.
     #[error(transparent)]
     Cuda(#[from] crate::cuda::CudaError),
 }
