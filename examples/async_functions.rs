@@ -1,8 +1,8 @@
-//! Measure asynchronous functions: how long they last, and how long they really work.
+//! Measures asynchronous functions: how long they take, and how long they run.
 //!
-//! `Total` is the time from a future's first poll to its end; `Polled` is the part of it in which
-//! it was running. What lies between is waiting. Futures that take turns on one thread are kept
-//! apart: none becomes another's parent because it happened to run meanwhile.
+//! `Total` is the time from a future's first poll to its end. `Polled` is the part of it in which
+//! the future was running; the rest is waiting. Futures that are polled alternately on one thread
+//! are measured separately: none becomes another's parent because it was polled between its polls.
 //!
 //! ```text
 //! cargo run --release --example async_functions
@@ -13,16 +13,16 @@ use std::time::{Duration, Instant};
 use profiler_runtime::{MeasureFuture, measure_execution_time, scope, summary};
 use tokio::time::{sleep, timeout};
 
-// The attribute goes on an `async fn` as on any other. It also measures functions that return a
-// boxed future, as `async_trait` makes them: the future is measured, not its making.
+// The attribute works on an `async fn` as on any other function. It also measures functions that
+// return a boxed future, as `async_trait` generates them: it measures the future, not its creation.
 #[measure_execution_time]
 async fn fetch(shard: u32) -> Vec<u64> {
-    // Stands for the network: takes long, costs nothing.
+    // Simulates the network: takes long, but uses no CPU time.
     sleep(Duration::from_millis(10 * u64::from(shard))).await;
     (0..200_000).map(|item| item * u64::from(shard)).collect()
 }
 
-// A function that a future calls is its child, as in code that is not asynchronous.
+// A function that a future calls is its child, as in synchronous code.
 #[measure_execution_time]
 fn decode(items: &[u64]) -> Vec<u64> {
     items
@@ -39,19 +39,19 @@ async fn load(shard: u32) -> Vec<u64> {
 
 #[measure_execution_time]
 async fn load_all() -> u64 {
-    // Three at once, on one thread.
+    // Three futures at once, on one thread.
     let (one, two, three) = tokio::join!(load(1), load(2), load(3));
-    // A guard measures its thread: end its block before the next `.await`. On executors with many
-    // threads the compiler insists on it.
+    // A guard measures its thread, so end its block before the next `.await`. On a multi-threaded
+    // executor, the compiler enforces that.
     let sum = {
         let _combining = scope!("combine");
         let mut all = [one, two, three].concat();
         all.sort_unstable();
         all.iter().step_by(1000).sum()
     };
-    // Any future can be measured where it is awaited, also one from another crate.
+    // Any future can be measured where it is awaited, even one from another crate.
     sleep(Duration::from_millis(5))
-        .measure_execution_time("settle down")
+        .measure_execution_time("wait a little")
         .await;
     sum
 }
@@ -62,16 +62,16 @@ async fn main() {
     println!("the sum is {:x}", load_all().await);
     println!("it took {:.0} ms", begin.elapsed().as_secs_f64() * 1e3);
 
-    // A future that is given up is counted, and flagged below the table.
+    // A future that is dropped early is counted, and marked below the table.
     let late = timeout(Duration::from_millis(2), fetch(100)).await.is_err();
-    println!("the shard that takes a second was given up: {late}\n");
+    println!("the fetch that takes a second was dropped early: {late}\n");
 
     let summary = summary();
     println!("{summary}");
     if let Some(fetch) = summary.row("async_functions::fetch") {
         println!(
-            "fetch lasted {:.1} ms in {} calls and worked for {:.1} ms of them: it mostly waited.\n\
-             The calls overlap, so that a total may exceed the time that has passed.",
+            "fetch took {:.1} ms in {} calls and ran for {:.1} ms of them: it mostly waited.\n\
+             The calls overlap, so their total may exceed the elapsed time.",
             fetch.total_ns / 1e6,
             fetch.calls,
             fetch.polled_ns / 1e6

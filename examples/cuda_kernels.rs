@@ -1,8 +1,8 @@
-//! Measure what kernels really take: a launch returns long before its kernel is done.
+//! Measures how long kernels take: a launch returns long before its kernel has finished.
 //!
-//! `y = a * x + y` for four million numbers, by a kernel whose PTX stands below, on a stream of our own.
-//! `stream = …` says where the work goes; nothing waits for the device because of it. Without a GPU the
-//! CPU computes the same.
+//! Computes `y = a * x + y` for four million numbers, by a kernel whose PTX is below, on a stream
+//! that this program creates. `stream = …` specifies where the work is launched; it makes nothing
+//! wait for the device. Without a GPU, the CPU computes the same values.
 //!
 //! ```text
 //! cargo run --release --example cuda_kernels
@@ -19,8 +19,8 @@ use cudarc::nvrtc::Ptx;
 use profiler_examples::device;
 use profiler_runtime::{Row, Summary, flush, measure_execution_time, scope, summary};
 
-/// Any driver from CUDA 11 on compiles it for any device from `sm_75` on. The comment is for the simulated
-/// driver of the tests.
+/// Any driver from CUDA 11 on compiles this for any device from `sm_75` on. The comment is for the
+/// simulated driver of the tests.
 const PTX: &str = "
 .version 6.4
 .target sm_75
@@ -83,7 +83,7 @@ impl Saxpy {
         })
     }
 
-    // The expression may use `self` and the arguments, as that of `log` may.
+    // As for `log`, the expression may use `self` and the parameters.
     #[measure_execution_time(stream = &self.stream)]
     fn add(&self, x: &CudaSlice<f32>, y: &mut CudaSlice<f32>) -> Result<(), DriverError> {
         let mut launch = self.stream.launch_builder(&self.kernel);
@@ -96,12 +96,13 @@ impl Saxpy {
     fn run(&self, x: &[f32], y: &[f32]) -> Result<Vec<f32>, DriverError> {
         let stream = &self.stream;
         let (x, mut y) = {
-            // Copies are work of a stream as kernels are.
+            // Copies are stream work like kernels, and are measured too.
             let _scope = scope!("upload", stream = stream);
             (stream.clone_htod(x)?, stream.clone_htod(y)?)
         };
         for _ in 0..STEPS {
-            // What is inside is subtracted from its self time, on the GPU as on the CPU.
+            // The time of the scopes inside is subtracted from this scope's self time, on the GPU
+            // as on the CPU.
             let _scope = scope!("step", stream = stream);
             for _ in 0..LAUNCHES {
                 self.add(&x, &mut y)?;
@@ -114,7 +115,7 @@ impl Saxpy {
     }
 }
 
-/// The same without a GPU.
+/// Computes the same values as the kernel.
 #[measure_execution_time]
 fn add_on_the_cpu(x: &[f32], y: &mut [f32]) {
     for (y, x) in y.iter_mut().zip(x) {
@@ -133,7 +134,7 @@ fn run_on_the_cpu(x: &[f32], y: &[f32]) -> Vec<f32> {
     y
 }
 
-/// Small whole numbers and halves: no sum of them is rounded, wherever it is taken.
+/// Returns small integers: sums of their halves are exact in `f32`, in any order.
 fn data() -> [Vec<f32>; 2] {
     [1000, 7].map(|period| (0..COUNT).map(|item| (item % period) as f32).collect())
 }
@@ -150,7 +151,7 @@ fn verify(x: &[f32], y: &[f32], result: &[f32]) -> Result<(), String> {
     }
 }
 
-/// How far the clock of the CPU is from the truth.
+/// Compares the time of a launch on the CPU with that of its kernel.
 fn compare(summary: &Summary) {
     let is_kernel = |row: &&Row| row.name.ends_with("Saxpy::add");
     let Some(row) = summary.rows.iter().find(is_kernel) else {
@@ -158,7 +159,7 @@ fn compare(summary: &Summary) {
     };
     if let Some(cuda) = &row.cuda {
         println!(
-            "\na launch took the CPU {:.1} µs and its kernel the GPU {:.1} µs: {}",
+            "\na launch took {:.1} µs on the CPU, and its kernel {:.1} µs on the GPU: {}",
             row.mean_ns / 1e3,
             cuda.mean_ns / 1e3,
             cuda.verdict()
@@ -178,15 +179,15 @@ fn main() -> Result<(), Box<dyn Error>> {
                 println!("{count} kernels on {name}, which computes nothing: not verified\n");
             } else {
                 verify(&x, &y, &result)?;
-                println!("{count} kernels on {name}; the result is right\n");
+                println!("{count} kernels on {name}; the result is correct\n");
             }
         }
         Err(reason) => {
             verify(&x, &y, &run_on_the_cpu(&x, &y))?;
-            println!("{count} runs on the CPU; the result is right. No GPU: {reason}\n");
+            println!("{count} runs on the CPU; the result is correct. No GPU: {reason}\n");
         }
     }
-    // What is still under way on the device is in no column: let it be read first.
+    // GPU times of work that is still running are in no column yet: wait until they are read.
     flush(Duration::from_secs(5));
     let summary = summary();
     print!("{summary}");

@@ -1,7 +1,7 @@
-//! A tutorial: a training loop with a mistake in it, and how the table gives it away.
+//! A tutorial: a training loop with a performance bug, and how the table reveals it.
 //!
-//! The modules `slow` and `mended` below hold the same loop; one of them does something that people
-//! do. Try to find it by reading first. Then run this, and see how the table leads there.
+//! The modules `slow` and `fixed` below contain the same loop, but one of them makes a common
+//! mistake. Try to find it by reading first. Then run this program and see how the table shows it.
 //!
 //! ```text
 //! cargo run --release --example find_the_bottleneck
@@ -45,7 +45,7 @@ mod slow {
 }
 
 #[measure_execution_time]
-mod mended {
+mod fixed {
     use super::{BATCH, Digits, EPOCHS, Network, RATE};
 
     pub(crate) fn train(network: &mut Network, images: &Digits, order: &[usize]) {
@@ -82,28 +82,28 @@ fn main() {
     slow::train(&mut first, &images, &order);
     let slow = rows_of("slow");
     if slow.rows.is_empty() {
-        // Off, filtered or stripped: the summary knows, and says what to do.
-        print!("there is no table to learn from: {}", summary());
+        // Measuring is off, filtered or stripped. The summary says which, and what to do.
+        print!("there are no measurements to show: {}", summary());
         return;
     }
-    println!("1. A loop that learns, but takes its time: {EPOCHS} epochs\n");
+    println!("1. A training loop that is slower than necessary: {EPOCHS} epochs\n");
     println!("{}", table(&slow));
     explain(&slow);
 
     let mut second = untrained;
-    mended::train(&mut second, &images, &order);
-    let mended = rows_of("mended");
-    println!("2. The same loop, with one line moved in front of it (see `mended::train`)\n");
-    println!("{}", table(&mended));
-    compare(&slow, &mended);
+    fixed::train(&mut second, &images, &order);
+    let fixed = rows_of("fixed");
+    println!("2. The same loop, with one line moved out of it (see `fixed::train`)\n");
+    println!("{}", table(&fixed));
+    compare(&slow, &fixed);
 
     let images = images.standardised();
     let [before, after] = [first, second].map(|network| network.forward(&images).loss(&images));
     println!("   The loss is {before:.6} with the first loop and {after:.6} with the second.");
 }
 
-/// A summary is of the whole program: this is the part of one module. Names are paths, so that the
-/// functions of a module are easily told.
+/// Returns the part of the summary for one module. Names are paths, so the functions of a module
+/// share a prefix.
 fn rows_of(module: &str) -> Summary {
     let mut summary = summary();
     let path = format!("{}::{module}::", module_path!());
@@ -132,18 +132,18 @@ fn explain(slow: &Summary) {
         row(slow, "::train"),
         row(slow, "::next_batch"),
     ) else {
-        println!("   A filter hides rows: run this again without PROFILER_FILTER.\n");
+        println!("   A filter hides rows: run this program again without PROFILER_FILTER.\n");
         return;
     };
     println!(
         "   How to read it:
-   Self   is the time in a function itself. The table is sorted by it, so the first row is where
-          the time goes: {}, {:.0} % of the loop.
-          Is that what you expect of a loop that trains?
-   Total  counts what a function calls, too. next_batch has {:.1} ms of it, but only {:.1} ms are
-          its own: it is slow because of what it calls, and there is nothing to mend in itself.
-   Calls  tells why. {} calls, one for each batch, and each one goes through all the images, which
-          never change: one call before the loop would do.
+   Self   is the time in a function without the functions it calls. The table is sorted by it, so
+          the first row takes most of the time: {}, {:.0} % of the loop.
+          That is not what a training loop should spend its time on.
+   Total  includes the functions that a function calls. next_batch has a total of {:.1} ms, but a
+          self time of {:.1} ms: it is slow because of the function that it calls.
+   Calls  shows the reason: {} calls, one per batch, and each one processes all images, which never
+          change. One call before the loop is enough.
 ",
         top.name,
         100.0 * top.self_ns / train.total_ns,
@@ -153,18 +153,18 @@ fn explain(slow: &Summary) {
     );
 }
 
-fn compare(slow: &Summary, mended: &Summary) {
+fn compare(slow: &Summary, fixed: &Summary) {
     let (Some(before), Some(after), Some(top)) = (
         row(slow, "::train"),
-        row(mended, "::train"),
-        largest_self(mended),
+        row(fixed, "::train"),
+        largest_self(fixed),
     ) else {
-        println!("   A filter hides rows: run this again without PROFILER_FILTER.");
+        println!("   A filter hides rows: run this program again without PROFILER_FILTER.");
         return;
     };
     println!(
         "   {:.1} ms became {:.1} ms: {:.1} times faster. The first row is now
-   {}. (% wall counts from the start of the program.)",
+   {}. (% wall is relative to the time since the program started.)",
         before.total_ns / 1e6,
         after.total_ns / 1e6,
         before.total_ns / after.total_ns,

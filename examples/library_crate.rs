@@ -1,7 +1,7 @@
-//! Use a library that annotates its functions, and decide as its user what is measured.
+//! Uses a library that annotates its functions, and decides what is measured.
 //!
-//! The library is `examples/annotated-library`; its `Cargo.toml` and the top of its `src/lib.rs`
-//! say how to write one. The choice is made here, in the program:
+//! The library is `examples/annotated-library`. Its `Cargo.toml` and the top of its `src/lib.rs`
+//! explain how to write one. The decision is made here, in the program:
 //!
 //! ```text
 //! cargo run --release --example library_crate
@@ -30,8 +30,8 @@ fn smoothed(digits: &Digits) -> f32 {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The program chooses for itself and all the libraries in it: filters, loggers, and here the
-    // table at the end. Without this line, `PROFILER_SUMMARY=stdout` would do the same.
+    // The program configures itself and all its libraries: filters, loggers, and here the table at
+    // the end. Without this call, `PROFILER_SUMMARY=stdout` would do the same.
     let _profiler = profiler_runtime::builder()
         .summary(SummaryTarget::Stdout)
         .init()?;

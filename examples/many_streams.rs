@@ -1,8 +1,9 @@
-//! Measure work on several streams: from several threads, inside one function, and in futures.
+//! Measures work on several streams: from several threads, inside one function, and in futures.
 //!
-//! A function need not know its stream: `with_stream` makes one current for a thread, and `StreamFuture` for a
-//! future, on whatever thread it is polled. What a scope launches on another stream than its parent's is not
-//! part of the parent's GPU time: it may well run at the same time. Without a GPU the CPU does it all.
+//! A function need not know its stream: `with_stream` makes a stream current for a thread, and
+//! `StreamFuture` for a future, on any thread that polls it. Work that a scope launches on another
+//! stream than its parent's is not part of the parent's GPU time, because it may run at the same
+//! time. Without a GPU, the CPU does all the work.
 //!
 //! ```text
 //! cargo run --release --example many_streams
@@ -25,14 +26,14 @@ use crate::part::{Gpu, Outcome, Part};
 const THREADS: u16 = 4;
 const ROUNDS: u32 = 200;
 
-// It names no stream: it is timed on the current one of its thread or future.
+// Without `stream = …`, GPU time is measured on the current stream of the thread or future.
 #[measure_execution_time]
 fn refine(part: &mut Part) -> Outcome {
     part.iterate(ROUNDS)
 }
 
-/// Several threads, each with a stream of its own. The table has one row for `refine`: its times are added up
-/// over the streams, which the row names.
+/// Runs several threads with a stream each. The table has one row for `refine`: its times are
+/// summed over the streams, and the row names them.
 fn on_threads(gpu: Option<&Gpu>) -> Outcome<Vec<Part>> {
     let work = |number: u16| -> Outcome<Part> {
         let stream = gpu.map(Gpu::stream).transpose()?;
@@ -57,7 +58,7 @@ fn on_threads(gpu: Option<&Gpu>) -> Outcome<Vec<Part>> {
     })
 }
 
-/// Runs `f` with the stream as the thread's current one, where there is one.
+/// Runs `f` with the stream as the thread's current one, if there is a stream.
 fn on<T>(stream: Option<&Arc<CudaStream>>, f: impl FnOnce() -> T) -> T {
     match stream {
         Some(stream) => with_stream(stream, f),
@@ -65,12 +66,12 @@ fn on<T>(stream: Option<&Arc<CudaStream>>, f: impl FnOnce() -> T) -> T {
     }
 }
 
-// Two parts take turns: while one is computed on one stream, the other is copied back on another one. Only the
-// computing is GPU time of this function; the copies are reported apart.
+// Two parts alternate: while one is computed on one stream, the other is copied back on another
+// stream. Only the computation is GPU time of this function; the copies are reported separately.
 #[measure_execution_time]
 fn overlap(parts: &mut [Part; 2], copies: Option<&Arc<CudaStream>>) -> Outcome {
-    for turn in 0..6 {
-        let part = &mut parts[turn % 2];
+    for round in 0..6 {
+        let part = &mut parts[round % 2];
         refine(part)?;
         on(copies, || {
             measure_execution_time_context!("copy back", { part.copy_back(copies) })
@@ -93,8 +94,8 @@ fn on_two_streams(gpu: Option<&Gpu>) -> Outcome<Vec<Part>> {
     Ok(parts.into())
 }
 
-// A future's GPU time is from its first poll to its end on its own stream. Others that take turns with it on
-// the same thread do not disturb it.
+// A future's GPU time lasts from its first poll to its end, on its own stream. Other futures that
+// are polled on the same thread do not affect it.
 #[measure_execution_time]
 async fn refine_and_wait(mut part: Part) -> Outcome<Part> {
     for _ in 0..5 {
@@ -153,11 +154,11 @@ async fn main() -> Outcome {
         Ok(context) => {
             part::verify(&parts)?;
             let name = device::name(context);
-            println!("{count} parts on {name}, each as the CPU computes it");
+            println!("{count} parts on {name}, each equal to the result of the CPU");
         }
         Err(reason) => {
             part::verify(&parts)?;
-            println!("{count} parts on the CPU, each as it should be. No GPU: {reason}");
+            println!("{count} parts on the CPU, each verified. No GPU: {reason}");
         }
     }
     flush(Duration::from_secs(5));

@@ -1,15 +1,16 @@
-//! Measure a product of matrices, and see what a timer on the CPU makes of it.
+//! Measures a matrix product, and compares the result with that of a timer on the CPU.
 //!
-//! By cuBLAS and by a kernel that NVRTC compiles, where these libraries are found, and always by a plain
-//! kernel whose PTX is in this program. A timer around a launch says how long the launch took; the table says
-//! how long the product took. Without a GPU the CPU multiplies.
+//! Multiplies with cuBLAS and with a kernel that NVRTC compiles, if these libraries are found, and
+//! always with a plain kernel whose PTX is in this program. A timer around a launch measures how
+//! long the launch took; the table shows how long the product took. Without a GPU, the CPU
+//! multiplies.
 //!
 //! ```text
 //! cargo run --release --example matmul
 //! ```
 
-#[path = "matmul/ways.rs"]
-mod ways;
+#[path = "matmul/methods.rs"]
+mod methods;
 
 use std::error::Error;
 use std::sync::Arc;
@@ -20,28 +21,29 @@ use profiler_examples::device;
 use profiler_examples::random::Random;
 use profiler_runtime::{Summary, flush, measure_execution_time, scope, summary};
 
-use crate::ways::{Matrices, Way};
+use crate::methods::{Matrices, Method};
 
-/// Rows and columns of a matrix: a multiple of the 16 that a block of threads has.
+/// The rows and columns of a matrix: a multiple of 16, the side of a block of threads.
 const SIDE: usize = 512;
 const ROUNDS: u32 = 20;
 
-/// What a timer on the CPU made of one way.
+/// What timers on the CPU measured for one method.
 struct Timed {
     name: &'static str,
-    /// Around each launch: how such timers are mostly written.
+    /// Around each launch, as such timers are usually written.
     launch: Duration,
-    /// Around all of them and a wait for the last, for each: right, but everything else waits too.
+    /// Around all launches and a wait for the last, divided by their number: correct, but the CPU
+    /// must wait.
     waited: Duration,
 }
 
 fn time(
-    way: &Way,
+    method: &Method,
     stream: &Arc<CudaStream>,
     matrices: &mut Matrices,
 ) -> Result<Timed, Box<dyn Error>> {
-    // The first call of a library may load and choose kernels for a while.
-    way.multiply(stream, matrices)?;
+    // The first call of a library may load and select kernels.
+    method.multiply(stream, matrices)?;
     stream.synchronize()?;
 
     let mut launch = Duration::ZERO;
@@ -49,14 +51,14 @@ fn time(
     for _ in 0..ROUNDS {
         let before = Instant::now();
         {
-            let _scope = scope!(way.name(), stream = stream);
-            way.multiply(stream, matrices)?;
+            let _scope = scope!(method.name(), stream = stream);
+            method.multiply(stream, matrices)?;
         }
         launch += before.elapsed();
     }
     stream.synchronize()?;
     Ok(Timed {
-        name: way.name(),
+        name: method.name(),
         launch: launch / ROUNDS,
         waited: begin.elapsed() / ROUNDS,
     })
@@ -69,23 +71,23 @@ fn on_gpu(
 ) -> Result<(), Box<dyn Error>> {
     let name = device::name(context);
     let stream = context.new_stream()?;
-    let (ways, missing) = ways::all(context, &stream)?;
+    let (methods, missing) = methods::all(context, &stream)?;
     let mut times = Vec::new();
-    for way in &ways {
+    for method in &methods {
         let mut matrices = Matrices::new(&stream, left, right)?;
-        times.push(time(way, &stream, &mut matrices)?);
+        times.push(time(method, &stream, &mut matrices)?);
         if !device::is_simulated(context) && matrices.product(&stream)? != expected {
-            return Err(format!("{} multiplied wrongly", way.name()).into());
+            return Err(format!("{} returned a wrong product", method.name()).into());
         }
     }
     let verified = if device::is_simulated(context) {
         "which computes nothing: not verified"
     } else {
-        "each product as the CPU's"
+        "each product equals that of the CPU"
     };
     println!("multiplied matrices of {SIDE} x {SIDE} on {name}, {verified}");
     for reason in missing {
-        println!("not tried: {reason}");
+        println!("skipped: {reason}");
     }
     flush(Duration::from_secs(5));
     let summary = summary();
@@ -103,8 +105,8 @@ fn compare(timed: &Timed, summary: &Summary) {
     };
     let operations = 2.0 * (SIDE as f64).powi(3);
     println!(
-        "{}: a timer around the launch says {:.1} µs; the GPU took {:.1} µs ({:.2} TFLOP/s); waited for, each \
-         took {:.1} µs",
+        "{}: a timer around the launch measured {:.1} µs; the GPU took {:.1} µs ({:.2} TFLOP/s); with a wait \
+         at the end, each took {:.1} µs",
         timed.name,
         us(timed.launch),
         cuda.mean_ns / 1e3,
@@ -126,17 +128,17 @@ fn multiply_on_the_cpu(left: &[f32], right: &[f32]) -> Vec<f32> {
     product
 }
 
-/// A trace is enough to tell that nothing is wrong: the sum of the diagonal of a product does not depend on
-/// the order of its factors.
+/// Compares traces, which suffice to detect an error: the trace of a product of two matrices does
+/// not depend on their order.
 fn on_the_cpu([left, right]: &[Vec<f32>; 2], product: &[f32], reason: &str) -> Result<(), String> {
     let trace = |product: &[f32]| product.iter().step_by(SIDE + 1).sum::<f32>();
-    let forth = trace(product);
-    let back = trace(&multiply_on_the_cpu(right, left));
-    if (forth - back).abs() > 0.0 {
-        return Err(format!("the traces are {forth} and {back}"));
+    let product = trace(product);
+    let swapped = trace(&multiply_on_the_cpu(right, left));
+    if (product - swapped).abs() > 0.0 {
+        return Err(format!("the traces are {product} and {swapped}"));
     }
     println!(
-        "multiplied matrices of {SIDE} x {SIDE} on the CPU, with the right trace. No GPU: {reason}"
+        "multiplied matrices of {SIDE} x {SIDE} on the CPU, with the correct trace. No GPU: {reason}"
     );
     print!("\n{}", summary());
     Ok(())
@@ -145,12 +147,12 @@ fn on_the_cpu([left, right]: &[Vec<f32>; 2], product: &[f32], reason: &str) -> R
 fn main() -> Result<(), Box<dyn Error>> {
     let _profiler = profiler_runtime::init()?;
     let mut random = Random::seeded(29);
-    // Small whole numbers: no sum is rounded, in whatever order it is taken.
+    // With small integers, no sum is rounded, in any order of addition.
     let matrices = [(); 2].map(|()| {
         let entry = |_| random.below(9) as f32 - 4.0;
         (0..SIDE * SIDE).map(entry).collect::<Vec<f32>>()
     });
-    // It names no stream: it has nothing to do with a GPU, and is timed on the CPU alone.
+    // This measures CPU time only: no CUDA context exists yet, so there is no stream.
     let product = multiply_on_the_cpu(&matrices[0], &matrices[1]);
     match device::open() {
         Ok(context) => on_gpu(&context, &matrices, &product),

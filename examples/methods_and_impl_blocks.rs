@@ -1,4 +1,5 @@
-//! Measure methods: one by one, a whole `impl` block, trait methods, generic and recursive ones.
+//! Measures methods: single methods, a whole `impl` block, trait methods, generic and recursive
+//! functions.
 //!
 //! ```text
 //! cargo run --release --example methods_and_impl_blocks
@@ -20,10 +21,11 @@ struct Node<T> {
     right: Option<Box<Node<T>>>,
 }
 
-// On an `impl` block: every method is measured under its own name, `Tree<_>::insert` and so on.
+// On an `impl` block, the attribute measures every method under its own name, `Tree<_>::insert` and
+// so on.
 #[measure_execution_time]
 impl<T: Ord> Tree<T> {
-    // A `const fn` may run in the compiler, where there is no clock: it is left alone.
+    // A `const fn` may run in the compiler, where there is no clock, so it is not measured.
     const fn new() -> Self {
         Self { root: None, len: 0 }
     }
@@ -45,7 +47,7 @@ impl<T: Ord> Tree<T> {
         self.len += 1;
     }
 
-    // A method's own arguments go before those of the block.
+    // A method's own arguments override those of the block.
     #[measure_execution_time(name = "search the tree")]
     fn contains(&self, value: &T) -> bool {
         let mut place = &self.root;
@@ -62,7 +64,7 @@ impl<T: Ord> Tree<T> {
         false
     }
 
-    // So short that measuring it would take longer than it does.
+    // Too short to measure: measuring would take longer than the method.
     #[measure_execution_time(skip)]
     fn len(&self) -> usize {
         self.len
@@ -73,7 +75,8 @@ impl<T: Ord> Tree<T> {
     }
 }
 
-// Recursive: the table shows `Calls` as all/outermost, and the total counts a nested call once.
+// For a recursive function, the table shows `Calls` as all/outermost, and the total counts nested
+// calls once.
 #[measure_execution_time]
 fn depth<T>(node: Option<&Node<T>>) -> usize {
     node.map_or(0, |node| {
@@ -81,11 +84,11 @@ fn depth<T>(node: Option<&Node<T>>) -> usize {
     })
 }
 
-/// Anything numbers can be kept in.
+/// A collection of numbers.
 trait Numbers {
     fn add(&mut self, value: u64);
 
-    // A default method: one name for all types that do not bring their own.
+    // A default method has one name for all types that do not override it.
     #[measure_execution_time]
     fn fill(&mut self, count: usize) {
         let mut random = Random::seeded(1);
@@ -110,7 +113,7 @@ impl Numbers for Vec<u64> {
     }
 }
 
-// The instances of a generic function share a row, unless they are to be told apart.
+// By default, the instances of a generic function share a row; `per_instance` separates them.
 #[measure_execution_time(per_instance)]
 fn filled<N: Numbers>(mut numbers: N) -> N {
     numbers.fill(5_000);

@@ -1,7 +1,7 @@
-//! Send each single measurement wherever you like: a logger of your own, or just a closure.
+//! Sends every measurement to a logger that the program defines, or to a closure.
 //!
-//! A logger takes a tag, milliseconds and a step. It is called on a thread of the profiler, so that
-//! it may be slow; one that fails or panics is counted and harms nobody.
+//! A logger takes a tag, milliseconds and a step. It is called on a thread of the profiler, so it
+//! may be slow. If it fails or panics, the profiler counts that, and the program continues.
 //!
 //! ```text
 //! cargo run --release --example own_logger
@@ -41,7 +41,7 @@ impl ScalarLogger for CsvLogger {
         writeln!(file, "{tag},{step},{value:.6}").map_err(LogError::other)
     }
 
-    // Called at least once a second and at the end, so that a buffer is fine.
+    // Called at least once per second and at the end, so the logger may buffer.
     fn flush(&self) -> Result<(), LogError> {
         let mut file = self.file.lock().map_err(LogError::other)?;
         file.flush().map_err(LogError::other)
@@ -54,8 +54,8 @@ struct Batches {
 }
 
 impl Batches {
-    // The expression is evaluated at each call, and may use `self` and the arguments. An `Arc` or a
-    // `&'static` logger costs no allocation.
+    // The expression is evaluated at each call, and may use `self` and the parameters. An `Arc` or
+    // a `&'static` logger needs no allocation.
     #[measure_execution_time(log = self.csv.clone())]
     fn of(&self, size: usize) -> Digits {
         let numbers: Vec<usize> = (0..size).collect();
@@ -65,7 +65,7 @@ impl Batches {
 
 static SLOW_CALLS: AtomicU64 = AtomicU64::new(0);
 
-// A closure is a logger, too. This one keeps an eye on a budget.
+// A closure is a logger, too. This one counts calls that exceed a time budget.
 #[measure_execution_time(log = |_tag, milliseconds, _step| {
     if milliseconds > 0.05 {
         SLOW_CALLS.fetch_add(1, Ordering::Relaxed);
@@ -75,7 +75,7 @@ fn standardise(digits: &Digits) -> Digits {
     digits.standardised()
 }
 
-// A closure may fail. The program goes on, and the table says what was lost.
+// A closure may fail. The program continues, and the table shows how many entries were lost.
 #[measure_execution_time(log = |_tag, _milliseconds, _step| Err("the metrics server is gone"))]
 fn strongest(digits: &Digits) -> f32 {
     digits.images().iter().copied().fold(0.0, f32::max)
@@ -96,7 +96,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("the strongest pixel of all batches: {strongest_of_all:.2} deviations");
 
-    // Loggers run behind; wait until they have everything, but never for ever.
+    // Loggers run asynchronously: wait until they have received everything, but not forever.
     let report = profiler_runtime::flush(Duration::from_secs(5));
     println!(
         "{} entries delivered, {} dropped",
@@ -106,7 +106,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "{} calls of `standardise` over 50 µs",
         SLOW_CALLS.load(Ordering::Relaxed)
     );
-    // The logger is yours: anything else may go to it as well.
+    // The program owns the logger, so it can log other values too.
     batches
         .csv
         .add_scalar("strongest pixel", f64::from(strongest_of_all), 0)?;

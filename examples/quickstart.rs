@@ -1,19 +1,20 @@
-//! Annotate a training loop and see where its time goes: start here.
+//! Annotates a training loop and shows where its time goes. Start here.
 //!
-//! A small network learns to read handwritten digits. Loading a batch, forward, backward and
-//! update each carry one attribute; a whole epoch is measured in context form. At the end there
-//! is a table, and a log that `TensorBoard` shows, with the duration of every single call.
+//! A small network learns to read handwritten digits. One attribute each measures loading a batch,
+//! the forward pass, the backward pass and the update; the context form measures a whole epoch. At
+//! the end, the program prints a table and writes a log that shows the duration of every call in
+//! `TensorBoard`.
 //!
-//! Where there is a GPU the network learns on it, and the table shows how long the GPU worked beside
-//! how long the CPU took to launch; where there is none, a line below the table says why.
+//! If there is a GPU, the network learns on it, and the table shows how long the GPU worked next to
+//! how long the CPU took to launch. If there is none, a line below the table says why.
 //!
 //! ```text
 //! cargo run --release --example quickstart [-- --out DIR] [--trace]
 //! ```
 //!
-//! With `--trace` every call stands in a trace too, with an epoch for a step.
+//! With `--trace`, the program also writes every call to a trace, whose steps are epochs.
 //!
-//! Then try the same with `PROFILER_ENABLED=0` before it, or with `--features strip` after it.
+//! Then try it with `PROFILER_ENABLED=0` before the command, or with `--features strip` after it.
 
 #[path = "quickstart/options.rs"]
 mod options;
@@ -45,15 +46,15 @@ const RATE: f32 = 0.05;
 struct Trainer {
     model: Box<dyn Model>,
     images: Digits,
-    /// The numbers of the images that this epoch has not seen yet.
+    /// The indices of the images that this epoch has not used yet.
     unseen: Vec<usize>,
     random: Random,
     board: Arc<TensorBoardLogger>,
 }
 
 impl Trainer {
-    // One attribute measures a function. With `log`, each single call goes to a logger too, under
-    // this function's own step; the expression may use `self` and the arguments.
+    // One attribute measures a function. With `log`, every call is also logged, under this
+    // function's own step counter. The expression may use `self` and the parameters.
     #[measure_execution_time(log = self.board.clone())]
     fn load_batch(&mut self) -> Outcome {
         let rest = self.unseen.len().saturating_sub(BATCH);
@@ -66,8 +67,8 @@ impl Trainer {
         self.model.load(batch)
     }
 
-    // On a GPU these return when their work is launched. It is timed on the thread's current stream,
-    // which `run` sets; `stream = …` names another one.
+    // On a GPU, these functions return once their work is launched. Its GPU time is measured on the
+    // thread's current stream, which `run` sets; `stream = …` selects another one.
     #[measure_execution_time(log = self.board.clone())]
     fn forward(&mut self) -> Outcome {
         self.model.forward()
@@ -83,18 +84,18 @@ impl Trainer {
         self.model.update(RATE)
     }
 
-    // Logged under the epoch instead of a count of its own.
+    // Logged at the epoch instead of the function's own step counter.
     #[measure_execution_time(log = self.board.clone(), global_step = epoch)]
     fn evaluate(&mut self, test: &Digits, epoch: u64) -> Outcome<f64> {
         self.model.load(test.clone())?;
         self.model.forward()?;
         let accuracy = self.model.correct()? as f64 / test.len() as f64;
-        // The logger is yours: anything else may go to it as well.
+        // The program owns the logger, so it can log other values too.
         self.board.add_scalar("test/accuracy", accuracy, epoch)?;
         Ok(accuracy)
     }
 
-    /// Sees every image once; the mean loss.
+    /// Trains on every image once. Returns the mean loss.
     fn train_epoch(&mut self) -> Outcome<f64> {
         self.unseen = (0..self.images.len()).collect();
         self.random.shuffle(&mut self.unseen);
@@ -110,14 +111,14 @@ impl Trainer {
     }
 }
 
-/// From the data set's 0 to 16 to a range around zero.
+/// Scales pixels from 0 to 16 to the range from -1 to 1.
 fn scale(images: &mut [f32]) {
     for pixel in images {
         *pixel = *pixel / 8.0 - 1.0;
     }
 }
 
-/// Moves an image sideways by one pixel at most, so that the network sees more than there is.
+/// Shifts an image sideways by at most one pixel, so that the network sees more variants.
 fn shift(image: &mut [f32], random: &mut Random) {
     let (from, to, blank) = match random.below(3) {
         0 => (0..SIDE - 1, 1, 0),
@@ -130,7 +131,7 @@ fn shift(image: &mut [f32], random: &mut Random) {
     }
 }
 
-/// One window from the first epoch to the last, for three readers.
+/// Records one window from the first epoch to the last, for three readers.
 fn record(options: &Options, run: &Path, board: &Arc<TensorBoardLogger>) -> Outcome<Profile> {
     let file = options.trace_file();
     let profile = Profile::builder()
@@ -143,7 +144,7 @@ fn record(options: &Options, run: &Path, board: &Arc<TensorBoardLogger>) -> Outc
 }
 
 fn run(options: &Options) -> Outcome {
-    // Flushes what is logged, also when the program leaves early.
+    // Flushes the logs when it is dropped, even if the program returns early.
     let _profiler = profiler_runtime::init()?;
     let run = options.new_run()?;
     let board = Arc::new(TensorBoardLogger::new(&run)?);
@@ -154,19 +155,19 @@ fn run(options: &Options) -> Outcome {
     };
 
     let mut random = Random::seeded(17);
-    let (images, mut test) = Digits::parted(HELD_OUT, &mut random);
+    let (images, mut test) = Digits::split(HELD_OUT, &mut random);
     scale(test.images_mut());
     let network = Network::new(HIDDEN, &mut random);
-    let model = model::of(network, BATCH.max(test.len()))?;
+    let model = model::create(network, BATCH.max(test.len()))?;
     if let Some(stream) = model.stream() {
-        // What this thread measures from here on is timed on the stream that the model works on.
+        // From here on, GPU times on this thread are measured on the stream that the model uses.
         cuda::set_current_stream(stream);
     }
     println!(
-        "training on {} handwritten digits, testing on {} others, on {}",
+        "training with {} handwritten digits, testing with {} others, on {}",
         images.len(),
         test.len(),
-        model.place()
+        model.device_name()
     );
     let mut trainer = Trainer {
         model,
@@ -177,7 +178,7 @@ fn run(options: &Options) -> Outcome {
     };
 
     for epoch in 0..EPOCHS {
-        // The context form measures any block, and gives the block's value.
+        // The context form measures a block, and returns the block's value.
         let loss =
             measure_execution_time_context!("epoch", log = board.clone(), global_step = epoch, {
                 trainer.train_epoch()?

@@ -10,8 +10,8 @@
 //! prof.export_chrome_trace("trace.json")
 //! ```
 //!
-//! The model tells handwritten digits apart; it has learnt to before, outside of the window. What torch knows as
-//! operators are functions here, each with one attribute.
+//! The model recognizes handwritten digits. It is trained before the window begins. Where torch
+//! measures operators, this program measures functions, with one attribute each.
 //!
 //! ```text
 //! cargo run --release --example record_function [-- FILE.json]
@@ -29,13 +29,13 @@ use profiler_runtime::{
     record_function,
 };
 
-/// Rows of numbers.
+/// A matrix, stored row by row.
 struct Tensor {
     columns: usize,
     values: Vec<f32>,
 }
 
-// What `shapes = […]` records of it.
+// `shapes = […]` records the value that this returns.
 impl ToShape for Tensor {
     fn to_shape(&self) -> Box<[usize]> {
         Box::new([self.values.len() / self.columns, self.columns])
@@ -52,7 +52,7 @@ struct Model {
     output: Linear,
 }
 
-// The shapes are looked at only in a window that wants them.
+// The shapes are only evaluated in a window that records shapes.
 #[measure_execution_time(name = "linear", shapes = [x, layer.weights, layer.biases.len()])]
 fn linear(x: &Tensor, layer: &Linear) -> Tensor {
     let columns = layer.biases.len();
@@ -103,7 +103,7 @@ fn softmax(mut x: Tensor) -> Tensor {
 }
 
 impl Model {
-    /// A model that has learnt for some rounds.
+    /// Returns a trained model.
     fn trained(digits: &Digits) -> Self {
         let mut network = Network::new(128, &mut Random::seeded(17));
         for _ in 0..40 {
@@ -122,7 +122,7 @@ impl Model {
         let mut layer = || {
             layers
                 .next()
-                .unwrap_or_else(|| unreachable!("there are two"))
+                .unwrap_or_else(|| unreachable!("there are two layers"))
         };
         Self {
             hidden: layer(),
@@ -135,7 +135,7 @@ impl Model {
     }
 }
 
-/// How many rows have their largest value where the label says.
+/// Counts the rows whose largest value is at the position of the label.
 fn correct(outputs: &Tensor, labels: &[usize]) -> usize {
     let likeliest = |row: &[f32]| (0..CLASSES).max_by(|&a, &b| row[a].total_cmp(&row[b]));
     let rows = outputs.values.chunks_exact(CLASSES);
@@ -171,7 +171,7 @@ fn main() -> Outcome {
     trace.export_chrome_trace(&path)?;
 
     let correct = correct(&outputs, digits.labels());
-    println!("{correct} of {} digits were told", digits.len());
+    println!("{correct} of {} digits were recognized", digits.len());
     println!(
         "the trace is in {}: open it in https://ui.perfetto.dev",
         path.display()

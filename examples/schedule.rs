@@ -15,9 +15,9 @@
 //!         p.step()
 //! ```
 //!
-//! And with `on_trace_ready=torch.profiler.tensorboard_trace_handler("./log")` instead, which `TensorBoard`'s trace
-//! plugin and HTA read: several handlers may stand side by side here. The model learns to tell handwritten digits
-//! apart, on a GPU where there is one.
+//! A second handler writes the files of `torch.profiler.tensorboard_trace_handler("./log")`, which
+//! `TensorBoard`'s trace plugin and HTA read: a session can have several handlers. The model learns
+//! to recognize handwritten digits, on a GPU if there is one.
 //!
 //! ```text
 //! cargo run --release --example schedule [-- DIR]
@@ -70,7 +70,7 @@ fn main() -> Outcome {
     fs::create_dir_all(&dir)?;
     let digits = Digits::all().standardised();
     let network = Network::new(128, &mut Random::seeded(17));
-    let mut model = model::of(network, BATCH)?;
+    let mut model = model::create(network, BATCH)?;
     if let Some(stream) = model.stream() {
         cuda::set_current_stream(stream);
     }
@@ -96,14 +96,14 @@ fn main() -> Outcome {
     }
     p.stop();
 
-    // Handlers run on a thread of their own: the loop waited for none of them.
+    // Handlers run on another thread, so the loop did not wait for them.
     if !p.wait(Duration::from_secs(10)) {
         println!("the window is not complete after ten seconds");
     }
     println!(
         "the mean loss is {:.3} on {}",
         model.take_loss()? / 8.0,
-        model.place()
+        model.device_name()
     );
     println!("the traces are in {}", dir.display());
     println!(

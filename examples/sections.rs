@@ -1,4 +1,4 @@
-//! Measure a part of a function: a block, the rest of a block, or parts with names built at run
+//! Measures parts of a function: a block, the rest of a block, or parts with names built at run
 //! time.
 //!
 //! ```text
@@ -10,7 +10,7 @@ use std::error::Error;
 use profiler_examples::digits::{CLASSES, Digits, PIXELS};
 use profiler_runtime::{SortBy, TableOptions, measure_execution_time_context, scope, summary};
 
-/// Reads digits by the nearest mean image.
+/// Recognizes digits by the nearest mean image.
 struct Reader {
     means: Vec<Vec<f32>>,
 }
@@ -18,11 +18,11 @@ struct Reader {
 impl Reader {
     fn of(digits: &Digits) -> Result<Self, String> {
         // A guard measures from here to the end of its block. It needs a name: `let _ = …` would
-        // drop it at once.
+        // drop it immediately.
         let _learning = scope!("learn");
 
-        // The context form measures a block and gives its value. `?`, `return` and `break` leave it
-        // as they leave any block, and the time until then is counted.
+        // The context form measures a block and returns its value. `?`, `return` and `break` leave
+        // it like any block, and the time until then is counted.
         let by_class = measure_execution_time_context!("learn/group", {
             let mut by_class = vec![Vec::new(); CLASSES];
             for number in 0..digits.len() {
@@ -34,9 +34,9 @@ impl Reader {
 
         let mut means = Vec::with_capacity(CLASSES);
         for (class, numbers) in by_class.iter().enumerate() {
-            // A name may be built at run time: here each digit gets a row of its own. Build few:
-            // what goes over PROFILER_MAX_NAMES is counted together. While profiling is off, not
-            // even the name is built.
+            // A name may be built at run time: here each digit has its own row. Use few names:
+            // those beyond PROFILER_MAX_NAMES share one row. While measuring is off, the name is
+            // not built.
             let _mean = scope!(format!("learn/mean of {class}"));
             means.push(mean(digits, numbers));
         }
@@ -73,8 +73,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut right = 0;
     for number in 0..digits.len() {
-        // The arguments of the attribute work here, too: the first hundred calls are left out, and
-        // one call in 500 goes to the logger under the step given.
+        // Sections take the arguments of the attribute: the first hundred calls are not measured,
+        // and every 500th is logged, at the given step.
         let read = measure_execution_time_context!(
             "read",
             bypass = number < 100,
@@ -85,9 +85,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         );
         right += usize::from(read == digits.label(number));
     }
-    println!("{right} of {} read rightly", digits.len());
+    println!("{right} of {} recognized", digits.len());
 
-    // The logger runs on another thread: let it finish before the table.
+    // The logger runs on another thread: wait for it before printing the table.
     profiler_runtime::flush(std::time::Duration::from_secs(1));
     println!(
         "\n{}",

@@ -1,5 +1,5 @@
-//! Training and validation, each with a schedule of its own: windows of the stage's own steps, however the stages
-//! take turns.
+//! Training and validation with separate schedules: each session counts the steps of its own stage,
+//! in any order of the stages.
 //!
 //! ```text
 //! cargo run --release --example stages [-- DIR]
@@ -34,7 +34,7 @@ fn validate(model: &mut dyn Model, batch: Digits) -> Outcome<usize> {
     model.correct()
 }
 
-/// A session for one stage. Each counts the steps of its own stage only.
+/// Starts a session for one stage, which counts only the steps of that stage.
 fn session(stage: &'static str, schedule: Schedule, dir: &Path) -> Result<Profile, ProfileError> {
     let dir = dir.to_owned();
     let profile = Profile::builder()
@@ -66,14 +66,14 @@ fn main() -> Outcome {
         .map_or_else(|| PathBuf::from("profiles/stages"), PathBuf::from);
     fs::create_dir_all(&dir)?;
     let mut random = Random::seeded(17);
-    let (images, test) = Digits::parted(360, &mut random);
+    let (images, test) = Digits::split(360, &mut random);
     let (images, test) = (images.standardised(), test.standardised());
-    let mut model = model::of(Network::new(128, &mut random), BATCH)?;
+    let mut model = model::create(Network::new(128, &mut random), BATCH)?;
     if let Some(stream) = model.stream() {
         cuda::set_current_stream(stream);
     }
 
-    // Three windows of five batches of training, and two of a single batch of validation.
+    // Three windows of five training batches, and two windows of one validation batch.
     let training = session(
         "train",
         Schedule::new().wait(10).warmup(2).active(5).repeat(3),
@@ -96,8 +96,8 @@ fn main() -> Outcome {
         }
         let seen = test.len() / BATCH * BATCH;
         println!(
-            "epoch {epoch}: {correct} of {seen} digits were told, on {}",
-            model.place()
+            "epoch {epoch}: {correct} of {seen} digits were recognized, on {}",
+            model.device_name()
         );
     }
     for profile in [training, validation] {

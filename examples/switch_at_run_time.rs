@@ -1,8 +1,8 @@
-//! Turn measuring on and off while the program runs: all of it, a part, single calls, by name.
+//! Turns measuring on and off at run time: for all code, a part of it, single calls, or by name.
 //!
-//! What is off costs one load and a branch for each call. Without touching the program, the
-//! variables `PROFILER_ENABLED` and `PROFILER_FILTER` do the same, and win over what it sets at
-//! the start.
+//! A call that is not measured costs one load and a branch. The variables `PROFILER_ENABLED` and
+//! `PROFILER_FILTER` do the same without a change to the program, and override its initial
+//! settings.
 //!
 //! ```text
 //! cargo run --release --example switch_at_run_time
@@ -22,7 +22,7 @@ fn infer(network: &Network, digits: &Digits) -> usize {
     network.forward(digits).correct(digits)
 }
 
-// `bypass` is asked at each call: here the first calls, with their cold caches, are left out.
+// `bypass` is evaluated at each call: here it excludes the first calls, which have cold caches.
 #[measure_execution_time(bypass = step < 3)]
 fn train(network: &mut Network, digits: &Digits, step: usize) {
     network.learn(digits, 0.1 / (10.0 + step as f32));
@@ -33,7 +33,7 @@ fn load() -> Digits {
     Digits::all().standardised()
 }
 
-/// How many calls of a function have been counted so far.
+/// Returns how many calls of a function were counted so far.
 fn counted(function: &str) -> u64 {
     let summary = summary();
     let name = format!("{}::{function}", module_path!());
@@ -63,15 +63,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         counted("train")
     );
 
-    // Off for as long as the closure runs, on all threads: a warm-up, say.
+    // Turns measuring off on all threads while the closure runs, for example during a warm-up.
     bypass(|| infer(&network, &digits));
     println!(
         "infer, inside of bypass: 1 call, {} counted",
         counted("infer")
     );
 
-    // Until further notice. A long-running program may flip this from a signal or a request: it is
-    // effective at once on all threads, and a scope that is open meanwhile ends as it began.
+    // Turns measuring off until it is turned on again. A long-running program may do this on a
+    // signal or a request. It takes effect immediately on all threads, and an open scope ends as it
+    // began.
     let before = is_enabled();
     set_enabled(false);
     infer(&network, &digits);

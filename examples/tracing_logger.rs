@@ -1,4 +1,4 @@
-//! Have each measurement as a `tracing` event, beside the events you have already.
+//! Emits each measurement as a `tracing` event, among the program's other events.
 //!
 //! ```text
 //! cargo run --release --example tracing_logger
@@ -9,23 +9,23 @@ use std::error::Error;
 use profiler_examples::digits::Digits;
 use profiler_runtime::{TracingLogger, measure_execution_time, summary};
 
-// Without a `log` of its own, a call goes to the loggers that the program sets up in `main`.
+// Without a `log` argument, a call is logged to the loggers that the program configures in `main`.
 #[measure_execution_time]
 fn standardise(digits: &Digits) -> Digits {
     digits.standardised()
 }
 
-// With one, it goes there instead. One event for every tenth call is enough for a short function;
-// calls and times in the table are of all calls.
+// With `log`, it is logged there instead. For a short function, every tenth call is enough; calls
+// and times in the table include all calls.
 #[measure_execution_time(log = TracingLogger, every = 10)]
 fn brightest(digits: &Digits, number: usize) -> f32 {
     digits.image(number).iter().copied().fold(0.0, f32::max)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Any subscriber will do. The profiler's events have the level INFO, the target
-    // `profiler_runtime` and the fields name, cpu_ms and step; what it has to say about itself (a
-    // variable that it does not understand, a logger that fails) comes as warnings of that target.
+    // Any subscriber works. The profiler's events have the level INFO, the target
+    // `profiler_runtime` and the fields name, cpu_ms and step. The profiler's own warnings (an
+    // invalid variable, a failing logger) have the same target.
     tracing_subscriber::fmt()
         .with_writer(std::io::stdout)
         .init();
@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .map(|number| brightest(&digits, number))
         .fold(0.0, f32::max);
 
-    // Events come from the profiler's thread, a little later. The guard waits for them when it is
+    // Events come from the profiler's thread, with a delay. The guard waits for them when it is
     // dropped, at the end of `main` or here.
     drop(profiler);
     println!(

@@ -7,11 +7,11 @@ use smartcore::dataset::digits;
 
 use crate::random::Random;
 
-/// Pixels along one side of an image.
+/// The pixels along one side of an image.
 pub const SIDE: usize = 8;
-/// Pixels of an image.
+/// The pixels of an image.
 pub const PIXELS: usize = SIDE * SIDE;
-/// How many digits there are.
+/// The number of digits.
 pub const CLASSES: usize = 10;
 
 /// Images with the digits they show.
@@ -33,7 +33,7 @@ pub struct Digits {
 }
 
 impl Digits {
-    /// All of them, in the order of the data set.
+    /// Returns all images, in the order of the data set.
     #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
@@ -53,9 +53,9 @@ impl Digits {
         }
     }
 
-    /// All of them, shuffled and parted: those to train with, and `held_out` to test with.
+    /// Shuffles all images and splits them: returns those for training, and `held_out` for testing.
     #[must_use]
-    pub fn parted(held_out: usize, random: &mut Random) -> (Self, Self) {
+    pub fn split(held_out: usize, random: &mut Random) -> (Self, Self) {
         let all = Self::all();
         let mut order: Vec<usize> = (0..all.len()).collect();
         random.shuffle(&mut order);
@@ -63,7 +63,7 @@ impl Digits {
         (all.select(train), all.select(test))
     }
 
-    /// Those with the given numbers.
+    /// Returns the images with the given indices.
     #[must_use]
     pub fn select(&self, numbers: &[usize]) -> Self {
         Self {
@@ -76,7 +76,8 @@ impl Digits {
         }
     }
 
-    /// The same images with each pixel's mean moved to 0 and its deviation to 1.
+    /// Returns the images with each pixel shifted to a mean of 0 and scaled to a standard deviation
+    /// of 1.
     #[must_use]
     pub fn standardised(&self) -> Self {
         let count = self.len().max(1) as f32;
@@ -91,7 +92,7 @@ impl Digits {
         let mut digits = self.clone();
         for image in digits.images.chunks_exact_mut(PIXELS) {
             for ((pixel, mean), square) in image.iter_mut().zip(&means).zip(&squares) {
-                // A pixel at the edge may never have any ink.
+                // A pixel at the edge may be blank in all images: avoid a division by zero.
                 let deviation = (square - mean * mean).max(1e-6).sqrt();
                 *pixel = (*pixel - mean) / deviation;
             }
@@ -99,42 +100,42 @@ impl Digits {
         digits
     }
 
-    /// How many images there are.
+    /// Returns the number of images.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.labels.len()
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no images.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }
 
-    /// The pixels of one image, row by row, from 0.0 (paper) to 16.0 (ink).
+    /// Returns the pixels of one image, row by row, from 0.0 (paper) to 16.0 (ink).
     #[must_use]
     pub fn image(&self, number: usize) -> &[f32] {
         &self.images[number * PIXELS..][..PIXELS]
     }
 
-    /// The digit that one image shows.
+    /// Returns the digit that one image shows.
     #[must_use]
     pub fn label(&self, number: usize) -> usize {
         self.labels[number]
     }
 
-    /// The pixels of all images.
+    /// Returns the pixels of all images.
     #[must_use]
     pub fn images(&self) -> &[f32] {
         &self.images
     }
 
-    /// The same, to change.
+    /// Returns the pixels of all images, mutably.
     pub fn images_mut(&mut self) -> &mut [f32] {
         &mut self.images
     }
 
-    /// The digits that the images show.
+    /// Returns the digits that the images show.
     #[must_use]
     pub fn labels(&self) -> &[usize] {
         &self.labels
@@ -146,8 +147,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_image_is_both_trained_and_tested_with() {
-        let (train, test) = Digits::parted(360, &mut Random::seeded(3));
+    fn training_and_test_images_are_disjoint() {
+        let (train, test) = Digits::split(360, &mut Random::seeded(3));
         assert_eq!((train.len(), test.len()), (1437, 360));
         let sum = |digits: &Digits| {
             digits

@@ -1,5 +1,5 @@
-//! What the examples share and do not teach: data, a small network on the CPU and on a GPU, random
-//! numbers. Nothing here is measured; each example annotates its own functions.
+//! Code that the examples share: data, a small network on the CPU and on a GPU, random numbers. It
+//! is not measured; each example annotates its own functions.
 
 pub mod device;
 pub mod digits;

@@ -1,4 +1,4 @@
-//! What learns: the network on the CPU, or the same network on a GPU.
+//! A trainable model: the network on the CPU or on a GPU.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -9,72 +9,73 @@ use crate::device::{self, OnGpu};
 use crate::digits::Digits;
 use crate::network::{Activations, Gradients, Network};
 
-/// What a step gives, or why it could not be taken.
+/// The result of a step of the model.
 pub type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
-/// A network that learns step by step, and keeps in between what the steps hand on.
+/// A network that is trained step by step, and keeps the intermediate results between the steps.
 ///
-/// On a GPU a step returns when its work is launched.
+/// On a GPU, a step returns once its work is launched.
 pub trait Model {
-    /// Takes a batch to learn from, or to be tested with.
+    /// Loads a batch for training or testing.
     ///
     /// # Errors
     ///
-    /// If the device refuses; so with all other steps.
+    /// Returns an error if the device fails, as do all other steps.
     fn load(&mut self, batch: Digits) -> Outcome;
 
-    /// What the network makes of the batch.
+    /// Computes the outputs for the batch.
     ///
     /// # Errors
     ///
     /// See [`load`](Self::load).
     fn forward(&mut self) -> Outcome;
 
-    /// How the mean loss of the batch changes with each weight.
+    /// Computes the gradient of the mean loss of the batch.
     ///
     /// # Errors
     ///
     /// See [`load`](Self::load).
     fn backward(&mut self) -> Outcome;
 
-    /// One step down the gradient, `rate` long.
+    /// Takes one step of gradient descent with the learning rate `rate`.
     ///
     /// # Errors
     ///
     /// See [`load`](Self::load).
     fn update(&mut self, rate: f32) -> Outcome;
 
-    /// The sum of the mean losses of all batches that went backward since it was last asked. Waits for the
-    /// device.
+    /// Returns the sum of the mean losses of all batches since the last call that went backward,
+    /// and resets it. Waits for the device.
     ///
     /// # Errors
     ///
     /// See [`load`](Self::load).
     fn take_loss(&mut self) -> Outcome<f64>;
 
-    /// How many images of the batch were taken for what they are. Waits for the device.
+    /// Counts the images of the batch that were classified correctly. Waits for the device.
     ///
     /// # Errors
     ///
     /// See [`load`](Self::load).
     fn correct(&self) -> Outcome<usize>;
 
-    /// The stream it works on; none on the CPU.
+    /// Returns the stream that the model uses, or `None` on the CPU.
     fn stream(&self) -> Option<Arc<CudaStream>> {
         None
     }
 
-    /// Where it works, in words.
-    fn place(&self) -> String {
+    /// Names the device that the model uses.
+    fn device_name(&self) -> String {
         "the CPU".to_owned()
     }
 }
 
-/// The network on a GPU where there is one, else on the CPU. `rows` is the size of the largest batch.
+/// Creates a model on a GPU if there is one, else on the CPU. `rows` is the size of the largest
+/// batch.
 ///
 /// # Errors
 ///
-/// If there is a GPU that refuses, or computes something else than the CPU does.
+/// Returns an error if there is a GPU that fails, or whose results differ from those of the CPU.
 ///
 /// # Examples
 ///
@@ -85,15 +86,15 @@ pub trait Model {
 /// use profiler_examples::random::Random;
 ///
 /// let network = Network::new(16, &mut Random::seeded(1));
-/// let mut model = model::of(network, 32)?;
+/// let mut model = model::create(network, 32)?;
 /// model.load(Digits::all().select(&[0, 1, 2]))?;
 /// model.forward()?;
 /// model.backward()?;
 /// model.update(0.05)?;
-/// println!("a loss of {} on {}", model.take_loss()?, model.place());
+/// println!("a loss of {} on {}", model.take_loss()?, model.device_name());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn of(network: Network, rows: usize) -> Outcome<Box<dyn Model>> {
+pub fn create(network: Network, rows: usize) -> Outcome<Box<dyn Model>> {
     match device::open() {
         Ok(context) => Ok(Box::new(OnGpu::new(&context, &network, rows)?)),
         Err(_) => Ok(Box::new(OnCpu::new(network))),
@@ -111,7 +112,7 @@ pub struct OnCpu {
 }
 
 impl OnCpu {
-    /// The network before its first batch.
+    /// Creates a model that has no batch yet.
     #[must_use]
     pub fn new(network: Network) -> Self {
         Self {
@@ -124,7 +125,7 @@ impl OnCpu {
     }
 
     fn activations(&self) -> Result<&Activations, &'static str> {
-        self.activations.as_ref().ok_or("go forward first")
+        self.activations.as_ref().ok_or("call `forward` first")
     }
 }
 
@@ -148,7 +149,7 @@ impl Model for OnCpu {
     }
 
     fn update(&mut self, rate: f32) -> Outcome {
-        let gradients = self.gradients.as_ref().ok_or("go backward first")?;
+        let gradients = self.gradients.as_ref().ok_or("call `backward` first")?;
         self.network.update(gradients, rate);
         Ok(())
     }
@@ -168,7 +169,7 @@ mod tests {
     use crate::random::Random;
 
     #[test]
-    fn step_by_step_it_learns_what_the_network_learns_at_once() -> Outcome {
+    fn a_model_trains_as_its_network_does() -> Outcome {
         let batch = Digits::all().select(&[0, 1, 2, 3, 4, 5]);
         let mut network = Network::new(8, &mut Random::seeded(3));
         let mut model = OnCpu::new(network.clone());
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_out_of_order_are_refused() {
+    fn steps_out_of_order_are_errors() {
         let mut model = OnCpu::new(Network::new(8, &mut Random::seeded(3)));
         assert!(model.backward().is_err());
         assert!(model.update(0.1).is_err());

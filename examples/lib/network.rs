@@ -1,9 +1,10 @@
-//! A network with one hidden layer, and how it learns: plain loops over `f32`.
+//! A network with one hidden layer and its training, in plain loops over `f32`.
 
 use crate::digits::{CLASSES, Digits, PIXELS};
 use crate::random::Random;
 
-/// Tells digits apart: pixels, a hidden layer of rectified units, a probability for each digit.
+/// Classifies digits: pixels, a hidden layer of rectified linear units, a probability for each
+/// digit.
 ///
 /// # Examples
 ///
@@ -26,14 +27,14 @@ pub struct Network {
     output: Layer,
 }
 
-/// What a batch makes of each layer, one row for each image.
+/// The outputs of each layer for a batch, one row per image.
 #[derive(Clone, Debug)]
 pub struct Activations {
     hidden: Vec<f32>,
     probabilities: Vec<f32>,
 }
 
-/// How the loss changes with each weight.
+/// The gradient of the loss with respect to each weight.
 #[derive(Clone, Debug)]
 pub struct Gradients {
     hidden: Layer,
@@ -41,7 +42,7 @@ pub struct Gradients {
 }
 
 impl Network {
-    /// A network that has learnt nothing.
+    /// Creates an untrained network.
     #[must_use]
     pub fn new(hidden: usize, random: &mut Random) -> Self {
         Self {
@@ -50,7 +51,7 @@ impl Network {
         }
     }
 
-    /// What the network makes of a batch.
+    /// Computes the outputs for a batch.
     #[must_use]
     pub fn forward(&self, batch: &Digits) -> Activations {
         let mut hidden = self.hidden.apply(batch.images());
@@ -65,10 +66,11 @@ impl Network {
         }
     }
 
-    /// How the mean loss of a batch changes with each weight.
+    /// Computes the gradient of the mean loss of a batch.
     #[must_use]
     pub fn backward(&self, batch: &Digits, activations: &Activations) -> Gradients {
-        // Of softmax and cross-entropy together: the probabilities less the truth.
+        // The gradient of softmax and cross-entropy combined: the probabilities minus the one-hot
+        // labels.
         let mut errors = activations.probabilities.clone();
         for (row, &label) in errors.chunks_exact_mut(CLASSES).zip(batch.labels()) {
             row[label] -= 1.0;
@@ -79,7 +81,7 @@ impl Network {
         }
 
         let output = self.output.gradient(&activations.hidden, &errors);
-        let mut errors = self.output.pass_back(&errors);
+        let mut errors = self.output.input_errors(&errors);
         for (error, &unit) in errors.iter_mut().zip(&activations.hidden) {
             if unit <= 0.0 {
                 *error = 0.0;
@@ -91,30 +93,30 @@ impl Network {
         }
     }
 
-    /// Forward, backward and update with one batch.
+    /// Runs forward, backward and update with one batch.
     pub fn learn(&mut self, batch: &Digits, rate: f32) {
         let activations = self.forward(batch);
         let gradients = self.backward(batch, &activations);
         self.update(&gradients, rate);
     }
 
-    /// The weights of both layers, a row for each input, and their biases as one row more.
+    /// Returns the weights of both layers, one row per input, with their biases as the last row.
     pub(crate) fn weights_and_biases(&self) -> [Vec<f32>; 2] {
         [&self.hidden, &self.output].map(|layer| [&*layer.weights, &*layer.biases].concat())
     }
 
-    /// The weights of both layers, a row for each input, and their biases.
+    /// Returns the weights of both layers, one row per input, and their biases.
     #[must_use]
     pub fn layers(&self) -> [(&[f32], &[f32]); 2] {
         [&self.hidden, &self.output].map(|layer| (&*layer.weights, &*layer.biases))
     }
 
-    /// How many units the hidden layer has.
+    /// Returns the number of units in the hidden layer.
     pub(crate) const fn hidden_units(&self) -> usize {
         self.hidden.outputs()
     }
 
-    /// One step down the gradient, `rate` long.
+    /// Takes one step of gradient descent with the learning rate `rate`.
     pub fn update(&mut self, gradients: &Gradients, rate: f32) {
         self.hidden.descend(&gradients.hidden, rate);
         self.output.descend(&gradients.output, rate);
@@ -122,7 +124,7 @@ impl Network {
 }
 
 impl Activations {
-    /// The mean cross-entropy of a batch.
+    /// Returns the mean cross-entropy of a batch.
     #[must_use]
     pub fn loss(&self, batch: &Digits) -> f32 {
         let rows = self.probabilities.chunks_exact(CLASSES);
@@ -133,7 +135,7 @@ impl Activations {
         sum / batch.len().max(1) as f32
     }
 
-    /// How many images of a batch show the digit that is taken for the likeliest.
+    /// Counts the images of a batch whose most probable digit is the right one.
     #[must_use]
     pub fn correct(&self, batch: &Digits) -> usize {
         let rows = self.probabilities.chunks_exact(CLASSES);
@@ -146,7 +148,7 @@ impl Activations {
     }
 }
 
-/// Weights, one row of outputs for each input, and biases.
+/// Weights, one row of outputs per input, and biases.
 #[derive(Clone, Debug)]
 struct Layer {
     weights: Vec<f32>,
@@ -157,7 +159,7 @@ impl Layer {
     fn random(inputs: usize, outputs: usize, random: &mut Random) -> Self {
         let scale = (6.0 / (inputs + outputs) as f32).sqrt();
         let weights = (0..inputs * outputs)
-            .map(|_| scale * random.even())
+            .map(|_| scale * random.uniform())
             .collect();
         Self {
             weights,
@@ -198,8 +200,8 @@ impl Layer {
         Self { weights, biases }
     }
 
-    /// The errors of the inputs, from those of the outputs.
-    fn pass_back(&self, errors: &[f32]) -> Vec<f32> {
+    /// Computes the errors of the inputs from those of the outputs.
+    fn input_errors(&self, errors: &[f32]) -> Vec<f32> {
         let of_input = |weights: &[f32], errors: &[f32]| -> f32 {
             weights
                 .iter()
@@ -245,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gradients_are_the_slopes_of_the_loss() {
+    fn gradients_match_finite_differences() {
         let mut batch = Digits::all().select(&[0, 1, 2, 3, 4]);
         for pixel in batch.images_mut() {
             *pixel = *pixel / 8.0 - 1.0;

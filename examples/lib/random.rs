@@ -1,6 +1,6 @@
-//! Random numbers that are the same in every run.
+//! Reproducible random numbers.
 
-/// A generator of random numbers (`SplitMix64`): small, fast, good enough to train with.
+/// A random number generator (`SplitMix64`): small, fast, and good enough for training.
 ///
 /// # Examples
 ///
@@ -14,7 +14,7 @@
 pub struct Random(u64);
 
 impl Random {
-    /// A generator that starts at `seed`.
+    /// Creates a generator with a seed.
     #[must_use]
     pub const fn seeded(seed: u64) -> Self {
         Self(seed)
@@ -27,20 +27,20 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A whole number from 0 to below `bound`; 0 where `bound` is 0.
+    /// Returns an integer from 0 to below `bound`, or 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
-        // The high half of the product: as even as 64 bits allow, without a division.
+        // The high half of the product is as uniform as 64 bits allow, without a division.
         let product = u128::from(self.bits()) * bound as u128;
         usize::try_from(product >> 64).unwrap_or(0)
     }
 
-    /// A number from -1 to 1, evenly spread.
-    pub fn even(&mut self) -> f32 {
+    /// Returns a number from -1 to 1, uniformly distributed.
+    pub fn uniform(&mut self) -> f32 {
         const HALF: usize = 1 << 23;
         self.below(2 * HALF) as f32 / HALF as f32 - 1.0
     }
 
-    /// Brings the items into a random order.
+    /// Shuffles the items.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));
@@ -67,7 +67,7 @@ mod tests {
         let mut seen = [false; 6];
         for _ in 0..1000 {
             seen[random.below(6)] = true;
-            assert!(random.even().abs() <= 1.0);
+            assert!(random.uniform().abs() <= 1.0);
         }
         assert_eq!(seen, [true; 6]);
         assert_eq!(random.below(0), 0);

@@ -1,4 +1,4 @@
-//! A part of the work: numbers, each of which follows the logistic map `x = rate * x * (1 - x)`.
+//! A part of the work: numbers that each follow the logistic map `x = rate * x * (1 - x)`.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use cudarc::driver::{
 };
 use cudarc::nvrtc::Ptx;
 
-/// What a thread can hand on.
+/// A result whose error can be sent to another thread.
 pub(crate) type Outcome<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 
 const PTX: &str = include_str!("logistic.ptx");
 const COUNT: u16 = 1 << 15;
-/// Here the map is chaotic: a single wrong bit grows until nothing is right.
+/// The map is chaotic at this rate: an error in a single bit grows until all numbers are wrong.
 const RATE: f32 = 3.9;
 
-/// The device with the kernel.
+/// The device and the kernel.
 pub(crate) struct Gpu {
     context: Arc<CudaContext>,
     kernel: CudaFunction,
@@ -37,12 +37,12 @@ impl Gpu {
     }
 }
 
-/// Where the numbers are while they are worked on.
+/// The memory that holds the numbers.
 struct OnGpu {
     stream: Arc<CudaStream>,
     kernel: CudaFunction,
     values: CudaSlice<f32>,
-    /// Only to such memory copies are made while the CPU goes on.
+    /// Pinned: only copies to pinned memory run asynchronously.
     copy: PinnedHostSlice<f32>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Part `number`; on a GPU, where one is given with a stream.
+    /// Creates part `number`, on a GPU if one is given with a stream.
     pub(crate) fn new(
         gpu: Option<&Gpu>,
         stream: Option<&Arc<CudaStream>>,
@@ -70,7 +70,7 @@ impl Part {
                 stream: Arc::clone(stream),
                 kernel: gpu.kernel.clone(),
                 values: stream.clone_htod(&start)?,
-                // SAFETY: numbers of any bits are numbers, and they are copied to before they are read.
+                // SAFETY: any bits are valid numbers, and they are written before they are read.
                 copy: unsafe { gpu.context.alloc_pinned(COUNT.into()) }?,
             })
         };
@@ -82,7 +82,7 @@ impl Part {
         })
     }
 
-    /// Goes on by so many rounds; on a GPU, launches that.
+    /// Computes some rounds. On a GPU, launches them.
     pub(crate) fn iterate(&mut self, rounds: u32) -> Outcome {
         self.rounds += rounds;
         let Some(gpu) = &mut self.gpu else {
@@ -101,16 +101,16 @@ impl Part {
         Ok(())
     }
 
-    /// Copies the numbers to where the CPU can read them, on another stream; does not wait.
+    /// Copies the numbers to host memory on another stream, without waiting.
     pub(crate) fn copy_back(&mut self, stream: Option<&Arc<CudaStream>>) -> Outcome {
         if let Some((gpu, stream)) = self.gpu.as_mut().zip(stream) {
-            // cudarc has the copy wait for the kernel, and the next kernel for the copy.
+            // cudarc makes the copy wait for the kernel, and the next kernel for the copy.
             stream.memcpy_dtoh(&gpu.values, &mut gpu.copy)?;
         }
         Ok(())
     }
 
-    /// Waits for all work, and takes the numbers back.
+    /// Waits for all work, and copies the numbers back.
     pub(crate) fn download(&mut self) -> Outcome {
         if let Some(gpu) = &self.gpu {
             self.values = gpu.stream.clone_dtoh(&gpu.values)?;
@@ -119,7 +119,8 @@ impl Part {
         Ok(())
     }
 
-    /// Waits until the device has done what was launched, and lets other futures run meanwhile.
+    /// Waits until the device has finished the launched work, and lets other futures run until
+    /// then.
     pub(crate) async fn finished(&self) -> Outcome {
         if let Some(gpu) = &self.gpu {
             let event = gpu.stream.record_event(None)?;
@@ -141,7 +142,7 @@ fn iterate(values: &mut [f32], rounds: u32) {
     }
 }
 
-/// Computes all parts anew: the kernel rounds where the CPU does, so that each bit must agree.
+/// Recomputes all parts on the CPU. The kernel rounds as the CPU does, so all bits must be equal.
 pub(crate) fn verify(parts: &[Part]) -> Result<(), String> {
     for (index, part) in parts.iter().enumerate() {
         let mut expected = part.start.clone();

@@ -1,4 +1,4 @@
-//! What the command line asks for, and where things are written.
+//! The command line, and the files that the program writes.
 
 use std::env;
 use std::error::Error;
@@ -11,18 +11,18 @@ Trains a small network and shows where the time goes.
 
 usage: cargo run --release --example quickstart [-- --out DIR] [--trace]
 
-    --out DIR    where to write; a folder, made where it is missing (profiles/quickstart)
-    --trace      write each call as a trace too: DIR/trace.json for Perfetto, and one for TensorBoard
+    --out DIR    the folder to write to; created if missing (default: profiles/quickstart)
+    --trace      also write a trace of every call: DIR/trace.json for Perfetto, and one for TensorBoard
     --help       show this";
 
 pub(crate) struct Options {
     out: PathBuf,
-    /// Whether traces are written.
+    /// `true` if traces are written.
     pub(crate) trace: bool,
 }
 
 impl Options {
-    /// Reads the arguments; nothing to run where help was asked for.
+    /// Reads the arguments. Returns `None` after printing the help.
     pub(crate) fn from_arguments() -> Result<Option<Self>, Box<dyn Error>> {
         let mut out = PathBuf::from("profiles/quickstart");
         let mut trace = false;
@@ -48,37 +48,37 @@ impl Options {
         Ok(Some(Self { out, trace }))
     }
 
-    /// The folder to point `TensorBoard` at: each run has a folder of its own in it, so that runs
-    /// can be compared and none overwrites another.
+    /// Returns the folder for `TensorBoard`. It contains a folder for each run, so that runs can be
+    /// compared and do not overwrite each other.
     pub(crate) fn log_dir(&self) -> PathBuf {
         self.out.join("tensorboard")
     }
 
-    /// A new folder for the log of this run: `run-1`, `run-2`, …
+    /// Creates a new folder for the log of this run: `run-1`, `run-2`, …
     pub(crate) fn new_run(&self) -> Result<PathBuf, Box<dyn Error>> {
         let parent = self.log_dir();
-        let explained = |error: io::Error| {
+        let with_advice = |error: io::Error| {
             let parent = parent.display();
             format!("cannot write to {parent}: {error}; choose another folder with `-- --out DIR`")
         };
-        fs::create_dir_all(&parent).map_err(explained)?;
+        fs::create_dir_all(&parent).map_err(with_advice)?;
         for number in 1_u32.. {
             let run = parent.join(format!("run-{number}"));
             match fs::create_dir(&run) {
                 Ok(()) => return Ok(run),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(explained(error).into()),
+                Err(error) => return Err(with_advice(error).into()),
             }
         }
         Err("there are too many runs; choose another folder with `-- --out DIR`".into())
     }
 
-    /// The trace for Perfetto and its like.
+    /// Returns the trace file for Perfetto and similar viewers.
     pub(crate) fn trace_file(&self) -> PathBuf {
         self.out.join("trace.json")
     }
 
-    /// Where the numbers of the table go, for programs.
+    /// Returns the file for the numbers of the table, for programs to read.
     pub(crate) fn summary_file(&self) -> PathBuf {
         self.out.join("summary.json")
     }

@@ -1,4 +1,4 @@
-//! What was measured, and where to see more of it.
+//! Prints the results and where to find more.
 
 use std::error::Error;
 use std::fs;
@@ -9,7 +9,7 @@ use profiler_runtime::{Row, Summary, TensorBoardLogger};
 use crate::options::Options;
 
 pub(crate) fn show(options: &Options, board: &TensorBoardLogger) -> Result<(), Box<dyn Error>> {
-    // Loggers are called off the measured thread: wait until they have everything.
+    // Loggers are called on another thread: wait until they have received everything.
     let flushed = profiler_runtime::flush(Duration::from_secs(5));
     let summary = profiler_runtime::summary();
     let file = options.summary_file();
@@ -20,14 +20,14 @@ pub(crate) fn show(options: &Options, board: &TensorBoardLogger) -> Result<(), B
     name_slowest(&summary);
     if flushed.dropped + flushed.left > 0 {
         println!(
-            "{} log entries were dropped and {} are late: the log has gaps, the table has none",
+            "{} log entries were dropped and {} are late: the log is incomplete, the table is complete",
             flushed.dropped, flushed.left
         );
     }
     let logged = if summary.rows.is_empty() {
         "loss and accuracy are"
     } else {
-        "every single call is"
+        "every call is"
     };
     println!("{logged} in {}", board.path().display());
     println!("the table's numbers are in {}", file.display());
@@ -45,8 +45,8 @@ pub(crate) fn show(options: &Options, board: &TensorBoardLogger) -> Result<(), B
     Ok(())
 }
 
-/// By self time: a function that only waits for those it calls is not slow itself. On a GPU by the time that the
-/// GPU worked: launching goes on meanwhile.
+/// Prints the function with the largest self time: a function that waits for the functions it calls
+/// is not slow itself. On a GPU, uses GPU time, because launching overlaps the GPU's work.
 fn name_slowest(summary: &Summary) {
     let on_gpu = summary.rows.iter().any(|row| row.cuda.is_some());
     let (kind, own): (_, fn(&Row) -> f64) = if on_gpu {

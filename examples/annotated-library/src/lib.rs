@@ -1,23 +1,23 @@
-//! A library that can be measured, and leaves it to its users whether it is.
+//! An annotated library, whose users decide if it is measured.
 //!
-//! It annotates its functions and does nothing else: no logger, no set-up, no switch. All of that
-//! is for the program to choose. A user who chooses nothing gets statistics at the cost of some
-//! nanoseconds for each call of a function as coarse as [`smooth`]; off at run time
-//! (`PROFILER_ENABLED=0`, `set_enabled(false)`, a filter like `-annotated_library::*`) it is one
-//! load and a branch; built with `strip`, it is nothing.
+//! The library only annotates its functions: it configures no logger and no switch. The program
+//! does that. In a program that configures nothing, each call of a function such as [`smooth`]
+//! costs a few nanoseconds for its statistics. Turned off at run time (`PROFILER_ENABLED=0`,
+//! `set_enabled(false)`, a filter such as `-annotated_library::*`), it costs one load and a branch.
+//! Built with `strip`, it costs nothing.
 //!
-//! Three rules make a library a good guest:
+//! Three rules for libraries:
 //!
-//! - depend on `profiler-runtime` with `default-features = false`: the program chooses loggers;
-//! - annotate what users know by name, and put what runs within nanoseconds behind a feature that
-//!   only adds (here `profile-details`);
-//! - never enable `strip` yourself, only forward it (here `profile-strip`): a program has one
-//!   `profiler-runtime`, and whoever strips it does so for everybody.
+//! - Depend on `profiler-runtime` with `default-features = false`: the program selects the loggers.
+//! - Annotate the functions that users know by name. Put functions that take only nanoseconds
+//!   behind an additive feature (here `profile-details`).
+//! - Never enable `strip` yourself, only forward it (here `profile-strip`): a program has one
+//!   `profiler-runtime`, so stripping it affects all of the program.
 
 use profiler_runtime::measure_execution_time;
 
 /// Smooths an image of rows of `width` pixels: each pixel becomes the mean of itself and its
-/// neighbours. Pixels that do not fill a row are left out.
+/// neighbours. Pixels of an incomplete row are dropped.
 ///
 /// # Examples
 ///
@@ -35,7 +35,7 @@ pub fn smooth(image: &[f32], width: usize) -> Vec<f32> {
         .collect()
 }
 
-/// How much neighbouring pixels of a row differ, on average.
+/// Returns the mean difference between neighbouring pixels of a row.
 ///
 /// # Examples
 ///
@@ -53,7 +53,7 @@ pub fn roughness(image: &[f32], width: usize) -> f32 {
     steps().sum::<f32>() / steps().count().max(1) as f32
 }
 
-// Once for each pixel: annotated only for those who want to see that much.
+// Called once per pixel, so it is only annotated for users who enable the feature.
 #[cfg_attr(feature = "profile-details", measure_execution_time)]
 fn mean_around(image: &[f32], width: usize, row: usize, column: usize) -> f32 {
     let top = row.saturating_sub(1);

@@ -1,4 +1,4 @@
-//! The kernels of the network, each launched by a function that says what it takes.
+//! The kernels of the network, and functions that launch them with the right parameters.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::model::Outcome;
 
 const PTX: &str = include_str!("network.ptx");
 
-/// A layer: its weights with the biases as their last row, and how the loss changes with them.
+/// A layer: its weights with the biases as their last row, and their gradient.
 pub(super) struct Layer {
     pub(super) inputs: u32,
     pub(super) outputs: u32,
@@ -34,7 +34,7 @@ impl Layer {
     }
 }
 
-/// The kernels, and the stream they go to.
+/// The kernels and the stream on which they are launched.
 pub(super) struct Kernels {
     pub(super) stream: Arc<CudaStream>,
     affine: CudaFunction,
@@ -59,7 +59,7 @@ impl Kernels {
         })
     }
 
-    /// What a layer makes of rows of inputs, but nothing below `floor`.
+    /// Computes the outputs of a layer for rows of inputs, but at least `floor`.
     pub(super) fn affine(
         &self,
         layer: &Layer,
@@ -73,12 +73,12 @@ impl Kernels {
         launch.arg(&count).arg(&layer.inputs).arg(&layer.outputs);
         launch.arg(&floor);
         launch.arg(inputs).arg(&layer.weights).arg(outputs);
-        // SAFETY: these are the kernel's parameters; the memory holds as many rows.
+        // SAFETY: these are the kernel's parameters, and the buffers hold that many rows.
         unsafe { launch.launch(threads(count)) }?;
         Ok(())
     }
 
-    /// Probabilities from rows of values, in place.
+    /// Applies softmax to rows of values, in place.
     pub(super) fn softmax(
         &self,
         rows: u32,
@@ -87,12 +87,13 @@ impl Kernels {
     ) -> Result<(), DriverError> {
         let mut launch = self.stream.launch_builder(&self.softmax);
         launch.arg(&rows).arg(&classes).arg(values);
-        // SAFETY: these are the kernel's parameters; the memory holds as many rows.
+        // SAFETY: these are the kernel's parameters, and the buffers hold that many rows.
         unsafe { launch.launch(threads(rows)) }?;
         Ok(())
     }
 
-    /// How the mean loss changes with the values that the probabilities were made from; adds the losses up.
+    /// Computes the gradient of the mean loss with respect to the inputs of softmax. Adds the
+    /// cross-entropy of each row to its loss.
     pub(super) fn errors(
         &self,
         [rows, classes]: [u32; 2],
@@ -109,12 +110,12 @@ impl Kernels {
             .arg(probabilities)
             .arg(errors)
             .arg(losses);
-        // SAFETY: these are the kernel's parameters; the memory holds as many rows.
+        // SAFETY: these are the kernel's parameters, and the buffers hold that many rows.
         unsafe { launch.launch(threads(rows)) }?;
         Ok(())
     }
 
-    /// How the loss changes with the weights of a layer.
+    /// Computes the gradient of the loss with respect to the weights of a layer.
     pub(super) fn gradient(
         &self,
         layer: &mut Layer,
@@ -127,12 +128,13 @@ impl Kernels {
         launch.arg(&count).arg(&rows);
         launch.arg(&layer.inputs).arg(&layer.outputs);
         launch.arg(inputs).arg(errors).arg(&mut layer.gradient);
-        // SAFETY: these are the kernel's parameters; the memory holds as many rows and weights.
+        // SAFETY: these are the kernel's parameters, and the buffers hold that many rows and
+        // weights.
         unsafe { launch.launch(threads(count)) }?;
         Ok(())
     }
 
-    /// The errors of a layer's inputs, which were rectified, from those of its outputs.
+    /// Computes the errors of a layer's inputs, which were rectified, from those of its outputs.
     pub(super) fn pass_back(
         &self,
         layer: &Layer,
@@ -149,24 +151,25 @@ impl Kernels {
             .arg(errors)
             .arg(inputs)
             .arg(passed);
-        // SAFETY: these are the kernel's parameters; the memory holds as many rows.
+        // SAFETY: these are the kernel's parameters, and the buffers hold that many rows.
         unsafe { launch.launch(threads(count)) }?;
         Ok(())
     }
 
-    /// One step down the gradient of a layer.
+    /// Takes one step of gradient descent for a layer.
     pub(super) fn descend(&self, layer: &mut Layer, rate: f32) -> Result<(), DriverError> {
         let count = layer.count();
         let mut launch = self.stream.launch_builder(&self.descend);
         launch.arg(&count).arg(&rate);
         launch.arg(&layer.gradient).arg(&mut layer.weights);
-        // SAFETY: these are the kernel's parameters; the memory holds as many weights.
+        // SAFETY: these are the kernel's parameters, and the buffers hold that many weights.
         unsafe { launch.launch(threads(count)) }?;
         Ok(())
     }
 }
 
-/// A thread for each of `count` numbers, and one at least: a launch of none is refused.
+/// Returns a launch configuration with a thread for each of `count` numbers, and at least one: an
+/// empty launch is an error.
 fn threads(count: u32) -> LaunchConfig {
     const BLOCK: u32 = 128;
     LaunchConfig {

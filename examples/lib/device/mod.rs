@@ -1,4 +1,4 @@
-//! The GPU, where there is one.
+//! Opens the GPU, if there is one.
 
 mod kernels;
 mod network;
@@ -11,11 +11,11 @@ use cudarc::driver::CudaContext;
 use cudarc::driver::sys::is_culib_present;
 use profiler_runtime::cuda::{Status, status};
 
-/// The first GPU.
+/// Opens the first GPU.
 ///
 /// # Errors
 ///
-/// If there is none: why, in a line.
+/// Returns the reason in one line if there is none.
 ///
 /// # Examples
 ///
@@ -28,20 +28,20 @@ use profiler_runtime::cuda::{Status, status};
 /// }
 /// ```
 pub fn open() -> Result<Arc<CudaContext>, String> {
-    // cudarc panics where there is no library.
-    // SAFETY: it loads the library and unloads it again, as any program may.
+    // cudarc panics if the library is missing.
+    // SAFETY: this loads the library and unloads it again, which any program may do.
     if !unsafe { is_culib_present() } {
-        return Err("there is no CUDA driver: libcuda.so.1 cannot be loaded".to_owned());
+        return Err("libcuda.so.1 cannot be loaded: there is no CUDA driver".to_owned());
     }
     match status() {
-        // Without GPU times a program uses the GPU all the same.
+        // The program uses the GPU even if GPU times cannot be measured.
         Status::Ready { .. } | Status::Off | Status::NotBuilt => {}
         missing => return Err(missing.to_string()),
     }
     CudaContext::new(0).map_err(|error| format!("the first device cannot be used: {error}"))
 }
 
-/// What a device calls itself.
+/// Returns the name of a device.
 #[must_use]
 pub fn name(context: &CudaContext) -> String {
     context
@@ -49,8 +49,8 @@ pub fn name(context: &CudaContext) -> String {
         .unwrap_or_else(|error| format!("a device without a name ({error})"))
 }
 
-/// Whether the device is that of the simulated driver of the tests: its kernels take time and compute
-/// nothing, so there is nothing to verify.
+/// Returns `true` for a device of the simulated driver of the tests. Its kernels take time but
+/// compute nothing, so there is no result to verify.
 #[must_use]
 pub fn is_simulated(context: &CudaContext) -> bool {
     name(context).starts_with("Simulated Device")

@@ -1,4 +1,4 @@
-//! The network of [`network`](crate::network) on a GPU: the same steps, as kernels of our own.
+//! The network of [`network`](crate::network) on a GPU: the same steps, as kernels.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use crate::digits::{CLASSES, Digits, PIXELS};
 use crate::model::{Model, Outcome};
 use crate::network::Network;
 
-/// The network on a GPU, with room for a batch.
+/// The network on a GPU, with buffers for a batch.
 pub struct OnGpu {
     name: String,
     kernels: Kernels,
     hidden: Layer,
     output: Layer,
-    /// The labels of the batch, and how many images it may have.
+    /// The labels of the batch, and its largest size.
     expected: Vec<usize>,
-    room: usize,
+    capacity: usize,
     images: CudaSlice<f32>,
     labels: CudaSlice<u32>,
     units: CudaSlice<f32>,
     unit_errors: CudaSlice<f32>,
     probabilities: CudaSlice<f32>,
     errors: CudaSlice<f32>,
-    /// What the rows of all batches have lost since it was last asked.
+    /// The losses per row, summed over all batches since the last read.
     losses: CudaSlice<f32>,
 }
 
@@ -34,29 +34,29 @@ impl fmt::Debug for OnGpu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OnGpu")
             .field("name", &self.name)
-            .field("room", &self.room)
+            .field("capacity", &self.capacity)
             .finish_non_exhaustive()
     }
 }
 
 impl OnGpu {
-    /// Puts a network on the GPU, with room for batches of `rows` images, and makes sure that it learns there
-    /// what it learns on the CPU.
+    /// Copies a network to a GPU, with buffers for batches of `rows` images, and verifies that it
+    /// trains there as on the CPU.
     ///
     /// # Errors
     ///
-    /// If the device refuses, or computes something else than the CPU does.
+    /// Returns an error if the device fails, or if its results differ from those of the CPU.
     pub fn new(context: &Arc<CudaContext>, network: &Network, rows: usize) -> Outcome<Self> {
         if is_simulated(context) {
             let name = name(context);
-            println!("{name} computes nothing: loss and accuracy mean nothing here");
+            println!("{name} computes nothing: loss and accuracy are meaningless");
         } else {
             Self::unchecked(context, network, rows)?.check(network.clone())?;
         }
         Self::unchecked(context, network, rows)
     }
 
-    fn unchecked(context: &Arc<CudaContext>, network: &Network, room: usize) -> Outcome<Self> {
+    fn unchecked(context: &Arc<CudaContext>, network: &Network, capacity: usize) -> Outcome<Self> {
         let kernels = Kernels::load(context)?;
         let stream = &kernels.stream;
         let units = network.hidden_units();
@@ -66,22 +66,22 @@ impl OnGpu {
             hidden: Layer::new(stream, &hidden, units)?,
             output: Layer::new(stream, &output, CLASSES)?,
             expected: Vec::new(),
-            room,
-            images: stream.alloc_zeros(room * PIXELS)?,
-            labels: stream.alloc_zeros(room)?,
-            units: stream.alloc_zeros(room * units)?,
-            unit_errors: stream.alloc_zeros(room * units)?,
-            probabilities: stream.alloc_zeros(room * CLASSES)?,
-            errors: stream.alloc_zeros(room * CLASSES)?,
-            losses: stream.alloc_zeros(room)?,
+            capacity,
+            images: stream.alloc_zeros(capacity * PIXELS)?,
+            labels: stream.alloc_zeros(capacity)?,
+            units: stream.alloc_zeros(capacity * units)?,
+            unit_errors: stream.alloc_zeros(capacity * units)?,
+            probabilities: stream.alloc_zeros(capacity * CLASSES)?,
+            errors: stream.alloc_zeros(capacity * CLASSES)?,
+            losses: stream.alloc_zeros(capacity)?,
             kernels,
         })
     }
 
-    /// Learns from a batch here and on the CPU, and compares.
+    /// Trains with one batch on both devices, and compares the weights.
     fn check(&mut self, mut network: Network) -> Outcome {
         const RATE: f32 = 0.1;
-        let numbers: Vec<usize> = (0..self.room.min(20)).collect();
+        let numbers: Vec<usize> = (0..self.capacity.min(20)).collect();
         let mut batch = Digits::all().select(&numbers);
         for pixel in batch.images_mut() {
             *pixel = *pixel / 8.0 - 1.0;
@@ -99,7 +99,7 @@ impl OnGpu {
         for (layer, expected) in [(&self.hidden, hidden), (&self.output, output)] {
             let weights = self.kernels.stream.clone_dtoh(&layer.weights)?;
             for (weight, expected) in weights.iter().zip(&expected) {
-                // Not `max`, which would hide what is no number.
+                // `f32::max` would ignore a NaN.
                 let difference = f64::from((weight - expected).abs());
                 error = if difference <= error {
                     error
@@ -108,11 +108,11 @@ impl OnGpu {
                 };
             }
         }
-        // Two sums of the same numbers in another order.
+        // The sums are taken in another order, so they are rounded differently.
         if error < 1e-3 && correct <= 1 {
             return Ok(());
         }
-        Err(format!("the GPU is off by {error} from what the CPU computes").into())
+        Err(format!("the results of the GPU differ from those of the CPU by {error}").into())
     }
 
     fn rows(&self) -> Outcome<u32> {
@@ -122,9 +122,11 @@ impl OnGpu {
 
 impl Model for OnGpu {
     fn load(&mut self, batch: Digits) -> Outcome {
-        if batch.len() > self.room {
-            let (len, room) = (batch.len(), self.room);
-            return Err(format!("a batch of {len} images where there is room for {room}").into());
+        if batch.len() > self.capacity {
+            let (len, capacity) = (batch.len(), self.capacity);
+            return Err(
+                format!("a batch of {len} images exceeds the capacity of {capacity}").into(),
+            );
         }
         let labels: Result<Vec<u32>, _> = batch
             .labels()
@@ -188,7 +190,7 @@ impl Model for OnGpu {
         Some(Arc::clone(&self.kernels.stream))
     }
 
-    fn place(&self) -> String {
+    fn device_name(&self) -> String {
         self.name.clone()
     }
 }

@@ -1,4 +1,4 @@
-//! The ways to multiply two matrices on a GPU.
+//! The methods to multiply two matrices on a GPU.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -13,12 +13,13 @@ use profiler_examples::device;
 
 use crate::SIDE;
 
-/// A thread for each element of the product, which reads a row and a column from global memory.
+/// One thread per element of the product, which reads a row and a column from global memory.
 const PLAIN: &str = include_str!("plain.ptx");
-/// The same, but a block of threads reads each tile of 16 x 16 elements once for all of them.
+/// One thread per element, but a block of threads loads each tile of 16 x 16 elements once for all
+/// of them.
 const TILED: &str = include_str!("tiled.cu");
 
-/// Two matrices and room for their product, row by row.
+/// Two matrices and a buffer for their product, row by row.
 pub(crate) struct Matrices {
     left: CudaSlice<f32>,
     right: CudaSlice<f32>,
@@ -43,13 +44,13 @@ impl Matrices {
     }
 }
 
-/// A way to multiply.
-pub(crate) enum Way {
+/// A method to multiply.
+pub(crate) enum Method {
     Cublas(CudaBlas),
     Kernel(&'static str, CudaFunction),
 }
 
-impl Way {
+impl Method {
     pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::Cublas(_) => "cuBLAS",
@@ -71,8 +72,9 @@ impl Way {
         match self {
             Self::Cublas(blas) => {
                 let config = config()?;
-                // It stores matrices column by column, and so takes each for its transpose: then the product
-                // is that of the right one with the left one.
+                // cuBLAS stores matrices column by column, so each matrix here is its transpose
+                // there. The product in our order is that of the second matrix with the first in
+                // its order.
                 // SAFETY: all matrices have as many rows and columns as `config` says.
                 unsafe { blas.gemm(config, right, left, product) }?;
             }
@@ -80,7 +82,8 @@ impl Way {
                 let side = u32::try_from(SIDE)?;
                 let mut launch = stream.launch_builder(function);
                 launch.arg(&side).arg(&*left).arg(&*right).arg(product);
-                // SAFETY: both kernels have these parameters, and the matrices as many rows and columns.
+                // SAFETY: both kernels have these parameters, and the matrices that many rows and
+                // columns.
                 unsafe { launch.launch(tiles(side)) }?;
             }
         }
@@ -104,7 +107,7 @@ fn config() -> Result<GemmConfig<f32>, Box<dyn Error>> {
     })
 }
 
-/// A thread for each element, in blocks of 16 x 16.
+/// One thread per element, in blocks of 16 x 16.
 fn tiles(side: u32) -> LaunchConfig {
     LaunchConfig {
         grid_dim: (side / 16, side / 16, 1),
@@ -113,23 +116,23 @@ fn tiles(side: u32) -> LaunchConfig {
     }
 }
 
-/// The ways that there are here, and why the others are not.
+/// Returns the available methods, and the reasons why the others are missing.
 pub(crate) fn all(
     context: &Arc<CudaContext>,
     stream: &Arc<CudaStream>,
-) -> Result<(Vec<Way>, Vec<String>), DriverError> {
+) -> Result<(Vec<Method>, Vec<String>), DriverError> {
     let plain = load(context, Ptx::from_src(PLAIN), "matmul_plain")?;
-    let mut ways = vec![Way::Kernel("plain kernel", plain)];
+    let mut methods = vec![Method::Kernel("plain kernel", plain)];
     let mut missing = Vec::new();
     match tiled(context) {
-        Ok(function) => ways.push(Way::Kernel("tiled kernel", function)),
-        Err(reason) => missing.push(format!("a kernel by NVRTC, since {reason}")),
+        Ok(function) => methods.push(Method::Kernel("tiled kernel", function)),
+        Err(reason) => missing.push(format!("the kernel compiled by NVRTC, because {reason}")),
     }
     match cublas(context, stream) {
-        Ok(blas) => ways.push(Way::Cublas(blas)),
-        Err(reason) => missing.push(format!("cuBLAS, since {reason}")),
+        Ok(blas) => methods.push(Method::Cublas(blas)),
+        Err(reason) => missing.push(format!("cuBLAS, because {reason}")),
     }
-    Ok((ways, missing))
+    Ok((methods, missing))
 }
 
 fn load(context: &Arc<CudaContext>, ptx: Ptx, name: &str) -> Result<CudaFunction, DriverError> {
@@ -137,8 +140,8 @@ fn load(context: &Arc<CudaContext>, ptx: Ptx, name: &str) -> Result<CudaFunction
 }
 
 fn tiled(context: &Arc<CudaContext>) -> Result<CudaFunction, String> {
-    // cudarc panics where a library is missing.
-    // SAFETY: it loads the library and unloads it again, as any program may.
+    // cudarc panics if a library is missing.
+    // SAFETY: this loads the library and unloads it again, which any program may do.
     if !unsafe { cudarc::nvrtc::sys::is_culib_present() } {
         return Err("libnvrtc cannot be loaded (a CUDA toolkit has it)".to_owned());
     }
@@ -147,15 +150,15 @@ fn tiled(context: &Arc<CudaContext>) -> Result<CudaFunction, String> {
         ..CompileOptions::default()
     };
     let ptx = compile_ptx_with_opts(TILED, options)
-        .map_err(|error| format!("NVRTC does not compile it: {error}"))?;
-    // An NVRTC that is newer than the driver writes what the driver cannot read.
+        .map_err(|error| format!("NVRTC cannot compile it: {error}"))?;
+    // An NVRTC that is newer than the driver generates PTX that the driver cannot read.
     load(context, ptx, "matmul_tiled")
-        .map_err(|error| format!("the driver does not take what NVRTC made: {error}"))
+        .map_err(|error| format!("the driver rejects the code that NVRTC generated: {error}"))
 }
 
 fn cublas(context: &CudaContext, stream: &Arc<CudaStream>) -> Result<CudaBlas, String> {
     if device::is_simulated(context) {
-        return Err("it wants a true device".to_owned());
+        return Err("it needs a real device".to_owned());
     }
     // SAFETY: as above.
     if !unsafe { cudarc::cublas::sys::is_culib_present() } {
