@@ -112,7 +112,7 @@ fn make() -> Result<Producer<LogRecord>, Outcome> {
     if !collector::ensure_started() {
         return Err(Outcome::Nowhere);
     }
-    RINGS.make(capacity).ok_or(Outcome::NoMemory)
+    RINGS.add(capacity, ()).ok_or(Outcome::NoMemory)
 }
 
 #[cold]

@@ -1,15 +1,15 @@
 //! The way of recorded scopes to the thread that sorts them into windows: one bounded ring for each thread.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, MutexGuard};
 
 use super::record::{ScopeRecord, ThreadInfo};
 use super::worker;
 use crate::switch::with_control;
-use crate::sync::Lock;
 use crate::sync::ReentrancyGuard;
-use crate::sync::ring::{self, Consumer, Producer};
+use crate::sync::Rings;
+use crate::sync::ring::Producer;
 
 /// Scopes that a thread holds until they are taken, for each entry of `PROFILER_RING`: by default 16,384 in all, which
 /// is 16 milliseconds at a million a second.
@@ -21,17 +21,11 @@ struct Near {
     thread: Arc<ThreadInfo>,
 }
 
-/// The other end.
-struct Far {
-    ring: Consumer<ScopeRecord>,
-    thread: Arc<ThreadInfo>,
-}
-
 thread_local! {
     static NEAR: RefCell<Option<Near>> = const { RefCell::new(None) };
 }
 
-static FAR: Lock<Vec<Far>> = Lock::new(Vec::new());
+static RINGS: Rings<ScopeRecord, Arc<ThreadInfo>> = Rings::new();
 /// Scopes that found the ring full, or none, since their thread was ending.
 static RING_FULL: AtomicU64 = AtomicU64::new(0);
 /// Scopes that there was no memory for.
@@ -59,10 +53,6 @@ enum NoRing {
     /// The thread is ending, or in the middle of a push.
     Unusable,
     NoMemory,
-}
-
-fn far() -> MutexGuard<'static, Vec<Far>> {
-    FAR.lock()
 }
 
 /// Scopes that could not be recorded so far.
@@ -121,14 +111,8 @@ fn with_near<T>(f: impl FnOnce(&mut Near) -> T) -> Result<T, NoRing> {
 fn make() -> Option<Near> {
     let thread = Arc::new(ThreadInfo::current());
     let capacity = with_control(|control| control.settings.ring).saturating_mul(FOR_EACH);
-    let (near, ring) = ring::ring(capacity)?;
-    let mut far = far();
-    far.try_reserve(1).ok()?;
-    far.push(Far {
-        ring,
-        thread: Arc::clone(&thread),
-    });
-    Some(Near { ring: near, thread })
+    let ring = RINGS.add(capacity, Arc::clone(&thread))?;
+    Some(Near { ring, thread })
 }
 
 /// The calling thread as windows know it; none where it is ending.
@@ -137,42 +121,21 @@ pub(super) fn this_thread() -> Option<Arc<ThreadInfo>> {
     with_near(|near| Arc::clone(&near.thread)).ok()
 }
 
-/// Takes what stands in the rings, and forgets the rings of threads that have ended. For one thread at a time.
+/// Calls `take` with each scope that is in the rings now. A scope whose `take` panics counts as lost.
 pub(super) fn drain(mut take: impl FnMut(&Arc<ThreadInfo>, ScopeRecord)) {
-    // With the lock released: a thread that makes its ring must not wait for all the others to be emptied.
-    let mut emptied = Emptied {
-        rings: std::mem::take(&mut *far()),
-        has_one: false,
-    };
-    let Emptied { rings, has_one } = &mut emptied;
-    rings.retain_mut(|far| {
-        // Asked before the last look: what was pushed before the thread ended is there to be read.
-        let ended = far.ring.is_abandoned();
-        for _ in 0..far.ring.slots() {
-            if let Some(record) = far.ring.pop() {
-                *has_one = true;
-                take(&far.thread, record);
-                *has_one = false;
-            }
-        }
-        !ended
+    RINGS.drain_each(|thread, record| {
+        let at_hand = CountedIfDropped;
+        take(thread, record);
+        std::mem::forget(at_hand);
     });
 }
 
-/// The rings while they are emptied. They are put back by its destructor, so that a panic does not part threads from
-/// the other end of their rings.
-struct Emptied {
-    rings: Vec<Far>,
-    /// Whether a scope is in neither a ring nor the hands of `take`.
-    has_one: bool,
-}
+/// Counts one lost scope when a panic drops it.
+struct CountedIfDropped;
 
-impl Drop for Emptied {
+impl Drop for CountedIfDropped {
     fn drop(&mut self) {
-        lose(self.has_one.into());
-        let mut far = far();
-        self.rings.append(&mut far);
-        *far = std::mem::take(&mut self.rings);
+        lose(1);
     }
 }
 
@@ -220,8 +183,8 @@ mod tests {
         }
     }
 
-    /// Drains one after the other: two at once would have the rings in two places.
-    static DRAINING: Lock<()> = Lock::new(());
+    /// Each test drains the scopes that it pushed itself.
+    static DRAINING: crate::sync::Lock<()> = crate::sync::Lock::new(());
 
     #[test]
     fn a_panic_while_the_rings_are_emptied_costs_the_scope_at_hand_and_no_ring() {

@@ -2,6 +2,7 @@
 
 mod lock;
 mod once;
+pub(crate) mod primitive;
 mod reentrancy;
 pub(crate) mod ring;
 mod rings;

@@ -1,77 +1,90 @@
-//! A bounded queue between two threads: one pushes, one pops, and neither waits.
+//! A bounded queue between two threads: one pushes, the other pops, and neither waits.
 //!
-//! It is what the crate `rtrb` has, which ends the program where there is no memory for a queue.
+//! The crate `rtrb` has the same queue, but aborts the program if there is no memory for it.
+//!
+//! # Protocol
+//!
+//! Positions count up and wrap around. The slot of a position is its remainder by the number of slots, a power of two.
+//!
+//! | slots | owner | ownership passes on |
+//! |---|---|---|
+//! | from `head` to before `tail` | the consumer | by a release store of `head`, which `push` acquires |
+//! | all others | the producer | by a release store of `tail`, which `len` acquires |
+//!
+//! Each end is the only writer of its position, and reads its own copy of it. A release/acquire pair on the position
+//! orders the access to the slot before the store with the access after the load, so at most one end touches a slot at
+//! a time. A stale `head` makes the queue look fuller than it is, and a stale `tail` makes it look emptier: both are
+//! safe. `is_closed` is stored with a release after the last push, so a consumer that reads `true` and then `tail` sees
+//! every value.
 
-use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
-use std::sync::Arc;
-use std::sync::atomic::{
-    AtomicBool, AtomicUsize,
-    Ordering::{Acquire, Release},
-};
 
-/// Keeps what two threads write out of one cache line, and out of two that a processor fetches together.
+use crate::sync::primitive::atomic::Ordering::{Acquire, Relaxed, Release};
+use crate::sync::primitive::{Arc, AtomicBool, AtomicUsize, UnsafeCell};
+
+/// Pads a value to two cache lines, which some processors fetch as a pair: otherwise a write by one thread would
+/// invalidate what the other thread writes (false sharing).
 #[repr(align(128))]
-struct Apart<T>(T);
+struct CachePadded<T>(T);
 
 type Slot<T> = UnsafeCell<MaybeUninit<T>>;
 
-/// What both ends share.
-///
-/// Positions count up for ever (and wrap around); a position's slot is its remainder by the number of slots, a power of
-/// two. Slots from `head` to `tail` hold values and belong to the consumer, all others belong to the producer.
+/// The state that both ends share.
 struct Shared<T> {
     slots: Box<[Slot<T>]>,
     capacity: usize,
-    /// The position of the next value to be popped: written by the consumer.
-    head: Apart<AtomicUsize>,
-    /// The position of the next value to be pushed: written by the producer.
-    tail: Apart<AtomicUsize>,
-    /// Whether the producer is gone.
-    is_abandoned: AtomicBool,
+    /// The position of the next value to be popped. Written by the consumer.
+    head: CachePadded<AtomicUsize>,
+    /// The position of the next value to be pushed. Written by the producer.
+    tail: CachePadded<AtomicUsize>,
+    /// `true` once the producer has been dropped.
+    is_closed: AtomicBool,
 }
 
-// SAFETY: each slot belongs to one end at a time, and goes to the other one with a release of `head` or `tail` that the
-// other one acquires. So values only move between threads, for which `Send` is enough.
+// SAFETY: a slot has one owner at a time, and passes from one end to the other by a release store of `head` or `tail`
+// that the other end acquires. Values only move between threads, for which `T: Send` suffices.
 unsafe impl<T: Send> Sync for Shared<T> {}
+// SAFETY: as above; it owns the values that it drops.
+unsafe impl<T: Send> Send for Shared<T> {}
 
 impl<T> Shared<T> {
-    fn slot(&self, position: usize) -> *mut MaybeUninit<T> {
-        // At least one slot, and a power of two of them: the remainder is below their number.
-        let index = position & (self.slots.len() - 1);
-        self.slots[index].get()
+    fn slot(&self, position: usize) -> &Slot<T> {
+        // The number of slots is a power of two and at least one, so the index is in bounds.
+        &self.slots[position & (self.slots.len() - 1)]
     }
 }
 
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
-        let tail = *self.tail.0.get_mut();
-        let mut head = *self.head.0.get_mut();
+        // Relaxed: dropping the last `Arc` happens after everything that both ends did.
+        let tail = self.tail.0.load(Relaxed);
+        let mut head = self.head.0.load(Relaxed);
         while head != tail {
             // SAFETY: slots from `head` to `tail` hold values, and both ends are gone.
-            unsafe { (*self.slot(head)).assume_init_drop() };
+            self.slot(head)
+                .with_mut(|slot| unsafe { (*slot).assume_init_drop() });
             head = head.wrapping_add(1);
         }
     }
 }
 
-/// The end that values are pushed into.
+/// The end that values are pushed to.
 pub(crate) struct Producer<T> {
     shared: Arc<Shared<T>>,
-    /// `head` when it was last looked at.
+    /// The value of `head` when it was last loaded: a lower bound of the current one.
     head: usize,
-    /// `tail`, which nobody else writes.
+    /// A copy of `tail`, which only the producer writes.
     tail: usize,
 }
 
 /// The end that values are popped from.
 pub(crate) struct Consumer<T> {
     shared: Arc<Shared<T>>,
-    /// `head`, which nobody else writes.
+    /// A copy of `head`, which only the consumer writes.
     head: usize,
 }
 
-/// Makes a queue for `capacity` values, at least one. Returns none where there is no memory for them.
+/// Creates a queue for `capacity` values, at least one. Returns `None` if there is no memory for them.
 pub(crate) fn ring<T>(capacity: usize) -> Option<(Producer<T>, Consumer<T>)> {
     let capacity = capacity.max(1);
     let count = capacity.checked_next_power_of_two()?;
@@ -81,9 +94,9 @@ pub(crate) fn ring<T>(capacity: usize) -> Option<(Producer<T>, Consumer<T>)> {
     let shared = Arc::new(Shared {
         slots: slots.into_boxed_slice(),
         capacity,
-        head: Apart(AtomicUsize::new(0)),
-        tail: Apart(AtomicUsize::new(0)),
-        is_abandoned: AtomicBool::new(false),
+        head: CachePadded(AtomicUsize::new(0)),
+        tail: CachePadded(AtomicUsize::new(0)),
+        is_closed: AtomicBool::new(false),
     });
     let consumer = Consumer {
         shared: Arc::clone(&shared),
@@ -98,32 +111,38 @@ pub(crate) fn ring<T>(capacity: usize) -> Option<(Producer<T>, Consumer<T>)> {
 }
 
 impl<T> Producer<T> {
-    /// Pushes a value; gives it back where there is no room.
+    /// Pushes a value.
+    ///
+    /// # Errors
+    ///
+    /// Returns the value if the queue is full.
     #[inline]
     pub(crate) fn push(&mut self, value: T) -> Result<(), T> {
         let shared = &*self.shared;
         if self.tail.wrapping_sub(self.head) >= shared.capacity {
-            // Acquire pairs with the release in `pop`: the consumer has moved the values out.
+            // Acquire pairs with the release in `pop`: the consumer has moved the values out of the slots.
             self.head = shared.head.0.load(Acquire);
             if self.tail.wrapping_sub(self.head) >= shared.capacity {
                 return Err(value);
             }
         }
-        // SAFETY: fewer slots than there are hold values, so that the one at `tail` belongs to the producer, which is
+        // SAFETY: fewer than `capacity` slots hold values, so the one at `tail` belongs to the producer, which is
         // borrowed mutably.
-        unsafe { (*shared.slot(self.tail)).write(value) };
+        shared
+            .slot(self.tail)
+            .with_mut(|slot| unsafe { (*slot).write(value) });
         self.tail = self.tail.wrapping_add(1);
-        // Release pairs with the acquire in `slots` of the consumer: it sees the value.
+        // Release pairs with the acquire in `Consumer::len`, which then sees the value.
         shared.tail.0.store(self.tail, Release);
         Ok(())
     }
 
-    /// Whether more than half of the queue waits to be popped.
+    /// Returns `true` if more than half of the queue is waiting to be popped.
     #[inline]
     pub(crate) fn is_half_full(&mut self) -> bool {
         let half = self.shared.capacity / 2;
         let free = |this: &Self| this.shared.capacity - this.tail.wrapping_sub(this.head);
-        // What is known without a look at the other end's cache line, first.
+        // The last known `head` decides most calls, without a load of the cache line that the consumer writes.
         if free(self) >= half {
             return false;
         }
@@ -134,41 +153,43 @@ impl<T> Producer<T> {
 
 impl<T> Drop for Producer<T> {
     fn drop(&mut self) {
-        // Release pairs with the acquire in `is_abandoned`: whoever sees it sees all that was pushed.
-        self.shared.is_abandoned.store(true, Release);
+        // Release pairs with the acquire in `is_closed`: a consumer that sees it sees every push before it.
+        self.shared.is_closed.store(true, Release);
     }
 }
 
 impl<T> Consumer<T> {
     /// Pops the oldest value.
     pub(crate) fn pop(&mut self) -> Option<T> {
-        if self.slots() == 0 {
+        if self.len() == 0 {
             return None;
         }
-        // SAFETY: the slot at `head` holds a value, which `slots` has acquired, and belongs to the consumer, which is
-        // borrowed mutably. It is not read again: `head` goes past it.
-        let value = unsafe { (*self.shared.slot(self.head)).assume_init_read() };
+        // SAFETY: the slot at `head` holds a value, whose write `len` has acquired. It belongs to the consumer, which
+        // is borrowed mutably, and is not read again: `head` moves past it.
+        let value = self
+            .shared
+            .slot(self.head)
+            .with(|slot| unsafe { (*slot).assume_init_read() });
         self.head = self.head.wrapping_add(1);
-        // Release pairs with the acquire in `push`: the slot may be written again.
+        // Release pairs with the acquire in `push`, which may then overwrite the slot.
         self.shared.head.0.store(self.head, Release);
         Some(value)
     }
 
-    /// How many values wait to be popped.
-    pub(crate) fn slots(&self) -> usize {
+    /// Returns how many values are waiting to be popped.
+    pub(crate) fn len(&self) -> usize {
         self.shared.tail.0.load(Acquire).wrapping_sub(self.head)
     }
 
-    /// Whether the producer is gone. What it pushed before can be popped after this said so.
-    pub(crate) fn is_abandoned(&self) -> bool {
-        self.shared.is_abandoned.load(Acquire)
+    /// Returns `true` once the producer has been dropped. Every value that it pushed is visible after that.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.shared.is_closed.load(Acquire)
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::collections::VecDeque;
-    use std::sync::atomic::Ordering::Relaxed;
 
     use proptest::prelude::*;
 
@@ -202,13 +223,13 @@ mod tests {
                 } else {
                     prop_assert_eq!(consumer.pop(), model.pop_front());
                 }
-                prop_assert_eq!(consumer.slots(), model.len());
+                prop_assert_eq!(consumer.len(), model.len());
                 let free = capacity.max(1) - model.len();
                 prop_assert_eq!(producer.is_half_full(), free < capacity.max(1) / 2);
             }
-            prop_assert!(!consumer.is_abandoned());
+            prop_assert!(!consumer.is_closed());
             drop(producer);
-            prop_assert!(consumer.is_abandoned());
+            prop_assert!(consumer.is_closed());
             prop_assert_eq!(consumer.pop(), model.pop_front());
         }
     }
@@ -228,12 +249,12 @@ mod tests {
         });
         let mut next = 0;
         loop {
-            let is_abandoned = consumer.is_abandoned();
+            let is_closed = consumer.is_closed();
             while let Some(value) = consumer.pop() {
                 assert_eq!(*value, next);
                 next += 1;
             }
-            if is_abandoned {
+            if is_closed {
                 break;
             }
             std::thread::yield_now();
@@ -259,5 +280,47 @@ mod tests {
     fn one_that_there_is_no_memory_for_is_none() {
         assert!(ring::<[u8; 4096]>(usize::MAX / 8192).is_none());
         assert!(ring::<u8>(usize::MAX).is_none());
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use loom::thread;
+
+    use super::*;
+
+    /// Slots are used again while they are read, and boxes show a value that is read twice or too early.
+    #[test]
+    fn values_arrive_once_and_in_order() {
+        loom::model(|| {
+            let (mut producer, mut consumer) = ring(1).unwrap();
+            let pushing = thread::spawn(move || {
+                (1..=3)
+                    .filter(|number| producer.push(Box::new(*number)).is_ok())
+                    .collect::<Vec<_>>()
+            });
+            let mut popped: Vec<i32> = (0..2)
+                .filter_map(|_| consumer.pop().map(|value| *value))
+                .collect();
+            let pushed = pushing.join().unwrap();
+            popped.extend(std::iter::from_fn(|| consumer.pop().map(|value| *value)));
+            assert_eq!(popped, pushed);
+        });
+    }
+
+    #[test]
+    fn all_values_are_visible_once_the_producer_is_gone() {
+        loom::model(|| {
+            let (mut producer, mut consumer) = ring(2).unwrap();
+            let pushing = thread::spawn(move || {
+                producer.push(Box::new(1)).unwrap();
+                producer.push(Box::new(2)).unwrap();
+            });
+            if consumer.is_closed() {
+                assert_eq!(consumer.len(), 2);
+                assert_eq!(consumer.pop().map(|value| *value), Some(1));
+            }
+            pushing.join().unwrap();
+        });
     }
 }

@@ -54,7 +54,7 @@ fn make() -> Option<Producer<Box<GpuMeasurement>>> {
     let _busy = ReentrancyGuard::try_enter();
     let capacity = with_control(|control| control.settings.ring);
     // Without memory the next scope tries again.
-    resolver::ensure_started().then(|| RINGS.make(capacity))?
+    resolver::ensure_started().then(|| RINGS.add(capacity, ()))?
 }
 
 /// Moves what stands in the rings now to `batch`.
