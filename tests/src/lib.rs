@@ -1,0 +1,60 @@
+//! Shared parts of the tests.
+//!
+//! Each folder of `tests/` is one test program, whose files Cargo and `automod` discover. Each test runs in a process
+//! of its own: see [`isolated`].
+#![allow(
+    missing_docs,
+    clippy::missing_panics_doc,
+    clippy::missing_errors_doc,
+    reason = "only tests use it: names say enough, and a panic is a failed test"
+)]
+
+pub mod allocator;
+pub mod cells;
+pub mod child;
+pub mod counts;
+pub mod event_files;
+pub mod full_disk;
+pub mod gpu;
+pub mod isolated;
+pub mod kept;
+pub mod poll;
+pub mod traces;
+
+use profiler_runtime::{Row, summary};
+
+/// Returns whether calls are measured in this build and process: not where profiling is stripped or off.
+#[must_use]
+pub fn measuring() -> bool {
+    profiler_runtime::is_enabled()
+}
+
+/// Returns `count` where calls are measured, else zero.
+#[must_use]
+pub fn if_measuring(count: u64) -> u64 {
+    if measuring() { count } else { 0 }
+}
+
+/// Returns the row of a name, empty where it was not called or nothing is measured.
+#[must_use]
+pub fn row(name: &str) -> Row {
+    summary().row(name).cloned().unwrap_or_default()
+}
+
+/// Returns the rows whose names end in `suffix`.
+#[must_use]
+pub fn rows_ending_in(suffix: &str) -> Vec<Row> {
+    summary()
+        .rows
+        .into_iter()
+        .filter(|row| row.name.ends_with(suffix))
+        .collect()
+}
+
+/// Keeps the processor busy for at least this many microseconds.
+pub fn work(microseconds: u64) {
+    let start = std::time::Instant::now();
+    while start.elapsed().as_micros() < microseconds.into() {
+        std::hint::black_box(0);
+    }
+}

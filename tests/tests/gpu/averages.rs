@@ -1,0 +1,198 @@
+//! Key averages of a window are those of the calls that ran in it, on the CPU as on the GPU, and agree with the running
+//! statistics.
+
+use std::sync::Arc;
+
+use profiler_runtime::{
+    Activity, AverageRow, GroupBy, KeyAverages, MeasureFuture, Profile, SortKey, Trace, init,
+    scope, summary,
+};
+use profiler_tests::gpu::{Gpu, exact, is_here};
+use profiler_tests::poll::{run, yields};
+use profiler_tests::{measuring, work};
+
+fn fib(n: u32) {
+    let _scope = scope!("exact: fib");
+    work(20);
+    if n > 0 {
+        fib(n - 1);
+    }
+}
+
+fn traced(run: impl FnOnce()) -> Arc<Trace> {
+    let ((), trace) = Profile::builder().run(|_| run());
+    trace.expect("a session")
+}
+
+#[track_caller]
+fn row<'a>(averages: &'a KeyAverages, name: &str) -> &'a AverageRow {
+    let row = averages.rows.iter().find(|row| row.name == name);
+    row.unwrap_or_else(|| panic!("no row of {name}:\n{averages}"))
+}
+
+/// Two readings of the clock's rate lie some parts in ten thousand apart.
+#[track_caller]
+fn near(found: f64, expected: f64) {
+    let off = (found - expected).abs();
+    assert!(off <= 2e-3 * expected.abs() + 1.0, "{found} for {expected}");
+}
+
+#[test]
+fn rows_are_those_of_the_statistics() {
+    let trace = traced(|| {
+        let _train = scope!("exact: train");
+        fib(4);
+        for _ in 0..5 {
+            let _step = scope!("exact: step");
+            work(50);
+        }
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                let _loader = scope!("exact: loader");
+                work(100);
+            });
+        });
+    });
+    let averages = trace.key_averages();
+    if !measuring() {
+        assert!(averages.rows.is_empty());
+        return;
+    }
+    let running = summary().key_averages();
+    for (name, calls) in [
+        ("exact: train", (1, 1)),
+        ("exact: fib", (5, 1)),
+        ("exact: step", (5, 5)),
+        ("exact: loader", (1, 1)),
+    ] {
+        let (here, there) = (row(&averages, name), row(&running, name));
+        assert_eq!((here.calls, here.primitive_calls), calls, "{name}");
+        assert_eq!((there.calls, there.primitive_calls), calls, "{name}");
+        let [here, there] = [here, there].map(|row| row.cpu.clone().expect("a CPU time"));
+        near(here.total_ns, there.total_ns);
+        near(here.self_ns, there.self_ns);
+        near(here.mean_ns, there.mean_ns);
+        near(here.max_ns, there.max_ns);
+    }
+    let top_level = trace.events().filter(|event| event.parent().is_none());
+    let own: f64 = averages
+        .rows
+        .iter()
+        .filter_map(|row| Some(row.cpu.as_ref()?.self_ns))
+        .sum();
+    let top_level: f64 = top_level.map(profiler_runtime::Event::cpu_ns).sum();
+    assert!((own - top_level).abs() < 1.0, "{own} for {top_level}");
+    let shares = averages.rows.iter().filter_map(|row| row.cpu.as_ref());
+    let shares: f64 = shares.map(|times| times.self_percent).sum();
+    assert!((shares - 100.0).abs() < 1e-9, "{shares} %");
+    let callers = averages.restrict("fib").expect("a pattern").callers();
+    let from: Vec<_> = callers
+        .edges
+        .iter()
+        .map(|edge| (edge.caller.as_deref(), edge.calls))
+        .collect();
+    assert_eq!(from, [(Some("exact: train"), 1), (Some("exact: fib"), 4)]);
+}
+
+#[test]
+fn a_future_has_what_its_polls_took() {
+    let trace = traced(|| {
+        let fetch = async {
+            for _ in 0..3 {
+                let parse = scope!("exact: parse");
+                work(30);
+                drop(parse);
+                yields(1).await;
+            }
+        };
+        run(fetch.measure_execution_time("exact: fetch"));
+    });
+    if !measuring() {
+        return;
+    }
+    let averages = trace.key_averages();
+    let (fetch, parse) = (
+        row(&averages, "exact: fetch"),
+        row(&averages, "exact: parse"),
+    );
+    let statistics = summary();
+    let running = statistics.row("exact: fetch").expect("a row");
+    assert_eq!((fetch.calls, fetch.futures, parse.calls), (1, 1, 3));
+    near(fetch.polled_ns, running.polled_ns);
+    let [fetch, parse] = [fetch, parse].map(|row| row.cpu.clone().expect("a CPU time"));
+    near(fetch.total_ns, running.total_ns);
+    near(fetch.self_ns + parse.self_ns, running.polled_ns);
+    assert!(fetch.total_percent <= 100.0 && parse.total_percent <= fetch.total_percent);
+    let edges = averages.callees().edges;
+    let of_fetch: Vec<_> = edges
+        .iter()
+        .map(|edge| (edge.callee.as_str(), edge.calls))
+        .collect();
+    assert_eq!(of_fetch, [("exact: parse", 3)]);
+}
+
+#[test]
+fn no_time_is_in_two_rows_where_a_scope_between_is_missing() {
+    let between = |profile: &Profile| {
+        let _outer = scope!("exact: outside");
+        profile.toggle_collection(false, &[Activity::Cpu]);
+        let _middle = scope!("exact: not recorded");
+        profile.toggle_collection(true, &[Activity::Cpu]);
+        let _inner = scope!("exact: inside");
+        work(500);
+    };
+    let builder = Profile::builder().activities([Activity::Cpu]);
+    let ((), trace) = builder.run(between);
+    let trace = trace.expect("a session");
+    if !measuring() {
+        return;
+    }
+    let averages = trace.key_averages();
+    let [outer, inner] = ["exact: outside", "exact: inside"]
+        .map(|name| row(&averages, name).cpu.clone().expect("a CPU time"));
+    assert_eq!(averages.rows.len(), 2, "{averages}");
+    near(outer.self_ns + inner.self_ns, outer.total_ns);
+    near(inner.self_ns, inner.total_ns);
+}
+
+#[test]
+fn gpu_times_stand_beside_those_of_the_cpu() {
+    if !is_here("") {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    let trace = traced(|| {
+        for round in 1..=4_u64 {
+            let _outer = scope!("outer", stream = &stream);
+            gpu.spin(&stream, 10_000 * round);
+            let _inner = scope!("inner", stream = &stream, shapes = [[2_usize, 3]]);
+            gpu.spin(&stream, 30_000 * round);
+        }
+        gpu.context.synchronize().expect("nothing failed");
+    });
+    let averages = trace.key_averages().sort_by(SortKey::SelfCudaTimeTotal);
+    let names: Vec<&str> = averages.rows.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(names, ["inner", "outer"]);
+    for (name, unit, own, share) in [
+        ("outer", 40_000.0, 10_000.0, 25.0),
+        ("inner", 30_000.0, 30_000.0, 75.0),
+    ] {
+        let cuda = row(&averages, name).cuda.clone().expect("a GPU time");
+        assert_eq!(cuda.calls, 4);
+        exact(cuda.total_ns, unit * 10.0);
+        exact(cuda.self_ns, own * 10.0);
+        exact(cuda.mean_ns, unit * 2.5);
+        exact(cuda.p50_ns, unit * 2.0);
+        exact(cuda.p99_ns, unit * 4.0);
+        assert!((cuda.self_percent - share).abs() < 0.1, "{averages}");
+    }
+    let by = GroupBy::new().group_by_input_shape(true);
+    let ungrouped = trace.key_averages_by(by);
+    assert_eq!(
+        row(&ungrouped, "inner").input_shapes,
+        None,
+        "the session records no shapes"
+    );
+}

@@ -1,0 +1,626 @@
+//! Each call of the profiler's may fail, on its first, second or hundredth use, with any code: the program and
+//! its results are as without the profiler, and each scope has its exact GPU time or is counted as without one.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+
+use crate::raw::{NON_BLOCKING, made};
+use crate::support::failing::{Program, on};
+use profiler_runtime::cuda::{CudaLoss, Stream, status};
+use profiler_runtime::{MeasureFuture, init, measure_execution_time, scope, summary};
+use profiler_simulated_driver::Misuse;
+use profiler_tests::gpu;
+use profiler_tests::gpu::{
+    Ran, TOLD, cuda, exact, is_child, on_the_driver_with, row, settle, simulator, told,
+};
+use profiler_tests::measuring;
+use profiler_tests::poll::run;
+
+/// What the profiler calls again and again.
+const OFTEN: [&str; 18] = [
+    "cuInit",
+    "cuDriverGetVersion",
+    "cuDeviceGetCount",
+    "cuDeviceGet",
+    "cuDeviceGetName",
+    "cuGetErrorName",
+    "cuCtxGetCurrent",
+    "cuCtxSetCurrent",
+    "cuCtxGetId",
+    "cuStreamGetCtx",
+    "cuStreamIsCapturing",
+    "cuThreadExchangeStreamCaptureMode",
+    "cuEventCreate",
+    "cuEventRecord",
+    "cuEventRecordWithFlags",
+    "cuEventQuery",
+    "cuEventSynchronize",
+    "cuEventElapsedTime",
+];
+
+/// What it calls once for each context, and once for each that is not the primary one of its device.
+const ONCE: [&str; 5] = [
+    "cuCtxGetDevice",
+    "cuDevicePrimaryCtxGetState",
+    "cuDevicePrimaryCtxRetain",
+    "cuStreamCreate",
+    "cuDevicePrimaryCtxRelease_v2",
+];
+
+/// Devices of two contexts each, so that each of these is called a hundred times.
+fn devices_for(entry: &str) -> i32 {
+    if entry == ONCE[4] { 101 } else { 51 }
+}
+
+const USES: [u32; 3] = [1, 2, 100];
+
+/// Goes through all of them, whichever fail.
+fn each<T: std::fmt::Display + Copy>(all: &[T], check: impl Fn(T)) {
+    let fails = |one: &&T| catch_unwind(AssertUnwindSafe(|| check(**one))).is_err();
+    let failed: Vec<String> = all.iter().filter(fails).map(T::to_string).collect();
+    assert_eq!(failed, [""; 0]);
+}
+
+fn run_on(devices: i32, told: &str) -> Ran {
+    let script = format!("devices {devices}; synchronise allow");
+    let ran = on_the_driver_with(&script, |command| {
+        gpu::legacy_stream(command);
+        command.env(TOLD, told).env("PROFILER_BACKEND", "auto");
+    });
+    assert_eq!(ran.report.misuses, [], "{told}");
+    assert!(!ran.stderr.contains("panicked"), "{told}: {}", ran.stderr);
+    ran
+}
+
+/// Lets each use of the told entry point fail, on a device of its own.
+fn fail_on_each_use() {
+    let told = told();
+    let (entry, actions) = told
+        .split_once(": ")
+        .expect("an entry point and what happens");
+    let _profiler = init().expect("set up");
+    let simulator = simulator();
+    let (mut device, mut wrong) = (0, Vec::new());
+    for action in actions.split(", ") {
+        for using in USES {
+            let label = format!("{entry} nth {using} {action}");
+            let mut program = Program::new(device, &label);
+            if entry == "cuGetErrorName" {
+                simulator
+                    .run("fault cuEventQuery every 2 return 1")
+                    .expect("it is right");
+            }
+            simulator
+                .run(&format!("fault {label}"))
+                .expect("it is right");
+            let used = simulator.calls(entry).expect("it is one");
+            let burst = if using == 100 { 70 } else { 3 };
+            program.burst(burst);
+            // Some steps more than it takes to come to that use, if anything comes to it.
+            let (mut steps, mut after) = (0, 0);
+            while after < 3 && steps < 105 {
+                program.step();
+                let _ = status();
+                steps += 1;
+                if entry == "cuEventRecordWithFlags" && program.failed == 0 {
+                    program.capture();
+                }
+                after += u32::from(simulator.calls(entry) >= Some(used + u64::from(using)));
+            }
+            simulator.run("clear-faults").expect("it is right");
+            let without = program.account(steps, burst.into(), &mut wrong);
+            let is_refusal = ["return 1", "return 400", "return 12345"].contains(&action);
+            if is_refusal && entry != "cuGetErrorName" && without > 1 {
+                wrong.push(format!("{label}: one refusal costs {without} times"));
+            }
+            device += 1;
+        }
+    }
+    let counted: u64 = summary().cuda.lost.iter().map(|(_, count)| count).sum();
+    let rows: u64 = summary().rows.iter().map(|row| row.without_cuda).sum();
+    assert_eq!(counted, rows, "each loss has a reason");
+    assert_eq!(wrong, [""; 0]);
+}
+
+#[test]
+fn a_call_that_is_refused_once_costs_one_time() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        return fail_on_each_use();
+    }
+    each(&OFTEN, |entry| {
+        let told = format!("{entry}: return 1, return 12345");
+        let ran = run_on(8, &told);
+        assert!(ran.report.faults > 0, "{told}");
+        leaves_nothing(entry, &ran);
+    });
+}
+
+#[test]
+fn an_object_that_is_said_to_be_gone_is_not_leaked() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        return fail_on_each_use();
+    }
+    each(&OFTEN, |entry| {
+        let told = format!("{entry}: return 400, return 709");
+        let ran = run_on(8, &told);
+        leaves_nothing(entry, &ran);
+    });
+}
+
+#[test]
+fn an_invalid_handle_costs_no_neighbour_its_time() {
+    const SCOPES: u64 = 200;
+
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let _profiler = init().expect("set up");
+        let mut program = Program::new(0, "beside");
+        let good = on(program.stream, program.context);
+        let destroyed = program.driver.stream(NON_BLOCKING);
+        assert_eq!(program.driver.cuStreamDestroy_v2(destroyed), 0);
+        let bad = on(destroyed, program.context);
+        // Nothing is waited for: what one scope does to the context, the next ones meet.
+        for _ in 0..SCOPES {
+            drop(scope!("bad", stream = &bad));
+            let _good = scope!("good", stream = &good);
+            program.launch(program.stream, 1_000);
+        }
+        program.finish();
+        settle();
+        assert_eq!(cuda("good").calls, SCOPES, "{:?}", summary().cuda.lost);
+        assert_eq!((cuda("bad").calls, row("bad").without_cuda), (0, SCOPES));
+        assert_eq!(summary().cuda.lost, [(CudaLoss::InvalidHandle, SCOPES)]);
+        return;
+    }
+    let ran = on_the_driver_with("", |_| {});
+    leaves_nothing("cuStreamIsCapturing", &ran);
+    // The stream itself is the program's mistake, and asked whether it captures; nothing is recorded in it.
+    let others = |misuse: &&Misuse| misuse.call != "cuStreamIsCapturing";
+    let misuses: Vec<_> = ran.report.misuses.iter().filter(others).collect();
+    assert!(misuses.is_empty(), "{misuses:?}");
+}
+
+/// Scopes of each kind whose times are read: logged with their place, inside of another one, by a future, while the
+/// end waits.
+fn measure_each_way(program: &mut Program, stream: &Stream) {
+    {
+        let _logged = scope!("logged", stream = stream, log = |_, _, _| {});
+        let _inner = scope!("inner", stream = stream);
+        program.launch(program.stream, 2_000);
+    }
+    {
+        let _waiting = scope!("waiting", stream = stream, sync);
+        program.launch(program.stream, 2_000);
+    }
+    let launch = async { program.launch(program.stream, 2_000) };
+    run(async {
+        let future = launch
+            .measure_execution_time("future")
+            .stream(stream.clone());
+        future.await;
+    });
+}
+
+#[test]
+fn a_time_that_cannot_be_is_rejected_and_counted() {
+    const NAMES: [&str; 4] = ["logged", "inner", "waiting", "future"];
+    const TIMES: [&str; 7] = ["NaN", "inf", "-inf", "-1", "-1e30", "1e30", "3.4e38"];
+    const EACH: u64 = 5;
+
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let _profiler = init().expect("set up");
+        let mut program = Program::new(0, "times");
+        let stream = on(program.stream, program.context);
+        let mut calls = 0;
+        for which in ["always", "every 2", "every 3", "nth 1"] {
+            for time in TIMES {
+                let fault = format!("fault cuEventElapsedTime {which} time {time}");
+                simulator().run(&fault).expect("it is right");
+                for _ in 0..EACH {
+                    measure_each_way(&mut program, &stream);
+                }
+                program.finish();
+                settle();
+                simulator().run("clear-faults").expect("it is right");
+                measure_each_way(&mut program, &stream);
+                program.finish();
+                settle();
+                calls += EACH + 1;
+            }
+        }
+        let mut without = 0;
+        for name in NAMES {
+            let (cuda, row) = (cuda(name), row(name));
+            assert_eq!((row.calls, cuda.calls + row.without_cuda), (calls, calls));
+            assert!(cuda.calls >= calls / (EACH + 1), "{name}");
+            exact(cuda.min_ns, 2_000.0);
+            exact(cuda.max_ns, 2_000.0);
+            without += row.without_cuda;
+        }
+        assert_eq!(summary().cuda.lost, [(CudaLoss::ImpossibleTime, without)]);
+        assert!(without >= 4 * EACH * TIMES.len() as u64);
+        // Those of places and of what is around are rejected too, and cost no scope its length.
+        assert!(summary().cuda.rejected_times > without);
+        return;
+    }
+    leaves_nothing("cuEventElapsedTime", &run_on(1, ""));
+}
+
+#[test]
+fn a_context_that_fails_is_the_programs_to_find_out() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        return fail_on_each_use();
+    }
+    each(&OFTEN, |entry| {
+        let told = format!("{entry}: return 700, sticky 700, return 999");
+        let ran = run_on(12, &told);
+        // The code 700 is said once, and so is 999, for each of our calls.
+        let failures = ran.stderr.matches("a CUDA context has failed").count();
+        assert!(failures <= 4, "{told}: {}", ran.stderr);
+    });
+}
+
+/// All events were destroyed, but for those in graphs that may be launched again.
+fn leaves_nothing(entry: &str, ran: &Ran) {
+    if entry != "cuEventRecordWithFlags" {
+        assert_eq!(
+            ran.report.alive.events, 0,
+            "{entry}: {:?}",
+            ran.report.created
+        );
+    }
+}
+
+/// Lets the told call fail three times while the program goes from device to device.
+fn fail_on_some_devices() {
+    let told = told();
+    let (entry, action) = told
+        .split_once(": ")
+        .expect("an entry point and what happens");
+    let _profiler = init().expect("set up");
+    let simulator = simulator();
+    let mut programs: Vec<Program> = (0..devices_for(entry))
+        .map(|device| Program::new(device, &format!("device {device}")))
+        .collect();
+    for using in USES {
+        simulator
+            .run(&format!("fault {entry} nth {using} {action}"))
+            .expect("it is right");
+    }
+    let mut wrong = Vec::new();
+    for program in &mut programs {
+        assert_eq!(program.driver.cuCtxSetCurrent(program.context), 0);
+        program.burst(1);
+        program.step();
+    }
+    let summary = summary();
+    for program in &programs {
+        program.account_in(&summary, 1, 1, &mut wrong);
+    }
+    assert_eq!(wrong, [""; 0]);
+    assert!(simulator.report().expect("a report").faults >= 3, "{told}");
+    simulator.run("clear-faults").expect("it is right");
+}
+
+#[test]
+fn what_is_called_once_for_each_context_may_fail() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        return fail_on_some_devices();
+    }
+    each(&ONCE, |entry| {
+        for action in [
+            "return 1",
+            "return 400",
+            "sticky 700",
+            "return 999",
+            "return 12345",
+        ] {
+            let told = format!("{entry}: {action}");
+            let ran = run_on(devices_for(entry), &told);
+            if !action.ends_with("700") && !action.ends_with("999") {
+                leaves_nothing(entry, &ran);
+            }
+        }
+    });
+}
+
+#[test]
+fn what_is_called_at_the_end_may_fail() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let profiler = init().expect("set up");
+        let mut programs: Vec<Program> = (0..2)
+            .map(|device| Program::new(device, &format!("device {device}")))
+            .collect();
+        let mut wrong = Vec::new();
+        for program in &mut programs {
+            assert_eq!(program.driver.cuCtxSetCurrent(program.context), 0);
+            program.burst(70);
+            program.step();
+            assert_eq!(program.account(1, 70, &mut wrong), 0);
+        }
+        assert_eq!(wrong, [""; 0]);
+        simulator()
+            .run(&format!("fault {}", told()))
+            .expect("it is right");
+        drop(profiler);
+        for program in &mut programs {
+            program.launch(program.stream, 1_000);
+            program.finish();
+        }
+        return;
+    }
+    for entry in [
+        "cuEventDestroy_v2",
+        "cuStreamDestroy_v2",
+        "cuCtxSetCurrent",
+        "cuCtxGetId",
+    ] {
+        for using in USES {
+            for code in [1, 4, 400, 700, 999, 12_345] {
+                let told = format!("{entry} nth {using} return {code}");
+                let ran = run_on(2, &told);
+                if entry == "cuEventDestroy_v2" {
+                    assert!(
+                        ran.report.alive.events <= 1,
+                        "{told}: but for the refused one"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_driver_that_does_not_say_which_context_is_current_costs_counted_times() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let _profiler = init().expect("set up");
+        let mut program = Program::new(0, "asked");
+        for refused in [true, false, true] {
+            let script = if refused {
+                "fault cuCtxGetCurrent always return 1"
+            } else {
+                "clear-faults"
+            };
+            simulator().run(script).expect("it is right");
+            for _ in 0..5 {
+                let _scope = scope!("default");
+                program.launch(0, 1_000);
+            }
+            simulator().run("clear-faults").expect("it is right");
+            program.finish();
+            settle();
+        }
+        assert_eq!((row("default").calls, cuda("default").calls), (15, 5));
+        assert_eq!(row("default").without_cuda, 10);
+        return;
+    }
+    leaves_nothing("cuCtxGetCurrent", &run_on(1, ""));
+}
+
+#[test]
+fn a_notice_names_the_call_that_failed() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let _profiler = init().expect("set up");
+        let mut program = Program::new(0, "refused");
+        simulator()
+            .run("fault cuCtxGetCurrent always return 1")
+            .expect("it is right");
+        {
+            // Its context is known, but not which one is current where its first events are made.
+            let stream = on(program.stream, program.context);
+            let _scope = scope!("refused", stream = &stream);
+        }
+        simulator().run("clear-faults").expect("it is right");
+        program.finish();
+        settle();
+        assert_eq!(row("refused").without_cuda, 1);
+        return;
+    }
+    let ran = run_on(1, "");
+    let says = |call: &str| ran.stderr.contains(&format!("warning: {call} returned"));
+    assert!(says("cuCtxGetCurrent"), "{}", ran.stderr);
+    assert!(!says("cuEventCreate"), "{}", ran.stderr);
+}
+
+/// What host functions measure on: a stream and its context.
+static MEASURED_ON: OnceLock<[usize; 2]> = OnceLock::new();
+
+/// Measures in a host function, or not where it is told to leave that out.
+extern "C" fn measure_in_a_host_function(bypassed: usize) {
+    let [stream, context] = *MEASURED_ON.get().expect("the test has set it");
+    for _ in 0..100 {
+        measured(&on(stream, context), bypassed != 0);
+    }
+}
+
+#[measure_execution_time(name = "in a host function", stream = stream, bypass = bypassed)]
+fn measured(stream: &Stream, bypassed: bool) {
+    // Stripped, nothing else uses them.
+    let _ = (stream, bypassed);
+}
+
+fn run_in_host_functions(program: &mut Program, times: usize, bypassed: bool) {
+    for _ in 0..times {
+        let function = measure_in_a_host_function;
+        let code = (program.driver).cuLaunchHostFunc(program.stream, function, bypassed.into());
+        program.check(code);
+        // More at once would fill the ring of the driver's thread.
+        program.finish();
+        settle();
+    }
+}
+
+#[test]
+fn host_functions_ask_a_driver_that_refuses_seldom() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let _profiler = init().expect("set up");
+        let mut program = Program::new(0, "around");
+        let _ = MEASURED_ON.set([program.stream, program.context]);
+        run_in_host_functions(&mut program, 50, false);
+        let measured = row("in a host function");
+        assert_eq!((measured.calls, measured.without_cuda), (5_000, 5_000));
+        let report = simulator().report().expect("a report");
+        // After 64 scopes, 128 more, and so on; each time once or twice.
+        let asked = report.host_function_calls;
+        assert!((1..=16).contains(&asked), "{asked} calls in host functions");
+        // The program's own threads go on.
+        program.burst(1);
+        program.step();
+        let mut wrong = Vec::new();
+        assert_eq!((program.account(1, 1, &mut wrong), wrong), (0, vec![]));
+        let lost = summary().cuda.lost;
+        assert_eq!(lost, [(CudaLoss::HostFunction, 5_000)]);
+        return;
+    }
+    let ran = run_on(1, "");
+    assert_eq!(ran.warnings(), 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("bypass = true"), "{}", ran.stderr);
+}
+
+#[test]
+fn what_is_bypassed_in_a_host_function_does_not_call_the_driver() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let _profiler = init().expect("set up");
+        let mut program = Program::new(0, "around");
+        let _ = MEASURED_ON.set([program.stream, program.context]);
+        program.burst(1);
+        // A call would end the process.
+        simulator()
+            .run("host-function-calls abort")
+            .expect("it is right");
+        run_in_host_functions(&mut program, 50, true);
+        assert_eq!(row("in a host function").calls, 0);
+        return;
+    }
+    run_on(1, "");
+}
+
+#[test]
+fn a_thread_that_is_refused_once_measures_again() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let _profiler = init().expect("set up");
+        let mut program = Program::new(0, "refused");
+        simulator()
+            .run("fault cuEventRecord nth 1 return 800")
+            .expect("it is right");
+        program.burst(200);
+        let times = cuda("refused: burst");
+        let without = row("refused: burst").without_cuda;
+        assert_eq!((times.calls, without), (135, 65));
+        assert_eq!(summary().cuda.lost, [(CudaLoss::HostFunction, 65)]);
+        return;
+    }
+    let ran = run_on(1, "");
+    leaves_nothing("cuEventRecord", &ran);
+}
+
+#[test]
+fn the_context_of_a_thread_stays_the_programs() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let _profiler = init().expect("set up");
+        let mut wrong = Vec::new();
+        for using in 1..=6 {
+            let mut program = Program::new(using - 1, &format!("use {using}"));
+            // The events for the other context are made in that one, on this thread. What is returned may be an
+            // earlier failure, and the context be current all the same.
+            let script = format!("fault cuCtxSetCurrent nth {using} return 1 after");
+            simulator().run(&script).expect("it is right");
+            program.step();
+            let current: usize = made(|current| program.driver.cuCtxGetCurrent(current));
+            if current != program.context {
+                wrong.push(using);
+            }
+            simulator().run("clear-faults").expect("it is right");
+        }
+        assert_eq!(
+            wrong, [0; 0],
+            "uses after which another context was current"
+        );
+        return;
+    }
+    leaves_nothing("cuCtxSetCurrent", &run_on(6, ""));
+}
+
+#[test]
+fn an_error_of_the_programs_own_work_reaches_the_program() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let _profiler = init().expect("set up");
+        let mut failing = Program::new(0, "failing");
+        let mut other = Program::new(1, "other");
+        assert_eq!(failing.driver.cuCtxSetCurrent(failing.context), 0);
+        failing.step();
+        simulator()
+            .run("fault cuLaunchKernel nth 2 fail 719")
+            .expect("it is right");
+        let stream = on(failing.stream, failing.context);
+        for _ in 0..20 {
+            let _scope = scope!("fails", stream = &stream);
+            failing.launch(failing.stream, 10_000);
+        }
+        assert_eq!(
+            failing.driver.cuStreamSynchronize(failing.stream),
+            719,
+            "as without us"
+        );
+        for _ in 0..5 {
+            let _scope = scope!("after", stream = &stream);
+            assert_eq!(failing.driver.spin(failing.spin, 1, failing.stream), 719);
+        }
+        settle();
+        assert_eq!(row("fails").calls, 20);
+        assert_eq!(cuda("fails").calls + row("fails").without_cuda, 20);
+        assert_eq!((cuda("after").calls, row("after").without_cuda), (0, 5));
+        // Another context goes on.
+        assert_eq!(other.driver.cuCtxSetCurrent(other.context), 0);
+        other.step();
+        let mut wrong = Vec::new();
+        assert_eq!(other.account(1, 0, &mut wrong), 0);
+        assert_eq!(wrong, [""; 0]);
+        return;
+    }
+    let ran = run_on(2, "");
+    let said = ran.stderr.matches("a CUDA context has failed").count();
+    assert_eq!(said, 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("719"), "{}", ran.stderr);
+}

@@ -1,0 +1,424 @@
+//! Random programs of scopes, streams, captures and refused calls have the GPU times that a model of them has.
+
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::raw::{Driver, NON_BLOCKING};
+use profiler_runtime::cuda::Stream;
+use profiler_runtime::{init, scope, summary};
+use profiler_tests::gpu::{is_child, on_the_driver_with_legacy_stream, settle, simulator};
+use profiler_tests::measuring;
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+
+const NAMES: usize = 4;
+/// The last one is the default stream, which no scope names.
+const STREAMS: usize = 4;
+const DEFAULT: usize = STREAMS - 1;
+
+/// A step of a program. What cannot be done where it stands is left out.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Open {
+        name: usize,
+        stream: usize,
+    },
+    /// The driver refuses the record at its beginning.
+    OpenRefused {
+        name: usize,
+        stream: usize,
+    },
+    Close,
+    /// The driver refuses the record at its end.
+    CloseRefused,
+    /// A whole scope whose time the driver refuses to tell.
+    Unreadable {
+        name: usize,
+        stream: usize,
+        ns: u64,
+    },
+    Launch {
+        stream: usize,
+        ns: u64,
+    },
+    Wait {
+        stream: usize,
+    },
+    Advance {
+        ns: u64,
+    },
+    BeginCapture {
+        stream: usize,
+    },
+    EndCapture {
+        stream: usize,
+    },
+    Settle,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let (name, stream, ns) = (|| 0..NAMES, || 0..STREAMS, || 1..50_000_u64);
+    prop_oneof![
+        8 => (name(), stream()).prop_map(|(name, stream)| Step::Open { name, stream }),
+        1 => (name(), stream()).prop_map(|(name, stream)| Step::OpenRefused { name, stream }),
+        8 => Just(Step::Close),
+        1 => Just(Step::CloseRefused),
+        1 => (name(), stream(), ns())
+            .prop_map(|(name, stream, ns)| Step::Unreadable { name, stream, ns }),
+        12 => (stream(), ns()).prop_map(|(stream, ns)| Step::Launch { stream, ns }),
+        2 => stream().prop_map(|stream| Step::Wait { stream }),
+        2 => ns().prop_map(|ns| Step::Advance { ns }),
+        1 => (0..DEFAULT).prop_map(|stream| Step::BeginCapture { stream }),
+        2 => (0..DEFAULT).prop_map(|stream| Step::EndCapture { stream }),
+        1 => Just(Step::Settle),
+    ]
+}
+
+/// What is expected of one name.
+#[derive(Clone, Copy, Debug, Default)]
+struct Expected {
+    calls: u64,
+    timed: u64,
+    total: f64,
+    own: f64,
+    elsewhere: f64,
+}
+
+/// A scope of the model.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    name: usize,
+    stream: usize,
+    begin: Option<u64>,
+    /// What measured scopes inside it took on its stream.
+    children: u64,
+}
+
+/// What the device and the profiler do, in a few lines.
+#[derive(Debug, Default)]
+struct Model {
+    now: u64,
+    tails: [u64; STREAMS],
+    captures: [bool; STREAMS],
+    open: Vec<Open>,
+    names: [Expected; NAMES],
+}
+
+impl Model {
+    fn launch(&mut self, stream: usize, ns: u64) {
+        if !self.captures[stream] {
+            self.tails[stream] = self.tails[stream].max(self.now) + ns;
+        }
+    }
+
+    fn wait(&mut self, stream: usize) {
+        self.now = self.now.max(self.tails[stream]);
+    }
+
+    /// When an event that is recorded now is passed; none in a capture, or where it is refused.
+    fn record(&mut self, stream: usize, refused: bool) -> Option<u64> {
+        if self.captures[stream] || refused {
+            return None;
+        }
+        self.tails[stream] = self.tails[stream].max(self.now);
+        Some(self.tails[stream])
+    }
+
+    fn open(&mut self, name: usize, stream: usize, refused: bool) {
+        let begin = self.record(stream, refused);
+        self.open.push(Open {
+            name,
+            stream,
+            begin,
+            children: 0,
+        });
+    }
+
+    fn close(&mut self, refused: bool, unreadable: bool) {
+        let Some(scope) = self.open.pop() else { return };
+        self.names[scope.name].calls += 1;
+        let end = scope.begin.and_then(|_| self.record(scope.stream, refused));
+        let around = self.open.iter_mut().rev();
+        let mut around =
+            around.filter(|outer| outer.stream == scope.stream && outer.begin.is_some());
+        let (Some(begin), Some(end), false) = (scope.begin, end, unreadable) else {
+            // What is inside of it is inside of what is around it.
+            if let Some(outer) = around.next() {
+                outer.children += scope.children;
+            }
+            return;
+        };
+        let ns = end - begin;
+        if let Some(outer) = around.next() {
+            outer.children += ns;
+        }
+        if let Some(outer) = self
+            .open
+            .last()
+            .filter(|outer| outer.stream != scope.stream)
+        {
+            self.names[outer.name].elsewhere += ns as f64;
+        }
+        let outermost = self.open.iter().all(|outer| outer.name != scope.name);
+        let expected = &mut self.names[scope.name];
+        expected.timed += 1;
+        expected.total += if outermost { ns as f64 } else { 0.0 };
+        expected.own += (ns - scope.children) as f64;
+    }
+}
+
+/// The user's side: streams of a driver, and the names of one program's scopes.
+struct Program<'a> {
+    user: &'a User,
+    names: [String; NAMES],
+    guards: Vec<Box<dyn Guard + 'a>>,
+    model: Model,
+}
+
+struct User {
+    driver: Driver,
+    streams: [usize; STREAMS],
+    lent: [Stream; STREAMS],
+    spin: usize,
+}
+
+/// Any guard of a scope.
+trait Guard {}
+impl<T> Guard for T {}
+
+impl User {
+    fn new() -> Self {
+        let driver = Driver::of(simulator());
+        assert_eq!(driver.cuInit(0), 0);
+        let context = driver.primary(0);
+        assert_eq!(driver.cuCtxSetCurrent(context), 0);
+        let mut streams = [(); STREAMS].map(|()| driver.stream(NON_BLOCKING));
+        streams[DEFAULT] = 0;
+        let handed = |stream: usize| {
+            // SAFETY: both exist to the end of the process.
+            unsafe { Stream::from_raw(stream as *mut c_void, context as *mut c_void) }
+        };
+        let (lent, spin) = (streams.map(handed), driver.kernel("spin_ns"));
+        Self {
+            driver,
+            streams,
+            lent,
+            spin,
+        }
+    }
+
+    fn run(&self, script: &str) {
+        self.driver.run(script).expect("the script is right");
+    }
+
+    /// Runs `f` while the driver refuses a call.
+    fn refusing<T>(&self, call: &str, f: impl FnOnce() -> T) -> T {
+        self.run(&format!("fault {call} always return 1"));
+        let result = f();
+        self.run("clear-faults");
+        result
+    }
+}
+
+impl<'a> Program<'a> {
+    fn new(user: &'a User) -> Self {
+        static PROGRAMS: AtomicU64 = AtomicU64::new(0);
+        let number = PROGRAMS.fetch_add(1, Relaxed);
+        let mut place = 0;
+        let names = [(); NAMES].map(|()| {
+            place += 1;
+            format!("program {number}: {place}")
+        });
+        let model = Model {
+            now: user.driver.now(),
+            ..Model::default()
+        };
+        Self {
+            user,
+            names,
+            guards: Vec::new(),
+            model,
+        }
+    }
+
+    fn open(&mut self, name: usize, stream: usize) {
+        let name = &self.names[name];
+        self.guards.push(if stream == DEFAULT {
+            Box::new(scope!(name))
+        } else {
+            Box::new(scope!(name, stream = &self.user.lent[stream]))
+        });
+    }
+
+    fn launch(&mut self, stream: usize, ns: u64) {
+        let user = self.user;
+        assert_eq!(user.driver.spin(user.spin, ns, user.streams[stream]), 0);
+        self.model.launch(stream, ns);
+    }
+
+    fn wait(&mut self, stream: usize) {
+        if !self.model.captures[stream] {
+            assert_eq!(
+                self.user
+                    .driver
+                    .cuStreamSynchronize(self.user.streams[stream]),
+                0
+            );
+            self.model.wait(stream);
+        }
+    }
+
+    fn settle(&mut self) {
+        (0..STREAMS).for_each(|stream| self.wait(stream));
+        // Scopes that ended in a stream that captures now were recorded before it did.
+        let latest = self.model.tails.into_iter().max().unwrap_or(0);
+        self.advance(latest.saturating_sub(self.model.now));
+        settle();
+    }
+
+    fn advance(&mut self, ns: u64) {
+        self.user.driver.advance(ns).expect("the clock is virtual");
+        self.model.now += ns;
+    }
+
+    fn end_capture(&mut self, stream: usize) {
+        if std::mem::take(&mut self.model.captures[stream]) {
+            let (driver, mut graph) = (self.user.driver, 0);
+            let handle = self.user.streams[stream];
+            assert_eq!(
+                driver.cuStreamEndCapture(handle, &raw mut graph),
+                0,
+                "it stayed valid"
+            );
+            assert_eq!(driver.cuGraphDestroy(graph), 0);
+        }
+    }
+
+    fn close(&mut self) {
+        if self.guards.pop().is_some() {
+            self.model.close(false, false);
+        }
+    }
+
+    fn unreadable(&mut self, name: usize, stream: usize, ns: u64) {
+        // All others have been read; this one cannot have been, since the device has not passed it.
+        self.settle();
+        self.open(name, stream);
+        self.model.open(name, stream, false);
+        self.launch(stream, ns);
+        self.guards.pop();
+        self.model.close(false, true);
+        let user = self.user;
+        user.refusing("cuEventElapsedTime", || self.settle());
+    }
+
+    fn take(&mut self, step: Step) {
+        let user = self.user;
+        match step {
+            Step::Open { name, stream } => {
+                self.open(name, stream);
+                self.model.open(name, stream, false);
+            }
+            Step::OpenRefused { name, stream } => {
+                user.refusing("cuEventRecord", || self.open(name, stream));
+                self.model.open(name, stream, true);
+            }
+            Step::Close => self.close(),
+            Step::CloseRefused => {
+                if let Some(guard) = self.guards.pop() {
+                    user.refusing("cuEventRecord", || drop(guard));
+                    self.model.close(true, false);
+                }
+            }
+            Step::Unreadable { name, stream, ns } => self.unreadable(name, stream, ns),
+            Step::Launch { stream, ns } => self.launch(stream, ns),
+            Step::Wait { stream } => self.wait(stream),
+            Step::Advance { ns } => self.advance(ns),
+            Step::BeginCapture { stream } => {
+                const RELAXED: u32 = 2;
+                if !std::mem::replace(&mut self.model.captures[stream], true) {
+                    let handle = user.streams[stream];
+                    assert_eq!(user.driver.cuStreamBeginCapture_v2(handle, RELAXED), 0);
+                }
+            }
+            Step::EndCapture { stream } => self.end_capture(stream),
+            Step::Settle => self.settle(),
+        }
+        assert_eq!(
+            self.model.now,
+            user.driver.now(),
+            "the model's clock is that of the driver"
+        );
+    }
+
+    /// Ends all that is under way, and compares.
+    fn compare(mut self) -> Result<(), TestCaseError> {
+        while !self.guards.is_empty() {
+            self.close();
+        }
+        (0..STREAMS).for_each(|stream| self.end_capture(stream));
+        self.settle();
+        let summary = summary();
+        for (name, expected) in self.names.iter().zip(self.model.names) {
+            let row = summary.row(name).cloned().unwrap_or_default();
+            let read = row.cuda.as_ref().map_or(0, |times| times.calls);
+            let without = expected.calls - expected.timed;
+            let found = (row.calls, read, row.without_cuda);
+            prop_assert_eq!(found, (expected.calls, expected.timed, without), "{}", name);
+            if expected.timed == 0 {
+                prop_assert!(row.cuda.is_none());
+                continue;
+            }
+            let times = row.cuda.unwrap_or_default();
+            let figures = BTreeMap::from([
+                ("total", (times.total_ns, expected.total)),
+                ("self", (times.self_ns, expected.own)),
+                ("elsewhere", (times.elsewhere_ns, expected.elsewhere)),
+            ]);
+            for (figure, (found, expected)) in figures {
+                // The driver's numbers have 24 bits.
+                let step = 1.0 + expected * f64::from(f32::EPSILON) * 4.0;
+                prop_assert!(
+                    (found - expected).abs() <= step,
+                    "{figure}: {found}, not {expected}"
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn random_programs_match_a_model() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let _profiler = init().expect("set up");
+        let user = User::new();
+        let config = ProptestConfig {
+            cases: 100,
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        };
+        let programs = prop::collection::vec(step(), 1..120);
+        let checked = TestRunner::new(config).run(&programs, |steps| {
+            let mut program = Program::new(&user);
+            for step in steps {
+                program.take(step);
+            }
+            program.compare()
+        });
+        if let Err(failure) = checked {
+            panic!("{failure}");
+        }
+        let health = summary().cuda;
+        let rows: u64 = summary().rows.iter().map(|row| row.without_cuda).sum();
+        let lost: u64 = health.lost.iter().map(|(_, count)| count).sum();
+        assert_eq!((health.in_flight, lost), (0, rows));
+        return;
+    }
+    let ran = on_the_driver_with_legacy_stream("");
+    assert_eq!(ran.report.captures_invalidated, 0);
+}

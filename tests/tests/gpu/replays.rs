@@ -1,0 +1,277 @@
+//! `captured = true`: what a scope launches into a graph is measured whenever the graph runs.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::support::captures::{MODES, end, nodes, spoiled};
+use cudarc::driver::sys::CUstreamCaptureMode::{
+    CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_RELAXED,
+};
+use cudarc::driver::{CudaGraph, CudaStream};
+use profiler_runtime::cuda::CudaLoss;
+use profiler_runtime::{init, scope, summary};
+use profiler_tests::gpu;
+use profiler_tests::gpu::{
+    Gpu, cuda, exact, is_here, lost, on_the_driver_with, row, settle, simulator,
+};
+use profiler_tests::measuring;
+
+/// Runs a test whose graphs keep the events of so many scopes to the end.
+fn is_here_with_graphs(scopes: u64) -> bool {
+    if !gpu::is_child() && measuring() {
+        let ran = on_the_driver_with("", |_| {});
+        assert_eq!(ran.report.misuses, []);
+        assert_eq!(ran.report.alive.events, 2 * scopes);
+    }
+    gpu::is_child()
+}
+
+#[test]
+fn each_replay_of_what_was_captured_on_purpose_is_measured() {
+    if !is_here_with_graphs(3) {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    for (round, mode) in MODES.into_iter().enumerate() {
+        stream.begin_capture(mode).expect("it may capture");
+        {
+            let _replayed = scope!(format!("replayed {round}"), stream = &stream, captured);
+            gpu.spin(&stream, 10_000);
+            gpu.spin(&stream, 20_000);
+        }
+        gpu.spin(&stream, 40_000);
+        let graph = end(&stream);
+        assert_eq!(nodes(&graph), 5, "two kernels, one more, and the two ends");
+        settle();
+        assert!(
+            row(&format!("replayed {round}")).cuda.is_none(),
+            "it has not run"
+        );
+        for replay in 1..=5 {
+            graph.launch().expect("nothing failed");
+            stream.synchronize().expect("nothing failed");
+            settle();
+            let times = cuda(&format!("replayed {round}"));
+            assert_eq!(times.calls, replay);
+            exact(times.total_ns, 30_000.0 * replay as f64);
+            exact(times.self_ns, 30_000.0 * replay as f64);
+            settle();
+            assert_eq!(
+                cuda(&format!("replayed {round}")).calls,
+                replay,
+                "counted once"
+            );
+        }
+    }
+    assert_eq!(summary().cuda.lost, []);
+    assert_eq!(spoiled(), 0);
+}
+
+#[test]
+fn replays_that_follow_each_other_are_told_apart() {
+    if !is_here_with_graphs(1) {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    stream
+        .begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)
+        .expect("it may capture");
+    {
+        let _replayed = scope!("replayed", stream = &stream, captured);
+        gpu.spin(&stream, 10_000);
+    }
+    let graph = end(&stream);
+    let replay = || {
+        graph.launch().expect("nothing failed");
+        stream.synchronize().expect("nothing failed");
+    };
+    // Where the machine keeps the resolver waiting, some are seen as one; not each time.
+    let all_are_seen = |_| {
+        let before = cuda("replayed").calls;
+        replay();
+        settle();
+        for _ in 0..10 {
+            replay();
+            std::thread::sleep(Duration::from_millis(8));
+        }
+        settle();
+        cuda("replayed").calls == before + 11
+    };
+    assert!((0..50).any(all_are_seen));
+    exact(cuda("replayed").max_ns, 10_000.0);
+    assert_eq!(summary().cuda.lost, []);
+}
+
+#[test]
+fn a_new_anchor_is_no_replay() {
+    if !is_here_with_graphs(1) {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    stream
+        .begin_capture(CU_STREAM_CAPTURE_MODE_GLOBAL)
+        .expect("it may capture");
+    {
+        let _replayed = scope!("replayed", stream = &stream, captured);
+        gpu.spin(&stream, 10_000);
+    }
+    let graph = end(&stream);
+    for replay in 1..=3 {
+        graph.launch().expect("nothing failed");
+        stream.synchronize().expect("nothing failed");
+        settle();
+        let records = simulator().calls("cuEventRecord");
+        std::thread::sleep(Duration::from_millis(1_200));
+        settle();
+        assert!(
+            simulator().calls("cuEventRecord") > records,
+            "the anchor was taken anew"
+        );
+        assert_eq!(cuda("replayed").calls, replay);
+    }
+    exact(cuda("replayed").total_ns, 30_000.0);
+}
+
+/// As many scopes as there may be in the graphs of a context, with a kernel in each, in one graph.
+fn capture_many(gpu: &Gpu, stream: &Arc<CudaStream>) -> CudaGraph {
+    stream
+        .begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)
+        .expect("it may capture");
+    for number in 0..MANY {
+        let _replayed = scope!(format!("replayed {number}"), stream = stream, captured);
+        gpu.spin(stream, 10_000);
+    }
+    end(stream)
+}
+
+const MANY: u64 = 256;
+
+fn questions() -> u64 {
+    let calls = [
+        "cuEventElapsedTime",
+        "cuEventElapsedTime_v2",
+        "cuEventQuery",
+    ];
+    calls
+        .map(|name| simulator().calls(name).unwrap_or(0))
+        .iter()
+        .sum()
+}
+
+#[test]
+fn a_graph_that_has_not_run_is_seldom_asked_for() {
+    if !is_here_with_graphs(MANY) {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    let graph = capture_many(&gpu, &stream);
+    settle();
+    let before = questions();
+    std::thread::sleep(Duration::from_millis(500));
+    // The resolver comes by every 16 ms at first: 31 times.
+    let asked = questions() - before;
+    assert!(asked < 200, "asked {asked} times for graphs that never ran");
+    graph.launch().expect("nothing failed");
+    stream.synchronize().expect("nothing failed");
+    settle();
+    for number in 0..MANY {
+        let times = cuda(&format!("replayed {number}"));
+        assert_eq!((times.calls, times.total_ns), (1, times.max_ns));
+        exact(times.max_ns, 10_000.0);
+    }
+}
+
+#[test]
+fn replays_of_many_scopes_are_found_by_few_questions() {
+    const REPLAYS: u64 = 30;
+
+    if !is_here_with_graphs(MANY) {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    let graph = capture_many(&gpu, &stream);
+    let (before, start) = (questions(), Instant::now());
+    for replay in 1..=REPLAYS {
+        graph.launch().expect("nothing failed");
+        stream.synchronize().expect("nothing failed");
+        settle();
+        std::thread::sleep(Duration::from_millis(6));
+        assert_eq!(cuda("replayed 0").calls, replay);
+        assert_eq!(cuda("replayed 255").calls, replay);
+    }
+    // To read a replay takes three for each scope; to find that there is none, two; and a new anchor, each second, two
+    // for each scope.
+    let (asked, seconds) = (questions() - before, start.elapsed().as_secs());
+    let looks = 20 * u64::try_from(start.elapsed().as_millis()).expect("a short time");
+    let most = 4 * MANY * REPLAYS + 2 * MANY * (seconds + 2) + looks;
+    assert!(asked < most, "asked {asked} times, not {most}");
+}
+
+#[test]
+fn scopes_inside_of_what_is_replayed_are_not_their_parents_own_time() {
+    if !is_here_with_graphs(2) {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    stream
+        .begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)
+        .expect("it may capture");
+    {
+        let _outer = scope!("outer", stream = &stream, captured);
+        gpu.spin(&stream, 10_000);
+        let _inner = scope!("inner", stream = &stream, captured);
+        gpu.spin(&stream, 20_000);
+    }
+    let graph = end(&stream);
+    for _ in 0..4 {
+        graph.launch().expect("nothing failed");
+        stream.synchronize().expect("nothing failed");
+        settle();
+    }
+    exact(cuda("outer").total_ns, 120_000.0);
+    exact(cuda("inner").total_ns, 80_000.0);
+    exact(cuda("inner").self_ns, 80_000.0);
+    exact(cuda("outer").self_ns, 40_000.0);
+}
+
+#[test]
+fn what_may_be_captured_and_is_not_is_measured_as_ever() {
+    if !is_here("") {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    for _ in 0..3 {
+        let _scope = scope!("either", stream = &stream, captured = true);
+        gpu.spin(&stream, 10_000);
+    }
+    stream
+        .begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)
+        .expect("it may capture");
+    {
+        let _scope = scope!("neither", stream = &stream, captured = false);
+        gpu.spin(&stream, 10_000);
+    }
+    let graph = end(&stream);
+    assert_eq!(nodes(&graph), 1);
+    stream.synchronize().expect("nothing failed");
+    settle();
+    exact(cuda("either").total_ns, 30_000.0);
+    assert_eq!(
+        (row("neither").without_cuda, lost(CudaLoss::Captured)),
+        (1, 1)
+    );
+}

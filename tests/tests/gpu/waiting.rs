@@ -1,0 +1,26 @@
+//! The tests on the simulated driver would fail if the profiler waited for a device: where it does as it is
+//! told, with `sync`, they do.
+
+use std::panic::catch_unwind;
+
+use profiler_runtime::scope;
+use profiler_tests::gpu::{Gpu, is_child, on_the_driver_with};
+use profiler_tests::measuring;
+
+#[test]
+fn a_synchronous_scope_ends_a_program_that_may_not_wait() {
+    if !measuring() {
+        return;
+    }
+    if !is_child() {
+        let ended = catch_unwind(|| on_the_driver_with("", |_| {}));
+        let said = ended.err().and_then(|said| said.downcast::<String>().ok());
+        let said = said.expect("the program is ended");
+        assert!(said.contains("cuEventSynchronize would make"), "{said}");
+        return;
+    }
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    let _scope = scope!("waits", stream = &stream, sync);
+    gpu.spin(&stream, 1_000);
+}

@@ -1,0 +1,202 @@
+//! A window holds the GPU time of each of its scopes, whenever the device comes to it, and waits for none of them on
+//! the thread that steps.
+
+use profiler_tests::gpu;
+use profiler_tests::poll;
+use std::time::Duration;
+
+use profiler_runtime::cuda::CudaLoss;
+use profiler_runtime::{
+    Activity, Event, MeasureFuture, Profile, Schedule, Trace, init, measure_execution_time, scope,
+};
+use profiler_tests::gpu::{Gpu, exact, is_here, simulator};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn of<'t>(trace: &'t Trace, name: &str) -> Vec<Event<'t>> {
+    trace
+        .events()
+        .filter(|event| event.name() == name)
+        .collect()
+}
+
+#[test]
+fn each_scope_has_its_own() {
+    if !is_here("") {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let gpu = Gpu::new(0);
+    let [first, second] = [(); 2].map(|()| gpu.stream());
+    let profile = Profile::builder().start().expect("started");
+    for round in 1..=3_u64 {
+        let _outer = scope!("outer", stream = &first);
+        gpu.spin(&first, 10_000 * round);
+        let _inner = scope!("inner", stream = &first);
+        gpu.spin(&first, 40_000 * round);
+        let _apart = scope!("apart", stream = &second);
+        gpu.spin(&second, 7_000 * round);
+    }
+    gpu.context.synchronize().expect("nothing failed");
+    profile.stop();
+    assert!(profile.wait(PATIENCE));
+    let trace = profile.trace().expect("a trace");
+    assert!(trace.truncation().is_complete(), "{:?}", trace.truncation());
+    for (name, total, own) in [
+        ("outer", 50_000.0, 10_000.0),
+        ("inner", 40_000.0, 40_000.0),
+        ("apart", 7_000.0, 7_000.0),
+    ] {
+        let events = of(&trace, name);
+        assert_eq!(events.len(), 3, "{name}");
+        for (event, round) in events.into_iter().zip([1.0, 2.0, 3.0]) {
+            let span = event.gpu().expect("a GPU time");
+            exact(span.ns, total * round);
+            exact(span.self_ns, own * round);
+            assert!(span.start_ns.is_some() && span.device == Some(0));
+        }
+    }
+    let streams: Vec<String> = of(&trace, "outer")
+        .iter()
+        .chain(&of(&trace, "apart"))
+        .map(|event| event.gpu().expect("a GPU time").stream.to_string())
+        .collect();
+    let (on_first, on_second) = (gpu::name_of(&first), gpu::name_of(&second));
+    assert_eq!(streams[..3], [&*on_first; 3]);
+    assert_eq!(streams[3..], [&*on_second; 3]);
+}
+
+#[test]
+fn a_window_is_handed_over_when_the_device_has_passed_it_and_not_before() {
+    if !is_here("") {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    let (sender, traces) = std::sync::mpsc::channel();
+    let profile = Profile::builder()
+        .schedule(Schedule::new().active(1).repeat(2))
+        .on_trace_ready(move |trace: &Trace| {
+            let times = of(trace, "work")
+                .into_iter()
+                .map(|event| event.gpu().map(|span| span.ns));
+            sender.send((trace.step_num(), times.collect::<Vec<_>>()))
+        })
+        .start()
+        .expect("started");
+    for step in 1..=2 {
+        let work = scope!("work", stream = &stream);
+        gpu.spin(&stream, 1_000_000 * step);
+        drop(work);
+        profile.step();
+    }
+    assert!(
+        !profile.wait(Duration::from_millis(300)),
+        "the device has passed nothing"
+    );
+    assert!(traces.try_recv().is_err());
+    simulator()
+        .advance(1_500_000)
+        .expect("the clock is virtual");
+    let (step, times) = traces.recv_timeout(PATIENCE).expect("the first window");
+    assert_eq!((step, times.len()), (1, 1));
+    exact(times[0].expect("a GPU time"), 1_000_000.0);
+    assert!(
+        traces.recv_timeout(Duration::from_millis(100)).is_err(),
+        "the second is not passed"
+    );
+    stream.synchronize().expect("nothing failed");
+    assert!(profile.wait(PATIENCE));
+    let (step, times) = traces.try_recv().expect("the second window");
+    assert_eq!((step, times.len()), (2, 1));
+    exact(times[0].expect("a GPU time"), 2_000_000.0);
+}
+
+#[test]
+fn a_future_has_its_own() {
+    if !is_here("") {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    let ((), trace) = Profile::builder().run(|_| {
+        let work = async {
+            gpu.spin(&stream, 30_000);
+            let _inside = scope!("inside", stream = &stream);
+            gpu.spin(&stream, 20_000);
+        };
+        poll::run(work.measure_execution_time("future").stream(&stream));
+        stream.synchronize().expect("nothing failed");
+    });
+    let trace = trace.expect("a window");
+    let future = of(&trace, "future")[0];
+    assert!(future.is_future());
+    let span = future.gpu().expect("a GPU time");
+    exact(span.ns, 50_000.0);
+    exact(span.self_ns, 30_000.0);
+    let inside = of(&trace, "inside")[0];
+    assert_eq!(inside.parent().map(Event::name), Some("future"));
+    exact(inside.gpu().expect("a GPU time").ns, 20_000.0);
+}
+
+#[test]
+fn a_lost_one_says_why() {
+    if !is_here("") {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    let mode = cudarc::driver::sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+    let ((), trace) = Profile::builder()
+        .run(|_| {
+            stream.begin_capture(mode).expect("it captures");
+            drop(scope!("in a capture", stream = &stream));
+            let flags =
+                cudarc::driver::sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+            stream.end_capture(flags).expect("it ends");
+        });
+    let trace = trace.expect("a window");
+    let event = of(&trace, "in a capture")[0];
+    assert_eq!(
+        (event.gpu(), event.gpu_loss()),
+        (None, Some(CudaLoss::Captured))
+    );
+}
+
+#[measure_execution_time(name = "toggled", stream = stream)]
+fn toggled(gpu: &Gpu, stream: &cudarc::driver::CudaStream) {
+    gpu.spin(stream, 5_000);
+}
+
+#[test]
+fn activities_are_turned_off_and_on_again() {
+    if !is_here("") {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    let ((), trace) = Profile::builder().run(|profile| {
+        toggled(&gpu, &stream);
+        profile.toggle_collection(false, &[Activity::Cuda]);
+        toggled(&gpu, &stream);
+        profile.toggle_collection(false, &[Activity::Cpu]);
+        toggled(&gpu, &stream);
+        profile.toggle_collection(true, &[Activity::Cpu, Activity::Cuda]);
+        toggled(&gpu, &stream);
+        stream.synchronize().expect("nothing failed");
+    });
+    let trace = trace.expect("a window");
+    let times: Vec<bool> = of(&trace, "toggled")
+        .iter()
+        .map(|event| event.gpu().is_some())
+        .collect();
+    assert_eq!(
+        times,
+        [true, false, true],
+        "one call is not in the window at all"
+    );
+}

@@ -1,0 +1,12 @@
+//! Tests of loggers and of the files that they write.
+
+// Its `#[test]` runs each test in a process of its own.
+#[macro_use]
+extern crate isolated;
+
+use profiler_tests::allocator::TestAllocator;
+
+#[global_allocator]
+static ALLOCATOR: TestAllocator = TestAllocator;
+
+automod::dir!("tests/log");

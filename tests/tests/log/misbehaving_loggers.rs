@@ -1,0 +1,589 @@
+//! Loggers that panic, block or fail are contained, counted and reported once; the others go on.
+
+#![cfg(not(feature = "strip"))]
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Condvar, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use profiler_runtime::{
+    DropReason, FlushReport, LogError, ScalarLogger, flush, measure_execution_time, scope, summary,
+};
+use profiler_tests::{measuring, row};
+
+const LONG: Duration = Duration::from_secs(20);
+
+static GOOD: AtomicU64 = AtomicU64::new(0);
+
+#[measure_execution_time(name = "loggers: good", log = |_, _, _| _ = GOOD.fetch_add(1, Relaxed))]
+fn good() {}
+
+fn dropped(reason: DropReason) -> u64 {
+    let summary = summary();
+    summary
+        .dropped
+        .iter()
+        .find(|(other, _)| *other == reason)
+        .map_or(0, |(_, count)| *count)
+}
+
+fn notices_about(name: &str) -> usize {
+    summary()
+        .notices
+        .iter()
+        .filter(|notice| notice.contains(name))
+        .count()
+}
+
+struct Panicking;
+
+impl ScalarLogger for Panicking {
+    fn add_scalar(&self, _tag: &str, _value: f64, _step: u64) -> Result<(), LogError> {
+        PANICS.fetch_add(1, Relaxed);
+        panic!("a logger that panics, as asked");
+    }
+}
+
+static PANICS: AtomicU64 = AtomicU64::new(0);
+static PANICKING: Panicking = Panicking;
+
+#[measure_execution_time(name = "loggers: panics", log = &PANICKING)]
+fn panics() {}
+
+#[test]
+fn one_that_panics_is_not_called_again() {
+    if !measuring() {
+        return;
+    }
+    let (before, good_before) = (dropped(DropReason::LoggerPanicked), GOOD.load(Relaxed));
+    for _ in 0..10 {
+        panics();
+        good();
+    }
+    assert_eq!(flush(LONG).left, 0);
+    assert_eq!(PANICS.load(Relaxed), 1);
+    assert_eq!(dropped(DropReason::LoggerPanicked) - before, 10);
+    assert_eq!(GOOD.load(Relaxed) - good_before, 10, "the others go on");
+    assert_eq!(
+        row("loggers: panics").calls,
+        10,
+        "and every call is counted"
+    );
+    assert_eq!(notices_about("loggers: panics"), 1);
+}
+
+struct Failing;
+
+impl ScalarLogger for Failing {
+    fn add_scalar(&self, _tag: &str, _value: f64, step: u64) -> Result<(), LogError> {
+        if step.is_multiple_of(2) {
+            Err(LogError::other("the sink is full"))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+static FAILING: Failing = Failing;
+
+#[measure_execution_time(name = "loggers: fails", log = &FAILING)]
+fn fails() {}
+
+#[test]
+fn one_that_fails_is_counted_and_goes_on() {
+    if !measuring() {
+        return;
+    }
+    let before = (dropped(DropReason::LoggerFailed), flush(LONG).delivered);
+    for _ in 0..10 {
+        fails();
+    }
+    let report = flush(LONG);
+    assert_eq!(report.left, 0);
+    assert_eq!(dropped(DropReason::LoggerFailed) - before.0, 5);
+    assert_eq!(report.delivered - before.1, 5);
+    assert_eq!(notices_about("the sink is full"), 1);
+}
+
+/// Blocks until it is let go.
+struct Blocking;
+
+static BLOCKING: Blocking = Blocking;
+static GATE: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
+static TAKEN: AtomicU64 = AtomicU64::new(0);
+static ENTERED: AtomicBool = AtomicBool::new(false);
+
+impl ScalarLogger for Blocking {
+    fn add_scalar(&self, _tag: &str, _value: f64, _step: u64) -> Result<(), LogError> {
+        ENTERED.store(true, Relaxed);
+        let open = GATE.0.lock().map_err(LogError::other)?;
+        drop(
+            GATE.1
+                .wait_while(open, |open| !*open)
+                .map_err(LogError::other)?,
+        );
+        TAKEN.fetch_add(1, Relaxed);
+        Ok(())
+    }
+}
+
+#[measure_execution_time(name = "loggers: blocks", log = &BLOCKING)]
+fn blocks() {}
+
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < LONG, "{what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn one_that_blocks_holds_up_neither_the_program_nor_the_others() {
+    if !measuring() {
+        return;
+    }
+    let good_before = GOOD.load(Relaxed);
+    let before = dropped(DropReason::LoggerBlocked);
+    blocks();
+    wait_until("the logger is called", || ENTERED.load(Relaxed));
+    let start = Instant::now();
+    let report = flush(Duration::from_millis(50));
+    assert!(report.left >= 1, "a flush waits no longer than it is told");
+    assert!(start.elapsed() < LONG);
+    good();
+    // Another thread takes over.
+    wait_until("the others go on", || GOOD.load(Relaxed) > good_before);
+    blocks();
+    wait_until("what comes meanwhile is counted", || {
+        dropped(DropReason::LoggerBlocked) == before + 1
+    });
+    assert_eq!(notices_about("loggers: blocks"), 1);
+
+    *GATE.0.lock().unwrap() = true;
+    GATE.1.notify_all();
+    wait_until("the held-up entry is taken", || TAKEN.load(Relaxed) == 1);
+    wait_until("it is called again", || {
+        blocks();
+        flush(Duration::from_secs(1));
+        TAKEN.load(Relaxed) > 1
+    });
+    assert_eq!(flush(LONG).left, 0);
+}
+
+/// Takes everything, then cannot bring it to safety.
+struct Unsafe {
+    in_flush: fn() -> Result<(), LogError>,
+}
+
+static UNSAVED_ASKED: AtomicU64 = AtomicU64::new(0);
+
+impl ScalarLogger for Unsafe {
+    fn add_scalar(&self, _tag: &str, _value: f64, _step: u64) -> Result<(), LogError> {
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<(), LogError> {
+        (self.in_flush)()
+    }
+
+    fn unsaved(&self) -> u64 {
+        UNSAVED_ASKED.fetch_add(1, Relaxed);
+        panic!("in unsaved, as asked");
+    }
+}
+
+static PANICS_WHEN_ASKED: Unsafe = Unsafe {
+    in_flush: || Err(LogError::other("no room for it")),
+};
+
+#[measure_execution_time(name = "loggers: unsaved panics", log = &PANICS_WHEN_ASKED)]
+fn unsaved_panics() {}
+
+#[test]
+fn one_that_panics_while_it_is_flushed_stops_no_other() {
+    if !measuring() {
+        return;
+    }
+    let good_before = GOOD.load(Relaxed);
+    unsaved_panics();
+    assert_eq!(flush(LONG).left, 0);
+    assert_eq!(UNSAVED_ASKED.load(Relaxed), 1);
+    for _ in 0..100 {
+        good();
+    }
+    assert_eq!(flush(LONG).left, 0);
+    assert_eq!(GOOD.load(Relaxed) - good_before, 100);
+    assert_eq!(notices_about("loggers: unsaved panics"), 1);
+}
+
+/// Its destructor panics, and that of the panic's payload too.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        std::panic::panic_any(Bomb);
+    }
+}
+
+#[measure_execution_time(
+    name = "loggers: payload panics",
+    log = |_, _, _| explode()
+)]
+fn payload_panics() {}
+
+fn explode() {
+    std::panic::panic_any(Bomb);
+}
+
+#[test]
+fn one_whose_panic_has_a_payload_that_panics_is_contained() {
+    if !measuring() {
+        return;
+    }
+    let (before, good_before) = (dropped(DropReason::LoggerPanicked), GOOD.load(Relaxed));
+    for _ in 0..10 {
+        payload_panics();
+        good();
+    }
+    assert_eq!(flush(LONG).left, 0);
+    assert_eq!(dropped(DropReason::LoggerPanicked) - before, 10);
+    assert_eq!(GOOD.load(Relaxed) - good_before, 10, "the others go on");
+    assert_eq!(notices_about("loggers: payload panics"), 1);
+}
+
+static DEFUSED: AtomicU64 = AtomicU64::new(0);
+
+/// Takes its entries, and panics when it is dropped.
+fn explosive(then: fn()) -> Box<dyn ScalarLogger> {
+    struct Explosive(fn(), #[allow(dead_code, reason = "only dropped")] Bomb);
+
+    impl ScalarLogger for Explosive {
+        fn add_scalar(&self, _tag: &str, _value: f64, _step: u64) -> Result<(), LogError> {
+            DEFUSED.fetch_add(1, Relaxed);
+            self.0();
+            Ok(())
+        }
+    }
+
+    Box::new(Explosive(then, Bomb))
+}
+
+#[measure_execution_time(name = "loggers: drop panics", log = explosive(|| ()))]
+fn drop_panics() {}
+
+#[measure_execution_time(
+    name = "loggers: both panic",
+    log = explosive(|| panic!("before its drop does, as asked"))
+)]
+fn both_panic() {}
+
+#[test]
+fn one_that_panics_when_it_is_dropped_has_taken_its_entries() {
+    if !measuring() {
+        return;
+    }
+    let (before, report) = (DEFUSED.load(Relaxed), flush(LONG));
+    for _ in 0..10 {
+        drop_panics();
+    }
+    let after = flush(LONG);
+    assert_eq!(after.left, 0);
+    assert_eq!(DEFUSED.load(Relaxed) - before, 10);
+    assert_eq!(after.delivered - report.delivered, 10);
+    assert_eq!(notices_about("loggers: drop panics"), 0);
+}
+
+#[test]
+fn one_that_panics_and_panics_again_when_it_is_dropped_ends_nothing() {
+    if !measuring() {
+        return;
+    }
+    let before = dropped(DropReason::LoggerPanicked);
+    both_panic();
+    good();
+    assert_eq!(flush(LONG).left, 0);
+    assert_eq!(dropped(DropReason::LoggerPanicked) - before, 1);
+    assert_eq!(notices_about("loggers: both panic"), 1);
+}
+
+/// An error whose text panics.
+#[derive(Debug)]
+struct Unspeakable;
+
+impl std::fmt::Display for Unspeakable {
+    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        panic!("in the text of an error, as asked");
+    }
+}
+
+impl std::error::Error for Unspeakable {}
+
+struct FailsUnspeakably;
+
+impl ScalarLogger for FailsUnspeakably {
+    fn add_scalar(&self, _tag: &str, _value: f64, _step: u64) -> Result<(), LogError> {
+        Err(LogError::Other(Box::new(Unspeakable)))
+    }
+}
+
+#[measure_execution_time(name = "loggers: unspeakable", log = &FailsUnspeakably)]
+fn unspeakable() {}
+
+#[test]
+fn one_whose_error_panics_in_its_text_is_taken_for_one_that_panics() {
+    if !measuring() {
+        return;
+    }
+    let (before, good_before) = (dropped(DropReason::LoggerPanicked), GOOD.load(Relaxed));
+    unspeakable();
+    good();
+    assert_eq!(flush(LONG).left, 0);
+    assert_eq!(dropped(DropReason::LoggerPanicked) - before, 1);
+    assert_eq!(GOOD.load(Relaxed) - good_before, 1, "the others go on");
+    assert_eq!(notices_about("loggers: unspeakable"), 1);
+}
+
+/// A subscriber that panics whenever it is asked.
+struct PanickingSubscriber;
+
+impl tracing::Subscriber for PanickingSubscriber {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        SUBSCRIBER_ASKED.fetch_add(1, Relaxed);
+        std::panic::panic_any(Bomb)
+    }
+
+    fn register_callsite(
+        &self,
+        _: &'static tracing::Metadata<'static>,
+    ) -> tracing::subscriber::Interest {
+        tracing::subscriber::Interest::sometimes()
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, _: &tracing::Event<'_>) {
+        std::panic::panic_any(Bomb)
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+static SUBSCRIBER_ASKED: AtomicU64 = AtomicU64::new(0);
+
+#[test]
+fn a_subscriber_that_panics_reaches_nobody() {
+    if !measuring() {
+        return;
+    }
+    tracing::subscriber::with_default(PanickingSubscriber, || {
+        // It is warned of that no step was made, on this thread.
+        let schedule = profiler_runtime::Schedule::new().wait(5).active(1);
+        let profile = profiler_runtime::Profile::builder().schedule(schedule);
+        let profile = profile.start().expect("it starts");
+        assert_eq!(scope_returns(), 7);
+        drop(profile);
+    });
+    assert!(SUBSCRIBER_ASKED.load(Relaxed) > 0, "it was asked");
+    assert_eq!(notices_about("without a single `step()`"), 1);
+}
+
+#[measure_execution_time(name = "loggers: beside a subscriber")]
+fn scope_returns() -> u32 {
+    7
+}
+
+static FLUSH_GATE: AtomicBool = AtomicBool::new(false);
+
+fn wait_for_the_gate() {
+    while !FLUSH_GATE.load(Relaxed) {
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+static BLOCKS_IN_FLUSH: Unsafe = Unsafe {
+    in_flush: || {
+        wait_for_the_gate();
+        Ok(())
+    },
+};
+
+#[measure_execution_time(name = "loggers: flush blocks", log = &BLOCKS_IN_FLUSH)]
+fn flush_blocks() {}
+
+#[test]
+fn a_flush_that_blocks_is_not_taken_for_done() {
+    if !measuring() {
+        return;
+    }
+    let good_before = GOOD.load(Relaxed);
+    flush_blocks();
+    assert!(
+        flush(Duration::from_millis(300)).left >= 1,
+        "it is not safe"
+    );
+    good();
+    // Answered by the worker that takes over, long before the time is up.
+    let start = Instant::now();
+    let report = flush(LONG);
+    assert!(start.elapsed() < LONG);
+    assert_eq!(GOOD.load(Relaxed) - good_before, 1);
+    assert!(
+        report.left >= 1,
+        "what the blocked one holds is still not safe"
+    );
+    FLUSH_GATE.store(true, Relaxed);
+    wait_until("it comes back", || flush(LONG).left == 0);
+}
+
+struct Shared;
+
+static SHARED_GATE: AtomicBool = AtomicBool::new(false);
+
+impl ScalarLogger for Shared {
+    fn add_scalar(&self, _tag: &str, _value: f64, _step: u64) -> Result<(), LogError> {
+        while !SHARED_GATE.load(Relaxed) {
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+}
+
+static SHARED: Shared = Shared;
+
+#[test]
+fn one_that_blocks_for_many_names_costs_one_thread() {
+    if !measuring() {
+        return;
+    }
+    let good_before = GOOD.load(Relaxed);
+    for number in 0..12 {
+        drop(scope!(format!("loggers: shared {number}"), log = &SHARED));
+    }
+    good();
+    wait_until("the others go on", || GOOD.load(Relaxed) > good_before);
+    assert_eq!(notices_about("loggers: shared"), 1);
+    SHARED_GATE.store(true, Relaxed);
+    wait_until("it comes back", || flush(LONG).left == 0);
+}
+
+/// What all entries of this process came to: each is in one of the three.
+fn all(report: &FlushReport) -> u64 {
+    report.delivered + report.dropped + report.left
+}
+
+/// Takes everything, and can save only what it is allowed to.
+struct Saving {
+    taken: AtomicU64,
+    is_allowed: AtomicBool,
+}
+
+impl ScalarLogger for Saving {
+    fn add_scalar(&self, _tag: &str, _value: f64, _step: u64) -> Result<(), LogError> {
+        self.taken.fetch_add(1, Relaxed);
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<(), LogError> {
+        if !self.is_allowed.load(Relaxed) {
+            return Err(LogError::other("the disk is full"));
+        }
+        self.taken.store(0, Relaxed);
+        Ok(())
+    }
+
+    fn unsaved(&self) -> u64 {
+        self.taken.load(Relaxed)
+    }
+}
+
+static SAVING: Saving = Saving {
+    taken: AtomicU64::new(0),
+    is_allowed: AtomicBool::new(false),
+};
+
+#[measure_execution_time(name = "loggers: saves later", log = &SAVING)]
+fn saves_later() {}
+
+#[test]
+fn each_entry_is_delivered_or_dropped_or_left() {
+    if !measuring() {
+        return;
+    }
+    let before = flush(LONG);
+    assert_eq!(before.left, 0);
+    // What the program logs by itself is none of the profiler's entries.
+    SAVING.add_scalar("its own", 1.0, 0).unwrap();
+    for _ in 0..5 {
+        saves_later();
+        fails();
+    }
+    let report = flush(LONG);
+    assert_eq!(all(&report), all(&before) + 10);
+    assert_eq!(report.left, 5, "taken, and not saved");
+    assert_eq!(summary().unsaved, 5);
+    for _ in 0..2 {
+        saves_later();
+    }
+    // The same ones are asked for again with each flush.
+    let report = flush(LONG);
+    assert_eq!((all(&report), report.left), (all(&before) + 12, 7));
+    SAVING.is_allowed.store(true, Relaxed);
+    let report = flush(LONG);
+    assert_eq!((all(&report), report.left), (all(&before) + 12, 0));
+    assert_eq!(
+        report.delivered - before.delivered,
+        7 + report_of_fails(&report, &before)
+    );
+}
+
+/// How many entries of a logger that fails now and then were delivered.
+fn report_of_fails(report: &FlushReport, before: &FlushReport) -> u64 {
+    5 - (report.dropped - before.dropped)
+}
+
+static HELD_GATE: AtomicBool = AtomicBool::new(false);
+static IN_FLUSH: AtomicBool = AtomicBool::new(false);
+
+static HELD_IN_FLUSH: Unsafe = Unsafe {
+    in_flush: || {
+        IN_FLUSH.store(true, Relaxed);
+        while !HELD_GATE.load(Relaxed) {
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    },
+};
+
+#[measure_execution_time(name = "loggers: held in flush", log = &HELD_IN_FLUSH)]
+fn held_in_flush() {}
+
+#[test]
+fn what_a_blocked_logger_took_is_left_and_not_delivered() {
+    if !measuring() {
+        return;
+    }
+    let before = flush(LONG);
+    assert_eq!(before.left, 0);
+    for _ in 0..5 {
+        held_in_flush();
+    }
+    // Some may have been taken before it is flushed, and the rest waits behind that.
+    wait_until("it is flushed", || IN_FLUSH.load(Relaxed));
+    let report = flush(Duration::from_millis(50));
+    assert_eq!(all(&report), all(&before) + 5);
+    assert_eq!(report.delivered, before.delivered, "none is safe");
+    assert!(report.left >= 1);
+    HELD_GATE.store(true, Relaxed);
+    wait_until("it comes back", || flush(LONG).left == 0);
+    assert_eq!(all(&flush(LONG)), all(&before) + 5);
+}

@@ -1,0 +1,109 @@
+//! A whole program with a log by its environment: killed without warning, or with a full disk.
+
+#![cfg(not(feature = "strip"))]
+
+use profiler_tests::event_files;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+fn program(arguments: &[&str], dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_measured-program"));
+    command.args(arguments).env("PROFILER_TENSORBOARD", dir);
+    command
+        .env("PROFILER_ENABLED", "1")
+        .env_remove("PROFILER_FILTER");
+    command
+}
+
+#[test]
+fn what_was_logged_a_second_before_a_kill_is_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = program(&["forever"], dir.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    assert_eq!(line, "running\n");
+    sleep(Duration::from_millis(2500));
+    let killed = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_secs_f64();
+    child.kill().unwrap();
+    child.wait().unwrap();
+
+    let path = &event_files::paths(dir.path())[0];
+    let file = event_files::read(path);
+    assert_eq!(file.torn, 0, "whole records only");
+    let last = file.scalars.last().expect("something was logged");
+    // A second as promised, and one more for a machine that is busy with other tests.
+    assert!(
+        killed - last.wall_time < 2.0,
+        "{} s are missing",
+        killed - last.wall_time
+    );
+    let mut steps: Vec<i64> = file
+        .scalars
+        .iter()
+        .filter(|scalar| scalar.tag == "train/step")
+        .map(|s| s.step)
+        .collect();
+    steps.sort_unstable();
+    assert!(
+        steps
+            .iter()
+            .zip(0..)
+            .all(|(step, expected)| *step == expected),
+        "without gaps"
+    );
+}
+
+#[test]
+fn a_disk_that_fills_up_is_said_once_and_the_program_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    // The signal of the limit is ignored, so that writing fails as on a full disk.
+    let script = "trap '' XFSZ; ulimit -f 2048; exec \"$0\" \"$@\"";
+    let program = program(&["steps", "60000"], dir.path());
+    let output = Command::new("sh")
+        .args(["-c", script])
+        .arg(program.get_program())
+        .args(program.get_args())
+        .envs(
+            program
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .env("PROFILER_SUMMARY", "stderr")
+        .env("PROFILER_RING", "1048576")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}");
+    assert_eq!(
+        text.matches("cannot write the log").count(),
+        1,
+        "said once: {text}"
+    );
+    assert!(text.contains("60000"), "all calls are in the table: {text}");
+
+    let count = |suffix: &str| -> usize {
+        let counts = text.lines().filter_map(|line| line.strip_suffix(suffix));
+        counts.filter_map(|count| count.parse::<usize>().ok()).sum()
+    };
+    let written = event_files::only_file(dir.path()).scalars.len();
+    let failed = count(" log entries dropped: logger failed");
+    let timeless = count(" log entries dropped: no GPU time");
+    let waiting = count(" log entries taken and not written yet");
+    assert!(written > 0 && failed > 0 && waiting > 0, "{text}");
+    assert_eq!(
+        written + failed + waiting + timeless,
+        180_000,
+        "every entry is accounted for: {text}"
+    );
+}

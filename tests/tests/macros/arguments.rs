@@ -1,0 +1,183 @@
+//! What each argument promises, seen from a logger: on, off, stripped.
+#![cfg_attr(
+    feature = "strip",
+    allow(
+        unused_variables,
+        dead_code,
+        reason = "only arguments use them, and those are gone"
+    )
+)]
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use profiler_runtime::{
+    LogError, ScalarLogger, flush, measure_execution_time, measure_execution_time_context, scope,
+};
+use profiler_tests::counts::{calls, expected};
+
+/// Keeps the steps that it is told, with their tags.
+#[derive(Default)]
+struct Told(Mutex<Vec<(String, u64)>>);
+
+impl ScalarLogger for Told {
+    fn add_scalar(&self, tag: &str, value: f64, step: u64) -> Result<(), LogError> {
+        assert!(value >= 0.0, "{value} ms");
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push((tag.to_owned(), step));
+        Ok(())
+    }
+}
+
+impl Told {
+    /// The steps told so far, in order.
+    fn steps(&self) -> Vec<u64> {
+        let report = flush(Duration::from_secs(59));
+        assert_eq!(report.left, 0, "{report:?}");
+        let mut steps: Vec<u64> = self.all().into_iter().map(|(_, step)| step).collect();
+        steps.sort_unstable();
+        steps
+    }
+
+    fn all(&self) -> Vec<(String, u64)> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+/// These steps, or none where nothing is measured.
+fn expected_steps(steps: impl IntoIterator<Item = u64>) -> Vec<u64> {
+    steps.into_iter().filter(|_| expected(1) > 0).collect()
+}
+
+struct Trainer {
+    told: Arc<Told>,
+    epoch: u32,
+}
+
+impl Trainer {
+    #[measure_execution_time(name = "train", log = self.told.clone(), global_step = self.epoch)]
+    fn train(&mut self) {
+        self.epoch += 10;
+    }
+
+    #[measure_execution_time(name = "consume", log = self.told.clone())]
+    fn consume(self) -> u32 {
+        self.epoch
+    }
+}
+
+#[test]
+fn the_step_is_the_one_before_the_body_changes_it() {
+    let told = Arc::new(Told::default());
+    let mut trainer = Trainer {
+        told: told.clone(),
+        epoch: 1,
+    };
+    trainer.train();
+    trainer.train();
+    assert_eq!(trainer.consume(), 21);
+    assert_eq!(told.steps(), expected_steps([0, 1, 11]));
+}
+
+#[test]
+fn without_a_step_the_calls_are_counted_from_zero() {
+    #[measure_execution_time(log = told.clone())]
+    fn step(told: &Arc<Told>) {}
+
+    let told = Arc::new(Told::default());
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..25).for_each(|_| step(&told)));
+        }
+    });
+    assert_eq!(told.steps(), expected_steps(0..100));
+}
+
+#[test]
+fn every_logs_one_call_in_so_many_and_counts_all() {
+    #[measure_execution_time(name = "seldom", log = told.clone(), every = 10)]
+    fn seldom(told: &Arc<Told>) {}
+
+    let told = Arc::new(Told::default());
+    (0..100).for_each(|_| seldom(&told));
+    assert_eq!(told.steps().len() as u64, expected(10));
+    assert_eq!(calls("seldom"), expected(100));
+}
+
+#[test]
+fn bypass_is_asked_at_each_call() {
+    #[measure_execution_time(name = "bypassed", log = told.clone(), bypass = step & 1 == 0, global_step = step)]
+    fn step(told: &Arc<Told>, step: u64) -> u64 {
+        step
+    }
+
+    let told = Arc::new(Told::default());
+    assert_eq!((0..6).map(|number| step(&told, number)).sum::<u64>(), 15);
+    assert_eq!(told.steps(), expected_steps([1, 3, 5]));
+    assert_eq!(calls("bypassed"), expected(3));
+}
+
+#[test]
+fn arguments_are_evaluated_only_for_a_call_that_is_logged() {
+    #[measure_execution_time(
+        name = "evaluated",
+        log = { evaluated.set(evaluated.get() + 1); told.clone() },
+        every = 5,
+        bypass = bypassed
+    )]
+    fn run(told: &Arc<Told>, evaluated: &std::cell::Cell<u64>, bypassed: bool) {}
+
+    let (told, evaluated) = (Arc::new(Told::default()), std::cell::Cell::new(0));
+    (0..20).for_each(|_| run(&told, &evaluated, false));
+    (0..20).for_each(|_| run(&told, &evaluated, true));
+    assert_eq!(evaluated.get(), expected(4));
+}
+
+#[test]
+fn a_closure_is_told_tag_milliseconds_and_step() {
+    #[measure_execution_time(name = "to a closure", log = {
+        let told = told.clone();
+        move |tag: &str, milliseconds: f64, step: u64| told.add_scalar(tag, milliseconds, step)
+    })]
+    fn block(told: &Arc<Told>) {}
+
+    #[measure_execution_time(log = |tag, milliseconds, step| {
+        assert!(tag.ends_with("inferred") && milliseconds >= 0.0 && step < 2);
+    })]
+    fn inferred() {}
+
+    let told = Arc::new(Told::default());
+    block(&told);
+    inferred();
+    assert_eq!(told.steps(), expected_steps([0]));
+    assert!(
+        told.all().iter().all(|(tag, _)| tag == "to a closure"),
+        "{:?}",
+        told.all()
+    );
+}
+
+#[test]
+fn sections_take_the_same_arguments() {
+    let told = Arc::new(Told::default());
+    for step in 0..4_u64 {
+        let _guard = scope!(
+            "a guard",
+            log = told.clone(),
+            global_step = step,
+            bypass = step == 3
+        );
+        let name = format!("a block {step}");
+        let value =
+            measure_execution_time_context!(name, log = told.clone(), global_step = 10 + step, {
+                step
+            });
+        assert_eq!(value, step);
+    }
+    assert_eq!(told.steps(), expected_steps([0, 1, 2, 10, 11, 12, 13]));
+}

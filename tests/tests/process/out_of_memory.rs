@@ -1,0 +1,197 @@
+//! Where there is no memory for the profiler, measurements are lost and counted; the program goes on.
+#![cfg(not(feature = "strip"))]
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use profiler_runtime::cuda::CudaLoss;
+use profiler_runtime::{
+    DropReason, Profile, Truncation, flush, init, is_enabled, measure_execution_time, scope,
+    summary,
+};
+use profiler_tests::allocator::{refusals, refusing};
+use profiler_tests::child;
+use profiler_tests::gpu;
+use profiler_tests::gpu::Gpu;
+use profiler_tests::row;
+
+/// Runs a test in a process of its own: what is refused there is refused to nobody else. True in that process.
+fn is_child() -> bool {
+    if child::dir().is_some() {
+        return true;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let output = child::again(dir.path())
+        .env_remove("PROFILER_RING")
+        .output()
+        .expect("it runs");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    false
+}
+
+/// Below what a cell takes, and above all that a test takes meanwhile.
+const CELLS: usize = 2_900;
+/// Below a ring's size.
+const RINGS: usize = 32 << 10;
+/// The size of a ring of GPU scopes, which holds their addresses.
+const GPU_RINGS: usize = 16 << 10;
+
+#[test]
+fn calls_without_memory_for_their_statistics_are_counted() {
+    if !is_child() || !is_enabled() {
+        return;
+    }
+    // What the profiler takes once.
+    drop(scope!("memory: first"));
+    let refused = refusing(CELLS, || {
+        for _ in 0..5 {
+            let _outer = scope!("memory: refused");
+            drop(scope!("memory: inside"));
+        }
+    });
+    assert!(refused > 0, "it asks for more");
+    assert_eq!(summary().unmeasured, 10);
+    assert!(summary().to_string().contains("10 calls not measured"));
+    // There is memory again, on the same thread.
+    for _ in 0..3 {
+        drop(scope!("memory: refused"));
+    }
+    assert_eq!(row("memory: refused").calls, 3);
+    // A name that has its buckets counts all calls, without a cell too.
+    thread::spawn(|| drop(scope!("memory: refused")))
+        .join()
+        .expect("it ends");
+    let (begin, is_to_begin) = std::sync::mpsc::channel();
+    let thread = thread::spawn(move || {
+        let _ = is_to_begin.recv();
+        drop(scope!("memory: refused"));
+    });
+    let refused = refusing(CELLS, || {
+        // The one cell that is spare is taken here.
+        let _spare = scope!("memory: takes the spare one");
+        begin.send(()).expect("it waits");
+        thread.join().expect("it ends");
+    });
+    assert!(refused > 0, "it asks for more");
+    assert_eq!(row("memory: refused").calls, 5);
+    assert_eq!(summary().unmeasured, 10);
+}
+
+#[test]
+fn a_thread_that_ends_without_memory_loses_nothing() {
+    if !is_child() || !is_enabled() {
+        return;
+    }
+    let (end, is_to_end) = std::sync::mpsc::channel::<()>();
+    let (began, has_begun) = std::sync::mpsc::channel();
+    let thread = thread::spawn(move || {
+        drop(scope!("memory: ends"));
+        began.send(()).expect("it is waited for");
+        let _ = is_to_end.recv();
+    });
+    has_begun.recv().expect("it has begun");
+    let refused = refusing(CELLS, || {
+        drop(end);
+        thread.join().expect("it ends");
+    });
+    assert!(refused > 0, "it asks for more");
+    assert_eq!(row("memory: ends").calls, 1);
+    assert_eq!(summary().unmeasured, 0);
+}
+
+#[measure_execution_time(name = "memory: logged", log = |_, _, _| ())]
+fn logged() {}
+
+#[test]
+fn log_entries_without_memory_for_their_ring_are_dropped_under_a_reason() {
+    if !is_child() || !is_enabled() {
+        return;
+    }
+    let refused = refusing(RINGS, || (0..7).for_each(|_| logged()));
+    assert!(refused > 0, "it asks for more");
+    assert_eq!(summary().dropped, [(DropReason::NoMemory, 7)]);
+    logged();
+    let report = flush(Duration::from_secs(60));
+    assert_eq!((report.delivered, report.dropped, report.left), (1, 7, 0));
+    assert_eq!(row("memory: logged").calls, 8);
+}
+
+#[test]
+fn gpu_times_without_memory_for_their_ring_are_lost_under_a_reason() {
+    if !gpu::is_here("") {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    let run = |calls: u64| {
+        for _ in 0..calls {
+            let _scope = scope!("memory: on the GPU", stream = &stream);
+            gpu.spin(&stream, 10_000);
+        }
+    };
+    // What is made once for all threads is there, and this thread has no ring.
+    thread::scope(|scope| {
+        scope.spawn(|| run(1));
+    });
+    let refused = refusing(GPU_RINGS, || run(3));
+    assert!(refused > 0, "it asks for more");
+    run(2);
+    stream.synchronize().expect("nothing failed");
+    gpu::settle();
+    assert_eq!(gpu::lost(CudaLoss::NoMemory), 3);
+    assert_eq!(gpu::cuda("memory: on the GPU").calls, 3);
+    assert_eq!(row("memory: on the GPU").calls, 6);
+}
+
+/// Waits until a thread of the profiler has asked for more.
+fn until_one_is_refused() {
+    let before = refusals();
+    let end = Instant::now() + Duration::from_secs(60);
+    while refusals() == before {
+        assert!(Instant::now() < end, "nobody asks");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// What is missing of windows for want of memory, and what is there.
+fn account(trace: &profiler_runtime::Trace) -> (usize, Truncation) {
+    let named = |name: &str| name.starts_with("memory: window");
+    let held = trace.events().filter(|event| named(event.name()));
+    (held.count(), trace.truncation())
+}
+
+#[test]
+fn windows_without_memory_say_what_is_missing() {
+    const SCOPES: usize = 5_000;
+
+    if !is_child() || !is_enabled() {
+        return;
+    }
+    // No ring for the thread.
+    let ((), trace) = Profile::builder().run(|_| {
+        let refused = refusing(RINGS, || {
+            (0..9).for_each(|_| drop(scope!("memory: window")));
+        });
+        assert!(refused > 0, "it asks for more");
+        drop(scope!("memory: window"));
+    });
+    let (held, missing) = account(&trace.expect("a window"));
+    assert_eq!((held, missing.no_memory, missing.ring_full), (1, 9, 0));
+
+    // No buffer for the window, which has some scopes by then. Each is in the window or counted.
+    let ((), trace) = Profile::builder().run(|_| {
+        let refused = refusing(RINGS, || {
+            for _ in 0..SCOPES {
+                drop(scope!("memory: window"));
+            }
+            until_one_is_refused();
+        });
+        assert!(refused > 0, "it asks for more");
+    });
+    let (held, missing) = account(&trace.expect("a window"));
+    let all = held as u64 + missing.no_memory + missing.ring_full;
+    assert!(missing.no_memory > 0, "{missing:?}");
+    assert_eq!(all, SCOPES as u64, "{missing:?}");
+}

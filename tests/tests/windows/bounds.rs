@@ -1,0 +1,465 @@
+//! A window takes as many scopes as it was told, and a thread's way to it as many as it has room for: what comes
+//! beyond is counted, and the next window begins anew. No scope is lost unsaid, whatever threads come and go.
+
+use std::cell::Cell;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use profiler_runtime::{
+    Activity, Event, MeasureFuture, Profile, Schedule, Trace, Truncation, is_enabled, scope,
+};
+use profiler_tests::gpu;
+use profiler_tests::poll;
+use proptest::prelude::*;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn scopes(count: u64) {
+    for _ in 0..count {
+        drop(scope!("bounded: one"));
+    }
+}
+
+/// What a window says of each scope that was made: it holds it, or counts it as missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Account {
+    held: u64,
+    missing: Truncation,
+}
+
+impl Account {
+    fn of(trace: &Trace) -> Self {
+        Self {
+            held: trace.len() as u64,
+            missing: trace.truncation(),
+        }
+    }
+
+    fn all(&self) -> u64 {
+        self.held
+            + self.missing.over_capacity
+            + self.missing.ring_full
+            + self.missing.handler_behind
+            + self.missing.late
+    }
+}
+
+/// A session of windows of one step each, and what they hold.
+fn stepped(capacity: usize) -> (Profile, mpsc::Receiver<Account>) {
+    let (sender, accounts) = mpsc::channel();
+    let profile = Profile::builder()
+        .schedule(Schedule::new().active(1))
+        .capacity(capacity)
+        .on_trace_ready(move |trace: &Trace| sender.send(Account::of(trace)))
+        .start()
+        .expect("started");
+    (profile, accounts)
+}
+
+#[test]
+fn what_comes_beyond_the_capacity_is_counted_and_the_next_window_begins_anew() {
+    if !is_enabled() {
+        return;
+    }
+    let (profile, accounts) = stepped(10);
+    for count in [25, 5, 10, 11, 0] {
+        scopes(count);
+        profile.step();
+        assert!(profile.wait(PATIENCE));
+    }
+    profile.stop();
+    assert!(profile.wait(PATIENCE));
+    let seen: Vec<_> = accounts
+        .try_iter()
+        .map(|account| (account.held, account.missing.over_capacity, account.all()))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            (10, 15, 25),
+            (5, 0, 5),
+            (10, 0, 10),
+            (10, 1, 11),
+            (0, 0, 0),
+            (0, 0, 0)
+        ]
+    );
+}
+
+#[test]
+fn a_capacity_of_nothing_is_one() {
+    if !is_enabled() {
+        return;
+    }
+    let ((), trace) = Profile::builder().capacity(0).run(|_| scopes(3));
+    let trace = trace.expect("a window");
+    assert_eq!(trace.len(), 1);
+    assert_eq!(trace.truncation().over_capacity, 2);
+}
+
+#[test]
+fn sessions_are_bounded_each_for_itself() {
+    if !is_enabled() {
+        return;
+    }
+    let large = Profile::builder().start().expect("started");
+    let ((), small) = Profile::builder().capacity(7).run(|_| scopes(20));
+    let small = small.expect("a window");
+    large.stop();
+    assert!(large.wait(PATIENCE));
+    let large = large.trace().expect("a trace");
+    assert_eq!((small.len(), small.truncation().over_capacity), (7, 13));
+    assert_eq!(
+        (large.len(), large.truncation()),
+        (20, Truncation::default())
+    );
+}
+
+#[test]
+fn futures_are_bounded_too() {
+    if !is_enabled() {
+        return;
+    }
+    let ((), trace) = Profile::builder().capacity(4).run(|_| {
+        for _ in 0..10 {
+            let work = async { drop(scope!("bounded: inside")) };
+            poll::run(work.measure_execution_time("bounded: future"));
+        }
+    });
+    let trace = trace.expect("a window");
+    let account = Account::of(&trace);
+    assert!(account.held <= 4, "{account:?}");
+    assert!(account.all() >= 20, "{account:?}");
+}
+
+#[test]
+fn gpu_times_of_scopes_beyond_the_capacity_take_no_room() {
+    if !gpu::is_here("") {
+        return;
+    }
+    let _profiler = profiler_runtime::init().expect("set up");
+    let gpu = gpu::Gpu::new(0);
+    let [slow, fast] = [(); 2].map(|()| gpu.stream());
+    let profile = Profile::builder().capacity(4).start().expect("started");
+    for _ in 0..4 {
+        let _scope = scope!("bounded: kept", stream = &slow);
+        gpu.spin(&slow, 1_000_000);
+    }
+    for _ in 0..100 {
+        let _scope = scope!("bounded: beyond", stream = &fast);
+        gpu.spin(&fast, 10);
+    }
+    profile.stop();
+    fast.synchronize().expect("nothing failed");
+    assert!(
+        !profile.wait(Duration::from_millis(200)),
+        "the slow one is not passed"
+    );
+    slow.synchronize().expect("nothing failed");
+    assert!(profile.wait(PATIENCE));
+    let trace = profile.trace().expect("a trace");
+    let times: Vec<f64> = trace
+        .events()
+        .filter_map(Event::gpu)
+        .map(|span| span.ns)
+        .collect();
+    let account = Account::of(&trace);
+    assert_eq!(
+        (
+            account.held,
+            account.missing.over_capacity,
+            account.missing.unread
+        ),
+        (4, 100, 0)
+    );
+    assert_eq!(times.len(), 4);
+    for time in times {
+        gpu::exact(time, 1_000_000.0);
+    }
+}
+
+#[test]
+fn windows_that_nobody_takes_are_put_together_and_none_of_their_scopes_is_forgotten() {
+    const STEPS: u64 = 3000;
+
+    if !is_enabled() {
+        return;
+    }
+    let (release, released) = mpsc::channel::<()>();
+    let (sender, seen) = mpsc::channel();
+    let profile = Profile::builder()
+        .schedule(Schedule::new().active(1))
+        .on_trace_ready(move |trace: &Trace| {
+            let _ = released.recv();
+            sender.send((trace.cycle(), Account::of(trace)))
+        })
+        .start()
+        .expect("started");
+    for step in 0..STEPS {
+        scopes(step % 3);
+        profile.step();
+    }
+    profile.stop();
+    // Closed after those, and handed over after them.
+    let ((), trace) = Profile::builder().run(|_| ());
+    drop(trace.expect("a window"));
+    assert!(!profile.wait(Duration::ZERO));
+    drop(release);
+    assert!(profile.wait(PATIENCE));
+    let seen: Vec<(u64, Account)> = seen.try_iter().collect();
+    assert!((seen.len() as u64) < STEPS / 2, "{} windows", seen.len());
+    assert!(seen.is_sorted_by_key(|(cycle, _)| *cycle));
+    assert_eq!(seen.last().map(|(cycle, _)| *cycle), Some(STEPS));
+    let all: u64 = seen.iter().map(|(_, account)| account.all()).sum();
+    assert_eq!(all, STEPS);
+}
+
+#[test]
+fn a_window_follows_another_without_a_gap() {
+    const STEPS: u64 = 300;
+
+    if !is_enabled() {
+        return;
+    }
+    let (profile, accounts) = stepped(1_000_000);
+    let made = thread::scope(|threads| {
+        let (stop, stopped) = mpsc::channel::<()>();
+        let beside = threads.spawn(move || {
+            let mut made = 0;
+            while stopped.try_recv() == Err(mpsc::TryRecvError::Empty) {
+                scopes(100);
+                made += 100;
+            }
+            made
+        });
+        for _ in 0..STEPS {
+            thread::sleep(Duration::from_micros(200));
+            profile.step();
+        }
+        drop(stop);
+        beside.join().expect("it ends")
+    });
+    profile.stop();
+    assert!(profile.wait(PATIENCE));
+    let all: u64 = accounts.try_iter().map(|account| account.all()).sum();
+    // A scope that is open when a window closes is in none.
+    assert!(
+        (made - STEPS..=made).contains(&all),
+        "{all} of {made} scopes"
+    );
+}
+
+#[test]
+fn what_is_toggled_all_the_time_is_recorded_in_the_end() {
+    const TIMES: u64 = 5000;
+
+    if !is_enabled() {
+        return;
+    }
+    let both = [Activity::Cpu, Activity::Cuda];
+    let ((), trace) = Profile::builder().run(|profile| {
+        for _ in 0..TIMES {
+            // The second changes nothing.
+            profile.toggle_collection(false, &both);
+            profile.toggle_collection(false, &both);
+            scopes(1);
+            profile.toggle_collection(true, &both);
+            scopes(1);
+        }
+    });
+    let trace = trace.expect("a window");
+    let beyond = TIMES - 4096 / 2;
+    let held = trace.len() as u64;
+    assert!(
+        (TIMES + beyond..=TIMES + beyond + 1).contains(&held),
+        "{held} scopes"
+    );
+    let is_said = |notice: &String| notice.contains("toggle_collection");
+    assert!(profiler_runtime::summary().notices.iter().any(is_said));
+}
+
+/// Opens a scope when its thread ends.
+struct AtTheEnd(Cell<u64>);
+
+impl Drop for AtTheEnd {
+    fn drop(&mut self) {
+        scopes(self.0.get());
+    }
+}
+
+thread_local! {
+    static EARLY: AtTheEnd = const { AtTheEnd(Cell::new(0)) };
+    static LATE: AtTheEnd = const { AtTheEnd(Cell::new(0)) };
+}
+
+/// What a thread does.
+#[derive(Clone, Copy, Debug)]
+struct Load {
+    rounds: u64,
+    depth: u64,
+    /// In destructors of thread-locals that were there before the first scope, and after it.
+    early: u64,
+    late: u64,
+}
+
+impl Load {
+    fn scopes(self) -> u64 {
+        self.rounds * self.depth + self.early + self.late
+    }
+
+    fn run(self) {
+        fn nest(depth: u64) {
+            if depth > 0 {
+                let _scope = scope!("bounded: nested");
+                nest(depth - 1);
+            }
+        }
+        if self.early > 0 {
+            EARLY.with(|end| end.0.set(self.early));
+        }
+        for _ in 0..self.rounds {
+            nest(self.depth);
+        }
+        if self.late > 0 {
+            LATE.with(|end| end.0.set(self.late));
+        }
+    }
+}
+
+fn run_all(loads: &[Load]) -> u64 {
+    let started: Vec<_> = loads
+        .iter()
+        .map(|load| {
+            let load = *load;
+            thread::spawn(move || load.run())
+        })
+        .collect();
+    for thread in started {
+        thread.join().expect("it does not panic");
+    }
+    loads.iter().map(|load| load.scopes()).sum()
+}
+
+fn load() -> impl Strategy<Value = Load> {
+    (0_u64..400, 1_u64..6, 0_u64..3, 0_u64..3).prop_map(|(rounds, depth, early, late)| Load {
+        rounds,
+        depth,
+        early,
+        late,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn each_scope_of_each_thread_is_held_or_counted(
+        capacity in prop_oneof![1_usize..50, 1_usize..5_000, Just(1_000_000)],
+        steps in prop::collection::vec(prop::collection::vec(load(), 0..8), 1..5),
+    ) {
+        if !is_enabled() {
+            return Ok(());
+        }
+        let (profile, accounts) = stepped(capacity);
+        let mut made = Vec::new();
+        for loads in &steps {
+            made.push(run_all(loads));
+            profile.step();
+        }
+        profile.stop();
+        prop_assert!(profile.wait(PATIENCE));
+        let seen: Vec<Account> = accounts.try_iter().collect();
+        // The last one is open from the last step to the end.
+        prop_assert_eq!(seen.len(), made.len() + 1);
+        for (account, made) in seen.iter().zip(&made) {
+            prop_assert_eq!(account.all(), *made, "{:?}", account);
+            prop_assert!(account.held <= capacity as u64);
+        }
+    }
+}
+
+/// The thread that takes what others record gets no time while this lasts.
+#[cfg(target_os = "linux")]
+struct Starved(libc::pid_t);
+
+#[cfg(target_os = "linux")]
+impl Starved {
+    fn new() -> Option<Self> {
+        let tasks = std::fs::read_dir("/proc/self/task").ok()?;
+        let found = tasks.filter_map(Result::ok).find(|task| {
+            let name = std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+            "profiler-windows".starts_with(name.trim()) && !name.trim().is_empty()
+        })?;
+        let thread = found.file_name().to_str()?.parse().ok()?;
+        Self::set(thread, libc::SCHED_IDLE).then_some(Self(thread))
+    }
+
+    fn set(thread: libc::pid_t, policy: i32) -> bool {
+        // SAFETY: the structures are plain numbers, and zero is a value of each.
+        let (parameter, mut processors): (libc::sched_param, libc::cpu_set_t) =
+            unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+        // SAFETY: the set is ours to write, and as large as is said; the thread is one of this process. Both run on
+        // the first processor that this thread may use.
+        unsafe {
+            let size = size_of::<libc::cpu_set_t>();
+            let mut all: libc::cpu_set_t = std::mem::zeroed();
+            if libc::sched_getaffinity(0, size, &raw mut all) != 0 {
+                return false;
+            }
+            let first = (0..libc::CPU_SETSIZE as usize).find(|cpu| libc::CPU_ISSET(*cpu, &all));
+            let Some(first) = first else { return false };
+            libc::CPU_SET(first, &mut processors);
+            libc::sched_setaffinity(0, size, &raw const processors) == 0
+                && libc::sched_setaffinity(thread, size, &raw const processors) == 0
+                && libc::sched_setscheduler(thread, policy, &raw const parameter) == 0
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Starved {
+    fn drop(&mut self) {
+        Self::set(self.0, libc::SCHED_OTHER);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_a_thread_records_faster_than_it_is_taken_is_counted() {
+    const BURST: u64 = 200_000;
+
+    if !is_enabled() {
+        return;
+    }
+    // On a thread of its own, whose affinity dies with it.
+    let lost = thread::spawn(|| {
+        let mut lost = 0;
+        for _ in 0..50 {
+            let (profile, accounts) = stepped(1_000_000);
+            let starved = Starved::new();
+            scopes(BURST);
+            profile.step();
+            drop(starved);
+            // The next cycle is clean.
+            assert!(profile.wait(PATIENCE));
+            scopes(100);
+            profile.step();
+            profile.stop();
+            assert!(profile.wait(PATIENCE));
+            let seen: Vec<Account> = accounts.try_iter().collect();
+            assert_eq!(seen[0].all(), BURST, "{:?}", seen[0]);
+            assert_eq!(seen[1].held, 100, "{:?}", seen[1]);
+            assert_eq!(seen[1].missing, Truncation::default());
+            lost = seen[0].missing.ring_full;
+            if lost > 0 {
+                break;
+            }
+        }
+        lost
+    });
+    assert!(
+        lost.join().expect("all were counted") > 0,
+        "no ring was ever full"
+    );
+}

@@ -1,0 +1,183 @@
+//! A window holds each scope that began and ended in it, once, with its times, its parents and its thread.
+
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use profiler_runtime::{Activity, Event, Profile, Schedule, Trace, is_enabled, scope};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn names(trace: &Trace) -> Vec<String> {
+    trace
+        .events()
+        .map(|event| event.name().to_owned())
+        .collect()
+}
+
+fn parents(event: Event<'_>) -> Vec<&str> {
+    event.stack().map(|frame| frame.name).collect()
+}
+
+#[test]
+fn each_scope_stands_in_it_once_and_in_its_place() {
+    if !is_enabled() {
+        return;
+    }
+    let ((), trace) = Profile::builder().run(|_| {
+        for _ in 0..3 {
+            let _outer = scope!("windows: outer");
+            let _inner = scope!("windows: inner");
+            let _innermost = scope!("windows: innermost");
+        }
+    });
+    let trace = trace.expect("a window");
+    let expected = ["windows: outer", "windows: inner", "windows: innermost"].repeat(3);
+    let found: Vec<String> = names(&trace)
+        .into_iter()
+        .filter(|name| name.starts_with("windows:"))
+        .collect();
+    assert_eq!(found, expected);
+    for event in trace.events() {
+        match event.name() {
+            "windows: outer" => assert_eq!(parents(event), [""; 0]),
+            "windows: inner" => assert_eq!(parents(event), ["windows: outer"]),
+            "windows: innermost" => {
+                assert_eq!(parents(event), ["windows: inner", "windows: outer"]);
+            }
+            _ => {}
+        }
+    }
+    assert!(trace.truncation().is_complete(), "{:?}", trace.truncation());
+}
+
+#[test]
+fn self_times_of_a_tree_add_up_to_its_root() {
+    if !is_enabled() {
+        return;
+    }
+    let ((), trace) = Profile::builder().run(|_| {
+        let _root = scope!("windows: root");
+        for _ in 0..20 {
+            let _branch = scope!("windows: branch");
+            let _leaf = scope!("windows: leaf");
+            thread::sleep(Duration::from_micros(50));
+        }
+    });
+    let trace = trace.expect("a window");
+    let own: f64 = trace
+        .events()
+        .filter(|event| {
+            ["windows: root", "windows: branch", "windows: leaf"].contains(&event.name())
+        })
+        .map(Event::self_cpu_ns)
+        .sum();
+    let root = trace.events().find(|event| event.name() == "windows: root");
+    let total = root.expect("the root").cpu_ns();
+    assert!((own / total - 1.0).abs() < 1e-9, "{own} of {total}");
+}
+
+#[test]
+fn scopes_of_other_threads_stand_under_their_threads() {
+    if !is_enabled() {
+        return;
+    }
+    let ((), trace) = Profile::builder().run(|_| {
+        let work = |name: &str| {
+            let builder = thread::Builder::new().name(name.into());
+            let spawned = builder.spawn(|| {
+                for _ in 0..1000 {
+                    let _scope = scope!("windows: on a thread");
+                }
+            });
+            spawned.expect("a thread")
+        };
+        let threads = ["windows-a", "windows-b"].map(work);
+        for thread in threads {
+            thread.join().expect("it ends");
+        }
+    });
+    let trace = trace.expect("a window");
+    for name in ["windows-a", "windows-b"] {
+        let here = |event: &Event<'_>| {
+            event.thread_name() == Some(name) && event.name() == "windows: on a thread"
+        };
+        assert_eq!(trace.events().filter(here).count(), 1000, "{name}");
+    }
+}
+
+#[test]
+fn what_began_before_or_ends_after_it_is_not_in_it() {
+    if !is_enabled() {
+        return;
+    }
+    let before = scope!("windows: began before");
+    let profile = Profile::builder().start().expect("started");
+    let after = scope!("windows: ends after");
+    drop(before);
+    drop(scope!("windows: inside"));
+    profile.stop();
+    drop(after);
+    assert!(profile.wait(PATIENCE));
+    let trace = profile.trace().expect("a trace");
+    let found = names(&trace);
+    assert!(found.contains(&"windows: inside".to_owned()), "{found:?}");
+    assert!(!found.contains(&"windows: began before".to_owned()));
+    assert!(!found.contains(&"windows: ends after".to_owned()));
+}
+
+#[test]
+fn each_window_of_a_schedule_holds_its_own_steps() {
+    if !is_enabled() {
+        return;
+    }
+    let (sender, traces) = mpsc::channel();
+    let profile = Profile::builder()
+        .schedule(Schedule::new().wait(1).warmup(1).active(2).repeat(2))
+        .on_trace_ready(move |trace: &Trace| {
+            let mine = trace
+                .events()
+                .filter(|event| event.name().starts_with("windows: step "))
+                .map(|event| event.name().to_owned())
+                .collect::<Vec<_>>();
+            sender.send((trace.cycle(), trace.step_num(), mine))
+        })
+        .start()
+        .expect("started");
+    for step in 0..12 {
+        drop(scope!(format!("windows: step {step}")));
+        profile.step();
+    }
+    profile.stop();
+    assert!(profile.wait(PATIENCE));
+    let traces: Vec<_> = traces.try_iter().collect();
+    let steps = |steps: [u64; 2]| steps.map(|step| format!("windows: step {step}")).to_vec();
+    assert_eq!(traces, [(0, 4, steps([2, 3])), (1, 8, steps([6, 7]))]);
+}
+
+#[test]
+fn sessions_do_not_disturb_one_another() {
+    if !is_enabled() {
+        return;
+    }
+    let count = |trace: &Arc<Trace>| {
+        let mine = trace
+            .events()
+            .filter(|event| event.name() == "windows: shared");
+        mine.count()
+    };
+    let outer = Profile::builder().start().expect("started");
+    drop(scope!("windows: shared"));
+    let inner = Profile::builder()
+        .activities([Activity::Cpu])
+        .start()
+        .expect("started");
+    drop(scope!("windows: shared"));
+    inner.stop();
+    drop(scope!("windows: shared"));
+    outer.stop();
+    assert!(inner.wait(PATIENCE) && outer.wait(PATIENCE));
+    assert_eq!(count(&inner.trace().expect("a trace")), 1);
+    assert_eq!(count(&outer.trace().expect("a trace")), 3);
+}

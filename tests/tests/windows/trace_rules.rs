@@ -1,0 +1,237 @@
+//! Whatever a program does, its traces are read as they are meant: by Perfetto, TensorBoard's trace plugin and HTA,
+//! whose rules the checker knows.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::thread;
+
+use profiler_runtime::{
+    Event, MeasureFuture, Profile, ProfileBuilder, Schedule, Trace, is_enabled,
+    measure_execution_time, scope,
+};
+use profiler_tests::poll;
+use profiler_tests::traces::{events, kept_events, of_category, total_ns};
+use profiler_tests::work;
+use proptest::prelude::*;
+
+/// A trace of what `f` does, and of nothing that other tests do.
+fn traced(builder: ProfileBuilder, f: impl FnOnce(&Profile)) -> Option<Arc<Trace>> {
+    is_enabled().then(|| builder.run(|profile| f(profile)).1.expect("a window"))
+}
+
+#[measure_execution_time(name = "rules: fibonacci")]
+fn fibonacci(n: u32) -> u32 {
+    if n < 2 {
+        n
+    } else {
+        fibonacci(n - 1) + fibonacci(n - 2)
+    }
+}
+
+#[measure_execution_time(name = "rules: countdown")]
+fn countdown(n: u32) -> u32 {
+    if n == 0 { 0 } else { countdown(n - 1) }
+}
+
+#[test]
+fn recursion_threads_and_panics() {
+    let Some(trace) = traced(Profile::builder().with_stack(true), |_| {
+        fibonacci(8);
+        countdown(6);
+        thread::scope(|threads| {
+            for _ in 0..3 {
+                threads.spawn(|| fibonacci(5));
+            }
+        });
+        let panicked = catch_unwind(|| {
+            let _scope = scope!("rules: panics");
+            resume_unwind(Box::new(()));
+        });
+        assert!(panicked.is_err());
+    }) else {
+        return;
+    };
+    let events = kept_events(&trace, "recursion_threads_and_panics");
+    let operators = of_category(&events, "cpu_op");
+    assert_eq!(operators.len(), trace.len());
+    let panicked: Vec<_> = operators
+        .iter()
+        .filter(|event| event["args"]["panicked"] == true)
+        .collect();
+    assert_eq!(panicked.len(), 1);
+    assert_eq!(panicked[0]["name"], "rules: panics");
+    let stack = panicked[0]["args"]["Call stack"].as_str().expect("a stack");
+    assert!(stack.contains("trace_rules"), "{stack}");
+}
+
+#[test]
+fn futures_on_many_threads() {
+    let Some(trace) = traced(Profile::builder(), |_| {
+        thread::scope(|threads| {
+            for _ in 0..4 {
+                threads.spawn(|| {
+                    let inner = async {
+                        poll::yields(2).await;
+                        drop(scope!("rules: in a future"));
+                    };
+                    poll::run(inner.measure_execution_time("rules: future"));
+                    let mut dropped =
+                        Box::pin(poll::yields(5).measure_execution_time("rules: dropped"));
+                    let _ = poll::poll_once(Pin::as_mut(&mut dropped));
+                });
+            }
+        });
+    }) else {
+        return;
+    };
+    let events = kept_events(&trace, "futures_on_many_threads");
+    let operators = of_category(&events, "cpu_op");
+    let futures = operators
+        .iter()
+        .filter(|event| event["args"]["future"] == true);
+    assert_eq!(futures.count(), 8);
+    let dropped = operators
+        .iter()
+        .filter(|event| event["args"]["dropped"] == true);
+    assert_eq!(dropped.count(), 4);
+    assert_eq!(
+        operators.len(),
+        trace.len(),
+        "polls are shown, and are no operators"
+    );
+    assert!(of_category(&events, "user_annotation").len() >= 4 * 4);
+}
+
+#[test]
+fn steps_that_end_inside_of_scopes() {
+    let three = Schedule::new().active(3).repeat(1);
+    let Some(trace) = traced(Profile::builder().schedule(three), |profile| {
+        for _ in 0..3 {
+            let _batch = scope!("rules: batch");
+            work(50);
+            profile.step();
+        }
+    }) else {
+        return;
+    };
+    let events = kept_events(&trace, "steps_that_end_inside_of_scopes");
+    let steps = of_category(&events, "user_annotation");
+    let names: Vec<_> = steps
+        .iter()
+        .filter_map(|step| step["name"].as_str())
+        .collect();
+    assert_eq!(
+        names[..3],
+        ["ProfilerStep#0", "ProfilerStep#1", "ProfilerStep#2"]
+    );
+    let batches = of_category(&events, "cpu_op");
+    let batches = batches
+        .iter()
+        .filter(|event| event["name"] == "rules: batch");
+    assert_eq!(batches.count(), 2, "the third ended after the window");
+}
+
+#[test]
+fn names_that_mean_something_to_a_reader() {
+    const NAMES: [&str; 8] = [
+        "ProfilerStep#1",
+        "app::ProfilerStep",
+        "[memory]",
+        "Memcpy HtoD",
+        "\"rank\": 7",
+        "]}",
+        "Optimizer.step#Adam",
+        "enumerate(DataLoader)#Digits.__next__",
+    ];
+    let Some(trace) = traced(Profile::builder(), |profile| {
+        profile.add_metadata("distributedInfo", "\"rank\": 9");
+        for name in NAMES {
+            drop(scope!(name));
+        }
+    }) else {
+        return;
+    };
+    assert_eq!(of_category(&events(&trace), "cpu_op").len(), NAMES.len());
+}
+
+#[test]
+fn totals_are_those_of_the_trace() {
+    let Some(trace) = traced(Profile::builder(), |_| {
+        for _ in 0..100 {
+            let _scope = scope!("rules: total");
+            work(2);
+        }
+    }) else {
+        return;
+    };
+    let measured = trace
+        .events()
+        .filter(|event| event.name() == "rules: total");
+    let total: f64 = measured.map(Event::cpu_ns).sum();
+    let written = total_ns(&events(&trace), "cpu_op", "rules: total");
+    assert!(
+        (total - written).abs() <= 4.0 * 100.0,
+        "{written} of {total} ns"
+    );
+}
+
+/// What one thread does, one after the other.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    Open,
+    CloseLast,
+    CloseFirst,
+    Work,
+    Step,
+    Panic,
+}
+
+fn act(acts: &[Act], profile: &Profile) {
+    let mut guards = Vec::new();
+    for act in acts {
+        match act {
+            Act::Open => guards.push(scope!("rules: random")),
+            Act::CloseLast => drop(guards.pop()),
+            Act::CloseFirst if guards.is_empty() => {}
+            Act::CloseFirst => drop(guards.remove(0)),
+            Act::Work => work(1),
+            Act::Step => profile.step(),
+            Act::Panic => {
+                let _ = catch_unwind(AssertUnwindSafe(|| {
+                    let _scope = scope!("rules: random");
+                    resume_unwind(Box::new(()));
+                }));
+            }
+        }
+    }
+}
+
+fn any_act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        4 => Just(Act::Open),
+        3 => Just(Act::CloseLast),
+        1 => Just(Act::CloseFirst),
+        2 => Just(Act::Work),
+        1 => Just(Act::Step),
+        1 => Just(Act::Panic),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn random_programs(threads in prop::collection::vec(prop::collection::vec(any_act(), 0..60), 1..4)) {
+        let trace = traced(Profile::builder(), |profile| {
+            thread::scope(|scope| {
+                for acts in &threads {
+                    scope.spawn(|| act(acts, profile));
+                }
+            });
+        });
+        if let Some(trace) = trace {
+            prop_assert_eq!(of_category(&events(&trace), "cpu_op").len(), trace.len());
+        }
+    }
+}
