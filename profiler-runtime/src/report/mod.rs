@@ -1,4 +1,4 @@
-//! What the profiler shows: summaries, averages and traces, as tables, JSON, CSV and files.
+//! Reports: summaries, averages and traces as tables, JSON, CSV and files.
 
 pub(crate) mod averages;
 pub(crate) mod export;

@@ -1,4 +1,4 @@
-//! What the profiler itself costs, as a summary shows it.
+//! The cost of the profiler itself, as a summary shows it.
 
 use super::summary::Row;
 use crate::clock::{clock, now};
@@ -6,23 +6,23 @@ use crate::own_cost;
 use crate::scope::Probe;
 use crate::sync::RaceCell;
 
-/// What the profiler itself costs, as shares of the wall time since it was first used.
+/// The cost of the profiler itself, as fractions of the wall time since it was first used.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct OwnCost {
-    /// What measured threads spent on measuring, added up over them: an estimate, from the cost of a call
-    /// (timed once) and of a GPU scope (timed once in 64 calls, with the driver's part in it).
+    /// The time that measured threads spent on measuring, summed over threads. An estimate from the cost of a call
+    /// (timed once) and of a GPU scope (timed once in 64 calls, including the driver's part).
     pub measured_threads: f64,
-    /// The processor time of the profiler's own threads, with the loggers and handlers of traces that run on them.
+    /// The processor time of the profiler's own threads, including the loggers and handlers that run on them.
     pub background: f64,
 }
 
-/// What an ordinary call costs, in nanoseconds: found out once, on a name that nobody sees.
+/// Returns the cost of an ordinary call in nanoseconds. Measured once, with a cell that belongs to no name.
 fn cost_of_call() -> f64 {
     static COST: RaceCell<f64> = RaceCell::new();
     *COST.get_or_init(|| {
         const CALLS: u32 = 512;
-        // The first round finds the code and the cell.
+        // The first round warms up the caches.
         let rounds = [(); 4].map(|()| {
             let start = now();
             Probe::run(CALLS);

@@ -1,4 +1,4 @@
-//! A window of a session, as histograms and a text.
+//! Windows of a session in a TensorBoard log, as histograms and a text.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use crate::session::Trace;
 /// The tag of the table.
 const TABLE: &str = "key_averages";
 
-/// Characters of a line of it: whatever the terminal's width is, and few enough for the longest text of the log.
+/// The width of the table in characters: independent of the terminal, and small enough for the longest text of the log.
 const WIDTH: usize = 500;
 
-/// What the calls of one name took, in milliseconds.
+/// The times of the calls of one name, in milliseconds.
 #[derive(Default)]
 struct Times {
     cpu: Vec<f64>,
@@ -22,16 +22,16 @@ struct Times {
 }
 
 impl TensorBoardLogger {
-    /// A handler for [`on_trace_ready`](crate::ProfileBuilder::on_trace_ready): it adds to the log what each
-    /// window says, beside the scalars.
+    /// Returns a handler for [`on_trace_ready`](crate::ProfileBuilder::on_trace_ready) that writes each window to the
+    /// log, beside the scalars.
     ///
-    /// For each name of the window there is a histogram of its calls' times in milliseconds, `TAG/cpu_ms` and, where
-    /// it has GPU times, `TAG/cuda_ms`; the table of [`key_averages`](Trace::key_averages) is the text
-    /// `key_averages`. The step is the window's [`step_num`](Trace::step_num), one more where the window was cut
-    /// short, the wall time its end. A window without scopes leaves nothing; any other is flushed.
+    /// For each name of the window it writes a histogram of the times of its calls in milliseconds, `TAG/cpu_ms` and,
+    /// if it has GPU times, `TAG/cuda_ms`. The table of [`key_averages`](Trace::key_averages) is written as the text
+    /// `key_averages`. The step is the window's [`step_num`](Trace::step_num), or one more if the window was cut short;
+    /// the wall time is the end of the window. A window without scopes writes nothing; any other window is flushed.
     ///
-    /// Sessions beside each other want a logger each, in a folder each: `TensorBoard` forgets what stands under a tag
-    /// as soon as a step of the same tag goes back.
+    /// Give simultaneous sessions separate loggers with separate folders: `TensorBoard` discards earlier values of a
+    /// tag when its step goes back.
     ///
     /// # Examples
     ///
@@ -65,8 +65,8 @@ impl TensorBoardLogger {
     }
 }
 
-/// Adds a window to the log, and writes it out. What is refused does not keep the rest from being taken; the first
-/// reason is returned.
+/// Writes a window to the log and flushes it. If the log refuses a value, the others are still written; returns the
+/// first error.
 fn log(board: &TensorBoardLogger, trace: &Trace) -> Result<(), LogError> {
     if trace.is_empty() && trace.replays.is_empty() {
         return Ok(());
@@ -87,13 +87,13 @@ fn log(board: &TensorBoardLogger, trace: &Trace) -> Result<(), LogError> {
         .and(board.flush())
 }
 
-/// A window that was cut short ends in the step that follows; under its own it would take the place of the window
-/// before it.
+/// Returns the step of a window. A window that was cut short gets the next step, because the window before it has the
+/// current one.
 fn step_of(trace: &Trace) -> u64 {
     trace.step_num() + u64::from(trace.truncation().cut_short)
 }
 
-/// By the names' numbers: in the order in which the program came to them.
+/// Returns the times by name id, which is the order of first use.
 fn times(trace: &Trace) -> BTreeMap<u32, Times> {
     let mut names = BTreeMap::<u32, Times>::new();
     for event in trace.events() {
@@ -129,7 +129,7 @@ fn add_table(
     board.add_text_at(TABLE, &text, step, end)
 }
 
-/// A text that Markdown leaves as it is, whatever names are in it.
+/// Formats text so that Markdown leaves it unchanged, whatever names are in it.
 fn code_block(text: &str) -> String {
     let ticks = text.split(|letter| letter != '`').map(str::len).max();
     let fence = "`".repeat(ticks.unwrap_or_default().max(2) + 1);

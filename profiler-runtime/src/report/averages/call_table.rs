@@ -1,4 +1,4 @@
-//! Who called whom as a table for people, as `pstats` prints it.
+//! The call graph as a table, as `pstats` prints it.
 
 use super::callers::{CallEdge, CallEdges, EdgeTimes, Side};
 use super::cells::time;

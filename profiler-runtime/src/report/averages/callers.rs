@@ -1,50 +1,51 @@
-//! Who called whom.
+//! The call graph.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use super::{KeyAverages, call_table, csv, json};
 
-/// The calls of one function from within another one.
+/// The calls of one function from another one.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct CallEdge {
-    /// Who called; none for scopes that are in no other one of the window.
+    /// The caller; `None` for scopes without a parent in the window.
     pub caller: Option<String>,
-    /// Who was called.
+    /// The function that was called.
     pub callee: String,
-    /// All such calls, those too that were made while another such call was open.
+    /// All such calls, including those made while another such call was open.
     pub calls: u64,
-    /// Those that were not.
+    /// Calls made while no other such call was open.
     pub primitive_calls: u64,
-    /// What the callee took on the CPU in them, where that was recorded.
+    /// The callee's times on the CPU in these calls, if they were recorded.
     pub cpu: Option<EdgeTimes>,
-    /// What the callee took on the GPU in them, where it did.
+    /// The callee's times on the GPU in these calls, if there are any.
     pub cuda: Option<EdgeTimes>,
 }
 
-/// What a callee took when a certain caller called it, in nanoseconds.
+/// The times of a callee when one caller called it, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct EdgeTimes {
-    /// With what it called; of primitive calls, so that a recursive frame counts once. `pstats` calls it cumulative.
+    /// The time of primitive calls including children, so that a recursive call counts once; `pstats` calls it
+    /// cumulative.
     pub total_ns: f64,
-    /// Without what it called, of all calls.
+    /// The time of all calls without their children.
     pub self_ns: f64,
 }
 
 impl CallEdge {
-    /// What edges are sorted by.
+    /// The value that edges are sorted by.
     fn total(&self) -> (f64, f64) {
         let of = |times: &Option<EdgeTimes>| times.map_or(0.0, |times| times.total_ns);
         (of(&self.cpu), of(&self.cuda))
     }
 }
 
-/// Who called the functions of some [`KeyAverages`], or whom they called.
+/// The callers of the functions of some [`KeyAverages`], or the functions they called.
 ///
-/// It displays as a table, function by function in the order of the rows, the longest total first. Running
-/// statistics do not know who called whom: there are no edges then, and the table says so.
+/// Displays as a table, function by function in the order of the rows, the longest total first. Running statistics have
+/// no call graph: there are no edges then, and the table says so.
 ///
 /// # Examples
 ///
@@ -64,7 +65,7 @@ pub struct CallEdges {
     /// Sorted by function, then by total.
     pub edges: Vec<CallEdge>,
     pub(super) side: Side,
-    /// Whether there is nothing that could know them.
+    /// `true` if the averages come from a source without a call graph.
     pub(super) is_unknown: bool,
 }
 
@@ -76,7 +77,7 @@ pub(super) enum Side {
 }
 
 impl Side {
-    /// The function of an edge that is a row.
+    /// Returns the function of an edge that is a row.
     pub(super) fn function(self, edge: &CallEdge) -> Option<&str> {
         match self {
             Self::Callers => Some(&edge.callee),
@@ -84,7 +85,7 @@ impl Side {
         }
     }
 
-    /// The one at its other end.
+    /// Returns the function at the other end of an edge.
     pub(super) fn other(self, edge: &CallEdge) -> Option<&str> {
         match self {
             Self::Callers => edge.caller.as_deref(),
@@ -129,13 +130,13 @@ impl CallEdges {
         }
     }
 
-    /// The edges as a JSON array: times in nanoseconds.
+    /// Returns the edges as a JSON array: times in nanoseconds.
     #[must_use]
     pub fn to_json(&self) -> String {
         json::edges(self)
     }
 
-    /// The edges as CSV with a header line: times in nanoseconds.
+    /// Returns the edges as CSV with a header line: times in nanoseconds.
     #[must_use]
     pub fn to_csv(&self) -> String {
         csv::edges(self)

@@ -1,8 +1,8 @@
-//! Numbers as the cells of a table.
+//! Interner as the cells of a table.
 
-/// A time in nanoseconds as torch writes it: `1.234s`, `12.345ms`, `12.345us`.
+/// Formats a time in nanoseconds as torch does: `1.234s`, `12.345ms`, `12.345us`.
 pub(super) fn time(ns: f64) -> String {
-    // Each unit begins where the one below it would be written with four digits before the point.
+    // Each unit starts where the smaller one would have four digits before the point.
     if ns >= 999_999_500.0 {
         format!("{:.3}s", ns / 1e9)
     } else if ns >= 999_999.5 {
@@ -12,12 +12,12 @@ pub(super) fn time(ns: f64) -> String {
     }
 }
 
-/// Per cent, with the two digits that shares are rounded to.
+/// Formats a percentage, with the two digits that shares are rounded to.
 pub(super) fn percent(percent: f64) -> String {
     format!("{percent:.2}%")
 }
 
-/// A number of bytes: `12 B`, `-1.50 KiB`, `3.00 GiB`.
+/// Formats a number of bytes: `12 B`, `-1.50 KiB`, `3.00 GiB`.
 pub(super) fn bytes(bytes: i64) -> String {
     const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     let unit = UNITS.iter().find(|(unit, _)| bytes.unsigned_abs() >= *unit);

@@ -8,7 +8,7 @@ use crate::report::export::columns::{Column, calls};
 
 type OfTimes = fn(&AverageTimes) -> f64;
 
-/// What torch lacks.
+/// Columns that torch does not have.
 const SPREAD: [(&str, OfTimes); 6] = [
     ("std", |times| times.std_ns),
     ("min", |times| times.min_ns),
@@ -18,7 +18,7 @@ const SPREAD: [(&str, OfTimes); 6] = [
     ("p99", |times| times.p99_ns),
 ];
 
-/// The columns of a table but for the names and the stacks; only those that have anything in them.
+/// Returns the columns except names and stacks; columns without any value are left out.
 pub(super) fn columns(rows: &[AverageRow], by: GroupBy, statistics: bool) -> Vec<Column> {
     let mut columns = Vec::new();
     if rows.iter().any(|row| row.cpu.is_some()) {
@@ -130,7 +130,7 @@ fn signed(bytes: u64) -> i64 {
 }
 
 impl Column {
-    /// A cell for each row; a dash where there is nothing.
+    /// Returns a cell for each row; a dash if there is no value.
     pub(super) fn of<Row>(
         rows: &[Row],
         title: &str,

@@ -8,7 +8,7 @@ use super::row::{AverageMemory, AverageRow};
 use super::times::AverageTimes;
 use crate::report::export::csv::{nanoseconds, quoted};
 
-/// A key with its value, which is empty where there is none.
+/// A key with its value; the value is empty if there is none.
 pub(super) type Field = (String, Option<String>);
 
 pub(super) fn render(averages: &KeyAverages) -> String {
@@ -57,7 +57,7 @@ fn fields(row: &AverageRow) -> Vec<Field> {
     fields
 }
 
-/// What is counted of a row.
+/// The counts of a row.
 pub(super) fn counts(row: &AverageRow) -> Vec<Field> {
     let verdict = row.verdict().map(|verdict| verdict.as_str().to_owned());
     let launch_bound = row.launch_bound.map(|share| format!("{share:.6}"));
@@ -80,7 +80,7 @@ fn field(key: &str, value: &dyn ToString) -> Field {
     (key.to_owned(), Some(value.to_string()))
 }
 
-/// The times of a row; their keys where it has none.
+/// The times of a row; the keys alone if it has none.
 pub(super) fn times(times: Option<&AverageTimes>) -> Vec<Field> {
     let none = AverageTimes::default();
     let has_any = times.is_some();
@@ -105,7 +105,7 @@ pub(super) fn times(times: Option<&AverageTimes>) -> Vec<Field> {
         .into()
 }
 
-/// The memory of a row; its keys where nothing is known of it.
+/// The memory of a row; the keys alone if it is not known.
 pub(super) fn memory(memory: Option<&AverageMemory>) -> Vec<Field> {
     let host = |of: fn(&AverageMemory) -> i128| memory.map(|memory| of(memory).to_string());
     let cuda = |of: fn(&AverageMemory) -> Option<i128>| Some(of(memory?)?.to_string());

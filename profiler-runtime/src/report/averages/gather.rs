@@ -1,11 +1,11 @@
-//! From a trace to its averages.
+//! Averaging a trace.
 
 use std::collections::HashMap;
 
 use super::callers::{CallEdge, EdgeTimes};
 use super::group::{GroupBy, Groups};
 use super::memory;
-use super::nesting::{Walk, Walked};
+use super::nesting::{Visit, Walk};
 use super::row::AverageRow;
 use super::share::{share_of_total, shares};
 use super::tally::{Call, Sums, Tally};
@@ -34,12 +34,12 @@ pub(super) fn gather(trace: &Trace, by: GroupBy) -> KeyAverages {
     let mut edges = Edges::default();
     let mut children = memory::Children::new(parents.len(), trace.meta.options.profile_memory);
     for step in Walk::new(&parents, is_event) {
-        let (Walked::In(index) | Walked::Out(index)) = step;
+        let (Visit::Enter(index) | Visit::Leave(index)) = step;
         let call = Call::new(Event::new(trace, index), trace.nodes[index].own);
         let caller = trace.scopes.get(parents[index] as usize);
         let edge = edges.between(caller.map_or(NONE, |caller| caller.name), call.scope.name);
         let tally = &mut tallies[row_of[index] as usize];
-        if step == Walked::In(index) {
+        if step == Visit::Enter(index) {
             tally.enter(&call, &trace.timeline);
             edge.enter(&call);
         } else {
@@ -53,7 +53,7 @@ pub(super) fn gather(trace: &Trace, by: GroupBy) -> KeyAverages {
     finish(trace, by, &groups, tallies, edges)
 }
 
-/// What was counted for each caller and whom it calls, by their names.
+/// The sums for each pair of caller and callee.
 #[derive(Default)]
 struct Edges {
     numbers: HashMap<(u32, u32), usize>,
@@ -64,7 +64,7 @@ struct Edges {
 impl Edges {
     fn between(&mut self, around: u32, called: u32) -> &mut Sums {
         let names = (around, called);
-        // Loops call the same function again, and what goes in comes out.
+        // Check the last pair first: loops call the same function again, and each scope that is entered is left.
         if self
             .sums
             .get(self.last)
@@ -133,8 +133,8 @@ fn finish(
     })
 }
 
-/// Gives all rows their shares of the CPU's time; `busy` is what each row's calls took of it, with what they called.
-/// Returns the sum of the self times.
+/// Sets the CPU percentages of all rows; `busy` is the processor time of each row's calls including children. Returns
+/// the sum of the self times.
 pub(super) fn share_cpu(rows: &mut [AverageRow], busy: &[f64]) -> f64 {
     let own: Vec<f64> = rows
         .iter()
@@ -150,7 +150,7 @@ pub(super) fn share_cpu(rows: &mut [AverageRow], busy: &[f64]) -> f64 {
     sum
 }
 
-/// The same for the GPU's time; none where no row has any.
+/// Sets the GPU percentages of all rows. Returns the sum of the self times; `None` if no row has GPU times.
 pub(super) fn share_cuda(rows: &mut [AverageRow]) -> Option<f64> {
     let own: Vec<f64> = rows
         .iter()
@@ -168,7 +168,7 @@ pub(super) fn share_cuda(rows: &mut [AverageRow]) -> Option<f64> {
     has_cuda.then_some(sum)
 }
 
-/// What the window lacks.
+/// Describes what the window lacks.
 fn notes(trace: &Trace) -> Vec<String> {
     let Truncation {
         over_capacity,

@@ -1,4 +1,4 @@
-//! Which calls share a row.
+//! Grouping calls into rows.
 
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ pub struct GroupBy {
 }
 
 impl GroupBy {
-    /// The name only, as [`Trace::key_averages`](crate::Trace::key_averages) does.
+    /// Groups by name only, as [`Trace::key_averages`](crate::Trace::key_averages) does.
     pub const fn new() -> Self {
         Self {
             shapes: false,
@@ -34,14 +34,14 @@ impl GroupBy {
         }
     }
 
-    /// Whether calls must have the same input shapes, in a session that records them
+    /// Groups by input shapes too, in a session that records them
     /// ([`record_shapes`](crate::ProfileBuilder::record_shapes)).
     pub const fn group_by_input_shape(self, shapes: bool) -> Self {
         Self { shapes, ..self }
     }
 
-    /// How many of the scopes around them, from the innermost on, calls must have in common; 0 for none. It is
-    /// torch's `group_by_stack_n`.
+    /// Groups by this many enclosing scopes too, counted from the innermost; 0 for none. Torch calls this
+    /// `group_by_stack_n`.
     #[doc(alias = "group_by_stack_n")]
     pub const fn group_by_stack(self, scopes: usize) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl GroupBy {
     }
 }
 
-/// What all calls of a row have in common; shapes and stacks by their numbers.
+/// The key of a row; shapes and stacks are interned.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     name: u32,
@@ -69,26 +69,26 @@ struct Key {
 
 type Shapes = [Box<[usize]>];
 
-/// The rows of a trace, by number.
+/// Assigns the scopes of a trace to rows.
 pub(super) struct Groups<'t> {
     trace: &'t Trace,
     by: GroupBy,
-    /// Where only names count: their rows.
+    /// The row of each name, used if rows are grouped by name only.
     by_name: Vec<u32>,
     by_key: HashMap<Key, u32>,
     keys: Vec<Key>,
-    shapes: Numbers<&'t Shapes>,
-    stacks: Numbers<Vec<u32>>,
+    shapes: Interner<&'t Shapes>,
+    stacks: Interner<Vec<u32>>,
     stack: Vec<u32>,
 }
 
-/// Small numbers for things, in the order in which they were met.
-struct Numbers<T> {
+/// Interns values as small numbers, in the order in which they first occur.
+struct Interner<T> {
     numbers: HashMap<T, u32>,
     things: Vec<T>,
 }
 
-impl<T: Clone + std::hash::Hash + Eq> Numbers<T> {
+impl<T: Clone + std::hash::Hash + Eq> Interner<T> {
     fn new() -> Self {
         Self {
             numbers: HashMap::new(),
@@ -104,7 +104,7 @@ impl<T: Clone + std::hash::Hash + Eq> Numbers<T> {
     }
 }
 
-/// There are not more rows than scopes, which 32 bits count.
+/// Fits: there are at most as many rows as scopes, which 32 bits count.
 fn number(place: usize) -> u32 {
     u32::try_from(place).unwrap_or(NONE)
 }
@@ -117,8 +117,8 @@ impl<'t> Groups<'t> {
             by_name: vec![NONE; trace.names.len()],
             by_key: HashMap::new(),
             keys: Vec::new(),
-            shapes: Numbers::new(),
-            stacks: Numbers::new(),
+            shapes: Interner::new(),
+            stacks: Interner::new(),
             stack: Vec::new(),
         }
     }
@@ -127,7 +127,7 @@ impl<'t> Groups<'t> {
         self.keys.len()
     }
 
-    /// The row of a scope.
+    /// Returns the row of a scope.
     pub(super) fn of_scope(&mut self, index: usize, parents: &[u32]) -> u32 {
         let key = Key {
             name: self.trace.scopes[index].name,
@@ -145,7 +145,7 @@ impl<'t> Groups<'t> {
         self.of_key(key)
     }
 
-    /// The row of a replay: nobody called it, in no scope and with no shapes.
+    /// Returns the row of a replay, which has no enclosing scope and no shapes.
     pub(super) fn of_replay(&mut self, name: u32) -> u32 {
         self.stack.clear();
         let key = Key {
@@ -191,7 +191,7 @@ impl<'t> Groups<'t> {
         known.unwrap_or_else(|| self.shapes.add(shapes))
     }
 
-    /// The scopes around one, as far as they count: as it brought them along, else those in the window.
+    /// Returns the enclosing scopes of a scope, up to the limit: as the scope recorded them, or else from the window.
     fn stack_of(&mut self, index: usize, parents: &[u32]) -> u32 {
         let scopes = &self.trace.scopes;
         let extra = scopes[index].extra.as_deref();
@@ -216,7 +216,7 @@ impl<'t> Groups<'t> {
         known.unwrap_or_else(|| self.stacks.add(self.stack.clone()))
     }
 
-    /// A row without numbers.
+    /// Creates a row with zero counts.
     pub(super) fn row(&self, group: usize) -> AverageRow {
         let Some(key) = self.keys.get(group) else {
             return AverageRow::default();

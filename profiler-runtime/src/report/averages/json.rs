@@ -29,7 +29,7 @@ fn row(row: &AverageRow) -> String {
         let frames: Vec<String> = stack.iter().map(|frame| string(frame)).collect();
         format!("[{}]", frames.join(","))
     });
-    // As they are written for people, they are JSON too.
+    // The text form of shapes is valid JSON.
     let shapes = row.input_shapes.is_some().then(|| row.shapes_text());
     let mut fields = vec![
         format!("\"name\":{}", string(&row.name)),

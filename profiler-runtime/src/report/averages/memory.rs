@@ -1,9 +1,9 @@
-//! Memory of calls that are inside of one another, while a walk goes through them.
+//! The memory of nested calls, accumulated during a walk.
 
 use super::row::AverageMemory;
 use crate::memory::MemoryUse;
 
-/// What the children of the scopes of a walk did to memory.
+/// Memory that the children of each scope of a walk used.
 pub(super) struct Children(Vec<Used>);
 
 #[derive(Clone, Copy, Default)]
@@ -14,13 +14,13 @@ struct Used {
 }
 
 impl Children {
-    /// Room for so many scopes; none where memory was not profiled.
+    /// Creates space for this many scopes; `None` if memory was not profiled.
     pub(super) fn new(scopes: usize, is_profiled: bool) -> Self {
         Self(vec![Used::default(); if is_profiled { scopes } else { 0 }])
     }
 
-    /// Counts the memory of a scope that the walk leaves. A scope of which nothing is known passes on what is known
-    /// of its children.
+    /// Adds the memory of a scope that the walk leaves. A scope whose own memory is not known passes on the memory of
+    /// its children.
     pub(super) fn leave(
         &mut self,
         index: usize,

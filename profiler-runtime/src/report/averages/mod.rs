@@ -1,4 +1,4 @@
-//! Key averages: all calls of a name in one row, as `torch.profiler` has them.
+//! Key averages: all calls of a name in one row, as in `torch.profiler`.
 
 mod call_table;
 mod callers;
@@ -35,15 +35,15 @@ pub use sort::{SortKey, SortKeyError};
 pub use table::AveragesTable;
 pub use times::AverageTimes;
 
-/// The calls of a [`Trace`] or of a [`Summary`], averaged over all of the same name.
+/// The calls of a [`Trace`] or of a [`Summary`], averaged over all calls of the same name.
 ///
-/// It displays as a table; [`table`](Self::table) takes options. [`restrict`](Self::restrict) leaves out rows,
-/// [`callers`](Self::callers) and [`callees`](Self::callees) say who called whom, [`to_json`](Self::to_json) and
-/// [`to_csv`](Self::to_csv) give the same numbers to programs.
+/// Displays as a table; [`table`](Self::table) takes options. [`restrict`](Self::restrict) filters rows,
+/// [`callers`](Self::callers) and [`callees`](Self::callees) return the call graph, and [`to_json`](Self::to_json) and
+/// [`to_csv`](Self::to_csv) return the same numbers for programs.
 ///
-/// No time is counted in two rows: self times are without what was called, on the CPU as on each stream, and those
-/// of all rows add up to what all scopes took that are in no other one. A total counts a recursive frame once. What
-/// runs on another thread is nobody's child. A future's self time is what its polls took.
+/// No time is counted in two rows: self times exclude children, on the CPU and on each stream, and the self times of
+/// all rows add up to the time of all outermost scopes. A total counts a recursive call once. A scope on another thread
+/// is never a child. The self time of a future is the time of its polls.
 ///
 /// # Examples
 ///
@@ -64,36 +64,37 @@ pub use times::AverageTimes;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct KeyAverages {
-    /// One row for each name, or name with shapes or stack; the longest total first.
+    /// One row for each name, or for each name with its shapes or stack; the longest total first.
     pub rows: Vec<AverageRow>,
-    /// The self times of all rows on the CPU in nanoseconds, of those too that were left out; none where CPU times
-    /// were not recorded.
+    /// The sum of all self times on the CPU in nanoseconds, including filtered rows; `None` if CPU times were not
+    /// recorded.
     pub self_cpu_time_total_ns: Option<f64>,
-    /// The same on the GPU; none where there are no GPU times.
+    /// The sum of all self times on the GPU in nanoseconds, including filtered rows; `None` if there are no GPU times.
     pub self_cuda_time_total_ns: Option<f64>,
     by: GroupBy,
     edges: Option<Arc<[CallEdge]>>,
-    /// What there is to say under the table.
+    /// The notes below the table.
     notes: Vec<String>,
 }
 
 impl KeyAverages {
-    /// Sorts the rows, the largest first (names from A to Z); rows without a value are the last, and rows with the
-    /// same value are sorted by name.
+    /// Sorts the rows, largest first (names from A to Z). Rows without a value come last; rows with equal values are
+    /// sorted by name.
     #[must_use]
     pub fn sort_by(mut self, key: SortKey) -> Self {
         sort::sort(&mut self.rows, key);
         self
     }
 
-    /// Leaves out rows, as `pstats` does: a number keeps so many of the first rows, a fraction such a part of them,
-    /// a regular expression those whose name it is found in. They can be chained, and are applied in that order.
+    /// Filters rows, as `pstats` does: an integer keeps that many of the first rows, a fraction keeps that part of
+    /// them, and a regular expression keeps the rows whose name it matches. Calls can be chained and are applied in
+    /// order.
     ///
-    /// Per cents and the times under the table stay those of all rows.
+    /// Percentages and the sums below the table still refer to all rows.
     ///
     /// # Errors
     ///
-    /// A regular expression that cannot be read, and a fraction that is not between 0 and 1.
+    /// Returns an error if the regular expression is invalid or the fraction is not between 0 and 1.
     ///
     /// # Examples
     ///
@@ -109,34 +110,34 @@ impl KeyAverages {
         restrict::restrict(self, &to.into())
     }
 
-    /// Who called the functions of these rows.
+    /// Returns the callers of the functions in these rows.
     #[must_use]
     pub fn callers(&self) -> CallEdges {
         CallEdges::callers(self)
     }
 
-    /// Whom the functions of these rows called.
+    /// Returns the functions called by the functions in these rows.
     #[must_use]
     pub fn callees(&self) -> CallEdges {
         CallEdges::callees(self)
     }
 
-    /// The table, sorted, limited and with the columns that `options` say.
+    /// Returns the table, with the order, the limit and the columns that `options` set.
     ///
-    /// Columns without any value are left out: those of the GPU where there are no GPU times, memory where it was
-    /// not profiled, shapes and source where rows are not grouped by them.
+    /// Columns without any value are left out: those of the GPU if there are no GPU times, memory if it was not
+    /// profiled, shapes and source if rows are not grouped by them.
     #[must_use]
     pub fn table(&self, options: &AveragesTable) -> String {
         table::render(self, options)
     }
 
-    /// All numbers as a JSON object: times in nanoseconds, memory in bytes.
+    /// Returns all numbers as a JSON object: times in nanoseconds, memory in bytes.
     #[must_use]
     pub fn to_json(&self) -> String {
         json::render(self)
     }
 
-    /// The rows as CSV with a header line: times in nanoseconds, memory in bytes.
+    /// Returns the rows as CSV with a header line: times in nanoseconds, memory in bytes.
     #[must_use]
     pub fn to_csv(&self) -> String {
         csv::render(self)
@@ -150,13 +151,13 @@ impl fmt::Display for KeyAverages {
 }
 
 impl Trace {
-    /// The scopes of the window, averaged over all of the same name.
+    /// Averages the scopes of the window over all calls of the same name.
     #[must_use]
     pub fn key_averages(&self) -> KeyAverages {
         gather::gather(self, GroupBy::new())
     }
 
-    /// The same, with calls told apart by their input shapes, or by the scopes around them.
+    /// Averages the scopes of the window, with separate rows for different input shapes or enclosing scopes.
     #[must_use]
     pub fn key_averages_by(&self, by: GroupBy) -> KeyAverages {
         gather::gather(self, by)
@@ -164,8 +165,8 @@ impl Trace {
 }
 
 impl Summary {
-    /// The running statistics as key averages. They know neither shapes and memory nor who called whom, and
-    /// percentiles to [`percentile_error`](Self::percentile_error) only: a [`Trace`] does.
+    /// Returns the running statistics as key averages. They have no shapes, memory or call graph, and percentiles only
+    /// to [`percentile_error`](Self::percentile_error); a [`Trace`] has all of these.
     #[must_use]
     pub fn key_averages(&self) -> KeyAverages {
         of_summary::of_summary(self)

@@ -1,24 +1,24 @@
-//! A walk through scopes from the outside in, and which calls are outermost.
+//! Walking nested scopes, and finding outermost calls.
 
 use crate::stream_key::StreamKey;
 
-/// A step of a walk through all scopes: into one, or out of it again.
+/// A step of a walk: entering a scope, or leaving it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Walked {
-    In(usize),
-    Out(usize),
+pub(super) enum Visit {
+    Enter(usize),
+    Leave(usize),
 }
 
-/// Goes through all scopes from the outside in: each one's children come between its two steps.
+/// A depth-first walk: the children of each scope are visited between its two steps.
 pub(super) struct Walk {
-    /// Where the children of each scope begin among `children`; those of none are the last.
+    /// The start of each scope's children in `children`; the last entry is for scopes without a parent.
     first: Vec<u32>,
     children: Vec<u32>,
-    ahead: Vec<Walked>,
+    ahead: Vec<Visit>,
 }
 
 impl Walk {
-    /// A walk through the scopes that `belongs` is true of.
+    /// Creates a walk through the scopes for which `belongs` returns `true`.
     pub(super) fn new(parents: &[u32], belongs: impl Fn(usize) -> bool) -> Self {
         let place = |parent: u32| (parent as usize).min(parents.len());
         let mut first = vec![0_u32; parents.len() + 2];
@@ -43,32 +43,32 @@ impl Walk {
             children,
             ahead: Vec::new(),
         };
-        walk.meet_children(parents.len());
+        walk.push_children(parents.len());
         walk
     }
 
-    fn meet_children(&mut self, of: usize) {
+    fn push_children(&mut self, of: usize) {
         let range = self.first[of] as usize..self.first[of + 1] as usize;
         let children = self.children[range].iter().rev();
         self.ahead
-            .extend(children.map(|child| Walked::In(*child as usize)));
+            .extend(children.map(|child| Visit::Enter(*child as usize)));
     }
 }
 
 impl Iterator for Walk {
-    type Item = Walked;
+    type Item = Visit;
 
-    fn next(&mut self) -> Option<Walked> {
+    fn next(&mut self) -> Option<Visit> {
         let step = self.ahead.pop()?;
-        if let Walked::In(index) = step {
-            self.ahead.push(Walked::Out(index));
-            self.meet_children(index);
+        if let Visit::Enter(index) = step {
+            self.ahead.push(Visit::Leave(index));
+            self.push_children(index);
         }
         Some(step)
     }
 }
 
-/// How many calls of one kind are open at a point of a walk, and on which streams.
+/// The number of open calls of one kind at a point of a walk, in total and on each stream.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Open {
     calls: u32,
@@ -76,13 +76,13 @@ pub(super) struct Open {
 }
 
 impl Open {
-    /// Goes into a call; true where it is inside of no other one.
+    /// Enters a call. Returns `true` if it is outermost.
     pub(super) fn enter(&mut self) -> bool {
         self.calls += 1;
         self.calls == 1
     }
 
-    /// The same for its GPU time: true where it is inside of no other one on the same stream.
+    /// Enters the GPU side of a call. Returns `true` if it is outermost on its stream.
     pub(super) fn enter_stream(&mut self, stream: StreamKey) -> bool {
         if let Some((_, calls)) = self.streams.iter_mut().find(|(known, _)| *known == stream) {
             *calls += 1;
@@ -92,7 +92,7 @@ impl Open {
         true
     }
 
-    /// Goes out of a call; true where it was inside of no other one.
+    /// Leaves a call. Returns `true` if it was outermost.
     pub(super) fn leave(&mut self, stream: Option<StreamKey>) -> bool {
         self.calls = self.calls.saturating_sub(1);
         let known = self
@@ -113,13 +113,22 @@ mod tests {
 
     #[test]
     fn a_walk_goes_into_each_scope_and_out_of_it_after_its_children() {
-        use Walked::{In, Out};
+        use Visit::{Enter, Leave};
 
         let parents = [NONE, 0, 1, 0, NONE];
-        let walked: Vec<Walked> = Walk::new(&parents, |index| index != 4).collect();
+        let walked: Vec<Visit> = Walk::new(&parents, |index| index != 4).collect();
         assert_eq!(
             walked,
-            [In(0), In(1), In(2), Out(2), Out(1), In(3), Out(3), Out(0)]
+            [
+                Enter(0),
+                Enter(1),
+                Enter(2),
+                Leave(2),
+                Leave(1),
+                Enter(3),
+                Leave(3),
+                Leave(0)
+            ]
         );
     }
 }

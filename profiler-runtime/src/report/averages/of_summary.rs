@@ -1,4 +1,4 @@
-//! From the running statistics to averages.
+//! Averages of the running statistics.
 
 use super::gather::{share_cpu, share_cuda};
 use super::group::GroupBy;
@@ -72,8 +72,8 @@ fn cuda(times: &CudaTimes) -> AverageTimes {
     }
 }
 
-/// What the calls took of a processor's time. Of a name that both futures and other calls have, the statistics do
-/// not know; what the polls took is the better bound.
+/// Returns the processor time of the calls. For a name with futures and other calls, the statistics do not separate the
+/// two; the time of the polls is the better bound.
 fn busy(row: &Row) -> f64 {
     if row.futures == 0 {
         row.total_ns

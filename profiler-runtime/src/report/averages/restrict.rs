@@ -1,4 +1,4 @@
-//! Which rows are kept, as `pstats` has it.
+//! Filtering rows, as in `pstats`.
 
 use std::fmt;
 
@@ -6,17 +6,17 @@ use regex_lite::Regex;
 
 use super::KeyAverages;
 
-/// Which rows are kept: made from a number, a fraction or a regular expression.
+/// A filter for rows: made from an integer, a fraction or a regular expression.
 ///
 /// See [`KeyAverages::restrict`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Restriction {
-    /// So many of the first rows.
+    /// Keeps this many of the first rows.
     First(usize),
-    /// Such a part of the first rows, from 0 to 1, rounded to whole rows.
+    /// Keeps this fraction of the rows, from 0 to 1, rounded to whole rows.
     Part(f64),
-    /// Those whose name this regular expression is found in (the syntax is that of the `regex-lite` crate).
+    /// Keeps rows whose name matches this regular expression (in the syntax of the crate `regex-lite`).
     Name(String),
 }
 
@@ -54,23 +54,23 @@ impl fmt::Display for Restriction {
     }
 }
 
-/// A restriction that cannot be followed.
+/// A filter that is not valid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RestrictionError {
-    /// The fraction is none.
+    /// The fraction is not between 0 and 1.
     #[error(
         "{0} is no part of the rows: give a fraction from 0 to 1, or a whole number for so many rows"
     )]
     Part(f64),
-    /// The regular expression cannot be read.
+    /// The regular expression is not valid.
     #[error(
         "`{pattern}` is no regular expression: {reason}; put a `\\` before what is to be found as it stands"
     )]
     Pattern {
-        /// The expression.
+        /// The regular expression.
         pattern: String,
-        /// What is wrong with it.
+        /// The error of the parser.
         reason: String,
     },
 }

@@ -1,10 +1,10 @@
-//! Shares that add up, although each is rounded.
+//! Percentages that add up although each is rounded.
 
 /// Hundredths of a per cent in a whole.
 const WHOLE: f64 = 10_000.0;
 
-/// What each value is of their sum, in per cent with two digits. They add up to 100.00 as printed: what rounding
-/// down left over goes to the largest remainders. All zero where the sum is zero.
+/// Returns each value as a percentage of their sum, with two digits. The printed percentages add up to 100.00: what
+/// rounding down left over goes to the largest remainders. All are zero if the sum is zero.
 pub(super) fn shares(values: &[f64]) -> Vec<f64> {
     let sum: f64 = values.iter().sum();
     if sum <= 0.0 {
@@ -27,8 +27,8 @@ pub(super) fn shares(values: &[f64]) -> Vec<f64> {
     units.into_iter().map(|units| units / 100.0).collect()
 }
 
-/// What a total is of the sum of all self times: at most all, and not less than its own self share, whichever way
-/// that was rounded.
+/// Returns a total as a percentage of the sum of all self times: at most 100, and at least the row's own self
+/// percentage, whichever way that was rounded.
 pub(super) fn share_of_total(total: f64, sum: f64, self_share: f64) -> f64 {
     if sum <= 0.0 {
         return 0.0;

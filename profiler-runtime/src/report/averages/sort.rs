@@ -1,4 +1,4 @@
-//! What rows are sorted by, under torch's names.
+//! Sort keys, named as in torch.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -7,7 +7,8 @@ use std::str::FromStr;
 use super::row::AverageRow;
 use super::times::AverageTimes;
 
-/// What rows are sorted by. Those that `torch.profiler` has go by its names, which [`str::parse`] takes too.
+/// A value that rows can be sorted by. Keys that `torch.profiler` has are named as there; [`str::parse`] accepts these
+/// names.
 ///
 /// # Examples
 ///
@@ -20,13 +21,13 @@ use super::times::AverageTimes;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SortKey {
-    /// `cpu_time_total`: with what was called.
+    /// `cpu_time_total`: CPU time including children.
     CpuTimeTotal,
-    /// `self_cpu_time_total`: without what was called.
+    /// `self_cpu_time_total`: CPU time without children.
     SelfCpuTimeTotal,
-    /// `cpu_time`: the mean of all calls.
+    /// `cpu_time`: mean CPU time.
     CpuTime,
-    /// `cpu_time_std`: the standard deviation.
+    /// `cpu_time_std`: standard deviation of the CPU time.
     CpuTimeStd,
     /// `cpu_time_min`: the shortest call.
     CpuTimeMin,
@@ -38,13 +39,13 @@ pub enum SortKey {
     CpuTimeP95,
     /// `cpu_time_p99`: the 99th percentile.
     CpuTimeP99,
-    /// `cuda_time_total`: with what was called.
+    /// `cuda_time_total`: GPU time including children.
     CudaTimeTotal,
-    /// `self_cuda_time_total`: without what was called.
+    /// `self_cuda_time_total`: GPU time without children.
     SelfCudaTimeTotal,
-    /// `cuda_time`: the mean of all calls.
+    /// `cuda_time`: mean GPU time.
     CudaTime,
-    /// `cuda_time_std`: the standard deviation.
+    /// `cuda_time_std`: standard deviation of the GPU time.
     CudaTimeStd,
     /// `cuda_time_min`: the shortest call.
     CudaTimeMin,
@@ -56,13 +57,13 @@ pub enum SortKey {
     CudaTimeP95,
     /// `cuda_time_p99`: the 99th percentile.
     CudaTimeP99,
-    /// `cpu_memory_usage`: host bytes allocated less those freed, with what was called.
+    /// `cpu_memory_usage`: host bytes allocated less those freed, including children.
     CpuMemoryUsage,
-    /// `self_cpu_memory_usage`: the same without what was called.
+    /// `self_cpu_memory_usage`: host bytes allocated less those freed, without children.
     SelfCpuMemoryUsage,
-    /// `cuda_memory_usage`: the same of the device, with what was called.
+    /// `cuda_memory_usage`: device bytes allocated less those freed, including children.
     CudaMemoryUsage,
-    /// `self_cuda_memory_usage`: the same without what was called.
+    /// `self_cuda_memory_usage`: device bytes allocated less those freed, without children.
     SelfCudaMemoryUsage,
     /// `count`: the number of calls.
     Count,
@@ -71,7 +72,7 @@ pub enum SortKey {
 }
 
 impl SortKey {
-    /// All of them.
+    /// All keys.
     pub const ALL: [Self; 24] = [
         Self::CpuTimeTotal,
         Self::SelfCpuTimeTotal,
@@ -99,7 +100,7 @@ impl SortKey {
         Self::Name,
     ];
 
-    /// Its name.
+    /// Returns the name of the key.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -183,7 +184,7 @@ fn names() -> String {
 impl FromStr for SortKey {
     type Err = SortKeyError;
 
-    /// Takes the names of the variants' documentation. `device` means `cuda`, as in newer versions of torch.
+    /// Accepts the names in the documentation of the variants. `device` means `cuda`, as in newer versions of torch.
     fn from_str(name: &str) -> Result<Self, SortKeyError> {
         let known = name.replace("device", "cuda");
         let key = Self::ALL.into_iter().find(|key| key.as_str() == known);
@@ -191,7 +192,7 @@ impl FromStr for SortKey {
     }
 }
 
-/// Sorts rows, the largest first.
+/// Sorts rows, largest first.
 pub(super) fn sort(rows: &mut [AverageRow], by: SortKey) {
     rows.sort_by(|left, right| {
         let values = (by.value(left), by.value(right));

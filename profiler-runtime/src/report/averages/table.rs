@@ -1,4 +1,4 @@
-//! Averages as a table for people: torch's columns, and what it lacks.
+//! Averages as a table: torch's columns, and those that torch does not have.
 
 use super::cells::time;
 use super::columns::columns;
@@ -8,7 +8,7 @@ use crate::diagnostics::printable::printable;
 use crate::report::export::columns::Column;
 use crate::report::export::table::{draw, terminal_width};
 
-/// How a table of averages is made.
+/// The options of a table of averages.
 ///
 /// # Examples
 ///
@@ -34,7 +34,7 @@ impl Default for AveragesTable {
 }
 
 impl AveragesTable {
-    /// At most 100 rows, as they come, with torch's columns.
+    /// Creates the default options: at most 100 rows, not sorted again, with torch's columns.
     pub const fn new() -> Self {
         Self {
             sort_by: None,
@@ -44,7 +44,7 @@ impl AveragesTable {
         }
     }
 
-    /// What the rows are sorted by; by default they stay in their order.
+    /// Sets the value that rows are sorted by; by default they keep their order.
     pub const fn sort_by(self, key: SortKey) -> Self {
         Self {
             sort_by: Some(key),
@@ -52,7 +52,7 @@ impl AveragesTable {
         }
     }
 
-    /// How many rows are shown at most, 100 by default; `None` for all.
+    /// Sets how many rows are shown at most, 100 by default; `None` shows all.
     pub fn row_limit(self, rows: impl Into<Option<usize>>) -> Self {
         Self {
             row_limit: rows.into(),
@@ -60,14 +60,14 @@ impl AveragesTable {
         }
     }
 
-    /// Whether there are columns for what torch does not have: standard deviation, extremes and percentiles of
-    /// times, the launch-bound verdict, allocations and peaks of memory.
+    /// Adds columns that torch does not have: standard deviation, minimum, maximum and percentiles of times, the
+    /// launch-bound verdict, allocations and peaks of memory.
     pub const fn statistics(self, statistics: bool) -> Self {
         Self { statistics, ..self }
     }
 
-    /// How many characters wide the table may be; the terminal's width by default, or no bound where there is no
-    /// terminal. Long names are shortened in the middle, numbers never.
+    /// Sets the width in characters: by default that of the terminal, or unlimited without one. Long names are
+    /// shortened in the middle, numbers never.
     pub const fn width(self, columns: usize) -> Self {
         Self {
             width: Some(columns),
@@ -122,13 +122,13 @@ pub(super) fn render(averages: &KeyAverages, options: &AveragesTable) -> String 
 const TOO_SHORT: &str =
     "~ too short to be timed one by one: totals and means are right, single values are not";
 
-/// Names whose single values are not to be trusted are marked.
+/// Marks names whose individual values are not reliable.
 fn shown_name(row: &AverageRow) -> String {
     let mark = if row.too_short { "~ " } else { "" };
     format!("{mark}{}", printable(&row.name))
 }
 
-/// The column of stacks, a line for each scope; all other columns get as many lines.
+/// The column of stacks has a line for each scope; all other columns get as many lines.
 fn unfold(rows: &[AverageRow], names: &mut Vec<String>, columns: &mut [Column]) -> Column {
     let lines = |row: &AverageRow| row.stack.as_ref().map_or(1, |stack| stack.len().max(1));
     let spread = |cells: &mut Vec<String>| {

@@ -1,4 +1,4 @@
-//! What a walk through a trace counts: for each row, and for each pair of a caller and whom it calls.
+//! The sums of a walk through a trace: for each row, and for each pair of caller and callee.
 
 use super::memory;
 use super::nesting::Open;
@@ -10,14 +10,14 @@ use crate::own_cost;
 use crate::session::{Event, RecordEnding, RecordKind, ScopeRecord, Timeline};
 use crate::stream_key::StreamKey;
 
-/// Sums over calls; those of the CPU in ticks, those of the GPU in nanoseconds.
+/// Sums over calls; on the CPU in ticks, on the GPU in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sums {
     pub(super) calls: u64,
     pub(super) primitive_calls: u64,
-    /// Of calls that are not inside of another one.
+    /// The time of outermost calls.
     total: i64,
-    /// The same, a future with its polls only.
+    /// The time of outermost calls, where a future counts only with its polls.
     busy: i64,
     own: i64,
     cuda_calls: u64,
@@ -33,7 +33,7 @@ pub(super) struct Call<'t> {
     pub(super) scope: &'t ScopeRecord,
     /// Its time without its children, in ticks.
     pub(super) own: i64,
-    /// Its GPU time, unless it was lost.
+    /// Its GPU time, unless that was lost.
     pub(super) gpu: Option<&'t GpuRecord>,
 }
 
@@ -47,7 +47,7 @@ impl<'t> Call<'t> {
         }
     }
 
-    /// On the CPU, where that was recorded.
+    /// Returns its CPU time, zero if that was not recorded.
     fn elapsed(&self) -> i64 {
         if self.event.has_cpu() {
             self.scope.elapsed.max(0)
@@ -56,7 +56,7 @@ impl<'t> Call<'t> {
         }
     }
 
-    /// What it took of a processor's time, with what it called.
+    /// Returns its processor time including children.
     fn busy(&self) -> i64 {
         match self.scope.kind {
             RecordKind::Future { polled } if self.event.has_cpu() => polled.max(0),
@@ -70,7 +70,7 @@ impl<'t> Call<'t> {
 }
 
 impl Sums {
-    /// Goes into a call; true where it is inside of no other one.
+    /// Enters a call. Returns `true` if it is outermost.
     pub(super) fn enter(&mut self, call: &Call) -> bool {
         let is_outermost = self.open.enter();
         self.calls += 1;
@@ -87,7 +87,7 @@ impl Sums {
         is_outermost
     }
 
-    /// Goes out of a call; true where it was inside of no other one.
+    /// Leaves a call. Returns `true` if it was outermost.
     pub(super) fn leave(&mut self, call: &Call) -> bool {
         self.open.leave(call.stream())
     }
@@ -100,18 +100,18 @@ impl Sums {
         }
     }
 
-    /// Total, busy and self time on the CPU, in nanoseconds.
+    /// Returns total, busy and self time on the CPU, in nanoseconds.
     pub(super) fn cpu(&self, timeline: &Timeline) -> [f64; 3] {
         [self.total, self.busy, self.own].map(|ticks| timeline.ns(ticks.max(0)))
     }
 
-    /// Total and self time on the GPU, in nanoseconds, where any call has one.
+    /// Returns total and self time on the GPU, in nanoseconds; `None` if no call has one.
     pub(super) fn cuda(&self) -> Option<[f64; 2]> {
         (self.cuda_calls > 0).then(|| [self.cuda_total, self.cuda_own.max(0.0)])
     }
 }
 
-/// All that is counted for a row.
+/// The accumulated values of a row.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     pub(super) sums: Sums,
@@ -144,7 +144,8 @@ impl Tally {
         self.without_cuda += u64::from(call.event.gpu_loss().is_some());
         if let Some(gpu) = call.gpu {
             self.cuda.push(gpu.ns);
-            // The events stand around the readings of the clock: see the statistics.
+            // The events are recorded outside the two clock readings: recording adds to the launch time, as in the
+            // statistics.
             let launch_ns = timeline.ns(call.scope.elapsed.max(0)) + 2.0 * own_cost::least_sample();
             self.launch_bound += u64::from(launch_ns >= gpu.ns);
         }
@@ -171,7 +172,7 @@ impl Tally {
         self.cuda.push(gpu.ns);
     }
 
-    /// Writes what was counted into its row, all but the shares.
+    /// Writes the values into a row, except the percentages.
     pub(super) fn finish(self, row: &mut AverageRow, timeline: &Timeline, has_cpu: bool) {
         row.calls = self.sums.calls;
         row.primitive_calls = self.sums.primitive_calls;

@@ -1,41 +1,40 @@
-//! The times of many calls in a few numbers.
+//! The times of many calls, aggregated.
 
 /// The times of all calls of a row, on the CPU or on the GPU, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct AverageTimes {
-    /// The calls that have such a time, recursive ones too.
+    /// Calls with such a time, including recursive ones.
     pub calls: u64,
-    /// The time of calls that were not made from a call of the same row, with what they called: a recursive frame
-    /// counts once (`cpu_time_total`, `cuda_time_total`). A future's is from its first poll to its end.
+    /// The time of calls including their children, without calls made from a call of the same row: a recursive call
+    /// counts once (`cpu_time_total`, `cuda_time_total`). The time of a future is from its first poll to its end.
     pub total_ns: f64,
-    /// The total as a share of all rows' self times, in per cent, with two digits; at most 100. A future counts
-    /// with what its polls took.
+    /// The total as a percentage of all rows' self times, with two digits; at most 100. A future counts with the time
+    /// of its polls.
     pub total_percent: f64,
-    /// The time of all calls without what they called (`self_cpu_time_total`, `self_cuda_time_total`).
+    /// The time of all calls without their children (`self_cpu_time_total`, `self_cuda_time_total`).
     pub self_ns: f64,
-    /// The self time as a share of all rows' self times, in per cent, with two digits. Those of all rows add up to
-    /// 100.00, as they are printed.
+    /// The self time as a percentage of all rows' self times, with two digits. The printed percentages of all rows add
+    /// up to 100.00.
     pub self_percent: f64,
     /// The mean of all calls (`cpu_time`, `cuda_time`).
     pub mean_ns: f64,
-    /// The standard deviation of the calls there were (not of a sample).
+    /// The population standard deviation of the calls.
     pub std_ns: f64,
     /// The shortest call.
     pub min_ns: f64,
     /// The longest call.
     pub max_ns: f64,
-    /// Half of the calls took no longer. Percentiles of a trace are exact; those of a summary have the error that
-    /// it states.
+    /// The median. Percentiles of a trace are exact; those of a summary have the error that the summary states.
     pub p50_ns: f64,
-    /// 95 % of the calls took no longer.
+    /// The 95th percentile.
     pub p95_ns: f64,
-    /// 99 % of the calls took no longer.
+    /// The 99th percentile.
     pub p99_ns: f64,
 }
 
 impl AverageTimes {
-    /// What the times of single calls come to. Totals and shares are left to the caller.
+    /// Aggregates the times of single calls. The caller sets totals and percentages.
     pub(super) fn of_calls(mut times: Vec<f64>) -> Option<Self> {
         times.sort_unstable_by(f64::total_cmp);
         let (first, last) = (*times.first()?, *times.last()?);
@@ -56,7 +55,7 @@ impl AverageTimes {
     }
 }
 
-/// The shortest time that so many per cent of the calls do not exceed.
+/// Returns the shortest time that at least this percentage of the calls do not exceed.
 fn percentile(sorted: &[f64], percent: usize) -> f64 {
     let rank = (sorted.len() * percent).div_ceil(100);
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)

@@ -2,54 +2,54 @@ use std::fmt;
 
 use crate::name::Name;
 
-/// What is known of the GPU time of one name. All times are in nanoseconds, and end to end on the stream: with
-/// the gaps between kernels, and whatever else the stream ran between the two events.
+/// The GPU times of one name, in nanoseconds. They are end-to-end times on the stream, including gaps between kernels
+/// and other work between the two events.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CudaTimes {
-    /// Calls whose GPU time has been read; replays of captured graphs too.
+    /// Calls whose GPU time has been read, including replays of captured graphs.
     pub calls: u64,
     /// The time of calls that were not made from a call of the same name.
     pub total_ns: f64,
-    /// The time of all calls without what measured scopes inside them took on the same stream.
+    /// The time of all calls without measured scopes inside them on the same stream.
     pub self_ns: f64,
     /// The mean of all calls.
     pub mean_ns: f64,
-    /// The standard deviation of all calls.
+    /// The population standard deviation of all calls.
     pub std_ns: f64,
     /// The shortest call.
     pub min_ns: f64,
     /// The longest call.
     pub max_ns: f64,
-    /// Half of the calls took no longer; see [`Summary::percentile_error`](crate::Summary::percentile_error).
+    /// The median; see [`Summary::percentile_error`](crate::Summary::percentile_error).
     pub p50_ns: f64,
-    /// 95 % of the calls took no longer.
+    /// The 95th percentile.
     pub p95_ns: f64,
-    /// 99 % of the calls took no longer.
+    /// The 99th percentile.
     pub p99_ns: f64,
-    /// The share of calls whose CPU span was as long as the GPU's, or longer: the device waited for launches.
+    /// The fraction of calls whose CPU time was at least as long as the GPU time: the device waited for launches.
     pub launch_bound: f64,
-    /// What scopes directly inside it took on other streams; in no other column of this name.
+    /// The time of scopes directly inside it on other streams. It is in no other column of this name.
     pub elsewhere_ns: f64,
-    /// The streams it was measured on, by their handles; the first eight.
+    /// The first eight streams it was measured on, by their handles.
     pub streams: Vec<String>,
-    /// Whether it was measured on a default stream, since neither its calls nor their threads named one, and saw almost
-    /// no work there.
+    /// `true` if it was measured on a default stream, because neither its calls nor their threads named one, and saw
+    /// almost no work there.
     pub saw_no_work: bool,
 }
 
-/// What a function waits for.
+/// The limiting factor of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// The CPU: most calls take as long to launch as their work takes on the GPU.
+    /// The CPU: for most calls, launching takes at least as long as the work on the GPU.
     LaunchBound,
     /// The GPU: most calls launch faster than the device works.
     DeviceBound,
 }
 
 impl Verdict {
-    /// By the share of calls that are launch-bound: the majority.
+    /// Returns the verdict for this fraction of launch-bound calls.
     pub(crate) const fn of_share(launch_bound: f64) -> Self {
         if launch_bound >= 0.5 {
             Self::LaunchBound
@@ -58,7 +58,7 @@ impl Verdict {
         }
     }
 
-    /// The verdict in a word, as the table shows it.
+    /// Returns the verdict in a word, as the table shows it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -75,13 +75,13 @@ impl fmt::Display for Verdict {
 }
 
 impl CudaTimes {
-    /// What the function waits for, by the majority of its calls.
+    /// Returns the verdict for the majority of the calls.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         Verdict::of_share(self.launch_bound)
     }
 
-    /// What is known of a name, and how many of its calls were to have a GPU time and have none.
+    /// Creates the times of a name. Also returns how many of its calls lack a GPU time.
     pub(super) fn of(name: &Name) -> (Option<Self>, u64) {
         let Some(totals) = name.cuda.read() else {
             return (None, 0);
@@ -90,7 +90,7 @@ impl CudaTimes {
             return (None, totals.without);
         }
         let percentiles = totals.buckets.quantiles([0.5, 0.95, 0.99]);
-        // The middle of a bucket may lie outside of what was seen.
+        // The middle of a bucket may lie outside the observed range.
         let [p50, p95, p99] = percentiles
             .unwrap_or_default()
             .map(|ns| ns.clamp(totals.min, totals.max));

@@ -1,4 +1,4 @@
-//! What has been measured: a snapshot, with a row for each name.
+//! Summaries: a snapshot of everything measured so far, with a row for each name.
 
 mod cuda_times;
 mod row;
@@ -19,10 +19,10 @@ pub use row::Row;
 
 pub use crate::report::export::table::{SortBy, TableOptions};
 
-/// A snapshot of all that has been measured so far.
+/// A snapshot of everything measured so far.
 ///
-/// It displays as a table; [`table`](Self::table) takes options, [`to_json`](Self::to_json) and
-/// [`to_csv`](Self::to_csv) give the same numbers to programs.
+/// Displays as a table; [`table`](Self::table) takes options. [`to_json`](Self::to_json) and [`to_csv`](Self::to_csv)
+/// return the same numbers for programs.
 ///
 /// # Examples
 ///
@@ -41,37 +41,35 @@ pub use crate::report::export::table::{SortBy, TableOptions};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Summary {
-    /// One row for each name that was called, the longest total first; names whose calls have all not
-    /// ended yet are the last.
+    /// One row for each name that was called, the longest total first. Names without a finished call come last.
     pub rows: Vec<Row>,
     /// Nanoseconds since the profiler was first used.
     pub wall_ns: f64,
-    /// The largest relative error of the percentiles; all other times are exact to the clock.
+    /// The largest relative error of the percentiles. All other times are as exact as the clock.
     pub percentile_error: f64,
-    /// Entries that loggers took.
+    /// Log entries that their loggers accepted.
     pub delivered: u64,
-    /// Entries that were dropped, for each reason that occurred.
+    /// Log entries that were dropped, for each reason that occurred.
     pub dropped: Vec<(DropReason, u64)>,
-    /// Those of them that loggers could not bring to safety when they were last flushed: lost if the process ends
-    /// before they can.
+    /// Delivered entries that their loggers could not save at the last flush. They are lost if the process ends before
+    /// the loggers can.
     pub unsaved: u64,
-    /// Calls that no row counts, since there was no memory for their statistics.
+    /// Calls missing from all rows because there was no memory for their statistics.
     pub unmeasured: u64,
-    /// What was said once: variables that were not understood, loggers that failed.
+    /// Warnings that were emitted, each once: invalid variables, loggers that failed.
     pub notices: Vec<String>,
-    /// How measuring on the GPU goes.
+    /// The state of GPU measurement.
     pub cuda: CudaHealth,
-    /// What the profiler itself costs.
+    /// The cost of the profiler itself.
     pub own_cost: OwnCost,
-    /// Why there are no rows, and what to do; `None` where there are.
+    /// Why there are no rows, and what to do about it; `None` if there are rows.
     pub nothing_measured: Option<String>,
 }
 
-/// Takes a snapshot of all that has been measured so far, on all threads.
+/// Takes a snapshot of everything measured so far, on all threads.
 ///
-/// Measured threads go on meanwhile: calls that end during the snapshot may be in one column and not
-/// yet in another. Calls that ended before on the same thread, or on threads that have been joined,
-/// are all there.
+/// Measured threads continue while the snapshot is taken: a call that ends at that time may be counted in one column
+/// and not yet in another. Calls that ended earlier on the same thread, or on threads that were joined, are complete.
 pub fn summary() -> Summary {
     let mut rows: Vec<Row> = name::all().into_iter().filter_map(Row::of).collect();
     rows.sort_by(|left, right| right.total_ns.total_cmp(&left.total_ns));
@@ -132,26 +130,26 @@ fn why_nothing() -> String {
 }
 
 impl Summary {
-    /// The row of a name.
+    /// Returns the row of a name.
     #[must_use]
     pub fn row(&self, name: &str) -> Option<&Row> {
         let name = &*name::cut(name);
         self.rows.iter().find(|row| row.name == name)
     }
 
-    /// The table, sorted, limited and fitted as `options` say.
+    /// Returns the table, with the order, limit and width that `options` set.
     #[must_use]
     pub fn table(&self, options: &TableOptions) -> String {
         export::table::render(self, options)
     }
 
-    /// All numbers as a JSON object: times in nanoseconds, shares as fractions.
+    /// Returns all numbers as a JSON object: times in nanoseconds, shares as fractions.
     #[must_use]
     pub fn to_json(&self) -> String {
         export::json::render(self)
     }
 
-    /// The rows as CSV with a header line: times in nanoseconds, shares as fractions.
+    /// Returns the rows as CSV with a header line: times in nanoseconds, shares as fractions.
     #[must_use]
     pub fn to_csv(&self) -> String {
         export::csv::render(self)

@@ -2,73 +2,73 @@ use super::CudaTimes;
 use crate::clock::clock;
 use crate::name::{Name, TimeSource};
 
-/// What is known of one name. All times are in nanoseconds.
+/// The statistics of one name. Times are in nanoseconds.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Row {
-    /// The name: a function's path with its type, or what the `name` argument says.
+    /// The name: a function's path with its type, or the argument `name`.
     pub name: String,
-    /// The tag under which loggers get it.
+    /// The tag that loggers get.
     pub tag: String,
-    /// Where the first call site of the name stands, as `file:line`.
+    /// The first call site of the name, as `file:line`.
     pub location: String,
-    /// All finished calls, recursive ones too.
+    /// Finished calls, including recursive ones.
     pub calls: u64,
-    /// Calls that were not made, directly or not, from a call of the same name.
+    /// Calls that were not made, directly or indirectly, from a call of the same name.
     pub primitive_calls: u64,
-    /// The time of primitive calls with all they called: a recursive frame counts once. For futures
-    /// from the first poll to the end.
+    /// The time of primitive calls including children: a recursive call counts once. For futures, the time from the
+    /// first poll to the end.
     pub total_ns: f64,
-    /// The total without measured children. For futures the time spent polling, without them.
+    /// The total without measured children. For futures, the time of their polls without measured children.
     pub self_ns: f64,
     /// The mean of all calls.
     pub mean_ns: f64,
-    /// The standard deviation of all calls.
+    /// The population standard deviation of all calls.
     pub std_ns: f64,
     /// The shortest call.
     pub min_ns: f64,
     /// The longest call.
     pub max_ns: f64,
-    /// Half of the calls took no longer. Percentiles have the relative error that
-    /// [`Summary::percentile_error`](crate::Summary::percentile_error) states.
+    /// The median. Percentiles have the relative error given by
+    /// [`Summary::percentile_error`](crate::Summary::percentile_error).
     pub p50_ns: f64,
-    /// 95 % of the calls took no longer.
+    /// The 95th percentile.
     pub p95_ns: f64,
-    /// 99 % of the calls took no longer.
+    /// The 99th percentile.
     pub p99_ns: f64,
-    /// The total as a share of the wall time since the profiler was first used. Over 1 where several
-    /// threads work at once.
+    /// The total as a fraction of the wall time since the profiler was first used. Above 1 if several threads worked at
+    /// once.
     pub wall_share: f64,
-    /// How many of the calls were futures.
+    /// Calls that were futures.
     pub futures: u64,
-    /// The time futures spent polling; the rest of their total they waited.
+    /// The time of the polls of futures; for the rest of their total, the futures waited.
     pub polled_ns: f64,
     /// Calls that ended with a panic.
     pub panicked: u64,
-    /// Futures that were dropped before they were done.
+    /// Futures that were dropped before they completed.
     pub dropped_futures: u64,
-    /// Calls that have begun and not ended yet, recursive ones aside; they are in no other column.
+    /// Calls that have begun and not ended, recursive ones excluded. They are in no other column.
     pub open: u64,
-    /// Log entries that found the ring full; the calls are in all other columns.
+    /// Log entries that found the ring full. The calls are in all other columns.
     pub dropped_entries: u64,
-    /// Calls that ended before a younger scope inside them: the self time is an upper bound.
+    /// Calls that ended before a scope opened inside them: the self time is an upper bound.
     pub disordered: u64,
-    /// Whether the calls are too short to be timed one by one. The mean of many is right all the same,
-    /// single values (minimum, maximum, percentiles, deviation) are not.
+    /// `true` if the calls are too short to be timed individually. The mean is correct; single values (minimum,
+    /// maximum, percentiles, deviation) are not.
     pub too_short: bool,
-    /// What is known of its GPU time; none where it never had one.
+    /// Its GPU times; `None` if no call ever had one.
     pub cuda: Option<CudaTimes>,
-    /// Calls that were to have a GPU time and have none; the summary says why.
+    /// Calls whose GPU time is missing; the summary says why.
     pub without_cuda: u64,
-    /// Calls that have no GPU time because no stream is named for them, on threads where a CUDA context was current
-    /// at the time or before. A function that launches nothing has them as well: it needs no stream.
+    /// Calls without a GPU time because no stream was named for them, on threads where a CUDA context was or had been
+    /// current. A function that launches nothing has such calls too, and needs no stream.
     pub without_stream: u64,
-    /// Which time its loggers get.
+    /// The time source of its loggers.
     pub source: TimeSource,
 }
 
 impl Row {
-    /// The row of a name; none where no call has begun.
+    /// Creates the row of a name; `None` if no call has begun.
     pub(crate) fn of(name: &'static Name) -> Option<Self> {
         let totals = name.totals();
         let calls = totals.calls();
@@ -97,8 +97,8 @@ impl Row {
             std_ns: ns(totals.deviation()),
             min_ns: ns(min),
             max_ns: ns(max),
-            // The middle of a bucket may lie outside of what was seen; a snapshot may see the new
-            // shortest call before it is the longest too.
+            // The middle of a bucket may lie outside the observed range, and the minimum of a snapshot may be newer
+            // than its maximum.
             p50_ns: ns(p50.clamp(min, max.max(min))),
             p95_ns: ns(p95.clamp(min, max.max(min))),
             p99_ns: ns(p99.clamp(min, max.max(min))),
