@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::cuda::context;
+use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::code::Code;
-use crate::cuda::ffi::driver::Driver;
 use crate::cuda::ffi::elapsed;
 use crate::cuda::ffi::library;
 use crate::cuda::loss::{self, CudaLoss};
@@ -51,7 +51,7 @@ fn was_reported(status: &str) -> bool {
 
 /// Warns that the driver refuses a call.
 #[cold]
-pub(crate) fn refused(driver: &Driver, call: &str, code: Code) {
+pub(crate) fn refused(driver: &impl EventApi, call: &str, code: Code) {
     let name = {
         let _busy = ReentrancyGuard::try_enter();
         driver.name_of(code)

@@ -1,5 +1,6 @@
 //! The memory in use on a device.
 
+use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::driver::{Driver, PoolCounter, RawContext};
 use crate::cuda::ffi::library;
 use crate::cuda::thread::state;

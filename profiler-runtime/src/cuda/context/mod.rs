@@ -13,8 +13,9 @@ use std::sync::atomic::{
 
 use crate::cuda::context::measurement::GpuMeasurement;
 use crate::cuda::context::pool::{MAGAZINE_SIZE, Pool};
+use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::code::{Code, Fault};
-use crate::cuda::ffi::driver::{Driver, RawContext};
+use crate::cuda::ffi::driver::RawContext;
 use crate::diagnostics;
 use crate::switch::with_control;
 use crate::sync::ReentrancyGuard;
@@ -71,7 +72,7 @@ pub(crate) fn all() -> Vec<&'static Context> {
 
 /// The context with a handle, made known on the first call; none where there are too many.
 #[cold]
-pub(crate) fn of(driver: &Driver, raw: RawContext) -> Option<&'static Context> {
+pub(crate) fn of(driver: &impl EventApi, raw: RawContext) -> Option<&'static Context> {
     let cap = with_control(|control| control.settings.cuda_events);
     let mut contexts = contexts();
     if let Some(known) = contexts.iter().find(|context| context.raw == raw) {
@@ -160,7 +161,7 @@ impl Context {
     ///
     /// It is not released. Whoever releases a context last waits for its device, and frees at
     /// the end of the process what is freed then anyway.
-    pub(crate) fn hold(&self, driver: &Driver) {
+    pub(crate) fn hold(&self, driver: &impl EventApi) {
         if self
             .tries
             .fetch_update(Relaxed, Relaxed, |tries| {
@@ -177,7 +178,7 @@ impl Context {
     }
 
     /// Finds out the device of the current context, which this is.
-    pub(crate) fn note_device(&self, driver: &Driver) {
+    pub(crate) fn note_device(&self, driver: &impl EventApi) {
         if self.device.load(Relaxed) == 0
             && let Some(device) = driver.current_device()
         {
@@ -207,7 +208,7 @@ impl Context {
     }
 
     /// The context has failed: nothing in it is touched any more. Said once.
-    pub(crate) fn fail(&self, driver: &Driver, code: Code, call: &str) {
+    pub(crate) fn fail(&self, driver: &impl EventApi, code: Code, call: &str) {
         if self.failed.swap(true, Relaxed) {
             return;
         }
@@ -233,7 +234,7 @@ impl Context {
     /// Asked at each end of each scope, right before an event is recorded: only the driver knows of a reset, and an
     /// event that went with its context must not be handed to it.
     #[inline]
-    pub(crate) fn is_replaced(&self, driver: &Driver) -> bool {
+    pub(crate) fn is_replaced(&self, driver: &impl EventApi) -> bool {
         match self.is_another(driver) {
             None | Some(Ok(false)) => false,
             Some(Ok(true)) => true,
@@ -244,7 +245,7 @@ impl Context {
     /// Whether the driver has another number for the handle than when its first events were made; none where it has no
     /// numbers.
     #[inline]
-    pub(crate) fn is_another(&self, driver: &Driver) -> Option<Result<bool, Code>> {
+    pub(crate) fn is_another(&self, driver: &impl EventApi) -> Option<Result<bool, Code>> {
         let id = driver.context_id(self.raw)?;
         Some(id.map(|id| {
             let known = self.id.load(Acquire);
@@ -265,7 +266,7 @@ impl Context {
     }
 
     /// Draws the consequences of a code that a call in this context returned.
-    pub(crate) fn learn(&self, driver: &Driver, code: Code, call: &str) -> Fault {
+    pub(crate) fn learn(&self, driver: &impl EventApi, code: Code, call: &str) -> Fault {
         let fault = code.fault();
         match fault {
             Fault::Sticky => self.fail(driver, code, call),

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use super::Context;
 use crate::cuda::context::measurement::{GpuMeasurement, Pair};
 use crate::cuda::context::pool::MAGAZINE_SIZE;
+use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::code::Failed;
-use crate::cuda::ffi::driver::Driver;
 use crate::sync::ReentrancyGuard;
 
 /// How many pairs a thread makes at once at most: for each it calls the driver twice.
@@ -33,7 +33,7 @@ impl Context {
     #[cold]
     pub(crate) fn refill(
         &'static self,
-        driver: &Driver,
+        driver: &impl EventApi,
         magazine: &mut VecDeque<Box<GpuMeasurement>>,
     ) -> Result<(), Failed> {
         let batch = self.batch();
@@ -60,7 +60,7 @@ impl Context {
     /// Makes pairs in the current context, as many as are wanted and the cap allows.
     fn make(
         &'static self,
-        driver: &Driver,
+        driver: &impl EventApi,
         wanted: usize,
         into: &mut impl Extend<Box<GpuMeasurement>>,
     ) -> Result<(), Failed> {
@@ -86,7 +86,7 @@ impl Context {
     #[cold]
     pub(crate) fn make_for_graph(
         &'static self,
-        driver: &Driver,
+        driver: &impl EventApi,
     ) -> Result<Option<Box<GpuMeasurement>>, Failed> {
         let mut made: Vec<Box<GpuMeasurement>> = Vec::new();
         driver.relaxed(|| driver.with_context(self.raw, || self.make(driver, 1, &mut made)))?;
@@ -127,7 +127,7 @@ impl Context {
         let _ = self.pairs.fetch_update(Relaxed, Relaxed, less);
     }
 
-    fn make_one(&'static self, driver: &Driver) -> Result<Pair, Failed> {
+    fn make_one(&'static self, driver: &impl EventApi) -> Result<Pair, Failed> {
         let epoch = self.epoch();
         let begin = driver.create_event()?;
         match driver.create_event() {
@@ -177,7 +177,7 @@ impl Context {
 
     /// Makes the pool twice as large as what is in use of it, on the resolver's thread, so that the measured
     /// threads need not make events.
-    pub(crate) fn grow_if_low(&'static self, driver: &Driver) {
+    pub(crate) fn grow_if_low(&'static self, driver: &impl EventApi) {
         let pairs = self.pairs.load(Relaxed);
         let in_use = pairs.saturating_sub(self.free.len());
         if self.has_failed() || pairs < 2 * MADE_AT_ONCE || 2 * in_use <= pairs {
@@ -193,7 +193,7 @@ impl Context {
     }
 
     /// Destroys pairs that nobody needs, but for `keep` of them.
-    pub(crate) fn shrink_to(&self, driver: &Driver, keep: usize) {
+    pub(crate) fn shrink_to(&self, driver: &impl EventApi, keep: usize) {
         if self.has_failed() || self.free.len() <= keep {
             return;
         }
@@ -207,7 +207,7 @@ impl Context {
         });
     }
 
-    fn destroy(&self, driver: &Driver, pair: &Pair) {
+    fn destroy(&self, driver: &impl EventApi, pair: &Pair) {
         if pair.epoch == self.epoch() {
             driver.destroy_event(pair.begin);
             driver.destroy_event(pair.end);

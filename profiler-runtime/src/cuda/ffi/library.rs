@@ -8,6 +8,7 @@ use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use super::EventApi;
 use super::code::Code;
 use super::driver::Driver;
 use crate::clock::clock;

@@ -1,8 +1,13 @@
-//! The CUDA driver: its library, its entry points and its result codes.
+//! The CUDA driver: its library, its functions and its result codes.
 
 pub(crate) mod code;
 pub(crate) mod driver;
 #[cfg(feature = "cuda")]
 mod dynamic;
 pub(crate) mod elapsed;
+mod event_api;
+#[cfg(test)]
+pub(crate) mod fake;
 pub(crate) mod library;
+
+pub(crate) use event_api::{Capturing, EventApi};

@@ -8,6 +8,7 @@
 use std::time::{Duration, SystemTime};
 
 use crate::clock::{clock, now};
+use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::code::Failed;
 use crate::cuda::ffi::driver::{Driver, Event};
 use crate::stream_key::RawStream;

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::clock::{clock, now};
 use crate::cuda::context::measurement::{GpuMeasurement, Pair};
+use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::driver::{Driver, Event};
 use crate::diagnostics::contain;
 use crate::stream_key::StreamKey;

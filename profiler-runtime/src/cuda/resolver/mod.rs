@@ -25,6 +25,7 @@ use crate::background::Background;
 use crate::clock::{clock, now};
 use crate::cuda::context::Context;
 use crate::cuda::context::measurement::GpuMeasurement;
+use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::library;
 use crate::cuda::loss::CudaLoss;
 use crate::cuda::thread::ring;
@@ -134,7 +135,7 @@ fn run() {
         return;
     };
     // A call that may not be made while another thread captures would spoil the capture otherwise.
-    driver.relax_for_ever();
+    driver.relax_permanently();
     library::note_devices(driver);
     let mut reading = Reading::new(driver);
     let mut pace = Pace::default();

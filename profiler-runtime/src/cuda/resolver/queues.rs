@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::anchor::Anchor;
 use super::sink::Sink;
 use crate::cuda::context::measurement::{GpuMeasurement, Pair};
+use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::code::{Code, Fault};
 use crate::cuda::loss::CudaLoss;
 use crate::stream_key::StreamKey;

@@ -15,6 +15,7 @@ use crate::clock::{clock, now};
 use crate::cuda::context;
 use crate::cuda::context::Context;
 use crate::cuda::context::measurement::{GpuMeasurement, Pair};
+use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::code::{Failed, Fault};
 use crate::cuda::ffi::driver::Driver;
 use crate::cuda::loss::CudaLoss;

@@ -9,6 +9,7 @@ use super::outcome::{Outbox, Timed};
 use super::report;
 use super::totals;
 use crate::cuda::context::measurement::{GpuMeasurement, Pair};
+use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::driver::Driver;
 use crate::cuda::loss::CudaLoss;
 

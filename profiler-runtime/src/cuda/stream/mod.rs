@@ -11,6 +11,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::cuda::context;
+use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::code::Failed;
 use crate::cuda::ffi::driver::{Driver, RawContext};
 use crate::cuda::ffi::library::{DiscoveryReason, find};

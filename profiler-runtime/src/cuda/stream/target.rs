@@ -1,8 +1,9 @@
 //! Which stream a scope is measured on, and who says so.
 
 use super::default;
+use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::code::{Code, Fault};
-use crate::cuda::ffi::driver::{Driver, RawContext};
+use crate::cuda::ffi::driver::RawContext;
 use crate::cuda::stream::StreamHandles;
 use crate::cuda::thread::state::Thread;
 
@@ -28,7 +29,7 @@ impl Target {
     /// With its context, where that is the one that is current; none where none is. The error is what the driver said
     /// to being asked.
     #[inline]
-    pub(crate) fn in_context(mut self, driver: &Driver) -> Result<Option<Self>, Code> {
+    pub(crate) fn in_context(mut self, driver: &impl EventApi) -> Result<Option<Self>, Code> {
         if self.raw.context == RawContext::NONE {
             self.raw.context = match driver.current_context() {
                 // It is not there yet, or not any more, and no context either.

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::scope::loss_of;
 use crate::cuda::context::Context;
 use crate::cuda::context::measurement::GpuMeasurement;
-use crate::cuda::ffi::driver::Driver;
+use crate::cuda::ffi::EventApi;
 use crate::cuda::loss::CudaLoss;
 use crate::cuda::resolver;
 
@@ -19,7 +19,7 @@ pub(crate) struct ContextCache {
 
 impl ContextCache {
     #[inline]
-    pub(crate) fn take(&mut self, driver: &Driver) -> Result<Box<GpuMeasurement>, CudaLoss> {
+    pub(crate) fn take(&mut self, driver: &impl EventApi) -> Result<Box<GpuMeasurement>, CudaLoss> {
         loop {
             match self.magazine.pop_front() {
                 Some(item) if self.context.is_of_current_epoch(&item) => {
@@ -37,7 +37,7 @@ impl ContextCache {
     }
 
     #[cold]
-    fn refill(&mut self, driver: &Driver) -> Result<(), CudaLoss> {
+    fn refill(&mut self, driver: &impl EventApi) -> Result<(), CudaLoss> {
         let context = self.context;
         let refilled = context.refill(driver, &mut self.magazine);
         // It makes more, or gives back what the device has passed.

@@ -9,8 +9,9 @@ use super::state::{self, Thread};
 use super::synchronous;
 use crate::clock::now;
 use crate::cuda::context::measurement::{CpuSpan, Enclosing, GpuMeasurement, Pair, PendingLog};
+use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::code::Fault;
-use crate::cuda::ffi::driver::{Driver, RawContext};
+use crate::cuda::ffi::driver::RawContext;
 use crate::cuda::ffi::library;
 use crate::cuda::loss::{self, CudaLoss};
 use crate::cuda::resolver;
@@ -114,7 +115,7 @@ impl Drop for DeferredDrops<'_> {
 fn close(
     opened: &mut OpenGpuScope,
     number: u32,
-    driver: &Driver,
+    driver: &impl EventApi,
     span: &CpuSpan,
     rest: &mut DeferredDrops<'_>,
 ) -> Box<GpuMeasurement> {
@@ -160,7 +161,11 @@ fn refused(mut item: Box<GpuMeasurement>, rest: &mut DeferredDrops<'_>) -> Pushe
 
 /// Waits for the device, with nothing of ours borrowed, and calls the logger.
 #[cold]
-fn wait(driver: &Driver, mut item: Box<GpuMeasurement>, rest: &mut DeferredDrops<'_>) -> Pushed {
+fn wait(
+    driver: &impl EventApi,
+    mut item: Box<GpuMeasurement>,
+    rest: &mut DeferredDrops<'_>,
+) -> Pushed {
     let wants_log = rest.log.is_some();
     if let Some(pair) = item.pair {
         let waited = synchronous::log_now(driver, &item, pair, rest.log);
@@ -182,7 +187,7 @@ fn wait(driver: &Driver, mut item: Box<GpuMeasurement>, rest: &mut DeferredDrops
 #[inline(always)]
 fn record_end(
     number: u32,
-    driver: &Driver,
+    driver: &impl EventApi,
     pair: &Pair,
     opened: &OpenGpuScope,
 ) -> Result<(), CudaLoss> {
@@ -269,7 +274,7 @@ pub(crate) fn context_became_current() -> bool {
 }
 
 /// The current context, where the driver may be asked for it.
-fn current_context(driver: &Driver) -> Option<RawContext> {
+fn current_context(driver: &impl EventApi) -> Option<RawContext> {
     let context = driver.current_context();
     if context.is_err_and(|code| code.fault() == Fault::NotPermitted) {
         state::with(Thread::bar);

@@ -11,8 +11,10 @@ use super::state::{self, Thread};
 use crate::clock::now;
 use crate::cuda::context::Context;
 use crate::cuda::context::measurement::{Enclosing, GpuMeasurement, ScopeRef, StartEvent};
+use crate::cuda::ffi::Capturing;
+use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::code::{Code, Failed, Fault};
-use crate::cuda::ffi::driver::{Capturing, Driver, Event};
+use crate::cuda::ffi::driver::Event;
 use crate::cuda::ffi::library;
 use crate::cuda::health;
 use crate::cuda::loss::CudaLoss;
@@ -219,7 +221,7 @@ pub(crate) fn begin_task(name: u32, ask: Option<&mut GpuOptions>) -> Result<Task
 #[inline(always)]
 fn open<'t>(
     thread: &'t mut Thread,
-    driver: &Driver,
+    driver: &impl EventApi,
     serial: u64,
     name: u32,
     ask: Option<&mut GpuOptions>,
@@ -302,7 +304,7 @@ fn without(
 #[inline(always)]
 fn record_begin(
     known: &mut ContextCache,
-    driver: &Driver,
+    driver: &impl EventApi,
     target: Target,
     mode: Mode,
     is_sampled: bool,
@@ -343,7 +345,7 @@ fn record_begin(
 /// stream that was named may be of another one. One that nobody named is that of the current one.
 #[inline(always)]
 pub(crate) fn in_own_context<T>(
-    driver: &Driver,
+    driver: &impl EventApi,
     context: &Context,
     stream: RawStream,
     is_implicit: bool,
@@ -360,7 +362,7 @@ pub(crate) fn in_own_context<T>(
 /// Whether events in the stream become part of a graph, as asked for; a loss where they would unasked.
 #[inline]
 pub(crate) fn is_graph(
-    driver: &Driver,
+    driver: &impl EventApi,
     context: &Context,
     stream: RawStream,
     mode: Mode,
@@ -376,7 +378,7 @@ pub(crate) fn is_graph(
 /// One that was never recorded: it would read as a replay.
 #[cold]
 fn take_for_graph(
-    driver: &Driver,
+    driver: &impl EventApi,
     context: &'static Context,
     stream: RawStream,
 ) -> Result<Box<GpuMeasurement>, CudaLoss> {
@@ -393,7 +395,7 @@ fn take_for_graph(
 
 #[inline]
 pub(crate) fn record(
-    driver: &Driver,
+    driver: &impl EventApi,
     context: &Context,
     event: Event,
     stream: RawStream,
@@ -410,7 +412,12 @@ pub(crate) fn record(
 
 /// Why a scope has no GPU time, from what a call returned.
 #[cold]
-pub(crate) fn loss_of(driver: &Driver, context: &Context, code: Code, call: &str) -> CudaLoss {
+pub(crate) fn loss_of(
+    driver: &impl EventApi,
+    context: &Context,
+    code: Code,
+    call: &str,
+) -> CudaLoss {
     match context.learn(driver, code, call) {
         Fault::Capture => CudaLoss::Captured,
         Fault::Sticky => CudaLoss::ContextFailed,

@@ -11,8 +11,9 @@ use super::scope::{OpenGpuScope, StreamOwnership, TaskGpuScope};
 use crate::cuda::context::measurement::{Enclosing, GpuMeasurement, ScopeRef, StartEvent};
 use crate::cuda::context::pool::MAGAZINE_SIZE;
 use crate::cuda::context::{self, Context};
+use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::code::Fault;
-use crate::cuda::ffi::driver::{Driver, RawContext};
+use crate::cuda::ffi::driver::RawContext;
 use crate::cuda::loss::CudaLoss;
 use crate::cuda::resolver::totals;
 use crate::cuda::stream::Stream;
@@ -312,7 +313,11 @@ impl Thread {
     }
 
     /// What the thread knows of a context.
-    pub(crate) fn known(&mut self, driver: &Driver, raw: RawContext) -> Option<&mut ContextCache> {
+    pub(crate) fn known(
+        &mut self,
+        driver: &impl EventApi,
+        raw: RawContext,
+    ) -> Option<&mut ContextCache> {
         let known = self.known.iter().position(|known| known.context.raw == raw);
         let place = known.unwrap_or(self.known.len());
         if known.is_none() {
@@ -331,7 +336,7 @@ impl Thread {
 
     /// Whether a context is current on this thread, or has been, for a scope without a stream that ends now. What the
     /// driver is asked for that is said at [`ContextSeen::is_due`].
-    pub(crate) fn has_context(&mut self, driver: &Driver, elapsed: i64) -> bool {
+    pub(crate) fn has_context(&mut self, driver: &impl EventApi, elapsed: i64) -> bool {
         if self.context_seen.is_due(elapsed) && !self.is_barred() {
             match driver.current_context() {
                 Ok(RawContext::NONE) => {}

@@ -4,8 +4,8 @@ use super::scope::loss_of;
 use crate::clock::{WallAnchor, clock};
 use crate::collect::{self, next_step};
 use crate::cuda::context::measurement::{GpuMeasurement, Pair, PendingLog};
+use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::code::Failed;
-use crate::cuda::ffi::driver::Driver;
 use crate::cuda::loss::CudaLoss;
 use crate::cuda::resolver::outcome::cuda_span;
 use crate::name::{self, TimeSource};
@@ -13,7 +13,7 @@ use crate::name::{self, TimeSource};
 /// Waits for the end of a scope, and hands its time to its logger on this thread.
 #[cold]
 pub(crate) fn log_now(
-    driver: &Driver,
+    driver: &impl EventApi,
     item: &GpuMeasurement,
     pair: Pair,
     log: &mut Option<PendingLog>,

@@ -1,0 +1,167 @@
+//! The CUDA driver, called through functions that are found by name at run time.
+//!
+//! One binary works with every driver from CUDA 11 on, and without any. The profiler does not share a binding's context
+//! object: that would take errors of the program's own calls away from it.
+
+mod events;
+mod table;
+
+use std::ffi::{CStr, c_int, c_uint, c_void};
+use std::ptr;
+
+use self::table::Table;
+use super::code::{Code, Failed};
+use crate::stream_key::RawStream;
+
+/// A handle of a driver event.
+///
+/// Made by [`EventApi::create_event`](super::EventApi::create_event); destroyed by the owner of the pair that it is part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub(crate) struct Event(*mut c_void);
+
+/// A handle of a context; null for none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(transparent)]
+pub(crate) struct RawContext(pub(crate) *mut c_void);
+
+// SAFETY: a handle only names an object of the driver. The driver accepts it from any thread, and nothing here
+// dereferences it.
+unsafe impl Send for Event {}
+// SAFETY: as above.
+unsafe impl Sync for Event {}
+// SAFETY: as above.
+unsafe impl Send for RawContext {}
+// SAFETY: as above.
+unsafe impl Sync for RawContext {}
+
+#[cfg(test)]
+impl Event {
+    pub(crate) fn for_test(handle: usize) -> Self {
+        Self(ptr::without_provenance_mut(handle))
+    }
+}
+
+impl RawContext {
+    /// No context.
+    pub(crate) const NONE: Self = Self(ptr::null_mut());
+}
+
+/// A driver whose functions have been found. It is not necessarily initialised.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    table: Table,
+    /// `cuEventElapsedTime`, or its second version where the driver has dropped the first.
+    elapsed: unsafe extern "system" fn(*mut f32, Event, Event) -> Code,
+}
+
+/// A counter of a memory pool: a `CUmemPool_attribute` of `cuda.h`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum PoolCounter {
+    /// `CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT`
+    Reserved = 5,
+    /// `CU_MEMPOOL_ATTR_USED_MEM_CURRENT`
+    Used = 7,
+}
+
+impl Driver {
+    /// Resolves the driver's functions with `find`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the name of the first function that the driver lacks.
+    ///
+    /// # Safety
+    ///
+    /// Each address that `find` returns must be that of the driver's function of that name, and must stay valid until
+    /// the process ends.
+    #[cfg_attr(
+        not(any(feature = "cuda", test)),
+        allow(dead_code, reason = "no library to read")
+    )]
+    pub(crate) unsafe fn read(
+        find: impl Fn(&CStr) -> Option<*mut c_void>,
+    ) -> Result<Self, &'static str> {
+        // SAFETY: `Table::read` asks for what the caller promises.
+        let table = unsafe { Table::read(find) }?;
+        let elapsed = table
+            .elapsed_v1
+            .or(table.elapsed_v2)
+            .ok_or("cuEventElapsedTime")?;
+        Ok(Self { table, elapsed })
+    }
+
+    /// Initialises the driver. Does nothing if it is initialised already.
+    pub(crate) fn init(&self) -> Code {
+        // SAFETY: may be called at any time and any number of times. Zero is the only value that the flags may have.
+        unsafe { (self.table.init)(0) }
+    }
+
+    /// Returns the driver's CUDA version, as `12040` for 12.4, or zero if the driver refuses to tell.
+    pub(crate) fn version(&self) -> i32 {
+        let mut version = 0;
+        // SAFETY: writes one integer, which outlives the call.
+        let _ = unsafe { (self.table.driver_version)(&raw mut version) };
+        version
+    }
+
+    /// Returns the names of all devices.
+    pub(crate) fn devices(&self) -> Result<Vec<String>, Code> {
+        let mut count = 0;
+        // SAFETY: writes one integer, which outlives the call.
+        unsafe { (self.table.device_count)(&raw mut count) }.ok()?;
+        (0..count)
+            .map(|ordinal| self.device_name(ordinal))
+            .collect()
+    }
+
+    fn device_name(&self, ordinal: c_int) -> Result<String, Code> {
+        const LENGTH: u16 = 256;
+        let mut device = 0;
+        // SAFETY: writes one integer, which outlives the call.
+        unsafe { (self.table.device_get)(&raw mut device, ordinal) }.ok()?;
+        let mut name = [0_u8; LENGTH as usize];
+        let text = name.as_mut_ptr().cast();
+        // SAFETY: writes at most `LENGTH` bytes, which is the size of the buffer.
+        unsafe { (self.table.device_name)(text, LENGTH.into(), device) }.ok()?;
+        let text = CStr::from_bytes_until_nul(&name).unwrap_or_default();
+        Ok(text.to_string_lossy().into_owned())
+    }
+
+    /// Returns the free bytes and all bytes of the current context's device.
+    pub(crate) fn memory_info(&self) -> Option<(usize, usize)> {
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: writes two numbers, which outlive the call.
+        let code = unsafe { (self.table.memory_info?)(&raw mut free, &raw mut total) };
+        code.ok().ok().map(|()| (free, total))
+    }
+
+    /// Returns a counter of a device's default memory pool, in bytes; `None` if the device or the driver has no pools.
+    pub(crate) fn pool_counter(&self, device: u32, counter: PoolCounter) -> Option<u64> {
+        let mut pool = ptr::null_mut();
+        let device = c_int::try_from(device).ok()?;
+        // SAFETY: writes one handle, which outlives the call. The driver answers an unknown ordinal with an error.
+        unsafe { (self.table.default_pool?)(&raw mut pool, device) }
+            .ok()
+            .ok()?;
+        let mut bytes = 0_u64;
+        // SAFETY: the driver has just named the pool, which lives as long as its device. Both counters have 64 bits
+        // (`cuda.h`, `CUmemPool_attribute`), as `bytes` has.
+        unsafe { (self.table.pool_attribute?)(pool, counter as c_uint, (&raw mut bytes).cast()) }
+            .ok()
+            .ok()?;
+        Some(bytes)
+    }
+
+    /// Returns the context that a stream belongs to.
+    ///
+    /// # Safety
+    ///
+    /// The stream must exist.
+    pub(crate) unsafe fn context_of(&self, stream: RawStream) -> Result<RawContext, Failed> {
+        let mut context = RawContext::NONE;
+        // SAFETY: the caller promises that the stream exists. Writes one pointer, which outlives the call.
+        unsafe { (self.table.stream_context)(stream, &raw mut context) }.ok_of("cuStreamGetCtx")?;
+        Ok(context)
+    }
+}

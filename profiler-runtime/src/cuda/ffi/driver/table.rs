@@ -1,0 +1,94 @@
+//! The table of driver functions, filled by name from the driver's library.
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+
+use super::{Event, RawContext};
+use crate::cuda::ffi::code::Code;
+use crate::stream_key::RawStream;
+
+macro_rules! table {
+    (
+        required { $($(#[$doc:meta])* $field:ident = $symbol:literal: fn($($arg:ty),*);)* }
+        optional { $($(#[$odoc:meta])* $ofield:ident = $osymbol:literal: fn($($oarg:ty),*);)* }
+    ) => {
+        /// The driver's functions. A field of `optional` is `None` where the driver lacks the function.
+        #[derive(Debug)]
+        pub(super) struct Table {
+            $($(#[$doc])* pub(super) $field: unsafe extern "system" fn($($arg),*) -> Code,)*
+            $($(#[$odoc])* pub(super) $ofield: Option<unsafe extern "system" fn($($oarg),*) -> Code>,)*
+        }
+
+        impl Table {
+            /// Resolves each symbol with `find`.
+            ///
+            /// # Errors
+            ///
+            /// Returns the first required symbol that `find` does not know.
+            ///
+            /// # Safety
+            ///
+            /// Each address that `find` returns must be that of the driver's function of that name, and must stay
+            /// valid until the process ends.
+            #[cfg_attr(not(any(feature = "cuda", test)), allow(dead_code, reason = "no library to read"))]
+            pub(super) unsafe fn read(
+                find: impl Fn(&CStr) -> Option<*mut c_void>,
+            ) -> Result<Self, &'static str> {
+                Ok(Self {
+                    $($field: {
+                        let symbol = find($symbol).ok_or($symbol.to_str().unwrap_or_default())?;
+                        // SAFETY: the caller promises that this is the function. The types are those of `cuda.h`
+                        // since CUDA 11, with integers for its enums.
+                        unsafe { std::mem::transmute::<*mut c_void, unsafe extern "system" fn($($arg),*) -> Code>(symbol) }
+                    },)*
+                    $($ofield: find($osymbol).map(|symbol| {
+                        // SAFETY: as above.
+                        unsafe { std::mem::transmute::<*mut c_void, unsafe extern "system" fn($($oarg),*) -> Code>(symbol) }
+                    }),)*
+                })
+            }
+        }
+    };
+}
+
+table! {
+    required {
+        init = c"cuInit": fn(c_uint);
+        driver_version = c"cuDriverGetVersion": fn(*mut c_int);
+        error_name = c"cuGetErrorName": fn(Code, *mut *const c_char);
+        device_count = c"cuDeviceGetCount": fn(*mut c_int);
+        device_get = c"cuDeviceGet": fn(*mut c_int, c_int);
+        device_name = c"cuDeviceGetName": fn(*mut c_char, c_int, c_int);
+        context_current = c"cuCtxGetCurrent": fn(*mut RawContext);
+        context_set = c"cuCtxSetCurrent": fn(RawContext);
+        context_device = c"cuCtxGetDevice": fn(*mut c_int);
+        primary_state = c"cuDevicePrimaryCtxGetState": fn(c_int, *mut c_uint, *mut c_int);
+        primary_retain = c"cuDevicePrimaryCtxRetain": fn(*mut RawContext, c_int);
+        primary_release = c"cuDevicePrimaryCtxRelease_v2": fn(c_int);
+        stream_create = c"cuStreamCreate": fn(*mut RawStream, c_uint);
+        stream_destroy = c"cuStreamDestroy_v2": fn(RawStream);
+        stream_context = c"cuStreamGetCtx": fn(RawStream, *mut RawContext);
+        stream_capturing = c"cuStreamIsCapturing": fn(RawStream, *mut c_uint);
+        capture_mode = c"cuThreadExchangeStreamCaptureMode": fn(*mut c_uint);
+        event_create = c"cuEventCreate": fn(*mut Event, c_uint);
+        event_destroy = c"cuEventDestroy_v2": fn(Event);
+        event_record = c"cuEventRecord": fn(Event, RawStream);
+        event_query = c"cuEventQuery": fn(Event);
+        event_synchronize = c"cuEventSynchronize": fn(Event);
+    }
+    optional {
+        /// In every driver so far. A driver that drops it has `elapsed_v2`.
+        elapsed_v1 = c"cuEventElapsedTime": fn(*mut f32, Event, Event);
+        /// From driver 570 on.
+        elapsed_v2 = c"cuEventElapsedTime_v2": fn(*mut f32, Event, Event);
+        /// From driver 470 on.
+        record_with_flags = c"cuEventRecordWithFlags": fn(Event, RawStream, c_uint);
+        /// From driver 535 on.
+        context_id = c"cuCtxGetId": fn(RawContext, *mut u64);
+        capture_info = c"cuStreamGetCaptureInfo": fn(RawStream, *mut c_uint, *mut u64);
+        memory_info = c"cuMemGetInfo_v2": fn(*mut usize, *mut usize);
+        /// From driver 460 on.
+        default_pool = c"cuDeviceGetDefaultMemPool": fn(*mut *mut c_void, c_int);
+        /// From driver 460 on.
+        pool_attribute = c"cuMemPoolGetAttribute": fn(*mut c_void, c_uint, *mut c_void);
+    }
+}
