@@ -10,8 +10,10 @@
 #[path = "../../profiler-runtime/src/sync"]
 mod sync {
     pub(crate) mod primitive;
+    pub(crate) mod request;
     pub(crate) mod ring;
     pub(crate) mod rings;
+    pub(crate) mod wait;
 
     pub(crate) use lock::Lock;
 

@@ -107,7 +107,7 @@ impl Collector {
     fn round(&mut self) -> Duration {
         if self.backlog.is_empty() {
             // Asked before the rings are read: what was pushed before the asking is read now.
-            let wanted = flush::wanted();
+            let wanted = flush::requested();
             self.collect();
             if wanted > self.flushed {
                 self.flushed = wanted;

@@ -1,25 +1,13 @@
 //! Requests of a flush, and waiting for the collector's answer.
 
-use std::sync::{Condvar, MutexGuard};
 use std::time::Duration;
 
 use super::ledger::EntryCounts;
 use super::{collector, ledger, ring};
 use crate::name;
-use crate::sync::{Lock, wait_while};
+use crate::sync::Requests;
 
-#[derive(Default)]
-struct State {
-    wanted: u64,
-    done: u64,
-}
-
-static STATE: Lock<State> = Lock::new(State { wanted: 0, done: 0 });
-static DONE: Condvar = Condvar::new();
-
-fn state() -> MutexGuard<'static, State> {
-    STATE.lock()
-}
+static REQUESTS: Requests = Requests::new();
 
 /// Waits until everything logged so far has reached its logger and the loggers are flushed, or until the time is over;
 /// without a time it does not wait. Returns what became of the log entries of this process so far.
@@ -35,41 +23,26 @@ pub(crate) fn flush(timeout: Option<Duration>) -> EntryCounts {
     }
 }
 
-/// Asks the collector for a flush; true where it was done in time.
+/// Asks the collector for a flush. Returns `true` if it was done in time.
 fn request(timeout: Duration) -> bool {
-    let mut state = state();
-    state.wanted += 1;
-    let flush_id = state.wanted;
-    drop(state);
+    let flush_id = REQUESTS.issue();
     collector::wake();
-    wait_for(flush_id, timeout)
+    REQUESTS.wait(flush_id, timeout, collector::is_running)
 }
 
-fn wait_for(flush_id: u64, timeout: Duration) -> bool {
-    let (state, _) = wait_while(&DONE, state(), timeout, |state| {
-        state.done < flush_id && collector::is_running()
-    });
-    state.done >= flush_id
+/// Returns the id of the latest flush that was requested.
+pub(super) fn requested() -> u64 {
+    REQUESTS.issued()
 }
 
-/// The last flush that was asked for.
-pub(super) fn wanted() -> u64 {
-    state().wanted
-}
-
-/// Has nobody wait any more: the collector has ended.
+/// Ends the wait of all threads: the collector has ended.
 pub(super) fn give_up() {
-    // With the lock taken, nobody is between the look at the collector and the wait.
-    drop(state());
-    DONE.notify_all();
+    REQUESTS.recheck_served();
 }
 
-/// Says that all flushes up to this one are done.
+/// Notes that all flushes up to this one are done.
 pub(super) fn done(flush_id: u64) {
-    let mut state = state();
-    state.done = state.done.max(flush_id);
-    drop(state);
-    DONE.notify_all();
+    REQUESTS.answer_up_to(flush_id);
 }
 
 /// Entries that found their thread's ring full: they have never been anywhere else.

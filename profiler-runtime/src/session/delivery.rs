@@ -1,7 +1,7 @@
 //! Delivers complete windows to the handlers of a session, on a thread of the session's own.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, MutexGuard};
 use std::time::Duration;
 
 use super::handler::Handler;
@@ -13,7 +13,7 @@ use crate::diagnostics::contain::{self, contained};
 use crate::own_cost;
 use crate::process::fork;
 use crate::sync::ReentrancyGuard;
-use crate::sync::{Lock, wait_while};
+use crate::sync::{Lock, Requests};
 
 /// A window that no more records arrive for.
 pub(super) struct CompleteWindow {
@@ -27,49 +27,36 @@ pub(super) struct CompleteWindow {
 /// The delivery queue of one session, and its progress.
 pub(super) struct Delivery {
     queue: Queue,
-    progress: Lock<Progress>,
-    done: Condvar,
+    /// One request for each window that was closed in order to be delivered, answered when its handlers have returned.
+    windows: Requests,
+    last_trace: Lock<Option<Arc<Trace>>>,
     /// `true` if the last trace is kept for [`Profile::trace`](crate::Profile::trace).
     keeps_trace: AtomicBool,
-}
-
-#[derive(Default)]
-struct Progress {
-    /// Windows that were closed in order to be delivered.
-    closed: u64,
-    /// Windows whose handlers have returned.
-    handled: u64,
-    last: Option<Arc<Trace>>,
 }
 
 impl Delivery {
     pub(super) fn new(keeps_trace: bool) -> Self {
         Self {
             queue: Queue::default(),
-            progress: Lock::default(),
-            done: Condvar::new(),
+            windows: Requests::new(),
+            last_trace: Lock::default(),
             keeps_trace: AtomicBool::new(keeps_trace),
         }
     }
 
-    fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock()
-    }
-
     /// Announces a window that was closed and will be delivered.
     pub(super) fn expect_one(&self) {
-        self.progress().closed += 1;
+        self.windows.issue();
     }
 
     /// Returns the number of windows that were closed so far.
     pub(super) fn closed(&self) -> u64 {
-        self.progress().closed
+        self.windows.issued()
     }
 
     /// Returns the number of closed windows whose handlers have not returned.
     pub(super) fn left(&self) -> u64 {
-        let progress = self.progress();
-        progress.closed - progress.handled
+        self.windows.unanswered()
     }
 
     /// Waits until the handlers have returned for every window that is closed by now. Returns `false` on timeout.
@@ -78,12 +65,7 @@ impl Delivery {
             return false;
         }
         worker::wake();
-        let progress = self.progress();
-        let wanted = progress.closed;
-        wait_while(&self.done, progress, timeout, |progress| {
-            progress.handled < wanted
-        })
-        .1
+        self.windows.wait(self.windows.issued(), timeout, || true)
     }
 
     /// Keeps the last trace even though there are handlers.
@@ -93,7 +75,7 @@ impl Delivery {
 
     /// Returns the last trace, if traces are kept.
     pub(super) fn last_trace(&self) -> Option<Arc<Trace>> {
-        self.progress().last.clone()
+        self.last_trace.lock().clone()
     }
 
     /// Queues a window for the handlers' thread.
@@ -114,8 +96,7 @@ impl Delivery {
             let deliver = || self.call_handlers(*complete, &mut handlers);
             let _ = contained("a window was put together, which is lost", deliver);
             own_cost::note_background();
-            self.progress().handled += windows;
-            self.done.notify_all();
+            self.windows.answer(windows);
         }
         // Handlers own values of the program. Drop them one by one: a second panic while the others unwind would abort
         // the process.
@@ -138,7 +119,7 @@ impl Delivery {
         }
         let _busy = ReentrancyGuard::try_enter();
         let before = if self.keeps_trace.load(Relaxed) {
-            self.progress().last.replace(Arc::new(trace))
+            self.last_trace.lock().replace(Arc::new(trace))
         } else {
             drop(trace);
             None

@@ -1,10 +1,10 @@
 //! Complete windows on their way to the handlers' thread.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, MutexGuard, PoisonError};
+use std::sync::{Condvar, MutexGuard};
 
 use super::delivery::CompleteWindow;
-use crate::sync::Lock;
+use crate::sync::{self, Lock};
 
 /// Windows that wait for the handlers with all their records; windows beyond that keep only their counts.
 const MAX_FULL: usize = 4;
@@ -65,8 +65,7 @@ impl Queue {
             if state.is_finished {
                 return None;
             }
-            let woken = self.arrived.wait(state);
-            state = woken.unwrap_or_else(PoisonError::into_inner);
+            state = sync::wait(&self.arrived, state);
         }
     }
 }

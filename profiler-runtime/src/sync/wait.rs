@@ -1,12 +1,19 @@
-//! Waiting with a bound that holds whatever the system's clock does.
+//! Waiting on a condition variable.
 
-use std::sync::{Condvar, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-/// Waits while `condition` holds, `timeout` at most. Returns whether it has ceased to hold.
+use crate::sync::primitive::{Condvar, MutexGuard};
+
+/// Waits for a notification, or returns spuriously. Ignores poison.
+pub(crate) fn wait<'l, T>(condvar: &Condvar, guard: MutexGuard<'l, T>) -> MutexGuard<'l, T> {
+    condvar.wait(guard).unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits while `condition` holds, for at most `timeout`. Returns `false` on timeout.
 ///
-/// [`Condvar::wait_timeout_while`] asks the monotonic clock how much of the time is left, and waits for ever where that
-/// stands still. Here a wait that the system has ended is the last one.
+/// [`std::sync::Condvar::wait_timeout_while`] computes the remaining time with the monotonic clock, and so waits forever
+/// if that clock stands still. This function also returns when the system has ended one wait with a timeout.
 pub(crate) fn wait_while<'l, T>(
     condvar: &Condvar,
     mut guard: MutexGuard<'l, T>,
@@ -31,7 +38,7 @@ pub(crate) fn wait_while<'l, T>(
     (guard, true)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::sync::Mutex;
     use std::thread;
@@ -39,24 +46,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_never_comes_is_waited_for_as_long_as_told() {
+    fn a_wait_ends_at_its_timeout() {
         let (never, condvar) = (Mutex::new(()), Condvar::new());
-        let guard = never.lock().expect("nobody panics");
+        let guard = never.lock().expect("no thread panics");
         let (_guard, has_ceased) = wait_while(&condvar, guard, Duration::from_millis(1), |()| true);
         assert!(!has_ceased);
     }
 
     #[test]
-    fn what_comes_ends_the_wait() {
+    fn a_wait_ends_when_its_condition_does() {
         let (number, condvar) = (Mutex::new(0), Condvar::new());
         thread::scope(|scope| {
             scope.spawn(|| {
                 for _ in 0..3 {
-                    *number.lock().expect("nobody panics") += 1;
+                    *number.lock().expect("no thread panics") += 1;
                     condvar.notify_all();
                 }
             });
-            let guard = number.lock().expect("nobody panics");
+            let guard = number.lock().expect("no thread panics");
             let (guard, has_ceased) =
                 wait_while(&condvar, guard, Duration::MAX, |number| *number < 3);
             assert!(has_ceased && *guard == 3);

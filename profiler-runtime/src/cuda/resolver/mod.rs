@@ -16,7 +16,6 @@ use std::sync::atomic::{
     AtomicBool, AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release, SeqCst},
 };
-use std::sync::{Condvar, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -31,7 +30,7 @@ use crate::cuda::loss::CudaLoss;
 use crate::cuda::thread::ring;
 use crate::diagnostics::{self, DropReason, count_dropped};
 use crate::own_cost;
-use crate::sync::{Lock, wait_while};
+use crate::sync::Requests;
 
 static THREAD: Background = Background::new("profiler-cuda", run, ended);
 /// Items that left the rings and wait for the device.
@@ -109,9 +108,7 @@ fn ended() {
     for item in batch {
         lose_unread(item, CudaLoss::NoResolver);
     }
-    // With the lock taken, nobody is between the look at the thread and the wait.
-    drop(state());
-    DONE.notify_all();
+    REQUESTS.recheck_served();
 }
 
 /// Counts a scope that nobody will read.
@@ -148,11 +145,8 @@ fn run() {
             IN_ROUND.store(0, Release);
             return;
         }
-        let (wanted, is_asked) = {
-            let state = state();
-            (state.wanted, state.wanted > state.done)
-        };
-        let progress = reading.round(is_asked);
+        let wanted = REQUESTS.issued();
+        let progress = reading.round(wanted > REQUESTS.answered());
         if let Some(ns) = reading.uncertainty() {
             UNCERTAINTY.store(ns.to_bits(), Relaxed);
         }
@@ -273,7 +267,7 @@ struct Request {
 fn answer(requests: &mut VecDeque<Request>, wanted: u64, reading: &mut Reading) {
     let known = requests
         .back()
-        .map_or(state().done, |request| request.number);
+        .map_or(REQUESTS.answered(), |request| request.number);
     if wanted > known && reading.has_taken() {
         requests.push_back(Request {
             number: wanted,
@@ -285,34 +279,19 @@ fn answer(requests: &mut VecDeque<Request>, wanted: u64, reading: &mut Reading) 
         && reading.is_delivered()
     {
         // Whoever ends the program gives back what was made for it.
-        if std::mem::take(&mut state().close) {
+        if CLOSE.swap(false, Relaxed) {
             reading.close();
         }
-        let mut state = state();
-        state.done = request.number;
-        drop(state);
-        DONE.notify_all();
+        REQUESTS.answer_up_to(request.number);
         requests.pop_front();
     }
 }
 
-#[derive(Default)]
-struct State {
-    wanted: u64,
-    done: u64,
-    close: bool,
-}
-
-static STATE: Lock<State> = Lock::new(State {
-    wanted: 0,
-    done: 0,
-    close: false,
-});
-static DONE: Condvar = Condvar::new();
-
-fn state() -> MutexGuard<'static, State> {
-    STATE.lock()
-}
+/// Requests to read everything that was measured before them.
+static REQUESTS: Requests = Requests::new();
+/// Whether a request also asks for the events to be destroyed. Relaxed: the lock of `REQUESTS`, which a request takes
+/// after it has set this and the resolver takes before it looks, orders the two.
+static CLOSE: AtomicBool = AtomicBool::new(false);
 
 /// Waits until what was measured so far has been read, or until the time is over: how many scopes have
 /// not been read then.
@@ -324,20 +303,14 @@ pub(crate) fn wait_until_read(timeout: Duration, close: bool) -> u64 {
         return 0;
     }
     let start = Instant::now();
-    let mut state = state();
-    state.wanted += 1;
-    state.close |= close;
-    let number = state.wanted;
-    drop(state);
+    if close {
+        CLOSE.store(true, Relaxed);
+    }
+    let request = REQUESTS.issue();
     wake();
-    let state = self::state();
-    let (state, _) = wait_while(&DONE, state, timeout, |state| {
-        state.done < number && THREAD.is_running()
-    });
-    if state.done >= number {
+    if REQUESTS.wait(request, timeout, || THREAD.is_running()) {
         return 0;
     }
-    drop(state);
     let left = in_flight() as u64;
     say_if_stuck(start.elapsed(), left);
     left.max(1)
