@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# Counts the instructions of one call with a GPU time, ours apart from the driver's.
+# Counts the instructions of one call with a GPU time, separately for the driver and all other code.
 #
-# Callgrind tells which library each instruction belongs to. Each count is the difference between N and 2N
-# calls, so that whatever happens once cancels out; what is left of a clock is how often the profiler's own
-# thread comes by.
+# Callgrind attributes each instruction to a library. Each count is the difference between N and 2N calls, so
+# that one-time work cancels out. Only the number of times that the resolver runs depends on the clock.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -20,7 +19,7 @@ trap 'rm -rf "$scratch"' EXIT
 binary=$(cargo build --release --quiet --package gpu-cost --message-format=json |
     sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -1)
 
-# Instructions that `variant` executes in so many calls: in the driver, and elsewhere.
+# collected VARIANT CALLS: prints the instructions of these calls, in the driver and elsewhere.
 collected() {
     local said
     rm -f "$scratch"/*.out
@@ -30,7 +29,7 @@ collected() {
         exit 1
     }
     awk '
-        # Names stand where they are used first.
+        # A name is only written at its first use.
         /^c?ob=/ {
             split($0, part, "=")
             number = part[2]; sub(/\).*/, ")", number)
@@ -38,7 +37,7 @@ collected() {
             if (/^ob=/) object = number
             next
         }
-        # The next line is what the callee took, which is counted there.
+        # The next line is the inclusive cost of the callee, which is counted with the callee.
         /^calls=/ { getline; next }
         /^[0-9+*-]/ { own[object] += $2 }
         END {
@@ -51,8 +50,8 @@ collected() {
 
 echo "instructions of one measured call ($(rustc --version), $(uname -m))"
 printf '%-24s %14s %12s\n' variant 'in the driver' elsewhere
-for variant in bare records records-asked records-asked-twice \
-    stream lent current default attribute attribute-current nested no-context off; do
+for variant in bare records records-queries records-queries-twice \
+    stream borrowed current default attribute attribute-current nested no-context off; do
     once=$(collected "$variant" "$calls")
     twice=$(collected "$variant" $((2 * calls)))
     awk -v name="$variant" -v a="$once" -v b="$twice" -v n="$calls" 'BEGIN {

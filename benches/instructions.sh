@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Counts the instructions of one call, bare and measured, and shows the code of a call that is off.
+# Counts the instructions of one call, bare and measured, and shows the code of a call while measuring is off.
 #
-# The clock cannot disturb it: callgrind counts what the processor would execute. Each count is the
-# difference between N and 2N calls, so that whatever happens once cancels out.
+# The counts do not depend on the clock: callgrind counts executed instructions. Each count is the difference
+# between N and 2N calls, so that one-time work cancels out.
 set -euo pipefail
 cd "$(dirname "$0")"
-# Else the first two seconds of a program, in which it is looked whether there is a driver, would be all that is counted.
+# With CUDA, calls take a slower path while the profiler searches for a driver, in the first two seconds.
 export PROFILER_BACKEND=cpu
 
 calls=${CALLS:-20000}
@@ -16,17 +16,17 @@ for tool in valgrind objdump cargo; do
     }
 done
 
-# The file that cargo says it built, wherever its target folder is.
+# Read the path from the output of cargo: the target folder may be anywhere.
 binary=$(cargo build --release --quiet --package instructions --message-format=json |
     sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -1)
 
-# Instructions that `variant` executes in so many calls.
+# collected VARIANT CALLS: prints the instructions of these calls.
 collected() {
     local said
     said=$(valgrind --tool=callgrind --callgrind-out-file=/dev/null \
         --toggle-collect='*counted_calls*' "$binary" "$1" "$2" 2>&1)
     sed -n 's/.*Collected : *\([0-9]*\).*/\1/p' <<<"$said" | grep . || {
-        echo "callgrind counted nothing; it said:" >&2
+        echo "callgrind counted nothing; its output:" >&2
         echo "$said" >&2
         exit 1
     }
@@ -39,7 +39,7 @@ for variant in bare bare-nested off on on-nested filtered-out; do
     per_call[$variant]=$(awk -v a="$once" -v b="$twice" -v n="$calls" 'BEGIN { printf "%.1f", (b - a) / n }')
 done
 
-# Variant, what it is compared with, measured calls in it.
+# row VARIANT BASELINE CALLS: prints a row; CALLS is the number of measured calls in one call.
 row() {
     awk -v name="$1" -v with="${per_call[$1]}" -v without="${per_call[$2]}" -v calls="$3" 'BEGIN {
         printf "%-14s %12.1f %22.1f\n", name, with, (with - without) / calls
@@ -55,19 +55,19 @@ row on bare 1
 row on-nested bare-nested 2
 
 if [[ $(uname -m) != x86_64 ]]; then
-    echo "the code of a call that is off is read on x86_64 only"
+    echo "the code of a call while measuring is off is checked on x86_64 only"
     exit
 fi
 echo
-echo "the measured function, from its entry to where it is known to be off"
+echo "the measured function, from its entry to the decision that measuring is off"
 code=$(objdump --disassemble --demangle --no-show-raw-insn "$binary" |
     awk '/^$/ { inside = 0 } inside { print } /<instructions::measured>:$/ { inside = 1 }')
-# Up to the first conditional jump: all of it runs before the decision is made.
+# Up to the first conditional jump: all of this runs before the decision.
 entry=$(cut -f2- <<<"$code" | awk '{ print } /^j/ { exit }')
 echo "$entry"
 
-# The switch has 32 bits; its address, 64. An address that another crate's static has is looked up in
-# the global offset table, in position-independent code.
+# The switch has 32 bits; its address, 64. In position-independent code, the address of a static in another
+# crate is loaded from the global offset table.
 count() {
     grep -cE "$1" <<<"$entry" || true
 }
@@ -76,9 +76,9 @@ addresses=$(count '^mov +[^%]*\(%rip\),%r')
 branches=$(count '^j')
 calls_made=$(count '^call')
 echo
-echo "before it is known: $switches load of the switch ($addresses look-up of its address)," \
+echo "before the decision: $switches load of the switch ($addresses load of its address)," \
     "$branches branch, $calls_made calls"
 if [[ $switches != 1 || $branches != 1 || $calls_made != 0 ]]; then
-    echo "a call that is off should be one load and one branch; read the code above" >&2
+    echo "a call while measuring is off should be one load and one branch; see the code above" >&2
     exit 1
 fi

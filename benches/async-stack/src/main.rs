@@ -1,5 +1,6 @@
-//! How much stack a level of nested futures takes, bare and measured: boxed futures that await each other, as recursion
-//! of `async` functions must. Addresses are compared, so that every run gives the same numbers.
+//! Measures the stack size of a level of nested futures, bare and measured: boxed futures that
+//! await each other, as recursive `async` functions do. It compares addresses, so every run returns
+//! the same numbers.
 
 use std::future::Future;
 use std::hint::black_box;
@@ -8,10 +9,10 @@ use std::task::{Context, Poll, Waker};
 
 use profiler_runtime::{MeasureFuture, measure_execution_time};
 
-/// Levels between the two addresses that are compared.
+/// The levels between the two compared addresses.
 const LEVELS: u32 = 64;
 
-/// Returns where the stack stands.
+/// Returns an address on the stack.
 #[inline(never)]
 fn stack() -> usize {
     let here = 0_u8;
@@ -68,7 +69,7 @@ async fn by_method(level: u32) -> usize {
     black_box(Box::pin(inner).await)
 }
 
-/// Drives a future that never waits.
+/// Runs a future that is always ready.
 fn ready(future: impl Future<Output = usize>) -> usize {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => result,
@@ -76,16 +77,16 @@ fn ready(future: impl Future<Output = usize>) -> usize {
     }
 }
 
-/// Says the bytes of one level.
+/// Prints the bytes per level.
 fn show<F: Future<Output = usize>>(name: &str, levels: impl Fn(u32) -> F) {
-    // The first call makes what is made once.
+    // The first call initializes what is initialized once.
     ready(levels(1));
     let (few, many) = (ready(levels(1)), ready(levels(1 + LEVELS)));
     println!("{name:<44}{:>6}", few.abs_diff(many) / LEVELS as usize);
 }
 
 fn main() {
-    println!("bytes of stack for each level");
+    println!("bytes of stack per level");
     show("async fn, bare", bare);
     show("async fn, measured", measured);
     show("async fn, measured and logged", logged);

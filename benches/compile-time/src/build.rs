@@ -1,4 +1,4 @@
-//! Builds, timed.
+//! Timed builds.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::generate::Twin;
 
-/// What is asked of cargo.
+/// A command of cargo.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Mode {
@@ -28,7 +28,7 @@ impl Mode {
         }
     }
 
-    /// What picks the profile out, for commands that build nothing.
+    /// The option that selects the profile in commands that do not build.
     fn profile(self) -> &'static [&'static str] {
         match self {
             Self::Check | Self::Debug => &[],
@@ -45,22 +45,22 @@ impl Mode {
     }
 }
 
-/// Seconds that a build took.
+/// The seconds that a build took.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Took {
     pub(crate) wall: f64,
-    /// Of all its processes and threads: what other work on the machine disturbs least. `None` where
-    /// the system does not tell it in `/proc`.
+    /// The processor time of all its processes and threads, which other work on the machine affects
+    /// least. `None` if `/proc` does not show it.
     pub(crate) processor: Option<f64>,
 }
 
-/// Builds everything, so that the dependencies are ready.
+/// Builds everything once, so that the dependencies are ready.
 pub(crate) fn dependencies(folder: &Path, mode: Mode) -> Result<(), BuildError> {
     let mut command = cargo(folder);
     run(command.args(mode.arguments()).arg("--workspace")).map(drop)
 }
 
-/// Builds one twin from nothing but its dependencies.
+/// Rebuilds one twin without its dependencies.
 pub(crate) fn twin(folder: &Path, twin: Twin, mode: Mode) -> Result<Took, BuildError> {
     let mut clean = cargo(folder);
     clean.args(["clean", "--package", twin.package()]);
@@ -72,7 +72,7 @@ pub(crate) fn twin(folder: &Path, twin: Twin, mode: Mode) -> Result<Took, BuildE
     run(&mut command)
 }
 
-/// A cargo that works in `folder`, whatever it is told elsewhere.
+/// Returns a cargo command that works in `folder`, whatever the environment says.
 fn cargo(folder: &Path) -> Command {
     let mut command = Command::new("cargo");
     command
@@ -82,16 +82,16 @@ fn cargo(folder: &Path) -> Command {
     command
 }
 
-/// A build that failed.
+/// A failed build.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BuildError {
-    #[error("cannot run cargo: {0}; install it, or put it into the path")]
+    #[error("cannot run cargo: {0}; install it, or add it to the path")]
     NoCargo(#[from] std::io::Error),
     #[error("`{command}` failed:\n{said}")]
     Failed { command: String, said: String },
 }
 
-/// Runs a command to its end.
+/// Runs a command until it ends.
 pub(crate) fn run(command: &mut Command) -> Result<Took, BuildError> {
     let processor = processor_of_children();
     let start = Instant::now();
@@ -107,12 +107,12 @@ pub(crate) fn run(command: &mut Command) -> Result<Took, BuildError> {
     Ok(Took { wall, processor })
 }
 
-/// Seconds that ended child processes, and theirs, have had on any processor.
+/// Returns the processor seconds of all child processes that have ended.
 fn processor_of_children() -> Option<f64> {
-    /// Linux counts in this unit towards programs, whatever its own clock.
+    /// The unit in which Linux reports times to programs.
     const PER_SECOND: f64 = 100.0;
     let text = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The program's name may hold spaces; it ends with the last parenthesis.
+    // The program's name may contain spaces; it ends at the last parenthesis.
     let (_, fields) = text.rsplit_once(')')?;
     let mut fields = fields.split_whitespace().skip(13);
     let mut next = || fields.next()?.parse::<f64>().ok();

@@ -1,4 +1,4 @@
-//! The two crates: modules of functions as programs have them, with and without the attribute.
+//! Generates the two crates: modules of typical functions, with and without the attribute.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -23,7 +23,7 @@ impl Twin {
     }
 }
 
-/// Each module has one of each of these, so that their share is that of programs: functions, methods,
+/// Each module contains each of these, in the proportions of typical programs: functions, methods,
 /// functions that may fail, generic ones.
 const TEMPLATES: [&str; 10] = [
     include_str!("../templates/smooth.txt"),
@@ -38,19 +38,19 @@ const TEMPLATES: [&str; 10] = [
     include_str!("../templates/generic.txt"),
 ];
 
-/// What stands in a template where the attribute goes.
+/// The placeholder for the attribute in a template.
 const ANNOTATION: &str = "@measure";
-/// Stands for the number that keeps names and constants apart.
+/// The placeholder for the number that makes names and constants unique.
 const NUMBER: &str = "@n";
 
 const MODULES: usize = 25;
-/// How often each template stands in a module.
+/// The copies of each template per module.
 const REPEATS: usize = 2;
-/// Functions of one copy of all templates.
+/// The functions in one copy of all templates.
 const FUNCTIONS_OF_ALL: usize = 20;
 pub(crate) const FUNCTIONS: usize = MODULES * REPEATS * FUNCTIONS_OF_ALL;
 
-/// Writes a workspace of both crates.
+/// Writes a workspace with both crates.
 pub(crate) fn workspace(folder: &Path) -> io::Result<()> {
     let runtime = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../profiler-runtime");
     let runtime = runtime.canonicalize()?;
@@ -78,7 +78,7 @@ fn manifest(twin: Twin, runtime: &Path) -> String {
     )
 }
 
-/// The files of a twin, by name.
+/// Returns the files of a twin, by name.
 fn sources(twin: Twin) -> Vec<(String, String)> {
     let mut root = String::from("#![allow(dead_code)]\n");
     let mut files = Vec::new();

@@ -1,7 +1,7 @@
-//! What a thousand annotated functions add to the time that a crate takes to compile.
+//! Measures what a thousand annotated functions add to the compile time of a crate.
 //!
-//! Two crates are generated that differ in the attributes alone, and built in turn, each from nothing
-//! but its dependencies.
+//! It generates two crates that differ only in the attributes, and builds them alternately, each
+//! without its dependencies.
 
 mod build;
 mod generate;
@@ -25,7 +25,7 @@ struct Report {
     runtime: runtime::Report,
 }
 
-/// Builds of each twin in each mode, unless `--rounds` says otherwise.
+/// The builds of each twin and mode, unless `--rounds` is given.
 const ROUNDS: usize = 7;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (mut bare, mut annotated) = (Vec::new(), Vec::new());
         build::dependencies(&folder, mode)?;
         for round in 0..rounds {
-            // Neither always comes first.
+            // Alternate which twin is first.
             for turn in 0..2 {
                 if (round + turn) % 2 == 0 {
                     bare.push(build::twin(&folder, Twin::Bare, mode)?);
@@ -65,8 +65,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Where the crates are generated and built: what the command line says, or a folder of the system's
-/// for what is not kept.
+/// Returns the folder for the crates: the argument, or a temporary folder that is deleted at the
+/// end.
 fn folder(options: &Options) -> std::io::Result<PathBuf> {
     let folder = options.rest.first().map_or_else(
         || std::env::temp_dir().join("profiler-compile-time"),

@@ -1,4 +1,4 @@
-//! The table: medians, and how many times as long the annotated twin takes.
+//! The table: medians, and the ratio of the annotated twin to the bare one.
 
 use std::fmt;
 
@@ -58,7 +58,7 @@ impl fmt::Display for Row {
     }
 }
 
-/// What the project promises is at most 1.15.
+/// The bound that the project promises: 1.15.
 pub(crate) fn table(rows: &[Row]) -> Table {
     let mut table = Table::new(&[
         "1,000 functions",

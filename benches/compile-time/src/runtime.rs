@@ -1,4 +1,4 @@
-//! What the dependency itself costs: a clean default build, and how many crates it is.
+//! The cost of the dependency itself: a clean default build, and the number of crates.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -45,7 +45,8 @@ impl Report {
     }
 }
 
-/// The crates that a default build compiles on this machine, its own two among them.
+/// Returns the number of crates that a default build compiles on this machine, including the
+/// project's two.
 fn crates(root: &Path) -> std::io::Result<usize> {
     let output = cargo(root)
         .args(["tree", "--package", "profiler-runtime"])
@@ -53,7 +54,7 @@ fn crates(root: &Path) -> std::io::Result<usize> {
         .args(["--format", "{p}"])
         .output()?;
     let text = String::from_utf8_lossy(&output.stdout);
-    // Of each line the name and the version; what follows differs for one and the same crate.
+    // Count each name and version once; the rest of a line differs between uses of the same crate.
     let names: BTreeSet<Vec<&str>> = text
         .lines()
         .map(|line| line.split_whitespace().take(2).collect())
@@ -75,7 +76,7 @@ impl fmt::Display for Report {
             self.wall_seconds
         )?;
         if let Some(processor) = self.processor_seconds {
-            write!(f, " ({processor:.1} s of processor)")?;
+            write!(f, " ({processor:.1} s of processor time)")?;
         }
         writeln!(f, ", {} crates", self.crates)
     }

@@ -1,4 +1,4 @@
-//! The driver: how often a measured call calls it.
+//! The number of driver calls per measured call.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use crate::gpu::Gpu;
 use crate::variants::Subject;
 
-/// Few enough that the resolver, which calls the driver too, comes by in some of the batches only.
+/// Few enough that the resolver, which calls the driver too, runs during some of the batches only.
 const CALLS: u64 = 48;
 const BATCHES: usize = 200;
 
-/// Calls of each entry point for one measured call.
+/// The calls of each entry point per measured call.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct DriverCalls {
     pub(crate) name: String,
@@ -20,11 +20,11 @@ pub(crate) struct DriverCalls {
 }
 
 pub(crate) fn measure(subjects: &[Subject]) -> Result<Vec<DriverCalls>, SimulatorError> {
-    let ours = subjects.iter().filter(|subject| subject.compared.is_some());
-    ours.map(of).collect()
+    let profiled = subjects.iter().filter(|subject| subject.compared.is_some());
+    profiled.map(of).collect()
 }
 
-/// The least of all batches: what the profiler's own thread called meanwhile is not in it.
+/// The minimum over all batches, which excludes the calls that the resolver made during a batch.
 fn of(subject: &Subject) -> Result<DriverCalls, SimulatorError> {
     let variant = &subject.variant;
     let mut least: Option<BTreeMap<String, u64>> = None;

@@ -1,4 +1,4 @@
-//! Time: each variant against what it cannot do without, in the same rounds.
+//! The time of each variant, compared with its unavoidable part in the same rounds.
 
 use bench_harness::{Spread, Variant, measure as run};
 use serde::{Deserialize, Serialize};
@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 use crate::subjects::BATCH;
 use crate::variants::Subject;
 
-/// One variant, in nanoseconds per measured call.
+/// The cost of one variant, in nanoseconds per measured call.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Cost {
     pub(crate) name: String,
     pub(crate) all: Spread,
-    /// Beyond the two records; none for what is not ours.
+    /// The time beyond the two records; `None` for a variant without the profiler.
     pub(crate) beyond_records: Option<Spread>,
-    /// Beyond all calls of the driver, the records and the questions: what is our own.
-    pub(crate) ours: Option<Spread>,
+    /// The time beyond all driver calls (records and queries): the profiler's own time.
+    pub(crate) profiled: Option<Spread>,
 }
 
 pub(crate) fn measure(subjects: &[Subject], rounds: usize) -> Vec<Cost> {
@@ -32,7 +32,7 @@ pub(crate) fn measure(subjects: &[Subject], rounds: usize) -> Vec<Cost> {
             name: subject.variant.name.to_owned(),
             all: samples.spread(),
             beyond_records: subject.compared.and_then(|with| beyond(with.records)),
-            ours: subject.compared.and_then(|with| beyond(with.driver)),
+            profiled: subject.compared.and_then(|with| beyond(with.driver)),
         }
     });
     costs.collect()

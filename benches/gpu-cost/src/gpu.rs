@@ -1,4 +1,5 @@
-//! The device: a context, a stream, and the driver's functions as the profiler calls them, by their addresses.
+//! The device: a context, a stream, and the driver's functions, called by their addresses as the
+//! profiler does.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -13,7 +14,7 @@ use crate::processors;
 use crate::subjects;
 use crate::variants::Subject;
 
-/// As many pairs of events as a batch has calls: the profiler takes another pair for each call too.
+/// One pair of events per call of a batch: the profiler, too, uses another pair for each call.
 const PAIRS: usize = 1024;
 
 pub(crate) struct Gpu {
@@ -22,7 +23,7 @@ pub(crate) struct Gpu {
     context: usize,
     pairs: Vec<[usize; 2]>,
     functions: Functions,
-    /// The processor on which the times of batches are read, and one; zero for any.
+    /// The processor that reads the times of batches, plus one; zero for any.
     reader: AtomicUsize,
 }
 
@@ -41,8 +42,8 @@ impl Functions {
     fn of(simulator: Simulator) -> Outcome<Self> {
         macro_rules! function {
             ($name:literal) => {
-                // SAFETY: the driver exports the function with the type of the field, where handles are
-                // numbers that it never follows.
+                // SAFETY: the driver exports the function with the type of the field. Handles are
+                // integers, which the driver does not dereference.
                 *unsafe { simulator.library().get($name) }?
             };
         }
@@ -61,7 +62,7 @@ impl Functions {
 static GPU: OnceLock<Gpu> = OnceLock::new();
 
 impl Gpu {
-    /// The one device, set up on the first call.
+    /// Returns the device, which the first call creates.
     pub(crate) fn get() -> Outcome<&'static Self> {
         if GPU.get().is_none() {
             let _ = GPU.set(Self::new()?);
@@ -69,7 +70,7 @@ impl Gpu {
         GPU.get().ok_or_else(|| "no device".into())
     }
 
-    /// The device, in a batch.
+    /// Returns the device, inside a batch.
     pub(crate) fn here() -> &'static Self {
         GPU.get().expect("it is set up before anything is measured")
     }
@@ -101,7 +102,7 @@ impl Gpu {
         Ok(gpu)
     }
 
-    /// Two records, as each scope makes them.
+    /// Records two events, as each scope does.
     #[inline]
     pub(crate) fn two_records(&self, call: u64) -> u64 {
         #[allow(clippy::cast_possible_truncation, reason = "of 64 bits, and an index")]
@@ -110,14 +111,15 @@ impl Gpu {
         u64::from((self.functions.record)(begin, stream) | (self.functions.record)(end, stream))
     }
 
-    /// On which processor [`read_elsewhere`](Self::read_elsewhere) reads; none for any.
+    /// Sets the processor on which [`read_elsewhere`](Self::read_elsewhere) reads, or `None` for
+    /// any.
     pub(crate) fn read_where(&self, processor: Option<usize>) {
         self.reader
             .store(processor.map_or(0, |number| number + 1), Relaxed);
     }
 
-    /// Has another thread read the times of a batch, as the profiler's own thread reads those of scopes. To
-    /// record an event that another processor has touched last takes the driver longer.
+    /// Reads the times of a batch on another thread, as the resolver reads those of scopes.
+    /// Recording an event takes the driver longer if another processor used the event last.
     pub(crate) fn read_elsewhere(&self) {
         let reader = self.reader.load(Relaxed).checked_sub(1);
         let read = || {
@@ -137,14 +139,14 @@ impl Gpu {
         thread::scope(|scope| scope.spawn(read).join()).expect("a batch is read");
     }
 
-    /// Whether the stream captures.
+    /// Queries if the stream captures.
     #[inline]
     pub(crate) fn is_capturing(&self) -> u64 {
         let mut status = 0;
         u64::from((self.functions.capturing)(self.handle(), &raw mut status) | status)
     }
 
-    /// Which context is current.
+    /// Queries the current context.
     #[inline]
     pub(crate) fn current(&self) -> u64 {
         let mut context = 0;
@@ -152,7 +154,7 @@ impl Gpu {
         u64::from(code) | u64::from(context == 0)
     }
 
-    /// Asks for the number of the context.
+    /// Queries the number of the context.
     #[inline]
     pub(crate) fn number(&self) -> u64 {
         let mut number = 0;
@@ -173,8 +175,9 @@ impl Gpu {
     }
 }
 
-/// Makes calls of each variant until the profiler has stopped asking the process for a driver, which it
-/// does for a second or two while nobody names a stream, and until pools and buffers have their size.
+/// Calls each variant until the profiler has stopped searching the process for a driver, which
+/// takes a second or two if no scope names a stream, and until pools and buffers have reached their
+/// sizes.
 pub(crate) fn settle_in(subjects: &[Subject]) {
     const LONG_ENOUGH: Duration = Duration::from_secs(3);
     let began = Instant::now();

@@ -1,7 +1,7 @@
-//! What one call with a GPU time costs the thread that makes it: beyond the two event records that it is
-//! made of, in time, in memory and in calls of the driver; and from which rate on GPU times are lost.
+//! Measures what a call with a GPU time costs its thread beyond its two event records, in time,
+//! memory and driver calls, and from which call rate on GPU times are lost.
 //!
-//! Runs itself again on a simulated driver with a real clock, as a program runs that has a GPU.
+//! Runs itself again with a simulated driver with a real clock, like a program with a GPU.
 
 mod allocations;
 mod calls;

@@ -1,4 +1,4 @@
-//! The processes: one that shows, and one for each backend, on a driver of its own, that measures.
+//! The processes: one prints the report, and one per backend measures with its own driver.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -14,7 +14,7 @@ use crate::{allocations, calls, cost, subjects, sustained};
 
 pub(crate) type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// What the profiler takes times with.
+/// The source of times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Backend {
     Auto,
@@ -30,23 +30,23 @@ impl Backend {
     }
 }
 
-/// Says that this process has the driver.
+/// Set in a process that runs with the driver.
 const CHILD: &str = "GPU_COST_ON_THE_DRIVER";
 const BACKEND: &str = "PROFILER_BACKEND";
-/// Where it writes what it measured.
+/// The file for the results of a measuring process.
 const REPORT: &str = "GPU_COST_REPORT";
 
-/// Batches of each variant, unless `--rounds` says otherwise.
+/// The batches per variant, unless `--rounds` is given.
 const ROUNDS: usize = 1000;
 
-/// The backend of this process, where it is one that measures.
+/// The backend of this process, if it is a measuring one.
 pub(crate) fn backend() -> Option<Backend> {
     std::env::var_os(CHILD)?;
     let is_cpu = std::env::var_os(BACKEND).is_some_and(|value| value == Backend::Cpu.as_str());
     Some(if is_cpu { Backend::Cpu } else { Backend::Auto })
 }
 
-/// A folder that goes when this does.
+/// A folder that is deleted when it is dropped.
 struct Folder(std::path::PathBuf);
 
 impl Folder {
@@ -63,8 +63,8 @@ impl Drop for Folder {
     }
 }
 
-/// This program again with the same options, on a driver that keeps no list of what it does: what a call of it
-/// costs would grow with that.
+/// Runs this program again with the same options and a driver whose log is off: the log would slow
+/// down its calls as it grows.
 fn again(folder: &Path) -> Outcome<Command> {
     let driver = Installation::new(folder).create()?;
     let mut command = driver.command(std::env::current_exe()?, "log off");
@@ -73,7 +73,7 @@ fn again(folder: &Path) -> Outcome<Command> {
             command.env_remove(variable);
         }
     }
-    // What names no stream is measured on the legacy default stream, which is compared too.
+    // Scopes without a stream are measured on the legacy default stream, which is compared too.
     command
         .args(std::env::args_os().skip(1))
         .env(CHILD, "1")
@@ -81,7 +81,7 @@ fn again(folder: &Path) -> Outcome<Command> {
     Ok(command)
 }
 
-/// Measures with a backend in a process of its own.
+/// Measures with a backend in another process.
 pub(crate) fn run(backend: Backend) -> Outcome<Half> {
     let folder = Folder::new()?;
     let report = folder.0.join("report.json");
@@ -90,12 +90,12 @@ pub(crate) fn run(backend: Backend) -> Outcome<Half> {
         .env(REPORT, &report)
         .status()?;
     if !status.success() {
-        return Err(format!("the process that measures failed: {status}").into());
+        return Err(format!("the measuring process failed: {status}").into());
     }
     Ok(serde_json::from_slice(&std::fs::read(report)?)?)
 }
 
-/// Measures in this process, and leaves the result for the one that started it.
+/// Measures in this process, and writes the result to a file for the parent.
 pub(crate) fn measure(backend: Backend, options: &Options) -> Outcome<()> {
     let _profiler = profiler_runtime::init()?;
     Gpu::get()?;
@@ -111,12 +111,12 @@ pub(crate) fn measure(backend: Backend, options: &Options) -> Outcome<()> {
             Backend::Cpu => Vec::new(),
         },
     };
-    let path = std::env::var_os(REPORT).ok_or("no place for the report")?;
+    let path = std::env::var_os(REPORT).ok_or("the variable for the report is not set")?;
     std::fs::write(path, serde_json::to_vec(&half)?)?;
     Ok(())
 }
 
-/// What calls cost wherever they may be read.
+/// Results that do not depend on the placement of the resolver.
 fn placed_costs(subjects: &[Subject], rounds: usize) -> Outcome<Vec<PlacedCosts>> {
     let processors = Processors::get()?;
     let mut placed = Vec::new();
@@ -133,11 +133,11 @@ fn placed_costs(subjects: &[Subject], rounds: usize) -> Outcome<Vec<PlacedCosts>
     Ok(placed)
 }
 
-/// Calls one variant so often, for callgrind; see `gpu-instructions.sh`.
+/// Makes `calls` calls of one variant for callgrind; see `gpu-instructions.sh`.
 pub(crate) fn count(variant: &str, calls: u64) -> Outcome<ExitCode> {
     if backend().is_none() {
         let folder = Folder::new()?;
-        // Room for all, so that nobody waits for the resolver.
+        // The ring has room for all calls, so that none waits for the resolver.
         let status = again(&folder.0)?
             .env("PROFILER_RING", "65536")
             .env("PROFILER_CUDA_EVENTS", "65536")
@@ -154,12 +154,15 @@ pub(crate) fn count(variant: &str, calls: u64) -> Outcome<ExitCode> {
     let Some(Subject { variant, .. }) = subjects.iter().find(|subject| subject.key == variant)
     else {
         let known: Vec<_> = subjects.iter().map(|subject| subject.key).collect();
-        println!("there is no `{variant}`; there are {}", known.join(", "));
+        println!(
+            "unknown variant `{variant}`; the variants are {}",
+            known.join(", ")
+        );
         return Ok(ExitCode::FAILURE);
     };
     settle_in(&subjects);
     (variant.before)();
-    // Twice: what the first needs is there for the second.
+    // The first run warms up for the second.
     (variant.run)(2 * calls);
     subjects::arrive();
     subjects::counted_calls(variant.run, calls);

@@ -1,5 +1,6 @@
-//! Where threads run: what the profiler's own thread has touched on another processor takes longer to reach than what
-//! it has touched on the same one, and the system puts it now here, now there.
+//! Thread placement. The system moves the resolver between processors, and cache lines that it
+//! wrote on another processor take longer to read than those it wrote on the same one. So both
+//! placements are measured.
 
 use std::fmt;
 use std::fs;
@@ -9,15 +10,15 @@ use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
-/// The thread that reads the events.
+/// The thread that reads events.
 const RESOLVER: &str = "profiler-cuda";
 
-/// Where what is measured is read.
+/// The placement of the resolver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Placement {
-    /// On another processor than it was measured on, as on machines that have enough of them.
+    /// On another processor than the measured thread, as on most machines.
     Apart,
-    /// On the same one.
+    /// On the same processor as the measured thread.
     Together,
 }
 
@@ -30,7 +31,7 @@ impl fmt::Display for Placement {
     }
 }
 
-/// The processors that this process may use, before anything was moved.
+/// The processors that this process may use, read before any thread is pinned.
 #[derive(Debug)]
 pub(crate) struct Processors {
     all: CpuSet,
@@ -47,7 +48,7 @@ impl Processors {
         })
     }
 
-    /// The placements that they allow.
+    /// Returns the placements that these processors allow.
     pub(crate) fn placements(&self) -> &'static [Placement] {
         match self.numbers.len() {
             ..2 => &[Placement::Together],
@@ -55,7 +56,7 @@ impl Processors {
         }
     }
 
-    /// The processor on which what was measured is read.
+    /// Returns the processor of the resolver.
     pub(crate) fn reader(&self, placement: Placement) -> Option<usize> {
         let at = match placement {
             Placement::Apart => self.numbers.len().checked_sub(1)?,
@@ -64,7 +65,7 @@ impl Processors {
         self.numbers.get(at).copied()
     }
 
-    /// Keeps this thread on one processor, and the profiler's where it is to be.
+    /// Pins this thread to a processor, and the resolver according to the placement.
     pub(crate) fn place(&self, placement: Placement) -> io::Result<()> {
         if let (Some(thread), Some(number)) = (resolver()?, self.reader(placement)) {
             sched_setaffinity(Some(thread), &only(number))?;
@@ -72,7 +73,7 @@ impl Processors {
         self.numbers.first().map_or(Ok(()), |&first| stay_on(first))
     }
 
-    /// Lets all run anywhere again.
+    /// Unpins all threads.
     pub(crate) fn release(&self) -> io::Result<()> {
         if let Some(thread) = resolver()? {
             sched_setaffinity(Some(thread), &self.all)?;
@@ -81,7 +82,7 @@ impl Processors {
     }
 }
 
-/// Keeps this thread on one processor.
+/// Pins this thread to a processor.
 pub(crate) fn stay_on(number: usize) -> io::Result<()> {
     Ok(sched_setaffinity(None, &only(number))?)
 }
@@ -92,11 +93,11 @@ fn only(number: usize) -> CpuSet {
     set
 }
 
-/// The profiler's thread that reads events; none where nothing is read.
+/// Returns the resolver's thread, or `None` if no events are read.
 fn resolver() -> io::Result<Option<Pid>> {
     for thread in fs::read_dir("/proc/self/task")? {
         let thread = thread?;
-        // One that has ended may stand there still.
+        // A thread that has ended may still be listed.
         let name = fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
         if name.trim_end() == RESOLVER {
             let number = thread.file_name().to_string_lossy().parse();

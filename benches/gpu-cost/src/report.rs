@@ -1,4 +1,4 @@
-//! The tables, and what of them the project promises.
+//! The tables, and the bounds that the project promises.
 
 use std::fmt;
 
@@ -18,14 +18,14 @@ pub(crate) struct Report {
     pub(crate) cpu: Half,
 }
 
-/// What calls cost where they are read on a certain processor.
+/// The costs of calls with one placement of the resolver.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct PlacedCosts {
     pub(crate) placement: Placement,
     pub(crate) costs: Vec<Cost>,
 }
 
-/// What one process has measured.
+/// The results of one process.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Half {
     pub(crate) costs: Vec<PlacedCosts>,
@@ -38,7 +38,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "PROFILER_BACKEND=auto, ns per measured call; ours: beyond all calls of the driver, to be at most 150"
+            "PROFILER_BACKEND=auto, ns per measured call; profiler: beyond all driver calls, bound 150"
         )?;
         self.cuda.show_costs(f)?;
         writeln!(f, "PROFILER_BACKEND=cpu, ns per measured call")?;
@@ -48,7 +48,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// The median and the least.
+/// Formats the median and the minimum.
 fn both(spread: Option<Spread>) -> [String; 2] {
     match spread {
         Some(spread) => [spread.median, spread.min].map(|ns| format!("{ns:.1}")),
@@ -64,11 +64,11 @@ impl PlacedCosts {
             "of minima",
             "beyond the records: median",
             "of minima",
-            "ours: median",
+            "profiler: median",
             "of minima",
         ]);
         for cost in &self.costs {
-            let columns = [Some(cost.all), cost.beyond_records, cost.ours];
+            let columns = [Some(cost.all), cost.beyond_records, cost.profiled];
             let name = std::iter::once(cost.name.clone());
             table.row(name.chain(columns.into_iter().flat_map(both)));
         }
@@ -83,12 +83,7 @@ impl Half {
     }
 
     fn show_calls(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut table = Table::new(&[
-            "variant",
-            "allocations",
-            "in calls",
-            "calls of the driver, each",
-        ]);
+        let mut table = Table::new(&["variant", "allocations", "in calls", "driver calls, each"]);
         for (heap, driver) in self.allocations.iter().zip(&self.calls) {
             let calls = driver.per_call.iter();
             let calls: Vec<_> = calls.map(|(entry, n)| format!("{n} {entry}")).collect();
@@ -101,7 +96,7 @@ impl Half {
         }
         writeln!(
             f,
-            "what a measured call asks of the heap and of the driver, on its own thread"
+            "allocations and driver calls of a measured call, on its thread"
         )?;
         writeln!(f, "{table}")
     }
@@ -111,7 +106,7 @@ impl Half {
             "without a pause",
             "calls/s",
             "ns/call",
-            "two records instead",
+            "two records",
             "without GPU time",
             "background threads",
             "event pairs",
@@ -122,7 +117,7 @@ impl Half {
             let reasons = row.lost.iter().map(|(why, calls)| format!("{why} {calls}"));
             let wanted = match row.wanted_per_second {
                 Some(rate) => format!("{rate}/s, {} at once", row.burst),
-                None => "as fast as it goes".to_owned(),
+                None => "as fast as possible".to_owned(),
             };
             table.row([
                 wanted,
@@ -135,7 +130,7 @@ impl Half {
                 reasons.collect::<Vec<_>>().join(", "),
             ]);
         }
-        writeln!(f, "GPU times that are lost where calls go on and on")?;
+        writeln!(f, "GPU times lost during calls without a pause")?;
         writeln!(f, "{table}")
     }
 }

@@ -1,4 +1,4 @@
-//! What is called.
+//! The measured functions.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use cudarc::driver::CudaStream;
 use profiler_runtime::{flush, measure_execution_time, scope};
 
-/// Calls in a batch. With its warm-up under half of what a thread's ring holds by default.
+/// The calls per batch. With its warm-up, a batch fills less than half of a thread's default ring.
 pub(crate) const BATCH: u64 = 900;
 
-/// The least that a call can do.
+/// The smallest body of a call.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "it is the body of each subject")]
 fn body(x: u64) -> u64 {
@@ -30,13 +30,13 @@ pub(crate) fn on_stream(stream: &Arc<CudaStream>, x: u64) -> u64 {
 
 #[inline(never)]
 pub(crate) fn on_lent_stream(stream: &CudaStream, x: u64) -> u64 {
-    let _scope = scope!("on a stream that is lent", stream = stream);
+    let _scope = scope!("on a stream that is borrowed", stream = stream);
     body(x)
 }
 
 #[inline(never)]
 pub(crate) fn section(x: u64) -> u64 {
-    let _scope = scope!("on whatever stream");
+    let _scope = scope!("on the current stream");
     body(x)
 }
 
@@ -64,12 +64,12 @@ impl Model {
     }
 }
 
-/// Waits until what was measured has been read.
+/// Waits until all GPU times have been read.
 pub(crate) fn arrive() {
     flush(Duration::from_secs(5));
 }
 
-/// The loop that callgrind counts in.
+/// The loop in which callgrind counts.
 #[inline(never)]
 pub(crate) fn counted_calls(run: fn(u64), calls: u64) {
     run(black_box(calls));

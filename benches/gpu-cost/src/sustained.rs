@@ -1,4 +1,4 @@
-//! Without a pause: from which rate on the resolver does not follow.
+//! Calls without a pause: from which rate on the resolver falls behind.
 
 use std::collections::BTreeMap;
 use std::hint::spin_loop;
@@ -13,7 +13,7 @@ use crate::subjects::{self, arrive};
 
 const LENGTH: Duration = Duration::from_secs(3);
 
-/// How calls follow each other: so many at once, at so many in a second; none for as fast as they go.
+/// A call pattern: `burst` calls at once, at a rate per second; no rate means as fast as possible.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
     burst: u64,
@@ -40,20 +40,20 @@ const fn pace(burst: u64, per_second: u64) -> Pace {
     }
 }
 
-/// What became of the GPU times of so many calls.
+/// The outcome of the GPU times of some calls.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Sustained {
     pub(crate) burst: u64,
     pub(crate) wanted_per_second: Option<u64>,
     pub(crate) calls: u64,
     pub(crate) per_second: f64,
-    /// The time that the calls took themselves.
+    /// The time that the calls took.
     pub(crate) nanoseconds: f64,
-    /// The time that two records take in their place, when they follow each other as the calls do.
+    /// The time that two records per call take in the same pattern.
     pub(crate) records_nanoseconds: f64,
-    /// Calls without a GPU time, by reason.
+    /// The calls without a GPU time, by reason.
     pub(crate) lost: BTreeMap<String, u64>,
-    /// The processor time of the profiler's threads, as a share of the time that passed.
+    /// The processor time of the profiler's threads, as a share of the elapsed time.
     pub(crate) background: f64,
     pub(crate) pairs: usize,
 }
@@ -62,7 +62,7 @@ pub(crate) fn measure() -> Vec<Sustained> {
     PACES.into_iter().map(one).collect()
 }
 
-/// Calls that have been made at a pace.
+/// The calls made with a pattern.
 struct Made {
     calls: u64,
     seconds: f64,
@@ -121,7 +121,7 @@ fn one(pace: Pace) -> Sustained {
     }
 }
 
-/// What the profiler says of itself.
+/// The profiler's own statistics.
 struct State {
     lost: BTreeMap<String, u64>,
     background_ns: f64,

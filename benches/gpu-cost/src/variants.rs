@@ -1,4 +1,4 @@
-//! What is compared with what.
+//! The variants and their baselines.
 
 use std::sync::LazyLock;
 
@@ -11,38 +11,39 @@ use crate::gpu::Gpu;
 use crate::process::Backend;
 use crate::subjects::{self, BATCH, Model};
 
-/// A variant, and what its cost is compared with.
+/// A variant and its baselines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject {
-    /// What scripts call it.
+    /// The name in scripts.
     pub(crate) key: &'static str,
     pub(crate) variant: Variant,
-    /// Records, and the questions to the driver that go with it; none for what is not ours.
+    /// The baseline of records and queries to the driver; `None` for a variant without the
+    /// profiler.
     pub(crate) compared: Option<Compared>,
 }
 
-/// What takes part in a call beside our own work.
+/// The part of a call that is not the profiler's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Compared {
-    /// The records alone, or nothing.
+    /// The records, or nothing.
     pub(crate) records: &'static str,
-    /// All calls of the driver: the records and the questions.
+    /// All driver calls: records and queries.
     pub(crate) driver: &'static str,
 }
 
 pub(crate) const BARE: &str = "bare";
 pub(crate) const RECORDS: &str = "two cuEventRecord";
-pub(crate) const STREAM_ASKED: &str = "… and cuStreamIsCapturing, cuCtxGetId twice";
-pub(crate) const CONTEXT_ASKED: &str = "… and cuCtxGetCurrent twice";
+pub(crate) const STREAM_QUERIES: &str = "… and cuStreamIsCapturing, cuCtxGetId twice";
+pub(crate) const CONTEXT_QUERIES: &str = "… and cuCtxGetCurrent twice";
 const CURRENT_TWICE: &str = "cuCtxGetCurrent twice";
 
 const NAMED: Compared = Compared {
     records: RECORDS,
-    driver: STREAM_ASKED,
+    driver: STREAM_QUERIES,
 };
 const IMPLICIT: Compared = Compared {
     records: RECORDS,
-    driver: CONTEXT_ASKED,
+    driver: CONTEXT_QUERIES,
 };
 const NO_CONTEXT: Compared = Compared {
     records: BARE,
@@ -65,14 +66,14 @@ fn raw(key: &'static str, name: &'static str, run: fn(u64)) -> Subject {
     }
 }
 
-/// One that records events, which are read between its batches as those of scopes are.
+/// A variant that records events, which are read between its batches as those of scopes are.
 fn recording(key: &'static str, name: &'static str, run: fn(u64)) -> Subject {
     let mut subject = raw(key, name, run);
     subject.variant.after = || Gpu::here().read_elsewhere();
     subject
 }
 
-fn ours(key: &'static str, compared: Compared, variant: Variant) -> Subject {
+fn profiled(key: &'static str, compared: Compared, variant: Variant) -> Subject {
     Subject {
         key,
         variant: Variant {
@@ -83,13 +84,13 @@ fn ours(key: &'static str, compared: Compared, variant: Variant) -> Subject {
     }
 }
 
-/// All of them.
+/// Returns all variants.
 pub(crate) fn all(backend: Backend) -> Vec<Subject> {
     let mut subjects = raws();
     let on_gpu = backend == Backend::Auto;
     let with = |compared| if on_gpu { compared } else { CPU };
     subjects.extend([
-        ours(
+        profiled(
             "stream",
             with(NAMED),
             Variant::new("scope!, stream = &Arc<CudaStream>", |n| {
@@ -98,8 +99,8 @@ pub(crate) fn all(backend: Backend) -> Vec<Subject> {
             })
             .between(subjects::arrive, subjects::arrive),
         ),
-        ours(
-            "lent",
+        profiled(
+            "borrowed",
             with(NAMED),
             Variant::new("scope!, stream = &CudaStream", |n| {
                 let stream: &CudaStream = &Gpu::here().stream;
@@ -107,7 +108,7 @@ pub(crate) fn all(backend: Backend) -> Vec<Subject> {
             })
             .between(subjects::arrive, subjects::arrive),
         ),
-        ours(
+        profiled(
             "current",
             with(NAMED),
             Variant::new("scope!, the thread's current stream", |n| {
@@ -115,7 +116,7 @@ pub(crate) fn all(backend: Backend) -> Vec<Subject> {
             })
             .between(subjects::arrive, subjects::arrive),
         ),
-        ours(
+        profiled(
             "default",
             with(IMPLICIT),
             Variant::new("scope!, the legacy default stream", |n| {
@@ -123,7 +124,7 @@ pub(crate) fn all(backend: Backend) -> Vec<Subject> {
             })
             .between(subjects::arrive, subjects::arrive),
         ),
-        ours(
+        profiled(
             "attribute",
             with(NAMED),
             Variant::new("attribute, stream = &self.stream", |n| {
@@ -132,7 +133,7 @@ pub(crate) fn all(backend: Backend) -> Vec<Subject> {
             })
             .between(subjects::arrive, subjects::arrive),
         ),
-        ours(
+        profiled(
             "attribute-current",
             with(NAMED),
             Variant::new("attribute, the thread's current stream", |n| {
@@ -140,16 +141,16 @@ pub(crate) fn all(backend: Backend) -> Vec<Subject> {
             })
             .between(subjects::arrive, subjects::arrive),
         ),
-        ours(
+        profiled(
             "nested",
             with(NAMED),
             Variant::new("scope! in a scope!, current stream, each", |n| {
-                // As many measured calls in a batch as in any other.
+                // A call contains two measured calls, so a batch has half as many.
                 with_stream(&Gpu::here().stream, || batch(n / 2, subjects::nested));
             })
             .between(subjects::arrive, subjects::arrive),
         ),
-        ours(
+        profiled(
             "no-context",
             with(NO_CONTEXT),
             Variant::new("scope!, no context on the thread", |n| {
@@ -160,7 +161,7 @@ pub(crate) fn all(backend: Backend) -> Vec<Subject> {
                 || Gpu::here().enter_context(),
             ),
         ),
-        ours(
+        profiled(
             "off",
             CPU,
             Variant::new("off, stream = &Arc<CudaStream>", |n| {
@@ -173,13 +174,13 @@ pub(crate) fn all(backend: Backend) -> Vec<Subject> {
     subjects
 }
 
-/// Asks what a scope on a named stream asks, at both ends.
+/// Makes the queries of a scope on a named stream, at both ends.
 #[inline]
 fn questions(gpu: &Gpu) -> u64 {
     gpu.is_capturing() | gpu.number() | gpu.is_capturing() | gpu.number()
 }
 
-/// What is measured against.
+/// The baselines.
 fn raws() -> Vec<Subject> {
     vec![
         raw("bare", BARE, |n| batch(n, subjects::bare)),
@@ -187,11 +188,11 @@ fn raws() -> Vec<Subject> {
             let gpu = Gpu::here();
             batch(n, |x| gpu.two_records(x));
         }),
-        recording("records-asked", STREAM_ASKED, |n| {
+        recording("records-queries", STREAM_QUERIES, |n| {
             let gpu = Gpu::here();
             batch(n, |x| questions(gpu) | gpu.two_records(x));
         }),
-        recording("records-asked-twice", CONTEXT_ASKED, |n| {
+        recording("records-queries-twice", CONTEXT_QUERIES, |n| {
             let gpu = Gpu::here();
             batch(n, |x| {
                 questions(gpu) | gpu.current() | gpu.current() | gpu.two_records(x)

@@ -1,4 +1,4 @@
-//! Batches: each round runs one of every variant, on all threads at once.
+//! Batches: each round runs one batch of every variant, on all threads at once.
 
 use std::hint::{black_box, spin_loop};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,23 +7,23 @@ use std::time::Instant;
 
 use crate::Samples;
 
-/// One thing whose calls are timed.
+/// A kind of call to time.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
-    /// What the table calls it.
+    /// The name in the table.
     pub name: &'static str,
-    /// Makes that many calls.
+    /// Makes this many calls.
     pub run: fn(u64),
-    /// Calls in one batch, where the run's own number does not suit.
+    /// The calls per batch, if not the number in the options.
     pub batch: Option<u64>,
-    /// Before each batch, on one thread, off the clock.
+    /// Runs before each batch, on one thread, outside of the timed part.
     pub before: fn(),
-    /// After each batch, on one thread, off the clock.
+    /// Runs after each batch, on one thread, outside of the timed part.
     pub after: fn(),
 }
 
 impl Variant {
-    /// A variant that needs nothing around its batches.
+    /// Creates a variant with nothing around its batches.
     pub const fn new(name: &'static str, run: fn(u64)) -> Self {
         Self {
             name,
@@ -42,7 +42,7 @@ impl Variant {
         self
     }
 
-    /// Makes batches of `calls` calls, and runs `after` behind each.
+    /// Uses batches of `calls` calls, and runs `after` behind each.
     #[must_use]
     pub const fn paced(mut self, calls: u64, after: fn()) -> Self {
         self.batch = Some(calls);
@@ -53,8 +53,8 @@ impl Variant {
 
 const fn nothing() {}
 
-/// Calls `call` so often that the loop's own cost is that of its twin: neither argument nor result can
-/// be optimised away.
+/// Calls `call` in a loop. The loop costs the same for each variant: neither argument nor result
+/// can be optimized away.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "the loop is part of each variant")]
 pub fn batch(calls: u64, call: impl Fn(u64) -> u64) {
@@ -63,12 +63,12 @@ pub fn batch(calls: u64, call: impl Fn(u64) -> u64) {
     }
 }
 
-/// The share of a batch that runs before the clock.
+/// The part of a batch that runs before the clock starts.
 const WARMING: u64 = 10;
 
-/// Runs `rounds` rounds of one batch of every variant on `threads` threads at once.
+/// Runs `rounds` rounds of one batch per variant, on `threads` threads at once.
 ///
-/// Returns each variant's nanoseconds per call, one sample for each round: the mean of the threads.
+/// Returns each variant's nanoseconds per call, one sample per round: the mean over the threads.
 pub fn measure(variants: &[Variant], threads: usize, rounds: usize, calls: u64) -> Vec<Samples> {
     let gate = Gate::new(threads);
     let mine = |leader| all_rounds(variants, rounds, calls, leader, &gate);
@@ -91,7 +91,7 @@ fn mean_of_threads(each: &[Vec<Vec<f64>>], variant: usize, rounds: usize) -> Sam
     Samples((0..rounds).map(mean).collect())
 }
 
-/// What one thread measures, for each variant and round.
+/// The results of one thread, by variant and round.
 fn all_rounds(
     variants: &[Variant],
     rounds: usize,
@@ -103,7 +103,7 @@ fn all_rounds(
     for round in 0..=rounds {
         for at in order(variants.len(), round) {
             let sample = one_batch(&variants[at], calls, leader, gate);
-            // The first round makes what is made on first use.
+            // The first round creates everything that is created on first use.
             if round > 0 {
                 samples[at].push(sample);
             }
@@ -112,15 +112,15 @@ fn all_rounds(
     samples
 }
 
-/// Every variant once, in an order that is another each round and the same on all threads: none shall
-/// always find what the same other one left in the caches.
+/// Returns all variants in a pseudorandom order that differs per round and is the same on all
+/// threads. Otherwise, a variant would always find the caches as the same predecessor left them.
 fn order(variants: usize, round: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..variants).collect();
     order.sort_by_cached_key(|&at| hash(at + variants * round));
     order
 }
 
-/// Numbers that lie side by side are torn apart (the finaliser of `SplitMix64`).
+/// The finalizer of `SplitMix64`, which maps consecutive numbers to unrelated ones.
 fn hash(number: usize) -> u64 {
     let mut bits = (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -134,7 +134,8 @@ fn one_batch(variant: &Variant, calls: u64, leader: bool, gate: &Gate) -> f64 {
         (variant.before)();
     }
     gate.wait();
-    // What the variants before have left in the caches and the branch predictor is no cost of a call.
+    // Warm up: the state of caches and branch predictor after the previous variant is no cost of a
+    // call.
     (variant.run)(calls / WARMING);
     let start = Instant::now();
     (variant.run)(calls);
@@ -146,13 +147,13 @@ fn one_batch(variant: &Variant, calls: u64, leader: bool, gate: &Gate) -> f64 {
     elapsed.as_nanos() as f64 / calls as f64
 }
 
-/// Lets all threads through when all have come; they spin, since waking up takes longer than a batch.
+/// A barrier for all threads. They spin, since waking a thread takes longer than a batch.
 struct Gate {
     threads: usize,
     arrived: AtomicUsize,
 }
 
-/// Long enough for threads that run; then the processor goes to one that does not.
+/// Long enough if all threads run. After that, yield the processor to a thread that does not.
 const SPINS: u32 = 10_000;
 
 impl Gate {

@@ -1,5 +1,5 @@
-//! How the benches measure: many short batches of all variants in turn, so that noise hits all alike;
-//! heap and resident memory; tables, and JSON for whoever compares runs.
+//! The measuring code of the benches: many short, interleaved batches of all variants, so that
+//! noise affects all equally; heap and resident memory; tables, and JSON to compare runs.
 
 mod batches;
 mod machine;

@@ -1,4 +1,4 @@
-//! Where numbers come from: none is worth anything without it.
+//! The machine and the compiler, without which the numbers mean nothing.
 
 use std::fmt;
 use std::process::Command;
@@ -8,16 +8,17 @@ use serde::Serialize;
 /// The machine and the compiler of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
-    /// The processor's name for itself.
+    /// The model name of the processor.
     pub processor: String,
-    /// How many threads run at once.
+    /// The number of hardware threads.
     pub cores: usize,
-    /// The compiler that is found first now; the one that built the bench, if nothing changed.
+    /// The version of the first `rustc` in the path, which is normally the one that built the
+    /// bench.
     pub rustc: String,
 }
 
 impl Machine {
-    /// This machine.
+    /// Reads the properties of this machine.
     pub fn this() -> Self {
         Self {
             processor: processor().unwrap_or_else(|| std::env::consts::ARCH.to_owned()),

@@ -1,10 +1,11 @@
-//! Memory: what the heap holds, and what of the process is resident.
+//! The heap usage and the resident memory of the process.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The system's allocator, counted. To be made the global one by a bench that asks for [`heap`].
+/// A counting wrapper of the system's allocator. A bench that uses [`heap`] makes it the global
+/// allocator.
 #[derive(Debug)]
 pub struct CountingAllocator;
 
@@ -13,7 +14,8 @@ static ALLOCATED: AtomicU64 = AtomicU64::new(0);
 static FREED: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// Those of this thread alone. It has no destructor, so that it can be counted to the thread's end.
+    /// The allocations of this thread. It has no destructor, so that it counts until the thread has
+    /// ended.
     static OF_THIS_THREAD: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -23,38 +25,40 @@ fn count(layout: Layout) {
     ALLOCATED.fetch_add(layout.size() as u64, Relaxed);
 }
 
-// SAFETY: every method does what the system's allocator does, with the same arguments, and returns what
-// it returns; counting touches no memory but its own counters, and does not allocate.
+// SAFETY: every method calls the same method of the system's allocator with the same arguments and
+// returns its result. Counting touches only the counters, and does not allocate.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout);
-        // SAFETY: the caller keeps what `alloc` asks for.
+        // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout);
-        // SAFETY: the caller keeps what `alloc_zeroed` asks for.
+        // SAFETY: the caller keeps the contract of `alloc_zeroed`.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         FREED.fetch_add(layout.size() as u64, Relaxed);
-        // SAFETY: the block is one of ours, so one of the system's, with this layout.
+        // SAFETY: the block was allocated by this allocator, and so by the system's, with this
+        // layout.
         unsafe { System.dealloc(block, layout) }
     }
 }
 
-/// What the heap has seen so far.
+/// The state of the heap.
 #[derive(Clone, Copy, Debug)]
 pub struct Heap {
-    /// How many blocks were asked for.
+    /// The number of allocations so far.
     pub allocations: u64,
-    /// How many bytes are in use.
+    /// The bytes in use.
     pub bytes: i64,
 }
 
-/// What the heap has seen so far, on all threads; zero where [`CountingAllocator`] is not the global one.
+/// Returns the state of the heap over all threads, or zeros if [`CountingAllocator`] is not the
+/// global allocator.
 pub fn heap() -> Heap {
     let held = ALLOCATED.load(Relaxed).wrapping_sub(FREED.load(Relaxed));
     Heap {
@@ -63,13 +67,14 @@ pub fn heap() -> Heap {
     }
 }
 
-/// How many blocks the calling thread has asked for; zero where [`CountingAllocator`] is not the global one.
+/// Returns the number of allocations of the calling thread, or zero if [`CountingAllocator`] is not
+/// the global allocator.
 pub fn allocations_of_this_thread() -> u64 {
     OF_THIS_THREAD.get()
 }
 
 impl Heap {
-    /// What came since `earlier`.
+    /// Returns the difference to an earlier state.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
@@ -79,7 +84,7 @@ impl Heap {
     }
 }
 
-/// Bytes of this process that are resident; `None` where the system does not say so in `/proc`.
+/// Returns the resident bytes of this process, or `None` if `/proc` does not show them.
 pub fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status

@@ -1,57 +1,59 @@
-//! The options that the benches take.
+//! The command line of the benches.
 
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-/// What a bench is asked to do.
+/// The parsed options.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where the numbers go as JSON too.
+    /// The file for the results as JSON.
     pub json: Option<PathBuf>,
-    /// How often everything is measured, where the command line says so.
+    /// The number of rounds, if the command line has it.
     pub rounds: Option<usize>,
-    /// How many calls in a batch.
+    /// The calls per batch.
     pub calls: u64,
-    /// How many threads in the run on all cores.
+    /// The threads of the run on all cores.
     pub threads: usize,
-    /// What the bench takes beside these.
+    /// The other arguments, which the bench reads itself.
     pub rest: Vec<String>,
 }
 
-/// What is wrong with the options, or with the file they name.
+/// An error in the options or in writing the results.
 #[derive(Debug, thiserror::Error)]
 pub enum OptionsError {
-    /// An option ends the line.
+    /// The last option lacks its value.
     #[error("`{0}` needs a value; write `{0} VALUE`")]
     NoValue(String),
-    /// Not a number that makes sense.
-    #[error("`{option}` takes a whole number from 1 on, not `{value}`")]
+    /// A value is not a positive integer.
+    #[error("`{option}` takes an integer from 1, not `{value}`")]
     NotANumber {
         /// The option.
         option: String,
-        /// What it was given.
+        /// Its value.
         value: String,
     },
-    /// An option that no bench has.
-    #[error("unknown option `{0}`; there are --json PATH, --rounds N, --calls N and --threads N")]
+    /// An unknown option.
+    #[error(
+        "unknown option `{0}`; the options are --json PATH, --rounds N, --calls N and --threads N"
+    )]
     Unknown(String),
-    /// The numbers could not be written.
+    /// The results could not be written.
     #[error("cannot write `{path}`: {source}; name a file in a folder that exists")]
     Write {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the system.
         source: std::io::Error,
     },
 }
 
 impl Options {
-    /// Reads the command line.
+    /// Parses the command line.
     ///
     /// # Errors
     ///
-    /// If it has an option that is not known, or lacks a value.
+    /// Returns an error if an option is unknown or lacks a value.
     pub fn from_command_line() -> Result<Self, OptionsError> {
         Self::parse(std::env::args().skip(1))
     }
@@ -83,11 +85,11 @@ impl Options {
         Ok(options)
     }
 
-    /// Writes `report` where `--json` says, if it was given.
+    /// Writes `report` to the file that `--json` names, if there is one.
     ///
     /// # Errors
     ///
-    /// If the file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn write_json(&self, report: &impl Serialize) -> Result<(), OptionsError> {
         let Some(path) = &self.json else {
             return Ok(());

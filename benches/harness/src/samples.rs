@@ -1,26 +1,26 @@
-//! Samples: one for each round, so that those of two variants pair up.
+//! Samples: one per round, so that those of two variants can be paired.
 
 use serde::{Deserialize, Serialize};
 
-/// Nanoseconds per call, one for each round.
+/// Nanoseconds per call, one value per round.
 #[derive(Clone, Debug)]
 pub struct Samples(pub Vec<f64>);
 
-/// What the samples say: the middle, the middle half around it, and the least.
+/// Statistics of samples: the median, the quartiles and the minimum.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Spread {
-    /// Half of the samples are below.
+    /// The median.
     pub median: f64,
-    /// A quarter of the samples is below.
+    /// The first quartile.
     pub lower: f64,
-    /// A quarter of the samples is above.
+    /// The third quartile.
     pub upper: f64,
-    /// The least: what the code takes when nothing else runs.
+    /// The minimum: the time of the code when nothing else runs.
     pub min: f64,
 }
 
 impl Samples {
-    /// What the samples say.
+    /// Returns the statistics of the samples.
     pub fn spread(&self) -> Spread {
         let sorted = sorted(&self.0);
         Spread {
@@ -31,8 +31,9 @@ impl Samples {
         }
     }
 
-    /// What each of `calls` calls adds to `base`: medians of what each round differs by, which noise
-    /// that lasts longer than a round does not touch; the least of the one less the least of the other.
+    /// Returns what each of `calls` calls adds to `base`: the median of the differences per round,
+    /// which noise that lasts longer than a round does not affect, and the difference of the
+    /// minima.
     pub fn added_to(&self, base: &Self, calls: u32) -> Spread {
         let calls = f64::from(calls);
         let pairs = self.0.iter().zip(&base.0);
@@ -49,7 +50,7 @@ impl Samples {
     }
 }
 
-/// The median of some numbers; not a number where there are none.
+/// Returns the median of some numbers, or NaN if there are none.
 pub fn median(numbers: &[f64]) -> f64 {
     quantile(&sorted(numbers), 0.5)
 }
@@ -60,7 +61,7 @@ fn sorted(numbers: &[f64]) -> Vec<f64> {
     sorted
 }
 
-/// Between the two nearest numbers, in proportion.
+/// Interpolates linearly between the two nearest numbers.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else {
         return f64::NAN;

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-/// Rows of text; the first column stands left, numbers stand right.
+/// Rows of text. The first column is left-aligned, the others are right-aligned.
 #[derive(Clone, Debug)]
 pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// A table with these columns.
+    /// Creates a table with these columns.
     pub fn new(columns: &[&str]) -> Self {
         Self {
             rows: vec![columns.iter().map(ToString::to_string).collect()],

@@ -1,4 +1,5 @@
-//! Calls one function so often, so that callgrind can count its instructions; see `instructions.sh`.
+//! Calls one function repeatedly, so that callgrind can count its instructions; see
+//! `instructions.sh`.
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -48,15 +49,15 @@ fn main() -> ExitCode {
         println!("{error}");
         return ExitCode::FAILURE;
     }
-    // Not counted: the first call makes the clock, the name and the thread's cell.
+    // Not counted: the first call initializes the clock, the name and the thread's cell.
     black_box(function(0));
     set_enabled(variant != "off");
     counted_calls(function, calls);
     ExitCode::SUCCESS
 }
 
-/// One loop for all, so that it is the same in each. The script tells callgrind to count in here alone:
-/// how long the clock takes to calibrate differs from run to run.
+/// One loop for all variants, so that its cost is equal. The script makes callgrind count only
+/// inside it: the time to calibrate the clock differs between runs.
 #[inline(never)]
 fn counted_calls(function: fn(u64) -> u64, calls: u64) {
     for argument in 0..calls {

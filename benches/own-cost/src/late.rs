@@ -1,11 +1,11 @@
-//! Calls that a thread makes while it ends, from the destructor of a thread-local.
+//! Calls that a thread makes while it ends, in the destructor of a thread-local.
 
 use std::cell::Cell;
 use std::thread;
 
 use crate::subjects;
 
-/// A batch that its destructor runs.
+/// A batch that runs in the destructor.
 struct Late(Cell<Option<Batch>>);
 
 #[derive(Clone, Copy)]
@@ -26,15 +26,15 @@ impl Drop for Late {
     }
 }
 
-/// Runs a batch on a new thread, after the profiler's own thread-locals have been destroyed.
+/// Runs a batch on a new thread, after the profiler's thread-locals have been destroyed.
 pub(crate) fn batch(calls: u64, function: fn(u64) -> u64) {
     let thread = thread::spawn(move || {
-        // Destructors run in the reverse order of their registration: this one is registered before those of
-        // the profiler, which come with the first measured call.
+        // Destructors run in reverse order of registration. This one is registered before those of
+        // the profiler, which the first measured call registers.
         LATE.with(|late| late.0.set(Some(Batch { calls, function })));
         subjects::plain(0);
     });
     if thread.join().is_err() {
-        println!("a thread that was to be measured has panicked");
+        println!("a measured thread has panicked");
     }
 }

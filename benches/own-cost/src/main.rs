@@ -1,5 +1,5 @@
-//! What one measured call costs: in nanoseconds, as a multiple of two raw timestamps taken in the same
-//! run, and in memory. On one thread, then on all cores at once.
+//! Measures what one measured call costs: in nanoseconds, as a multiple of two raw timestamps of
+//! the same run, and in memory; on one thread, and on all cores at once.
 
 mod late;
 mod memory;
@@ -26,8 +26,8 @@ struct Report {
     memory: memory::Report,
 }
 
-/// While a process has no CUDA driver, measured calls ask for one now and then, and go a slower way, until a
-/// second or two after the first of them. What they cost from then on is what is measured.
+/// In a process without CUDA, measured calls take a slower path for a second or two, during which
+/// they search for a driver. The bench measures after that.
 const LOOKING_FOR_A_DRIVER: Duration = Duration::from_secs(3);
 
 fn wait_until_nobody_looks_for_a_driver() {
@@ -38,7 +38,7 @@ fn wait_until_nobody_looks_for_a_driver() {
     }
 }
 
-/// Batches of each variant, unless `--rounds` says otherwise.
+/// The batches per variant, unless `--rounds` is given.
 const ROUNDS: usize = 1500;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

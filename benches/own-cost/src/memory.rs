@@ -1,4 +1,4 @@
-//! What calls leave behind: nothing, once each name has been met.
+//! The memory that calls leave behind: none, after the first call of each name.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use serde::Serialize;
 use crate::variants::{ON, Subject};
 
 const MILLION: u64 = 1_000_000;
-/// Long enough that a byte per call would be seen among pages.
+/// Long enough that one byte per call would show in the resident memory, which is counted in pages.
 const LONG: u64 = 50 * MILLION;
 
 #[derive(Serialize)]
 pub(crate) struct Report {
     rows: Vec<Row>,
     long_run_calls: u64,
-    /// By how many bytes more the process was resident after the long run.
+    /// The growth of the resident memory during the long run, in bytes.
     long_run_resident_bytes: Option<i64>,
 }
 
-/// What a million calls left.
+/// The memory that one million calls left behind.
 #[derive(Serialize)]
 struct Row {
     name: &'static str,
@@ -32,16 +32,16 @@ struct Row {
 
 impl Report {
     pub(crate) fn measure(subjects: &[Subject]) -> Self {
-        let ours = subjects.iter().filter(|subject| subject.ours);
+        let profiled = subjects.iter().filter(|subject| subject.profiled);
         Self {
-            rows: ours.map(a_million).collect(),
+            rows: profiled.map(a_million).collect(),
             long_run_calls: LONG,
             long_run_resident_bytes: long_run(subjects),
         }
     }
 }
 
-/// The collector's own buffers reach their size while the first of two millions is warming up.
+/// The first of two million calls warms up, until the collector's buffers have reached their sizes.
 fn a_million(subject: &Subject) -> Row {
     call(subject, MILLION);
     arrive();
@@ -56,7 +56,7 @@ fn a_million(subject: &Subject) -> Row {
     }
 }
 
-/// Makes that many measured calls, in batches of the variant's own.
+/// Makes this many measured calls, in batches of the variant's size.
 fn call(subject: &Subject, calls: u64) {
     let variant = &subject.variant;
     let batch = variant.batch.unwrap_or(calls);
@@ -67,7 +67,7 @@ fn call(subject: &Subject, calls: u64) {
     }
 }
 
-/// Waits until what was logged is with its logger, so that it is on its way no more.
+/// Waits until all log entries have reached their logger.
 fn arrive() {
     flush(Duration::from_secs(5));
 }
@@ -84,7 +84,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "what a million calls leave behind on the heap, all threads together"
+            "what one million calls leave on the heap, over all threads"
         )?;
         let mut table = Table::new(&["variant", "allocations", "bytes kept"]);
         for row in &self.rows {
@@ -102,7 +102,7 @@ impl fmt::Display for Report {
                 bytes / 1024,
                 self.long_run_calls / MILLION
             ),
-            None => writeln!(f, "resident memory: this system does not tell it in /proc"),
+            None => writeln!(f, "resident memory: /proc of this system does not show it"),
         }
     }
 }

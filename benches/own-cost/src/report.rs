@@ -1,4 +1,4 @@
-//! The table of costs, and what of it the project promises.
+//! The table of costs, and the bounds that the project promises.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use serde::Serialize;
 
 use crate::variants::{FLOOR, NESTED, OFF, ON, STRICT_FLOOR, Subject};
 
-/// All variants on so many threads at once.
+/// The results of all variants on a number of threads.
 #[derive(Serialize)]
 pub(crate) struct Run {
     threads: usize,
     rows: Vec<Row>,
 }
 
-/// One variant: nanoseconds, and multiples of two raw timestamps.
+/// One variant, in nanoseconds and as multiples of two raw timestamps.
 #[derive(Serialize)]
 struct Row {
     name: &'static str,
@@ -54,7 +54,7 @@ impl Run {
         }
     }
 
-    /// What one variant adds as a multiple of what another adds: medians, and minima.
+    /// Returns the ratio of what two variants add, for medians and for minima.
     fn ratio(&self, name: &str, floor: &str) -> Option<(f64, f64)> {
         let (row, floor) = (&self.row(name)?.added, &self.row(floor)?.added);
         Some((row.median / floor.median, row.min / floor.min))
@@ -98,7 +98,7 @@ impl fmt::Display for Run {
     }
 }
 
-/// What the project promises of these numbers, beside what they are.
+/// The bounds that the project promises, next to the results.
 pub(crate) fn print_bounds(runs: &[Run]) {
     let mut table = Table::new(&["promise", "bound", "threads", "median", "of minima"]);
     for run in runs {

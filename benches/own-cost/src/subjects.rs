@@ -1,4 +1,4 @@
-//! The functions that are called: one body, bare and measured in every way.
+//! The measured functions: one body, bare and measured in every form.
 
 use std::future::Future;
 use std::hint::black_box;
@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use profiler_runtime::{LogError, ScalarLogger, measure_execution_time, scope};
 
-/// A logger that does nothing, so that what is left is the way to it.
+/// A logger that does nothing, so that only the delivery to it is measured.
 struct NoOp;
 
 impl ScalarLogger for NoOp {
@@ -19,7 +19,7 @@ impl ScalarLogger for NoOp {
 
 static NO_OP: NoOp = NoOp;
 
-/// The least that a call can do.
+/// The smallest body of a call.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "it is the body of each subject")]
 fn body(x: u64) -> u64 {
@@ -113,7 +113,7 @@ pub(crate) fn section_named_at_run_time(name: &str, x: u64) -> u64 {
 }
 
 #[inline(never)]
-#[allow(clippy::unused_async, reason = "a future that is ready at once")]
+#[allow(clippy::unused_async, reason = "a future that is ready immediately")]
 async fn bare_future(x: u64) -> u64 {
     body(x)
 }
@@ -132,9 +132,12 @@ pub(crate) fn run_measured_future(x: u64) -> u64 {
     poll_once(measured_future(x))
 }
 
-/// Drives a future that never waits.
+/// Runs a future that is always ready.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "the same for both")]
+#[allow(
+    clippy::inline_always,
+    reason = "bare and measured futures must be equal"
+)]
 fn poll_once(future: impl Future<Output = u64>) -> u64 {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => result,

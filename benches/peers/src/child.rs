@@ -1,4 +1,4 @@
-//! One process: one peer beside the bare function and two raw timestamps.
+//! One process, which measures one peer, the bare function and two raw timestamps.
 
 use std::io::Write as _;
 use std::thread;
@@ -10,20 +10,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::subjects::{BARE, FLOOR, PEERS};
 
-/// Stands before the line with the numbers: a peer may print too.
+/// Begins the line with the results: a peer may print lines of its own.
 pub(crate) const MARK: &str = "measured: ";
 
-/// What one process found.
+/// The results of one process.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Measured {
     pub(crate) alone: Cost,
     pub(crate) on_all: Cost,
-    /// Mebibytes more that are resident for each million calls made; none where the system does not
-    /// tell.
+    /// The resident memory in MiB that one million calls added, or `None` if the system does not
+    /// show it.
     pub(crate) mebibytes_kept: Option<f64>,
 }
 
-/// Nanoseconds that one call adds to the bare function.
+/// The nanoseconds that one call adds to the bare function.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Cost {
     pub(crate) peer: Spread,
@@ -32,10 +32,11 @@ pub(crate) struct Cost {
 
 pub(crate) fn run(name: &str, options: &Options) -> Result<(), Box<dyn std::error::Error>> {
     let peer = PEERS.iter().find(|peer| peer.name == name);
-    let peer = peer.ok_or_else(|| format!("no peer is called `{name}`"))?;
+    let peer = peer.ok_or_else(|| format!("there is no peer `{name}`"))?;
     let kept_alive = (peer.start)();
     (peer.variant.run)(WARMING);
-    // First: the runs after it leave queues behind that would be emptied meanwhile.
+    // Measured first: later runs leave queues behind, which would be drained during this
+    // measurement.
     let mebibytes_kept = kept(&peer.variant);
     let rounds = options.rounds.unwrap_or(ROUNDS);
     let cost = |threads| {
@@ -57,12 +58,12 @@ pub(crate) fn run(name: &str, options: &Options) -> Result<(), Box<dyn std::erro
     Ok(())
 }
 
-/// Batches of each variant, unless `--rounds` says otherwise. A peer that keeps what it cannot work off
-/// needs gibibytes for ten times as many.
+/// The batches per variant, unless `--rounds` is given. A peer that keeps what it cannot process
+/// would need gibibytes for ten times as many.
 const ROUNDS: usize = 300;
 const WARMING: u64 = 100_000;
 const MILLIONS: u64 = 5;
-/// How long a peer has to work off what the calls left in its queues.
+/// The time that a peer has to drain its queues after the calls.
 const WORKING_OFF: Duration = Duration::from_secs(2);
 
 fn kept(variant: &Variant) -> Option<f64> {

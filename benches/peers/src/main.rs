@@ -1,5 +1,5 @@
-//! What one measured call costs, side by side with other profilers: the same body, the same loop, each in
-//! processes of its own, since what one leaves running would slow the next.
+//! Compares what one measured call costs with other profilers: the same body and the same loop,
+//! each peer in separate processes, since the threads of one peer would slow down the next.
 
 mod child;
 mod report;
@@ -14,10 +14,10 @@ use child::Measured;
 use report::Row;
 use subjects::PEERS;
 
-/// How many processes each has; what one run of luck does to one of them, the median leaves out.
+/// The processes per peer. Their median excludes outliers.
 const PROCESSES: usize = 3;
 
-/// Says to a process which peer it measures.
+/// The environment variable that tells a process which peer to measure.
 const CHILD: &str = "PEERS_MEASURE";
 
 #[derive(Serialize)]
@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Measures one peer in a process of its own, with the options of this one.
+/// Measures one peer in a process, with the options of this one.
 fn in_process(name: &str) -> Result<Measured, Box<dyn std::error::Error>> {
     let output = Command::new(std::env::current_exe()?)
         .args(std::env::args().skip(1))

@@ -14,7 +14,7 @@ pub(crate) struct Row {
     mebibytes_kept: Option<f64>,
 }
 
-/// Nanoseconds added to a call, and how often that is what two raw timestamps add.
+/// The nanoseconds added to a call, and their ratio to two raw timestamps.
 #[derive(Serialize)]
 struct Figures {
     nanoseconds: f64,
@@ -41,7 +41,7 @@ impl Figures {
         };
         Self {
             nanoseconds: of(|cost| cost.peer.median),
-            // Of the same process, so that both had the same noise.
+            // From the same process, so that both have the same noise.
             ratio: of(|cost| cost.peer.median / cost.floor.median),
         }
     }
@@ -65,7 +65,7 @@ pub(crate) fn table(threads: usize, rows: &[Row]) -> Table {
             format!("{:.2}", row.on_all.nanoseconds),
             format!("{:.2}", row.on_all.ratio),
             row.mebibytes_kept
-                .map_or("not told".to_owned(), |kept| format!("{kept:.1}")),
+                .map_or("unknown".to_owned(), |kept| format!("{kept:.1}")),
         ]);
     }
     table

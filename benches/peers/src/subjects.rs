@@ -1,4 +1,4 @@
-//! The same function, measured by each.
+//! The same function, measured by each peer.
 
 use std::any::Any;
 use std::hint::black_box;
@@ -10,12 +10,12 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::Registry;
 
-/// A way to measure a function.
+/// A peer and the way to measure a function with it.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
     pub(crate) variant: Variant,
-    /// Sets it up; what it gives is kept to the end.
+    /// Sets the peer up. The result is kept until the process ends.
     pub(crate) start: fn() -> Box<dyn Any>,
 }
 
@@ -30,12 +30,12 @@ pub(crate) const FLOOR: Variant = Variant::new("two raw timestamps", |n| {
 pub(crate) const PEERS: [Peer; 5] = [
     Peer {
         name: "profiler-runtime",
-        variant: Variant::new("profiler-runtime", |n| batch(n, ours)),
+        variant: Variant::new("profiler-runtime", |n| batch(n, profiled)),
         start: nothing,
     },
     Peer {
         name: "profiler-runtime, off",
-        variant: Variant::new("profiler-runtime, off", |n| batch(n, ours)),
+        variant: Variant::new("profiler-runtime, off", |n| batch(n, profiled)),
         start: || {
             profiler_runtime::set_enabled(false);
             Box::new(())
@@ -68,7 +68,7 @@ fn nothing() -> Box<dyn Any> {
     Box::new(())
 }
 
-/// Takes every span, and does nothing with it.
+/// A subscriber that enables every span, and does nothing with it.
 struct NoOp;
 
 impl<S: Subscriber> Layer<S> for NoOp {}
@@ -94,7 +94,7 @@ fn two_raw(clock: &quanta::Clock, x: u64) -> u64 {
 
 #[inline(never)]
 #[profiler_runtime::measure_execution_time]
-fn ours(x: u64) -> u64 {
+fn profiled(x: u64) -> u64 {
     body(x)
 }
 

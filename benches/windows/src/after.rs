@@ -1,4 +1,4 @@
-//! What a call takes before the first session, while one records, and after the last has stopped.
+//! The time of a call before the first session, during a session, and after the last has stopped.
 
 use std::fmt;
 use std::process::Command;
@@ -10,12 +10,12 @@ use serde::Serialize;
 
 use crate::work;
 
-/// Batches in each process.
+/// The batches in each process.
 const BATCHES: usize = 3000;
 const BATCH: u64 = 5000;
 const PHASES: [&str; 3] = ["before", "recording", "after"];
 
-/// Nanoseconds of one call: the least of each process, and their median.
+/// The nanoseconds of one call: the minimum of each process, and the median of these.
 #[derive(Serialize)]
 pub(crate) struct Report {
     before: Vec<f64>,
@@ -24,7 +24,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Each phase has processes of its own, which take turns.
+    /// Runs each phase in separate processes, which alternate.
     pub(crate) fn measure(rounds: usize) -> Result<Self, Box<dyn std::error::Error>> {
         let mut phases = [(); 3].map(|()| Vec::new());
         for _ in 0..rounds {
@@ -42,7 +42,7 @@ impl Report {
     }
 }
 
-/// Prints the least time of a call in a phase.
+/// Prints the minimum time of a call in a phase.
 pub(crate) fn child(phase: &str, _calls: u64) -> Result<(), Box<dyn std::error::Error>> {
     work::settle();
     let session = (phase != "before").then(|| Profile::builder().capacity(1).start());
@@ -70,17 +70,17 @@ impl fmt::Display for Report {
             [&self.before, &self.recording, &self.after].map(|phase| median(phase));
         writeln!(
             f,
-            "a call, least of {BATCHES} batches, median of {} processes",
+            "a call, minimum of {BATCHES} batches, median of {} processes",
             self.before.len()
         )?;
         writeln!(f, "  before any session  {before:8.2} ns")?;
         writeln!(
             f,
-            "  while one records   {recording:8.2} ns   (into a window that is full)"
+            "  during a session    {recording:8.2} ns   (its window is full)"
         )?;
         writeln!(
             f,
-            "  after it stopped    {after:8.2} ns   x {:.3} of before",
+            "  after the session   {after:8.2} ns   x {:.3} of before",
             after / before
         )
     }

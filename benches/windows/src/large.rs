@@ -1,4 +1,4 @@
-//! A window of a million scopes: what its thread keeps, and what it takes to write it.
+//! A window of a million scopes: the memory that it takes, and the time and memory to write it.
 
 use std::fmt;
 use std::fs;
@@ -13,16 +13,16 @@ use serde::Serialize;
 use crate::work;
 
 pub(crate) const SCOPES: u32 = 1_000_000;
-/// Room for more than there are.
+/// A capacity above the number of scopes.
 pub(crate) const CAPACITY: usize = 2_000_000;
-/// Turns of work between calls: about a microsecond for each scope.
+/// The iterations of work between calls: about a microsecond per scope.
 pub(crate) const TURNS: u64 = 1500;
 
 #[derive(Serialize)]
 pub(crate) struct Report {
     scopes: usize,
     complete: bool,
-    /// Bytes that were resident before, with the window, and at most while it was written.
+    /// The resident bytes before, with the window, and at most while it was written.
     resident_before: u64,
     resident_window: u64,
     resident_peak: u64,
@@ -101,7 +101,7 @@ fn look(trace: &Trace, dir: &Path) -> Result<Seen, Box<dyn std::error::Error>> {
     })
 }
 
-/// The most bytes that were resident so far.
+/// Returns the largest number of resident bytes so far.
 fn peak() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -128,7 +128,7 @@ impl fmt::Display for Report {
         for export in &self.exports {
             writeln!(
                 f,
-                "  {:<14} {:8.0} ms  {:8.1} MiB  {:6.1} bytes a scope",
+                "  {:<14} {:8.0} ms  {:8.1} MiB  {:6.1} bytes per scope",
                 export.file,
                 export.milliseconds,
                 mib(export.bytes),

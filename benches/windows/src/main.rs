@@ -1,6 +1,6 @@
-//! What windows of a run cost: a call before the first session, in one and after the last; a window of a million
-//! scopes, and how it is written; what `step()` takes while that goes on; and a hundred million scopes in ten
-//! thousand windows.
+//! Measures what windows cost: a call before the first session, during one and after the last; a
+//! window of a million scopes, and writing it; `step()` while that happens; and a hundred million
+//! scopes in ten thousand windows.
 
 mod after;
 mod large;
@@ -22,7 +22,7 @@ struct Report {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = Options::from_command_line()?;
-    // A child that measures one phase says so by its first word.
+    // The first argument of a child process is the phase that it measures.
     if let [phase, ..] = options.rest.as_slice() {
         return after::child(phase, options.calls);
     }

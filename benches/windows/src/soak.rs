@@ -1,4 +1,4 @@
-//! A hundred million scopes in ten thousand windows: a week's worth, and what stays.
+//! A hundred million scopes in ten thousand windows, and the memory that they leave behind.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,9 +13,10 @@ use crate::work;
 
 const WINDOWS: u64 = 10_000;
 const SCOPES_EACH: u64 = 10_000;
-/// Turns of work between calls: a sixth of a microsecond for each scope, far more than programs have.
+/// The iterations of work between calls: a sixth of a microsecond per scope, a higher rate than
+/// programs have.
 const TURNS: u64 = 400;
-/// Looks at the memory.
+/// The number of times at which the memory is read.
 const LOOKS: u64 = 10;
 
 #[derive(Default)]
@@ -87,7 +88,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} scopes in {} windows, {:.0} s ({:.0} ns a scope, the threads of the profiler at work beside it)",
+            "{} scopes in {} windows, {:.0} s ({:.0} ns per scope, while the threads of the profiler run)",
             self.made,
             self.windows,
             self.seconds,
@@ -96,7 +97,7 @@ impl fmt::Display for Report {
         let missing = self.made - self.held.min(self.made);
         writeln!(
             f,
-            "  {} in windows; {missing} missing: {} found the ring full, {} the window, {} their handler behind, {} came late",
+            "  {} in windows; {missing} missing: {} because the ring was full, {} the window was full, {} the handler was behind, {} they came late",
             self.held, self.ring_full, self.over_capacity, self.handler_behind, self.late
         )?;
         let mib: Vec<String> = self

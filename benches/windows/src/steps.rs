@@ -1,4 +1,4 @@
-//! What `step()` takes while another session's window of a million scopes is put together and written.
+//! The time of `step()` while a window of a million scopes of another session is built and written.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(crate) struct Report {
     p99: f64,
     p999: f64,
     max: f64,
-    /// The longest of those in which the system did not take the processor away.
+    /// The maximum of the steps during which the system did not preempt the thread.
     max_undisturbed: f64,
     disturbed: usize,
     over_a_millisecond: usize,
@@ -91,10 +91,10 @@ impl Report {
     }
 }
 
-/// How often the system has taken the processor from this thread before it was done.
+/// Returns how often the system has preempted this thread.
 fn switches() -> i64 {
-    // SAFETY: the structure is one of plain numbers, for which zero is a value, and the call fills it; it lives
-    // for as long as the call.
+    // SAFETY: the structure consists of integers, for which zero is valid. It lives during the
+    // call, which fills it.
     unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
@@ -106,7 +106,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "step() of another session while that window is put together and written, {} steps",
+            "step() of another session while that window is built and written, {} steps",
             self.steps
         )?;
         writeln!(
@@ -116,7 +116,7 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             f,
-            "  max {:.1} µs but for {} steps in which the system took the processor away; the bound is 1 ms",
+            "  max {:.1} µs without the {} steps in which the system preempted the thread; the bound is 1 ms",
             self.max_undisturbed, self.disturbed
         )?;
         writeln!(

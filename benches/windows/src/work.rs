@@ -1,4 +1,4 @@
-//! What is measured.
+//! The measured functions.
 
 use std::hint::black_box;
 
@@ -15,14 +15,15 @@ pub(crate) fn branch(number: u64) -> u64 {
     leaf(number) ^ 1
 }
 
-/// So many scopes, as fast as they come.
+/// Opens `count` scopes without a pause.
 pub(crate) fn scopes(count: u64) {
     for number in 0..count / 2 {
         black_box(branch(number));
     }
 }
 
-/// The same with so many turns of work around each two: what a program does between calls.
+/// Opens scopes with `turns` iterations of work around each two, like a program that works between
+/// calls.
 pub(crate) fn scopes_apart(count: u64, turns: u64) {
     for number in 0..count / 2 {
         let mut state = branch(number);
@@ -32,7 +33,7 @@ pub(crate) fn scopes_apart(count: u64, turns: u64) {
     }
 }
 
-/// Has the profiler look for CUDA as long as it does, a second or two.
+/// Makes calls until the profiler has stopped searching for CUDA, which takes a second or two.
 pub(crate) fn settle() {
     let began = std::time::Instant::now();
     while began.elapsed() < std::time::Duration::from_secs(3) {
