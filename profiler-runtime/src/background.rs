@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::Thread;
 
 use crate::diagnostics;
-use crate::diagnostics::contain::contained;
+use crate::diagnostics::catch_own_panic;
 use crate::process::fork;
 use crate::process::thread;
 use crate::sync::ReentrancyGuard;
@@ -147,7 +147,7 @@ impl Background {
 /// often to go on.
 pub(crate) fn run_persistently(thread: &str, mut work: impl FnMut()) -> bool {
     for _ in 0..=MAX_PANICS {
-        if contained(&format!("its thread {thread} was at work"), &mut work).is_some() {
+        if catch_own_panic(&format!("its thread {thread} was at work"), &mut work).is_some() {
             return true;
         }
     }

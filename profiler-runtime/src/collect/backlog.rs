@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use super::dispatcher::{self, Delivery, Job, deliver_here};
 use super::{collector, defaults, ledger};
-use crate::diagnostics::contain;
+use crate::diagnostics::user_code;
 use crate::diagnostics::{DropReason, count_dropped};
 use crate::log::{CudaSpan, Logger};
 use crate::name::CircuitBreaker;
@@ -72,7 +72,7 @@ impl Drop for Backlog {
             if let Job::Log(delivery) = job {
                 ledger::end(Err(reason));
                 // Its logger is foreign code.
-                contain::discard(delivery);
+                user_code::drop_value(delivery);
             }
         }
     }
@@ -82,7 +82,7 @@ impl Drop for Backlog {
 pub(crate) fn log_here(entry: LogEntry, logger: Option<Logger>) {
     // A forked child logs nothing.
     if fork::is_child() {
-        contain::discard(logger);
+        user_code::drop_value(logger);
         return count_dropped(DropReason::NoCollector, 1);
     }
     // It is not to be measured, as on a thread of the profiler's. Before any lock is taken: what starting a thread

@@ -10,7 +10,7 @@ use super::{dispatcher, flush, ledger, ring};
 use crate::background::Background;
 use crate::clock::{WallAnchor, clock};
 use crate::diagnostics::DropReason;
-use crate::diagnostics::contain;
+use crate::diagnostics::user_code;
 use crate::log::LogRecord;
 use crate::name::{self, Name, TimeSource};
 use crate::own_cost;
@@ -61,7 +61,7 @@ fn give_up(records: impl IntoIterator<Item = LogRecord>, reason: DropReason) {
     for record in records {
         ledger::end(Err(reason));
         // Loggers are foreign code, and this may be in the middle of a panic.
-        contain::discard(record);
+        user_code::drop_value(record);
     }
 }
 
@@ -154,7 +154,7 @@ impl Collector {
         if name.decide_time_source(TimeSource::Cpu) == TimeSource::Cuda {
             ledger::end(Err(DropReason::NoCudaTime));
             // Its destructor may be foreign code.
-            contain::discard(record.logger);
+            user_code::drop_value(record.logger);
             return;
         }
         let milliseconds = clock().nanoseconds(record.elapsed.max(0) as f64) / 1e6;
@@ -201,7 +201,7 @@ pub(crate) fn next_step(name: &Name, skipped: u64, every: u32) -> u64 {
 mod tests {
     use super::*;
     use crate::diagnostics;
-    use crate::diagnostics::contain::contained;
+    use crate::diagnostics::catch_own_panic;
 
     #[test]
     fn what_a_panic_takes_with_it_is_counted() {
@@ -216,7 +216,7 @@ mod tests {
             logger: None,
         };
         let before = diagnostics::dropped(DropReason::ThreadPanicked);
-        let panicked = contained("a test panicked", || {
+        let panicked = catch_own_panic("a test panicked", || {
             let mut collector = Collector::default();
             collector.batch.push(record());
             collector.rest.extend([record(), record()]);

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 use super::watchdog::{CallInfo, Outcome, Watchdog, is_stuck};
 use super::{flush, ledger};
 use crate::background::run_persistently;
-use crate::diagnostics::contain;
+use crate::diagnostics::user_code;
 use crate::diagnostics::{self, DropReason};
 use crate::log::{CudaSpan, LogError, Logger, Scalar};
 use crate::name::CircuitBreaker;
@@ -227,7 +227,7 @@ fn deliver(watchdog: &Watchdog, delivery: Delivery) -> bool {
     let Outcome { result, on } = watchdog.run(call, || {
         if silent.is_some() {
             // Its destructor may be the last one, and is foreign too.
-            contain::discard(logger);
+            user_code::drop_value(logger);
             return Some(Ok(()));
         }
         let scalar = Scalar {
@@ -240,7 +240,7 @@ fn deliver(watchdog: &Watchdog, delivery: Delivery) -> bool {
         if matches!(taken, Some(Ok(()))) && logger.share().is_some() {
             oldest = remember(name.id, logger, breaker);
         } else {
-            contain::discard(logger);
+            user_code::drop_value(logger);
         }
         taken
     });
@@ -267,7 +267,7 @@ fn deliver(watchdog: &Watchdog, delivery: Delivery) -> bool {
 /// Hands an entry to a logger, which is flushed if it belongs to this call alone; none where it panics. The logger
 /// outlives the panic: were it dropped meanwhile, a second panic would end the process.
 fn take(logger: &Logger, scalar: &Scalar<'_>) -> Option<Result<(), String>> {
-    contain::caught(|| {
+    user_code::call(|| {
         let taken = logger.as_dyn().add(scalar);
         let is_shared = logger.share().is_some();
         in_words(if is_shared {
@@ -337,7 +337,7 @@ fn flush_one(
     let is_last = failed.is_none();
     let (mut error, mut unsaved) = (None, 0);
     let outcome = watchdog.run(call, || {
-        let asked = contain::caught(|| {
+        let asked = user_code::call(|| {
             error = in_words(logger.as_dyn().flush()).err();
             if error.is_some() {
                 // The program may log to it too: of what it could not save, no more is ours than it took of us.
@@ -353,7 +353,7 @@ fn flush_one(
                 taken,
                 unsaved,
             }),
-            _ => contain::discard(logger),
+            _ => user_code::drop_value(logger),
         }
         asked
     });

@@ -1,7 +1,7 @@
 //! Each thread's ring of log entries: bounded, one producer, one consumer, never waited for.
 
 use super::{collector, ledger};
-use crate::diagnostics::contain;
+use crate::diagnostics::user_code;
 use crate::diagnostics::{DropReason, count_dropped};
 use crate::local;
 use crate::log::LogRecord;
@@ -33,7 +33,7 @@ pub(crate) fn log(
     let busy = ReentrancyGuard::try_enter();
     // A forked child has no thread that would take it.
     if busy.is_none() || fork::is_child() {
-        contain::discard(request);
+        user_code::drop_value(request);
         return count_dropped(DropReason::NoCollector, 1);
     }
     let LogRequest { logger, step } = request;
@@ -52,7 +52,7 @@ pub(crate) fn log(
     let outcome =
         local::with_ring(|ring| push(ring, &mut record)).unwrap_or_else(|| late(&mut record));
     // A logger that goes unused here is foreign code too.
-    contain::discard(record);
+    user_code::drop_value(record);
     match (outcome, cell) {
         (Outcome::Pushed, Some(cell)) => cell.skipped.set(0),
         (Outcome::Full, Some(cell)) => {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::clock::clock;
 use crate::diagnostics;
-use crate::diagnostics::contain;
+use crate::diagnostics::user_code;
 use crate::log::Logger;
 use crate::name::{self, CircuitBreaker};
 use crate::sync::Lock;
@@ -84,7 +84,7 @@ impl Watchdog {
         let (id, breaker) = (call.id, call.breaker);
         *self.call.lock() = Some(call);
         self.since.store(clock().ticks(), Release);
-        let result = contain::caught(f).flatten();
+        let result = user_code::call(f).flatten();
         let on = self.since.swap(0, AcqRel) != TIMED_OUT;
         // Waits until whoever gave it up has said all of it.
         let call = self.call.lock().take();
@@ -92,7 +92,7 @@ impl Watchdog {
             take_back(call.as_ref());
         }
         // The last handle to a logger may go with it, and its destructor is foreign too.
-        contain::discard(call);
+        user_code::drop_value(call);
         if result.is_none() {
             breaker.open_permanently();
             diagnostics::warn_once(&format!(
@@ -113,7 +113,7 @@ impl Watchdog {
             take_back(call.as_ref());
         }
         // Its destructor may be foreign code.
-        contain::discard(call);
+        user_code::drop_value(call);
         on
     }
 

@@ -10,7 +10,7 @@ use self::pace::Pace;
 use super::{LogError, ScalarLogger};
 
 use crate::diagnostics;
-use crate::diagnostics::contain;
+use crate::diagnostics::user_code;
 
 mod pace;
 
@@ -120,7 +120,7 @@ impl TensorBoardRsLogger {
         let Some(writer) = &self.writer else {
             return Err(closed());
         };
-        let outcome = contain::caught(|| {
+        let outcome = user_code::call(|| {
             let mut writer = writer.lock().map_err(|_| closed())?;
             // A panic passes the guard of the lock and poisons it: the mark for everybody.
             call(&mut writer)
@@ -176,8 +176,8 @@ fn close(writer: SummaryWriter) {
         return;
     }
     // One that fails already is not dropped: of its several files each might panic.
-    let closed = contain::caught(|| writer.flush())
-        .and_then(|()| contain::caught(|| drop(ManuallyDrop::into_inner(writer))));
+    let closed = user_code::call(|| writer.flush())
+        .and_then(|()| user_code::call(|| drop(ManuallyDrop::into_inner(writer))));
     if closed.is_none() {
         diagnostics::warn_once(
             "the last values did not reach the log of tensorboard-rs: its writer panicked",

@@ -6,7 +6,7 @@ use super::ScopeWithArgs;
 use super::future::{FutureScope, FutureScopeWithArgs};
 use crate::cuda::{self, DiscoveryReason, ExplicitStream, GpuOptions, IntoStream, Mode};
 use crate::diagnostics;
-use crate::diagnostics::contain;
+use crate::diagnostics::user_code;
 use crate::local::{self, NoCell};
 use crate::log::{IntoLogger, LogOutcome, LogRequest};
 use crate::name;
@@ -117,7 +117,7 @@ impl<'s> ScopeBuilder<'s> {
         // What is kept for the window is not the memory of the scope around.
         let _busy = ReentrancyGuard::try_enter();
         // It is code of the program's, which must not end the call where it only asks for a shape.
-        let shape = contain::caught(|| shape.to_shape());
+        let shape = user_code::call(|| shape.to_shape());
         let known = shape.unwrap_or_else(no_shape);
         self.shapes.get_or_insert_default().push(known);
     }

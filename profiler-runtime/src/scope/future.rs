@@ -13,7 +13,7 @@ use super::ClosedScope;
 use crate::clock::{elapsed, now};
 use crate::collect;
 use crate::cuda::{self, Begun, IntoStream, Stream, TaskGpuScope};
-use crate::diagnostics::contain::contained;
+use crate::diagnostics::catch_own_panic;
 use crate::local::{self, NoCell};
 use crate::log::IntoLogger;
 use crate::log::LogRequest;
@@ -202,7 +202,7 @@ impl FutureState {
 
     fn drop_unfinished(&mut self, builder: Option<&mut ScopeBuilder<'static>>) {
         if self.running.is_some() {
-            contained("a future was dropped", || {
+            catch_own_panic("a future was dropped", || {
                 self.finish(builder, Ending::Dropped);
             });
         }

@@ -8,7 +8,7 @@ use std::thread::panicking;
 use crate::clock::{elapsed, has_counter, now, read_counter};
 use crate::collect;
 use crate::cuda::{self, Begun, CpuSpan, GpuOptions};
-use crate::diagnostics::contain::contained;
+use crate::diagnostics::catch_own_panic;
 use crate::local::{self, NoCell, ThreadState};
 use crate::log::LogRequest;
 use crate::name;
@@ -370,7 +370,7 @@ impl Probe {
 fn carry(cell: &StatCell) {
     #[allow(clippy::cast_possible_truncation, reason = "the number of a name")]
     let id = cell.id.get() as u32;
-    contained("counts were carried over", || {
+    catch_own_panic("counts were carried over", || {
         if let Some(name) = name::by_id(id) {
             name.carry(cell);
         }
@@ -398,7 +398,7 @@ pub(super) fn end(open: &OpenScope) {
 #[cold]
 #[inline(never)]
 fn end_slow(open: &OpenScope) {
-    contained("a scope was closed", || close_slowly(open));
+    catch_own_panic("a scope was closed", || close_slowly(open));
 }
 
 fn close_slowly(open: &OpenScope) {
@@ -418,7 +418,7 @@ fn close_slowly(open: &OpenScope) {
 /// Ends a scope whose turn it is to be logged.
 #[inline(never)]
 pub(super) fn end_logged(open: &OpenScope, every: u32, request: &mut LogRequest) {
-    contained("a scope was closed", || {
+    catch_own_panic("a scope was closed", || {
         let closed = open.close(now());
         open.dispatch(&closed, Some((every, std::mem::take(request))));
     });

@@ -9,7 +9,7 @@ use super::queue::Queue;
 use super::trace::Trace;
 use super::window::{WindowBuilder, WindowClose, WindowSpec};
 use super::worker;
-use crate::diagnostics::contain::{self, contained};
+use crate::diagnostics::{catch_own_panic, user_code};
 use crate::own_cost;
 use crate::process::fork;
 use crate::sync::ReentrancyGuard;
@@ -94,13 +94,13 @@ impl Delivery {
             let windows = complete.windows;
             // `Handler::call` catches the panics of handlers; one that arrives here is a bug in the profiler.
             let deliver = || self.call_handlers(*complete, &mut handlers);
-            let _ = contained("a window was put together, which is lost", deliver);
+            let _ = catch_own_panic("a window was put together, which is lost", deliver);
             own_cost::note_background();
             self.windows.answer(windows);
         }
         // Handlers own values of the program. Drop them one by one: a second panic while the others unwind would abort
         // the process.
-        handlers.into_iter().for_each(contain::discard);
+        handlers.into_iter().for_each(user_code::drop_value);
     }
 
     fn call_handlers(&self, complete: CompleteWindow, handlers: &mut [Handler]) {

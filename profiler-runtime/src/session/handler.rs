@@ -2,7 +2,7 @@
 
 use super::trace::Trace;
 use crate::diagnostics;
-use crate::diagnostics::contain;
+use crate::diagnostics::user_code;
 use crate::log::LogOutcome;
 
 /// A handler of traces; empty after it has panicked.
@@ -30,14 +30,14 @@ impl Handler {
     /// Calls the handler. An error is reported; after a panic the handler is not called again.
     pub(super) fn call(&mut self, trace: &Trace) {
         let Some(call) = &mut self.call else { return };
-        match contain::caught(|| call(trace)) {
+        match user_code::call(|| call(trace)) {
             Some(Ok(())) => {}
             Some(Err(error)) => diagnostics::warn_once(&format!(
                 "a handler of traces failed on the window that ended with step {}: {error}",
                 trace.step_num()
             )),
             None => {
-                contain::discard(self.call.take());
+                user_code::drop_value(self.call.take());
                 diagnostics::warn_once(
                     "a handler of traces panicked: it is not called again, and the session goes on",
                 );

@@ -14,7 +14,7 @@ use super::{Activity, Options, at_exit, recording, ring, worker};
 use crate::clock::{WallAnchor, now};
 use crate::config::{Action, ActionFn};
 use crate::diagnostics;
-use crate::diagnostics::contain::{self, contained};
+use crate::diagnostics::{catch_own_panic, user_code};
 use crate::process::fork;
 use crate::process::thread;
 use crate::sync::Lock;
@@ -97,7 +97,7 @@ impl Session {
         let its_own = Arc::clone(&session);
         thread::spawn("profiler-export", move || {
             let run = || its_own.delivery.run(handlers);
-            let _ = contained("it waited for a window", run);
+            let _ = catch_own_panic("it waited for a window", run);
         })?;
         let mut notices = DeferredNotices::default();
         let first = Self::ask(&session.schedule(), 0, &mut notices);
@@ -149,7 +149,7 @@ impl Session {
     /// Returns the schedule's action for a step. The schedule may be user code, and may panic.
     fn ask(schedule: &ActionFn, step: u64, notices: &mut DeferredNotices) -> Action {
         let before = IN_SCHEDULE.replace(true);
-        let answer = contain::caught(|| schedule(step));
+        let answer = user_code::call(|| schedule(step));
         IN_SCHEDULE.set(before);
         answer.unwrap_or_else(|| {
             notices.add(
@@ -413,7 +413,7 @@ impl Drop for Session {
     /// thread of all sessions.
     fn drop(&mut self) {
         let schedule = std::mem::replace(&mut *self.schedule(), Box::new(|_| Action::None));
-        contain::discard(schedule);
+        user_code::drop_value(schedule);
     }
 }
 

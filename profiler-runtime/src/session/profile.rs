@@ -9,7 +9,7 @@ use super::trace::Trace;
 use super::{Activity, Options};
 use crate::config::{Action, ActionFn, IntoSchedule};
 use crate::diagnostics;
-use crate::diagnostics::contain::contained;
+use crate::diagnostics::catch_own_panic;
 use crate::log::LogOutcome;
 use crate::process::fork;
 
@@ -124,7 +124,7 @@ impl Profile {
 
 impl Drop for Profile {
     fn drop(&mut self) {
-        contained("a session was stopped", || self.stop());
+        catch_own_panic("a session was stopped", || self.stop());
     }
 }
 

@@ -195,7 +195,7 @@ mod tests {
         let before = lost().ring_full;
         push(record(LOST));
         push(record(KEPT));
-        let panicked = crate::diagnostics::contain::caught(|| {
+        let panicked = crate::diagnostics::user_code::call(|| {
             drain(|_, taken| {
                 if taken.name == LOST {
                     std::panic::panic_any("a test panics");

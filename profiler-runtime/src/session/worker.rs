@@ -308,7 +308,7 @@ mod tests {
     use super::super::window::WindowClose;
     use super::*;
     use crate::clock::WallAnchor;
-    use crate::diagnostics::contain::contained;
+    use crate::diagnostics::catch_own_panic;
 
     fn scope() -> ScopeRecord {
         ScopeRecord {
@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn what_a_panic_takes_with_it_is_counted() {
         let before = ring::lost().ring_full;
-        let panicked = contained("a test panicked", || {
+        let panicked = catch_own_panic("a test panicked", || {
             let mut sorter = WindowSorter::default();
             sorter.batch.extend([scope(), scope()]);
             std::panic::panic_any("a test panics");
@@ -381,7 +381,7 @@ mod tests {
     #[test]
     fn what_a_panic_takes_with_it_is_missing_in_windows_that_have_closed_too() {
         let id = closed_window();
-        let panicked = contained("a test panicked", || {
+        let panicked = catch_own_panic("a test panicked", || {
             let mut sorter = WindowSorter::default();
             sorter.batch.extend([scope(), scope()]);
             std::panic::panic_any("a test panics");

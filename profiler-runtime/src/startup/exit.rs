@@ -1,13 +1,12 @@
 //! The end of the program: what a guard does in order, and an exit handler as well as it can.
 
-use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::flush::flush;
 use crate::config::SummaryTarget;
 use crate::cuda;
-use crate::diagnostics;
+use crate::diagnostics::{self, user_code};
 use crate::process::new_file;
 use crate::process::output::{Output, PATIENCE, Wait};
 use crate::process::{self, fork};
@@ -54,9 +53,9 @@ extern "C" fn at_exit() {
         return;
     }
     // Nothing is left that could report a panic.
-    let _ = catch_unwind(end);
+    let _ = user_code::call(end);
     // The driver ends next, and destroys its objects whether they are in use or not.
-    let _ = catch_unwind(cuda::shut_down);
+    let _ = user_code::call(cuda::shut_down);
 }
 
 /// What there is to be done at the end of the process. It comes twice where there is a driver: what was waited for once

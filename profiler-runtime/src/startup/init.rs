@@ -8,7 +8,7 @@ use super::flush::flush_and_close;
 use crate::collect;
 use crate::config::{Backend, Filter, SummaryTarget};
 use crate::cuda::{self, CudaError};
-use crate::diagnostics::contain::contained;
+use crate::diagnostics::catch_own_panic;
 use crate::log::{IntoLogger, Logger};
 use crate::session;
 use crate::startup::error::InitError;
@@ -203,13 +203,13 @@ impl Drop for Profiler {
     fn drop(&mut self) {
         if GUARDS.fetch_sub(1, Relaxed) == 1 {
             // One after the other, so that a panic in one leaves the others.
-            contained("its guard went", cuda::return_magazines);
+            catch_own_panic("its guard went", cuda::return_magazines);
             // What is written of windows may need GPU times, which are read until all is closed.
-            contained("sessions were closed", || {
+            catch_own_panic("sessions were closed", || {
                 session::finish(CLOSING, session::FinishMode::Environment);
             });
-            contained("loggers were flushed", || flush_and_close(CLOSING));
-            contained("the summary was written", exit::write_summary);
+            catch_own_panic("loggers were flushed", || flush_and_close(CLOSING));
+            catch_own_panic("the summary was written", exit::write_summary);
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::cuda::context::Context;
 use crate::cuda::ffi::driver::Event;
 use crate::cuda::ffi::library;
 use crate::cuda::loss::CudaLoss;
-use crate::diagnostics::contain;
+use crate::diagnostics::user_code;
 use crate::log::LogRequest;
 use crate::stream_key::StreamKey;
 use crate::sync::RaceCell;
@@ -253,7 +253,7 @@ impl GpuMeasurement {
     /// Lets go of it: it goes where the next scope finds it. Its events are another one's from now on.
     pub(crate) fn give_back(mut self: Box<Self>) {
         if self.log.is_some() {
-            contain::discard(self.log.take());
+            user_code::drop_value(self.log.take());
         }
         if library::is_shut_down() {
             return;

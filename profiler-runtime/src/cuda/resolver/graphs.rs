@@ -12,7 +12,7 @@ use crate::clock::{clock, now};
 use crate::cuda::context::measurement::{GpuMeasurement, Pair};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::driver::{Driver, Event};
-use crate::diagnostics::contain;
+use crate::diagnostics::user_code;
 use crate::stream_key::StreamKey;
 
 /// Captured scopes whose replays are looked for.
@@ -127,7 +127,7 @@ impl Graphs {
         }
         self.groups.clear();
         WATCHED.fetch_sub(captured.len(), Relaxed);
-        contain::discard(captured);
+        user_code::drop_value(captured);
     }
 
     pub(crate) fn is_empty(&self) -> bool {

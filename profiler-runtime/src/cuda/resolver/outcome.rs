@@ -8,7 +8,7 @@ use super::report;
 use crate::clock::{WallAnchor, clock};
 use crate::collect::{self, next_step};
 use crate::cuda::context::measurement::{GpuMeasurement, PendingLog};
-use crate::diagnostics::contain;
+use crate::diagnostics::user_code;
 use crate::diagnostics::{self, DropReason, count_dropped};
 use crate::log::CudaSpan;
 use crate::log::LogRequest;
@@ -150,7 +150,7 @@ impl Outbox {
             (TimeSource::Cuda, None) => {
                 count_dropped(DropReason::NoCudaTime, 1);
                 // Its destructor may be foreign code.
-                contain::discard(request);
+                user_code::drop_value(request);
                 return;
             }
             _ => cpu_ns.max(0.0) / 1e6,

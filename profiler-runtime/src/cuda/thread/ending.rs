@@ -16,7 +16,7 @@ use crate::cuda::ffi::library;
 use crate::cuda::loss::{self, CudaLoss};
 use crate::cuda::resolver;
 use crate::cuda::stream::target::target;
-use crate::diagnostics::contain;
+use crate::diagnostics::user_code;
 use crate::diagnostics::{DropReason, count_dropped};
 use crate::log::LogRequest;
 use crate::own_cost;
@@ -105,7 +105,7 @@ impl Drop for DeferredDrops<'_> {
     fn drop(&mut self) {
         if self.log.is_some() {
             let log = self.log.take();
-            contain::discard(log);
+            user_code::drop_value(log);
         }
     }
 }

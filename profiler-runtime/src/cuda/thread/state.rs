@@ -17,7 +17,7 @@ use crate::cuda::ffi::driver::RawContext;
 use crate::cuda::loss::CudaLoss;
 use crate::cuda::resolver::totals;
 use crate::cuda::stream::Stream;
-use crate::diagnostics::contain::contained;
+use crate::diagnostics::catch_own_panic;
 use crate::stream_key::RawStream;
 use crate::stream_key::StreamKey;
 use crate::sync::ReentrancyGuard;
@@ -395,7 +395,7 @@ pub(crate) fn abandon(opened: OpenGpuScope) {
 impl Drop for Thread {
     fn drop(&mut self) {
         let _busy = ReentrancyGuard::try_enter();
-        contained("a thread ended", || {
+        catch_own_panic("a thread ended", || {
             self.stack
                 .drain(..)
                 .chain(self.displaced.drain(..))

@@ -2,7 +2,7 @@
 
 use super::callers::{CallEdge, CallEdges, EdgeTimes, Side};
 use super::cells::time;
-use crate::diagnostics::printable::printable;
+use crate::diagnostics::printable;
 use crate::report::export::columns::{Column, calls};
 use crate::report::export::table::{draw, terminal_width};
 

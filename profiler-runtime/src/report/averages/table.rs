@@ -4,7 +4,7 @@ use super::cells::time;
 use super::columns::columns;
 use super::row::AverageRow;
 use super::{KeyAverages, SortKey, sort};
-use crate::diagnostics::printable::printable;
+use crate::diagnostics::printable;
 use crate::report::export::columns::Column;
 use crate::report::export::table::{draw, terminal_width};
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::columns::{Column, columns};
-use crate::diagnostics::printable::printable;
+use crate::diagnostics::printable;
 use crate::report::summary::{Row, Summary};
 
 /// What the rows of a table are sorted by, the largest first (names from A to Z).

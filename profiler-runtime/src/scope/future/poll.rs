@@ -3,7 +3,7 @@
 use super::{FutureState, Running};
 use crate::clock::{elapsed, now};
 use crate::cuda::{self, Begun};
-use crate::diagnostics::contain::contained;
+use crate::diagnostics::catch_own_panic;
 use crate::local::{self, NoCell, ThreadState};
 use crate::scope::builder::ScopeBuilder;
 use crate::session::{self, EndedScope, FutureRecord, RecordEnding};
@@ -125,14 +125,14 @@ impl<'a> PollGuard<'a> {
         }
         local::with_state(|state| self.pop(state, elapsed));
         if self.cuda_place != 0 {
-            contained("a poll ended", || cuda::pop_poll(self.cuda_place));
+            catch_own_panic("a poll ended", || cuda::pop_poll(self.cuda_place));
         }
         if let Some(cell) = self.cell.filter(|_| session::is_recording()) {
-            contained("a poll ended", || self.record(cell, elapsed));
+            catch_own_panic("a poll ended", || self.record(cell, elapsed));
         }
         if self.is_last {
             let builder = self.builder.as_deref_mut();
-            contained("a future ended", || {
+            catch_own_panic("a future ended", || {
                 self.state.finish(builder, Ending::Returned);
             });
         }

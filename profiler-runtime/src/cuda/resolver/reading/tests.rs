@@ -4,7 +4,7 @@ use std::ptr::NonNull;
 use super::*;
 use crate::cuda::context::measurement::GpuMeasurement;
 use crate::cuda::loss;
-use crate::diagnostics::contain::contained;
+use crate::diagnostics::catch_own_panic;
 use crate::name;
 
 /// A driver of which nothing is called.
@@ -29,7 +29,7 @@ fn what_a_panic_takes_with_it_is_counted_for_its_names() {
         counted.iter().find(of).map_or(0, |(_, count)| *count)
     };
     let before = counted();
-    let panicked = contained("a test panicked", || {
+    let panicked = catch_own_panic("a test panicked", || {
         let mut reading = Reading::new(uncalled());
         reading.batch.push(item_of(name.id));
         reading.whole.extend([item_of(name.id), item_of(name.id)]);
