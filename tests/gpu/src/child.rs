@@ -1,4 +1,4 @@
-//! Child processes: this program again, for what ends a process or must not touch others.
+//! Child processes: this program again, for checks that end a process or must not affect others.
 
 use std::io::Read;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
@@ -10,18 +10,18 @@ use crate::device::Gpu;
 use crate::driver::Driver;
 use crate::trouble::Trouble;
 
-/// What introduces the line in which a child tells what it saw.
+/// The prefix of the line in which a child reports its results.
 const MARK: &str = "child: ";
-/// A child of this suite takes a second or two, most of it to set up the device.
+/// A child takes a second or two, most of it to initialize the device.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// A part that a child process plays.
+/// A role that a child process runs.
 pub(crate) struct Part {
     pub(crate) name: &'static str,
     pub(crate) play: fn() -> Result<ExitCode, Trouble>,
 }
 
-/// What became of a child.
+/// The result of a child.
 #[derive(Debug)]
 pub(crate) struct Played {
     pub(crate) status: ExitStatus,
@@ -30,7 +30,7 @@ pub(crate) struct Played {
     name: String,
 }
 
-/// Plays a part in this process.
+/// Runs a role in this process.
 pub(crate) fn play(parts: &[&'static [Part]], name: &str) -> ExitCode {
     let Some(part) = parts
         .iter()
@@ -47,23 +47,24 @@ pub(crate) fn play(parts: &[&'static [Part]], name: &str) -> ExitCode {
     })
 }
 
-/// The device in a child.
+/// Returns the device in a child.
 pub(crate) fn gpu() -> Result<Gpu, Trouble> {
     Gpu::first(Driver::get().map_err(Trouble::Missing)?)
 }
 
-/// Whether a variable sets the profiler up otherwise than the checks assume; which library is the driver is the
-/// user's to say.
+/// Returns `true` for a variable that configures the profiler differently from what the checks
+/// assume. The user may select the driver's library.
 pub(crate) fn is_disturbing(name: &str) -> bool {
     name.starts_with("PROFILER_") && name != "PROFILER_CUDA_LIBRARY"
 }
 
-/// Tells the parent what was seen.
+/// Reports results to the parent.
 pub(crate) fn tell(seen: &Value) {
     println!("{MARK}{seen}");
 }
 
-/// Skips a check on what a program does that does not end well without the profiler either: what it meets then
+/// Skips a check if a program without the profiler fails in the same way: then the failure is the
+/// driver's. Runs the program `times` times, since the failure may depend on timing.
 /// is the driver's. It is run `times` times, since what goes wrong may do so by chance.
 pub(crate) fn expect_well_without_us(name: &str, code: i32, times: u32) -> Result<(), Trouble> {
     for _ in 0..times {
@@ -80,8 +81,8 @@ pub(crate) fn expect_well_without_us(name: &str, code: i32, times: u32) -> Resul
     Ok(())
 }
 
-/// Runs a part in a process of its own, with these variables of the profiler's and no other but the one that
-/// says which library is the driver.
+/// Runs a role in another process, with these variables of the profiler, and of the others only the
+/// one that selects the driver's library.
 pub(crate) fn run(name: &str, variables: &[(&str, &str)]) -> Result<Played, Trouble> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["--child", name]).stdin(Stdio::null());
@@ -134,7 +135,7 @@ fn reader(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<S
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
-            // What was read before an error is still what the child said.
+            // Lines that were read before an error are still results of the child.
             let _ = pipe.read_to_end(&mut bytes);
         }
         String::from_utf8_lossy(&bytes).into_owned()
@@ -142,7 +143,7 @@ fn reader(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<S
 }
 
 impl Played {
-    /// The child, if it ended as it should.
+    /// Returns the child if it exited successfully.
     pub(crate) fn well(self) -> Result<Self, Trouble> {
         if self.status.success() {
             return Ok(self);

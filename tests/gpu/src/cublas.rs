@@ -1,4 +1,4 @@
-//! NVIDIA's linear algebra, as far as one product of matrices needs it.
+//! Bindings to cuBLAS for one matrix product.
 
 use std::ffi::c_int;
 
@@ -38,7 +38,7 @@ type Sgemm = unsafe extern "C" fn(
     c_int,
 ) -> c_int;
 
-/// The library with a handle on the current context.
+/// The library with a handle for the current context.
 pub(crate) struct Cublas {
     library: &'static Library,
     handle: Handle,
@@ -46,13 +46,14 @@ pub(crate) struct Cublas {
 }
 
 impl Cublas {
-    /// Opens it for work on a stream.
+    /// Opens the library for work on a stream.
     pub(crate) fn on(stream: usize) -> Result<Self, Trouble> {
-        // It needs this one, which the system's loader does not find beside it everywhere.
+        // cuBLAS depends on cublasLt, which the system's loader does not find in each installation.
         libraries::open(&LOWER_NAMES, "cublas").map_err(Trouble::Skip)?;
         let (library, path) = libraries::open(&NAMES, "cublas").map_err(Trouble::Skip)?;
         let mut handle = 0;
-        // SAFETY: cuBLAS exports the function with this type (cublas_api.h); the place is on this stack.
+        // SAFETY: cuBLAS exports the function with this type (cublas_api.h). The pointer is to this
+        // stack.
         let code = unsafe {
             library.get::<unsafe extern "C" fn(*mut Handle) -> c_int>(b"cublasCreate_v2")?(
                 &raw mut handle,
@@ -76,12 +77,13 @@ impl Cublas {
         Ok(cublas)
     }
 
-    /// The product of two square matrices of `side` rows in device memory, into a third.
+    /// Multiplies two square matrices of `side` rows in device memory into a third.
     pub(crate) fn multiply(&self, side: c_int, [left, right, to]: [u64; 3]) -> Result<(), Trouble> {
         let (one, zero) = (1.0_f32, 0.0_f32);
         // SAFETY: cuBLAS exports the function with this type (cublas_api.h).
         let sgemm = unsafe { self.library.get::<Sgemm>(b"cublasSgemm_v2") }?;
-        // SAFETY: the addresses are device memory for as many floats; the factors are on this stack.
+        // SAFETY: the addresses are device memory for that many floats. The factors are on this
+        // stack.
         let code = unsafe {
             sgemm(
                 self.handle,
@@ -106,7 +108,7 @@ impl Cublas {
 
 impl Drop for Cublas {
     fn drop(&mut self) {
-        // SAFETY: as above; the handle is not used again. A function that is not there is not called.
+        // SAFETY: as above; the handle is not used again. A missing function is not called.
         unsafe {
             if let Ok(destroy) = self
                 .library

@@ -1,6 +1,6 @@
-//! NVIDIA's own tracing library, as far as it tells when a kernel ran.
+//! Bindings to CUPTI, NVIDIA's tracing library, to read when a kernel ran.
 //!
-//! Only the beginning of a record is read; it is the same in all versions from 11.8 to 13.
+//! Only the beginning of a record is read. It is the same in all versions from 11.8 to 13.
 
 use std::alloc::{Layout, alloc};
 use std::ffi::c_void;
@@ -16,7 +16,7 @@ const NAMES: [&str; 4] = [
     "libcupti.so",
 ];
 
-/// Kernels that may run at once, which leaves them as they are.
+/// The kind of record for concurrent kernels, which does not serialize them.
 const CONCURRENT_KERNEL: u32 = 10;
 const KERNEL: u32 = 3;
 const FORCED: u32 = 1;
@@ -31,7 +31,7 @@ type Requested = extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
 type Completed = extern "C" fn(*mut c_void, u32, *mut u8, usize, usize);
 type Next = unsafe extern "C" fn(*mut u8, usize, *mut *mut u8) -> u32;
 
-/// A kernel as CUPTI saw it, in nanoseconds of a clock of CUPTI's.
+/// A kernel as CUPTI recorded it, in nanoseconds of CUPTI's clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kernel {
     begin: u64,
@@ -44,7 +44,7 @@ impl Kernel {
     }
 }
 
-/// What the callbacks need, which take no argument of ours.
+/// The state of the callbacks, which receive no user argument.
 static SEEN: Mutex<Seen> = Mutex::new(Seen {
     next: None,
     kernels: Vec::new(),
@@ -54,7 +54,7 @@ static SEEN: Mutex<Seen> = Mutex::new(Seen {
 struct Seen {
     next: Option<Next>,
     kernels: Vec<Kernel>,
-    /// Addresses of buffers to be used again.
+    /// The addresses of buffers to reuse.
     free: Vec<usize>,
 }
 
@@ -62,7 +62,7 @@ fn seen() -> MutexGuard<'static, Seen> {
     SEEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The library, with kernels being recorded.
+/// The library while it records kernels.
 pub(crate) struct Cupti {
     flush: unsafe extern "C" fn(u32) -> u32,
     pub(crate) version: u32,
@@ -70,7 +70,7 @@ pub(crate) struct Cupti {
 }
 
 impl Cupti {
-    /// Begins to record kernels. To be called before a context is made: later it can take seconds.
+    /// Starts recording kernels. Call this before a context is created: later, it can take seconds.
     pub(crate) fn start() -> Result<Self, Trouble> {
         let (library, path) = libraries::open(&NAMES, "cuda_cupti").map_err(Trouble::Skip)?;
         // SAFETY: CUPTI exports the functions with these types (cupti_activity.h, cupti_version.h).
@@ -87,12 +87,12 @@ impl Cupti {
         };
         seen().next = Some(next);
         let mut version = 0;
-        // SAFETY: the place is on this stack.
+        // SAFETY: the pointer is to this stack.
         check("cuptiGetVersion", unsafe { version_of(&raw mut version) })?;
-        // SAFETY: both functions have the types that CUPTI calls, and exist as long as the process.
+        // SAFETY: both functions have the types that CUPTI calls, and are never unloaded.
         let registered = unsafe { register(requested, completed) };
         check("cuptiActivityRegisterCallbacks", registered)?;
-        // SAFETY: no more than a number is passed.
+        // SAFETY: the only argument is an integer.
         check("cuptiActivityEnable", unsafe { enable(CONCURRENT_KERNEL) })?;
         Ok(Self {
             flush,
@@ -101,9 +101,9 @@ impl Cupti {
         })
     }
 
-    /// The kernels since the last call, in the order in which they began.
+    /// Returns the kernels since the last call, ordered by start.
     pub(crate) fn take(&self) -> Result<Vec<Kernel>, Trouble> {
-        // SAFETY: no more than a number is passed.
+        // SAFETY: the only argument is an integer.
         check("cuptiActivityFlushAll", unsafe { (self.flush)(FORCED) })?;
         let mut kernels = std::mem::take(&mut seen().kernels);
         kernels.sort_unstable_by_key(|kernel| kernel.begin);
@@ -122,12 +122,12 @@ fn check(call: &'static str, code: u32) -> Result<(), Trouble> {
     })
 }
 
-/// CUPTI wants a buffer. One that was used before is given: asking the system makes launches slow.
+/// CUPTI's request for a buffer. Buffers are reused, because allocating one slows down launches.
 extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, records: *mut usize) {
     let reused = seen().free.pop();
-    // SAFETY: the layout is not empty.
+    // SAFETY: the size of the layout is not zero.
     let given = reused.map_or_else(|| unsafe { alloc(LAYOUT) }, |address| address as *mut u8);
-    // SAFETY: CUPTI passes places for all three.
+    // SAFETY: CUPTI passes valid pointers for all three.
     unsafe {
         *buffer = given;
         *size = if given.is_null() { 0 } else { ROOM };
@@ -135,17 +135,17 @@ extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, records: *mut us
     }
 }
 
-/// CUPTI gives a buffer back, with records in it.
+/// CUPTI returns a buffer with records.
 extern "C" fn completed(_: *mut c_void, _: u32, buffer: *mut u8, _: usize, valid: usize) {
     let mut seen = seen();
     let Some(next) = seen.next else { return };
     let mut record = std::ptr::null_mut();
-    // SAFETY: the buffer and the number of its bytes are CUPTI's own.
+    // SAFETY: the buffer and its size are those that CUPTI passed.
     while valid > 0 && unsafe { next(buffer, valid, &raw mut record) } == 0 {
         // SAFETY: each record begins with its kind.
         let kind = unsafe { record.cast::<u32>().read_unaligned() };
         if kind == CONCURRENT_KERNEL || kind == KERNEL {
-            // SAFETY: records of kernels hold begin and end at these places in all versions.
+            // SAFETY: kernel records contain begin and end at these offsets in all versions.
             let at = |place: usize| unsafe { record.add(place).cast::<u64>().read_unaligned() };
             seen.kernels.push(Kernel {
                 begin: at(16),
@@ -160,18 +160,18 @@ extern "C" fn completed(_: *mut c_void, _: u32, buffer: *mut u8, _: usize, valid
 mod tests {
     use super::{CONCURRENT_KERNEL, ROOM, completed, requested, seen};
 
-    /// As long as a record of CUPTI's may be.
+    /// The maximum size of a CUPTI record.
     const RECORD: usize = 192;
 
     unsafe extern "C" fn next(buffer: *mut u8, valid: usize, record: *mut *mut u8) -> u32 {
-        // SAFETY: the test passes a place.
+        // SAFETY: the test passes a valid pointer.
         let last = unsafe { *record };
         let at = if last.is_null() {
             0
         } else {
             last as usize - buffer as usize + RECORD
         };
-        // SAFETY: as above; the place stays inside of the buffer.
+        // SAFETY: as above; the pointer stays inside the buffer.
         unsafe { *record = buffer.add(at.min(valid)) };
         u32::from(at >= valid)
     }
@@ -183,7 +183,7 @@ mod tests {
         requested(&raw mut buffer, &raw mut size, &raw mut records);
         assert_eq!((size, records), (ROOM, 0));
         for (index, kind, begin, end) in [(0, CONCURRENT_KERNEL, 10_u64, 30_u64), (1, 1, 5, 6)] {
-            // SAFETY: both records lie inside of the buffer.
+            // SAFETY: both records are inside the buffer.
             unsafe {
                 let record = buffer.add(index * RECORD);
                 record.cast::<u32>().write_unaligned(kind);

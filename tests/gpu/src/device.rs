@@ -1,4 +1,4 @@
-//! The device under test: its context, its kernels, and memory that kernels write to.
+//! The device under test: its context, its kernels, and memory to which kernels write.
 
 use std::ffi::{CStr, CString, c_void};
 use std::fmt;
@@ -13,17 +13,17 @@ use crate::trouble::Trouble;
 
 const PTX: &str = include_str!("kernels.ptx");
 
-/// The first device, with the kernels loaded and its primary context current.
+/// The first device, with loaded kernels and its primary context current.
 pub(crate) struct Gpu {
     pub(crate) driver: &'static Driver,
     pub(crate) context: Arc<CudaContext>,
     pub(crate) kernels: Kernels,
     pub(crate) simulated: bool,
-    /// The step of the device's timer in nanoseconds: what stamps may be wrong by.
+    /// The resolution of the device's timer in nanoseconds, which bounds the error of the stamps.
     pub(crate) timer_step: f64,
 }
 
-/// What the device says of itself.
+/// The properties of the device.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct About {
     name: String,
@@ -76,17 +76,18 @@ impl Gpu {
         })
     }
 
-    /// A stream of the kind that cudarc, `CubeCL` and most frameworks use.
+    /// Creates a stream of the kind that cudarc, `CubeCL` and most frameworks use.
     pub(crate) fn stream(&self) -> Result<Arc<CudaStream>, Trouble> {
         let stream = self.context.new_stream()?;
-        // The first launch of a kernel loads it, which takes time and may wait for the device.
+        // The first launch loads the kernel, which takes time and may wait for the device.
         self.kernels.empty(raw(&stream))?;
         self.kernels.spin(raw(&stream), 0, 0)?;
         stream.synchronize()?;
         Ok(stream)
     }
 
-    /// Keeps the device busy, so that whatever is queued meanwhile runs without waiting for the host.
+    /// Keeps the device busy, so that work queued during that time runs without waiting for the
+    /// host.
     pub(crate) fn plug(&self, stream: &CudaStream, ns: u64) -> Result<(), Trouble> {
         self.kernels.spin(raw(stream), ns, 0)
     }
@@ -104,12 +105,12 @@ impl Gpu {
     }
 }
 
-/// The driver's handle of a stream.
+/// Returns the driver's handle of a stream.
 pub(crate) fn raw(stream: &CudaStream) -> usize {
     stream.cu_stream() as usize
 }
 
-/// The kernels of a context, which end with it.
+/// The kernels of a context, which are unloaded with it.
 pub(crate) struct Kernels {
     driver: &'static Driver,
     empty: usize,
@@ -119,7 +120,7 @@ pub(crate) struct Kernels {
 }
 
 impl Kernels {
-    /// Loads them into the current context.
+    /// Loads the kernels into the current context.
     pub(crate) fn load(driver: &'static Driver) -> Result<Self, Trouble> {
         let module = load_module(driver, PTX)?;
         Ok(Self {
@@ -131,7 +132,8 @@ impl Kernels {
         })
     }
 
-    /// Spins for so many nanoseconds; the kernel's own stamps go to `stamps` where that is not 0.
+    /// Spins for this many nanoseconds. The kernel writes its own time stamps to `stamps`, unless
+    /// that is 0.
     pub(crate) fn spin(&self, stream: usize, ns: u64, stamps: u64) -> Result<(), Trouble> {
         launch(self.driver, self.spin, stream, &mut [ns, stamps])
     }
@@ -144,13 +146,13 @@ impl Kernels {
         launch(self.driver, self.timer_steps, stream, &mut [values])
     }
 
-    /// Breaks the context for good.
+    /// Makes the context fail permanently.
     pub(crate) fn fault(&self, stream: usize) -> Result<(), Trouble> {
         self.driver.simulate(c"fault cuLaunchKernel nth 1 fail 700");
         launch(self.driver, self.fault, stream, &mut [])
     }
 
-    /// The code of a launch that may fail.
+    /// Returns the code of a launch that may fail.
     pub(crate) fn try_empty(&self, stream: usize) -> u32 {
         match self.empty(stream) {
             Err(Trouble::Driver { code, .. }) => code,
@@ -167,14 +169,14 @@ pub(crate) fn load_module(driver: &Driver, ptx: &str) -> Result<usize, Trouble> 
     })
 }
 
-/// The kernel of this name in a module.
+/// Returns the kernel of this name in a module.
 pub(crate) fn find(driver: &Driver, module: usize, name: &CStr) -> Result<usize, Trouble> {
     made(driver, "cuModuleGetFunction", |function| {
         driver.cuModuleGetFunction(function, module, name.as_ptr())
     })
 }
 
-/// Runs a kernel on one thread; all parameters are 64 bits wide.
+/// Runs a kernel on one thread. All parameters have 64 bits.
 pub(crate) fn launch(
     driver: &Driver,
     kernel: usize,
@@ -190,14 +192,14 @@ pub(crate) fn launch(
     driver.check("cuLaunchKernel", code)
 }
 
-/// Device memory for what kernels say of themselves: four words each.
+/// Device memory for the time stamps of kernels: four words per kernel.
 pub(crate) struct Stamps {
     driver: &'static Driver,
     address: u64,
     count: usize,
 }
 
-/// When a kernel ran, by its own account.
+/// The time at which a kernel ran, by its own stamps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stamp {
     begin: u64,
@@ -223,7 +225,7 @@ impl Stamps {
         Ok(stamps)
     }
 
-    /// Where the kernel of this number writes.
+    /// Returns the address to which kernel `number` writes.
     pub(crate) fn of(&self, index: usize) -> u64 {
         debug_assert!(index < self.count);
         self.address + (index * WORDS * size_of::<u64>()) as u64
@@ -239,7 +241,7 @@ impl Stamps {
         Ok(words)
     }
 
-    /// What the kernels wrote, once all of them are over.
+    /// Returns the stamps of the kernels, after all of them have finished.
     pub(crate) fn read(&self) -> Result<Vec<Stamp>, Trouble> {
         self.driver
             .check("cuCtxSynchronize", self.driver.cuCtxSynchronize())?;
@@ -251,8 +253,8 @@ impl Stamps {
         Ok(self.words()?.chunks_exact(WORDS).map(stamp).collect())
     }
 
-    /// How long each kernel ran in nanoseconds. A simulated device writes nothing: there the kernels
-    /// ran as long as they were asked to.
+    /// Returns how long each kernel ran in nanoseconds. On a simulated device, kernels write
+    /// nothing and run exactly as long as requested.
     pub(crate) fn lengths(&self, gpu: &Gpu, asked: u64) -> Result<Vec<f64>, Trouble> {
         let stamps = self.read()?;
         if gpu.simulated {
@@ -270,7 +272,7 @@ impl Stamp {
         self.end.saturating_sub(self.begin) as f64
     }
 
-    /// Cycles of the multiprocessor's clock in each nanosecond.
+    /// Returns the cycles of the multiprocessor's clock per nanosecond.
     pub(crate) fn cycles_per_ns(&self) -> f64 {
         self.cycles as f64 / self.ns().max(1.0)
     }
@@ -278,12 +280,12 @@ impl Stamp {
 
 impl Drop for Stamps {
     fn drop(&mut self) {
-        // A context that failed has given its memory back by itself.
+        // A failed context has already freed its memory.
         let _ = self.driver.cuMemFree_v2(self.address);
     }
 }
 
-/// An event of the suite's own.
+/// An event that the suite created.
 pub(crate) struct Event {
     driver: &'static Driver,
     pub(crate) handle: usize,
@@ -311,7 +313,7 @@ impl Event {
         )
     }
 
-    /// Nanoseconds since another event; both are over.
+    /// Returns the nanoseconds since another event. Both must have finished.
     pub(crate) fn since(&self, start: &Self) -> Result<f64, Trouble> {
         self.driver
             .elapsed(start.handle, self.handle)
@@ -325,7 +327,7 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        // An event of a context that is gone went with it.
+        // An event is destroyed with its context.
         let _ = self.driver.cuEventDestroy_v2(self.handle);
     }
 }

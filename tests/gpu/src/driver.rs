@@ -1,6 +1,6 @@
-//! The driver's own functions, for what must be cheap, exact or allowed to fail.
+//! Direct calls of the driver, which must be cheap, exact or allowed to fail.
 //!
-//! Codes are plain integers here: cudarc's enumeration has no room for those that it does not know.
+//! Codes are plain integers here, since cudarc's enumeration cannot hold unknown ones.
 
 #![allow(
     non_snake_case,
@@ -31,7 +31,7 @@ macro_rules! functions {
             fn resolve(library: Library) -> Result<Self, libloading::Error> {
                 // SAFETY: the driver exports the function with this type (cuda.h).
                 $(let $name = *unsafe { library.get(stringify!($name).as_bytes()) }?;)*
-                // SAFETY: as above; both have the same type, and one of them is always there.
+                // SAFETY: as above; both have the same type, and one of them always exists.
                 let newer = unsafe { library.get(b"cuEventElapsedTime_v2") }.map(|found| *found);
                 let elapsed = match newer {
                     Ok(newer) => newer,
@@ -42,8 +42,8 @@ macro_rules! functions {
             }
 
             $(pub(crate) fn $name(&self, $($argument: $type),*) -> u32 {
-                // SAFETY: this program passes handles that the driver gave it and that still exist,
-                // places on its stacks, and kernels the parameters that they declare.
+                // SAFETY: this program passes handles that the driver returned and that still
+                // exist, pointers to its stacks, and the parameters that the kernels declare.
                 unsafe { (self.$name)($($argument),*) }
             })*
         }
@@ -91,11 +91,11 @@ functions! {
 }
 
 impl Driver {
-    /// The driver, loaded once and for good.
+    /// Returns the driver. It is loaded once and never unloaded.
     ///
     /// # Errors
     ///
-    /// What there is instead of a driver that can be used, in words.
+    /// Returns a sentence that says why there is no usable driver.
     pub(crate) fn get() -> Result<&'static Self, String> {
         static DRIVER: OnceLock<Result<Driver, String>> = OnceLock::new();
         DRIVER
@@ -105,7 +105,7 @@ impl Driver {
     }
 
     fn load() -> Result<Self, String> {
-        // SAFETY: the driver's library may be loaded by any program; it is never unloaded.
+        // SAFETY: any program may load the driver's library. It is never unloaded.
         let library = unsafe { Library::new(FILE) }
             .map_err(|error| format!("there is no CUDA driver here ({})", in_full(&error)))?;
         let driver = Self::resolve(library).map_err(|error| {
@@ -123,7 +123,7 @@ impl Driver {
         }
     }
 
-    /// An error where a call did not succeed.
+    /// Returns an error unless a call succeeded.
     pub(crate) fn check(&self, call: &'static str, code: u32) -> Result<(), Trouble> {
         if code == 0 {
             return Ok(());
@@ -132,19 +132,19 @@ impl Driver {
         Err(Trouble::Driver { call, code, name })
     }
 
-    /// The name of a code, if the driver knows it.
+    /// Returns the name of a code, if the driver knows it.
     pub(crate) fn name_of(&self, code: u32) -> String {
         let mut name = std::ptr::null();
         if self.cuGetErrorName(code, &raw mut name) != 0 || name.is_null() {
             return "a code without a name".to_owned();
         }
-        // SAFETY: the driver gave a string that lives as long as its library.
+        // SAFETY: the driver returned a static string.
         unsafe { CStr::from_ptr(name) }
             .to_string_lossy()
             .into_owned()
     }
 
-    /// CUDA's version as the driver writes it: 12040 for 12.4.
+    /// Returns the CUDA version in the driver's format: 12040 for 12.4.
     pub(crate) fn version(&self) -> i32 {
         let mut version = 0;
         if self.cuDriverGetVersion(&raw mut version) == 0 {
@@ -164,11 +164,11 @@ impl Driver {
     }
 
     pub(crate) fn exports(&self, name: &str) -> bool {
-        // SAFETY: only whether there is such a symbol is asked; it is not used.
+        // SAFETY: the symbol is only looked up, not used.
         unsafe { self.library.get::<*const c_void>(name.as_bytes()) }.is_ok()
     }
 
-    /// The context that is current on this thread; 0 where there is none.
+    /// Returns the context that is current on this thread, or 0.
     pub(crate) fn current(&self) -> usize {
         let mut context = 0;
         if self.cuCtxGetCurrent(&raw mut context) == 0 {
@@ -178,22 +178,23 @@ impl Driver {
         }
     }
 
-    /// Nanoseconds between two events that are over, or the driver's code.
+    /// Returns the nanoseconds between two events that have finished, or the driver's code.
     pub(crate) fn elapsed(&self, start: usize, end: usize) -> Result<f64, u32> {
         let mut ms = f32::NAN;
-        // SAFETY: both events exist, and the place is on this stack.
+        // SAFETY: both events exist, and the pointer is to this stack.
         match unsafe { (self.elapsed)(&raw mut ms, start, end) } {
             0 => Ok(f64::from(ms) * 1e6),
             code => Err(code),
         }
     }
 
-    /// Whether this is the project's simulated driver: it keeps time, and runs no code.
+    /// Returns `true` for the project's simulated driver, which simulates times but runs no code.
     pub(crate) fn is_simulated(&self) -> bool {
         self.exports("simulated_driver_run")
     }
 
-    /// Has the simulated driver do something that a true one does by itself; nothing on a true one.
+    /// Makes the simulated driver do what a real one does by itself. Has no effect on a real
+    /// driver.
     pub(crate) fn simulate(&self, script: &CStr) {
         type Run = extern "C" fn(*const c_char, *mut c_char, c_int) -> usize;
         // SAFETY: only the simulated driver exports this name, with this type.
@@ -203,13 +204,13 @@ impl Driver {
     }
 }
 
-/// What the loader said; the error itself only names the function that failed.
+/// Returns the message of the loader; the error itself only names the failed function.
 pub(crate) fn in_full(error: &libloading::Error) -> String {
     let cause = error.source();
     cause.map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// Makes what the driver writes to a place.
+/// Returns the value that the driver writes.
 pub(crate) fn made<T: Default>(
     driver: &Driver,
     call: &'static str,

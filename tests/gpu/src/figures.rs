@@ -1,6 +1,6 @@
-//! What many values say.
+//! Statistics of values.
 
-/// The value that this share of all values does not exceed; not a number where there are none.
+/// Returns the quantile for a share of the values, or NaN if there are none.
 pub(crate) fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -28,7 +28,7 @@ pub(crate) fn most(values: &[f64]) -> f64 {
     quantile(values, 1.0)
 }
 
-/// What each value of `left` has more than its counterpart.
+/// Returns the differences of the values of `left` to their counterparts.
 pub(crate) fn differences(left: &[f64], right: &[f64]) -> Vec<f64> {
     left.iter().zip(right).map(|(a, b)| a - b).collect()
 }

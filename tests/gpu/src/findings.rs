@@ -1,4 +1,4 @@
-//! What a check found: figures, and what of them is not as it should be.
+//! The results of a check: figures, and violated expectations.
 
 use serde::Serialize;
 
@@ -6,11 +6,11 @@ use crate::device::Gpu;
 use crate::figures::{least, median, most};
 use crate::trouble::Trouble;
 
-/// One check: a sentence that holds, or does not.
+/// One check: a sentence that must hold.
 #[derive(Clone, Copy)]
 pub(crate) struct Check {
     pub(crate) name: &'static str,
-    /// What is allowed, and why so much.
+    /// The bound, and its reason.
     pub(crate) bound: &'static str,
     pub(crate) run: fn(&Gpu, &mut Findings) -> Result<(), Trouble>,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Figure {
     unit: &'static str,
 }
 
-/// What a running check collects.
+/// The results that a running check collects.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) figures: Vec<Figure>,
@@ -47,7 +47,7 @@ impl Findings {
         });
     }
 
-    /// What was found of a part, each with the part's name.
+    /// Adds the results of a part, each prefixed with the part's name.
     pub(crate) fn add(&mut self, part: &str, found: Self) {
         let named = |text: String| format!("{part}: {text}");
         let figures = found.figures.into_iter().map(|figure| Figure {
@@ -59,7 +59,7 @@ impl Findings {
         self.failures.extend(found.failures.into_iter().map(named));
     }
 
-    /// The least, the median and the greatest of some nanoseconds, shown in microseconds.
+    /// Adds the minimum, the median and the maximum of some nanoseconds, in microseconds.
     pub(crate) fn spread_us(&mut self, name: &str, ns: &[f64]) {
         self.figure(format!("{name}, least"), least(ns) / 1e3, "µs");
         self.figure(format!("{name}, median"), median(ns) / 1e3, "µs");
@@ -70,14 +70,14 @@ impl Findings {
         self.notes.push(note.into());
     }
 
-    /// Something that must be so.
+    /// Records an expectation.
     pub(crate) fn expect(&mut self, holds: bool, otherwise: impl FnOnce() -> String) {
         if !holds {
             self.failures.push(otherwise());
         }
     }
 
-    /// A value that must lie between two others; one that is no number lies nowhere.
+    /// Records that a value must be within bounds. NaN is out of bounds.
     pub(crate) fn expect_between(&mut self, what: &str, value: f64, least: f64, most: f64) {
         self.expect((least..=most).contains(&value), || {
             format!("{what} is {value:.3}, not between {least:.3} and {most:.3}")
@@ -91,7 +91,7 @@ impl Findings {
     }
 }
 
-/// How a check ended.
+/// The outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Outcome {
@@ -106,7 +106,7 @@ pub(crate) struct Ended {
     pub(crate) theme: &'static str,
     pub(crate) name: &'static str,
     pub(crate) outcome: Outcome,
-    /// Why it failed or was skipped.
+    /// The reasons for a failure or a skip.
     pub(crate) reasons: Vec<String>,
     pub(crate) bound: &'static str,
     pub(crate) figures: Vec<Figure>,
@@ -123,7 +123,7 @@ impl Ended {
     ) -> Self {
         let mut reasons = findings.failures;
         let outcome = match result {
-            // What was found wrong before counts, whatever the machine lacks.
+            // Violations found before count, even if the machine then lacks something.
             Err(Trouble::Skip(reason)) if reasons.is_empty() => {
                 reasons.push(reason);
                 Outcome::Skipped
@@ -157,7 +157,7 @@ impl Ended {
         Self::new((theme, check), Findings::default(), failed, seconds)
     }
 
-    /// The check in a few lines.
+    /// Formats the check in a few lines.
     pub(crate) fn print(&self) {
         let word = match self.outcome {
             Outcome::Passed => "ok  ",

@@ -3,12 +3,13 @@
 use crate::driver::{Driver, made};
 use crate::trouble::Trouble;
 
-/// `CU_STREAM_CAPTURE_MODE_GLOBAL`: a call that might wait, on any thread, spoils the capture.
+/// `CU_STREAM_CAPTURE_MODE_GLOBAL`: a potentially unsafe call on any thread invalidates the
+/// capture.
 pub(crate) const GLOBAL: u32 = 0;
-/// `CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`: only what this thread calls may spoil it.
+/// `CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`: only such calls of this thread invalidate the capture.
 pub(crate) const THREAD_LOCAL: u32 = 1;
 
-/// A graph that can be launched, and what it came from.
+/// An executable graph, and the graph it was created from.
 pub(crate) struct Graph {
     driver: &'static Driver,
     captured: usize,
@@ -16,7 +17,7 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
-    /// Captures what `work` launches on the stream.
+    /// Captures the work that `work` launches on the stream.
     pub(crate) fn capture(
         driver: &'static Driver,
         stream: usize,
@@ -59,7 +60,7 @@ impl Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        // Neither is in use any more, and what cannot be destroyed ends with the process.
+        // Neither is in use. If destroying fails, they are freed when the process exits.
         let _ = self.driver.cuGraphExecDestroy(self.exec);
         let _ = self.driver.cuGraphDestroy(self.captured);
     }

@@ -1,4 +1,4 @@
-//! Looks for libraries of CUDA's that a driver does not bring: a toolkit's, or a Python package's.
+//! Finds CUDA libraries that are not part of the driver: those of a toolkit or of a Python package.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -7,17 +7,17 @@ use libloading::Library;
 
 use crate::driver::in_full;
 
-/// A library under one of its names, the first that can be loaded, and where it was.
+/// Loads the first library of these names that is found. Returns it with its path.
 pub(crate) fn open(names: &[&str], package: &str) -> Result<(&'static Library, String), String> {
     let mut said = String::new();
-    // By its bare name first: what the user put on the library path is what the user wants.
+    // First by its bare name: the library on the user's library path takes precedence.
     let bare = names.iter().map(PathBuf::from);
     let folders = folders(package);
     let placed = folders
         .iter()
         .flat_map(|folder| names.iter().map(move |name| folder.join(name)));
     for path in bare.chain(placed.filter(|path| path.exists())) {
-        // SAFETY: these are NVIDIA's libraries, which any program may load; none is ever unloaded.
+        // SAFETY: these are NVIDIA's libraries, which any program may load. None is ever unloaded.
         match unsafe { Library::new(&path) } {
             Ok(library) => {
                 let library = Box::leak(Box::new(library));
@@ -58,7 +58,7 @@ fn folders(package: &str) -> Vec<PathBuf> {
         for python in inside(&root.join("lib"), "python3") {
             for site in ["site-packages", "dist-packages"] {
                 let nvidia = python.join(site).join("nvidia");
-                // One folder for each package up to CUDA 12, one for all from 13 on.
+                // One folder per package up to CUDA 12, one for all from 13 on.
                 folders.extend([nvidia.join(package).join("lib"), nvidia.join("cu13/lib")]);
             }
         }
@@ -66,7 +66,7 @@ fn folders(package: &str) -> Vec<PathBuf> {
     folders
 }
 
-/// The entries of a folder whose names begin like this, the newest version first.
+/// Returns the entries of a folder whose names have this prefix, the newest version first.
 fn inside(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();

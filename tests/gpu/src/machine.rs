@@ -1,4 +1,4 @@
-//! The host of a run: figures of host cost are worth nothing without it.
+//! The host of a run, without which the host costs mean nothing.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ pub(crate) struct Machine {
     processor: String,
     cores: usize,
     kernel: String,
-    /// As `/proc/driver/nvidia/version` has it.
+    /// The line in `/proc/driver/nvidia/version`.
     driver: String,
 }
 

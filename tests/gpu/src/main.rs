@@ -1,6 +1,6 @@
-//! What only a GPU can tell about the profiler, in one program that needs only the driver.
+//! The tests of the profiler that need a real GPU, in one program that needs only the driver.
 //!
-//! `docs/gpu.md` says how to build it, what to copy, how to run it, and what its figures mean.
+//! `docs/gpu.md` explains how to build it, what to copy, how to run it, and what its figures mean.
 
 mod checks;
 mod child;
@@ -35,7 +35,7 @@ const USAGE: &str = "gpu-suite [PATH] [--only TEXT] [--limit SECONDS] | --list
 Ends with `N passed, N failed, N skipped`. The exit code is 0, 1 where a check failed, 2 for a command
 line that is not understood, and 77 where there is no GPU.";
 
-/// What the command line asks this process to be.
+/// The command line of this process.
 enum Role {
     Suite(Wanted),
     List,
@@ -67,8 +67,8 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// With the driver's eight queues, streams may wait for each other that have nothing to do with each other,
-/// and a reading would hold the work of both.
+/// With the driver's default of eight queues, independent streams may wait for each other, and work
+/// on one would delay a measurement on another.
 fn give_streams_queues_of_their_own() {
     const QUEUES: &str = "CUDA_DEVICE_MAX_CONNECTIONS";
     if std::env::var_os(QUEUES).is_none() {
@@ -110,7 +110,7 @@ fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Role, String> {
     Ok(Role::Suite(wanted))
 }
 
-/// A variable that is set and must not be.
+/// Returns a variable that is set but must not be.
 fn disturbing() -> Option<String> {
     let mut names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
     names.find(|name| child::is_disturbing(name))

@@ -1,4 +1,4 @@
-//! What the profiler measured, for checks to judge.
+//! The profiler's results, for checks to assess.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,12 +9,12 @@ use profiler_runtime::{CudaTimes, Row, flush, summary};
 use crate::findings::Findings;
 use crate::trouble::Trouble;
 
-/// The times that a logger was handed, each with its step.
+/// The times that a logger received, each with its step.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Times(Arc<Mutex<Vec<(u64, f64)>>>);
 
 impl Times {
-    /// A logger that keeps what it gets.
+    /// Creates a logger that keeps the values that it receives.
     pub(crate) fn logger(&self) -> impl Fn(&str, f64, u64) + Send + Sync + 'static {
         let times = Arc::clone(&self.0);
         move |_, milliseconds, step| {
@@ -23,7 +23,7 @@ impl Times {
         }
     }
 
-    /// Nanoseconds, in the order of the calls, once all of them were flushed.
+    /// Returns the nanoseconds, in the order of the calls, after a flush.
     pub(crate) fn ns(&self, calls: usize) -> Result<Vec<f64>, Trouble> {
         settle();
         let mut times = self
@@ -42,19 +42,19 @@ impl Times {
     }
 }
 
-/// Waits until all that was measured is counted.
+/// Waits until all measurements are counted.
 pub(crate) fn settle() {
     flush(Duration::from_secs(5));
 }
 
-/// What is known of a name once all of it is counted.
+/// Returns the statistics of a name after all its calls are counted.
 pub(crate) fn row(name: &str) -> Result<Row, Trouble> {
     settle();
     let row = summary().row(name).cloned();
     row.ok_or_else(|| Trouble::Missing(format!("`{name}` has no row in the summary")))
 }
 
-/// The GPU times of a name.
+/// Returns the GPU times of a name.
 pub(crate) fn gpu_times(name: &str) -> Result<CudaTimes, Trouble> {
     let row = row(name)?;
     let without = row.without_cuda;
@@ -66,7 +66,7 @@ pub(crate) fn gpu_times(name: &str) -> Result<CudaTimes, Trouble> {
     })
 }
 
-/// Why calls of this process have no GPU time.
+/// Returns why calls of this process have no GPU time.
 pub(crate) fn lost() -> Vec<(CudaLoss, u64)> {
     summary().cuda.lost
 }
@@ -78,7 +78,7 @@ pub(crate) fn lost_to(reason: CudaLoss) -> u64 {
         .map_or(0, |(_, count)| count)
 }
 
-/// All calls of a name have a GPU time.
+/// Checks that all calls of a name have a GPU time.
 pub(crate) fn expect_all(
     findings: &mut Findings,
     name: &str,

@@ -1,4 +1,4 @@
-//! NVIDIA's compiler for programs that run, as far as one kernel needs it.
+//! Bindings to NVRTC, NVIDIA's runtime compiler, for one kernel.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr::null;
@@ -39,7 +39,8 @@ impl Nvrtc {
 
     pub(crate) fn version(&self) -> Result<(i32, i32), Trouble> {
         let (mut major, mut minor) = (0, 0);
-        // SAFETY: NVRTC exports the function with this type (nvrtc.h); the places are on this stack.
+        // SAFETY: NVRTC exports the function with this type (nvrtc.h). The pointers are to this
+        // stack.
         let code = unsafe {
             self.library
                 .get::<unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int>(b"nvrtcVersion")?(
@@ -51,7 +52,7 @@ impl Nvrtc {
         Ok((major, minor))
     }
 
-    /// The PTX of a program, for the oldest devices that the suite runs on.
+    /// Compiles a program to PTX for the oldest devices that the suite supports.
     pub(crate) fn compile(&self, source: &CStr) -> Result<String, Trouble> {
         // SAFETY: NVRTC exports the functions with these types (nvrtc.h).
         let (create, compile, destroy) = unsafe {
@@ -67,7 +68,7 @@ impl Nvrtc {
         let code = unsafe { create(&raw mut program, source.as_ptr(), null(), 0, null(), null()) };
         check("nvrtcCreateProgram", code)?;
         let options = [c"--gpu-architecture=compute_75".as_ptr()];
-        // SAFETY: the program exists; the option is a C string.
+        // SAFETY: the program exists, and the option is a C string.
         let compiled = unsafe { compile(program, 1, options.as_ptr()) };
         let ptx = check("nvrtcCompileProgram", compiled).and_then(|()| self.ptx(program));
         // SAFETY: the program exists, and is not used again.
@@ -86,12 +87,12 @@ impl Nvrtc {
             )
         };
         let mut size = 0;
-        // SAFETY: the program was compiled; the place is on this stack.
+        // SAFETY: the program was compiled, and the pointer is to this stack.
         check("nvrtcGetPTXSize", unsafe {
             size_of(program, &raw mut size)
         })?;
         let mut text = vec![0_u8; size];
-        // SAFETY: the buffer has as many bytes as NVRTC asked for.
+        // SAFETY: the buffer has the size that NVRTC returned.
         check("nvrtcGetPTX", unsafe {
             text_of(program, text.as_mut_ptr())
         })?;

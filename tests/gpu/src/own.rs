@@ -1,4 +1,4 @@
-//! Contexts of the suite's own, beside the one that cudarc has.
+//! Contexts that the suite creates, in addition to cudarc's.
 
 use profiler_runtime::cuda::Stream;
 
@@ -15,7 +15,7 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    /// Makes one on a device, and leaves current what was.
+    /// Creates a context on a device. The current context does not change.
     pub(crate) fn new(driver: &'static Driver, device: i32) -> Result<Self, Trouble> {
         let before = driver.current();
         let own = Self::current(driver, device)?;
@@ -23,7 +23,7 @@ impl Own {
         Ok(own)
     }
 
-    /// Makes one on a device, and leaves it current.
+    /// Creates a context on a device and makes it current.
     pub(crate) fn current(driver: &'static Driver, device: i32) -> Result<Self, Trouble> {
         let context = made(driver, "cuCtxCreate", |context| {
             driver.cuCtxCreate_v2(context, 0, device)
@@ -31,7 +31,7 @@ impl Own {
         Self::furnish(driver, context)
     }
 
-    /// Retains the primary one of a device, and leaves it current.
+    /// Retains the primary context of a device and makes it current.
     pub(crate) fn primary(driver: &'static Driver, device: i32) -> Result<Self, Trouble> {
         let context = made(driver, "cuDevicePrimaryCtxRetain", |context| {
             driver.cuDevicePrimaryCtxRetain(context, device)
@@ -58,8 +58,9 @@ impl Own {
     }
 
     pub(crate) fn as_stream(&self) -> Stream {
-        // SAFETY: the checks drop every scope before they end the stream or its context. Some end it while
-        // the times of scopes are not read yet, each in a process of its own: they are about that.
+        // SAFETY: the checks drop every scope before they destroy the stream or its context. Some
+        // destroy it before the times of the scopes are read, which is what these checks test; each
+        // runs in its own process.
         unsafe { Stream::from_raw(self.stream as _, self.context as _) }
     }
 
@@ -74,7 +75,7 @@ impl Own {
         )
     }
 
-    /// Runs `work` with this context current.
+    /// Runs `work` while this context is current.
     pub(crate) fn with<T>(&self, work: impl FnOnce() -> Result<T, Trouble>) -> Result<T, Trouble> {
         let before = self.driver.current();
         self.driver

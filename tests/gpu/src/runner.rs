@@ -1,4 +1,4 @@
-//! Runs the checks one after the other, and tells what came of them.
+//! Runs the checks one after the other, and reports their outcomes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -14,19 +14,19 @@ use crate::driver::Driver;
 use crate::findings::{Check, Ended, Findings, Outcome, Theme};
 use crate::machine::Machine;
 
-/// What the suite answers to the shell where there is nothing to test: neither good nor bad.
+/// The exit status if there is nothing to test: neither success nor failure.
 const NO_GPU: u8 = 77;
-/// What it answers where it does not know what is wanted.
+/// The exit status for a wrong command line.
 pub(crate) const NOT_UNDERSTOOD: u8 = 2;
 
-/// What the command line asks for.
+/// The parsed command line.
 #[derive(Debug)]
 pub(crate) struct Wanted {
-    /// Where the JSON goes; to standard output where nothing is said.
+    /// The file for the JSON; `None` is standard output.
     pub(crate) json: Option<PathBuf>,
-    /// Only checks whose theme or name contains this.
+    /// Run only the checks whose theme or name contains this.
     pub(crate) only: Option<String>,
-    /// After how many seconds a check that hangs ends the run.
+    /// The seconds after which a hanging check ends the run.
     pub(crate) limit: Duration,
 }
 
@@ -44,7 +44,7 @@ impl Wanted {
     }
 }
 
-/// Everything that is told about a run.
+/// The report of a run.
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     suite: &'static str,
@@ -52,7 +52,7 @@ struct Report<'a> {
     began: u64,
     seconds: f64,
     machine: &'a Machine,
-    /// None where there was no GPU.
+    /// `None` if there was no GPU.
     device: Option<&'a About>,
     passed: usize,
     failed: usize,
@@ -60,7 +60,7 @@ struct Report<'a> {
     checks: &'a [Ended],
 }
 
-/// A run under way; a check that hangs cannot keep what is known to itself.
+/// The state of a run. It is shared, so that the results survive a check that hangs.
 struct Run {
     wanted: Wanted,
     began: SystemTime,
@@ -70,7 +70,7 @@ struct Run {
     current: Mutex<Option<(&'static str, Check)>>,
 }
 
-/// Runs all that is wanted.
+/// Runs all selected checks.
 pub(crate) fn run(wanted: Wanted, themes: &'static [Theme]) -> ExitCode {
     let checks = wanted.checks(themes);
     if checks.is_empty() {
@@ -110,7 +110,8 @@ pub(crate) fn run(wanted: Wanted, themes: &'static [Theme]) -> ExitCode {
         *lock(&run.current) = Some((theme, check));
         let (mut findings, began) = (Findings::default(), Instant::now());
         let result = catch_unwind(AssertUnwindSafe(|| {
-            // Whatever the check before left: the device is current, and the profiler on.
+            // Restores the state that the previous check may have changed: the device is current,
+            // and the profiler is on.
             gpu.context.bind_to_thread()?;
             set_enabled(true);
             (check.run)(&gpu, &mut findings)
@@ -167,7 +168,7 @@ impl Run {
             .count()
     }
 
-    /// Writes the JSON and the closing line; false where the JSON could not be written.
+    /// Writes the JSON and the closing line. Returns `false` if the JSON could not be written.
     fn tell(&self) -> bool {
         let [passed, failed, skipped] =
             [Outcome::Passed, Outcome::Failed, Outcome::Skipped].map(|outcome| self.count(outcome));
@@ -209,7 +210,7 @@ impl Run {
     }
 }
 
-/// Ends the process where the run takes too long: a device that hangs answers no call.
+/// Ends the process if the run takes too long: calls to a device that hangs do not return.
 fn watch(run: &Arc<Run>) {
     let run = Arc::clone(run);
     std::thread::spawn(move || {
@@ -224,7 +225,7 @@ fn watch(run: &Arc<Run>) {
     });
 }
 
-/// Ends the process without what else runs at its end, which may hang as well.
+/// Ends the process without running exit handlers, which may hang too.
 pub(crate) fn end_now(code: i32) -> ! {
     unsafe extern "C" {
         safe fn _exit(code: i32) -> !;

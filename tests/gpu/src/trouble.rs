@@ -1,14 +1,14 @@
-//! Why a check could not be carried to its end.
+//! The reasons why a check did not complete.
 
 use cudarc::driver::DriverError;
 
-/// What ends a check early.
+/// A reason that ends a check early.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
-    /// Not a failure: the machine lacks what the check is about.
+    /// Not a failure: the machine lacks what the check needs.
     #[error("{0}")]
     Skip(String),
-    /// A call of the driver that the check needs.
+    /// A driver call that the check needs failed.
     #[error("{call} returned {code} ({name})")]
     Driver {
         call: &'static str,
@@ -25,7 +25,7 @@ pub(crate) enum Trouble {
         call: &'static str,
         code: i32,
     },
-    /// What a child process did instead of its work.
+    /// A child process failed.
     #[error("the child `{child}` {what}; its standard error: {stderr}")]
     Child {
         child: String,
@@ -36,7 +36,7 @@ pub(crate) enum Trouble {
     Io(#[from] std::io::Error),
     #[error("{0}")]
     Json(#[from] serde_json::Error),
-    /// What was expected to be there and is not.
+    /// Something expected was missing.
     #[error("{0}")]
     Missing(String),
 }

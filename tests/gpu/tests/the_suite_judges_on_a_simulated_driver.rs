@@ -1,4 +1,4 @@
-//! The suite runs to its end without a GPU, and finds what is wrong where something is.
+//! The suite runs to its end without a GPU, and detects injected errors.
 
 use std::path::Path;
 use std::process::Output;
@@ -9,10 +9,10 @@ use tempfile::TempDir;
 
 const SUITE: &str = env!("CARGO_BIN_EXE_gpu-suite");
 
-/// A run of the suite on a driver of its own.
+/// A run of the suite with a simulated driver.
 struct Run {
     code: Option<i32>,
-    /// The line it closed with.
+    /// The closing line of the run.
     closing: String,
     json: Value,
 }
@@ -60,7 +60,7 @@ impl Run {
         failed.filter_map(|check| check["name"].as_str()).collect()
     }
 
-    /// The first reason of the first check that ended so.
+    /// Returns the first reason of the first check with this outcome.
     fn reason(&self, outcome: &str) -> &str {
         let mut ended = self.checks().iter();
         let check = ended.find(|check| check["outcome"] == outcome);

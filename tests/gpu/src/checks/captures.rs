@@ -1,4 +1,4 @@
-//! Captures, and the graphs that come of them.
+//! Captures, and the graphs that they create.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ fn beside_the_resolver(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble
         let captures = (0..CAPTURES).try_fold(0_u64, |made, _| {
             let graph = Graph::capture(gpu.driver, raw(&capturing), GLOBAL, || {
                 gpu.kernels.spin(raw(&capturing), 20_000, 0)?;
-                // Long enough for the resolver to look several times.
+                // Long enough for the resolver to poll several times.
                 std::thread::sleep(Duration::from_millis(5));
                 gpu.kernels.spin(raw(&capturing), 20_000, 0)
             })?;
@@ -108,7 +108,8 @@ fn replays(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     for replay in 0..REPLAYS {
         graph.launch(handle)?;
         stream.synchronize()?;
-        // Each replay writes over the events of the one before: the resolver must have looked.
+        // Each launch overwrites the events of the previous one, so the resolver must read them in
+        // between.
         let began = Instant::now();
         while replays_read() <= replay && began.elapsed() < Duration::from_secs(1) {
             std::thread::sleep(Duration::from_millis(1));
@@ -128,7 +129,7 @@ fn replays(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// How many replays have been read so far.
+/// Returns how many launches were read so far.
 fn replays_read() -> u64 {
     let summary = summary();
     let times = summary.row("in a graph").and_then(|row| row.cuda.as_ref());

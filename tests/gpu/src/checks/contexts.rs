@@ -1,4 +1,4 @@
-//! Several contexts, and several devices where there are.
+//! Several contexts, and several devices if there are any.
 
 use profiler_runtime::cuda::CudaLoss;
 use profiler_runtime::scope;
@@ -74,7 +74,8 @@ fn beside_another(
             let _scope = scope!(second, stream = &other);
             own.spin(400_000)
         })?;
-        // Contexts that both have work take turns on the device, and each would read the other's.
+        // Contexts that both have work are time-sliced on the device, so each would include the
+        // other's time.
         stream.synchronize()?;
         own.synchronize()?;
     }

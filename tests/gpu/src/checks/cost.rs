@@ -1,4 +1,4 @@
-//! What a measured call costs the host.
+//! The cost of a measured call on the host.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -31,11 +31,11 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// Calls of each kind in a round, and rounds. No queue is full after so many.
+/// The calls of each kind per round, and the rounds. No queue is full after that many calls.
 const CALLS: u32 = 50;
 const ROUNDS: usize = 100;
 
-/// The kinds of calls that are compared.
+/// The kinds of calls to compare.
 const KINDS: [&str; 7] = [
     "Instant::now",
     "cuEventRecord, twice",
@@ -48,7 +48,7 @@ const KINDS: [&str; 7] = [
 const RECORDS: usize = 1;
 const MEASURED: usize = 2;
 const OFF: usize = 3;
-/// From here on they wait for the device.
+/// The kinds from here on wait for the device.
 const WAITING: usize = 5;
 
 struct Bench<'a> {
@@ -86,7 +86,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Nanoseconds for each call of a kind.
+    /// Returns the nanoseconds per call of a kind.
     fn batch(&self, kind: usize) -> Result<f64, Trouble> {
         set_enabled(kind != OFF);
         let began = Instant::now();
@@ -98,7 +98,8 @@ impl Bench<'_> {
         Ok(ns)
     }
 
-    /// A round of all kinds, in an order that changes; behind a kernel of this length, if any.
+    /// Runs a round of all kinds, in a changing order, after a kernel of this length if one is
+    /// given.
     fn round(&self, round: usize, plug: Option<u64>, into: &mut [Vec<f64>]) -> Result<(), Trouble> {
         let kinds = if plug.is_some() { WAITING } else { KINDS.len() };
         for place in 0..kinds {
@@ -109,7 +110,7 @@ impl Bench<'_> {
             into[kind].push(self.batch(kind)?);
             self.stream.synchronize()?;
         }
-        // Event pairs come back to the pool.
+        // Let event pairs return to the pool.
         settle();
         Ok(())
     }
@@ -136,7 +137,7 @@ fn compare(
         end: Event::new(gpu.driver)?,
     };
     let mut times = vec![Vec::with_capacity(rounds); KINDS.len()];
-    // The first rounds make names, pairs and pages.
+    // Warm up: the first rounds create names, event pairs and pages.
     let mut discarded = times.clone();
     for round in 0..5 {
         bench.round(round, plug, &mut discarded)?;

@@ -1,4 +1,4 @@
-//! The same kernels as NVIDIA's CUPTI sees them; in a child, which nothing else shares.
+//! Compares with CUPTI's times of the same kernels, in a child process that uses CUPTI alone.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -84,9 +84,9 @@ fn agree(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// What the child does.
+/// Runs in the child.
 fn record() -> Result<ExitCode, Trouble> {
-    // CUPTI needs the driver in the process, and no context yet.
+    // CUPTI needs a loaded driver, but no context yet.
     Driver::get().map_err(Trouble::Missing)?;
     let cupti = match Cupti::start() {
         Ok(cupti) => cupti,
@@ -95,7 +95,7 @@ fn record() -> Result<ExitCode, Trouble> {
             return Ok(ExitCode::SUCCESS);
         }
         Err(refused @ Trouble::Library { .. }) => {
-            // Another tool may hold CUPTI, or the driver does not let everybody use it.
+            // Another tool may be using CUPTI, or the driver restricts access to it.
             child::tell(&json!({ "skipped": refused.to_string() }));
             return Ok(ExitCode::SUCCESS);
         }
@@ -118,7 +118,7 @@ fn record() -> Result<ExitCode, Trouble> {
             gpu.kernels.spin(raw(&stream), length, 0)?;
         }
         stream.synchronize()?;
-        // The first is the plug.
+        // The first kernel only kept the device busy.
         let records: Vec<f64> = cupti.take()?.iter().skip(1).map(Kernel::ns).collect();
         told[format!("ours {length}")] = json!(times.ns(CALLS)?);
         told[format!("records {length}")] = json!(records);

@@ -1,4 +1,5 @@
-//! What the legacy default stream does to others, and that the profiler does not touch it unasked.
+//! The effects of the legacy default stream on others, and that the profiler only uses it on
+//! request.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
@@ -30,7 +31,7 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// What is measured meanwhile.
+/// The measured call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Measured {
     Off,
@@ -49,7 +50,7 @@ impl Measured {
     }
 }
 
-/// Streams as `cudaStreamCreate` makes them.
+/// Creates streams as `cudaStreamCreate` does.
 struct Blocking<'a> {
     gpu: &'a Gpu,
     handles: Vec<usize>,
@@ -75,7 +76,7 @@ impl<'a> Blocking<'a> {
 impl Drop for Blocking<'_> {
     fn drop(&mut self) {
         for handle in &self.handles {
-            // What cannot be destroyed ends with the process.
+            // A stream that cannot be destroyed is freed when the process exits.
             let _ = self.gpu.driver.cuStreamDestroy_v2(*handle);
         }
     }
@@ -116,7 +117,7 @@ fn independent(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// How many of so many captures failed while another thread measured, and how many calls it measured.
+/// Counts how many captures failed while another thread measured, and the calls that it measured.
 fn failed_beside(gpu: &Gpu, mode: u32, measured: Measured) -> Result<(u64, u64), Trouble> {
     const CAPTURES: usize = 200;
     let streams = Blocking::new(gpu, 1)?;
@@ -134,7 +135,7 @@ fn failed_beside(gpu: &Gpu, mode: u32, measured: Measured) -> Result<(u64, u64),
         let failed = (0..CAPTURES).filter(|_| {
             let captured = Graph::capture(gpu.driver, stream, mode, || {
                 gpu.kernels.spin(stream, 20_000, 0)?;
-                // The other thread measures a whole call meanwhile, unless it has failed.
+                // Wait until the other thread has measured a whole call, unless it has failed.
                 let before = calls.load(Relaxed);
                 while calls.load(Relaxed) < before + 2 && !other.is_finished() {
                     std::thread::yield_now();

@@ -1,4 +1,4 @@
-//! The end of a program with work in flight; each in a child.
+//! A program that exits with work in flight, in a child process each.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -72,7 +72,7 @@ pub(crate) const PARTS: &[Part] = &[
 const CALLS: u64 = 30;
 const NAME: &str = "at the end";
 
-/// What a part left in its summary.
+/// What a role wrote to its summary.
 struct Left {
     calls: u64,
     timed: u64,
@@ -89,7 +89,7 @@ impl Left {
     }
 }
 
-/// Lets a part end, and looks at what it left.
+/// Runs a role to its end, and reads its summary.
 fn ended(findings: &mut Findings, part: &str, code: i32) -> Result<Left, Trouble> {
     let file = format!(
         "gpu-suite-{}-{}.json",
@@ -110,7 +110,7 @@ fn ended(findings: &mut Findings, part: &str, code: i32) -> Result<Left, Trouble
         format!("it said: {}", child.stderr)
     });
     let summary = std::fs::read_to_string(&path);
-    // There may be none, which is what the next line is about.
+    // The file may be missing, which the next line reports.
     let _ = std::fs::remove_file(&path);
     let summary: Value = serde_json::from_str(&summary?)?;
     let rows = summary["rows"].as_array();
@@ -153,7 +153,7 @@ fn thread_goes_on(_: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// A device with 30 calls in flight.
+/// Returns a device with 30 calls in flight.
 fn in_flight() -> Result<Gpu, Trouble> {
     let gpu = child::gpu()?;
     let stream = gpu.stream()?;
@@ -176,7 +176,7 @@ fn part_exits() -> Result<ExitCode, Trouble> {
 }
 
 fn part_met_first() -> Result<ExitCode, Trouble> {
-    // No driver is in the process yet.
+    // No driver is loaded yet.
     drop(scope!("before the driver"));
     part_returns()
 }

@@ -1,4 +1,4 @@
-//! A kernel that breaks its context; in children, with the profiler on and off.
+//! A kernel that makes its context fail, in child processes, with the profiler on and off.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -67,7 +67,7 @@ fn sticky(_: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// What the child does: it looks at every code, and ends as if nothing had happened.
+/// Runs in the child: checks every code, and exits as if nothing had happened.
 fn break_the_context() -> Result<ExitCode, Trouble> {
     let gpu = child::gpu()?;
     let stream = gpu.stream()?;

@@ -1,4 +1,5 @@
-//! Contexts that end while the profiler knows them; in children, since a driver may crash on what was theirs.
+//! Contexts that are destroyed while the profiler uses them, in child processes, since a driver may
+//! crash on their objects.
 
 use std::process::ExitCode;
 
@@ -53,10 +54,10 @@ pub(crate) const PARTS: &[Part] = &[
 
 const CALLS: u64 = 20;
 const LENGTH: u64 = 100_000;
-/// After how many flushes at most a new context is known to be one.
+/// The maximum number of flushes after which the profiler must have recognized a new context.
 const BATCHES: u64 = 10;
 
-/// What a child tells of a name.
+/// Reports the results of a name from a child.
 fn counts(name: &str) -> Value {
     settle();
     let summary = summary();
@@ -70,7 +71,7 @@ fn counts(name: &str) -> Value {
     })
 }
 
-/// What a child told of a name.
+/// The results of a name in a child.
 struct Counts {
     calls: u64,
     timed: u64,
@@ -90,7 +91,7 @@ impl Counts {
         })
     }
 
-    /// Every call is accounted for, and what was read is the kernel's length.
+    /// Checks that every call is accounted for, and that the times read are the kernel's length.
     fn judge(&self, gpu: &Gpu, findings: &mut Findings, name: &str) {
         findings.figure(
             format!("{name}: calls with a GPU time"),
@@ -145,7 +146,7 @@ fn destroy() -> Result<ExitCode, Trouble> {
         Ok(())
     })?;
     drop(other);
-    // While its scopes are in flight; destroying waits for the kernels, not for the profiler.
+    // Destroy it while its scopes are in flight. This waits for the kernels, not for the profiler.
     own.destroy()?;
     for _ in 0..CALLS {
         let _scope = scope!("beside a doomed context", stream = &stream);
@@ -209,7 +210,7 @@ fn replace() -> Result<ExitCode, Trouble> {
 fn reset_primary() -> Result<ExitCode, Trouble> {
     use_again(
         |driver| Own::primary(driver, 0),
-        // Its stream and its kernels go with it.
+        // The stream and the kernels are destroyed with their context.
         |driver, _| {
             driver.check(
                 "cuDevicePrimaryCtxReset",
@@ -219,7 +220,8 @@ fn reset_primary() -> Result<ExitCode, Trouble> {
     )
 }
 
-/// Measures in a context, ends it, and measures in what comes after it: at once, and until it is known.
+/// Measures in a context, destroys it, and measures in its successor: immediately, and until the
+/// profiler recognizes it.
 fn use_again(
     make: impl Fn(&'static Driver) -> Result<Own, Trouble>,
     end: impl FnOnce(&'static Driver, Own) -> Result<(), Trouble>,

@@ -1,4 +1,4 @@
-//! Kernels of known length, and none at all.
+//! Kernels of known length, and scopes without kernels.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// Lengths in nanoseconds, and how many kernels of each: half a second in all.
+/// Lengths in nanoseconds, and the number of kernels of each: half a second in total.
 const LENGTHS: [(u64, usize); 6] = [
     (10_000, 50),
     (30_000, 50),
@@ -50,7 +50,7 @@ const LENGTHS: [(u64, usize); 6] = [
     (10_000_000, 8),
     (100_000_000, 3),
 ];
-/// Longer than it takes to queue what comes after it.
+/// Longer than it takes to queue the following work.
 const PLUG: u64 = 20_000_000;
 
 fn queued(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
@@ -98,7 +98,7 @@ fn kernels(
     (length, count): (u64, usize),
 ) -> Result<(), Trouble> {
     let (times, stamps) = (Times::default(), Stamps::new(gpu.driver, count)?);
-    // Making room for the stamps waited for the device.
+    // Allocating the stamps has waited for the device.
     gpu.plug(stream, PLUG)?;
     for call in 0..count {
         let _scope = scope!(name, stream = stream, log = times.logger());
@@ -120,7 +120,7 @@ fn kernels(
     });
     let times = expect_all(findings, name, count as u64)?;
     let mean = read.iter().sum::<f64>() / count as f64;
-    // The logger gets milliseconds, the row adds up nanoseconds: equal but for rounding.
+    // The logger receives milliseconds and the row sums nanoseconds, so they differ by rounding.
     findings.expect_between(
         "the row's mean by that of the logged times",
         times.mean_ns / mean,
@@ -203,7 +203,7 @@ fn nested(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     findings.figure("outer, self of a call", outer.self_ns / calls / 1e3, "µs");
     findings.figure("inner, total of a call", inner.total_ns / calls / 2e3, "µs");
     let below = gpu.timer_step + 1_000.0;
-    // Three pairs of events, and one kernel, are in the outer self.
+    // The outer self time contains three pairs of events and one kernel.
     findings.expect_between(
         "outer self of a call in ns",
         outer.self_ns / calls,

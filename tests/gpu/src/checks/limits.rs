@@ -54,7 +54,7 @@ pub(crate) const PARTS: &[Part] = &[
 ];
 
 const QUEUED: u64 = 1_500;
-/// A launch that takes longer waits for something.
+/// A launch that takes longer waited for something.
 const WAITS: Duration = Duration::from_millis(1);
 
 fn full_queue(_: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
@@ -78,10 +78,10 @@ fn part_full_queue() -> Result<ExitCode, Trouble> {
     let gpu = child::gpu()?;
     let stream = gpu.stream()?;
     gpu.driver.simulate(c"launch-queue 1024");
-    // The first one meets the context and makes events.
+    // Warm up: the first call registers the context and creates events.
     drop(scope!("before a full queue", stream = &stream));
     stream.synchronize()?;
-    // How many of these go until one waits for the device.
+    // Count the launches until one waits for the device.
     let until_one_waits = |launch: &dyn Fn() -> Result<(), Trouble>| {
         gpu.plug(&stream, 100_000_000)?;
         let mut first = None;
@@ -144,7 +144,8 @@ fn host_function(_: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// How far the host function has come: 1 begun, 2 the suite's own calls have returned, 3 it is over.
+/// The progress of the host function: 1 it has begun, 2 the suite's calls have returned, 3 it has
+/// ended.
 static STAGE: AtomicU32 = AtomicU32::new(0);
 static CODES: [AtomicU32; 3] = [const { AtomicU32::new(u32::MAX) }; 3];
 static HANDLES: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
@@ -161,7 +162,7 @@ extern "C" fn call_the_driver(_: usize) {
     );
     CODES[2].store(driver.cuEventQuery(event), SeqCst);
     STAGE.store(2, SeqCst);
-    // SAFETY: the stream and its context are there as long as the process.
+    // SAFETY: the stream and its context live as long as the process.
     let stream = unsafe { Stream::from_raw(stream as _, context as _) };
     for _ in 0..CALLS {
         let _scope = scope!("in a host function", stream = &stream);
@@ -179,7 +180,7 @@ fn part_host_function() -> Result<ExitCode, Trouble> {
     for (place, handle) in HANDLES.iter().zip([raw(&stream), context, event.handle]) {
         place.store(handle, SeqCst);
     }
-    // The profiler knows the context before.
+    // Let the profiler register the context first.
     drop(scope!("before a host function", stream = &stream));
     let code = driver.cuLaunchHostFunc(raw(&stream), call_the_driver, 0);
     driver.check("cuLaunchHostFunc", code)?;
@@ -191,7 +192,7 @@ fn part_host_function() -> Result<ExitCode, Trouble> {
     let codes = CODES.each_ref().map(|code| code.load(SeqCst));
     if stage < 3 {
         child::tell(&json!({ "stage": stage, "codes": codes }));
-        // Whatever waits inside the driver would be waited for.
+        // A call that waits inside the driver would be noticed here.
         crate::runner::end_now(0);
     }
     for _ in 0..CALLS {

@@ -1,4 +1,4 @@
-//! A loop like that of a training, measured in every way.
+//! A loop like that of a training, measured in several ways.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -52,7 +52,7 @@ const EVENTS: usize = 2;
 const ON: usize = 3;
 const WAITING: usize = 5;
 
-/// What a step of the loop does in each layer.
+/// The ways to measure a step.
 struct Model<'a> {
     gpu: &'a Gpu,
     stream: Arc<CudaStream>,
@@ -84,14 +84,14 @@ impl Model<'_> {
         self.work()
     }
 
-    /// What any measurement by events costs the device and the driver.
+    /// Two events per layer, the minimum cost of any measurement by events.
     fn with_events(&self) -> Result<(), Trouble> {
         self.begin.record(raw(&self.stream))?;
         self.work()?;
         self.end.record(raw(&self.stream))
     }
 
-    /// As most programs time their kernels.
+    /// A wait per layer, as most programs time their kernels.
     fn with_timer(&self) -> Result<(), Trouble> {
         self.with_events()?;
         self.end.wait()?;
@@ -99,7 +99,7 @@ impl Model<'_> {
         Ok(())
     }
 
-    /// Milliseconds of a step, to the end of its work on the device.
+    /// Returns the milliseconds of a step, until its work on the device has finished.
     fn step(&self, mode: usize) -> Result<f64, Trouble> {
         set_enabled(mode >= ON);
         let began = Instant::now();
@@ -119,7 +119,7 @@ impl Model<'_> {
     }
 }
 
-/// By how many per cent each way is slower than the bare loop.
+/// Returns by how many per cent each way is slower than the bare loop.
 struct Slower([f64; MODES.len()]);
 
 impl Slower {
@@ -226,7 +226,7 @@ fn compare(
     Ok(Slower(slower))
 }
 
-/// The calls of `layer` so far, and those with a GPU time.
+/// Returns the number of calls of `layer` so far, and of those with a GPU time.
 fn counted() -> (u64, u64) {
     settle();
     let summary = summary();

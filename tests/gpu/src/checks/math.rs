@@ -1,4 +1,4 @@
-//! Kernels of others: compiled when the suite runs, or NVIDIA's own.
+//! Other kernels: compiled at run time, or NVIDIA's own.
 
 use profiler_runtime::scope;
 

@@ -24,7 +24,7 @@ mod threads;
 use crate::child::Part;
 use crate::findings::Theme;
 
-/// In the order in which they run.
+/// All themes, in the order in which they run.
 pub(crate) const THEMES: &[Theme] = &[
     start::THEME,
     places::THEME,
@@ -48,7 +48,7 @@ pub(crate) const THEMES: &[Theme] = &[
     questions::THEME,
 ];
 
-/// What children do.
+/// The roles of child processes.
 pub(crate) const PARTS: &[&[Part]] = &[
     cupti_records::PARTS,
     pool::PARTS,

@@ -1,4 +1,5 @@
-//! Where GPU times stand on the host's time line, held against the host's own clock; and what sessions make of them.
+//! The positions of GPU times on the host's time line, compared with the host's clock, and how
+//! sessions record them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -30,10 +31,10 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// A host's clock may be set a little while it runs.
+/// The host's clock may be adjusted slightly during a run.
 const SLACK_NS: f64 = 20_000.0;
 
-/// A logger that keeps the GPU's part.
+/// A logger that keeps the GPU times.
 #[derive(Default)]
 struct Kept(Mutex<Vec<(u64, Option<CudaSpan>)>>);
 
@@ -49,7 +50,7 @@ impl ScalarLogger for Kept {
     }
 }
 
-/// Nanoseconds from one moment to another, which may lie before it.
+/// Returns the nanoseconds between two moments, negative if the second is earlier.
 fn from_to(from: SystemTime, to: SystemTime) -> f64 {
     match to.duration_since(from) {
         Ok(after) => after.as_nanos() as f64,
@@ -69,7 +70,7 @@ fn between(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
         }
         stream.synchronize()?;
         bounds.push((before, SystemTime::now()));
-        // Anchors are taken each second: several take part.
+        // An anchor is taken every second, so several are used.
         std::thread::sleep(Duration::from_millis(40));
     }
     settle();
@@ -147,7 +148,7 @@ fn session(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     let text = written
         .map_err(|error| refused(&error))
         .and_then(|()| Ok(std::fs::read_to_string(&path)?));
-    // There may be none, which is what the next line is about.
+    // The file may be missing, which the next line reports.
     let _ = std::fs::remove_file(&path);
     let json: Value = serde_json::from_str(&text?)?;
     let events = json["traceEvents"]

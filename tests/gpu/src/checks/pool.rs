@@ -1,4 +1,4 @@
-//! The pool of event pairs at its cap; in a child, which has a small one.
+//! The event pool at its limit, in a child process with a small limit.
 
 use std::process::ExitCode;
 
@@ -52,7 +52,7 @@ fn at_the_cap(_: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// What the child does.
+/// Runs in the child.
 fn exhaust() -> Result<ExitCode, Trouble> {
     let gpu = child::gpu()?;
     let stream = gpu.stream()?;

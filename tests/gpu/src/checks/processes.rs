@@ -1,5 +1,5 @@
-//! What a process may do beside measuring: fork, capture before the profiler has met the device, reset the device while
-//! a guard of `init` is held. Each in a child.
+//! Other actions of a process that measures: it forks, captures before the profiler has used the
+//! device, or resets the device while a guard of `init` exists. Each runs in a child process.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -54,7 +54,7 @@ pub(crate) const PARTS: &[Part] = &[
     },
 ];
 
-/// The calls of each half of a part.
+/// The calls in each half of a role.
 const CALLS: u64 = 10;
 const NAME: &str = "measured";
 
@@ -70,7 +70,7 @@ fn expect_all_times(findings: &mut Findings, child: &child::Played) -> Result<()
     Ok(())
 }
 
-/// What is known of the calls of a part.
+/// The statistics of the calls of a role.
 fn tell(more: &serde_json::Value) -> Result<ExitCode, Trouble> {
     let row = row(NAME)?;
     child::tell(&json!({
@@ -95,13 +95,13 @@ fn fork_and_wait(work: impl FnOnce()) -> Result<Option<i32>, Trouble> {
     let began = Instant::now();
     let mut status = 0;
     while began.elapsed() < Duration::from_secs(10) {
-        // SAFETY: the process was forked by this one, and nobody else waits for it.
+        // SAFETY: this process forked the child, and no other code waits for it.
         if unsafe { waitpid(process, &raw mut status, NO_HANG) } == process {
             return Ok(Some(status));
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    // SAFETY: as above; it is still there.
+    // SAFETY: as above; the child still exists.
     unsafe {
         kill(process, KILL);
         waitpid(process, &raw mut status, 0);
@@ -136,7 +136,7 @@ fn part_fork() -> Result<ExitCode, Trouble> {
     };
     measure()?;
     let status = fork_and_wait(|| {
-        // The driver works no more here: nothing is launched.
+        // The driver does not work in the fork, so nothing is launched.
         for _ in 0..CALLS {
             let _scope = scope!("measured", stream = &stream);
         }
@@ -175,7 +175,7 @@ fn part_met_in_a_capture() -> Result<ExitCode, Trouble> {
             });
             other.join()
         });
-        // Long enough for the resolver to look several times.
+        // Long enough for the resolver to poll several times.
         std::thread::sleep(Duration::from_millis(20));
         other.map_err(|_| Trouble::Missing("the thread panicked".to_owned()))?
     })?;
@@ -203,7 +203,7 @@ fn part_guard_after_reset() -> Result<ExitCode, Trouble> {
     drop(stream);
     own.synchronize()?;
     settle();
-    // With the profiler off there is no row.
+    // With the profiler off, there is no row.
     let told = tell(&json!(null)).unwrap_or(ExitCode::SUCCESS);
     driver.check(
         "cuDevicePrimaryCtxReset",

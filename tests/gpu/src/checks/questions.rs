@@ -1,7 +1,7 @@
-//! What NVIDIA's documentation leaves open, asked of the driver at hand.
+//! Queries the driver for behaviour that NVIDIA does not document.
 //!
-//! Nothing here can fail but for a call that should succeed: the answers are figures and notes, and other
-//! parts of the project are built so as to work with either.
+//! These checks fail only if a call that should succeed fails. The results are figures and notes,
+//! and the rest of the project works with either behaviour.
 
 use std::time::{Duration, Instant};
 
@@ -109,7 +109,7 @@ fn without_context(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     stream.synchronize().map_err(Trouble::from)
 }
 
-/// Nanoseconds for each of many calls, the least of some batches.
+/// Returns the nanoseconds per call: the minimum over some batches.
 fn cost(mut call: impl FnMut() -> u32) -> f64 {
     let batch = |call: &mut dyn FnMut() -> u32| {
         let began = Instant::now();
@@ -198,10 +198,10 @@ fn device_cost(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// How long the kernel of a replay runs.
+/// The length of the kernel in each launch.
 const REPLAY_NS: u64 = 20_000_000;
 
-/// What the driver says of two events in a graph.
+/// The driver's results for two events in a graph.
 #[derive(Clone, Copy, PartialEq)]
 struct Said {
     begin: u32,
@@ -231,7 +231,7 @@ impl Said {
 }
 
 fn replays(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
-    // `CU_EVENT_RECORD_EXTERNAL`: the graph records the event at each replay.
+    // `CU_EVENT_RECORD_EXTERNAL`: the graph records the event at each launch.
     const EXTERNAL: u32 = 1;
     let (driver, stream) = (gpu.driver, gpu.stream()?);
     let handle = raw(&stream);
@@ -254,7 +254,7 @@ fn replays(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     let start = Instant::now();
     graph.launch(handle)?;
     graph.launch(handle)?;
-    // Only what changes: on no driver more than a few times.
+    // Only note changes: on any driver there are a few at most.
     let (mut before, mut changes) = (None, 0);
     while changes < 16 && start.elapsed() < Duration::from_nanos(3 * REPLAY_NS) {
         let said = say();

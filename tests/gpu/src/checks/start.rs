@@ -1,4 +1,4 @@
-//! The driver and the profiler find each other.
+//! The profiler finds the driver.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Every kind of stream, and every way to say which one is meant.
+//! All kinds of streams, and all ways to specify one.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub(crate) const THEME: Theme = Theme {
 const LENGTH: u64 = 500_000;
 const CALLS: u64 = 20;
 
-/// The calls of a name all have a GPU time, and it is that of the kernel.
+/// Checks that all calls of a name have a GPU time, which equals that of the kernel.
 fn judge(gpu: &Gpu, findings: &mut Findings, name: &str) -> Result<(), Trouble> {
     let times = expect_all(findings, name, CALLS)?;
     findings.figure(format!("{name}, median"), times.p50_ns / 1e3, "µs");
@@ -71,7 +71,8 @@ fn all_kinds(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     let blocking = made(driver, "cuStreamCreate", |stream| {
         driver.cuStreamCreate(stream, 0)
     })?;
-    // SAFETY: the stream is of this context, and is destroyed after the last use of the wrapper.
+    // SAFETY: the stream belongs to this context, and is destroyed after the last use of the
+    // wrapper.
     let wrapped = unsafe { gpu.context.wrap_borrowed_stream(blocking as _) };
     let kinds: [(&str, Arc<CudaStream>); 4] = [
         ("default stream", gpu.context.default_stream()),
@@ -131,7 +132,7 @@ fn ways(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     judge(gpu, findings, "future")
 }
 
-/// Runs a future that never waits.
+/// Runs a future that is always ready.
 fn finish<T>(future: impl Future<Output = T>) -> T {
     let mut future = std::pin::pin!(future);
     loop {

@@ -41,7 +41,7 @@ pub(crate) const THEME: Theme = Theme {
 const CALLS: u64 = 40;
 const THREADS: u64 = 4;
 
-/// Runs `work` on so many threads, each with the context current and a number from 1.
+/// Runs `work` on several threads, each with the context current and a number from 1.
 fn on_threads(gpu: &Gpu, work: impl Fn(u64) -> Result<(), Trouble> + Sync) -> Result<(), Trouble> {
     std::thread::scope(|scope| {
         let threads: Vec<_> = (1..=THREADS)
