@@ -1,107 +1,172 @@
-//! A thread of the profiler's own: started when it is first needed, never ended, called when there is much to do.
+//! The profiler's threads.
 //!
-//! A panic in one is a fault of the profiler's. It is caught at the thread's top and said once, what the thread held is
-//! counted as lost by the destructors of its state, and the thread goes on with a new state. One that panics again and
-//! again ends, and whoever waits for it is told.
+//! A panic in one of them is a bug in the profiler. It is caught at the top of the thread, with a warning; the
+//! destructors of the thread's state count what it held as lost, and the thread starts over with new state. A thread
+//! that keeps panicking ends, and notifies those who wait for it.
 
 use std::io;
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::Thread;
 
-use crate::diagnostics;
-use crate::diagnostics::catch_own_panic;
-use crate::process::fork;
-use crate::process::thread;
-use crate::sync::ReentrancyGuard;
-use crate::sync::{Lock, RaceCell};
+use crate::diagnostics::{self, user_code};
+use crate::process::{fork, thread};
+use crate::sync::{Lock, RaceCell, ReentrancyGuard};
 
-/// After so many panics a thread goes on; one more, and it ends.
+/// The number of panics after which a thread starts over; after one more it ends.
 const MAX_PANICS: u32 = 8;
 
+/// Whether annotated functions that a thread calls are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Calls {
+    /// They are not: the thread runs the profiler's own code, and loggers.
+    Unmeasured,
+    /// They are, as on a thread of the program.
+    Measured,
+}
+
+/// Starts a thread that runs `work`, and runs it again after a panic. A panic for the ninth time ends the thread;
+/// `on_failure` is called on it then.
+///
+/// # Errors
+///
+/// Returns the system's error if it starts no thread.
+pub(crate) fn spawn(
+    name: &'static str,
+    calls: Calls,
+    work: impl FnMut() + Send + 'static,
+    on_failure: impl FnOnce() + Send + 'static,
+) -> io::Result<Thread> {
+    thread::spawn(name, move || {
+        if calls == Calls::Unmeasured {
+            ReentrancyGuard::enter_permanently();
+        }
+        let mut work = work;
+        let has_finished = run_persistently(name, &mut work);
+        if !has_finished {
+            on_failure();
+        }
+        // It may own values of the program.
+        user_code::drop_value(work);
+    })
+}
+
+/// Runs `work`, and runs it again after a panic. Returns `false` if it panicked too often.
+pub(crate) fn run_persistently(thread: &str, mut work: impl FnMut()) -> bool {
+    for _ in 0..=MAX_PANICS {
+        if user_code::call(&mut work).is_some() {
+            return true;
+        }
+        diagnostics::warn_of_own_panic(&format!("its thread {thread} was at work"));
+    }
+    diagnostics::warn_once(&format!(
+        "the profiler's thread {thread} has ended after {} panics: what it did is not done any more",
+        MAX_PANICS + 1
+    ));
+    false
+}
+
+/// A thread that exists once in a process, is started when it is first needed, and sleeps between rounds of work.
+///
+/// # Wakeups
+///
+/// A round begins with [`clear_wakeup`](Self::clear_wakeup), then looks for work, then parks. [`wake`](Self::wake)
+/// unparks the thread unless a wakeup is pending already, so that many calls cost one system call.
+///
+/// Work that is published under a lock which the round also takes is never missed. If the round's critical section
+/// comes second, it sees the work. If it comes first, the lock orders `clear_wakeup` before `wake`, which then finds no
+/// wakeup pending and unparks the thread.
+///
+/// Work in a ring is published without a lock. Relaxed operations do not order the push before the load in `wake`, so a
+/// wakeup may be missed: a thread that drains rings parks with a timeout, which bounds the delay.
+///
+/// A wakeup before the handle is published in `thread` cannot unpark anything. The thread that starts this one unparks
+/// it once after the publication, which makes up for it.
 pub(crate) struct Background {
     name: &'static str,
     run: fn(),
     /// Called on the thread when it ends after too many panics.
-    ended: fn(),
+    on_failure: fn(),
     thread: RaceCell<Thread>,
-    /// Held by whoever starts it.
+    /// Held by the thread that starts this one.
     starting: Lock<()>,
-    /// Whether it could not be started, or has ended after too many panics.
-    missing: AtomicBool,
-    /// Whether somebody has called it already.
-    woken: AtomicBool,
+    /// `true` if the thread could not be started or has ended after too many panics.
+    has_failed: AtomicBool,
+    /// `true` from a wakeup until the thread begins its next round.
+    wakeup_pending: AtomicBool,
 }
 
 impl Background {
-    pub(crate) const fn new(name: &'static str, run: fn(), ended: fn()) -> Self {
+    pub(crate) const fn new(name: &'static str, run: fn(), on_failure: fn()) -> Self {
         Self {
             name,
             run,
-            ended,
+            on_failure,
             thread: RaceCell::new(),
             starting: Lock::new(()),
-            missing: AtomicBool::new(false),
-            woken: AtomicBool::new(false),
+            has_failed: AtomicBool::new(false),
+            wakeup_pending: AtomicBool::new(false),
         }
     }
 
     pub(crate) fn is_running(&self) -> bool {
-        self.thread.get().is_some() && !self.is_missing()
+        self.thread.get().is_some() && !self.has_failed()
     }
 
-    /// Whether it could not be started or has ended, and nobody tries again.
-    pub(crate) fn is_missing(&self) -> bool {
-        self.missing.load(Relaxed)
+    /// Returns `true` if the thread could not be started, or has ended: it is not started again.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed.load(Relaxed)
     }
 
-    /// Whether it ran and has ended, after too many panics.
+    /// Returns `true` if the thread ran and has ended after too many panics.
     pub(crate) fn has_ended(&self) -> bool {
-        self.thread.get().is_some() && self.is_missing()
+        self.thread.get().is_some() && self.has_failed()
     }
 
-    /// Starts it if it is not running. Where it cannot be, it is said once `what` is missing then, and it is not tried
-    /// again: a measured thread may ask at each call.
-    pub(crate) fn ensure_started(&'static self, what: &str) -> bool {
+    /// Starts the thread if it is not running. Returns `false` if it does not run.
+    ///
+    /// A failed start is not repeated, since measured threads call this often. It is warned of once; `consequence` says
+    /// what is missing without the thread.
+    pub(crate) fn ensure_started(&'static self, consequence: &str) -> bool {
         if self.is_running() {
             return true;
         }
-        // A forked child has none of the profiler's threads, and starts none: it writes nothing.
-        if self.is_missing() || fork::is_child() {
+        // A forked child has none of the profiler's threads, and must not start any: it writes nothing.
+        if self.has_failed() || fork::is_child() {
             return false;
         }
         let error = {
             let starting = self.starting.lock();
-            if self.is_missing() {
+            if self.has_failed() {
                 return false;
             }
-            let Err(error) = self.start_under(&starting) else {
+            let Err(error) = self.start_locked(&starting) else {
                 return true;
             };
-            self.missing.store(true, Relaxed);
+            self.has_failed.store(true, Relaxed);
             error
         };
         diagnostics::warn_once(&format!(
-            "the profiler's thread {} cannot be started ({error}): {what}",
+            "the profiler's thread {} cannot be started ({error}): {consequence}",
             self.name
         ));
         false
     }
 
-    /// Starts it if it is not running.
+    /// Starts the thread if it is not running.
     ///
     /// # Errors
     ///
-    /// The system's, where it starts no thread; another call tries again. One of its own where the thread has ended
-    /// after too many panics.
+    /// Returns the system's error if it starts no thread; a later call tries again. Returns an error too if the thread
+    /// has ended after too many panics.
     pub(crate) fn start(&'static self) -> io::Result<()> {
         if self.is_running() {
             return Ok(());
         }
-        self.start_under(&self.starting.lock())
+        self.start_locked(&self.starting.lock())
     }
 
-    fn start_under(&'static self, _: &MutexGuard<'_, ()>) -> io::Result<()> {
+    fn start_locked(&'static self, _starting: &MutexGuard<'_, ()>) -> io::Result<()> {
         if self.is_running() {
             return Ok(());
         }
@@ -111,25 +176,21 @@ impl Background {
                 self.name
             )));
         }
-        let spawned = thread::spawn(self.name, || self.live())?;
+        let fail = || {
+            self.has_failed.store(true, Relaxed);
+            (self.on_failure)();
+        };
+        let spawned = spawn(self.name, Calls::Unmeasured, self.run, fail)?;
         let thread = self.thread.get_or_init(|| spawned);
-        // Who called it before now has found nobody.
+        // A `wake` before the handle was published found no thread to unpark.
         thread.unpark();
         Ok(())
     }
 
-    fn live(&self) {
-        ReentrancyGuard::enter_permanently();
-        if run_persistently(self.name, self.run) {
-            return;
-        }
-        self.missing.store(true, Relaxed);
-        (self.ended)();
-    }
-
-    /// Has it look soon. Cheap to call again and again.
+    /// Makes the thread begin a round soon. Many calls before that round cost about as much as one.
     pub(crate) fn wake(&self) {
-        if self.woken.load(Relaxed) || self.woken.swap(true, Relaxed) {
+        // Most calls find a wakeup pending: the load keeps them from writing the shared cache line.
+        if self.wakeup_pending.load(Relaxed) || self.wakeup_pending.swap(true, Relaxed) {
             return;
         }
         if let Some(thread) = self.thread.get() {
@@ -137,25 +198,10 @@ impl Background {
         }
     }
 
-    /// On it, before it looks: whoever calls from now on calls it again.
-    pub(crate) fn looks(&self) {
-        self.woken.store(false, Relaxed);
+    /// Begins a round. Called by the thread itself, before it looks for work: a later `wake` unparks it again.
+    pub(crate) fn clear_wakeup(&self) {
+        self.wakeup_pending.store(false, Relaxed);
     }
-}
-
-/// Runs `work` on a thread of the profiler's own, and again after a panic, which is said; false where it panicked too
-/// often to go on.
-pub(crate) fn run_persistently(thread: &str, mut work: impl FnMut()) -> bool {
-    for _ in 0..=MAX_PANICS {
-        if catch_own_panic(&format!("its thread {thread} was at work"), &mut work).is_some() {
-            return true;
-        }
-    }
-    diagnostics::warn_once(&format!(
-        "the profiler's thread {thread} has ended after {} panics: what it did is not done any more",
-        MAX_PANICS + 1
-    ));
-    false
 }
 
 #[cfg(test)]
@@ -166,11 +212,11 @@ mod tests {
 
     use super::*;
 
-    /// Reports each time that it begins, and panics the first times.
-    fn begin(begun: &AtomicU32, panics: u32, told: &Lock<Option<Sender<u32>>>) {
+    /// Reports each time that it begins, and panics the first `panics` times.
+    fn begin(begun: &AtomicU32, panics: u32, reports: &Lock<Option<Sender<u32>>>) {
         let time = begun.fetch_add(1, Relaxed) + 1;
-        if let Some(told) = &*told.lock() {
-            let _ = told.send(time);
+        if let Some(reports) = &*reports.lock() {
+            let _ = reports.send(time);
         }
         if time <= panics {
             std::panic::panic_any("a test panics");
@@ -180,52 +226,88 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(60);
 
     #[test]
-    fn a_thread_goes_on_after_a_panic_and_it_is_said() {
+    fn a_thread_starts_over_after_a_panic_with_a_warning() {
         static BEGUN: AtomicU32 = AtomicU32::new(0);
-        static TOLD: Lock<Option<Sender<u32>>> = Lock::new(None);
+        static REPORTS: Lock<Option<Sender<u32>>> = Lock::new(None);
         static THREAD: Background = Background::new(
-            "goes-on",
+            "starts-over",
             || {
-                begin(&BEGUN, 3, &TOLD);
+                begin(&BEGUN, 3, &REPORTS);
                 thread_parks();
             },
             || {},
         );
         let (sender, receiver) = channel();
-        *TOLD.lock() = Some(sender);
+        *REPORTS.lock() = Some(sender);
         assert!(THREAD.ensure_started("a test"));
         for time in 1..=4 {
             assert_eq!(receiver.recv_timeout(PATIENCE), Ok(time));
         }
         assert!(THREAD.is_running() && !THREAD.has_ended());
-        let said = diagnostics::notices();
-        assert!(said.iter().any(|said| said.contains("thread goes-on")));
+        let warnings = diagnostics::notices();
+        assert!(
+            warnings
+                .iter()
+                .any(|known| known.contains("thread starts-over"))
+        );
     }
 
     #[test]
-    fn a_thread_that_panics_again_and_again_ends_and_says_so() {
+    fn a_thread_that_keeps_panicking_ends_with_a_warning() {
         static BEGUN: AtomicU32 = AtomicU32::new(0);
-        static TOLD: Lock<Option<Sender<u32>>> = Lock::new(None);
+        static REPORTS: Lock<Option<Sender<u32>>> = Lock::new(None);
         static THREAD: Background = Background::new(
             "panics",
-            || begin(&BEGUN, u32::MAX, &TOLD),
-            // The other end is told by what is dropped.
-            || *TOLD.lock() = None,
+            || begin(&BEGUN, u32::MAX, &REPORTS),
+            // Disconnects the channel, which ends the loop below.
+            || *REPORTS.lock() = None,
         );
         let (sender, receiver) = channel();
-        *TOLD.lock() = Some(sender);
+        *REPORTS.lock() = Some(sender);
         assert!(THREAD.ensure_started("a test"));
         let begun = std::iter::from_fn(|| receiver.recv_timeout(PATIENCE).ok());
         assert_eq!(begun.last(), Some(MAX_PANICS + 1));
-        assert!(THREAD.has_ended() && THREAD.is_missing() && !THREAD.is_running());
+        assert!(THREAD.has_ended() && THREAD.has_failed() && !THREAD.is_running());
         assert!(!THREAD.ensure_started("a test") && THREAD.start().is_err());
-        // To call it wakes nobody, and does no harm.
+        // A wakeup of a thread that has ended has no effect.
         THREAD.wake();
-        let said = diagnostics::notices();
-        let ended = said
+        let warnings = diagnostics::notices();
+        let ended = warnings
             .iter()
-            .filter(|said| said.contains("thread panics has ended"));
+            .filter(|known| known.contains("thread panics has ended"));
         assert_eq!(ended.count(), 1);
+    }
+
+    #[test]
+    fn only_threads_that_measure_calls_are_measured() {
+        for (calls, is_unmeasured) in [(Calls::Unmeasured, true), (Calls::Measured, false)] {
+            let (sender, receiver) = channel();
+            let work = move || {
+                let _ = sender.send(ReentrancyGuard::is_entered());
+            };
+            spawn("calls", calls, work, || ()).expect("a thread");
+            assert_eq!(receiver.recv_timeout(PATIENCE), Ok(is_unmeasured));
+        }
+    }
+
+    #[test]
+    fn what_a_thread_owns_may_panic_when_it_is_dropped() {
+        struct PanicsInDrop(Sender<()>);
+
+        impl Drop for PanicsInDrop {
+            fn drop(&mut self) {
+                let _ = self.0.send(());
+                std::panic::panic_any("a test panics");
+            }
+        }
+
+        let (sender, receiver) = channel();
+        let owned = PanicsInDrop(sender);
+        let work = move || {
+            let _ = &owned;
+        };
+        spawn("drops", Calls::Measured, work, || ()).expect("a thread");
+        assert_eq!(receiver.recv_timeout(PATIENCE), Ok(()));
     }
 
     fn thread_parks() {

@@ -76,7 +76,7 @@ pub(crate) fn on_each_round(hook: fn()) {
 fn run() {
     let mut collector = Collector::default();
     loop {
-        THREAD.looks();
+        THREAD.clear_wakeup();
         let nap = collector.round();
         dispatcher::supervise();
         if let Some(hook) = ON_EACH_ROUND.get() {

@@ -13,15 +13,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::watchdog::{CallInfo, Outcome, Watchdog, is_stuck};
 use super::{flush, ledger};
-use crate::background::run_persistently;
+use crate::background::{self, Calls};
 use crate::diagnostics::user_code;
 use crate::diagnostics::{self, DropReason};
 use crate::log::{CudaSpan, LogError, Logger, Scalar};
 use crate::name::CircuitBreaker;
 use crate::name::{self, Name};
 use crate::own_cost;
-use crate::process::thread;
-use crate::sync::ReentrancyGuard;
 use crate::sync::{Lock, wait_while};
 
 /// One entry, complete, for one logger.
@@ -93,8 +91,13 @@ pub(super) fn ensure_worker() {
 /// Starts a worker, which is the one from now on; none is where the system starts no thread.
 fn start_worker(worker: &mut Option<Arc<Watchdog>>) -> io::Result<()> {
     let watchdog = Arc::new(Watchdog::default());
-    let own = Arc::clone(&watchdog);
-    let started = thread::spawn(THREAD, move || attend(&own, work));
+    let (working, failed) = (Arc::clone(&watchdog), Arc::clone(&watchdog));
+    let started = background::spawn(
+        THREAD,
+        Calls::Unmeasured,
+        move || attend(&working, work),
+        move || retire(&failed),
+    );
     *worker = started.is_ok().then_some(watchdog);
     started.map(drop)
 }
@@ -128,22 +131,21 @@ pub(super) fn supervise() {
     say_refused(started);
 }
 
-/// Works until another worker takes over. After a panic of the profiler's own, what it was at is counted as lost, and
-/// it goes on with the next job.
-fn attend(watchdog: &Arc<Watchdog>, mut work: impl FnMut(&Watchdog)) {
-    ReentrancyGuard::enter_permanently();
-    let has_returned = run_persistently(THREAD, || {
-        if clear_up(watchdog) {
-            work(watchdog);
-        }
-    });
+/// Runs `work` unless another worker has taken over. Called again after a panic of the profiler's own: counts the entry
+/// that the panic lost, and continues with the next job.
+fn attend(watchdog: &Watchdog, work: impl FnOnce(&Watchdog)) {
+    if clear_up(watchdog) {
+        work(watchdog);
+    }
+}
+
+/// Removes a worker that has ended after too many panics. The next job starts another one.
+fn retire(watchdog: &Arc<Watchdog>) {
     let mut worker = WORKER.lock();
-    if !has_returned
-        && worker
-            .as_ref()
-            .is_some_and(|own| Arc::ptr_eq(own, watchdog))
+    if worker
+        .as_ref()
+        .is_some_and(|current| Arc::ptr_eq(current, watchdog))
     {
-        // Another one is started when there is something to do.
         *worker = None;
     }
 }
@@ -414,12 +416,14 @@ mod tests {
         let before = diagnostics::dropped(DropReason::ThreadPanicked);
         ledger::expect(1);
         let attended = std::thread::spawn(move || {
-            attend(&watchdog, |watchdog| {
-                begun += 1;
-                assert!(!watchdog.has_entry.swap(begun == 1, Relaxed));
-                if begun == 1 {
-                    std::panic::panic_any("a test panics");
-                }
+            background::run_persistently(THREAD, || {
+                attend(&watchdog, |watchdog| {
+                    begun += 1;
+                    assert!(!watchdog.has_entry.swap(begun == 1, Relaxed));
+                    if begun == 1 {
+                        std::panic::panic_any("a test panics");
+                    }
+                });
             });
             begun
         });

@@ -9,11 +9,16 @@ use super::{user_code, warn_once};
 pub(crate) fn catch_own_panic<T>(when: &str, f: impl FnOnce() -> T) -> Option<T> {
     let value = user_code::call(f);
     if value.is_none() {
-        warn_once(&format!(
-            "the profiler panicked when {when}: measurements may be missing; please report it"
-        ));
+        warn_of_own_panic(when);
     }
     value
+}
+
+/// Warns that the profiler panicked.
+pub(crate) fn warn_of_own_panic(when: &str) {
+    warn_once(&format!(
+        "the profiler panicked when {when}: measurements may be missing; please report it"
+    ));
 }
 
 #[cfg(test)]

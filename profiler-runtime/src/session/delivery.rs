@@ -32,6 +32,8 @@ pub(super) struct Delivery {
     last_trace: Lock<Option<Arc<Trace>>>,
     /// `true` if the last trace is kept for [`Profile::trace`](crate::Profile::trace).
     keeps_trace: AtomicBool,
+    /// `true` if the handlers' thread has ended after too many panics.
+    has_failed: AtomicBool,
 }
 
 impl Delivery {
@@ -41,6 +43,7 @@ impl Delivery {
             windows: Requests::new(),
             last_trace: Lock::default(),
             keeps_trace: AtomicBool::new(keeps_trace),
+            has_failed: AtomicBool::new(false),
         }
     }
 
@@ -65,7 +68,15 @@ impl Delivery {
             return false;
         }
         worker::wake();
-        self.windows.wait(self.windows.issued(), timeout, || true)
+        let has_thread = || !self.has_failed.load(Relaxed);
+        self.windows
+            .wait(self.windows.issued(), timeout, has_thread)
+    }
+
+    /// Ends all waits: the handlers' thread has ended after too many panics.
+    pub(super) fn give_up(&self) {
+        self.has_failed.store(true, Relaxed);
+        self.windows.recheck_served();
     }
 
     /// Keeps the last trace even though there are handlers.
@@ -89,18 +100,18 @@ impl Delivery {
     }
 
     /// Calls the handlers with each window until the queue is finished.
-    pub(super) fn run(&self, mut handlers: Vec<Handler>) {
+    pub(super) fn run(&self, handlers: &mut Vec<Handler>) {
         while let Some(complete) = self.queue.next() {
             let windows = complete.windows;
             // `Handler::call` catches the panics of handlers; one that arrives here is a bug in the profiler.
-            let deliver = || self.call_handlers(*complete, &mut handlers);
+            let deliver = || self.call_handlers(*complete, handlers);
             let _ = catch_own_panic("a window was put together, which is lost", deliver);
             own_cost::note_background();
             self.windows.answer(windows);
         }
         // Handlers own values of the program. Drop them one by one: a second panic while the others unwind would abort
         // the process.
-        handlers.into_iter().for_each(user_code::drop_value);
+        handlers.drain(..).for_each(user_code::drop_value);
     }
 
     fn call_handlers(&self, complete: CompleteWindow, handlers: &mut [Handler]) {

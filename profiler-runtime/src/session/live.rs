@@ -11,12 +11,11 @@ use super::registry::{WindowRegistry, registry};
 use super::transition::{Effect, effects_of};
 use super::window::{StepRecord, WindowClose, WindowSpec};
 use super::{Activity, Options, at_exit, recording, ring, worker};
+use crate::background::{self, Calls};
 use crate::clock::{WallAnchor, now};
 use crate::config::{Action, ActionFn};
-use crate::diagnostics;
-use crate::diagnostics::{catch_own_panic, user_code};
+use crate::diagnostics::{self, user_code};
 use crate::process::fork;
-use crate::process::thread;
 use crate::sync::Lock;
 use crate::sync::ReentrancyGuard;
 
@@ -94,11 +93,15 @@ impl Session {
         let (session, handlers) = Self::new(setup);
         at_exit::remember(&session);
         worker::ensure_started()?;
-        let its_own = Arc::clone(&session);
-        thread::spawn("profiler-export", move || {
-            let run = || its_own.delivery.run(handlers);
-            let _ = catch_own_panic("it waited for a window", run);
-        })?;
+        let (running, failed) = (Arc::clone(&session), Arc::clone(&session));
+        let mut handlers = handlers;
+        // Handlers are user code, which is measured.
+        background::spawn(
+            "profiler-export",
+            Calls::Measured,
+            move || running.delivery.run(&mut handlers),
+            move || failed.delivery.give_up(),
+        )?;
         let mut notices = DeferredNotices::default();
         let first = Self::ask(&session.schedule(), 0, &mut notices);
         session.apply_transition(&mut session.state(), Some(first), &mut notices);

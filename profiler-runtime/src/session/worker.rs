@@ -63,7 +63,7 @@ pub(super) fn skip_unread(skip_unread: bool) {
 fn run() {
     let mut sorter = WindowSorter::default();
     loop {
-        THREAD.looks();
+        THREAD.clear_wakeup();
         let nap = sorter.round();
         own_cost::note_background();
         match nap {

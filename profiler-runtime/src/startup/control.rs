@@ -9,11 +9,10 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use super::environment;
-use crate::background::run_persistently;
+use crate::background::{self, Calls};
 use crate::diagnostics;
 use crate::process;
 use crate::session;
-use crate::sync::ReentrancyGuard;
 
 const THREAD: &str = "profiler-control";
 /// How often the file is looked at.
@@ -37,10 +36,9 @@ pub(super) fn watch(file: Option<PathBuf>, signal: Option<i32>) {
             // The threads of the program may all block it.
             process::signals::unblock(signal);
         }
-        ReentrancyGuard::enter_permanently();
-        run_persistently(THREAD, || run(file.as_deref(), &signalled));
+        run(file.as_deref(), &signalled);
     };
-    if let Err(error) = process::thread::spawn(THREAD, run) {
+    if let Err(error) = background::spawn(THREAD, Calls::Unmeasured, run, || ()) {
         diagnostics::warn_once(&format!(
             "the thread that looks at PROFILER_CONTROL cannot be started ({error}): nothing is recorded"
         ));

@@ -57,7 +57,7 @@ pub(crate) fn ensure_started() -> bool {
 
 /// Whether it could not be started.
 pub(crate) fn is_missing() -> bool {
-    THREAD.is_missing()
+    THREAD.has_failed()
 }
 
 /// Has the resolver look at the rings soon. Cheap to call again and again.
@@ -138,7 +138,7 @@ fn run() {
     let mut pace = Pace::default();
     let mut requests = VecDeque::new();
     loop {
-        THREAD.looks();
+        THREAD.clear_wakeup();
         // In this order, and looked at in the other one by `shut_down`.
         IN_ROUND.store(now().max(1), SeqCst);
         if LEAVING.load(SeqCst) {
