@@ -12,6 +12,7 @@
 pub mod allocator;
 pub mod cells;
 pub mod child;
+pub mod compiler;
 pub mod counts;
 pub mod event_files;
 pub mod full_disk;

@@ -1,19 +1,22 @@
-//! Every mistake is told at the token at fault, with what to do; everything that is no mistake
-//! compiles and runs.
+//! Mistakes are reported at the token at fault, with what to do. Code without mistakes compiles and runs.
+//!
+//! The files in `ui` are compiled one by one. `PROFILER_TESTS_BLESS=1` writes the expected messages anew.
+
+use profiler_tests::compiler::Compiler;
 
 #[test]
 fn every_mistake_is_told_with_what_to_do() {
-    trybuild::TestCases::new().compile_fail("ui/fail/*.rs");
+    Compiler::of_this_build().all_fail("ui/fail");
 }
 
-/// Of these the compiler itself finds the mistake, in code that a stripped build does not have.
+/// Here the compiler itself finds the mistake, in code that a stripped build does not have.
 #[test]
 #[cfg_attr(feature = "strip", ignore = "a stripped build has no code to be wrong")]
 fn mistakes_in_the_values_of_arguments_are_told_by_the_compiler() {
-    trybuild::TestCases::new().compile_fail("ui/fail_unless_stripped/*.rs");
+    Compiler::of_this_build().all_fail("ui/fail_unless_stripped");
 }
 
 #[test]
 fn every_form_of_function_and_argument_compiles_and_runs() {
-    trybuild::TestCases::new().pass("ui/pass/*.rs");
+    Compiler::of_this_build().all_pass("ui/pass");
 }
