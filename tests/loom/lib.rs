@@ -36,3 +36,8 @@ mod sync {
         }
     }
 }
+
+#[path = "../../profiler-runtime/src/collect"]
+mod collect {
+    mod takeover;
+}

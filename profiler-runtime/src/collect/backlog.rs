@@ -1,32 +1,16 @@
-//! What waits for room in the queue of the dispatcher.
+//! Jobs that wait for space in the dispatcher's queue.
 
 use std::collections::VecDeque;
 use std::thread;
-use std::time::SystemTime;
 
-use super::dispatcher::{self, Delivery, Job, deliver_here};
-use super::{collector, defaults, ledger};
+use super::dispatcher::{self, Job};
+use super::entry::{LogEntry, fan_out};
+use super::{collector, ledger};
+use crate::diagnostics::DropReason;
 use crate::diagnostics::user_code;
-use crate::diagnostics::{DropReason, count_dropped};
-use crate::log::{CudaSpan, Logger};
-use crate::name::CircuitBreaker;
-use crate::name::Name;
-use crate::process::fork;
-use crate::sync::ReentrancyGuard;
+use crate::log::Logger;
 
-/// One entry, complete but for its loggers.
-#[derive(Clone, Copy)]
-pub(crate) struct LogEntry {
-    pub(crate) name: &'static Name,
-    /// The value: GPU or CPU time, whichever the name is logged by.
-    pub(crate) milliseconds: f64,
-    pub(crate) cpu_ms: f64,
-    pub(crate) cuda: Option<CudaSpan>,
-    pub(crate) step: u64,
-    pub(crate) wall_time: SystemTime,
-}
-
-/// Jobs that the dispatcher has not taken yet; whoever fills it waits while there are any.
+/// Jobs that the dispatcher has not taken yet. Its owner adds no more while there are any, so that it stays short.
 #[derive(Default)]
 pub(crate) struct Backlog {
     jobs: VecDeque<Job>,
@@ -37,22 +21,23 @@ impl Backlog {
         self.jobs.is_empty()
     }
 
-    /// Passes on what there is room for.
+    /// Moves as many jobs to the dispatcher as its queue has space for.
     pub(crate) fn send(&mut self) {
-        // It looks after the dispatcher, and answers whoever waits for a flush.
-        if !self.is_empty() {
-            collector::ensure_started();
+        if self.is_empty() {
+            return;
         }
+        // The collector supervises the dispatcher and answers flushes, also when only the GPU's resolver logs.
+        collector::ensure_started();
         dispatcher::send(&mut self.jobs);
     }
 
-    /// Adds one job for each logger that takes an entry: its own, else the default ones.
+    /// Adds one job for each logger that takes the entry: `logger`, else the default loggers.
     pub(crate) fn add(&mut self, entry: LogEntry, logger: Option<Logger>) {
         let jobs = self.jobs.len();
-        fan_out(entry, logger, |delivery| {
-            self.jobs.push_back(Job::Log(delivery));
+        fan_out(entry.name, logger, |recipient| {
+            self.jobs.push_back(Job::Deliver(entry, recipient));
         });
-        ledger::expect(self.jobs.len() - jobs);
+        ledger::add_pending(self.jobs.len() - jobs);
     }
 
     pub(super) fn add_flush(&mut self, flush_id: u64) {
@@ -60,8 +45,19 @@ impl Backlog {
     }
 }
 
+#[cfg(test)]
+impl Backlog {
+    pub(super) fn for_each_job(&self, mut f: impl FnMut(&LogEntry, &super::entry::Recipient)) {
+        for job in &self.jobs {
+            if let Job::Deliver(entry, recipient) = job {
+                f(entry, recipient);
+            }
+        }
+    }
+}
+
 impl Drop for Backlog {
-    /// Counts what goes with it where its thread panicked, or the process is ending.
+    /// Counts the jobs as dropped: the thread panicked, or the process is ending.
     fn drop(&mut self) {
         let reason = if thread::panicking() {
             DropReason::ThreadPanicked
@@ -69,46 +65,70 @@ impl Drop for Backlog {
             DropReason::NoCollector
         };
         for job in self.jobs.drain(..) {
-            if let Job::Log(delivery) = job {
-                ledger::end(Err(reason));
-                // Its logger is foreign code.
-                user_code::drop_value(delivery);
+            if let Job::Deliver(_, recipient) = job {
+                ledger::resolve(Err(reason));
+                // A logger's destructor is user code, and this may run during a panic.
+                user_code::drop_value(recipient);
             }
         }
     }
 }
 
-/// Hands an entry to its loggers on this thread, at once.
-pub(crate) fn log_here(entry: LogEntry, logger: Option<Logger>) {
-    // A forked child logs nothing.
-    if fork::is_child() {
-        user_code::drop_value(logger);
-        return count_dropped(DropReason::NoCollector, 1);
-    }
-    // It is not to be measured, as on a thread of the profiler's. Before any lock is taken: what starting a thread
-    // allocates would come back to that lock where the allocator is measured itself.
-    let _busy = ReentrancyGuard::try_enter();
-    // It takes what `flush` asks for to the loggers, these too.
-    collector::ensure_started();
-    dispatcher::ensure_worker();
-    fan_out(entry, logger, deliver_here);
-}
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use std::time::SystemTime;
 
-fn fan_out(entry: LogEntry, logger: Option<Logger>, mut send: impl FnMut(Delivery)) {
-    let mut to = |(logger, breaker): (Logger, &'static CircuitBreaker)| {
-        send(Delivery {
-            name: entry.name,
-            milliseconds: entry.milliseconds,
-            cpu_ms: entry.cpu_ms,
-            cuda: entry.cuda,
-            step: entry.step,
-            wall_time: entry.wall_time,
-            logger,
-            breaker,
-        });
-    };
-    match logger {
-        Some(logger) => to((logger, &entry.name.breaker)),
-        None => defaults::all().into_iter().for_each(to),
+    use super::*;
+    use crate::diagnostics;
+    use crate::log::IntoLogger;
+    use crate::name;
+
+    /// Sets its flag when it is dropped, and panics.
+    struct PanicsInDrop(Arc<AtomicBool>);
+
+    impl Drop for PanicsInDrop {
+        fn drop(&mut self) {
+            self.0.store(true, Relaxed);
+            std::panic::panic_any("a test panics");
+        }
+    }
+
+    fn entry() -> LogEntry {
+        LogEntry {
+            name: name::declared("backlog: entry", std::panic::Location::caller()),
+            milliseconds: 1.0,
+            cpu_ms: 1.0,
+            cuda: None,
+            step: 0,
+            wall_time: SystemTime::UNIX_EPOCH,
+        }
+    }
+
+    #[test]
+    fn an_entry_with_a_logger_is_one_job() {
+        let mut backlog = Backlog::default();
+        backlog.add(entry(), Some((|_: &str, _: f64, _: u64| ()).into_logger()));
+        backlog.add_flush(7);
+        assert!(matches!(
+            *backlog.jobs.make_contiguous(),
+            [Job::Deliver(..), Job::Flush(7)]
+        ));
+    }
+
+    #[test]
+    fn dropped_jobs_are_counted_and_their_loggers_contained() {
+        let was_dropped = Arc::new(AtomicBool::new(false));
+        let value = PanicsInDrop(Arc::clone(&was_dropped));
+        let logger = move |_: &str, _: f64, _: u64| {
+            let _ = &value;
+        };
+        let before = diagnostics::dropped(DropReason::NoCollector);
+        let mut backlog = Backlog::default();
+        backlog.add(entry(), Some(logger.into_logger()));
+        drop(backlog);
+        assert!(was_dropped.load(Relaxed));
+        assert!(diagnostics::dropped(DropReason::NoCollector) > before);
     }
 }

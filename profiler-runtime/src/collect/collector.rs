@@ -1,11 +1,12 @@
-//! The one thread that empties the rings.
+//! The thread that empties the rings of all threads.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::Duration;
 
-use super::backlog::{Backlog, LogEntry};
+use super::backlog::Backlog;
+use super::entry::LogEntry;
 use super::{dispatcher, flush, ledger, ring};
 use crate::background::Background;
 use crate::clock::{WallAnchor, clock};
@@ -18,18 +19,17 @@ use crate::sync::RaceCell;
 
 static THREAD: Background = Background::new("profiler-collector", run, ended);
 
-/// While loggers keep it waiting.
+/// How long the collector sleeps while the dispatcher's queue is full.
 const RETRY: Duration = Duration::from_millis(1);
-/// While records come: a thread fills half of its ring in this time at 100,000 calls a second, and
-/// calls the collector where it is faster.
+/// How long it sleeps while records arrive. At 100,000 calls a second a thread fills half of its ring in this time; a
+/// faster one wakes the collector.
 const BUSY: Duration = Duration::from_millis(10);
-/// When nothing came for a while. Together with the dispatcher's own half second an entry is safe within
-/// a second.
+/// How long it sleeps after [`QUIET_ROUNDS`] rounds without a record. With the half second between two flushes of the
+/// loggers, an entry is saved within a second.
 const IDLE: Duration = Duration::from_millis(200);
-/// How many rounds without a record make it idle.
 const QUIET_ROUNDS: u32 = 50;
 
-/// Starts the collector if it is not running; false where it cannot be.
+/// Starts the collector if it is not running. Returns `false` if it cannot be started.
 pub(super) fn ensure_started() -> bool {
     THREAD.ensure_started("single calls are not logged, the summary is still exact")
 }
@@ -38,37 +38,36 @@ pub(super) fn is_running() -> bool {
     THREAD.is_running()
 }
 
-/// Has the collector look at the rings soon. Cheap to call again and again.
+/// Has the collector empty the rings soon. Cheap if it was woken already.
 pub(super) fn wake() {
     THREAD.wake();
 }
 
-/// Whether it has ended, after too many panics.
+/// Returns `true` if the collector has ended after too many panics.
 pub(super) fn has_ended() -> bool {
     THREAD.has_ended()
 }
 
-/// What waits for it is counted, and whoever waits is told.
+/// Counts the waiting records as dropped and releases threads that wait for a flush. Called when the collector ends.
 fn ended() {
     let mut batch = Vec::new();
     ring::drain(&mut batch);
-    give_up(batch, DropReason::NoCollector);
+    drop_records(batch, DropReason::NoCollector);
     flush::give_up();
 }
 
-/// Counts records that no logger gets.
-fn give_up(records: impl IntoIterator<Item = LogRecord>, reason: DropReason) {
+/// Counts records as dropped: no logger gets them.
+fn drop_records(records: impl IntoIterator<Item = LogRecord>, reason: DropReason) {
     for record in records {
-        ledger::end(Err(reason));
-        // Loggers are foreign code, and this may be in the middle of a panic.
+        ledger::resolve(Err(reason));
+        // A logger's destructor is user code, and this may run during a panic.
         user_code::drop_value(record);
     }
 }
 
-/// What to call once a round.
 static ON_EACH_ROUND: RaceCell<fn()> = RaceCell::new();
 
-/// Has `hook` called in each round of the collector, whose thread has the time.
+/// Has the collector call `hook` in each of its rounds. Only the first hook counts.
 pub(crate) fn on_each_round(hook: fn()) {
     ON_EACH_ROUND.get_or_init(|| hook);
 }
@@ -77,45 +76,52 @@ fn run() {
     let mut collector = Collector::default();
     loop {
         THREAD.clear_wakeup();
-        let nap = collector.round();
+        let sleep = collector.round();
         dispatcher::supervise();
         if let Some(hook) = ON_EACH_ROUND.get() {
             hook();
         }
         own_cost::note_background();
-        thread::park_timeout(nap);
+        thread::park_timeout(sleep);
     }
 }
 
+/// State of the collector's thread. Its destructor counts what a panic has left in it.
 #[derive(Default)]
 struct Collector {
     batch: Vec<LogRecord>,
-    /// What is being delivered: the rest of the batch.
+    /// The records of the batch that are not delivered yet.
     rest: VecDeque<LogRecord>,
-    /// Whether one record is neither in `rest` nor in the backlog.
-    has_one: bool,
-    /// What the dispatcher has not taken yet; the rings wait while there is anything.
+    /// `true` while one record is neither in `rest` nor in the backlog.
+    has_record: bool,
+    /// Jobs that the dispatcher has not taken yet. The rings are not emptied while there are any.
     backlog: Backlog,
     names: Vec<&'static Name>,
-    /// The last flush that was passed on.
+    /// The last flush request that was passed on.
     flushed: u64,
+    /// How many rounds in succession found no record.
     quiet: u32,
 }
 
 impl Collector {
-    /// Empties the rings once; says how long to wait until the next time.
+    /// Empties the rings once. Returns how long to sleep until the next round.
     fn round(&mut self) -> Duration {
         if self.backlog.is_empty() {
-            // Asked before the rings are read: what was pushed before the asking is read now.
-            let wanted = flush::requested();
-            self.collect();
-            if wanted > self.flushed {
-                self.flushed = wanted;
-                self.backlog.add_flush(wanted);
+            // Read before the rings are: records that were pushed before the request are then in this batch.
+            let requested = flush::requested();
+            ring::drain(&mut self.batch);
+            self.deliver_batch();
+            if requested > self.flushed {
+                self.flushed = requested;
+                self.backlog.add_flush(requested);
                 self.quiet = 0;
             }
         }
         self.backlog.send();
+        self.sleep()
+    }
+
+    fn sleep(&self) -> Duration {
         if !self.backlog.is_empty() {
             RETRY
         } else if self.quiet < QUIET_ROUNDS {
@@ -125,36 +131,36 @@ impl Collector {
         }
     }
 
-    fn collect(&mut self) {
-        ring::drain(&mut self.batch);
+    fn deliver_batch(&mut self) {
         if self.batch.is_empty() {
             self.quiet = self.quiet.saturating_add(1);
             return;
         }
         self.quiet = 0;
-        // Each ring is in order already; among threads, steps are given in the order of time.
+        // Each ring is in order. Across threads, steps follow the ends of the calls.
         self.batch.sort_by_key(|record| record.end);
         let anchor = WallAnchor::now();
         self.rest.extend(self.batch.drain(..));
         while let Some(record) = self.rest.pop_front() {
-            self.has_one = true;
+            self.has_record = true;
             self.deliver(record, anchor);
-            self.has_one = false;
+            self.has_record = false;
         }
     }
 
     /// Turns a record into one job for each logger that takes it.
     fn deliver(&mut self, record: LogRecord, anchor: WallAnchor) {
+        let LogRecord { request, .. } = record;
         let Some(name) = self.name(record.id) else {
-            return ledger::forget(1);
+            user_code::drop_value(request);
+            return ledger::remove_pending(1);
         };
-        let step = record
-            .step
-            .unwrap_or_else(|| next_step(name, record.skipped, record.every));
+        let own_step = || next_step(name, record.skipped, record.every);
+        let step = request.step.unwrap_or_else(own_step);
         if name.decide_time_source(TimeSource::Cpu) == TimeSource::Cuda {
-            ledger::end(Err(DropReason::NoCudaTime));
-            // Its destructor may be foreign code.
-            user_code::drop_value(record.logger);
+            ledger::resolve(Err(DropReason::NoCudaTime));
+            // A logger's destructor is user code.
+            user_code::drop_value(request);
             return;
         }
         let milliseconds = clock().nanoseconds(record.elapsed.max(0) as f64) / 1e6;
@@ -166,9 +172,9 @@ impl Collector {
             step,
             wall_time: anchor.wall_time(record.end),
         };
-        self.backlog.add(entry, record.logger);
-        // It is one entry for each logger from here on.
-        ledger::forget(1);
+        // Adds one pending entry for each logger, in place of the record.
+        self.backlog.add(entry, request.logger);
+        ledger::remove_pending(1);
     }
 
     fn name(&mut self, id: u32) -> Option<&'static Name> {
@@ -180,18 +186,18 @@ impl Collector {
 }
 
 impl Drop for Collector {
-    /// Counts what goes with it where the thread panicked.
+    /// Counts the records that a panic of the thread has left behind.
     fn drop(&mut self) {
-        if self.has_one {
-            ledger::end(Err(DropReason::ThreadPanicked));
+        if self.has_record {
+            ledger::resolve(Err(DropReason::ThreadPanicked));
         }
         let records = self.batch.drain(..).chain(self.rest.drain(..));
-        give_up(records, DropReason::ThreadPanicked);
+        drop_records(records, DropReason::ThreadPanicked);
     }
 }
 
-/// The name's own count of calls. Entries that were dropped leave a gap: the next one's step is still
-/// its call's number.
+/// Returns the step of a call that gave none: how many calls of its name came before it. A dropped entry leaves a gap,
+/// since `skipped` counts its calls too.
 pub(crate) fn next_step(name: &Name, skipped: u64, every: u32) -> u64 {
     let calls = skipped + u64::from(every);
     name.next_step.fetch_add(calls, Relaxed) + skipped
@@ -199,28 +205,58 @@ pub(crate) fn next_step(name: &Name, skipped: u64, every: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::Location;
+    use std::sync::mpsc::channel;
+
     use super::*;
     use crate::diagnostics;
     use crate::diagnostics::catch_own_panic;
+    use crate::log::{IntoLogger, LogRequest, Logger};
+
+    fn record(name: &Name, end: u64, request: LogRequest) -> LogRecord {
+        LogRecord {
+            id: name.id,
+            end,
+            elapsed: 0,
+            every: 1,
+            skipped: 0,
+            request,
+        }
+    }
+
+    fn to(logger: Logger) -> LogRequest {
+        LogRequest {
+            logger: Some(logger),
+            step: None,
+        }
+    }
+
+    /// Delivers a batch, and returns the steps that the jobs were given.
+    fn steps(batch: Vec<LogRecord>) -> Vec<u64> {
+        let mut collector = Collector::default();
+        collector.batch = batch;
+        collector.deliver_batch();
+        let mut steps = Vec::new();
+        collector
+            .backlog
+            .for_each_job(|entry, _| steps.push(entry.step));
+        steps
+    }
+
+    fn logger() -> Logger {
+        (|_: &str, _: f64, _: u64| ()).into_logger()
+    }
 
     #[test]
     fn what_a_panic_takes_with_it_is_counted() {
-        let name = name::declared("collector: panics", std::panic::Location::caller());
-        let record = || LogRecord {
-            id: name.id,
-            end: 0,
-            elapsed: 0,
-            step: None,
-            every: 1,
-            skipped: 0,
-            logger: None,
-        };
+        let name = name::declared("collector: panics", Location::caller());
         let before = diagnostics::dropped(DropReason::ThreadPanicked);
         let panicked = catch_own_panic("a test panicked", || {
             let mut collector = Collector::default();
+            let record = || record(name, 0, LogRequest::default());
             collector.batch.push(record());
             collector.rest.extend([record(), record()]);
-            collector.has_one = true;
+            collector.has_record = true;
             std::panic::panic_any("a test panics");
         });
         assert!(panicked.is_none());
@@ -231,8 +267,67 @@ mod tests {
 
     #[test]
     fn a_dropped_entry_leaves_a_gap_in_the_steps() {
-        let name = name::declared("collector: gaps", std::panic::Location::caller());
+        let name = name::declared("collector: gaps", Location::caller());
         let steps = [0, 0, 30, 0].map(|skipped| next_step(name, skipped, 10));
         assert_eq!(steps, [0, 10, 50, 60]);
+    }
+
+    #[test]
+    fn steps_follow_the_ends_of_the_calls() {
+        let name = name::declared("collector: order", Location::caller());
+        let (sender, receiver) = channel();
+        let logs_end = |end: u64| {
+            let sender = sender.clone();
+            to((move |_: &str, _: f64, _: u64| sender.send(end)).into_logger())
+        };
+        let batch = [30, 10, 20].map(|end| record(name, end, logs_end(end)));
+        let mut collector = Collector::default();
+        collector.batch.extend(batch);
+        collector.deliver_batch();
+        let mut step = 0;
+        collector.backlog.for_each_job(|entry, recipient| {
+            assert_eq!(entry.step, step);
+            step += 1;
+            let logged = recipient.logger.as_dyn().add(&entry.scalar());
+            assert!(logged.is_ok());
+        });
+        drop(sender);
+        assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [10, 20, 30]);
+    }
+
+    #[test]
+    fn a_step_of_the_call_counts_and_uses_up_none_of_the_name() {
+        let name = name::declared("collector: own step", Location::caller());
+        let own = LogRequest {
+            step: Some(77),
+            ..to(logger())
+        };
+        let batch = vec![
+            record(name, 1, to(logger())),
+            record(name, 2, own),
+            record(name, 3, to(logger())),
+        ];
+        assert_eq!(steps(batch), [0, 77, 1]);
+    }
+
+    #[test]
+    fn a_name_that_is_logged_by_gpu_time_drops_calls_without_one() {
+        let name = name::declared("collector: gpu", Location::caller());
+        name.decide_time_source(TimeSource::Cuda);
+        let before = diagnostics::dropped(DropReason::NoCudaTime);
+        assert!(steps(vec![record(name, 1, to(logger()))]).is_empty());
+        assert!(diagnostics::dropped(DropReason::NoCudaTime) > before);
+    }
+
+    #[test]
+    fn the_collector_sleeps_longer_once_nothing_arrives() {
+        let mut collector = Collector::default();
+        assert_eq!(collector.sleep(), BUSY);
+        for _ in 0..QUIET_ROUNDS {
+            collector.deliver_batch();
+        }
+        assert_eq!(collector.sleep(), IDLE);
+        collector.backlog.add_flush(1);
+        assert_eq!(collector.sleep(), RETRY);
     }
 }

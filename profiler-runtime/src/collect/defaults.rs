@@ -1,43 +1,50 @@
-//! The loggers that take the calls without a `log` of their own.
+//! The loggers that take the entries of calls without a logger of their own.
 
 #[cfg(feature = "tensorboard")]
 use std::sync::Arc;
 
+use super::entry::Recipient;
 use crate::config::Settings;
 use crate::log::{LogError, Logger};
-use crate::name::CircuitBreaker;
 use crate::sync::Lock;
 use crate::sync::ReentrancyGuard;
 
-/// All of them in a form that can be shared, each with a breaker of its own.
-static DEFAULTS: Lock<Vec<(Logger, &'static CircuitBreaker)>> = Lock::new(Vec::new());
+static DEFAULTS: Defaults = Defaults(Lock::new(Vec::new()));
 
-pub(super) fn all() -> Vec<(Logger, &'static CircuitBreaker)> {
-    let defaults = DEFAULTS.lock();
-    defaults
-        .iter()
-        .filter_map(|(logger, breaker)| Some((logger.share()?, *breaker)))
-        .collect()
+/// Loggers in a form that can be shared, each with a circuit breaker for all names.
+struct Defaults(Lock<Vec<Recipient>>);
+
+impl Defaults {
+    fn add(&self, logger: Logger) {
+        let _guard = ReentrancyGuard::try_enter();
+        let recipient = Recipient {
+            logger: logger.into_shared(),
+            // Never freed: default loggers stay until the end of the process.
+            breaker: Box::leak(Box::default()),
+        };
+        self.0.lock().push(recipient);
+    }
+
+    fn all(&self) -> Vec<Recipient> {
+        self.0.lock().iter().filter_map(Recipient::share).collect()
+    }
 }
 
-fn add(logger: Logger) {
-    let _busy = ReentrancyGuard::try_enter();
-    // Default loggers stay for the rest of the process.
-    let breaker: &'static CircuitBreaker = Box::leak(Box::default());
-    let mut defaults = DEFAULTS.lock();
-    defaults.push((logger.into_shared(), breaker));
+/// Returns a handle to each default logger.
+pub(super) fn all() -> Vec<Recipient> {
+    DEFAULTS.all()
 }
 
-/// Adds a logger that takes every call without one of its own, from now on.
+/// Adds a default logger, which takes entries from now on.
 pub(crate) fn add_default(logger: Logger) {
-    add(logger);
+    DEFAULTS.add(logger);
     crate::switch::with_control(|control| {
         control.default_logger = true;
         control.new_generation();
     });
 }
 
-/// Makes the logger that the environment asks for; true if it asks for one.
+/// Adds the logger that the environment asks for. Returns `true` if it asks for one.
 #[cfg(feature = "tensorboard")]
 pub(crate) fn set_default_from(settings: &Settings) -> bool {
     use crate::log::IntoLogger;
@@ -46,7 +53,7 @@ pub(crate) fn set_default_from(settings: &Settings) -> bool {
         return false;
     };
     let log = ENVIRONMENT.get_or_init(|| Arc::new(LazyTensorBoard::new(dir.clone())));
-    add(Arc::clone(log).into_logger());
+    DEFAULTS.add(Arc::clone(log).into_logger());
     true
 }
 
@@ -55,7 +62,7 @@ pub(crate) fn set_default_from(_settings: &Settings) -> bool {
     false
 }
 
-/// Opens the log that the environment asks for, if it does, so that what is wrong is known now.
+/// Opens the log that the environment asks for, if any, so that `init` returns the error.
 #[cfg(feature = "tensorboard")]
 pub(crate) fn open_from_environment() -> Result<(), LogError> {
     ENVIRONMENT.get().map_or(Ok(()), |log| log.open().map(drop))
@@ -80,12 +87,12 @@ mod lazy {
 
     pub(super) static ENVIRONMENT: RaceCell<Arc<LazyTensorBoard>> = RaceCell::new();
 
-    /// A log whose file is made with its first entry, on the thread that calls loggers: the measured
-    /// thread that reads the environment does no I/O.
+    /// A log whose file is created for its first entry, on the worker's thread: the measured thread that reads the
+    /// environment does no I/O.
     pub(super) struct LazyTensorBoard {
         dir: PathBuf,
         log: RaceCell<Result<TensorBoardLogger, String>>,
-        /// Held while the file is made: there is to be one.
+        /// Held while the file is created, so that only one is.
         opening: Lock<()>,
     }
 
@@ -98,6 +105,7 @@ mod lazy {
             }
         }
 
+        /// Opens the log if it is not open. A failure is final: each entry returns the same error.
         pub(super) fn open(&self) -> Result<&TensorBoardLogger, LogError> {
             let open = || TensorBoardLogger::new(&self.dir).map_err(|error| error.to_string());
             let log = if let Some(log) = self.log.get() {
@@ -126,5 +134,65 @@ mod lazy {
         fn flush(&self) -> Result<(), LogError> {
             self.open()?.flush()
         }
+    }
+
+    #[cfg(all(test, not(miri)))]
+    mod tests {
+        use std::{env, fs, process};
+
+        use super::*;
+
+        fn dir(name: &str) -> PathBuf {
+            env::temp_dir().join(format!("profiler-lazy-{name}-{}", process::id()))
+        }
+
+        #[test]
+        fn the_file_is_created_with_the_first_entry() {
+            let dir = dir("first");
+            let log = LazyTensorBoard::new(dir.clone());
+            assert!(!dir.exists());
+            for step in 0..2 {
+                log.add_scalar("loss", 1.0, step)
+                    .expect("the folder is writable");
+            }
+            assert_eq!(log.unsaved(), 2);
+            assert_eq!(fs::read_dir(&dir).expect("it was created").count(), 1);
+            drop(log);
+            fs::remove_dir_all(dir).expect("it is the test's own");
+        }
+
+        #[test]
+        fn each_entry_returns_the_error_of_a_log_that_cannot_be_opened() {
+            let file = dir("file");
+            fs::write(&file, "no folder").expect("a file can be made");
+            let log = LazyTensorBoard::new(file.clone());
+            let errors: Vec<String> = (0..2)
+                .map(|step| log.add_scalar("loss", 1.0, step).unwrap_err().to_string())
+                .collect();
+            assert!(errors[0].contains("cannot write the log in"), "{errors:?}");
+            assert_eq!(errors[0], errors[1]);
+            assert_eq!(log.unsaved(), 0);
+            fs::remove_file(file).expect("it is the test's own");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::{IntoLogger, LogFn, ScalarLogger};
+
+    #[test]
+    fn each_default_logger_is_shared_and_has_a_breaker_of_its_own() {
+        let defaults = Defaults(Lock::new(Vec::new()));
+        assert!(defaults.all().is_empty());
+        for _ in 0..2 {
+            let owned: Box<dyn ScalarLogger> = Box::new(LogFn::new(|_: &str, _: f64, _: u64| ()));
+            defaults.add(owned.into_logger());
+        }
+        let (first, again) = (defaults.all(), defaults.all());
+        assert_eq!((first.len(), again.len()), (2, 2));
+        assert!(std::ptr::eq(first[0].breaker, again[0].breaker));
+        assert!(!std::ptr::eq(first[0].breaker, first[1].breaker));
     }
 }

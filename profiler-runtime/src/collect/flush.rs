@@ -1,4 +1,4 @@
-//! Requests of a flush, and waiting for the collector's answer.
+//! Requests for a flush, and the wait for the dispatcher's answer.
 
 use std::time::Duration;
 
@@ -9,17 +9,16 @@ use crate::sync::Requests;
 
 static REQUESTS: Requests = Requests::new();
 
-/// Waits until everything logged so far has reached its logger and the loggers are flushed, or until the time is over;
-/// without a time it does not wait. Returns what became of the log entries of this process so far.
+/// Waits until everything that was logged before the call has reached its logger and the loggers are flushed, at most
+/// for `timeout`; without one it does not wait. Returns what became of the log entries of this process.
 pub(crate) fn flush(timeout: Option<Duration>) -> EntryCounts {
-    // A collector that has ended leaves what it had not taken.
+    // A collector that has ended answers nothing: what it did not take is left.
     let is_needed = collector::is_running() || collector::has_ended();
-    let complete = timeout.is_some_and(|timeout| !is_needed || request(timeout));
-    // Entries that came after the call are not left of what it asked for; those that a blocked logger holds are.
-    let account = ring::waiting(|waiting| ledger::account(waiting, complete));
+    let is_done = timeout.is_some_and(|timeout| !is_needed || request(timeout));
+    let counts = ring::waiting(|waiting| ledger::counts(waiting, is_done));
     EntryCounts {
-        dropped: account.dropped + ring_full(),
-        ..account
+        dropped: counts.dropped + ring_full(),
+        ..counts
     }
 }
 
@@ -45,7 +44,7 @@ pub(super) fn done(flush_id: u64) {
     REQUESTS.answer_up_to(flush_id);
 }
 
-/// Entries that found their thread's ring full: they have never been anywhere else.
+/// Returns how many entries found their thread's ring full. Threads count them in their cells, not in the ledger.
 fn ring_full() -> u64 {
     let names = name::all();
     names.iter().map(|name| name.totals().ring_full).sum()

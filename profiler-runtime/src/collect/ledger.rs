@@ -1,4 +1,4 @@
-//! What became of log entries: each is in one place at any time.
+//! Counts log entries by what became of them: each is in one place at any time.
 
 use super::watchdog;
 use crate::diagnostics::{self, DropReason, count_dropped};
@@ -6,17 +6,17 @@ use crate::sync::Lock;
 
 static LEDGER: Lock<Ledger> = Lock::new(Ledger::NEW);
 
-/// Entries that have left the rings, one for each logger that is to take them. Changed under a lock, so that an entry
-/// that goes from one place to another is never seen in both, or in none.
+/// Entries that have left the rings, one for each logger that is to take them. The lock is held for each change, so
+/// that an entry that moves from one count to another is never seen in both, or in none.
 #[derive(Clone, Copy, Debug)]
 struct Ledger {
-    /// Those that have no outcome yet.
+    /// Entries without an outcome.
     pending: u64,
-    /// Those that their loggers took.
+    /// Entries that their loggers took.
     taken: u64,
-    /// Of the taken ones, those that their loggers are bringing to safety right now.
+    /// Of the taken ones, those whose loggers are being flushed now.
     saving: u64,
-    /// Of the taken ones, those that their loggers could not bring to safety when they were last flushed.
+    /// Of the taken ones, those that their loggers could not save when they were last flushed.
     unsaved: u64,
 }
 
@@ -29,93 +29,200 @@ impl Ledger {
     };
 }
 
-/// That of a process that was forked while a thread of its parent changed it.
+/// The counts of a process that was forked while a thread of its parent changed them.
 impl Default for Ledger {
     fn default() -> Self {
         Self::NEW
     }
 }
 
-/// Where the entries are at one moment: each in one place.
+/// Where the entries of this process are at one moment, each in one place.
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct EntryCounts {
     pub(crate) delivered: u64,
     pub(crate) dropped: u64,
     pub(crate) left: u64,
 }
 
-/// Notes entries that left the rings.
-pub(super) fn expect(entries: usize) {
+/// Calls of loggers that have not returned.
+#[derive(Clone, Copy, Default)]
+struct Blocked {
+    calls: usize,
+    entries: u64,
+}
+
+impl Ledger {
+    fn begin_saving(&mut self, taken: u64, unsaved: u64) {
+        self.saving += taken;
+        self.unsaved = self.unsaved.saturating_sub(unsaved);
+    }
+
+    fn end_saving(&mut self, taken: u64, unsaved: u64) {
+        self.saving = self.saving.saturating_sub(taken);
+        self.unsaved += unsaved;
+    }
+
+    fn counts(&self, waiting: u64, dropped: u64, is_done: bool, blocked: Blocked) -> EntryCounts {
+        // After a flush that is done, a logger that is being flushed saves entries that came later, unless a call is
+        // blocked: then they may be the ones that the flush was for.
+        let saving = if is_done && blocked.calls == 0 {
+            0
+        } else {
+            self.saving
+        };
+        let not_safe = saving + self.unsaved;
+        let on_the_way = if is_done {
+            blocked.entries.min(self.pending)
+        } else {
+            waiting + self.pending
+        };
+        EntryCounts {
+            delivered: self.taken.saturating_sub(not_safe),
+            dropped,
+            left: on_the_way + not_safe,
+        }
+    }
+}
+
+/// Adds entries that have left the rings.
+pub(super) fn add_pending(entries: usize) {
     LEDGER.lock().pending += entries as u64;
 }
 
-/// Notes that records are entries of their own now, one for each logger, or none.
-pub(super) fn forget(records: usize) {
+/// Removes a record that left the rings: it has become one entry for each of its loggers, which are added themselves.
+pub(super) fn remove_pending(records: usize) {
     let mut ledger = LEDGER.lock();
     ledger.pending = ledger.pending.saturating_sub(records as u64);
 }
 
-/// Notes the outcome of an entry.
-pub(super) fn end(outcome: Result<(), DropReason>) {
+/// Records the outcome of an entry.
+pub(super) fn resolve(outcome: Result<(), DropReason>) {
     let mut ledger = LEDGER.lock();
     ledger.pending = ledger.pending.saturating_sub(1);
     match outcome {
         Ok(()) => ledger.taken += 1,
+        // Under the lock: see `Ledger`.
         Err(reason) => count_dropped(reason, 1),
     }
 }
 
-/// Notes that a logger is flushed, which has taken so many entries since it last was; so many of these were unsaved.
+/// Records that a logger is being flushed which took `taken` entries since its last flush that succeeded. `unsaved` of
+/// them were counted as unsaved.
 pub(super) fn begin_saving(taken: u64, unsaved: u64) {
-    let mut ledger = LEDGER.lock();
-    ledger.saving += taken;
-    ledger.unsaved = ledger.unsaved.saturating_sub(unsaved);
+    LEDGER.lock().begin_saving(taken, unsaved);
 }
 
-/// Notes that it is not any more, and how many of them are unsaved now.
+/// Records that the logger's flush has returned, and how many of the entries are unsaved now.
 pub(super) fn end_saving(taken: u64, unsaved: u64) {
-    let mut ledger = LEDGER.lock();
-    ledger.saving = ledger.saving.saturating_sub(taken);
-    ledger.unsaved += unsaved;
+    LEDGER.lock().end_saving(taken, unsaved);
 }
 
-/// Notes that taken entries are lost after all: nobody will flush their logger again.
+/// Turns taken entries into dropped ones: their logger will not be flushed again.
 pub(super) fn lose_taken(entries: u64) {
     let mut ledger = LEDGER.lock();
     ledger.taken = ledger.taken.saturating_sub(entries);
     count_dropped(DropReason::LoggerFailed, entries);
 }
 
-/// Entries that loggers took, those included that are not saved.
+/// Returns how many entries loggers took, including those that are not saved.
 pub(crate) fn taken() -> u64 {
     LEDGER.lock().taken
 }
 
-/// Of these, those that loggers could not save when they were last flushed.
+/// Returns how many taken entries loggers could not save when they were last flushed.
 pub(crate) fn unsaved() -> u64 {
     LEDGER.lock().unsaved
 }
 
-/// Returns where the entries are, but for those that the cells of threads count; `waiting` of them are in the rings. Of
-/// what has no outcome yet, `is_done` counts only what a blocked logger holds: the rest came later than what was asked
-/// for.
-pub(super) fn account(waiting: usize, is_done: bool) -> EntryCounts {
+/// Returns where the entries are, except those that threads count in their own cells; `waiting` of them are in the
+/// rings. After a flush that is done, only the pending entries that a blocked logger holds count as left: the others
+/// were added after the flush was requested.
+pub(super) fn counts(waiting: usize, is_done: bool) -> EntryCounts {
     let ledger = LEDGER.lock();
-    // Where all that was asked for is done, a logger that is flushed right now saves what came later, unless it is one
-    // that does not return.
-    let saving = if is_done && watchdog::blocked() == 0 {
-        0
-    } else {
-        ledger.saving
+    let dropped = DropReason::ALL.into_iter().map(diagnostics::dropped).sum();
+    let blocked = Blocked {
+        calls: watchdog::blocked(),
+        entries: watchdog::held(),
     };
-    let not_safe = saving + ledger.unsaved;
-    let on_the_way = if is_done {
-        watchdog::held().min(ledger.pending)
-    } else {
-        waiting as u64 + ledger.pending
+    ledger.counts(waiting as u64, dropped, is_done, blocked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOME: Ledger = Ledger {
+        pending: 5,
+        taken: 10,
+        saving: 0,
+        unsaved: 0,
     };
-    EntryCounts {
-        delivered: ledger.taken.saturating_sub(not_safe),
-        dropped: DropReason::ALL.into_iter().map(diagnostics::dropped).sum(),
-        left: on_the_way + not_safe,
+
+    fn counts(delivered: u64, dropped: u64, left: u64) -> EntryCounts {
+        EntryCounts {
+            delivered,
+            dropped,
+            left,
+        }
+    }
+
+    #[test]
+    fn before_a_flush_is_done_all_that_waits_is_left() {
+        assert_eq!(
+            SOME.counts(2, 1, false, Blocked::default()),
+            counts(10, 1, 7)
+        );
+    }
+
+    #[test]
+    fn after_a_flush_only_what_a_blocked_logger_holds_is_left() {
+        assert_eq!(
+            SOME.counts(2, 1, true, Blocked::default()),
+            counts(10, 1, 0)
+        );
+        let blocked = Blocked {
+            calls: 1,
+            entries: 3,
+        };
+        assert_eq!(SOME.counts(2, 1, true, blocked), counts(10, 1, 3));
+    }
+
+    #[test]
+    fn what_a_logger_is_saving_is_not_delivered_yet() {
+        let mut ledger = SOME;
+        ledger.begin_saving(4, 0);
+        assert_eq!(
+            ledger.counts(0, 0, false, Blocked::default()),
+            counts(6, 0, 9)
+        );
+        // It was added after the flush that is done, unless a call is blocked.
+        assert_eq!(
+            ledger.counts(0, 0, true, Blocked::default()),
+            counts(10, 0, 0)
+        );
+        let blocked = Blocked {
+            calls: 1,
+            entries: 0,
+        };
+        assert_eq!(ledger.counts(0, 0, true, blocked), counts(6, 0, 4));
+        ledger.end_saving(4, 0);
+        assert_eq!(ledger.counts(0, 0, true, blocked), counts(10, 0, 0));
+    }
+
+    #[test]
+    fn what_could_not_be_saved_is_left_until_it_is() {
+        let mut ledger = SOME;
+        ledger.begin_saving(4, 0);
+        ledger.end_saving(4, 3);
+        assert_eq!(
+            ledger.counts(0, 0, true, Blocked::default()),
+            counts(7, 0, 3)
+        );
+        ledger.begin_saving(4, 3);
+        ledger.end_saving(4, 0);
+        assert_eq!(
+            ledger.counts(0, 0, true, Blocked::default()),
+            counts(10, 0, 0)
+        );
     }
 }

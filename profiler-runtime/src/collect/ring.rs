@@ -1,11 +1,10 @@
-//! Each thread's ring of log entries: bounded, one producer, one consumer, never waited for.
+//! The threads' rings of log records: bounded, with one producer and one consumer each, and never waited for.
 
 use super::{collector, ledger};
 use crate::diagnostics::user_code;
 use crate::diagnostics::{DropReason, count_dropped};
 use crate::local;
-use crate::log::LogRecord;
-use crate::log::LogRequest;
+use crate::log::{LogRecord, LogRequest};
 use crate::process::fork;
 use crate::stats::StatCell;
 use crate::switch::with_control;
@@ -16,11 +15,11 @@ use crate::sync::ring::Producer;
 
 static RINGS: Rings<LogRecord> = Rings::new();
 
-/// Records of threads that have no ring any more: calls in destructors of thread-locals.
+/// Records of threads whose ring is gone: their calls end in destructors of thread-locals.
 static LATE: Lock<Vec<LogRecord>> = Lock::new(Vec::new());
 const MAX_LATE: usize = 1024;
 
-/// Hands a finished call to the collector, or counts that it could not be.
+/// Pushes a finished call to the thread's ring for the collector, or counts why it could not be.
 pub(crate) fn log(
     cell: Option<&'static StatCell>,
     id: u32,
@@ -28,30 +27,25 @@ pub(crate) fn log(
     (end, elapsed): (u64, i64),
     request: LogRequest,
 ) {
-    // Whatever is called from here on, an allocator or a logger's destructor, is not measured: it would
-    // find the ring in use.
-    let busy = ReentrancyGuard::try_enter();
-    // A forked child has no thread that would take it.
-    if busy.is_none() || fork::is_child() {
+    let guard = ReentrancyGuard::try_enter();
+    if let Some(reason) = refusal(guard.is_some()) {
         user_code::drop_value(request);
-        return count_dropped(DropReason::NoCollector, 1);
+        return count_dropped(reason, 1);
     }
-    let LogRequest { logger, step } = request;
     let skipped = cell.map_or(0, |cell| cell.skipped.get());
     let record = LogRecord {
         id,
         end,
         elapsed,
-        step,
         every,
         skipped,
-        logger,
+        request,
     };
-    // Moved through an option, since only one of the ways takes it.
+    // In an `Option`, so that a record which is not taken is left here and dropped under `discard`.
     let mut record = Some(record);
     let outcome =
-        local::with_ring(|ring| push(ring, &mut record)).unwrap_or_else(|| late(&mut record));
-    // A logger that goes unused here is foreign code too.
+        local::with_ring(|ring| push(ring, &mut record)).unwrap_or_else(|| push_late(&mut record));
+    // A logger's destructor is user code.
     user_code::drop_value(record);
     match (outcome, cell) {
         (Outcome::Pushed, Some(cell)) => cell.skipped.set(0),
@@ -61,16 +55,30 @@ pub(crate) fn log(
         }
         (Outcome::Pushed, None) => {}
         (Outcome::Full, None) => count_dropped(DropReason::RingFull, 1),
-        (Outcome::Nowhere, _) => count_dropped(DropReason::NoCollector, 1),
+        (Outcome::NoCollector, _) => count_dropped(DropReason::NoCollector, 1),
         (Outcome::NoMemory, _) => count_dropped(DropReason::NoMemory, 1),
+    }
+}
+
+/// Returns why this thread may not push now. `has_entered` tells whether it was outside of the profiler before.
+///
+/// Inside the profiler, in a measured allocator or the destructor of a logger, the ring may be borrowed already.
+fn refusal(has_entered: bool) -> Option<DropReason> {
+    if fork::is_child() {
+        // The collector does not exist in a forked child.
+        Some(DropReason::NoCollector)
+    } else if has_entered {
+        None
+    } else {
+        Some(DropReason::Reentrant)
     }
 }
 
 enum Outcome {
     Pushed,
     Full,
-    /// There is no ring, and there cannot be one.
-    Nowhere,
+    /// There is no collector, and there cannot be one.
+    NoCollector,
     /// There is no memory for a ring. The next call tries again.
     NoMemory,
 }
@@ -78,17 +86,20 @@ enum Outcome {
 fn push(ring: &mut Option<Producer<LogRecord>>, record: &mut Option<LogRecord>) -> Outcome {
     let ring = match ring {
         Some(ring) => ring,
-        empty => match make() {
+        empty => match make_ring() {
             Ok(made) => empty.insert(made),
             Err(outcome) => return outcome,
         },
     };
     let Some(taken) = record.take() else {
-        return Outcome::Nowhere;
+        return Outcome::NoCollector;
     };
     match ring.push(taken) {
         Ok(()) => {
-            wake_at_half(ring);
+            // For an ordinary load the collector's own rounds are often enough.
+            if ring.is_half_full() {
+                collector::wake();
+            }
             Outcome::Pushed
         }
         Err(rejected) => {
@@ -99,26 +110,19 @@ fn push(ring: &mut Option<Producer<LogRecord>>, record: &mut Option<LogRecord>) 
     }
 }
 
-/// The collector comes by itself often enough for an ordinary load; a thread that logs faster calls it.
-fn wake_at_half(ring: &mut Producer<LogRecord>) {
-    if ring.is_half_full() {
-        collector::wake();
-    }
-}
-
 #[cold]
-fn make() -> Result<Producer<LogRecord>, Outcome> {
+fn make_ring() -> Result<Producer<LogRecord>, Outcome> {
     let capacity = with_control(|control| control.settings.ring);
     if !collector::ensure_started() {
-        return Err(Outcome::Nowhere);
+        return Err(Outcome::NoCollector);
     }
     RINGS.add(capacity, ()).ok_or(Outcome::NoMemory)
 }
 
 #[cold]
-fn late(record: &mut Option<LogRecord>) -> Outcome {
+fn push_late(record: &mut Option<LogRecord>) -> Outcome {
     if !collector::ensure_started() {
-        return Outcome::Nowhere;
+        return Outcome::NoCollector;
     }
     let mut late = LATE.lock();
     if late.len() >= MAX_LATE {
@@ -131,18 +135,67 @@ fn late(record: &mut Option<LogRecord>) -> Outcome {
     Outcome::Pushed
 }
 
-/// Moves what stands in the rings now to `batch`, and forgets the rings of threads that have ended.
+/// Moves the records that are in the rings now to `batch`, and removes the rings of threads that have ended.
 pub(super) fn drain(batch: &mut Vec<LogRecord>) {
-    RINGS.drain(batch, ledger::expect);
+    RINGS.drain(batch, ledger::add_pending);
     let mut late = LATE.lock();
-    ledger::expect(late.len());
+    ledger::add_pending(late.len());
     batch.append(&mut late);
 }
 
-/// Runs `f` with how many records wait in the rings, while nobody takes any of them.
+/// Calls `f` with the number of records in the rings, while no thread drains them.
 pub(super) fn waiting<R>(f: impl FnOnce(usize) -> R) -> R {
     RINGS.with_waiting(|waiting| {
         let late = LATE.lock();
         f(waiting + late.len())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+    use super::*;
+    use crate::diagnostics;
+    use crate::log::IntoLogger;
+
+    struct SetsOnDrop(Arc<AtomicBool>);
+
+    impl Drop for SetsOnDrop {
+        fn drop(&mut self) {
+            self.0.store(true, Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_call_inside_the_profiler_is_counted_as_re_entrant() {
+        let was_dropped = Arc::new(AtomicBool::new(false));
+        let value = SetsOnDrop(Arc::clone(&was_dropped));
+        let logger = move |_: &str, _: f64, _: u64| {
+            let _ = &value;
+        };
+        let request = LogRequest {
+            logger: Some(logger.into_logger()),
+            step: None,
+        };
+        let before = diagnostics::dropped(DropReason::Reentrant);
+        let guard = ReentrancyGuard::try_enter();
+        assert!(guard.is_some());
+        log(None, u32::MAX, 1, (0, 0), request);
+        drop(guard);
+        assert!(diagnostics::dropped(DropReason::Reentrant) > before);
+        assert!(was_dropped.load(Relaxed), "its logger was dropped");
+    }
+
+    #[cfg(all(unix, not(miri)))]
+    #[test]
+    fn a_call_in_a_forked_child_has_no_collector() {
+        fork::settle();
+        fork::tests::fork_and(|| {
+            let before = diagnostics::dropped(DropReason::NoCollector);
+            log(None, u32::MAX, 1, (0, 0), LogRequest::default());
+            diagnostics::dropped(DropReason::NoCollector) == before + 1
+        });
+    }
 }

@@ -1,9 +1,10 @@
-//! Foreign code under watchdog: panics contained, and a call that does not return given up.
+//! Runs loggers under watch: contains their panics, and gives up on a call that does not return.
 
-use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::time::Duration;
 
+use super::takeover::{Ended, Takeover};
 use crate::clock::clock;
 use crate::diagnostics;
 use crate::diagnostics::user_code;
@@ -11,88 +12,77 @@ use crate::log::Logger;
 use crate::name::{self, CircuitBreaker};
 use crate::sync::Lock;
 
-/// A call that takes longer is taken for blocked.
+/// How long a call may take before it counts as blocked.
 const BLOCKED_AFTER: Duration = Duration::from_secs(2);
-/// Threads given up to blocked loggers; after that nothing is logged until one returns.
+/// How many threads may be lost to blocked loggers; with that many nothing is logged until one returns.
 const MAX_BLOCKED: usize = 8;
 
 static BLOCKED: AtomicUsize = AtomicUsize::new(0);
-/// Entries in the hands of loggers that have not returned.
+/// Entries passed to loggers that have not returned.
 static HELD: AtomicU64 = AtomicU64::new(0);
-/// Shared loggers that have not returned. None is called by another worker, whatever the name.
+/// Shared loggers that have not returned. No worker calls one of them, for any name.
 static STUCK: Lock<Vec<Logger>> = Lock::new(Vec::new());
 
-/// How many entries are in the hands of loggers that have not returned.
+/// Returns how many entries are held by loggers that have not returned.
 pub(super) fn held() -> u64 {
     HELD.load(Relaxed)
 }
 
-/// How many calls have not returned.
+/// Returns how many calls have not returned.
 pub(super) fn blocked() -> usize {
     BLOCKED.load(Relaxed)
 }
 
+/// Returns `true` if a call of this shared logger has not returned.
 pub(super) fn is_stuck(logger: &Logger) -> bool {
     STUCK.lock().iter().any(|stuck| stuck.is_same(logger))
 }
 
-/// A foreign call: for which name, with which breaker; and the logger, if it is shared by calls.
+/// A call of user code: which logger it calls, and for which name.
 pub(super) struct CallInfo {
     pub(super) id: u32,
     pub(super) breaker: &'static CircuitBreaker,
+    /// The logger, if several calls share it.
     pub(super) logger: Option<Logger>,
-    /// How many entries the logger gets with it: one, or none where it is flushed.
+    /// How many entries the logger gets with the call: one, or none when it is flushed.
     pub(super) entries: u64,
 }
 
-/// What came of foreign code.
+/// The result of a call of user code.
 pub(super) struct Outcome<T> {
-    /// What it returned; none where it panicked.
+    /// The returned value; `None` if the call panicked.
     pub(super) result: Option<T>,
-    /// Whether this worker is still the one: the call took too long otherwise.
-    pub(super) on: bool,
+    /// `true` if the worker still owns the queue; the call took too long otherwise.
+    pub(super) is_owner: bool,
 }
 
-/// What can be seen of a worker from outside.
+/// The state of one worker, as its supervisor sees it.
 #[derive(Default)]
 pub(super) struct Watchdog {
-    /// When the foreign call it is in began, in ticks; zero while it is in none, and [`TIMED_OUT`] when
-    /// another worker has taken over. Each change is one exchange, so that both sides agree on it.
-    since: AtomicU64,
-    call: Lock<Option<CallInfo>>,
-    /// The flush it is in the middle of; zero for none.
+    call: Takeover<CallInfo>,
+    /// The flush that the worker is executing; zero for none.
     pub(super) flush_id: AtomicU64,
-    /// Whether it has an entry whose outcome is not noted.
+    /// `true` while the worker has an entry whose outcome is not recorded. Only the worker uses it.
     pub(super) has_entry: AtomicBool,
 }
 
-const TIMED_OUT: u64 = u64::MAX;
-
-/// A worker that another one is to take over from.
+/// A worker that another one has to take over from.
 pub(super) struct TimedOut {
     id: Option<u32>,
     blocked: usize,
-    /// The flush it was in the middle of; zero for none.
+    /// The flush that the worker was executing; zero for none.
     pub(super) flush_id: u64,
 }
 
 impl Watchdog {
-    /// Runs foreign code: watched, and with panics contained.
+    /// Runs user code under watch, and contains its panics.
     ///
-    /// None from `call` says that it has contained one itself.
+    /// `None` from `f` says that `f` has contained one itself.
     pub(super) fn run<T>(&self, call: CallInfo, f: impl FnOnce() -> Option<T>) -> Outcome<T> {
         let (id, breaker) = (call.id, call.breaker);
-        *self.call.lock() = Some(call);
-        self.since.store(clock().ticks(), Release);
+        self.call.begin(call, clock().ticks());
         let result = user_code::call(f).flatten();
-        let on = self.since.swap(0, AcqRel) != TIMED_OUT;
-        // Waits until whoever gave it up has said all of it.
-        let call = self.call.lock().take();
-        if !on {
-            take_back(call.as_ref());
-        }
-        // The last handle to a logger may go with it, and its destructor is foreign too.
-        user_code::drop_value(call);
+        let is_owner = self.end_call();
         if result.is_none() {
             breaker.open_permanently();
             diagnostics::warn_once(&format!(
@@ -101,79 +91,66 @@ impl Watchdog {
                 name_of(Some(id))
             ));
         }
-        Outcome { result, on }
+        Outcome { result, is_owner }
     }
 
-    /// Leaves the call that a panic of the profiler's own has left open, if any; false where another worker has taken
-    /// over meanwhile.
-    pub(super) fn leave_call(&self) -> bool {
-        let on = self.since.swap(0, AcqRel) != TIMED_OUT;
-        let call = self.call.lock().take();
-        if !on {
-            take_back(call.as_ref());
+    /// Ends the call that the worker is in, if any: it returned, or the profiler itself panicked. Returns `false` if
+    /// another worker has taken over.
+    pub(super) fn end_call(&self) -> bool {
+        let Ended { is_owner, call } = self.call.end();
+        if !is_owner {
+            unblock(call.as_ref());
         }
-        // Its destructor may be foreign code.
+        // It may hold the last handle to the logger, whose destructor is user code.
         user_code::drop_value(call);
-        on
+        is_owner
     }
 
-    /// Gives the worker up if its call takes too long.
+    /// Takes the queue from the worker if its call takes too long.
     pub(super) fn time_out_if_blocked(&self) -> Option<TimedOut> {
-        let since = self.since.load(Relaxed);
+        self.time_out_after(BLOCKED_AFTER)
+    }
+
+    fn time_out_after(&self, limit: Duration) -> Option<TimedOut> {
+        let since = self.call.since()?;
         let age = clock().nanoseconds(clock().ticks().saturating_sub(since) as f64);
-        if since == 0 || age < BLOCKED_AFTER.as_nanos() as f64 || blocked() >= MAX_BLOCKED {
+        if age < limit.as_nanos() as f64 || blocked() >= MAX_BLOCKED {
             return None;
         }
-        // Held until all of it is said: the worker may come back right now.
-        let call = self.call.lock();
-        self.since
-            .compare_exchange(since, TIMED_OUT, AcqRel, Relaxed)
-            .ok()?;
-        let blocked = BLOCKED.fetch_add(1, Relaxed) + 1;
-        if let Some(CallInfo {
-            breaker,
-            logger,
-            entries,
-            ..
-        }) = call.as_ref()
-        {
-            HELD.fetch_add(*entries, Relaxed);
-            match logger.as_ref().and_then(Logger::share) {
-                Some(logger) => STUCK.lock().push(logger),
-                None => breaker.open_until_return(),
-            }
-        }
-        let id = call.as_ref().map(|call| call.id);
-        Some(TimedOut {
-            id,
-            blocked,
+        self.call.take_over(since, |call| TimedOut {
+            id: call.map(|call| call.id),
+            blocked: block(call),
             flush_id: self.flush_id.load(Relaxed),
         })
     }
 }
 
-/// A call that was given up came back after all.
-fn take_back(call: Option<&CallInfo>) {
+/// Records a call as blocked: no worker calls its logger again until it returns. Returns how many are blocked now.
+fn block(call: Option<&CallInfo>) -> usize {
+    if let Some(call) = call {
+        HELD.fetch_add(call.entries, Relaxed);
+        match call.logger.as_ref().and_then(Logger::share) {
+            Some(logger) => STUCK.lock().push(logger),
+            None => call.breaker.open_until_return(),
+        }
+    }
+    BLOCKED.fetch_add(1, Relaxed) + 1
+}
+
+/// Undoes [`block`] for a call that has returned after all.
+fn unblock(call: Option<&CallInfo>) {
     BLOCKED.fetch_sub(1, Relaxed);
-    let Some(CallInfo {
-        breaker,
-        logger,
-        entries,
-        ..
-    }) = call
-    else {
-        return;
-    };
-    HELD.fetch_sub(*entries, Relaxed);
-    breaker.close_after_return();
-    if let Some(logger) = logger {
+    let Some(call) = call else { return };
+    HELD.fetch_sub(call.entries, Relaxed);
+    call.breaker.close_after_return();
+    if let Some(logger) = &call.logger {
         STUCK.lock().retain(|stuck| !stuck.is_same(logger));
     }
 }
 
 impl TimedOut {
-    /// Says it, with no lock held: whoever listens is foreign code.
-    pub(super) fn say(&self) {
+    /// Warns of the blocked logger. Call it with no lock held: the warning may reach user code.
+    pub(super) fn warn(&self) {
         diagnostics::warn_once(&format!(
             "the logger of `{}` has not returned for {} s: its entries are dropped and counted until \
              it does; the others go on",
@@ -191,4 +168,91 @@ impl TimedOut {
 
 fn name_of(id: Option<u32>) -> &'static str {
     id.and_then(name::by_id).map_or("?", |name| &name.text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::diagnostics::DropReason;
+    use crate::log::{IntoLogger, TracingLogger};
+
+    fn call(breaker: &'static CircuitBreaker, logger: Option<Logger>) -> CallInfo {
+        CallInfo {
+            id: u32::MAX,
+            breaker,
+            logger,
+            entries: 1,
+        }
+    }
+
+    fn breaker() -> &'static CircuitBreaker {
+        Box::leak(Box::default())
+    }
+
+    #[test]
+    fn a_call_that_returns_in_time_is_left_alone() {
+        let (watchdog, breaker) = (Watchdog::default(), breaker());
+        let outcome = watchdog.run(call(breaker, None), || {
+            assert!(watchdog.time_out_if_blocked().is_none());
+            Some(3)
+        });
+        assert_eq!((outcome.result, outcome.is_owner), (Some(3), true));
+        assert!(watchdog.time_out_after(Duration::ZERO).is_none());
+        assert_eq!(breaker.drop_reason(), None);
+    }
+
+    #[test]
+    fn a_call_that_panics_opens_the_breaker() {
+        let (watchdog, breaker) = (Watchdog::default(), breaker());
+        let outcome: Outcome<()> = watchdog.run(call(breaker, None), || {
+            std::panic::panic_any("a test panics");
+        });
+        assert!(outcome.result.is_none() && outcome.is_owner);
+        assert_eq!(breaker.drop_reason(), Some(DropReason::LoggerPanicked));
+    }
+
+    #[test]
+    fn a_blocked_call_loses_the_queue_and_opens_the_breaker_until_it_returns() {
+        let (watchdog, breaker) = (Watchdog::default(), breaker());
+        watchdog.flush_id.store(9, Relaxed);
+        let outcome = watchdog.run(call(breaker, None), || {
+            let timed_out = watchdog.time_out_after(Duration::ZERO);
+            assert_eq!(timed_out.map(|timed_out| timed_out.flush_id), Some(9));
+            assert_eq!(breaker.drop_reason(), Some(DropReason::LoggerBlocked));
+            assert!(held() >= 1 && blocked() >= 1);
+            Some(())
+        });
+        assert!(!outcome.is_owner);
+        assert_eq!(breaker.drop_reason(), None);
+    }
+
+    #[test]
+    fn a_blocked_shared_logger_is_stuck_for_all_names() {
+        let (watchdog, breaker) = (Watchdog::default(), breaker());
+        let shared = Arc::new(LogFnWithSize(7));
+        let logger = || Arc::clone(&shared).into_logger();
+        let outcome = watchdog.run(call(breaker, logger().share()), || {
+            assert!(watchdog.time_out_after(Duration::ZERO).is_some());
+            assert!(is_stuck(&logger()) && !is_stuck(&TracingLogger.into_logger()));
+            assert_eq!(
+                breaker.drop_reason(),
+                None,
+                "the other loggers of the name are called"
+            );
+            Some(())
+        });
+        assert!(!outcome.is_owner && !is_stuck(&logger()));
+    }
+
+    /// A logger with an address of its own.
+    struct LogFnWithSize(u8);
+
+    impl crate::log::ScalarLogger for LogFnWithSize {
+        fn add_scalar(&self, _: &str, _: f64, _: u64) -> Result<(), crate::log::LogError> {
+            assert_eq!(self.0, 7);
+            Ok(())
+        }
+    }
 }

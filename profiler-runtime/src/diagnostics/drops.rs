@@ -19,6 +19,9 @@ pub enum DropReason {
     /// The profiler's threads could not be started or have ended after several panics, or the process was ending or is
     /// a forked child, which has no such threads.
     NoCollector,
+    /// The call ended inside the profiler: in a measured allocator that the profiler allocates from, or in the
+    /// destructor of a logger.
+    Reentrant,
     /// There was no memory for the thread's ring.
     NoMemory,
     /// One of the profiler's threads panicked, a bug in the profiler, while it held the entry.
@@ -27,13 +30,14 @@ pub enum DropReason {
 
 impl DropReason {
     /// All reasons, in the order in which the summary shows them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::RingFull,
         Self::LoggerFailed,
         Self::LoggerPanicked,
         Self::LoggerBlocked,
         Self::NoCudaTime,
         Self::NoCollector,
+        Self::Reentrant,
         Self::NoMemory,
         Self::ThreadPanicked,
     ];
@@ -48,6 +52,7 @@ impl DropReason {
             Self::LoggerBlocked => "logger blocked",
             Self::NoCudaTime => "no GPU time",
             Self::NoCollector => "no collector",
+            Self::Reentrant => "re-entrant call",
             Self::NoMemory => "no memory",
             Self::ThreadPanicked => "the profiler's thread panicked",
         }
@@ -63,6 +68,7 @@ impl DropReason {
             Self::LoggerBlocked => "logger_blocked",
             Self::NoCudaTime => "no_cuda_time",
             Self::NoCollector => "no_collector",
+            Self::Reentrant => "reentrant",
             Self::NoMemory => "no_memory",
             Self::ThreadPanicked => "thread_panicked",
         }

@@ -1,8 +1,17 @@
-//! What one finished scope is, on its way to the collector: plain data.
+//! A logged call on its way to the collector.
 
 use super::Logger;
 
-/// One call that is to be logged.
+/// What a call asks of its log entry.
+#[derive(Debug, Default)]
+pub(crate) struct LogRequest {
+    /// The logger that takes the entry; the default loggers do if there is none.
+    pub(crate) logger: Option<Logger>,
+    /// The step, if the call gave one.
+    pub(crate) step: Option<u64>,
+}
+
+/// A finished call that is to be logged with its CPU time.
 pub(crate) struct LogRecord {
     /// The number of its name.
     pub(crate) id: u32,
@@ -10,19 +19,9 @@ pub(crate) struct LogRecord {
     pub(crate) end: u64,
     /// How long it took, in ticks, less the cost of reading the clock.
     pub(crate) elapsed: i64,
-    /// The step that the call brought along.
-    pub(crate) step: Option<u64>,
-    /// One call in so many is logged.
+    /// The sampling interval: one call in `every` is logged.
     pub(crate) every: u32,
-    /// Records of this name that the thread could not push just before this one.
+    /// Calls of this name that the thread could not log since the last one that it could.
     pub(crate) skipped: u64,
-    /// Who takes it; the default loggers where the call brought none.
-    pub(crate) logger: Option<Logger>,
-}
-
-/// What a call brings along for its log entry.
-#[derive(Debug, Default)]
-pub(crate) struct LogRequest {
-    pub(crate) logger: Option<Logger>,
-    pub(crate) step: Option<u64>,
+    pub(crate) request: LogRequest,
 }

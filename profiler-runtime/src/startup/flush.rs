@@ -65,11 +65,11 @@ fn flush_within(timeout: Duration, close: bool) -> FlushReport {
         0
     };
     let rest = timeout.saturating_sub(start.elapsed());
-    let account = collect::flush(own.then_some(rest));
+    let counts = collect::flush(own.then_some(rest));
     FlushReport {
-        delivered: account.delivered,
-        dropped: account.dropped,
-        left: account.left,
+        delivered: counts.delivered,
+        dropped: counts.dropped,
+        left: counts.left,
         unread,
     }
 }
