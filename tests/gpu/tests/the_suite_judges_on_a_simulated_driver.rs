@@ -109,7 +109,7 @@ fn events_whose_clock_is_two_per_cent_off_are_found_out() {
     );
     assert_eq!(
         run.failed(),
-        ["a kernel of known length, queued, reads as that length"]
+        ["a kernel of known length, queued, is measured with that length"]
     );
     assert_eq!(
         (run.code, run.closing.as_str()),

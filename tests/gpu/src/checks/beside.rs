@@ -14,21 +14,22 @@ pub(crate) const THEME: Theme = Theme {
     name: "beside others",
     checks: &[
         Check {
-            name: "a reading lies between the kernel's own stamps and events around the scope",
-            bound: "for each single call, to 1 µs on either side, the resolution of events, and a step of the \
-                    device's timer: what is inside takes no longer than what is around it",
+            name: "a measurement lies between the kernel's own stamps and events around the scope",
+            bound: "for each call, within 1 µs (the resolution of events) and one step of the \
+                    device's timer: the inner interval is never longer than the outer one",
             run: between,
         },
         Check {
-            name: "a reading is no longer than what a synchronising timer of the host sees",
-            bound: "for each single call, to 1 µs; and the medians differ by at most 200 µs: the timer's time \
-                    holds the launch and the way back to the host too, some 10 to 30 µs",
+            name: "a measurement is no longer than that of a synchronizing timer on the host",
+            bound: "for each call, within 1 µs; the medians differ by at most 200 µs, because \
+                    the timer's interval includes the launch and the notification of the host, \
+                    about 10 to 30 µs",
             run: host_timer,
         },
         Check {
-            name: "`sync` reads the same as the resolver",
-            bound: "the medians differ by at most 20 µs and 0.1 %: both are two events around one kernel on an \
-                    idle stream, and only the launch gap varies",
+            name: "`sync` measures the same as the resolver",
+            bound: "the medians differ by at most 20 µs and 0.1 %: both use two events around \
+                    one kernel on an idle stream, and only the launch gap varies",
             run: synchronous,
         },
     ],
@@ -58,15 +59,18 @@ fn between(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
         .map(|(begin, end)| end.since(begin))
         .collect::<Result<_, _>>()?;
     let (over, under) = (differences(&ours, &inside), differences(&outside, &ours));
-    findings.spread_us("ours less the kernel's stamps", &over);
-    findings.spread_us("events around less ours", &under);
+    findings.spread_us("profiler minus the kernel's stamps", &over);
+    findings.spread_us("events around minus profiler", &under);
     let below = -(gpu.timer_step + 1_000.0);
     findings.expect(least(&over) >= below, || {
-        format!("a reading is {} ns shorter than its kernel", -least(&over))
+        format!(
+            "a measurement is {} ns shorter than its kernel",
+            -least(&over)
+        )
     });
     findings.expect(least(&under) >= -1_000.0, || {
         format!(
-            "a reading is {} ns longer than the events around it",
+            "a measurement is {} ns longer than the events around it",
             -least(&under)
         )
     });
@@ -89,11 +93,11 @@ fn host_timer(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     }
     let ours = times.ns(CALLS)?;
     let more = differences(&seen, &ours);
-    findings.figure("ours, median", median(&ours) / 1e3, "µs");
-    findings.spread_us("the synchronising timer less ours", &more);
+    findings.figure("profiler, median", median(&ours) / 1e3, "µs");
+    findings.spread_us("synchronizing timer minus profiler", &more);
     findings.expect(least(&more) >= -1_000.0, || {
         format!(
-            "a reading is {} ns longer than the host waited",
+            "a measurement is {} ns longer than the host waited",
             -least(&more)
         )
     });
@@ -127,7 +131,7 @@ fn synchronous(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
         gpu.kernels.spin(raw(&stream), LENGTH, 0)?;
     }
     let (waiting, later) = (waiting.ns(CALLS)?, later.ns(CALLS)?);
-    findings.spread_us("by waiting", &waiting);
+    findings.spread_us("with `sync`", &waiting);
     findings.spread_us("by the resolver", &later);
     let apart = (median(&waiting) - median(&later)).abs();
     findings.expect_between(

@@ -16,19 +16,22 @@ pub(crate) const THEME: Theme = Theme {
     name: "captures",
     checks: &[
         Check {
-            name: "captures in the strictest mode go on while other threads measure",
-            bound: "no call of 40 captures fails, and no measured call on the other thread loses its GPU time",
+            name: "captures in the strictest mode succeed while other threads measure",
+            bound: "no call of 40 captures fails, and no measured call on the other thread \
+                    loses its GPU time",
             run: beside_the_resolver,
         },
         Check {
-            name: "a scope on a stream that captures leaves the graph alone",
-            bound: "the graph holds the kernels and nothing else; the calls are counted, flagged, and have no GPU time",
+            name: "a scope on a capturing stream does not change the graph",
+            bound: "the graph contains only the kernels; the calls are counted, flagged, and \
+                    have no GPU time",
             run: left_alone,
         },
         Check {
-            name: "a scope with `captured` is read at each replay of the graph",
-            bound: "as many readings as replays, and the median of 300 µs kernels less a timer step and 3 %, to \
-                    50 µs more; the next replay begins when the one before was read, a second later at most",
+            name: "a scope with `captured` is measured at each launch of the graph",
+            bound: "as many measurements as launches; the median is at least 300 µs (the \
+                    kernels) less a timer step and 3 %, and at most 50 µs more; the next \
+                    launch begins after the previous one was read, within a second",
             run: replays,
         },
     ],
@@ -65,8 +68,8 @@ fn beside_the_resolver(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble
         (captures, other.join())
     });
     let calls = calls.map_err(|_| Trouble::Missing("the thread panicked".to_owned()))??;
-    findings.expect_count("captures that went well", captures?, CAPTURES as u64);
-    findings.figure("calls measured meanwhile", calls as f64, "");
+    findings.expect_count("successful captures", captures?, CAPTURES as u64);
+    findings.figure("calls measured during the captures", calls as f64, "");
     expect_all(findings, "beside captures", calls)?;
     Ok(())
 }
@@ -118,12 +121,12 @@ fn replays(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     }
     let times = gpu_times("in a graph")?;
     findings.figure(
-        "until a replay was read, longest",
+        "longest time until a launch was read",
         longest.as_secs_f64() * 1e3,
         "ms",
     );
-    findings.figure("median of a replay", times.p50_ns / 1e3, "µs");
-    findings.expect_count("readings", times.calls, REPLAYS);
+    findings.figure("median of a launch", times.p50_ns / 1e3, "µs");
+    findings.expect_count("measurements", times.calls, REPLAYS);
     let least = 300_000.0 * 0.968 - gpu.timer_step - 1_000.0;
     findings.expect_between("the median in ns", times.p50_ns, least, 350_000.0);
     Ok(())

@@ -13,19 +13,20 @@ pub(crate) const THEME: Theme = Theme {
     name: "contexts",
     checks: &[
         Check {
-            name: "two contexts on one device are read each by itself",
-            bound: "medians of kernels of 100 and 400 µs less a timer step and 3 %, to 1 ms more, since \
-                    the device changes between contexts; no call is lost",
+            name: "two contexts on one device are measured independently",
+            bound: "the medians are at least 100 and 400 µs (the kernels) less a timer step \
+                    and 3 %, and at most 1 ms more, because the device switches between \
+                    contexts; no call is lost",
             run: two_contexts,
         },
         Check {
-            name: "two devices are read each by itself",
+            name: "two devices are measured independently",
             bound: "as for two contexts",
             run: two_devices,
         },
         Check {
-            name: "a scope that ends while another context is current is right, or refused with a reason",
-            bound: "as for two contexts; or a reason counted for each call",
+            name: "a scope that ends while another context is current is measured correctly, or has a reason",
+            bound: "as for two contexts; or a reason is counted for each call",
             run: ends_elsewhere,
         },
     ],

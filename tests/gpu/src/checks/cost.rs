@@ -18,13 +18,13 @@ pub(crate) const THEME: Theme = Theme {
     checks: &[
         Check {
             name: "a measured call costs little more than its two event records",
-            bound: "the median over rounds of what it takes beyond two records, called through a pointer in the \
-                    same round: at most 1 µs, where 150 ns are aimed at; and less than a timer that waits; off, \
-                    at most 20 ns",
+            bound: "the median over rounds of its time beyond two records, which are called \
+                    through a pointer in the same round: at most 1 µs (the goal is 150 ns), \
+                    and less than a synchronizing timer; off, at most 20 ns",
             run: idle,
         },
         Check {
-            name: "behind a busy device a measured call costs no more than that",
+            name: "a measured call costs no more while the device is busy",
             bound: "as on an idle stream",
             run: busy,
         },
@@ -42,7 +42,7 @@ const KINDS: [&str; 7] = [
     "measured call",
     "measured call, off",
     "launch of an empty kernel",
-    "synchronising timer",
+    "synchronizing timer",
     "measured call with `sync`",
 ];
 const RECORDS: usize = 1;
@@ -151,30 +151,30 @@ fn compare(
         .filter(|(_, times)| !times.is_empty())
     {
         findings.figure(format!("{kind}, median"), median(times), "ns");
-        findings.figure(format!("{kind}, least"), least(times), "ns");
+        findings.figure(format!("{kind}, minimum"), least(times), "ns");
     }
     let own = differences(&times[MEASURED], &times[RECORDS]);
     findings.figure(
-        "our own share of a measured call, median",
+        "profiler's share of a measured call, median",
         median(&own),
         "ns",
     );
     let of_least = least(&times[MEASURED]) - least(&times[RECORDS]);
     findings.figure(
-        "our own share of a measured call, of the least",
+        "profiler's share of a measured call, of the minima",
         of_least,
         "ns",
     );
     if gpu.simulated {
-        findings.note("the figures are the simulated driver's, and are not judged");
+        findings.note("the figures are those of the simulated driver and have no bounds");
         return Ok(());
     }
-    findings.expect_between("our own share in ns", median(&own), -1_000.0, 1_000.0);
+    findings.expect_between("profiler's share in ns", median(&own), -1_000.0, 1_000.0);
     findings.expect_between("off, in ns", median(&times[OFF]), 0.0, 20.0);
     if plug.is_none() {
         let (ours, waiting) = (median(&times[MEASURED]), median(&times[WAITING]));
         findings.expect(ours < waiting, || {
-            format!("a measured call takes {ours:.0} ns, a synchronising timer {waiting:.0} ns")
+            format!("a measured call takes {ours:.0} ns, a synchronizing timer {waiting:.0} ns")
         });
     }
     Ok(())

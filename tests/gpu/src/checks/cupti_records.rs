@@ -18,10 +18,10 @@ use crate::trouble::Trouble;
 pub(crate) const THEME: Theme = Theme {
     name: "beside CUPTI",
     checks: &[Check {
-        name: "readings agree with CUPTI's records of the same kernels",
-        bound: "none is shorter by more than 1 µs, the resolution of events; the median is longer by at most \
-                20 µs: the ways into and out of a kernel are in our time and not in CUPTI's, and CUPTI makes \
-                them longer",
+        name: "measurements agree with CUPTI's records of the same kernels",
+        bound: "none is shorter by more than 1 µs (the resolution of events); the median is at \
+                most 20 µs longer: events include the start and the end of a kernel, CUPTI's \
+                records do not, and CUPTI lengthens both",
         run: agree,
     }],
 };
@@ -38,7 +38,7 @@ const LAUNCHES: u32 = 500;
 fn agree(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     if gpu.simulated {
         return Err(Trouble::Skip(
-            "CUPTI knows nothing of a simulated device".to_owned(),
+            "CUPTI does not support a simulated device".to_owned(),
         ));
     }
     let child = child::run("cupti", &[])?.well()?;
@@ -54,18 +54,18 @@ fn agree(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
         let micros = length / 1_000;
         let ours = child.numbers(&format!("ours {length}"))?;
         let records = child.numbers(&format!("records {length}"))?;
-        findings.expect_count("times of ours", ours.len() as u64, CALLS as u64);
-        findings.expect_count("records of CUPTI's", records.len() as u64, CALLS as u64);
+        findings.expect_count("times of the profiler", ours.len() as u64, CALLS as u64);
+        findings.expect_count("records of CUPTI", records.len() as u64, CALLS as u64);
         let more = differences(&ours, &records);
         findings.figure(
             format!("{micros} µs: CUPTI, median"),
             median(&records) / 1e3,
             "µs",
         );
-        findings.spread_us(&format!("{micros} µs: ours less CUPTI's"), &more);
+        findings.spread_us(&format!("{micros} µs: profiler minus CUPTI"), &more);
         findings.expect(least(&more) >= -1_000.0, || {
             format!(
-                "a reading is {} ns shorter than CUPTI's record",
+                "a measurement is {} ns shorter than CUPTI's record",
                 -least(&more)
             )
         });

@@ -18,14 +18,16 @@ pub(crate) const THEME: Theme = Theme {
     name: "default stream",
     checks: &[
         Check {
-            name: "blocking streams stay independent beside functions without a stream",
-            bound: "the median of 10 rounds of 40 kernels of 0.5 ms on four blocking streams: at most 1.2 times as long \
-                    on as off; with the legacy default stream, which is a figure, up to four times",
+            name: "blocking streams stay independent while functions without a stream are measured",
+            bound: "the median of 10 rounds of 40 kernels of 0.5 ms on four blocking streams \
+                    is at most 1.2 times as long on as off; with the legacy default stream it \
+                    may be four times, which is a figure",
             run: independent,
         },
         Check {
-            name: "captures of blocking streams are valid beside a function without a stream",
-            bound: "none of 200 captures fails in either mode; how many do beside the legacy default stream is a figure",
+            name: "captures of blocking streams stay valid while a function without a stream is measured",
+            bound: "none of 200 captures fails in either mode; how many fail with the legacy \
+                    default stream is a figure",
             run: captures,
         },
     ],
@@ -110,7 +112,7 @@ fn independent(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     findings.figure("on, without a stream", without, "ms");
     findings.figure("on, with the legacy default stream", legacy, "ms");
     if gpu.simulated {
-        findings.note("the figures are the simulated driver's, and are not judged");
+        findings.note("the figures are those of the simulated driver and have no bounds");
     } else {
         findings.expect_between("on as a multiple of off", without / off, 0.0, 1.2);
     }
@@ -157,13 +159,13 @@ fn captures(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     for (mode, name) in [(GLOBAL, "global"), (THREAD_LOCAL, "thread-local")] {
         let (failed, calls) = failed_beside(gpu, mode, Measured::WithoutStream)?;
         findings.figure(
-            format!("{name}: calls measured meanwhile"),
+            format!("{name}: calls measured during the captures"),
             calls as f64,
             "",
         );
         findings.expect_count(&format!("{name}: captures that failed"), failed, 0);
         let (failed, _) = failed_beside(gpu, mode, Measured::OnLegacy)?;
-        let figure = format!("{name}: captures that failed beside the legacy default stream");
+        let figure = format!("{name}: captures that failed with the legacy default stream");
         findings.figure(figure, failed as f64, "of 200");
     }
     Ok(())

@@ -15,32 +15,33 @@ pub(crate) const THEME: Theme = Theme {
     name: "ends",
     checks: &[
         Check {
-            name: "a program that returns without a guard ends well and leaves its summary",
-            bound: "exit code 0, nothing about a panic, all 30 calls in the JSON, each with its GPU time",
+            name: "a program that returns without a guard exits normally and writes its summary",
+            bound: "exit code 0, no panic message, all 30 calls in the JSON, each with its GPU \
+                    time",
             run: returns,
         },
         Check {
-            name: "a program that exits in the middle ends well and leaves its summary",
-            bound: "exit code 7, as it asked for; nothing about a panic; all 30 calls in the JSON, each with its \
-                    GPU time",
+            name: "a program that calls `exit` exits normally and writes its summary",
+            bound: "exit code 7, as requested; no panic message; all 30 calls in the JSON, \
+                    each with its GPU time",
             run: exits,
         },
         Check {
-            name: "a program that measures before it initialises the driver has its last GPU times",
-            bound: "as for one that returns: exit handlers run in the opposite order, so that the driver would \
-                    end before what the profiler registered first",
+            name: "a program that measures before it initializes the driver has its last GPU times",
+            bound: "as for a program that returns: exit handlers run in reverse order, so the \
+                    driver would shut down before a handler that the profiler registered first",
             run: met_first,
         },
         Check {
-            name: "a program whose context is gone before its end ends well and leaves its summary",
-            bound: "exit code 0, nothing about a panic, all 30 calls in the JSON",
+            name: "a program whose context is destroyed before its end exits normally and writes its summary",
+            bound: "exit code 0, no panic message, all 30 calls in the JSON",
             run: context_gone,
         },
         Check {
-            name: "a program that ends while another thread measures ends well",
-            bound: "exit code 0, nothing about a panic, at least one call in the JSON. Skipped where one of three \
-                    runs with the profiler off does not end well: who launches while the driver ends may crash by \
-                    itself",
+            name: "a program that ends while another thread measures exits normally",
+            bound: "exit code 0, no panic message, at least one call in the JSON. Skipped if \
+                    one of three runs with the profiler off fails: a launch while the driver \
+                    shuts down may crash without the profiler",
             run: thread_goes_on,
         },
     ],
@@ -101,13 +102,13 @@ fn ended(findings: &mut Findings, part: &str, code: i32) -> Result<Left, Trouble
     let child = child::run(part, &[("PROFILER_SUMMARY", &text)])?;
     findings.expect(child.status.code() == Some(code), || {
         format!(
-            "it ended with {}, not {code}; it said: {}",
+            "it ended with {}, not {code}; its output: {}",
             child.status,
             child.stderr.trim()
         )
     });
     findings.expect(!child.stderr.contains("panicked"), || {
-        format!("it said: {}", child.stderr)
+        format!("its output: {}", child.stderr)
     });
     let summary = std::fs::read_to_string(&path);
     // The file may be missing, which the next line reports.

@@ -17,9 +17,10 @@ pub(crate) const THEME: Theme = Theme {
     name: "failures",
     checks: &[Check {
         name: "a sticky error reaches the program as it does without the profiler",
-        bound: "the same codes from the same calls with the profiler on and off, the first of them 700 (or 719); \
-                what was measured before keeps its GPU time; every call is counted; what was open is counted as \
-                `context_failed`; `flush` returns within its 2 s and a little; the process ends by itself",
+        bound: "the same codes from the same calls with the profiler on and off, the first of \
+                them 700 (or 719); earlier measurements keep their GPU times; every call is \
+                counted; open calls are counted as `context_failed`; `flush` returns soon \
+                after its 2 s; the process exits by itself",
         run: sticky,
     }],
 };
@@ -37,7 +38,7 @@ fn sticky(_: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     let (on, off): (Played, Played) = (run("1")?, run("0")?);
     let (seen, expected) = (on.value("codes")?, off.value("codes")?);
     findings.note(format!(
-        "codes of synchronise, synchronise, launch, record and query: {expected}"
+        "codes of synchronize, synchronize, launch, record and query: {expected}"
     ));
     findings.expect(seen == expected, || format!("with the profiler on: {seen}"));
     let first = expected

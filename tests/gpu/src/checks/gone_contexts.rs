@@ -18,20 +18,22 @@ pub(crate) const THEME: Theme = Theme {
     name: "contexts that end",
     checks: &[
         Check {
-            name: "a context that is destroyed with times unread takes nothing with it but those",
-            bound: "the process ends by itself; calls and reasons add up; the other context is measured as before",
+            name: "a context that is destroyed with times unread loses only these times",
+            bound: "the process exits by itself; calls and reasons add up; the other context \
+                    is measured as before",
             run: destroyed,
         },
         Check {
-            name: "a context that comes after one that was flushed and destroyed is measured",
-            bound: "the process ends by itself; all calls before have a GPU time, calls and reasons after add up, and \
-                    in the end all calls have one again, if the driver numbers contexts (from CUDA 12 on); medians \
-                    as for two contexts. Skipped where the same program does not end well with the profiler off",
+            name: "a context created after one that was flushed and destroyed is measured",
+            bound: "the process exits by itself; all calls before have a GPU time; calls and \
+                    reasons after that add up, and in the end all calls have a GPU time again, \
+                    if the driver numbers contexts (from CUDA 12 on); medians as for two \
+                    contexts. Skipped if the same program fails with the profiler off",
             run: replaced,
         },
         Check {
             name: "a primary context that is flushed and reset is measured again",
-            bound: "as for the one that is destroyed",
+            bound: "as for the destroyed context",
             run: reset,
         },
     ],
@@ -115,7 +117,7 @@ impl Counts {
 
 fn destroyed(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     let child = child::run("context destroyed", &[])?.well()?;
-    let doomed = Counts::of(&child, "in a doomed context")?;
+    let doomed = Counts::of(&child, "in the context to destroy")?;
     findings.figure(
         "calls read before it was destroyed",
         doomed.timed as f64,
@@ -127,7 +129,7 @@ fn destroyed(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
         doomed.timed + doomed.without,
         CALLS,
     );
-    let beside = Counts::of(&child, "beside a doomed context")?;
+    let beside = Counts::of(&child, "next to the context to destroy")?;
     beside.judge(gpu, findings, "beside it");
     findings.expect_count("calls beside it with a GPU time", beside.timed, CALLS);
     tell_notices(&child, findings);
@@ -140,7 +142,7 @@ fn destroy() -> Result<ExitCode, Trouble> {
     let other = own.as_stream();
     own.with(|| {
         for _ in 0..CALLS {
-            let _scope = scope!("in a doomed context", stream = &other);
+            let _scope = scope!("in the context to destroy", stream = &other);
             own.spin(1_000_000)?;
         }
         Ok(())
@@ -149,10 +151,13 @@ fn destroy() -> Result<ExitCode, Trouble> {
     // Destroy it while its scopes are in flight. This waits for the kernels, not for the profiler.
     own.destroy()?;
     for _ in 0..CALLS {
-        let _scope = scope!("beside a doomed context", stream = &stream);
+        let _scope = scope!("next to the context to destroy", stream = &stream);
         gpu.kernels.spin(raw(&stream), LENGTH, 0)?;
     }
-    let names = ["in a doomed context", "beside a doomed context"];
+    let names = [
+        "in the context to destroy",
+        "next to the context to destroy",
+    ];
     child::tell(&json!({ names[0]: counts(names[0]), names[1]: counts(names[1]) }));
     Ok(ExitCode::SUCCESS)
 }

@@ -15,27 +15,31 @@ pub(crate) const THEME: Theme = Theme {
     name: "lengths",
     checks: &[
         Check {
-            name: "a kernel of known length, queued, reads as that length",
-            bound: "the median of reading less the kernel's own stamps: from minus (a step of the device's \
-                    timer and 1 µs, the resolution of events) to 10 µs and 0.1 %, since the way into and \
-                    out of a kernel lies between the events too, some 1 to 3 µs",
+            name: "a kernel of known length, queued, is measured with that length",
+            bound: "the median of the measurement minus the kernel's own stamps is between \
+                    minus one step of the device's timer and 1 µs (the resolution of events), \
+                    and 10 µs and 0.1 %: the start and the end of a kernel are between the \
+                    events too, about 1 to 3 µs",
             run: queued,
         },
         Check {
-            name: "a kernel of known length on an idle stream reads as that length and the launch",
-            bound: "as above below; above up to 100 µs and 0.1 %, since the device waits between the first \
-                    event and the kernel until the host has launched it",
+            name: "a kernel of known length on an idle stream is measured with that length and the launch",
+            bound: "the lower bound as above; the upper bound is 100 µs and 0.1 %, because the \
+                    device waits between the first event and the kernel until the host has \
+                    launched the kernel",
             run: idle,
         },
         Check {
-            name: "a scope without work reads as next to nothing",
-            bound: "the median from 0 to 20 µs: two events in a row, some 1 to 5 µs",
+            name: "a scope without work measures almost nothing",
+            bound: "the median is between 0 and 20 µs: two consecutive events take about 1 to \
+                    5 µs",
             run: floor,
         },
         Check {
-            name: "total is what was inside, self is what is left",
-            bound: "the outer self, which spins 200 µs, as above; total less self and the inner total are the \
-                    same to 1 µs a call and 0.1 %, since they are read from the same events",
+            name: "total time includes inner scopes, self time excludes them",
+            bound: "the outer self time, a spin of 200 µs, as above; total minus self equals \
+                    the inner total within 1 µs per call and 0.1 %, because both come from the \
+                    same events",
             run: nested,
         },
     ],

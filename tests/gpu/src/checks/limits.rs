@@ -19,20 +19,21 @@ pub(crate) const THEME: Theme = Theme {
     name: "limits",
     checks: &[
         Check {
-            name: "behind a full launch queue calls keep their GPU times",
-            bound: "1500 calls behind a kernel of 100 ms: all have a GPU time. How many launches the queue takes before \
-                    one waits, bare and measured, and what the profiler says of it, are answers",
+            name: "calls keep their GPU times while the launch queue is full",
+            bound: "1500 calls after a kernel of 100 ms: all have a GPU time. Results without \
+                    a bound: how many launches fit into the queue until one waits, bare and \
+                    measured, and what the profiler reports",
             run: full_queue,
         },
         Check {
-            name: "what does the driver answer inside a host function?",
-            bound: "calls and reasons add up, and the process goes on, if the driver itself answers there; else none: \
-                    an answer",
+            name: "what does the driver return inside a host function?",
+            bound: "calls and reasons add up, and the process continues, if the driver itself \
+                    returns there; otherwise no bound",
             run: host_function,
         },
         Check {
-            name: "what does a reading hold of other streams' work, with 8 queues and with 32?",
-            bound: "20 calls on each setting have a GPU time; else none: an answer",
+            name: "how much of other streams' work does a measurement include, with 8 queues and with 32?",
+            bound: "20 calls with each setting have a GPU time; otherwise no bound",
             run: connections,
         },
     ],

@@ -16,23 +16,23 @@ pub(crate) const THEME: Theme = Theme {
     name: "slowdown",
     checks: &[
         Check {
-            name: "a loop that keeps the device busy runs as fast measured as not",
-            bound: "steps of 120 kernels of 160 µs: the median slowdown of rounds at most 2 % off, and on at most 2 % \
-                    more than with two events of the suite's own around each kernel, which is what the device takes \
-                    for events whoever records them (a few µs, so that 5 % in all could be theirs alone); at most \
-                    10 % in all, where 1 % is aimed at, and less than with timers that wait; every call has a GPU \
-                    time",
+            name: "a loop that keeps the device busy is hardly slowed down",
+            bound: "steps of 120 kernels of 160 µs: the median slowdown over rounds is at most \
+                    2 % off; on, it is at most 2 % more than with two events of the suite \
+                    around each kernel, since recording events takes the device a few µs in \
+                    any case (up to 5 % in this loop); at most 10 % in total (the goal is 1 \
+                    %), and less than with synchronizing timers; every call has a GPU time",
             run: device_bound,
         },
         Check {
-            name: "a loop that keeps the host busy runs as fast measured as not",
+            name: "a loop that keeps the host busy is hardly slowed down",
             bound: "steps of 120 times 150 µs of host work and a kernel of 50 µs: as above",
             run: host_bound,
         },
         Check {
-            name: "what do events cost a loop of kernels of 2, 5 and 10 µs?",
-            bound: "120 kernels in a step: every call has a GPU time; how much slower each way is, is an answer: two events \
-                    take the device about as long as such a kernel",
+            name: "how much do events slow down a loop of kernels of 2, 5 and 10 µs?",
+            bound: "120 kernels per step: every call has a GPU time. The slowdowns have no \
+                    bound: two events take the device about as long as such a kernel",
             run: short_kernels,
         },
     ],
@@ -43,10 +43,10 @@ const ROUNDS: usize = 15;
 const MODES: [&str; 6] = [
     "bare",
     "off",
-    "two events that nobody reads",
+    "two unread events",
     "on",
     "`sync`",
-    "a timer that synchronises",
+    "a synchronizing timer",
 ];
 const EVENTS: usize = 2;
 const ON: usize = 3;
@@ -139,7 +139,7 @@ impl Slower {
         let waiting = self.0[WAITING];
         findings.expect(self.0[ON] < waiting, || {
             format!(
-                "on is {:.2} % slower, a synchronising timer {waiting:.2} %",
+                "on is {:.2} % slower, a synchronizing timer {waiting:.2} %",
                 self.0[ON]
             )
         });
@@ -214,12 +214,12 @@ fn compare(
     }
     let cost = summary().own_cost;
     findings.figure(
-        "our own cost so far: measured threads",
+        "profiler's own cost so far: measured threads",
         cost.measured_threads * 100.0,
         "%",
     );
     findings.figure(
-        "our own cost so far: in the background",
+        "profiler's own cost so far: background threads",
         cost.background * 100.0,
         "%",
     );

@@ -15,13 +15,15 @@ pub(crate) const THEME: Theme = Theme {
     name: "libraries",
     checks: &[
         Check {
-            name: "a kernel that NVRTC compiled is read as any other",
-            bound: "the median of kernels of 300 µs less a timer step and 3 %, to 120 µs more",
+            name: "a kernel compiled by NVRTC is measured as any other",
+            bound: "the median is at least 300 µs (the kernel) less a timer step and 3 %, and \
+                    at most 120 µs more",
             run: compiled,
         },
         Check {
-            name: "a product by cuBLAS reads as events around it do",
-            bound: "for each call no longer than the events around it, to 1 µs; the medians differ by at most 20 µs",
+            name: "a product by cuBLAS is measured as by events around it",
+            bound: "each call is at most 1 µs longer than by the events around it; the medians \
+                    differ by at most 20 µs",
             run: product,
         },
     ],
@@ -102,10 +104,10 @@ fn product(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     let operations = 2.0 * f64::from(SIDE).powi(3);
     findings.figure("a product, median", median(&ours) / 1e3, "µs");
     findings.figure("which is", operations / median(&ours) / 1e3, "TFLOP/s");
-    findings.spread_us("events around less ours", &under);
+    findings.spread_us("events around minus profiler", &under);
     findings.expect(least(&under) >= -1_000.0, || {
         format!(
-            "a reading is {} ns longer than the events around it",
+            "a measurement is {} ns longer than the events around it",
             -least(&under)
         )
     });

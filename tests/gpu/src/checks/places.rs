@@ -17,15 +17,17 @@ pub(crate) const THEME: Theme = Theme {
     name: "places",
     checks: &[
         Check {
-            name: "a GPU time stands between its launch and its end as the host saw them",
-            bound: "50 kernels of 300 µs on an idle stream: none begins earlier than the host came to the scope, or ends \
-                    later than the host had waited for it, by more than the uncertainty that is told with it and 20 µs",
+            name: "a GPU time lies between the launch and the end that the host observes",
+            bound: "50 kernels of 300 µs on an idle stream: none begins before the host \
+                    reached the scope, or ends after the host's wait for it, by more than the \
+                    reported uncertainty and 20 µs",
             run: between,
         },
         Check {
-            name: "a session holds each GPU time, and writes it into its trace",
-            bound: "30 kernels of 200 µs: each call has a GPU time, its place as above; the medians as for streams; the \
-                    file is JSON and holds each twice or more: on the CPU, and on the GPU",
+            name: "a session contains each GPU time, and writes it to its trace",
+            bound: "30 kernels of 200 µs: each call has a GPU time, positioned as above; the \
+                    medians as for streams; the file is JSON and contains each call at least \
+                    twice: on the CPU and on the GPU",
             run: session,
         },
     ],
@@ -89,11 +91,11 @@ fn between(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
         told.push(uncertainty);
     }
     findings.spread_us("from the scope's begin to the kernel's", &behind);
-    findings.spread_us("uncertainty that was told", &told);
+    findings.spread_us("reported uncertainty", &told);
     findings.figure("beyond the uncertainty, greatest", most(&off) / 1e3, "µs");
     findings.expect(most(&off) <= SLACK_NS, || {
         format!(
-            "a place is {:.1} µs off, beyond what was told",
+            "a position is {:.1} µs off, more than the reported uncertainty",
             most(&off) / 1e3
         )
     });

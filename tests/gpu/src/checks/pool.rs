@@ -15,9 +15,10 @@ use crate::trouble::Trouble;
 pub(crate) const THEME: Theme = Theme {
     name: "pool",
     checks: &[Check {
-        name: "at its cap the pool takes GPU times away, never calls, and recovers",
-        bound: "with 64 pairs and 200 calls behind a kernel of 300 ms: 200 calls; at most 64 with a GPU time; the \
-                rest counted as `pool_empty`; once drained, 20 more calls all have one",
+        name: "at its limit the pool drops GPU times but no calls, and recovers",
+        bound: "with 64 pairs and 200 calls after a kernel of 300 ms: 200 calls; at most 64 \
+                with a GPU time; the others counted as `pool_empty`; after that, 20 more calls \
+                all have a GPU time",
         run: at_the_cap,
     }],
 };

@@ -20,20 +20,22 @@ pub(crate) const THEME: Theme = Theme {
     name: "processes",
     checks: &[
         Check {
-            name: "a forked process measures, summarises and ends, and the one it came from goes on",
-            bound: "the forked one ends with 0 within 10 s; the other one's 20 calls all have a GPU time",
+            name: "a forked process measures, writes a summary and exits, and its parent continues",
+            bound: "the child exits with 0 within 10 s; all 20 calls of the parent have a GPU \
+                    time",
             run: forked,
         },
         Check {
-            name: "the profiler may meet the device while a stream captures",
-            bound: "a capture in the strictest mode, in which this thread and another one measure on another stream for \
-                    the first time: it goes well, with its one node, and all 20 calls have a GPU time",
+            name: "the profiler can use the device for the first time while a stream captures",
+            bound: "a capture in the strictest mode, during which this thread and another one \
+                    measure on another stream for the first time: it succeeds with its one \
+                    node, and all 20 calls have a GPU time",
             run: met_in_a_capture,
         },
         Check {
-            name: "the guard of `init` ends well after the device was reset",
-            bound: "the process ends by itself; all 20 calls before the reset have a GPU time. Skipped where the same \
-                    program does not end well with the profiler off",
+            name: "the guard of `init` can be dropped after the device was reset",
+            bound: "the process exits by itself; all 20 calls before the reset have a GPU \
+                    time. Skipped if the same program fails with the profiler off",
             run: guard_after_reset,
         },
     ],

@@ -17,27 +17,27 @@ pub(crate) const THEME: Theme = Theme {
     checks: &[
         Check {
             name: "which functions does the driver export?",
-            bound: "none: an answer",
+            bound: "none; the results are notes",
             run: exports,
         },
         Check {
-            name: "what do calls do without a current context?",
-            bound: "none: an answer",
+            name: "what do calls return without a current context?",
+            bound: "none; the results are notes",
             run: without_context,
         },
         Check {
-            name: "what do the calls of a profiler cost?",
-            bound: "none: an answer",
+            name: "what do the driver calls of a profiler cost?",
+            bound: "none; the results are figures",
             run: costs,
         },
         Check {
             name: "what does a pair of events cost the device?",
-            bound: "none: an answer",
+            bound: "none; the results are figures",
             run: device_cost,
         },
         Check {
-            name: "what do the events of a graph say while replays are queued?",
-            bound: "none: an answer",
+            name: "what do the events of a graph return while launches are queued?",
+            bound: "none; the results are notes",
             run: replays,
         },
     ],
@@ -97,7 +97,7 @@ fn without_context(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     let calls = [
         "record",
         "record",
-        "synchronise",
+        "synchronize",
         "query",
         "elapsed",
         "record on the default stream",
@@ -137,7 +137,7 @@ fn costs(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     let is_capturing = || driver.cuStreamIsCapturing(handle, &raw mut state);
     findings.figure("cuStreamIsCapturing", cost(is_capturing), "ns");
     findings.figure(
-        "cuEventQuery, over",
+        "cuEventQuery, finished",
         cost(|| driver.cuEventQuery(end.handle)),
         "ns",
     );
@@ -152,14 +152,14 @@ fn costs(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
         })
         .collect::<Result<_, Trouble>>()?;
     findings.figure(
-        "record and synchronise on an idle stream, median",
+        "record and synchronize on an idle stream, median",
         median(&round_trips),
         "ns",
     );
     gpu.plug(&stream, 20_000_000)?;
     end.record(handle)?;
     findings.figure(
-        "cuEventQuery, not over",
+        "cuEventQuery, not finished",
         cost(|| driver.cuEventQuery(end.handle)),
         "ns",
     );
@@ -193,8 +193,12 @@ fn device_cost(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
         bare.push(run(false)?);
         paired.push(run(true)?);
     }
-    findings.figure("a kernel of 5 µs in a queue, bare", median(&bare), "ns");
-    findings.figure("the same between two events", median(&paired), "ns");
+    findings.figure("a queued kernel of 5 µs, bare", median(&bare), "ns");
+    findings.figure(
+        "a queued kernel of 5 µs between two events",
+        median(&paired),
+        "ns",
+    );
     Ok(())
 }
 
@@ -246,11 +250,11 @@ fn replays(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
         record(&end)
     })?;
     let say = || Said::now(driver, &begin, &end);
-    say().note(findings, "captured, not replayed");
+    say().note(findings, "captured, not launched");
     graph.launch(handle)?;
-    say().note(findings, "the first replay is queued");
+    say().note(findings, "the first launch is queued");
     stream.synchronize()?;
-    say().note(findings, "the first replay is over");
+    say().note(findings, "the first launch has finished");
     let start = Instant::now();
     graph.launch(handle)?;
     graph.launch(handle)?;
@@ -266,6 +270,6 @@ fn replays(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
         }
     }
     stream.synchronize()?;
-    say().note(findings, "all replays are over");
+    say().note(findings, "all launches have finished");
     Ok(())
 }

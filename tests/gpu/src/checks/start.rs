@@ -14,9 +14,10 @@ pub(crate) const THEME: Theme = Theme {
     name: "start",
     checks: &[
         Check {
-            name: "one driver library is in the process",
-            bound: "exactly one file; `libcuda.so` of a toolkit's `stubs` folder beside the true one \
-                    means a wrong library path, and nothing else here would mean anything",
+            name: "the process has loaded one driver library",
+            bound: "exactly one file; `libcuda.so` from a toolkit's `stubs` folder next to the \
+                    real one means a wrong library path, and makes all other checks \
+                    meaningless",
             run: one_library,
         },
         Check {
@@ -25,9 +26,9 @@ pub(crate) const THEME: Theme = Theme {
             run: is_ready,
         },
         Check {
-            name: "it is known how well GPU times are placed on the host's time line",
-            bound: "above 0 and below 1 ms: it is what the host sees of one event on an idle stream, some \
-                    10 µs, and a busy host adds to it",
+            name: "the uncertainty of GPU times on the host's time line is known",
+            bound: "above 0 and below 1 ms: it is the time that the host needs to observe one \
+                    event on an idle stream, about 10 µs, and more on a busy host",
             run: uncertainty,
         },
     ],
@@ -78,7 +79,7 @@ fn uncertainty(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     settle();
     let uncertainty = summary().cuda.uncertainty_ns;
     let ns = uncertainty.ok_or_else(|| Trouble::Missing("no uncertainty is known".to_owned()))?;
-    findings.figure("uncertainty of places", ns / 1e3, "µs");
+    findings.figure("uncertainty of positions", ns / 1e3, "µs");
     findings.expect(ns > 0.0 && ns < 1e6, || {
         format!("the uncertainty is {ns} ns")
     });

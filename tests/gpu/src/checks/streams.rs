@@ -18,18 +18,19 @@ pub(crate) const THEME: Theme = Theme {
     name: "streams",
     checks: &[
         Check {
-            name: "default, blocking, non-blocking and per-thread streams are read alike",
-            bound: "the median of kernels of 500 µs from 500 µs less a timer step and 3 % (percentiles come from \
-                    buckets) to 620 µs; all calls have a GPU time",
+            name: "default, blocking, non-blocking and per-thread streams are measured alike",
+            bound: "the median of kernels of 500 µs is between 500 µs less a timer step and 3 \
+                    % (percentiles come from buckets), and 620 µs; all calls have a GPU time",
             run: all_kinds,
         },
         Check {
-            name: "a scope on a stream without work reads its floor, whatever other streams do",
-            bound: "the median below 100 µs, while another non-blocking stream runs kernels of 2 ms",
+            name: "a scope on a stream without work measures almost nothing, regardless of other streams",
+            bound: "the median is below 100 µs while another non-blocking stream runs kernels \
+                    of 2 ms",
             run: idle_stream,
         },
         Check {
-            name: "the thread's current stream, a raw handle, a context and a future mean the stream they say",
+            name: "the thread's current stream, a raw handle, a context and a future select the right stream",
             bound: "as for the kinds of streams",
             run: ways,
         },
@@ -39,9 +40,10 @@ pub(crate) const THEME: Theme = Theme {
             run: attribute,
         },
         Check {
-            name: "without a stream it is the default stream of the process, and without that none",
-            bound: "work on the legacy default stream, set as that of the process, is read as above; without one the \
-                    calls have a CPU time alone, and are counted where a context is current",
+            name: "without a stream, the default stream of the process is used, and otherwise none",
+            bound: "work on the legacy default stream, set as that of the process, is measured \
+                    as above; without one, the calls only have a CPU time, and are counted if \
+                    a context is current",
             run: unnamed,
         },
     ],

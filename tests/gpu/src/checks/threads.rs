@@ -14,25 +14,28 @@ pub(crate) const THEME: Theme = Theme {
     name: "threads",
     checks: &[
         Check {
-            name: "threads with streams of their own are read each by itself",
-            bound: "the median of each thread's kernels, 100 µs times its number, less a timer step and 3 %, to \
-                    150 µs more; no call is lost",
+            name: "threads with separate streams are measured independently",
+            bound: "the median of each thread's kernels is at least 100 µs times its number \
+                    less a timer step and 3 %, and at most 150 µs more; no call is lost",
             run: own_streams,
         },
         Check {
-            name: "the per-thread stream is another one on each thread",
-            bound: "a thread that runs kernels of 200 µs on it never reads the 2 ms of another: median below 1 ms",
+            name: "each thread has its own per-thread stream",
+            bound: "a thread that runs kernels of 200 µs on it never measures the 2 ms of \
+                    another: its median is below 1 ms",
             run: per_thread,
         },
         Check {
             name: "threads that share a stream and a name are counted together",
-            bound: "all calls are there; the sum of their times is no less than that of the kernels less 1 %, and no \
-                    more than the host took for them, each with the wait for its end",
+            bound: "all calls are counted; the sum of their times is at least that of the \
+                    kernels less 1 %, and at most the time of the host for them, including the \
+                    wait for each",
             run: shared,
         },
         Check {
             name: "the first call of a thread without a context has its GPU time",
-            bound: "20 threads that set no context, each with one call on a named stream: all have a GPU time",
+            bound: "20 threads without a current context, each with one call on a named \
+                    stream: all have a GPU time",
             run: without_context,
         },
     ],
@@ -139,23 +142,23 @@ fn shared(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     let times = expect_all(findings, "shared stream", calls)?;
     let kernels = calls as f64 * 50_000.0;
     findings.figure(
-        "sum of readings by sum of kernels",
+        "sum of measurements / sum of kernels",
         times.total_ns / kernels,
         "",
     );
     findings.expect(
         times.total_ns >= kernels * 0.99 - calls as f64 * (gpu.timer_step + 1_000.0),
-        || format!("the readings add up to {} ns only", times.total_ns),
+        || format!("the measurements only add up to {} ns", times.total_ns),
     );
     let host_ns = host_ns.load(Relaxed) as f64;
     findings.figure(
-        "sum of readings by what the host took",
+        "sum of measurements / time of the host",
         times.total_ns / host_ns,
         "",
     );
     findings.expect(times.total_ns <= host_ns * 1.001, || {
         format!(
-            "the readings add up to {} ns, in which the host had waited for all within {host_ns} ns",
+            "the measurements add up to {} ns, but the host waited for all of them within {host_ns} ns",
             times.total_ns
         )
     });
