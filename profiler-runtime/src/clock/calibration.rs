@@ -1,31 +1,35 @@
-//! How long a tick of the processor's counter is.
+//! Calibration of the processor's counter against the system's monotonic clock.
 
-/// A calibration compares both clocks over this time.
+/// The time over which both clocks are compared.
 const SPAN_NS: u64 = 1_000_000;
-/// Readings of the system's clock at most. A clock that goes is read less often in a millisecond, wherever a reading
-/// takes a nanosecond or more; one that stands still must not be waited for.
-const MOST_READINGS: u32 = 1 << 20;
-/// Pairs of readings, of which the closest is taken.
+/// The most readings of the system's clock. A reading takes more than a nanosecond, so a clock that advances reaches
+/// the span with fewer; one that stands still must not be waited for.
+const MAX_READINGS: u32 = 1 << 20;
+/// The number of pairs of readings of which the closest is taken.
 const PAIRS: usize = 16;
+/// Plausible nanoseconds per tick: counters run at a megahertz to some gigahertz. Any other rate means that the system's
+/// clock was set during the calibration.
+const PLAUSIBLE_RATES: std::ops::RangeInclusive<f64> = 1e-3..=1e4;
 
-/// Returns the nanoseconds of the system's clock for each tick of the counter; none where one of both does not go on.
+/// Returns the nanoseconds of the system's clock per tick of the counter. Returns `None` if one of the two does not
+/// advance, or if their rate is implausible.
 pub(super) fn nanoseconds_per_tick(
     system_ns: impl Fn() -> u64,
     counter: impl Fn() -> u64,
 ) -> Option<f64> {
-    let (first_ns, first_ticks) = pair(&system_ns, &counter);
-    // Readings are counted, and the time they show is not relied on: the clock may stand still or go backwards.
-    (0..MOST_READINGS).find(|_| system_ns().saturating_sub(first_ns) >= SPAN_NS)?;
-    let (last_ns, last_ticks) = pair(&system_ns, &counter);
+    let (first_ns, first_ticks) = closest_pair(&system_ns, &counter);
+    // Bound the number of readings, not the time: the clock that would show the time may stand still or go backwards.
+    (0..MAX_READINGS).find(|_| system_ns().saturating_sub(first_ns) >= SPAN_NS)?;
+    let (last_ns, last_ticks) = closest_pair(&system_ns, &counter);
     let ns = last_ns.checked_sub(first_ns)? as f64;
     let ticks = last_ticks.checked_sub(first_ticks)? as f64;
     let rate = ns / ticks;
-    // Counters run at a megahertz to some gigahertz. Anything else is no rate: the clock was set meanwhile.
-    (1e-3..=1e4).contains(&rate).then_some(rate)
+    PLAUSIBLE_RATES.contains(&rate).then_some(rate)
 }
 
-/// Reads both clocks at about the same time: the pair with the fewest ticks between two readings of the counter.
-fn pair(system_ns: impl Fn() -> u64, counter: impl Fn() -> u64) -> (u64, u64) {
+/// Reads both clocks several times and returns the closest pair: the one where the fewest ticks passed around the
+/// reading of the system's clock.
+fn closest_pair(system_ns: impl Fn() -> u64, counter: impl Fn() -> u64) -> (u64, u64) {
     let bracket = || {
         let before = counter();
         let ns = system_ns();
@@ -49,7 +53,7 @@ mod tests {
 
     use super::*;
 
-    /// A clock that shows `next` of what it showed before, each time it is read.
+    /// A clock whose reading is `next` of the reading before.
     fn clock(start: u64, next: impl Fn(u64) -> u64) -> impl Fn() -> u64 {
         let shown = Cell::new(start);
         move || {
@@ -59,8 +63,8 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_go_have_a_ratio() {
-        // Both go on together: 25 ns for each reading of the counter, and three ticks for each nanosecond.
+    fn clocks_that_advance_have_a_rate() {
+        // Each reading of either takes 25 ns, and the counter has three ticks per nanosecond.
         let ns = Cell::new(0);
         let counter = || {
             ns.set(ns.get() + 25);
@@ -70,7 +74,7 @@ mod tests {
             ns.set(ns.get() + 25);
             ns.get()
         };
-        let rate = nanoseconds_per_tick(system, counter).expect("both go");
+        let rate = nanoseconds_per_tick(system, counter).expect("both advance");
         assert!((rate * 3.0 - 1.0).abs() < 1e-3, "{rate}");
     }
 
@@ -110,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_meanwhile_gives_no_rate() {
+    fn a_clock_that_is_set_during_the_calibration_gives_no_rate() {
         let leaps = clock(0, |shown| shown + (1 << 50));
         assert_eq!(
             nanoseconds_per_tick(leaps, clock(0, |ticks| ticks + 1)),

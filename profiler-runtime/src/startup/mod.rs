@@ -49,6 +49,6 @@ pub(crate) fn ensure_started() {
     exit::register();
     environment::begin(&with_control(|control| control.settings.session.clone()));
     if is_enabled() {
-        clock::say_if_fallback();
+        clock::warn_if_fallback();
     }
 }

@@ -179,7 +179,7 @@ impl Control {
 pub fn set_enabled(enabled: bool) {
     with_control(|control| control.settings.enabled = enabled);
     if enabled && !cfg!(feature = "strip") {
-        crate::clock::say_if_fallback();
+        crate::clock::warn_if_fallback();
     }
 }
 
