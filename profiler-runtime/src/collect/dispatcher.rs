@@ -11,7 +11,7 @@ use super::worker;
 use crate::diagnostics;
 use crate::sync::{Lock, wait_while};
 
-/// What a worker does next.
+/// A task of the worker.
 pub(super) enum Job {
     /// Calls one logger with one entry.
     Deliver(LogEntry, Recipient),

@@ -153,7 +153,7 @@ mod loom_tests {
     use super::*;
     use crate::sync::primitive::{Arc, thread};
 
-    /// What the worker and the supervisor share.
+    /// State that the worker and the supervisor share.
     #[derive(Default)]
     struct Shared {
         takeover: Takeover<u32>,

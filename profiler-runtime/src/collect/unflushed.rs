@@ -116,7 +116,7 @@ impl Unflushed {
             let returned = user_code::call(|| {
                 error = to_text(logger.flush()).err();
                 if error.is_some() {
-                    // The program may call the logger too: it cannot have lost more of ours than it took.
+                    // The program may call the logger too: count no more entries than the profiler passed to it.
                     unsaved = logger.unsaved().min(taken);
                 }
             });

@@ -3,9 +3,9 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a logger could not take or keep a value.
+/// An error of a logger that could not accept or save a value.
 ///
-/// It is shown in words by `Debug` too: that is what a `main` that returns it prints.
+/// `Debug` prints the message too, since that is what a `main` that returns the error prints.
 ///
 /// # Examples
 ///
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
-    /// A file or folder of the log could not be made or written.
+    /// A file or folder of the log could not be created or written.
     #[error(
         "cannot write the log in {}: {source}; \
          check that the folder can be written and the disk has room",
@@ -27,27 +27,27 @@ pub enum LogError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The logger takes other values, but not this one.
+    /// The logger does not accept this value; it accepts others.
     #[error("the logger refused a value: {0}")]
     Refused(String),
-    /// The logger takes nothing, now and later.
+    /// The logger accepts no values any more.
     #[error("the logger is closed: {0}")]
     Closed(String),
-    /// Anything else; see [`LogError::other`].
+    /// Any other error; see [`LogError::other`].
     #[error("{0}")]
     Other(Box<dyn Error + Send + Sync>),
 }
 
 impl LogError {
-    /// An error in a logger of your own, from any displayable reason.
+    /// Creates an error for a logger of your own, with any message that can be displayed.
     pub fn other(reason: impl fmt::Display) -> Self {
         Self::Other(reason.to_string().into())
     }
 
-    /// A failed operation on a file or folder of the log.
+    /// Creates an error for a failed operation on a file or folder of the log.
     pub fn io(path: impl AsRef<Path>, source: io::Error) -> Self {
         Self::Io {
             path: path.as_ref().to_owned(),

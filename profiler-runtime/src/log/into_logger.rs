@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use super::{LogError, ScalarLogger, TracingLogger};
 
-/// A logger on its way to where it is called: what [`IntoLogger`] makes of any accepted form.
+/// A logger in any of the forms that [`IntoLogger`] accepts.
 ///
 /// # Examples
 ///
@@ -16,9 +16,9 @@ use super::{LogError, ScalarLogger, TracingLogger};
 /// logger.as_dyn().add_scalar("train/step", 12.5, 3)?;
 /// # Ok::<(), profiler_runtime::LogError>(())
 /// ```
-pub struct Logger(Held);
+pub struct Logger(Handle);
 
-enum Held {
+enum Handle {
     Shared(Arc<dyn ScalarLogger>),
     Static(&'static dyn ScalarLogger),
     Owned(Box<dyn ScalarLogger>),
@@ -27,42 +27,42 @@ enum Held {
 }
 
 impl Logger {
-    /// The logger, to call.
+    /// Returns the logger as a trait object.
     pub fn as_dyn(&self) -> &dyn ScalarLogger {
         match &self.0 {
-            Held::Shared(logger) => &**logger,
-            Held::Static(logger) => *logger,
-            Held::Owned(logger) => &**logger,
+            Handle::Shared(logger) => &**logger,
+            Handle::Static(logger) => *logger,
+            Handle::Owned(logger) => &**logger,
             #[cfg(feature = "tensorboard-rs")]
-            Held::TensorBoardRs(logger) => logger,
+            Handle::TensorBoardRs(logger) => logger,
         }
     }
 }
 
 impl Logger {
-    /// Another handle to the same logger; none where it belongs to a single call.
+    /// Returns another handle to this logger, or `None` if the logger belongs to a single call.
     pub(crate) fn share(&self) -> Option<Self> {
         match &self.0 {
-            Held::Shared(logger) => Some(Self(Held::Shared(Arc::clone(logger)))),
-            Held::Static(logger) => Some(Self(Held::Static(*logger))),
-            Held::Owned(_) => None,
+            Handle::Shared(logger) => Some(Self(Handle::Shared(Arc::clone(logger)))),
+            Handle::Static(logger) => Some(Self(Handle::Static(*logger))),
+            Handle::Owned(_) => None,
             #[cfg(feature = "tensorboard-rs")]
-            Held::TensorBoardRs(_) => None,
+            Handle::TensorBoardRs(_) => None,
         }
     }
 
-    /// The same logger in a form that can be shared.
+    /// Converts the logger into a form that can be shared.
     pub(crate) fn into_shared(self) -> Self {
         match self.0 {
-            Held::Owned(logger) => Self(Held::Shared(logger.into())),
+            Handle::Owned(logger) => Self(Handle::Shared(logger.into())),
             #[cfg(feature = "tensorboard-rs")]
-            Held::TensorBoardRs(logger) => Self(Held::Shared(Arc::new(logger))),
-            held => Self(held),
+            Handle::TensorBoardRs(logger) => Self(Handle::Shared(Arc::new(logger))),
+            shared => Self(shared),
         }
     }
 
-    /// Whether both are handles to one shared logger. Addresses alone do not tell: loggers without fields
-    /// may share one.
+    /// Returns `true` if both are handles to one shared logger. It compares the vtable as well: loggers of different
+    /// types without fields may have one address.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         std::ptr::eq(self.as_dyn(), other.as_dyn())
     }
@@ -74,7 +74,7 @@ impl fmt::Debug for Logger {
     }
 }
 
-/// What `log = …` and [`Builder::logger`](crate::Builder::logger) take.
+/// Conversion into a [`Logger`], for `log = …` and [`Builder::logger`](crate::Builder::logger).
 ///
 /// | form | allocates when converted |
 /// |---|---|
@@ -89,11 +89,11 @@ impl fmt::Debug for Logger {
 /// A closure returns nothing, or a `Result<(), E>` whose error can be displayed. It must be
 /// `Send + Sync + 'static`: it is called later, on a thread of the profiler. Outside of the macros
 /// its parameters need their types, as in the table: without them the compiler says that an
-/// "implementation of `Fn` is not general enough". [`LogFn::new`] spares them.
+/// "implementation of `Fn` is not general enough". With [`LogFn::new`] the types can be omitted.
 ///
 /// For a logger of your own, implement [`ScalarLogger`] and pass it in an [`Arc`].
 ///
-/// `Marker` keeps the forms apart; the compiler always finds it.
+/// `Marker` distinguishes the forms, so that their implementations do not overlap. The compiler infers it.
 ///
 /// # Examples
 ///
@@ -127,11 +127,11 @@ impl fmt::Debug for Logger {
     note = "a logger of your own implements `ScalarLogger` and is passed in an `Arc`"
 )]
 pub trait IntoLogger<Marker> {
-    /// The logger in the form in which it travels.
+    /// Converts the value.
     fn into_logger(self) -> Logger;
 }
 
-/// The markers: one uninhabited type for each form.
+/// One uninhabited type for each accepted form: the `Marker` of its implementation.
 mod form {
     /// `Arc<impl ScalarLogger>`.
     #[derive(Debug)]
@@ -161,13 +161,13 @@ mod form {
 
 impl<L: ScalarLogger + 'static> IntoLogger<form::Shared> for Arc<L> {
     fn into_logger(self) -> Logger {
-        Logger(Held::Shared(self))
+        Logger(Handle::Shared(self))
     }
 }
 
 impl IntoLogger<form::SharedDyn> for Arc<dyn ScalarLogger> {
     fn into_logger(self) -> Logger {
-        Logger(Held::Shared(self))
+        Logger(Handle::Shared(self))
     }
 }
 
@@ -183,19 +183,19 @@ where
 
 impl<L: ScalarLogger> IntoLogger<form::Static> for &'static L {
     fn into_logger(self) -> Logger {
-        Logger(Held::Static(self))
+        Logger(Handle::Static(self))
     }
 }
 
 impl IntoLogger<form::StaticDyn> for &'static dyn ScalarLogger {
     fn into_logger(self) -> Logger {
-        Logger(Held::Static(self))
+        Logger(Handle::Static(self))
     }
 }
 
 impl IntoLogger<form::Boxed> for Box<dyn ScalarLogger> {
     fn into_logger(self) -> Logger {
-        Logger(Held::Owned(self))
+        Logger(Handle::Owned(self))
     }
 }
 
@@ -215,8 +215,8 @@ where
     R: LogOutcome,
 {
     fn into_logger(self) -> Logger {
-        // A closure that captures nothing has no size, and its box no memory.
-        Logger(Held::Owned(Box::new(self)))
+        // The box of a closure that captures nothing allocates no memory.
+        Logger(Handle::Owned(Box::new(self)))
     }
 }
 
@@ -228,29 +228,29 @@ impl IntoLogger<form::Value> for Logger {
 
 impl IntoLogger<form::Value> for TracingLogger {
     fn into_logger(self) -> Logger {
-        Logger(Held::Static(&Self))
+        Logger(Handle::Static(&Self))
     }
 }
 
 #[cfg(feature = "tensorboard")]
 impl IntoLogger<form::Value> for super::TensorBoardLogger {
     fn into_logger(self) -> Logger {
-        Logger(Held::Owned(Box::new(self)))
+        Logger(Handle::Owned(Box::new(self)))
     }
 }
 
 #[cfg(feature = "tensorboard-rs")]
-mod of_tensorboard_rs {
+mod tensorboard_rs_forms {
     use std::sync::{Arc, Mutex};
 
     use tensorboard_rs::summary_writer::SummaryWriter;
 
     use super::super::TensorBoardRsLogger;
-    use super::{Held, IntoLogger, Logger, form};
+    use super::{Handle, IntoLogger, Logger, form};
 
     impl IntoLogger<form::Value> for TensorBoardRsLogger {
         fn into_logger(self) -> Logger {
-            Logger(Held::TensorBoardRs(self))
+            Logger(Handle::TensorBoardRs(self))
         }
     }
 
@@ -267,11 +267,11 @@ mod of_tensorboard_rs {
     }
 }
 
-/// A closure as a [`ScalarLogger`], for places that ask for one, such as `Arc<dyn ScalarLogger>`.
+/// Wraps a closure as a [`ScalarLogger`], for places that need one, such as `Arc<dyn ScalarLogger>`.
 ///
-/// Closures are accepted as they are by [`IntoLogger`]. They cannot be `ScalarLogger`s
-/// themselves: the trait is implemented for `Arc`s and references, and the language does not let
-/// one trait be implemented for "every closure" too, as a type might be both one day.
+/// [`IntoLogger`] accepts closures without it. Closures do not implement `ScalarLogger` themselves:
+/// the trait is implemented for `Arc`s and references, and a blanket implementation for all closures
+/// would overlap with these.
 ///
 /// # Examples
 ///
@@ -290,7 +290,7 @@ mod of_tensorboard_rs {
 pub struct LogFn<F>(F);
 
 impl<F> LogFn<F> {
-    /// Wraps a closure; the compiler then knows the types of its parameters.
+    /// Wraps a closure. The compiler infers the types of its parameters.
     pub fn new<R>(log: F) -> Self
     where
         F: Fn(&str, f64, u64) -> R + Send + Sync,
@@ -316,7 +316,7 @@ where
     }
 }
 
-/// What a logging closure and a handler of traces may return: nothing, or a `Result<(), E>` whose error can be displayed.
+/// The return type of a logging closure or a trace handler: `()`, or a `Result<(), E>` whose error can be displayed.
 ///
 /// # Examples
 ///
@@ -334,11 +334,11 @@ where
             a `;` after its last expression makes it return nothing"
 )]
 pub trait LogOutcome {
-    /// The outcome as loggers give it.
+    /// Converts the value into the result of a logger.
     ///
     /// # Errors
     ///
-    /// What the closure returned as an error, as [`LogError::Other`].
+    /// Returns the closure's error as [`LogError::Other`].
     fn into_result(self) -> Result<(), LogError>;
 }
 

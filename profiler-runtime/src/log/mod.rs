@@ -1,4 +1,4 @@
-//! Where single measurements go: the [`ScalarLogger`] trait, and one file per destination.
+//! Loggers: the [`ScalarLogger`] trait, a file or folder for each destination, and records of calls to be logged.
 
 mod error;
 mod into_logger;
@@ -7,7 +7,7 @@ mod record;
 mod tensorboard;
 #[cfg(feature = "tensorboard-rs")]
 mod tensorboard_rs;
-mod to_tracing;
+mod tracing_logger;
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -21,9 +21,9 @@ pub use into_logger::{IntoLogger, LogFn, LogOutcome, Logger};
 pub(crate) use record::{LogRecord, LogRequest};
 #[cfg(feature = "tensorboard")]
 pub use tensorboard::TensorBoardLogger;
-pub use to_tracing::TracingLogger;
+pub use tracing_logger::TracingLogger;
 
-/// One measurement on its way to a logger.
+/// One measurement, as a logger receives it.
 ///
 /// # Examples
 ///
@@ -38,34 +38,34 @@ pub use to_tracing::TracingLogger;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Scalar<'a> {
-    /// What the measurement is called; parts are separated by `/`, so that viewers group them.
+    /// The tag. Its parts are separated by `/`, by which viewers group measurements.
     pub tag: &'a str,
-    /// The duration in milliseconds: of the GPU where the name has GPU times, else of the CPU. Which of the
-    /// two is fixed for each name.
+    /// The duration in milliseconds: the GPU time if the name has GPU times, else the CPU time. All values of one name
+    /// are of the same kind.
     pub value: f64,
-    /// The step: `global_step` where one was given, else the name's own call count from 0.
+    /// The step: `global_step` if one was given, else the number of the call, counted from 0 for each name.
     pub step: u64,
     /// When the measured scope ended.
     pub wall_time: SystemTime,
-    /// The name that was measured, as the summary shows it.
+    /// The name of the measurement, as the summary shows it.
     pub name: &'a str,
     /// The duration on the CPU in milliseconds.
     pub cpu_ms: f64,
-    /// The duration on the GPU, where there is one.
+    /// The duration on the GPU, if there is one.
     pub cuda: Option<CudaSpan>,
 }
 
-/// What the work of a scope took on the GPU.
+/// The GPU time of a scope.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CudaSpan {
-    /// How long, in milliseconds, between the two events; to half a microsecond.
+    /// The time between the two events of the scope in milliseconds, with a resolution of half a microsecond.
     pub ms: f64,
-    /// When it began, where that is known.
+    /// When the work began, if known.
     pub start: Option<SystemTime>,
-    /// How far off `start` may be, in nanoseconds. The length does not depend on it.
+    /// The uncertainty of `start` in nanoseconds. It does not affect `ms`.
     pub uncertainty_ns: Option<f64>,
-    /// The stream it was taken on.
+    /// The stream on which the time was measured.
     pub stream: StreamId,
 }
 
@@ -86,7 +86,7 @@ impl CudaSpan {
 }
 
 impl<'a> Scalar<'a> {
-    /// A measurement of `value` milliseconds on the CPU at `step`, named like its tag.
+    /// Creates a measurement of `value` milliseconds on the CPU, with its tag as the name.
     #[must_use]
     pub fn new(tag: &'a str, value: f64, step: u64, wall_time: SystemTime) -> Self {
         Self {
@@ -104,8 +104,9 @@ impl<'a> Scalar<'a> {
 /// A destination for single measurements: a `TensorBoard` log, a channel, a metrics exporter.
 ///
 /// Loggers are called on a thread of the profiler, never on the measured one, one call at a time
-/// for each name. (The argument `sync` alone calls them on the measured thread.) One that fails, panics or blocks is contained: it is counted, reported once, and
-/// the measured program goes on.
+/// for each name. (Only a scope with `sync = true` calls them on the measured thread.) A logger that
+/// fails, panics or blocks does not affect the program: the lost entries are counted, and a warning
+/// is shown once.
 ///
 /// Closures `|tag, milliseconds, step|` are accepted wherever a logger is; see [`IntoLogger`].
 ///
@@ -133,40 +134,40 @@ impl<'a> Scalar<'a> {
 /// # Ok::<(), LogError>(())
 /// ```
 pub trait ScalarLogger: Send + Sync {
-    /// Takes one value, in milliseconds for measurements, under a tag and a step.
+    /// Logs one value under a tag and a step. Measurements are in milliseconds.
     ///
     /// # Errors
     ///
-    /// Whatever kept the value from being taken; the profiler counts it and says so once.
+    /// Returns an error if the value was not accepted. The profiler counts it and warns once.
     fn add_scalar(&self, tag: &str, value: f64, step: u64) -> Result<(), LogError>;
 
-    /// Takes one measurement with the time it ended; the profiler calls this one.
+    /// Logs one measurement. The profiler calls this method.
     ///
-    /// Override it where the destination can keep a wall time of its own. By default it calls
-    /// [`add_scalar`](Self::add_scalar).
+    /// The default implementation calls [`add_scalar`](Self::add_scalar). Override it if the
+    /// destination stores wall times or GPU times.
     ///
     /// # Errors
     ///
-    /// As [`add_scalar`](Self::add_scalar).
+    /// Returns an error under the conditions of [`add_scalar`](Self::add_scalar).
     fn add(&self, scalar: &Scalar<'_>) -> Result<(), LogError> {
         self.add_scalar(scalar.tag, scalar.value, scalar.step)
     }
 
-    /// How many values were taken that no flush has yet brought to where they survive.
+    /// Returns how many accepted values are not saved yet.
     ///
-    /// Asked after a flush that failed, so that the report and the summary can say what would be lost
-    /// if the process ended now. Zero by default.
+    /// The profiler calls this after a flush that failed, to report how many values would be lost if
+    /// the process ended. The default implementation returns zero.
     fn unsaved(&self) -> u64 {
         0
     }
 
-    /// Brings everything taken so far to where it survives the end of the process.
+    /// Saves everything accepted so far, so that it survives the end of the process.
     ///
     /// Called at least once a second while values arrive, on [`flush`](crate::flush), and at exit.
     ///
     /// # Errors
     ///
-    /// Whatever kept the values from being brought there.
+    /// Returns an error if not all values were saved.
     fn flush(&self) -> Result<(), LogError> {
         Ok(())
     }

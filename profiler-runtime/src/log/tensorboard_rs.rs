@@ -1,4 +1,4 @@
-//! The guard around the writer of another crate, which panics where it should fail.
+//! A guard around the writer of the crate `tensorboard-rs`, which panics instead of returning errors.
 
 use std::fmt;
 use std::mem::{self, ManuallyDrop};
@@ -6,39 +6,39 @@ use std::sync::{Arc, Mutex};
 
 use tensorboard_rs::summary_writer::SummaryWriter;
 
-use self::pace::Pace;
+use self::rate_limit::RateLimit;
 use super::{LogError, ScalarLogger};
 
 use crate::diagnostics;
 use crate::diagnostics::user_code;
 
-mod pace;
+mod rate_limit;
 
-/// One for all writers, so that their queues together are bounded.
-static PACE: Pace = Pace::new();
+/// Shared by all writers, so that their queues are bounded together.
+static RATE_LIMIT: RateLimit = RateLimit::new();
 
 /// Logs to a [`SummaryWriter`] of the crate `tensorboard-rs` that the program already holds.
 ///
-/// Prefer [`TensorBoardLogger`](crate::TensorBoardLogger) where there is the choice. This one is
-/// guarded, because `tensorboard-rs` panics on a full disk or an unwritable folder:
+/// Prefer [`TensorBoardLogger`](crate::TensorBoardLogger) if you have the choice. `tensorboard-rs`
+/// panics on a full disk or an unwritable folder, and its queue is unbounded. This logger guards it:
 ///
-/// - a panic is contained. After it every call gives [`LogError::Closed`], and the writer is
-///   neither used nor dropped again. The panic's message still goes to the panic hook, by default
+/// - It catches a panic of the writer. Every later call returns [`LogError::Closed`], and the writer
+///   is neither used nor dropped again. The panic's message still goes to the panic hook, by default
 ///   to stderr.
-/// - in a program built with `panic = "abort"` nothing can be contained: [`new`](Self::new) and
-///   [`shared`](Self::shared) refuse, and what is logged through [`IntoLogger`](crate::IntoLogger)
-///   is refused.
-/// - its queue has no bound and does not tell its length. At most 65,536 values are handed over at
-///   once, and 50,000 a second, for all such writers together; it writes several times as fast.
-///   What goes over is refused with [`LogError::Refused`].
+/// - In a program built with `panic = "abort"` no panic can be caught: [`new`](Self::new) and
+///   [`shared`](Self::shared) return an error, and values logged through
+///   [`IntoLogger`](crate::IntoLogger) are refused.
+/// - It passes on at most 65,536 values at once, and 50,000 a second, for all such writers together;
+///   `tensorboard-rs` writes several times as fast. Further values are refused with
+///   [`LogError::Refused`].
 /// - `flush` asks the writer to write, and returns before it has: `tensorboard-rs` offers no more.
-///   Values that are still in its queue when its thread panics are lost, and their number is not
-///   known. The queue is written to its end when the last owner drops the writer.
+///   Values that are in the queue when its thread panics are lost, and their number is not known.
+///   The rest of the queue is written when the last owner drops the writer.
 ///
-/// One failure cannot be contained from outside: a writer whose own `add_scalars` was used as well
-/// holds several files, and the program aborts if two of them fail while it is dropped.
+/// One failure cannot be prevented from outside. A writer whose own `add_scalars` was called holds
+/// several files, and the program aborts if two of them fail while the writer is dropped.
 ///
-/// Steps are handed over as `usize`, values as `f32`; the wall time is that of the call.
+/// Steps are passed on as `usize`, values as `f32`. The wall time is that of the call.
 ///
 /// # Examples
 ///
@@ -61,17 +61,17 @@ static PACE: Pace = Pace::new();
 /// ```
 #[derive(Clone)]
 pub struct TensorBoardRsLogger {
-    /// Poisoned once the writer has panicked; taken only by drop.
+    /// Poisoned once the writer has panicked. `None` only during drop.
     writer: Option<Arc<Mutex<SummaryWriter>>>,
 }
 
 impl TensorBoardRsLogger {
-    /// Takes the writer over.
+    /// Wraps a writer that is used for nothing else.
     ///
     /// # Errors
     ///
-    /// [`LogError::Closed`] in a program built with `panic = "abort"`; the writer then goes on
-    /// writing what it was given before, and is never dropped.
+    /// Returns [`LogError::Closed`] in a program built with `panic = "abort"`. The writer then writes
+    /// what it was given before, and is never dropped.
     ///
     /// # Examples
     ///
@@ -90,11 +90,11 @@ impl TensorBoardRsLogger {
         Self::shared(Arc::new(Mutex::new(writer)))
     }
 
-    /// Shares the writer with the program.
+    /// Wraps a writer that the program uses as well.
     ///
     /// # Errors
     ///
-    /// [`LogError::Closed`] in a program built with `panic = "abort"`.
+    /// Returns [`LogError::Closed`] in a program built with `panic = "abort"`.
     ///
     /// # Examples
     ///
@@ -104,14 +104,15 @@ impl TensorBoardRsLogger {
         refuse_abort().map(|()| this)
     }
 
-    /// For conversions, which cannot fail: every call checks again.
+    /// Wraps a writer without the check of [`shared`](Self::shared), for conversions, which cannot fail. Every call
+    /// makes the check.
     pub(super) fn unchecked(writer: Arc<Mutex<SummaryWriter>>) -> Self {
         Self {
             writer: Some(writer),
         }
     }
 
-    /// Runs `call` on the writer unless it has panicked before; a panic in it is the last.
+    /// Calls `call` with the writer, unless the writer has panicked before. Catches a panic.
     fn with_writer(
         &self,
         call: impl FnOnce(&mut SummaryWriter) -> Result<(), LogError>,
@@ -122,7 +123,7 @@ impl TensorBoardRsLogger {
         };
         let outcome = user_code::call(|| {
             let mut writer = writer.lock().map_err(|_| closed())?;
-            // A panic passes the guard of the lock and poisons it: the mark for everybody.
+            // A panic drops the guard and poisons the lock, which tells all owners.
             call(&mut writer)
         });
         outcome.unwrap_or_else(|| Err(closed()))
@@ -132,11 +133,11 @@ impl TensorBoardRsLogger {
 impl ScalarLogger for TensorBoardRsLogger {
     fn add_scalar(&self, tag: &str, value: f64, step: u64) -> Result<(), LogError> {
         let step = usize::try_from(step).map_err(|_| step_too_large(step))?;
-        // The crate takes no other type.
+        // `tensorboard-rs` stores values as `f32`.
         #[expect(clippy::cast_possible_truncation)]
         let value = value as f32;
         self.with_writer(|writer| {
-            if !PACE.admit(pace::now()) {
+            if !RATE_LIMIT.admit(rate_limit::now()) {
                 return Err(too_fast());
             }
             writer.add_scalar(tag, value, step);
@@ -144,7 +145,7 @@ impl ScalarLogger for TensorBoardRsLogger {
         })
     }
 
-    /// Asks the writer to write; see [`TensorBoardRsLogger`] for what that is worth.
+    /// Asks the writer to write; see [`TensorBoardRsLogger`] for the limits of this.
     fn flush(&self) -> Result<(), LogError> {
         self.with_writer(|writer| {
             writer.flush();
@@ -159,7 +160,7 @@ impl Drop for TensorBoardRsLogger {
             return;
         };
         if writer.is_poisoned() {
-            // Dropping it would panic, here or at another owner; this keeps it from being dropped.
+            // Leaked: dropping the writer would panic, here or at another owner.
             mem::forget(writer);
         } else if let Some(writer) =
             Arc::into_inner(writer).and_then(|mutex| mutex.into_inner().ok())
@@ -169,13 +170,13 @@ impl Drop for TensorBoardRsLogger {
     }
 }
 
-/// Drops a writer, which waits until its queue is written and panics if that fails.
+/// Drops a writer. Its destructor waits until its queue is written, and panics if that fails.
 fn close(writer: SummaryWriter) {
     let mut writer = ManuallyDrop::new(writer);
     if refuse_abort().is_err() {
         return;
     }
-    // One that fails already is not dropped: of its several files each might panic.
+    // A writer whose flush panics is leaked: each of its files might panic in the destructor, and two panics abort.
     let closed = user_code::call(|| writer.flush())
         .and_then(|()| user_code::call(|| drop(ManuallyDrop::into_inner(writer))));
     if closed.is_none() {
@@ -192,7 +193,7 @@ impl fmt::Debug for TensorBoardRsLogger {
     }
 }
 
-/// Fails where a panic ends the program before anyone can contain it.
+/// Returns an error in a program where a panic cannot be caught.
 fn refuse_abort() -> Result<(), LogError> {
     if cfg!(panic = "abort") {
         return Err(LogError::Closed(
@@ -221,8 +222,8 @@ fn step_too_large(step: u64) -> LogError {
 
 fn too_fast() -> LogError {
     LogError::Refused(format!(
-        "more than {} values a second, too fast for a bounded queue of tensorboard-rs; log one call \
-         in so many with `every = …`, or log with `TensorBoardLogger`",
-        pace::PER_SECOND
+        "more than {} values a second, too fast for a bounded queue of tensorboard-rs; log fewer calls \
+         with `every = …`, or log with `TensorBoardLogger`",
+        rate_limit::PER_SECOND
     ))
 }

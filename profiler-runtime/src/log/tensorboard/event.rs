@@ -1,11 +1,11 @@
-//! The nested protobuf messages of a value: `Event { Summary { Value } }`.
+//! Encodes values as nested protobuf messages: `Event { Summary { Value } }`.
 //!
-//! Scalars need seven fields of `TensorFlow`'s `event.proto` and `summary.proto`, histograms and texts
-//! some fifteen more: fewer lines than it takes to set up a code generator.
+//! Scalars need seven fields of `TensorFlow`'s `event.proto` and `summary.proto`, histograms and texts some fifteen
+//! more. Encoding them here takes fewer lines than setting up a code generator.
 
 use super::histogram::Histogram;
 
-/// A field's key: its number in the message and how it is encoded.
+/// Returns a field's key: its number in the message and its wire type.
 pub(super) const fn key(number: u8, wire: u8) -> u8 {
     number << 3 | wire
 }
@@ -26,7 +26,7 @@ const VALUE_HISTO: u8 = key(5, BYTES);
 const VALUE_TENSOR: u8 = key(8, BYTES);
 const VALUE_METADATA: u8 = key(9, BYTES);
 
-/// `TensorProto` of a single string: its type, its shape of no dimensions; the string follows.
+/// `TensorProto` of a single string: the type, and the shape without dimensions. The string follows.
 const STRING_TENSOR: [u8; 4] = [key(1, VARINT), DT_STRING, key(2, BYTES), 0];
 const STRING_TENSOR_VALUE: u8 = key(8, BYTES);
 const DT_STRING: u8 = 7;
@@ -46,22 +46,13 @@ const TEXT_METADATA: [u8; 10] = [
 ];
 const CLASS_TENSOR: u8 = 2;
 
-/// What stands in the log under a tag.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Value<'a> {
-    Scalar(f64),
-    Histogram(&'a Histogram),
-    /// In Markdown.
-    Text(&'a str),
-}
-
-/// Appends the event every file begins with.
+/// Appends the event that every file begins with.
 pub(super) fn append_file_version(out: &mut Vec<u8>, wall_time: f64) {
     append_wall_time(out, wall_time);
     append_bytes(out, EVENT_FILE_VERSION, b"brain.Event:2");
 }
 
-/// Appends an event that holds the values of one step; `summary` comes from [`append_value`].
+/// Appends an event that holds the values of one step. `summary` consists of what the functions below append.
 pub(super) fn append_event(out: &mut Vec<u8>, wall_time: f64, step: i64, summary: &[u8]) {
     append_wall_time(out, wall_time);
     if step != 0 {
@@ -71,37 +62,12 @@ pub(super) fn append_event(out: &mut Vec<u8>, wall_time: f64, step: i64, summary
     append_bytes(out, EVENT_SUMMARY, summary);
 }
 
-/// Appends one more value to the summary of an event.
-pub(super) fn append_value(summary: &mut Vec<u8>, tag: &str, value: Value<'_>) {
-    match value {
-        // TensorBoard's data server hides 64-bit scalars; 7 digits are enough for a duration.
-        #[expect(clippy::cast_possible_truncation)]
-        Value::Scalar(value) => append_scalar(summary, tag, value as f32),
-        Value::Histogram(histogram) => {
-            let mut message = Vec::new();
-            histogram.append_to(&mut message);
-            append_message(summary, tag, &[(VALUE_HISTO, &message)]);
-        }
-        Value::Text(text) => {
-            let mut tensor = STRING_TENSOR.to_vec();
-            append_bytes(&mut tensor, STRING_TENSOR_VALUE, text.as_bytes());
-            let fields = [(VALUE_TENSOR, &*tensor), (VALUE_METADATA, &TEXT_METADATA)];
-            append_message(summary, tag, &fields);
-        }
-    }
-}
-
-/// Appends a value that is made of messages.
-fn append_message(summary: &mut Vec<u8>, tag: &str, fields: &[(u8, &[u8])]) {
-    let mut value = Vec::new();
-    append_bytes(&mut value, VALUE_TAG, tag.as_bytes());
-    for (key, message) in fields {
-        append_bytes(&mut value, *key, message);
-    }
-    append_bytes(summary, SUMMARY_VALUE, &value);
-}
-
-fn append_scalar(summary: &mut Vec<u8>, tag: &str, value: f32) {
+/// Appends a scalar to the summary of an event.
+pub(super) fn append_scalar(summary: &mut Vec<u8>, tag: &str, value: f64) {
+    // TensorBoard's data server hides 64-bit scalars. Seven digits are enough for a duration.
+    #[expect(clippy::cast_possible_truncation)]
+    let value = value as f32;
+    // The lengths are known in advance, so that no message is built apart: this is the common case.
     let tag_field = 1 + varint_len(tag.len() as u64) + tag.len();
     let value_field = 1 + size_of::<f32>();
     summary.push(SUMMARY_VALUE);
@@ -109,6 +75,31 @@ fn append_scalar(summary: &mut Vec<u8>, tag: &str, value: f32) {
     append_bytes(summary, VALUE_TAG, tag.as_bytes());
     summary.push(VALUE_SIMPLE_VALUE);
     summary.extend_from_slice(&value.to_le_bytes());
+}
+
+/// Appends a histogram to the summary of an event.
+pub(super) fn append_histogram(summary: &mut Vec<u8>, tag: &str, histogram: &Histogram) {
+    let mut message = Vec::new();
+    histogram.append_to(&mut message);
+    append_message(summary, tag, &[(VALUE_HISTO, &message)]);
+}
+
+/// Appends a text in Markdown to the summary of an event.
+pub(super) fn append_text(summary: &mut Vec<u8>, tag: &str, text: &str) {
+    let mut tensor = STRING_TENSOR.to_vec();
+    append_bytes(&mut tensor, STRING_TENSOR_VALUE, text.as_bytes());
+    let fields = [(VALUE_TENSOR, &*tensor), (VALUE_METADATA, &TEXT_METADATA)];
+    append_message(summary, tag, &fields);
+}
+
+/// Appends a value that consists of messages.
+fn append_message(summary: &mut Vec<u8>, tag: &str, fields: &[(u8, &[u8])]) {
+    let mut value = Vec::new();
+    append_bytes(&mut value, VALUE_TAG, tag.as_bytes());
+    for (key, message) in fields {
+        append_bytes(&mut value, *key, message);
+    }
+    append_bytes(summary, SUMMARY_VALUE, &value);
 }
 
 fn append_wall_time(out: &mut Vec<u8>, wall_time: f64) {
@@ -122,7 +113,7 @@ pub(super) fn append_bytes(out: &mut Vec<u8>, key: u8, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Appends seven bits a byte, the lowest first; the top bit says that more follow.
+/// Appends seven bits per byte, the lowest first. The top bit is set if more bytes follow.
 fn append_varint(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number.to_le_bytes()[0] | 0x80);
@@ -138,7 +129,7 @@ fn varint_len(number: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Value, append_event, append_value, append_varint, varint_len};
+    use super::{append_event, append_scalar, append_text, append_varint, varint_len};
 
     #[test]
     fn the_length_of_a_number_is_foreseen() {
@@ -155,7 +146,7 @@ mod tests {
     #[test]
     fn an_event_equals_the_one_protobuf_writes() {
         let mut summary = Vec::new();
-        append_value(&mut summary, "loss", Value::Scalar(0.5));
+        append_scalar(&mut summary, "loss", 0.5);
         let mut event = Vec::new();
         append_event(&mut event, 1.0, 300, &summary);
         // `Event.SerializeToString()` of TensorBoard's Python package.
@@ -168,7 +159,7 @@ mod tests {
     #[test]
     fn a_text_equals_the_one_protobuf_writes() {
         let mut summary = Vec::new();
-        append_value(&mut summary, "t", Value::Text("**a**"));
+        append_text(&mut summary, "t", "**a**");
         // `Summary.SerializeToString()` of TensorBoard's Python package.
         assert_eq!(
             summary,

@@ -1,9 +1,10 @@
-//! How many values lie where: what a histogram of the log holds.
+//! Histograms in the buckets that `TensorFlow` uses.
 
 use super::event;
 use crate::sync::RaceCell;
 
-/// The upper ends of all buckets, ascending: `TensorFlow`'s own, each positive one a tenth above the last.
+/// Returns the upper bounds of all buckets, ascending. They are `TensorFlow`'s: each positive one is a tenth above the
+/// one before.
 fn limits() -> &'static [f64] {
     static LIMITS: RaceCell<Vec<f64>> = RaceCell::new();
     LIMITS.get_or_init(make_limits)
@@ -19,7 +20,7 @@ fn make_limits() -> Vec<f64> {
     below.chain([0.0]).chain(above.iter().copied()).collect()
 }
 
-/// Values, counted into buckets.
+/// Values counted in buckets.
 #[derive(Debug)]
 pub(super) struct Histogram {
     smallest: f64,
@@ -27,14 +28,14 @@ pub(super) struct Histogram {
     count: f64,
     sum: f64,
     sum_of_squares: f64,
-    /// The upper end of each bucket and how many values are in it, ascending and without the empty ones at both
-    /// ends; several empty ones side by side are one.
+    /// The upper bound of each bucket and how many values are in it, ascending. Empty buckets at both ends are left out,
+    /// adjacent empty ones are merged.
     buckets: Vec<(f64, f64)>,
 }
 
-/// Why values make no histogram.
+/// Why values cannot be a histogram.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NoHistogram {
+pub(super) enum HistogramError {
     #[error("it has no values; leave out a histogram of nothing")]
     Empty,
     #[error("one of its values is {0}; give it finite numbers alone")]
@@ -42,7 +43,7 @@ pub(super) enum NoHistogram {
 }
 
 impl Histogram {
-    pub(super) fn of(values: impl IntoIterator<Item = f64>) -> Result<Self, NoHistogram> {
+    pub(super) fn of(values: impl IntoIterator<Item = f64>) -> Result<Self, HistogramError> {
         let mut counts = vec![0.0; limits().len()];
         let mut this = Self {
             smallest: f64::INFINITY,
@@ -54,7 +55,7 @@ impl Histogram {
         };
         for value in values {
             if !value.is_finite() {
-                return Err(NoHistogram::NotFinite(value));
+                return Err(HistogramError::NotFinite(value));
             }
             this.smallest = this.smallest.min(value);
             this.largest = this.largest.max(value);
@@ -65,13 +66,13 @@ impl Histogram {
             counts[bucket.min(limits().len() - 1)] += 1.0;
         }
         if this.count == 0.0 {
-            return Err(NoHistogram::Empty);
+            return Err(HistogramError::Empty);
         }
         this.buckets = buckets(&counts);
         Ok(this)
     }
 
-    /// Appends the message `HistogramProto`.
+    /// Appends the fields of the message `HistogramProto`.
     pub(super) fn append_to(&self, out: &mut Vec<u8>) {
         const MIN: u8 = event::key(1, event::FIXED_64);
         const MAX: u8 = event::key(2, event::FIXED_64);
@@ -100,6 +101,7 @@ impl Histogram {
     }
 }
 
+/// Pairs the bounds with the counts, and leaves out or merges the empty buckets.
 fn buckets(counts: &[f64]) -> Vec<(f64, f64)> {
     let mut buckets = Vec::new();
     let mut gap = None;
@@ -116,7 +118,7 @@ fn buckets(counts: &[f64]) -> Vec<(f64, f64)> {
 }
 
 #[cfg(test)]
-#[allow(clippy::float_cmp, reason = "counts and ends are exact")]
+#[allow(clippy::float_cmp, reason = "counts and bounds are exact")]
 mod tests {
     use proptest::prelude::*;
 
@@ -145,11 +147,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_histogram_is_refused() {
-        assert!(matches!(Histogram::of([]), Err(NoHistogram::Empty)));
+    fn no_values_and_infinite_ones_are_refused() {
+        assert!(matches!(Histogram::of([]), Err(HistogramError::Empty)));
         for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             let refused = Histogram::of([1.0, value]);
-            assert!(matches!(refused, Err(NoHistogram::NotFinite(_))), "{value}");
+            assert!(
+                matches!(refused, Err(HistogramError::NotFinite(_))),
+                "{value}"
+            );
         }
     }
 

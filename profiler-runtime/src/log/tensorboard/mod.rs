@@ -1,15 +1,15 @@
-//! The `TensorBoard` logger: a writer of event files that fails softly.
+//! The `TensorBoard` logger, which writes event files.
 
 mod event;
 mod event_file;
+mod file_name;
 mod histogram;
-mod name;
-mod record;
+mod record_writer;
+mod tf_record;
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use self::event::Value;
 use self::event_file::EventFile;
 use self::histogram::Histogram;
 use super::{LogError, Scalar, ScalarLogger};
@@ -18,24 +18,24 @@ use crate::sync::Lock;
 
 /// Writes scalars, histograms and texts to an event file that `TensorBoard` shows.
 ///
-/// Scalars are kept as 32-bit floating point, the only kind of scalar that every version of
-/// `TensorBoard` shows; NaN and infinities are kept too. Values of one step that arrive within a
-/// millisecond share an event, and then the first one's wall time.
+/// Scalars are stored as 32-bit floating point, the only kind of scalar that every version of
+/// `TensorBoard` shows. NaN and infinities are stored too. Values of one step that arrive within a
+/// millisecond share an event, and the wall time of the first one.
 ///
 /// All methods take `&self`: wrap the logger in an [`Arc`](std::sync::Arc) to share it between
-/// threads, loggers and your own metrics. Give each run a folder of its own, and one logger:
+/// threads, loggers and your own metrics. Give each run a folder of its own, with one logger:
 /// `TensorBoard` shows a folder as one run, and follows the newest file in it.
 ///
-/// # What is on the disk when
+/// # Durability
 ///
 /// Values wait in memory, at most 64 KiB of them, until [`flush`](ScalarLogger::flush) or drop
-/// writes them; the profiler flushes its loggers at least once a second and at exit. What was
-/// flushed survives the end of the process, also by `kill -9`. The file ends with a whole record at
-/// all times, except within a write.
+/// writes them. The profiler flushes its loggers at least once a second and at exit. Flushed values
+/// survive the end of the process, even by `kill -9`. Except during a write, the file always ends
+/// with a whole record.
 ///
-/// A disk that is full or fails stops nothing. `flush` returns the error, up to 1 MiB of values
-/// wait for the disk to take them again, further ones are refused with the error and counted in
-/// [`lost`](Self::lost). A file that someone deletes is replaced by a new one.
+/// A full or failing disk stops nothing. `flush` returns the error, and up to 1 MiB of values wait
+/// until the disk takes them. Further values are refused with the error and counted in
+/// [`lost`](Self::lost). If the file is deleted, a new one replaces it.
 ///
 /// # Examples
 ///
@@ -60,16 +60,16 @@ use crate::sync::Lock;
 #[derive(Debug)]
 pub struct TensorBoardLogger {
     dir: PathBuf,
-    /// None in a child that was forked while another thread wrote to it.
+    /// `None` in a child that was forked while another thread wrote to the file.
     file: Lock<Option<EventFile>>,
 }
 
 impl TensorBoardLogger {
-    /// Makes a new event file in `dir`, and the folder where it is missing.
+    /// Creates a new event file in `dir`, and the folder if it does not exist.
     ///
     /// # Errors
     ///
-    /// [`LogError::Io`] when the folder or the file cannot be made, or takes no byte.
+    /// Returns [`LogError::Io`] if the folder or the file cannot be created or written.
     ///
     /// # Examples
     ///
@@ -85,11 +85,11 @@ impl TensorBoardLogger {
         Ok(Self { dir, file })
     }
 
-    /// Takes several values of one step, all at the time of the call; they share an event.
+    /// Adds several values of one step with the time of the call. They share an event.
     ///
     /// # Errors
     ///
-    /// The first reason for which a value was refused; the others are taken all the same.
+    /// Returns the error of the first value that was refused. The other values are added all the same.
     ///
     /// # Examples
     ///
@@ -112,21 +112,21 @@ impl TensorBoardLogger {
         self.write(|file| {
             let mut outcome = Ok(());
             for (tag, value) in scalars {
-                let taken = file.add(tag.as_ref(), Value::Scalar(*value), step, now);
+                let taken = file.add_scalar(tag.as_ref(), *value, step, now);
                 outcome = outcome.and(taken);
             }
             outcome
         })
     }
 
-    /// Takes a histogram of some values, at the time of the call.
+    /// Adds a histogram of values with the time of the call.
     ///
-    /// The values are counted in buckets whose ends are a tenth apart, and not kept.
+    /// The values are counted in buckets, each a tenth wider than the one before, and not stored.
     ///
     /// # Errors
     ///
-    /// [`LogError::Refused`] where there is no value, or one that is infinite or no number; else as
-    /// [`add_scalar`](ScalarLogger::add_scalar).
+    /// Returns [`LogError::Refused`] if there are no values, or one is infinite or NaN. Returns the
+    /// errors of [`add_scalar`](ScalarLogger::add_scalar) too.
     ///
     /// # Examples
     ///
@@ -158,20 +158,20 @@ impl TensorBoardLogger {
         step: u64,
         wall_time: SystemTime,
     ) -> Result<(), LogError> {
-        // Not under the lock: the values come from foreign code.
+        // Without the lock: the iterator is user code, which may log.
         let histogram = Histogram::of(values);
         self.write(|file| match &histogram {
-            Ok(histogram) => file.add(tag, Value::Histogram(histogram), step, wall_time),
+            Ok(histogram) => file.add_histogram(tag, histogram, step, wall_time),
             Err(why) => Err(file.refuse(tag, why)),
         })
     }
 
-    /// Takes a text in Markdown, at the time of the call.
+    /// Adds a text in Markdown with the time of the call.
     ///
     /// # Errors
     ///
-    /// [`LogError::Refused`] for a text over 256 KiB; else as
-    /// [`add_scalar`](ScalarLogger::add_scalar).
+    /// Returns [`LogError::Refused`] for a text over 256 KiB. Returns the errors of
+    /// [`add_scalar`](ScalarLogger::add_scalar) too.
     ///
     /// # Examples
     ///
@@ -196,10 +196,10 @@ impl TensorBoardLogger {
         step: u64,
         wall_time: SystemTime,
     ) -> Result<(), LogError> {
-        self.write(|file| file.add(tag, Value::Text(text), step, wall_time))
+        self.write(|file| file.add_text(tag, text, step, wall_time))
     }
 
-    /// The folder, as it was given.
+    /// Returns the folder that was passed to [`new`](Self::new).
     ///
     /// # Examples
     ///
@@ -218,7 +218,7 @@ impl TensorBoardLogger {
         &self.dir
     }
 
-    /// The event file that is written now; another one after somebody deleted the first.
+    /// Returns the event file. It changes if the file is deleted and a new one replaces it.
     ///
     /// # Examples
     ///
@@ -238,7 +238,7 @@ impl TensorBoardLogger {
             .unwrap_or_else(|| self.dir.clone())
     }
 
-    /// How many values were refused: each one's caller was given the error.
+    /// Returns how many values were refused. The error of each was returned to its caller.
     ///
     /// # Examples
     ///
@@ -257,7 +257,7 @@ impl TensorBoardLogger {
         self.with_file(|file| file.lost()).unwrap_or(0)
     }
 
-    /// Runs `f` on the file, then says what it left to be said; fails where a fork has left no file.
+    /// Calls `f` with the file. Returns an error if a fork has left this process without it.
     fn write<T>(
         &self,
         f: impl FnOnce(&mut EventFile) -> Result<T, LogError>,
@@ -269,52 +269,52 @@ impl TensorBoardLogger {
         })
     }
 
-    /// Does the same with what cannot fail otherwise.
+    /// Calls `f` with the file, then emits its warning. Returns `None` if a fork has left this process without the file.
     fn with_file<T>(&self, f: impl FnOnce(&mut EventFile) -> T) -> Option<T> {
         let mut file = self.file.lock();
-        let file_of_lock = file.as_mut()?;
-        let result = f(file_of_lock);
-        let notice = file_of_lock.take_notice();
+        let event_file = file.as_mut()?;
+        let result = f(event_file);
+        let warning = event_file.take_warning();
+        // The warning may reach user code that logs here.
         drop(file);
-        if let Some(notice) = notice {
-            diagnostics::warn_once(&notice);
+        if let Some(warning) = warning {
+            diagnostics::warn_once(&warning);
         }
         Some(result)
     }
 }
 
 impl ScalarLogger for TensorBoardLogger {
-    /// Takes one value at the time of the call.
+    /// Adds one value with the time of the call.
     ///
     /// # Errors
     ///
-    /// [`LogError::Refused`] for a step over [`i64::MAX`] or a tag over 16 KiB; [`LogError::Io`]
-    /// while the disk takes nothing and 1 MiB of values waits. The value counts as
-    /// [`lost`](TensorBoardLogger::lost).
+    /// Returns [`LogError::Refused`] for a step over [`i64::MAX`] or a tag over 16 KiB, and
+    /// [`LogError::Io`] if 1 MiB of values waits because the disk takes none. The value then counts
+    /// as [`lost`](TensorBoardLogger::lost).
     fn add_scalar(&self, tag: &str, value: f64, step: u64) -> Result<(), LogError> {
-        self.write(|file| file.add(tag, Value::Scalar(value), step, SystemTime::now()))
+        self.write(|file| file.add_scalar(tag, value, step, SystemTime::now()))
     }
 
     fn add(&self, scalar: &Scalar<'_>) -> Result<(), LogError> {
-        let value = Value::Scalar(scalar.value);
-        self.write(|file| file.add(scalar.tag, value, scalar.step, scalar.wall_time))
+        self.write(|file| file.add_scalar(scalar.tag, scalar.value, scalar.step, scalar.wall_time))
     }
 
     fn unsaved(&self) -> u64 {
-        self.with_file(|file| file.waiting()).unwrap_or(0)
+        self.with_file(|file| file.values_waiting()).unwrap_or(0)
     }
 
-    /// Hands every value taken so far to the operating system.
+    /// Writes every value added so far to the file.
     ///
     /// # Errors
     ///
-    /// [`LogError::Io`] when the disk does not take them all; the rest waits for the next flush.
+    /// Returns [`LogError::Io`] if the disk does not take all of them. The others wait for the next flush.
     fn flush(&self) -> Result<(), LogError> {
         self.write(EventFile::write_out)
     }
 }
 
-/// Seconds since 1970, negative before.
+/// Returns the seconds since 1970, negative before.
 fn seconds_since_epoch(time: SystemTime) -> f64 {
     match time.duration_since(SystemTime::UNIX_EPOCH) {
         Ok(since) => since.as_secs_f64(),

@@ -3,9 +3,9 @@ use super::{LogError, Scalar, ScalarLogger};
 /// Emits a [`tracing`] event for each measurement.
 ///
 /// The events have the level `INFO`, the target `profiler_runtime` and the fields `name`,
-/// `cpu_ms` (milliseconds), `cuda_ms` (the same on the GPU, empty where there is none) and `step`. They
-/// are emitted when the profiler delivers the measurement, on its own thread:
-/// outside the spans of the measured thread, and a little after the scope ended.
+/// `cpu_ms` (milliseconds), `cuda_ms` (milliseconds on the GPU; absent without a GPU time) and `step`. They
+/// are emitted when the profiler delivers the measurement, on its own thread: outside of the spans
+/// of the measured thread, and shortly after the scope ended.
 ///
 /// # Examples
 ///
@@ -32,7 +32,7 @@ impl ScalarLogger for TracingLogger {
 }
 
 fn emit(name: &str, cpu_ms: f64, cuda_ms: Option<f64>, step: u64) {
-    // To the nanosecond: no clock gives more, and people read it.
+    // Rounded to nanoseconds, the finest resolution of any clock, so that the numbers are readable.
     let rounded = |ms: f64| (ms * 1e6).round() / 1e6;
     tracing::info!(
         target: "profiler_runtime",

@@ -1,10 +1,9 @@
-//! Records, the frames an event file is made of: length, checksum, data, checksum.
+//! `TFRecord` frames, which an event file consists of: length, checksum, data, checksum.
 
-/// What the format adds to a rotated checksum, so that the checksum of data that holds checksums
-/// stays a good one.
+/// Added to a rotated checksum by the format, which keeps checksums of data that contains checksums strong.
 const MASK_DELTA: u32 = 0xa282_ead8;
 
-/// Appends one whole record that holds `data`.
+/// Appends one frame that holds `data`.
 pub(super) fn append(out: &mut Vec<u8>, data: &[u8]) {
     let length = (data.len() as u64).to_le_bytes();
     out.extend_from_slice(&length);
