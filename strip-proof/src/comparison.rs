@@ -1,20 +1,20 @@
-//! Compares two assemblies function by function.
+//! Two assemblies, function by function.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::assembly::{Assembly, Function};
 
-/// The result of comparing a function with its twin.
+/// How a function of one crate stands to its twin in the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Both have the same instructions, directives and constants.
+    /// The same instructions, directives and constants.
     Identical,
-    /// The two differ.
+    /// Not the same.
     Differs,
-    /// Only the annotated crate has the function.
+    /// Only the annotated crate has it.
     OnlyAnnotated,
-    /// Only the bare crate has the function.
+    /// Only the bare crate has it.
     OnlyBare,
 }
 
@@ -32,32 +32,31 @@ impl fmt::Display for Verdict {
 /// A function and its twin.
 #[derive(Debug)]
 pub struct Pair<'a> {
-    /// The path, which is the same in both.
+    /// Its path, in both.
     pub path: &'a str,
-    /// The result of the comparison.
+    /// How the two stand to each other.
     pub verdict: Verdict,
-    /// The annotated function, if it exists.
+    /// The annotated one, where there is one.
     pub annotated: Option<&'a Function>,
-    /// The bare function, if it exists.
+    /// The bare one, where there is one.
     pub bare: Option<&'a Function>,
 }
 
 impl<'a> Pair<'a> {
-    /// Returns the path of the function, or of the function that contains this part.
+    /// The function that it is, or that it is a part of.
     fn function(&self) -> &'a str {
         let path = self.path;
         path.split_once("::{closure")
             .map_or(path, |(function, _)| function)
     }
 
-    /// Returns `true` if the function is annotated: it belongs to the twins, and not to their
-    /// `callers`.
+    /// Whether an annotation stands on it: it belongs to the twins, and not to their `callers`.
     pub fn is_annotated(&self) -> bool {
         let of_twins = self.path.starts_with("twin::") || self.path.starts_with("<twin::");
         of_twins && !self.path.starts_with("twin::callers::")
     }
 
-    /// Returns the first line that differs, of the annotated function and of the bare one.
+    /// The first line that differs, of the annotated one and of the bare one.
     pub fn first_difference(&self) -> Option<(&str, &str)> {
         let (annotated, bare) = (lines(self.annotated), lines(self.bare));
         let longer = annotated.len().max(bare.len());
@@ -74,7 +73,7 @@ fn lines(function: Option<&Function>) -> &[String] {
     function.map_or(&[], |function| &function.lines)
 }
 
-/// The comparison of all functions of two crates.
+/// All functions of two crates.
 #[derive(Debug)]
 pub struct Comparison<'a> {
     /// Sorted by path.
@@ -125,8 +124,8 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Returns `true` if the annotations left no trace: each function has an identical twin, and no
-    /// name of the profiler remains.
+    /// Whether annotations left nothing behind: each function has an identical twin, and nothing
+    /// names the profiler.
     pub fn proves_identity(&self) -> bool {
         self.leftovers.is_empty()
             && !self.pairs.is_empty()
@@ -136,8 +135,8 @@ impl<'a> Comparison<'a> {
                 .all(|pair| pair.verdict == Verdict::Identical)
     }
 
-    /// Returns the annotated functions, with their closures and futures, that are identical to
-    /// their bare twins. With measuring on there must be none, or the comparison detects nothing.
+    /// The annotated functions, with the closures and futures in them, that measuring left as they
+    /// are: none, where the comparison can tell.
     pub fn unchanged(&self) -> Vec<&'a str> {
         let annotated = |pair: &&Pair<'a>| pair.is_annotated();
         let changed: BTreeSet<&str> = self

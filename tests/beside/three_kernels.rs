@@ -1,4 +1,4 @@
-//! Launches three kernels on a stream of cudarc, and prints how long they took.
+//! Three kernels on a stream of cudarc, and how long they took.
 
 use std::error::Error;
 use std::time::Duration;

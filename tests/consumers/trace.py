@@ -1,7 +1,7 @@
-"""A trace file, and the results that readers of it must show.
+"""A trace as it stands in its file, and what its readers are to make of it.
 
-The results are computed from the events alone, without the readers' code. Times are microseconds since the
-first event. They are subtracted as decimals, because floating point would round the absolute times."""
+Nothing here knows the readers' code: times are added up from the events alone. They count from the
+first event, in microseconds, and were subtracted as decimals, so that nothing is lost before."""
 
 import collections
 import gzip
@@ -38,7 +38,7 @@ class Trace:
         return self.slices("kernel")
 
     def launch_category(self):
-        """Returns the category of the launches, or None if there are none."""
+        """The one of the two that the launches have; none where nothing was launched."""
         return next((category for category in LAUNCHES if self.slices(category)), None)
 
     def memory(self):
@@ -50,7 +50,7 @@ def end(event):
 
 
 def united(extents):
-    """Returns the union of extents, as extents that do not overlap."""
+    """Extents as they cover time, each instant once."""
     merged = []
     for start, stop in sorted(extents):
         if merged and start <= merged[-1][1]:
@@ -65,15 +65,15 @@ def length(extents):
 
 
 class Operator:
-    """A row of the operator view. Times are in microseconds."""
+    """A name as the operator view has it, in microseconds."""
 
     def __init__(self):
         self.calls = self.host = self.device = self.own_device = 0
 
 
 def operators(trace):
-    """Returns the rows of the operator view by name. Operators on a thread nest by their times. `External id`
-    connects an operator with its kernels."""
+    """By name. Operators are inside of each other as they are on their threads; what they launched is
+    known by its `External id`."""
     launched = collections.defaultdict(float)
     for kernel in trace.kernels():
         launched[kernel["args"]["External id"]] += kernel["dur"]

@@ -155,7 +155,7 @@ impl Collector {
             user_code::drop_value(request);
             return ledger::remove_pending(1);
         };
-        let own_step = || next_step(name, record.skipped, record.every);
+        let own_step = || next_step(name, request.skipped, request.every);
         let step = request.step.unwrap_or_else(own_step);
         if name.decide_time_source(TimeSource::Cpu) == TimeSource::Cuda {
             ledger::resolve(Err(DropReason::NoCudaTime));
@@ -218,8 +218,6 @@ mod tests {
             id: name.id,
             end,
             elapsed: 0,
-            every: 1,
-            skipped: 0,
             request,
         }
     }
@@ -227,7 +225,7 @@ mod tests {
     fn to(logger: Logger) -> LogRequest {
         LogRequest {
             logger: Some(logger),
-            step: None,
+            ..LogRequest::new(1)
         }
     }
 
@@ -253,7 +251,7 @@ mod tests {
         let before = diagnostics::dropped(DropReason::ThreadPanicked);
         let panicked = catch_own_panic("a test panicked", || {
             let mut collector = Collector::default();
-            let record = || record(name, 0, LogRequest::default());
+            let record = || record(name, 0, LogRequest::new(1));
             collector.batch.push(record());
             collector.rest.extend([record(), record()]);
             collector.has_record = true;

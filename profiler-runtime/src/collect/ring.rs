@@ -23,22 +23,20 @@ const MAX_LATE: usize = 1024;
 pub(crate) fn log(
     cell: Option<&'static StatCell>,
     id: u32,
-    every: u32,
     (end, elapsed): (u64, i64),
-    request: LogRequest,
+    mut request: LogRequest,
 ) {
     let guard = ReentrancyGuard::try_enter();
     if let Some(reason) = refusal(guard.is_some()) {
         user_code::drop_value(request);
         return count_dropped(reason, 1);
     }
-    let skipped = cell.map_or(0, |cell| cell.skipped.get());
+    let every = request.every;
+    request.skipped = cell.map_or(0, |cell| cell.skipped.get());
     let record = LogRecord {
         id,
         end,
         elapsed,
-        every,
-        skipped,
         request,
     };
     // In an `Option`, so that a record which is not taken is left here and dropped under `discard`.
@@ -177,12 +175,12 @@ mod tests {
         };
         let request = LogRequest {
             logger: Some(logger.into_logger()),
-            step: None,
+            ..LogRequest::new(1)
         };
         let before = diagnostics::dropped(DropReason::Reentrant);
         let guard = ReentrancyGuard::try_enter();
         assert!(guard.is_some());
-        log(None, u32::MAX, 1, (0, 0), request);
+        log(None, u32::MAX, (0, 0), request);
         drop(guard);
         assert!(diagnostics::dropped(DropReason::Reentrant) > before);
         assert!(was_dropped.load(Relaxed), "its logger was dropped");
@@ -194,7 +192,7 @@ mod tests {
         fork::settle();
         fork::tests::fork_and(|| {
             let before = diagnostics::dropped(DropReason::NoCollector);
-            log(None, u32::MAX, 1, (0, 0), LogRequest::default());
+            log(None, u32::MAX, (0, 0), LogRequest::new(1));
             diagnostics::dropped(DropReason::NoCollector) == before + 1
         });
     }

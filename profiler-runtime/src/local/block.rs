@@ -1,4 +1,4 @@
-//! What a thread keeps on the heap, and the blocks that no thread has now.
+//! The heap memory of one measured thread, recycled when the thread ends.
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::cell::{Cell, RefCell};
@@ -12,9 +12,9 @@ use crate::stats::StatCell;
 use crate::sync::Lock;
 use crate::sync::ring::Producer;
 
-/// Names whose cells are found by one index; the program's first ones.
+/// The number of names whose cells are found by one index: those with the lowest ids.
 const DIRECT: usize = 1024;
-/// The others are found by two.
+/// The other names' cells are found by two indices, in pages of this size.
 const PAGE: usize = 256;
 const PAGES: usize = (MAX_NAMES - DIRECT) / PAGE;
 const _: () = assert!(DIRECT + PAGE * PAGES == MAX_NAMES);
@@ -22,18 +22,18 @@ const _: () = assert!(DIRECT + PAGE * PAGES == MAX_NAMES);
 type Slot = Cell<Option<&'static StatCell>>;
 type Page = [Slot; PAGE];
 
-/// The cells of the first names, by the name's number.
-pub(super) struct Cells([Slot; DIRECT]);
+/// The cells of the names with the lowest ids, by id.
+pub(super) struct DirectCells([Slot; DIRECT]);
 
-impl Cells {
-    /// Returns the cells of a thread without a block: there are none.
-    pub(super) const fn none() -> &'static Self {
-        struct Nobodys(Cells);
-        // SAFETY: nobody writes it. The field of `Cells` is private to this file, in which slots are written
-        // through `Block` alone, and this one is in no block.
-        unsafe impl Sync for Nobodys {}
-        static NONE: Nobodys = Nobodys(Cells([const { Cell::new(None) }; DIRECT]));
-        &NONE.0
+impl DirectCells {
+    /// Returns a table without cells, for threads without a block.
+    pub(super) const fn empty() -> &'static Self {
+        struct Shared(DirectCells);
+        // SAFETY: nothing writes to the table. The field of `DirectCells` is private to this file, where slots are
+        // written through a `Block` only, and this table is in none.
+        unsafe impl Sync for Shared {}
+        static EMPTY: Shared = Shared(DirectCells([const { Cell::new(None) }; DIRECT]));
+        &EMPTY.0
     }
 
     #[inline(always)]
@@ -42,65 +42,60 @@ impl Cells {
     }
 }
 
-/// What a thread keeps from its first measured call to its end. About 10 KiB.
+/// The memory of a thread from its first measured call to its end. About 10 KiB.
 #[repr(C)]
 pub(super) struct Block {
-    pub(super) cells: Cells,
-    /// The cells of later names.
+    pub(super) direct_cells: DirectCells,
+    /// The cells of the other names.
     pages: [Cell<Option<&'static Page>>; PAGES],
-    /// Decisions on names that calls args along, for each place that keeps names apart.
-    pub(super) texts: RefCell<BTreeMap<usize, BTreeMap<Box<str>, u64>>>,
-    /// The way to the collector, made for the first record.
+    /// The decisions for names that calls pass as text: by the address that identifies the call site, then by text.
+    pub(super) text_decisions: RefCell<BTreeMap<usize, BTreeMap<Box<str>, u64>>>,
+    /// The thread's ring to the collector, created for the first record.
     pub(super) ring: RefCell<Option<Producer<LogRecord>>>,
-    /// The next one of those that no thread has.
-    next: Cell<Option<&'static Self>>,
+    /// The next block of the free list, while this one is in it.
+    next_free: Cell<Option<&'static Self>>,
 }
 
-/// Blocks that no thread has now, as a list through themselves: to give one back takes no memory.
+/// The blocks that no thread uses, as a linked list through the blocks: recycling one takes no memory.
 #[derive(Default)]
-struct Spare(Option<&'static Block>);
+struct FreeList(Option<&'static Block>);
 
-// SAFETY: a block in the list belongs to nobody else; whoever holds the lock may send it to another thread, as
-// all that is in it is empty: its slots, its texts and its ring.
-unsafe impl Send for Spare {}
+// SAFETY: no thread uses a block that is in the list, so whoever holds the lock may send it to another thread. All that
+// is in it is empty: its slots, its text decisions and its ring.
+unsafe impl Send for FreeList {}
 
-static SPARE: Lock<Spare> = Lock::new(Spare(None));
+static FREE: Lock<FreeList> = Lock::new(FreeList(None));
 static MADE: AtomicUsize = AtomicUsize::new(0);
 
-/// How many blocks were ever made: the most that were in use at once.
+/// Returns how many blocks were ever allocated: the largest number in use at the same time.
 pub fn blocks_made() -> usize {
     MADE.load(Relaxed)
 }
 
-/// Returns an empty block: one that a thread has left, or a new one; none where there is no memory for it.
+/// Returns an empty block: a recycled one, or a new one. Returns `None` if there is no memory.
 ///
-/// Blocks are never freed. No more are made than there are threads at once that measure.
-pub(super) fn take() -> Option<&'static Block> {
-    let left = {
-        let mut spare = SPARE.lock();
-        let first = spare.0.take();
-        spare.0 = first.and_then(|block| block.next.take());
+/// Blocks are never freed. There are at most as many as threads that were measured at the same time.
+pub(super) fn acquire() -> Option<&'static Block> {
+    let free = {
+        let mut list = FREE.lock();
+        let first = list.0.take();
+        list.0 = first.and_then(|block| block.next_free.take());
         first
     };
-    left.or_else(Block::make)
+    free.or_else(Block::allocate)
 }
 
-/// Leaves an emptied block to other threads.
-pub(super) fn put_back(block: &'static Block) {
-    // What loggers args along may be dropped here, which is foreign code: before the lock is taken.
-    let (Ok(mut ring), Ok(mut texts)) = (block.ring.try_borrow_mut(), block.texts.try_borrow_mut())
-    else {
-        return;
-    };
-    drop(ring.take());
-    texts.clear();
-    drop((ring, texts));
-    let mut spare = SPARE.lock();
-    block.next.set(spare.0.take());
-    spare.0 = Some(block);
+/// Puts a block whose cells are retired into the free list. A block that is in use below this call is leaked instead.
+pub(super) fn recycle(block: &'static Block) {
+    // Before the lock is taken: records in the ring own loggers, whose destructors are user code.
+    if block.clear() {
+        let mut list = FREE.lock();
+        block.next_free.set(list.0.take());
+        list.0 = Some(block);
+    }
 }
 
-/// Allocates zeroed memory that is never freed. It is not moved there from the stack, which may be small.
+/// Allocates zeroed memory that is never freed. The value is not built on the stack, which may be small.
 fn zeroed<T>() -> Option<NonNull<T>> {
     const { assert!(size_of::<T>() > 0) };
     // SAFETY: the size is not zero.
@@ -108,50 +103,62 @@ fn zeroed<T>() -> Option<NonNull<T>> {
 }
 
 impl Block {
-    fn make() -> Option<&'static Self> {
-        let made = zeroed::<Self>()?;
+    fn allocate() -> Option<&'static Self> {
+        let memory = zeroed::<Self>()?;
         MADE.fetch_add(1, Relaxed);
-        let block = made.as_ptr();
-        // SAFETY: the memory is that of a block, nobody else has it, and it is never freed. Of `cells`, `pages`
-        // and `next` zeros are valid: they are `Cell`s of optional references, and null is `None`. What is not
-        // known to be valid as zeros is written before there is a reference.
+        let block = memory.as_ptr();
+        // SAFETY: the memory has the layout of a block, is used by nothing else, and is never freed. Zeros are valid for
+        // `direct_cells`, `pages` and `next_free`, which are `Cell`s of optional references: null is `None`. The other
+        // fields are written before there is a reference to the block.
         unsafe {
-            (&raw mut (*block).texts).write(RefCell::new(BTreeMap::new()));
+            (&raw mut (*block).text_decisions).write(RefCell::new(BTreeMap::new()));
             (&raw mut (*block).ring).write(RefCell::new(None));
-            Some(made.as_ref())
+            Some(memory.as_ref())
         }
     }
 
-    /// Returns where the cell of a name is to be found; none where there is no memory for it.
+    /// Returns the slot for the cell of a name, or `None` if there is no memory for its page.
     pub(super) fn slot(&self, id: u32) -> Option<&Slot> {
-        let Some(beyond) = (id as usize).checked_sub(DIRECT) else {
-            return self.cells.0.get(id as usize);
+        let Some(paged) = (id as usize).checked_sub(DIRECT) else {
+            return self.direct_cells.0.get(id as usize);
         };
-        let page = self.pages.get(beyond / PAGE)?;
-        let known = page.get().or_else(|| {
-            // SAFETY: never freed, and of slots zeros are valid, as above.
-            let made = zeroed::<Page>().map(|made| unsafe { made.as_ref() });
-            page.set(made);
-            made
+        let page = self.pages.get(paged / PAGE)?;
+        let allocated = page.get().or_else(|| {
+            // SAFETY: the page is never freed, and zeros are valid for slots, as in `allocate`.
+            let new = zeroed::<Page>().map(|memory| unsafe { memory.as_ref() });
+            page.set(new);
+            new
         });
-        known?.get(beyond % PAGE)
+        allocated?.get(paged % PAGE)
     }
 
-    /// Returns the slots of all names that the block has a place for, in the order of their numbers but for pages that
-    /// were never made, with the number of each.
+    /// Returns all slots with the ids they are for, except those of pages that were never allocated.
     fn slots(&self) -> impl Iterator<Item = (usize, &Slot)> {
         let pages = self.pages.iter().enumerate();
         let later = pages.filter_map(|(index, page)| Some((DIRECT + index * PAGE, page.get()?)));
         let later = later.flat_map(|(first, page)| (first..).zip(page));
-        self.cells.0.iter().enumerate().chain(later)
+        self.direct_cells.0.iter().enumerate().chain(later)
     }
 
-    /// Returns all cells.
+    /// Returns all cells of the thread.
     pub(super) fn cells(&self) -> impl Iterator<Item = &'static StatCell> {
         self.slots().filter_map(|(_, slot)| slot.get())
     }
 
-    /// Folds what the cells have counted into their names, and gives the cells back.
+    /// Drops the ring and the text decisions. Returns `false` and keeps them if one of them is borrowed.
+    fn clear(&self) -> bool {
+        let (Ok(mut ring), Ok(mut texts)) = (
+            self.ring.try_borrow_mut(),
+            self.text_decisions.try_borrow_mut(),
+        ) else {
+            return false;
+        };
+        drop(ring.take());
+        texts.clear();
+        true
+    }
+
+    /// Moves the counts of all cells to their names, and returns the cells to the pool.
     pub(super) fn retire_cells(&self) {
         for (id, slot) in self.slots() {
             let Some(cell) = slot.take() else { continue };
@@ -160,5 +167,60 @@ impl Block {
                 name.retire(cell);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static CELL: StatCell = StatCell::new();
+
+    #[test]
+    fn each_id_has_a_slot_of_its_own() {
+        let block = acquire().unwrap();
+        let last = u32::try_from(MAX_NAMES - 1).unwrap();
+        let direct = u32::try_from(DIRECT).unwrap();
+        for id in [0, direct - 1, direct, direct + 256, last] {
+            let slot = block.slot(id).unwrap();
+            assert!(slot.get().is_none(), "id {id}");
+            slot.set(Some(&CELL));
+        }
+        let ids: Vec<_> = block
+            .slots()
+            .filter(|(_, slot)| slot.take().is_some())
+            .map(|(id, _)| id)
+            .collect();
+        assert_eq!(ids, [0, DIRECT - 1, DIRECT, DIRECT + 256, MAX_NAMES - 1]);
+        assert!(block.slot(last + 1).is_none());
+        recycle(block);
+    }
+
+    #[test]
+    fn the_direct_cells_are_those_of_the_lowest_ids() {
+        let block = acquire().unwrap();
+        block.slot(5).unwrap().set(Some(&CELL));
+        assert!(block.direct_cells.get(5).is_some());
+        assert!(block.direct_cells.get(6).is_none());
+        assert!(block.direct_cells.get(u32::MAX).is_none());
+        assert!(DirectCells::empty().get(5).is_none());
+        block.slot(5).unwrap().take();
+        recycle(block);
+    }
+
+    #[test]
+    fn a_block_is_cleared_unless_it_is_in_use() {
+        let block = acquire().unwrap();
+        let decisions = BTreeMap::from([(Box::from("text"), 1)]);
+        block.text_decisions.borrow_mut().insert(1, decisions);
+
+        let borrowed = block.ring.borrow_mut();
+        assert!(!block.clear());
+        drop(borrowed);
+        assert!(!block.text_decisions.borrow().is_empty());
+
+        assert!(block.clear());
+        assert!(block.text_decisions.borrow().is_empty());
+        recycle(block);
     }
 }

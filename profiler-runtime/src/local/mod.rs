@@ -1,16 +1,34 @@
-//! What each thread keeps for itself: its open scopes and its cells.
+//! Per-thread state: the open scopes of each thread and its statistics cells.
 //!
-//! [`ThreadState`] is static thread-local storage, which every thread pays for out of its stack, measured or not: a few
-//! words. The rest is a [`Block`] on the heap that one of them points to, made by the thread's first measured
-//! call and handed from threads that end to threads that begin.
+//! [`ThreadState`] is static thread-local storage. Every thread of the program pays for it, measured or not, so it is a
+//! few words. It needs no destructor, so that an access checks nothing. The rest is a [`Block`] on the heap, which the
+//! thread's first measured call acquires and which other threads use again.
 //!
-//! `ThreadState` needs no destructor, so that nothing has to be checked before it is touched. The destructor of [`ThreadResources`]
-//! has the block released when the thread ends.
+//! # Open scopes
+//!
+//! There is no stack in memory. Each scope gets a serial number, counted up on its thread from 1. Opening a scope
+//! replaces `innermost` and `child_ticks`; the guard keeps the old values and restores them when it closes. A guard
+//! whose serial is not `innermost` when it closes was dropped out of order. If its serial is smaller, younger guards are
+//! still held (or leaked with `mem::forget`): the guard closes around them. If its serial is larger, the guard outlived
+//! an older one, and there is nothing left to restore.
+//!
+//! # From the first call to the end of a thread
+//!
+//! 1. *No block.* `direct_cells` is a shared empty table, so that calls need not check for a block.
+//! 2. *Attached.* The first measured call registers the destructor of [`ThreadResources`] and acquires a block.
+//! 3. *Ending.* That destructor ran and scheduled [`release`]. The block stays attached, since destructors of other
+//!    thread-locals may still make measured calls.
+//! 4. *Ended.* [`release`] ran: `innermost` is [`ENDED`], the table is the empty one again, and the block has been
+//!    recycled. Calls from here on are counted in their names directly, under the names' locks.
+//!
+//! Only the thread itself reads and writes its state, so no memory ordering is involved. A block moves between threads
+//! through the lock of the free list; a cell through the lock of its name.
 
 mod block;
-mod ending;
+mod teardown;
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use crate::log::LogRecord;
 use crate::name;
@@ -18,31 +36,44 @@ use crate::stats::StatCell;
 use crate::sync::ReentrancyGuard;
 use crate::sync::ring::Producer;
 pub use block::blocks_made;
-use block::{Block, Cells};
+use block::{Block, DirectCells};
 
-/// What [`ThreadState::top`] is on a thread that has ended: the number of no scope.
+/// The value of [`ThreadState::innermost`] on a thread that has ended. No scope has this serial.
 pub(crate) const ENDED: u64 = u64::MAX;
 
-/// What a measured call reads and writes.
-///
-/// There is no stack of open scopes: each guard keeps what its opening replaced, and puts it back.
-// Apart from each other: side by side they would be read at once, and a processor waits to read at once
-// what was written one after the other.
+/// What a measured call reads and writes of its thread.
+// Padded so that the fields are not loaded together: a wide load after two narrow stores defeats store forwarding.
 #[repr(C)]
 pub(crate) struct ThreadState {
-    /// The number of the scope that was opened last.
-    pub(crate) serial: Cell<u64>,
-    _apart: u64,
-    /// How many ticks the children of the innermost open scope took so far.
-    pub(crate) children: Cell<i64>,
-    _apart_too: u64,
-    /// The number of the innermost open scope; zero where none is open.
-    pub(crate) top: Cell<u64>,
-    /// The number of the innermost poll: what is older belongs to an earlier one.
-    pub(crate) floor: Cell<u64>,
-    /// The cells of the block; those of nobody where there is none, so that a call need not ask.
-    cells: Cell<&'static Cells>,
+    /// The serial of the youngest scope.
+    pub(crate) last_serial: Cell<u64>,
+    _padding: u64,
+    /// The ticks that closed children of the innermost open scope took.
+    pub(crate) child_ticks: Cell<i64>,
+    _more_padding: u64,
+    /// The serial of the innermost open scope; 0 if none is open; [`ENDED`].
+    pub(crate) innermost: Cell<u64>,
+    /// The serial of the innermost running poll; 0 if none is running. Older scopes were opened outside of that poll.
+    pub(crate) innermost_poll: Cell<u64>,
+    /// The cells of the block, or the empty table if there is no block.
+    direct_cells: Cell<&'static DirectCells>,
     block: Cell<Option<&'static Block>>,
+}
+
+thread_local! {
+    static STATE: ThreadState = const {
+        ThreadState {
+            last_serial: Cell::new(0),
+            _padding: 0,
+            child_ticks: Cell::new(0),
+            _more_padding: 0,
+            innermost: Cell::new(0),
+            innermost_poll: Cell::new(0),
+            direct_cells: Cell::new(DirectCells::empty()),
+            block: Cell::new(None),
+        }
+    };
+    static RESOURCES: ThreadResources = const { ThreadResources };
 }
 
 /// Releases the thread's block when the thread ends.
@@ -50,142 +81,124 @@ struct ThreadResources;
 
 impl Drop for ThreadResources {
     fn drop(&mut self) {
-        // Destructors of other thread-locals may still make measured calls: these find the block where it was.
-        if !ending::release_after_destructors() {
+        // Destructors of other thread-locals may still make measured calls. Keep the block until they have run.
+        if !teardown::schedule_release() {
             release();
         }
     }
 }
 
-thread_local! {
-    static STATE: ThreadState = const {
-        ThreadState {
-            serial: Cell::new(0),
-            _apart: 0,
-            children: Cell::new(0),
-            _apart_too: 0,
-            top: Cell::new(0),
-            floor: Cell::new(0),
-            cells: Cell::new(Cells::none()),
-            block: Cell::new(None),
-        }
-    };
-    static RESOURCES: ThreadResources = const { ThreadResources };
-}
-
-/// Runs `f` on what measured calls touch. Nothing there is ever destroyed, so that this works to the
-/// thread's very end: always `Some`, which the compiler knows too.
+/// Runs `f` on the thread's state. Returns `Some` to the very end of the thread: the state is never destroyed, which the
+/// compiler knows too.
 #[inline(always)]
 pub(crate) fn with_state<T>(f: impl FnOnce(&ThreadState) -> T) -> Option<T> {
     STATE.try_with(f).ok()
 }
 
 impl ThreadState {
-    /// The thread's cell for a name, if it is one of the first and has one already.
+    /// Returns the thread's cell for a name, if the name has a low id and the thread has called it before.
     #[inline(always)]
-    pub(crate) fn cell(&self, id: u32) -> Option<&'static StatCell> {
-        self.cells.get().get(id)
+    pub(crate) fn direct_cell(&self, id: u32) -> Option<&'static StatCell> {
+        self.direct_cells.get().get(id)
     }
 
-    /// Returns the thread's block, made if it has none; none where the thread has ended, or where there is no
-    /// memory for one.
+    /// Returns the thread's block, and acquires it if necessary. Returns `None` if the thread has ended, or if there is
+    /// no memory.
     fn block(&self) -> Option<&'static Block> {
-        self.block.get().or_else(|| self.begin())
+        self.block.get().or_else(|| self.attach_block())
     }
 
     #[cold]
-    fn begin(&self) -> Option<&'static Block> {
-        if self.top.get() == ENDED {
+    fn attach_block(&self) -> Option<&'static Block> {
+        if self.innermost.get() == ENDED {
             return None;
         }
-        let block = block::take()?;
-        // Registers the destructor. Where that has run already, nobody would release the block.
+        let block = block::acquire()?;
+        // Registers the destructor. If that has run already, nothing would release the block.
         if RESOURCES.try_with(|_| ()).is_err() {
-            block::put_back(block);
+            block::recycle(block);
             return None;
         }
         self.block.set(Some(block));
-        self.cells.set(&block.cells);
+        self.direct_cells.set(&block.direct_cells);
         Some(block)
     }
 }
 
-/// Takes what the thread keeps: folds its cells into their names, and leaves the block to other threads.
+/// Ends the thread's state: moves the counts of its cells to their names, and recycles its block.
 fn release() {
-    let _busy = ReentrancyGuard::try_enter();
+    let _reentrancy = ReentrancyGuard::try_enter();
     with_state(|state| {
-        // A guard that is still held must not touch its cell again. Before the block goes: what is called from
-        // here on finds nothing of it.
-        state.cells.set(Cells::none());
-        state.top.set(ENDED);
+        // First, so that calls from within the rest (a measured allocator, destructors of loggers) do not find the
+        // block, and guards that are still held do not write to cells that other threads may have by then.
+        state.direct_cells.set(DirectCells::empty());
+        state.innermost.set(ENDED);
         if let Some(block) = state.block.take() {
             block.retire_cells();
-            block::put_back(block);
+            block::recycle(block);
         }
     });
 }
 
-/// The number of the innermost open scope; zero where none is open.
+/// Returns `true` if the thread's cells have been released.
+pub(crate) fn has_ended() -> bool {
+    with_state(|state| state.innermost.get() == ENDED).unwrap_or(true)
+}
+
+/// Returns the serial of the innermost open scope, or 0 if none is open.
 pub(crate) fn innermost() -> u64 {
-    with_state(|state| state.top.get())
-        .filter(|top| *top != ENDED)
+    with_state(|state| state.innermost.get())
+        .filter(|innermost| *innermost != ENDED)
         .unwrap_or(0)
 }
 
-/// Takes all scopes younger than the one with this number for forgotten: calls of their names are not
-/// made from within them any more. One that is closed later after all is told by its cell.
+/// Presumes that all scopes younger than `serial` were leaked, so that later calls of their names do not count as
+/// recursive. If such a scope closes after all, its cell undoes this.
 #[cold]
-pub(crate) fn forget_above(serial: u64) {
-    known_cells().for_each(|cell| cell.forget_above(serial));
+pub(crate) fn presume_leaked_above(serial: u64) {
+    all_cells().for_each(|cell| cell.forget_above(serial));
 }
 
-/// The names of the scopes that are open up to the one with this number, outermost first: of each name the outermost
-/// one.
+/// Returns the names of the open scopes whose serials are at most `up_to`, outermost first. A name with several open
+/// scopes is listed once, at its outermost one.
 #[cold]
-pub(crate) fn open_names(up_to: u64) -> std::sync::Arc<[u32]> {
-    #[allow(clippy::cast_possible_truncation, reason = "the number of a name")]
-    let found = known_cells().map(|cell| (cell.outermost(), cell.id.get() as u32));
-    let mut open: Vec<(u64, u32)> = found
+pub(crate) fn open_names(up_to: u64) -> Arc<[u32]> {
+    #[allow(clippy::cast_possible_truncation, reason = "the id of a name")]
+    let outermost = all_cells().map(|cell| (cell.outermost(), cell.id.get() as u32));
+    let mut open: Vec<(u64, u32)> = outermost
         .filter(|(serial, _)| (1..=up_to).contains(serial))
         .collect();
     open.sort_unstable();
     open.into_iter().map(|(_, name)| name).collect()
 }
 
-/// Returns all cells that the thread has.
-fn known_cells() -> impl Iterator<Item = &'static StatCell> {
+fn all_cells() -> impl Iterator<Item = &'static StatCell> {
     let block = with_state(|state| state.block.get()).flatten();
     block.into_iter().flat_map(Block::cells)
-}
-
-/// Returns whether the thread's cells have been given back: what it calls is counted without them.
-pub(crate) fn has_ended() -> bool {
-    with_state(|state| state.top.get() == ENDED).unwrap_or(true)
 }
 
 /// Why a thread has no cell for a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoCell {
-    /// The thread is inside the profiler: what is called there is not measured.
+    /// The call comes from within the profiler, where calls are not measured.
     Reentrant,
-    /// The thread has ended and keeps nothing any more, or there is no memory for what it would keep.
+    /// The thread has ended, or there is no memory. Calls are counted in their names directly.
     Unavailable,
 }
 
-/// The calling thread's cell for a name, made on the first call.
+/// Returns the calling thread's cell for a name, and creates it on the first call.
 pub(crate) fn cell(id: u32) -> Result<&'static StatCell, NoCell> {
-    if let Some(cell) = with_state(|state| state.cell(id)).flatten() {
+    if let Some(cell) = with_state(|state| state.direct_cell(id)).flatten() {
         return Ok(cell);
     }
-    let _busy = ReentrancyGuard::try_enter().ok_or(NoCell::Reentrant)?;
-    let slot = with_state(ThreadState::block)
-        .flatten()
-        .and_then(|block| block.slot(id));
-    slot.and_then(|slot| known_or_made(slot, id))
+    let _reentrancy = ReentrancyGuard::try_enter().ok_or(NoCell::Reentrant)?;
+    let block = with_state(ThreadState::block).flatten();
+    let slot = block.and_then(|block| block.slot(id));
+    slot.and_then(|slot| get_or_create(slot, id))
         .ok_or(NoCell::Unavailable)
 }
 
-fn known_or_made(slot: &Cell<Option<&'static StatCell>>, id: u32) -> Option<&'static StatCell> {
+fn get_or_create(slot: &Cell<Option<&'static StatCell>>, id: u32) -> Option<&'static StatCell> {
     slot.get().or_else(|| {
         let cell = name::by_id(id)?.new_cell()?;
         slot.set(Some(cell));
@@ -193,10 +206,11 @@ fn known_or_made(slot: &Cell<Option<&'static StatCell>>, id: u32) -> Option<&'st
     })
 }
 
-/// Runs `f` on the thread's end of its ring; `None` where the thread has ended.
+/// Runs `f` on the thread's ring, which `f` creates if there is none. Returns `None` if the thread has ended, or if there
+/// is no memory.
 pub(crate) fn with_ring<T>(f: impl FnOnce(&mut Option<Producer<LogRecord>>) -> T) -> Option<T> {
     let block = with_state(ThreadState::block).flatten()?;
-    // Nothing that is called with the ring borrowed comes back here: it is claimed to be busy.
+    // The caller has entered the profiler, so that no call inside `f` comes back here while the ring is borrowed.
     block
         .ring
         .try_borrow_mut()
@@ -204,24 +218,27 @@ pub(crate) fn with_ring<T>(f: impl FnOnce(&mut Option<Producer<LogRecord>>) -> T
         .map(|mut ring| f(&mut ring))
 }
 
-/// What the thread has decided for a name it was given as text.
-pub(crate) fn known_text(place: usize, text: &str) -> Option<u64> {
+/// Returns the decision that this thread keeps for a name given as text. `site` identifies the call site.
+pub(crate) fn cached_decision(site: usize, text: &str) -> Option<u64> {
     let block = with_state(|state| state.block.get()).flatten()?;
-    let texts = block.texts.try_borrow().ok()?;
-    texts.get(&place)?.get(text).copied()
+    let decisions = block.text_decisions.try_borrow().ok()?;
+    decisions.get(&site)?.get(text).copied()
 }
 
-/// Keeps a decision for [`known_text`].
-pub(crate) fn remember_text(place: usize, text: &str, decided: u64) {
+/// Keeps a decision for [`cached_decision`].
+pub(crate) fn cache_decision(site: usize, text: &str, decision: u64) {
     let Some(block) = with_state(ThreadState::block).flatten() else {
         return;
     };
-    let Ok(mut texts) = block.texts.try_borrow_mut() else {
+    let Ok(mut decisions) = block.text_decisions.try_borrow_mut() else {
         return;
     };
-    let texts = texts.entry(place).or_default();
-    match texts.get_mut(text) {
-        Some(known) => *known = decided,
-        None => drop(texts.insert(text.into(), decided)),
+    let decisions = decisions.entry(site).or_default();
+    match decisions.get_mut(text) {
+        Some(cached) => *cached = decision,
+        None => drop(decisions.insert(text.into(), decision)),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,19 +1,19 @@
-//! From the compiler's spelling of an item's path to a name and a tag.
+//! Names and tags of functions, from the output of `std::any::type_name`.
 //!
-//! `std::any::type_name` promises no spelling. What it prints today is tidied here; anything it may
-//! print one day still gives a name, only a less tidy one.
+//! `type_name` guarantees no format. The functions here parse the format of today's compilers; from any other text they
+//! still return some name.
 
-/// The name of a function, from the type name of an item or closure inside it:
-/// `app::model::Mlp::forward::Here` becomes `app::model::Mlp::forward`.
+/// Returns the name of a function, given the type name of an item or closure inside it: `app::model::Mlp::forward` for
+/// `app::model::Mlp::forward::Here`.
 pub(crate) fn function_name(inner: &str) -> String {
     if depths(inner).last().is_some_and(|(_, depth)| depth > 0) {
-        // A spelling that is not known here.
+        // Brackets do not match: an unknown format.
         return inner.to_owned();
     }
     let mut parts = segments(inner);
     parts.pop();
     parts.retain(|part| *part != "{{closure}}");
-    // An `impl` outside its type's module is spelled `app::io::<impl app::Mlp>::save`.
+    // An `impl` outside the module of its type appears as `app::io::<impl app::Mlp>::save`.
     let target = parts.iter().rposition(|part| part.starts_with("<impl "));
     let Some(index) = target else {
         return parts.join("::");
@@ -23,7 +23,7 @@ pub(crate) fn function_name(inner: &str) -> String {
         .trim_end_matches('>');
     let target = match header.split_once(" for ") {
         Some((of, target)) => format!("<{target} as {of}>"),
-        // A generic's own `>` went with the trim.
+        // The trim also removed the closing brackets of a generic type.
         None => balanced(header),
     };
     std::iter::once(target.as_str())
@@ -32,8 +32,8 @@ pub(crate) fn function_name(inner: &str) -> String {
         .join("::")
 }
 
-/// The tag of a function: its path without the crate, `/` between the parts, so that viewers group
-/// by module: `app::model::Mlp::forward` becomes `model/Mlp/forward`.
+/// Returns the tag of a function: its path without the crate and with `/` as separator, by which viewers group tags.
+/// `app::model::Mlp::forward` becomes `model/Mlp/forward`.
 pub(crate) fn function_tag(name: &str) -> String {
     let full = full_tag(name);
     match full.split_once('/') {
@@ -42,13 +42,13 @@ pub(crate) fn function_tag(name: &str) -> String {
     }
 }
 
-/// Not `&[app::M]` or another type that no crate defines.
+/// Returns `false` for `&[app::M]` and other types that no crate defines.
 fn is_crate(part: &str) -> bool {
     part.chars()
         .all(|char| char.is_alphanumeric() || char == '_')
 }
 
-/// The same with the crate, for where two crates would share a tag.
+/// Returns the tag with the crate, for functions of two crates that would have the same tag.
 pub(crate) fn full_tag(name: &str) -> String {
     let mut tag = Vec::new();
     for part in segments(name) {
@@ -56,7 +56,7 @@ pub(crate) fn full_tag(name: &str) -> String {
             .strip_prefix('<')
             .and_then(|part| part.strip_suffix('>'))
         {
-            // A trait is known by its last part: `<app::Mlp as app::nn::Layer>`.
+            // Of a trait only the last part is used: `Layer` in `<app::Mlp as app::nn::Layer>`.
             Some(header) => match split_as(header) {
                 Some((target, of)) => {
                     tag.extend(segments(target));
@@ -70,7 +70,7 @@ pub(crate) fn full_tag(name: &str) -> String {
     tag.join("/")
 }
 
-/// The parts between `::`, those inside brackets of any kind left whole.
+/// Splits a path at `::`, except inside brackets.
 fn segments(path: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
@@ -84,24 +84,23 @@ fn segments(path: &str) -> Vec<&str> {
     parts
 }
 
-/// `Type as Trait` at its outermost ` as `.
+/// Splits `Type as Trait` at the ` as ` that is in no brackets.
 fn split_as(header: &str) -> Option<(&str, &str)> {
     let at =
         depths(header).find(|&(index, depth)| depth == 0 && header[index..].starts_with(" as "))?;
     Some((&header[..at.0], &header[at.0 + 4..]))
 }
 
-/// Puts back closing angle brackets that are missing at the end.
+/// Appends the closing angle brackets that are missing at the end.
 fn balanced(path: &str) -> String {
     let open = depths(path).last().map_or(0, |(_, depth)| depth);
     format!("{path}{}", ">".repeat(open))
 }
 
-/// Each character's index, with how many brackets are open after it.
+/// Returns the index of each character and the number of brackets that are open after it.
 ///
-/// The value of a constant parameter is spelled as it was written: in braces, and in an array behind the
-/// `;`, `<` and `>` are operators (`app::W<{ 1 << 3 }>`), and a character may be any of the brackets
-/// (`app::C<'<'>`).
+/// The value of a constant parameter appears as in the source. Inside braces, and after the `;` of an array type, `<` and
+/// `>` are operators (`app::W<{ 1 << 3 }>`). A character literal may contain any bracket (`app::C<'<'>`).
 fn depths(path: &str) -> impl Iterator<Item = (usize, usize)> {
     let (mut open, mut literal_end) = (Vec::new(), 0);
     let mut last = ' ';
@@ -125,21 +124,21 @@ fn depths(path: &str) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// Closes a bracket, and all that seemed to be brackets inside it.
+/// Closes a bracket, and everything inside it that looked like an open bracket.
 fn close(open: &mut Vec<char>, bracket: char) {
     if let Some(at) = open.iter().rposition(|one| *one == bracket) {
         open.truncate(at);
     }
 }
 
-/// The length of the character literal that a text begins with, if its `'` begins no lifetime.
+/// Returns the length of the character literal at the start of `text`, or `None` if its `'` begins a lifetime.
 fn char_literal(text: &str) -> Option<usize> {
     let inside = text.strip_prefix('\'')?;
     let skipped = match inside.strip_prefix('\\') {
         Some(escaped) => 1 + escaped.chars().next()?.len_utf8(),
         None => inside.chars().next()?.len_utf8(),
     };
-    // An escape may be as long as `\u{10ffff}`.
+    // An escape can be several characters long, as `\u{10ffff}` is.
     let rest = inside.get(skipped..)?;
     let end = rest
         .find('\'')
@@ -228,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn any_spelling_gives_some_name() {
+    fn any_format_gives_some_name() {
         for inner in [
             "",
             "::",

@@ -1,4 +1,4 @@
-//! All names of the process. Looked at when a call site is first used, never for each call.
+//! The registry of all names. A call site looks its name up once, not with each call.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::Location;
@@ -9,26 +9,28 @@ use std::sync::atomic::{
 };
 use std::{iter, ptr};
 
-use super::length::cut;
+use super::length::truncate;
 use super::path::{full_tag, function_name, function_tag};
 use super::{MAX_NAMES, Name};
 use crate::diagnostics;
-use crate::sync::ReentrancyGuard;
-use crate::sync::{Lock, RaceCell};
+use crate::sync::{Lock, RaceCell, ReentrancyGuard};
 
-/// What goes over the bound on names is counted here.
+/// The name for calls whose own name cannot be registered, because there are too many.
 pub(crate) const OVERFLOW_NAME: &str = "(other names)";
 
 struct Registry {
     by_text: Option<HashMap<&'static str, &'static Name>>,
     tags: Option<HashSet<&'static str>>,
-    /// By number.
+    /// By id.
     names: Vec<&'static Name>,
 }
 
-/// How many names were built at run time; changed under the lock.
+/// The number of registered names that were built at run time. Changed under the lock.
 static BUILT_AT_RUN_TIME: AtomicUsize = AtomicUsize::new(0);
-/// The name that was added last; each knows the one before it. Changed under the lock, read by a forked child.
+/// The last registered name. With [`Name::previous`] it is a linked list of all names, from which a forked child restores
+/// the registry. Changed under the lock.
+///
+/// The store is `Release` and the load `Acquire`, so that the child finds complete names.
 static LAST: AtomicPtr<Name> = AtomicPtr::new(ptr::null_mut());
 
 static REGISTRY: Lock<Registry> = Lock::with(
@@ -44,17 +46,17 @@ fn registry() -> MutexGuard<'static, Registry> {
     REGISTRY.lock()
 }
 
-/// The name of a function without a name of its own, from the type name of something inside it.
+/// Returns the name of a function that is not given one. `inner` is the type name of an item inside the function.
 ///
-/// Two functions whose paths are spelled alike (in two blocks of one function, say, or in two
-/// versions of one crate) are told apart by where they stand.
+/// Two functions can have the same path: in two blocks of one function, or in two versions of a crate. Their positions
+/// in the source distinguish them.
 pub(crate) fn of_function(inner: &str, location: &'static Location<'static>) -> &'static Name {
-    let text = cut(&function_name(inner)).into_owned();
+    let text = truncate(&function_name(inner)).into_owned();
     let mut registry = registry();
     let name = match registry.get(&text) {
         Some(name) if name.location == location => name,
         Some(_) => {
-            let text = apart(&text, location, &registry);
+            let text = with_location(&text, location, &registry);
             let tag = function_tag(&text);
             registry.get_or_add(text, [tag], location)
         }
@@ -64,11 +66,11 @@ pub(crate) fn of_function(inner: &str, location: &'static Location<'static>) -> 
         }
     };
     drop(registry);
-    said_if_full(name)
+    warned_if_overflow(name)
 }
 
-/// What to say of functions that get no number any more.
-fn said_if_full(name: &'static Name) -> &'static Name {
+/// Warns if `name` is the overflow name, and returns it.
+fn warned_if_overflow(name: &'static Name) -> &'static Name {
     if name.text == OVERFLOW_NAME {
         diagnostics::warn_once(&format!(
             "the program has more than {MAX_NAMES} names; further functions are counted under \
@@ -78,33 +80,34 @@ fn said_if_full(name: &'static Name) -> &'static Name {
     name
 }
 
-/// The name of a function whose path another function has: with where it stands, as far as needed.
-fn apart(text: &str, location: &Location<'_>, registry: &Registry) -> String {
+/// Returns the name of a function whose path is another function's name: the path and the line, and the column if another
+/// function on that line has the same path.
+fn with_location(text: &str, location: &Location<'_>, registry: &Registry) -> String {
     let (file, line, column) = (location.file(), location.line(), location.column());
-    let by_line = cut(&format!("{text} ({file}:{line})")).into_owned();
+    let by_line = truncate(&format!("{text} ({file}:{line})")).into_owned();
     match registry.get(&by_line) {
         Some(name) if name.location != location => {
-            cut(&format!("{text} ({file}:{line}:{column})")).into_owned()
+            truncate(&format!("{text} ({file}:{line}:{column})")).into_owned()
         }
         _ => by_line,
     }
 }
 
-/// A name that stands in the source; call sites that give the same one share it.
+/// Returns the name that a literal in the source gives. Call sites with the same literal share it.
 pub(crate) fn declared(text: &str, location: &'static Location<'static>) -> &'static Name {
-    let text = cut(text);
+    let text = truncate(text);
     let name = registry().get_or_add(text.to_string(), [text.into_owned()], location);
-    said_if_full(name)
+    warned_if_overflow(name)
 }
 
-/// A name built at run time; `limit` bounds how many of them there are.
+/// Returns a name that was built at run time, or the overflow name if there are `limit` such names already.
 pub(crate) fn run_time(
     text: &str,
     location: &'static Location<'static>,
     limit: impl FnOnce() -> usize,
 ) -> &'static Name {
-    let text = &*cut(text);
-    // From when on no name can be added, names are looked up without a lock.
+    let text = &*truncate(text);
+    // At the limit the map of names is frozen, and lookups take no lock.
     if let Some(frozen) = FROZEN.get() {
         return frozen.names.get(text).copied().unwrap_or(frozen.overflow);
     }
@@ -130,7 +133,7 @@ pub(crate) fn run_time(
     overflow
 }
 
-/// What names built at run time can be, once there are as many as there may be.
+/// The names that a name built at run time can be, once the limit is reached.
 struct Frozen {
     names: HashMap<&'static str, &'static Name>,
     overflow: &'static Name,
@@ -138,22 +141,22 @@ struct Frozen {
 
 static FROZEN: RaceCell<Frozen> = RaceCell::new();
 
-/// The name with a number that [`Name::id`] gave.
+/// Returns the name with this id.
 pub(crate) fn by_id(id: u32) -> Option<&'static Name> {
     registry().names.get(id as usize).copied()
 }
 
-/// All names by now.
+/// Returns all names that are registered so far.
 pub(crate) fn all() -> Vec<&'static Name> {
-    let _busy = ReentrancyGuard::try_enter();
+    let _reentrancy = ReentrancyGuard::try_enter();
     registry().names.clone()
 }
 
 impl Registry {
-    /// Makes it anew from the names there are, in a child that was forked while another thread changed it: numbers and
-    /// tags of names must not be given twice.
+    /// Restores the registry from the list of names, for a child that was forked while another thread held the lock. An
+    /// empty registry would give ids and tags out twice.
     fn after_fork() -> Self {
-        // SAFETY: names are stored there when they are complete, with a release, and are never freed.
+        // SAFETY: the pointer is null or points to a complete name, see `LAST`, and names are never freed.
         let last = unsafe { LAST.load(Acquire).as_ref() };
         let mut names: Vec<&'static Name> = iter::successors(last, |name| name.previous).collect();
         names.reverse();
@@ -174,7 +177,7 @@ impl Registry {
         tags: [String; N],
         location: &'static Location<'static>,
     ) -> &'static Name {
-        // The last number is kept for what goes over.
+        // The last id is reserved for the overflow name.
         let full = self.names.len() + 1 >= MAX_NAMES && text != OVERFLOW_NAME;
         let text = if full { OVERFLOW_NAME.to_owned() } else { text };
         if let Some(name) = self.get(&text) {
@@ -185,10 +188,7 @@ impl Registry {
         } else {
             self.free_tag(tags)
         };
-        #[allow(
-            clippy::cast_possible_truncation,
-            reason = "there are at most MAX_NAMES"
-        )]
+        #[allow(clippy::cast_possible_truncation, reason = "at most MAX_NAMES")]
         let id = self.names.len() as u32;
         let previous = self.names.last().copied();
         let name: &'static Name = Box::leak(Box::new(Name::new(id, text, tag, location, previous)));
@@ -201,7 +201,7 @@ impl Registry {
         name
     }
 
-    /// The first of `tags` that no name has, or the last one numbered: two names never share a tag.
+    /// Returns the first of `tags` that no name has. If all are taken, appends a number to the last one.
     fn free_tag<const N: usize>(&self, tags: [String; N]) -> String {
         let taken = |tag: &str| self.tags.as_ref().is_some_and(|tags| tags.contains(tag));
         let mut last = String::new();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_spelled_alike_stay_two() {
+    fn functions_with_the_same_path_have_two_names() {
         let (first, second) = (here(), { here() });
         let one = of_function("registry_a::f::Here", first);
         let other = of_function("registry_a::f::Here", second);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn crates_that_would_share_a_tag_keep_two() {
+    fn functions_of_two_crates_have_two_tags() {
         let one = of_function("registry_b::model::f::Here", here());
         let other = of_function("registry_c::model::f::Here", here());
         assert_eq!(one.tag, "model/f");

@@ -1,4 +1,4 @@
-//! Boxed futures, measured without a change of their type.
+//! Measuring boxed futures without changing their type.
 
 use std::future::Future;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -6,14 +6,14 @@ use std::pin::Pin;
 
 use crate::scope::future::{FutureScopeWithArgs, measure};
 
-/// A box of a future whose own type is erased.
+/// A boxed future of any type.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no boxed future that can be measured",
     note = "what is measured is a `Pin<Box<dyn Future>>` or a `Box<dyn Future + Unpin>`; measure another \
             future with `.measure_execution_time(\"name\")`"
 )]
 pub trait BoxedFuture: Sized {
-    /// Returns the future measured, as the same type.
+    /// Measures the future. The result has the same type.
     #[must_use]
     fn measured(self, scope: FutureScopeWithArgs) -> Self;
 }
@@ -23,26 +23,24 @@ pub fn measure_boxed<F: BoxedFuture>(scope: FutureScopeWithArgs, future: F) -> F
     future.measured(scope)
 }
 
-/// Calls a closure. Where one is written as an argument of this, the compiler knows that it is called
-/// once: what it captures may be borrowed by what it returns.
+/// Calls a closure. The bound tells the compiler that the closure is called once, so that the result may borrow what the
+/// closure captures.
 pub fn call_once<R>(function: impl FnOnce() -> R) -> R {
     function()
 }
 
-/// `dyn Future` and these auto traits, in a box. A trait object with other bounds is another type, so
-/// each combination has an implementation of its own.
+/// Implements [`BoxedFuture`] for a boxed `dyn Future` with these auto traits. Each combination of them is another type.
 macro_rules! boxed {
     ($pinned:ident: $($auto:ident)*) => {
         impl<'a, T> BoxedFuture for boxed!(@$pinned dyn Future<Output = T> $(+ $auto)* + 'a) {
             fn measured(self, scope: FutureScopeWithArgs) -> Self {
-                // Lives as long as this function; `T` may not live as long as `'a`.
+                // `T` need not outlive `'a`, so `measured` cannot have the type `Self` yet.
                 type Short<'b, T> = boxed!(@$pinned dyn Future<Output = T> $(+ $auto)* + 'b);
                 let measured: Short<'_, T> = boxed!(new $pinned measure(scope, self));
-                // SAFETY: only the bound of the trait object changes, which has no part in its
-                // layout or its vtable. What the box owns is `self`, whose own type says that it
-                // lives for `'a`, and a `FutureScopeWithArgs`, which borrows nothing. The compiler cannot
-                // conclude that, since `T` would have to live for `'a` too (it is part of the type
-                // that is boxed): but a `Self` was given, and what is returned owns no more.
+                // SAFETY: the types differ in the lifetime bound of the trait object only, which changes neither its
+                // layout nor its vtable. The box owns `self`, whose type guarantees that it lives for `'a`, and a
+                // `FutureScopeWithArgs`, which borrows nothing. The compiler cannot conclude this, because `T`, a
+                // parameter of the boxed type, would have to outlive `'a`. It need not: the caller had a `Self` too.
                 unsafe { std::mem::transmute::<Short<'_, T>, Self>(measured) }
             }
         }
@@ -53,7 +51,7 @@ macro_rules! boxed {
     (new unpin $future:expr) => { Box::new($future) };
 }
 
-/// With and without each of the auto traits.
+/// Implements [`BoxedFuture`] with and without each of the auto traits.
 macro_rules! each_boxed {
     ($pinned:ident: [] $($auto:ident)*) => {
         boxed!($pinned: $($auto)*);

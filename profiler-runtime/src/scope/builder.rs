@@ -1,4 +1,4 @@
-//! The beginning of a call that needs more than statistics: its logger and its step.
+//! A call before its scope opens: the arguments that the macros collect.
 
 use std::marker::PhantomData;
 
@@ -15,38 +15,43 @@ use crate::step::IntoStep;
 use crate::switch::SiteDecision;
 use crate::sync::ReentrancyGuard;
 
-/// A call that has been decided on and not yet begun: the macros hand it what the arguments give,
-/// then turn it into a guard or a future. `'s` is for how long its stream is lent.
+/// A call whose site has decided, and whose scope is not open yet.
+///
+/// The macros ask which arguments are wanted, evaluate those, and then turn the builder into a guard or into the scope
+/// of a future. `'s` is the lifetime of the stream, which the guard borrows.
 #[derive(Debug)]
 pub struct ScopeBuilder<'s> {
-    /// None for a call that is not measured.
+    /// `None` if the call is not measured.
     pub(crate) decision: Option<SiteDecision>,
-    pub(crate) every: u32,
-    /// Whether it is this call's turn to be logged; known once somebody asked.
-    turn: Option<bool>,
+    /// `Some(true)` if the call is logged, `None` if nothing has asked yet.
+    is_logged: Option<bool>,
     pub(crate) request: LogRequest,
-    /// What it asks of the GPU, where it asks for anything.
-    pub(crate) ask: Option<GpuOptions>,
-    /// The extents of what the call was given, where a session wants them.
+    pub(crate) args: ScopeArgs,
+    borrowed_stream: PhantomData<&'s ()>,
+}
+
+/// The arguments of a call that only the slow path uses.
+#[derive(Debug, Default)]
+pub(crate) struct ScopeArgs {
+    /// `None` if the call has no argument for its GPU time.
+    pub(crate) gpu: Option<GpuOptions>,
+    /// `None` if no session records shapes, or the call gives none.
     pub(crate) shapes: Shapes,
-    lender: PhantomData<&'s ()>,
 }
 
 impl<'s> ScopeBuilder<'s> {
-    /// A call that is not measured.
+    /// Returns a call that is not measured.
     #[must_use]
     pub const fn off() -> Self {
         Self {
             decision: None,
-            every: 1,
-            turn: None,
-            request: LogRequest {
-                logger: None,
-                step: None,
+            is_logged: None,
+            request: LogRequest::new(1),
+            args: ScopeArgs {
+                gpu: None,
+                shapes: None,
             },
-            ask: None,
-            shapes: None,
-            lender: PhantomData,
+            borrowed_stream: PhantomData,
         }
     }
 
@@ -54,109 +59,115 @@ impl<'s> ScopeBuilder<'s> {
     pub(crate) fn new(decision: Option<SiteDecision>, every: u32) -> Self {
         Self {
             decision,
-            every,
+            request: LogRequest::new(every),
             ..Self::off()
         }
     }
 
-    /// Logs one call in `every`, for names built at run time; zero counts as one.
+    /// Logs one call in `every`, for names built at run time. Zero counts as one.
     #[must_use]
     pub fn every(mut self, every: u32) -> Self {
-        self.every = every.max(1);
+        self.request.every = every.max(1);
         self
     }
 
-    /// Whether the call's own logger is wanted: it is measured, and its turn has come.
+    /// Returns `true` if the call's own logger is wanted: the call is measured and logged.
     #[inline]
     pub fn wants_log(&mut self) -> bool {
         self.decision.is_some_and(|decision| self.sample(decision))
     }
 
-    /// Whether a step is wanted: as [`wants_log`](Self::wants_log), and somebody takes it.
+    /// Returns `true` if the call's step is wanted: the call is measured, and logged by its own logger or a default one.
     #[inline]
     pub fn wants_step(&mut self) -> bool {
         self.resolve_sampling();
-        self.is_due()
+        self.is_logged()
     }
 
-    /// Whether the call's own stream is wanted: it is measured, and there is a driver.
+    /// Returns `true` if the call's stream is wanted: the call is measured, and there is a CUDA driver.
     #[inline]
     pub fn wants_stream(&mut self) -> bool {
         self.decision.is_some() && cuda::find(DiscoveryReason::ExplicitRequest).is_some()
     }
 
-    /// The stream that the GPU time of this call is taken on.
+    /// Sets the stream on which the GPU time is measured.
     #[inline]
     pub fn stream(&mut self, stream: impl IntoStream<'s>) {
-        let given = ExplicitStream::from(stream.into_stream());
-        self.ask.get_or_insert_default().stream = Some(given);
+        let stream = ExplicitStream::from(stream.into_stream());
+        self.args.gpu.get_or_insert_default().stream = Some(stream);
     }
 
-    /// Has the end of the scope wait for the device.
+    /// Makes the end of the scope wait for the device.
     #[inline]
     pub fn synchronous(&mut self) {
-        self.ask.get_or_insert_default().mode = Mode::Synchronous;
+        self.args.gpu.get_or_insert_default().mode = Mode::Synchronous;
     }
 
-    /// Has the events become part of the graph that is being captured.
+    /// Makes the scope's events part of the CUDA graph that is being captured.
     #[inline]
     pub fn captured(&mut self) {
-        self.ask.get_or_insert_default().mode = Mode::Captured;
+        self.args.gpu.get_or_insert_default().mode = Mode::Captured;
     }
 
-    /// Whether the shapes of what the call was given are wanted: it is measured, and an active window records
-    /// them.
+    /// Returns `true` if the call's shapes are wanted: the call is measured, and an active window records shapes.
     #[inline]
     pub fn wants_shapes(&mut self) -> bool {
         self.decision.is_some() && session::wants_shapes()
     }
 
-    /// The shape of one more of the things that the call was given.
+    /// Adds the shape of an argument.
     #[inline]
     pub fn shape(&mut self, shape: &(impl ToShape + ?Sized)) {
-        // What is kept for the window is not the memory of the scope around.
-        let _busy = ReentrancyGuard::try_enter();
-        // It is code of the program's, which must not end the call where it only asks for a shape.
+        // Do not count the memory of the shape as the enclosing scope's.
+        let _reentrancy = ReentrancyGuard::try_enter();
+        // User code: a panic in it must not end the call.
         let shape = user_code::call(|| shape.to_shape());
-        let known = shape.unwrap_or_else(no_shape);
-        self.shapes.get_or_insert_default().push(known);
+        let shape = shape.unwrap_or_else(empty_shape);
+        self.args.shapes.get_or_insert_default().push(shape);
     }
 
-    /// The logger of this call.
+    /// Sets the logger.
     #[inline]
     pub fn log<Marker>(&mut self, logger: impl IntoLogger<Marker>) {
         self.request.logger = Some(logger.into_logger());
     }
 
-    /// The logger of this call, written as a closure.
+    /// Sets the logger, given as a closure. The bounds let the compiler infer the types of the closure's parameters.
     #[inline]
     pub fn log_with<F, R>(&mut self, logger: F)
     where
         F: Fn(&str, f64, u64) -> R + Send + Sync + 'static,
         R: LogOutcome,
     {
-        self.request.logger = Some(logger.into_logger());
+        self.log(logger);
     }
 
-    /// The step of this call.
+    /// Sets the step.
     #[inline]
     pub fn step(&mut self, step: impl IntoStep) {
         self.request.step = Some(step.into_step());
     }
 
-    /// Opens the scope; the clock is read last.
+    /// Opens the scope. Reads the clock last.
     #[inline]
     pub fn start(mut self) -> ScopeWithArgs<'s> {
         self.resolve_sampling();
         ScopeWithArgs::open(self)
     }
 
-    /// Whether the call is to be logged, after all that was asked and request.
-    pub(crate) fn is_due(&self) -> bool {
-        self.turn == Some(true)
+    /// Returns `true` if the call is logged, as far as it has been asked.
+    pub(crate) fn is_logged(&self) -> bool {
+        self.is_logged == Some(true)
     }
 
-    /// A default logger wants one call in so many too, though nobody asked before.
+    /// Takes the log request out if the call is logged.
+    pub(super) fn take_request(&mut self) -> Option<LogRequest> {
+        let every = self.request.every;
+        let take = || std::mem::replace(&mut self.request, LogRequest::new(every));
+        (self.is_logged == Some(true)).then(take)
+    }
+
+    /// Decides whether the call is logged, if a default logger wants that and nothing has asked before.
     #[inline]
     fn resolve_sampling(&mut self) {
         if let Some(decision) = self.decision.filter(|decision| decision.is_logged()) {
@@ -164,24 +175,25 @@ impl<'s> ScopeBuilder<'s> {
         }
     }
 
-    /// Asks once for each call, since asking counts.
+    /// Decides whether the call is logged. Decides once for each call, because deciding counts the call.
     #[inline]
     fn sample(&mut self, decision: SiteDecision) -> bool {
+        let every = self.request.every;
         *self
-            .turn
-            .get_or_insert_with(|| is_due(decision, self.every))
+            .is_logged
+            .get_or_insert_with(|| should_log(decision, every))
     }
 }
 
 impl ScopeBuilder<'static> {
-    /// The scope of a future, which begins when it is first polled.
+    /// Returns the scope of a future. It opens when the future is first polled.
     #[inline]
     pub fn task(mut self) -> FutureScopeWithArgs {
         self.resolve_sampling();
         FutureScopeWithArgs::new(self)
     }
 
-    /// The scope of a future that brings nothing along.
+    /// Returns the scope of a future without arguments.
     #[inline]
     pub(crate) fn plain_future(mut self) -> FutureScope {
         self.resolve_sampling();
@@ -189,12 +201,11 @@ impl ScopeBuilder<'static> {
     }
 }
 
-/// Whether it is the turn of this call, of `every`.
+/// Counts a call of a name and returns `true` if it is one of those that are logged: one in `every`.
 ///
-/// Each thread counts for itself; a thread that ends leaves its turn to the next, and one that comes to
-/// others waits a whole turn.
+/// Each thread counts its own calls. See [`Sampling`](name::Sampling) for threads that begin and end.
 #[inline]
-pub(crate) fn is_due(decision: SiteDecision, every: u32) -> bool {
+pub(crate) fn should_log(decision: SiteDecision, every: u32) -> bool {
     if every == 1 {
         return true;
     }
@@ -202,20 +213,20 @@ pub(crate) fn is_due(decision: SiteDecision, every: u32) -> bool {
         Ok(cell) => cell,
         Err(reason) => return reason == NoCell::Unavailable,
     };
-    // One more than is left, so that zero says that the thread has not asked before.
-    let left = match cell.until_logged.get().checked_sub(1) {
-        Some(left) => left,
-        None => name::by_id(decision.id()).map_or(0, |name| name.initial_skips(every)),
+    // One more than the calls to skip, so that the initial zero means that the thread has not asked yet.
+    let skips = match cell.until_logged.get().checked_sub(1) {
+        Some(skips) => skips,
+        None => name::by_id(decision.id()).map_or(0, |name| name.sampling.initial_skips(every)),
     };
     cell.every.set(every.into());
-    let next = left.checked_sub(1).unwrap_or(u64::from(every) - 1);
-    cell.until_logged.set(next + 1);
-    left == 0
+    let next_skips = skips.checked_sub(1).unwrap_or(u64::from(every) - 1);
+    cell.until_logged.set(next_skips + 1);
+    skips == 0
 }
 
-/// The shape of something whose own `to_shape` has panicked.
+/// Warns of a `to_shape` that panicked, and returns a shape to use instead.
 #[cold]
-fn no_shape() -> Box<[usize]> {
+fn empty_shape() -> Box<[usize]> {
     diagnostics::warn_once("a `to_shape` panicked: the argument is shown with an empty shape");
     Box::default()
 }

@@ -1,26 +1,35 @@
-//! The guards of synchronous code.
+//! Scopes: what opens and closes around measured code.
+//!
+//! A call site makes a [`ScopeBuilder`](builder::ScopeBuilder), or a guard directly if the call has no arguments. The
+//! guards of synchronous code are here; `open` and `close` hold the two paths that they take, `future` the scopes of
+//! futures.
 
 pub(crate) mod boxed;
 pub(crate) mod builder;
+mod close;
 pub(crate) mod future;
 mod open;
+mod probe;
 
 use std::marker::PhantomData;
 use std::thread::panicking;
 
-use self::builder::ScopeBuilder;
 use crate::log::LogRequest;
 use crate::switch::SiteDecision;
-pub(crate) use open::{ClosedScope, OpenScope, Probe, ScopeArgs};
-use open::{end, end_logged};
+pub(crate) use builder::ScopeArgs;
+use builder::ScopeBuilder;
+use close::end_logged;
+pub(crate) use open::OpenScope;
+use open::end;
+pub(crate) use probe::run_empty_scopes;
 
-/// A scope that is being measured until it is dropped.
+/// A scope that is measured until the guard is dropped.
 ///
-/// It belongs to the thread that opened it: a parent's time is known only on its own thread. Do not hold
-/// it across an `.await`: executors that move tasks between threads refuse it, and others would run
-/// other tasks inside it. Measure the future instead ([`MeasureFuture`](crate::MeasureFuture)).
+/// It belongs to the thread that opened it, since only that thread knows its enclosing scope. Do not hold it across an
+/// `.await`: executors that move tasks between threads reject it, and others would run other tasks inside it. Measure
+/// the future instead ([`MeasureFuture`](crate::MeasureFuture)).
 ///
-/// Made by [`scope!`](crate::scope!).
+/// Created by [`scope!`](crate::scope!).
 #[must_use = "a scope ends when its guard is dropped: bind it, as in `let _scope = scope!(\"load\");`"]
 pub struct Scope {
     open: Option<OpenScope>,
@@ -28,7 +37,7 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// A scope that is not measured.
+    /// Returns a scope that is not measured.
     #[inline(always)]
     pub(crate) const fn off() -> Self {
         Self {
@@ -57,48 +66,37 @@ impl Drop for Scope {
     }
 }
 
-/// A scope that brings its own logger, step, turn or stream.
+/// A scope with arguments: a logger, a step, a sampling rate, a stream or shapes.
 ///
-/// Made by [`scope!`](crate::scope!) with arguments; see [`Scope`].
+/// Created by [`scope!`](crate::scope!) with arguments; see [`Scope`].
 #[must_use = "a scope ends when its guard is dropped: bind it, as in `let _scope = scope!(\"load\");`"]
 pub struct ScopeWithArgs<'s> {
     open: Option<OpenScope>,
-    /// Whether it is this call's turn to be logged.
-    due: bool,
-    every: u32,
-    request: LogRequest,
+    /// `None` if the call is not logged.
+    log: Option<LogRequest>,
     not_send: PhantomData<*const ()>,
-    /// Its stream is lent for as long as it is open.
-    lender: PhantomData<&'s ()>,
+    /// The stream is borrowed while the scope is open.
+    borrowed_stream: PhantomData<&'s ()>,
 }
 
 impl<'s> ScopeWithArgs<'s> {
-    pub(crate) fn open(builder: ScopeBuilder<'s>) -> Self {
-        let due = builder.is_due();
-        let ScopeBuilder {
-            decision,
-            every,
-            request,
-            ask,
-            shapes,
-            ..
-        } = builder;
-        // Its turn has been decided on; the opening must not decide again.
-        let open = decision.map(SiteDecision::unlogged).and_then(|decision| {
-            let fast = if panicking() || ask.is_some() {
+    pub(crate) fn open(mut builder: ScopeBuilder<'s>) -> Self {
+        let log = builder.take_request();
+        // The builder has decided whether the call is logged; opening the scope must not count the call again.
+        let decision = builder.decision.map(SiteDecision::without_logging);
+        let open = decision.and_then(|decision| {
+            let fast = if panicking() || builder.args.gpu.is_some() {
                 None
             } else {
                 OpenScope::fast(decision)
             };
-            fast.or_else(|| OpenScope::slow(decision, every, &mut ScopeArgs { ask, shapes }))
+            fast.or_else(|| OpenScope::slow(decision, builder.request.every, &mut builder.args))
         });
         Self {
             open,
-            due,
-            every,
-            request,
+            log,
             not_send: PhantomData,
-            lender: PhantomData,
+            borrowed_stream: PhantomData,
         }
     }
 }
@@ -107,7 +105,7 @@ impl Drop for ScopeWithArgs<'_> {
     #[inline]
     fn drop(&mut self) {
         match &self.open {
-            Some(open) if self.due => end_logged(open, self.every, &mut self.request),
+            Some(open) if self.log.is_some() => end_logged(open, &mut self.log),
             Some(open) => end(open),
             None => {}
         }
@@ -129,3 +127,6 @@ impl std::fmt::Debug for ScopeWithArgs<'_> {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,118 +1,82 @@
-//! An open scope: what happens when one opens and closes.
+//! An open scope, and the fast path that opens and closes one.
 //!
-//! Opening and closing each have a fast way, which calls nothing, and a slow way, which does whatever
-//! is out of the ordinary. The fast ways end in the slow ones, so that they have nothing to save.
+//! The fast path handles ordinary calls and calls no function. Anything else takes the slow path: the first call of a
+//! name on a thread, a call that is logged, recorded or has a GPU time, a panic, a guard that is dropped out of order.
+//! The fast path ends in a tail call of the slow one, so that it has no registers to save.
+//!
+//! Which path a call takes costs one comparison each. On opening, a decision with a flag is larger than any id, so that
+//! no cell is found for it. On closing, a serial with a flag never equals the innermost one.
 
 use std::thread::panicking;
 
+use super::builder::{ScopeArgs, should_log};
+use super::close::{end_slow, spill_buckets};
 use crate::clock::{elapsed, has_counter, now, read_counter};
-use crate::collect;
-use crate::cuda::{self, Begun, CpuSpan, GpuOptions};
-use crate::diagnostics::catch_own_panic;
+use crate::cuda::{self, Begun};
 use crate::local::{self, NoCell, ThreadState};
-use crate::log::LogRequest;
-use crate::name;
-use crate::scope::builder::is_due;
-use crate::session::{self, EndedScope, RecordEnding, Shapes};
-use crate::stats::{Ending, StatCell};
+use crate::session;
+use crate::stats::StatCell;
 use crate::switch::SiteDecision;
 
 /// An open scope, with what its opening replaced in the thread's state.
 pub(crate) struct OpenScope {
-    cell: &'static StatCell,
-    start: u64,
-    /// The scope's number on its thread, and flags. A scope with a flag is never the innermost one by
-    /// this number, and so closes the slow way.
+    pub(super) cell: &'static StatCell,
+    pub(super) start: u64,
+    /// The serial of the scope on its thread, and flags.
     serial: u64,
-    outer: u64,
-    outer_children: i64,
+    pub(super) outer_serial: u64,
+    pub(super) outer_child_ticks: i64,
 }
 
-/// A default logger wants this call.
-const LOGGED: u64 = 1 << 63;
-/// A panic was under way when the scope opened.
-const UNWINDING: u64 = 1 << 62;
-/// The thread had no cell when the scope opened, since it was ending or there was no memory: the number is that of the
-/// name.
-const OUTSIDE: u64 = 1 << 61;
-/// Its start is not a reading of the counter.
-const SYSTEM_CLOCK: u64 = 1 << 60;
-/// It has a GPU time.
-const CUDA: u64 = 1 << 59;
-/// It was to have a GPU time on a stream of the current context, and none was current.
-const NO_CONTEXT: u64 = 1 << 58;
-/// A session records it.
-const RECORDED: u64 = 1 << 57;
-/// Its end is that of a step.
-const STEP: u64 = 1 << 56;
-/// No stream is named that it could be measured on.
-const NO_STREAM: u64 = 1 << 55;
+/// A default logger logs this call.
+pub(super) const LOGGED: u64 = 1 << 63;
+/// The thread was panicking when the scope opened.
+pub(super) const UNWINDING: u64 = 1 << 62;
+/// The thread had no cell when the scope opened: it had ended, or there was no memory. Instead of a serial the scope has
+/// the id of its name.
+pub(super) const DETACHED: u64 = 1 << 61;
+/// The start was not read from the counter.
+pub(super) const SYSTEM_CLOCK: u64 = 1 << 60;
+/// The scope has a GPU time.
+pub(super) const CUDA: u64 = 1 << 59;
+/// The scope is on a default stream, and no context was current when it opened.
+pub(super) const NO_CONTEXT: u64 = 1 << 58;
+/// A session records the scope.
+pub(super) const RECORDED: u64 = 1 << 57;
+/// The end of the scope ends a step.
+pub(super) const STEP: u64 = 1 << 56;
+/// No stream was named for the scope.
+pub(super) const NO_STREAM: u64 = 1 << 55;
 const FLAGS: u64 =
-    LOGGED | UNWINDING | OUTSIDE | SYSTEM_CLOCK | CUDA | NO_CONTEXT | RECORDED | STEP | NO_STREAM;
+    LOGGED | UNWINDING | DETACHED | SYSTEM_CLOCK | CUDA | NO_CONTEXT | RECORDED | STEP | NO_STREAM;
 
-/// What a call brings along beyond its name.
-#[derive(Debug, Default)]
-pub(crate) struct ScopeArgs {
-    pub(crate) ask: Option<GpuOptions>,
-    pub(crate) shapes: Shapes,
+/// The result of counting a call.
+pub(super) struct Counted {
+    /// `true` if [`spill_buckets`] must be called.
+    pub(super) must_spill: bool,
+    /// `true` if no other scope of the name is open around the call.
+    pub(super) outermost: bool,
 }
 
-/// What counting a call came to.
-struct Counted {
-    /// The cell's buckets must be carried over.
-    full: bool,
-    /// No scope of the same name is around it.
-    outermost: bool,
-}
-
-/// What closing a scope has measured.
-pub(crate) struct ClosedScope {
-    pub(crate) end: u64,
-    pub(crate) elapsed: i64,
-    /// Whether no scope of the same name was around it.
-    outermost: bool,
-    /// Whether a panic went through it.
-    panicked: bool,
-}
-
-impl ClosedScope {
-    pub(crate) fn new(end: u64, elapsed: i64, outermost: bool) -> Self {
-        Self {
-            end,
-            elapsed,
-            outermost,
-            panicked: false,
-        }
-    }
-
-    pub(crate) fn span(&self) -> CpuSpan {
-        CpuSpan {
-            end: self.end,
-            elapsed: self.elapsed,
-            outermost: self.outermost,
-        }
-    }
-}
-
-/// Stands for the cell of a thread that has none any more; never counts anything.
+/// The cell of detached scopes. It never counts anything.
 static NO_CELL: StatCell = StatCell::new();
 
 impl OpenScope {
-    /// Opens a scope where nothing is out of the ordinary; the clock is read last.
+    /// Opens a scope on the fast path. Returns `None` if the slow path must do it. Reads the clock last.
     #[inline(always)]
     pub(crate) fn fast(decision: SiteDecision) -> Option<Self> {
         local::with_state(|state| {
-            // A decision with a flag is larger than any name whose cell is found here.
-            let mut open = Self::push(state, state.cell(decision.raw())?);
+            let mut open = Self::push(state, state.direct_cell(decision.raw())?);
             open.start = read_counter();
             Some(open)
         })
         .flatten()
     }
 
-    /// Opens any scope, but not inside the profiler itself; the clock is read last.
+    /// Opens a scope on the slow path. Returns `None` within the profiler itself, where calls are not measured. Reads the
+    /// clock last.
     pub(crate) fn slow(decision: SiteDecision, every: u32, args: &mut ScopeArgs) -> Option<Self> {
-        let logged = decision.is_logged() && is_due(decision, every);
+        let logged = decision.is_logged() && should_log(decision, every);
         let mut open = match local::cell(decision.id()) {
             Ok(cell) => {
                 if logged {
@@ -120,17 +84,17 @@ impl OpenScope {
                 }
                 local::with_state(|state| Self::push(state, cell))?
             }
-            Err(NoCell::Unavailable) => Self::outside(decision),
+            Err(NoCell::Unavailable) => Self::detached(decision),
             Err(NoCell::Reentrant) => return None,
         };
-        let wants_cuda = (decision.is_cuda() || args.ask.is_some()) && open.serial & OUTSIDE == 0;
-        let is_recorded = decision.is_recorded();
-        // Before the GPU's side is: whatever takes time here must not be between its two events.
-        let counts_memory = is_recorded && open.serial & OUTSIDE == 0 && {
+        let is_attached = !open.has(DETACHED);
+        // Before the GPU side opens, so that the session's work is not between the two events.
+        let counts_memory = is_attached && decision.is_recorded() && {
             let shapes = std::mem::take(&mut args.shapes);
-            session::open(decision.id(), open.serial, open.outer, shapes)
+            session::open(decision.id(), open.serial, open.outer_serial, shapes)
         };
-        let begun = wants_cuda.then(|| cuda::begin(open.serial, decision.id(), args.ask.as_mut()));
+        let wants_cuda = is_attached && (decision.is_cuda() || args.gpu.is_some());
+        let begun = wants_cuda.then(|| cuda::begin(open.serial, decision.id(), args.gpu.as_mut()));
         if counts_memory {
             session::opened(open.serial);
         }
@@ -141,285 +105,109 @@ impl OpenScope {
             (logged, LOGGED),
             (panicking(), UNWINDING),
             (!has_counter(), SYSTEM_CLOCK),
-            (is_recorded, RECORDED),
+            (decision.is_recorded(), RECORDED),
             (decision.is_step(), STEP),
         ];
         open.serial |= flags
             .iter()
-            .filter(|(set, _)| *set)
-            .fold(0, |flags, (_, flag)| flags | flag);
+            .filter(|(is_set, _)| *is_set)
+            .fold(0, |all, (_, flag)| all | flag);
         open.start = now();
         Some(open)
     }
 
     #[inline(always)]
-    fn push(state: &ThreadState, cell: &'static StatCell) -> Self {
-        let serial = state.serial.get() + 1;
-        state.serial.set(serial);
-        let outer = state.top.replace(serial);
+    pub(super) fn push(state: &ThreadState, cell: &'static StatCell) -> Self {
+        let serial = state.last_serial.get() + 1;
+        state.last_serial.set(serial);
+        let outer_serial = state.innermost.replace(serial);
         cell.enter(serial);
-        let outer_children = state.children.replace(0);
+        let outer_child_ticks = state.child_ticks.replace(0);
         Self {
             cell,
             start: 0,
             serial,
-            outer,
-            outer_children,
+            outer_serial,
+            outer_child_ticks,
         }
     }
 
-    /// On a thread whose cells are gone: the scope stands by itself.
-    fn outside(decision: SiteDecision) -> Self {
-        let serial = OUTSIDE | u64::from(decision.id());
+    /// Returns a scope that is not part of its thread's state.
+    fn detached(decision: SiteDecision) -> Self {
         Self {
             cell: &NO_CELL,
             start: 0,
-            serial,
-            outer: 0,
-            outer_children: 0,
+            serial: DETACHED | u64::from(decision.id()),
+            outer_serial: 0,
+            outer_child_ticks: 0,
         }
     }
 
-    /// Counts the innermost scope and puts back the one around it.
+    /// Closes the innermost scope: counts it and restores the scope around it.
     #[inline(always)]
-    fn pop(&self, state: &ThreadState, elapsed: i64) -> Counted {
-        let own = elapsed - state.children.get();
-        state.top.set(self.outer);
-        state.children.set(self.outer_children + elapsed);
+    pub(super) fn pop(&self, state: &ThreadState, elapsed: i64) -> Counted {
+        let own = elapsed - state.child_ticks.get();
+        self.restore_outer(state, elapsed);
         self.count(elapsed, own, self.cell.leave(self.serial()))
     }
 
+    /// Makes the scope around this one the innermost one again, with this one as a closed child.
     #[inline(always)]
-    fn count(&self, elapsed: i64, own: i64, outermost: bool) -> Counted {
+    pub(super) fn restore_outer(&self, state: &ThreadState, elapsed: i64) {
+        state.innermost.set(self.outer_serial);
+        state.child_ticks.set(self.outer_child_ticks + elapsed);
+    }
+
+    #[inline(always)]
+    pub(super) fn count(&self, elapsed: i64, own: i64, outermost: bool) -> Counted {
         Counted {
-            full: self.cell.count(elapsed, own, outermost),
+            must_spill: self.cell.count(elapsed, own, outermost),
             outermost,
         }
     }
 
-    /// The scope's number without flags.
-    // The fast way could hand along the number that it has compared, and need not mask: two
-    // instructions less, and 3 % slower in a side by side run.
+    /// Returns the serial without flags.
+    // On the fast path there are none, and the mask could be left out: that saved two instructions, but measured 3 %
+    // slower side by side.
     #[inline(always)]
-    fn serial(&self) -> u64 {
+    pub(super) fn serial(&self) -> u64 {
         self.serial & !FLAGS
     }
 
-    /// Closes any scope.
-    fn close(&self, end: u64) -> ClosedScope {
-        let elapsed = elapsed(self.start, end);
-        let panicked = panicking() && self.serial & UNWINDING == 0;
-        let outermost = if self.serial & OUTSIDE == 0 {
-            self.close_inside(elapsed, panicked)
-        } else {
-            self.close_outside(elapsed, panicked);
-            true
-        };
-        ClosedScope {
-            panicked,
-            ..ClosedScope::new(end, elapsed, outermost)
-        }
+    /// Returns `true` if the scope has this flag.
+    pub(super) fn has(&self, flag: u64) -> bool {
+        self.serial & flag != 0
     }
 
-    /// True where no scope of the same name is around it.
-    fn close_inside(&self, elapsed: i64, panicked: bool) -> bool {
-        if local::has_ended() {
-            // The thread has given the cell back. There is nothing around the scope any more.
-            if let Some(name) = name::by_id(self.id()) {
-                name.count_late(|cell| count_alone(cell, elapsed, panicked));
-            }
-            return true;
-        }
-        let serial = self.serial();
-        let counted = local::with_state(|state| match state.top.get() {
-            top if top == serial => self.pop(state, elapsed),
-            top => {
-                // Dropped before a younger guard, or the younger one was forgotten. The time is
-                // exact; what the children took is not known any more: all counts as its own.
-                self.cell.count_disordered();
-                // One that was held from an earlier poll has nothing around it in this one.
-                if serial < top && serial > state.floor.get() {
-                    state.top.set(self.outer);
-                    state.children.set(self.outer_children + elapsed);
-                    local::forget_above(serial);
-                }
-                self.count(elapsed, elapsed, self.cell.leave_late(serial))
-            }
-        });
-        if counted.as_ref().is_some_and(|counted| counted.full) {
-            carry(self.cell);
-        }
-        if panicked {
-            self.cell.count_ending(Ending::Panicked);
-        }
-        counted.is_none_or(|counted| counted.outermost)
-    }
-
-    fn close_outside(&self, elapsed: i64, panicked: bool) {
-        let Some(name) = name::by_id(self.id()) else {
-            return;
-        };
-        name.count_directly(|cell| count_alone(cell, elapsed, panicked));
-    }
-
-    /// The cell, unless the thread has none or has given it back: then another thread may write it.
-    fn cell(&self) -> Option<&'static StatCell> {
-        (self.serial & OUTSIDE == 0 && !local::has_ended()).then_some(self.cell)
-    }
-
-    /// Hands a finished call on: to the resolver if it has a GPU time, to the collector if it is to be
-    /// logged without one.
-    fn dispatch(&self, closed: &ClosedScope, log: Option<(u32, LogRequest)>) {
-        let (cell, span) = (self.cell(), closed.span());
-        // First, so that nothing here is the scope's.
-        let recorded = (self.serial & RECORDED != 0).then(|| self.ended(closed));
-        if self.serial & NO_STREAM != 0 {
-            cuda::count_without_stream(cell, closed.elapsed);
-        }
-        if self.serial & CUDA != 0 {
-            cuda::finish_scope(cell, log, |part| cuda::end(self.serial(), span, part));
-        } else if self.serial & NO_CONTEXT != 0 && cuda::context_became_current() {
-            cuda::finish_scope(cell, log, |part| {
-                cuda::end_without_context(self.id(), span, part)
-            });
-        } else if let Some((every, request)) = log {
-            collect::log(
-                cell,
-                self.id(),
-                every,
-                (closed.end, closed.elapsed),
-                request,
-            );
-        }
-        // With the GPU's side closed: whatever takes time here must not be between its two events.
-        match recorded {
-            Some(Some(ended)) => session::close(&ended),
-            Some(None) => session::lose(),
-            None => {}
-        }
-        if self.serial & STEP != 0 && closed.outermost {
-            session::environment::step();
-        }
-    }
-
-    /// What a session is to be told of it; none where its thread keeps nothing any more.
-    fn ended(&self, closed: &ClosedScope) -> Option<EndedScope> {
-        if self.serial & OUTSIDE != 0 {
-            return None;
-        }
-        let serial = self.serial();
-        let has_cuda = self.serial & CUDA != 0;
-        let ending = if closed.panicked {
-            RecordEnding::Panicked
-        } else {
-            RecordEnding::Returned
-        };
-        session::ending(serial);
-        Some(EndedScope {
-            name: self.id(),
-            serial,
-            parent: self.outer,
-            start: self.start,
-            elapsed: closed.elapsed,
-            ending,
-            cuda: if has_cuda { cuda::key_of(serial) } else { 0 },
-        })
-    }
-
-    #[allow(clippy::cast_possible_truncation, reason = "the number of a name")]
-    fn id(&self) -> u32 {
-        if self.serial & OUTSIDE == 0 {
-            self.cell.id.get() as u32
-        } else {
+    /// Returns the id of the scope's name.
+    #[allow(clippy::cast_possible_truncation, reason = "the id of a name")]
+    pub(super) fn id(&self) -> u32 {
+        if self.has(DETACHED) {
             self.serial() as u32
+        } else {
+            self.cell.id.get() as u32
         }
     }
 }
 
-/// Counts a call that has nothing around it.
-fn count_alone(cell: &StatCell, elapsed: i64, panicked: bool) {
-    let _ = cell.count(elapsed, elapsed, true);
-    if panicked {
-        cell.count_ending(Ending::Panicked);
-    }
-}
-
-/// Calls of nothing, to find out what a call costs.
-pub(crate) struct Probe;
-
-impl Probe {
-    /// Opens and closes scopes, and leaves no trace. One thread at a time.
-    pub(crate) fn run(calls: u32) {
-        static CELL: StatCell = StatCell::new();
-        local::with_state(|state| {
-            if state.top.get() == local::ENDED {
-                return;
-            }
-            let children = state.children.get();
-            for _ in 0..calls {
-                let mut open = OpenScope::push(state, &CELL);
-                open.start = now();
-                open.pop(state, elapsed(open.start, now()));
-            }
-            state.children.set(children);
-        });
-    }
-}
-
-#[cold]
-fn carry(cell: &StatCell) {
-    #[allow(clippy::cast_possible_truncation, reason = "the number of a name")]
-    let id = cell.id.get() as u32;
-    catch_own_panic("counts were carried over", || {
-        if let Some(name) = name::by_id(id) {
-            name.carry(cell);
-        }
-    });
-}
-
-/// Ends a scope the fast way where it can.
+/// Closes a scope that is not logged by its own logger.
 #[inline(never)]
 pub(super) fn end(open: &OpenScope) {
-    // Asked first, and both ways of going on end the function: nothing has to be saved.
+    // Check `panicking()` first: nothing is live across the call, so no registers are saved. All slow calls are tail
+    // calls for the same reason.
     if panicking() {
         return end_slow(open);
     }
     local::with_state(|state| {
-        // A flag in the number fails the comparison too.
-        if state.top.get() != open.serial {
+        // A flag makes the serials differ too.
+        if state.innermost.get() != open.serial {
             return end_slow(open);
         }
-        if open.pop(state, elapsed(open.start, read_counter())).full {
-            carry(open.cell);
+        if open
+            .pop(state, elapsed(open.start, read_counter()))
+            .must_spill
+        {
+            spill_buckets(open.cell);
         }
-    });
-}
-
-#[cold]
-#[inline(never)]
-fn end_slow(open: &OpenScope) {
-    catch_own_panic("a scope was closed", || close_slowly(open));
-}
-
-fn close_slowly(open: &OpenScope) {
-    let closed = open.close(now());
-    let logged = (open.serial & LOGGED != 0).then(|| {
-        // A thread that has given the cell back has left this in it.
-        #[allow(
-            clippy::cast_possible_truncation,
-            reason = "it was put there from a u32"
-        )]
-        let every = open.cell.every.get().max(1) as u32;
-        (every, LogRequest::default())
-    });
-    open.dispatch(&closed, logged);
-}
-
-/// Ends a scope whose turn it is to be logged.
-#[inline(never)]
-pub(super) fn end_logged(open: &OpenScope, every: u32, request: &mut LogRequest) {
-    catch_own_panic("a scope was closed", || {
-        let closed = open.close(now());
-        open.dispatch(&closed, Some((every, std::mem::take(request))));
     });
 }

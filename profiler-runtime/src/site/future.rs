@@ -1,4 +1,4 @@
-//! Measuring any future under a name.
+//! Measuring any future.
 
 use super::begin_dynamic;
 use crate::cuda;
@@ -25,9 +25,9 @@ use crate::scope::future::{Measured, measure_on};
 pub trait MeasureFuture: Future + Sized {
     /// Measures this future under a name, from its first poll to its end.
     ///
-    /// The name may be built at run time; how many there can be is bounded by
-    /// `PROFILER_MAX_NAMES`. The thread's current stream ([`cuda::with_stream`](crate::cuda::with_stream)) is
-    /// that of the future too, wherever it is polled.
+    /// The name may be built at run time; `PROFILER_MAX_NAMES` bounds the number of such names. The stream that is current
+    /// on this thread now ([`cuda::with_stream`](crate::cuda::with_stream)) is current in all polls of the future,
+    /// whichever thread polls it.
     #[track_caller]
     fn measure_execution_time(self, name: impl AsRef<str>) -> Measured<Self> {
         let scope = begin_dynamic(&name).task();

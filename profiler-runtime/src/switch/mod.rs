@@ -1,30 +1,38 @@
-//! On or off: one word that every measured call reads.
+//! The switch that turns measuring on and off: one word, read by every measured call.
 //!
-//! The lowest bit says whether anything is measured at all. The bits above are a generation: what a
-//! call site has decided for itself (its name passes the filter or does not, a default logger wants
-//! it or does not) holds for one generation. Turning the switch leaves the generation alone, so that
-//! sites need not decide again.
+//! Bit 0 is set while calls are measured. The bits above are a generation number. A call site decides once per
+//! generation what its calls do (does the filter allow the name, does a default logger want it, does a session record
+//! it) and keeps the decision together with the switch word; see [`StampedDecision`]. Changing any of these settings
+//! starts a new generation, so that every site decides again. Turning the switch off and on keeps the generation: the
+//! decisions become valid again with the old word.
+//!
+//! # Memory ordering
+//!
+//! [`CONTROL`] is the lock behind the word. A change is made under the lock and then stored to [`SWITCH`] before the
+//! lock is released. Calls read the word with relaxed ordering, so a call may see a change late, but never waits. This
+//! suffices: a call that sees a new generation takes the lock to decide, and the lock orders it after the change.
 
 mod site_decision;
 
-use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::config::{Filter, Settings};
 use crate::diagnostics;
-use crate::sync::ReentrancyGuard;
-use crate::sync::{Lock, RaceCell};
-pub(crate) use site_decision::SiteDecision;
+use crate::name::Name;
+use crate::sync::{Lock, RaceCell, ReentrancyGuard};
+pub(crate) use site_decision::{SiteDecision, StampedDecision};
 
 const ON: u32 = 1;
+/// The lowest generation, and the difference between two. No site holds a decision of generation 0.
 const GENERATION: u32 = 2;
 
-/// Looks on, in a generation no site has decided for: the first call reads the environment.
-const UNREAD: u32 = ON;
+/// The word before the environment is read. It is on, so that the first call does not return early but decides, and
+/// thereby reads the environment.
+const UNINITIALIZED: u32 = ON;
 
-static SWITCH: AtomicU32 = AtomicU32::new(UNREAD);
+static SWITCH: AtomicU32 = AtomicU32::new(UNINITIALIZED);
 
-/// The word; relaxed, since whatever depends on it is read with its own ordering.
+/// Returns the switch word.
 #[inline]
 pub(crate) fn load() -> u32 {
     if cfg!(feature = "strip") {
@@ -34,108 +42,99 @@ pub(crate) fn load() -> u32 {
     }
 }
 
+/// Returns `true` if no call is measured under this switch word.
 #[inline]
 pub(crate) const fn is_off(switch: u32) -> bool {
     switch & ON == 0
 }
 
-/// What the switch is made of. One lock; never taken by a measured call once its site has decided.
+/// The state behind the switch word. A measured call locks it only to decide for its site.
 pub(crate) struct Control {
     pub(crate) settings: Settings,
+    /// The number of running [`bypass`] calls.
     bypasses: u32,
     generation: u32,
-    /// Whether calls without a `log` of their own are logged.
+    /// `true` if calls without a `log` of their own are logged.
     pub(crate) default_logger: bool,
-    /// Whether a session records calls.
+    /// `true` while a session records calls.
     pub(crate) recording: bool,
 }
 
+/// `None` until the environment is read.
 static CONTROL: Lock<Option<Control>> = Lock::with(None, Control::after_fork);
-/// What the environment said, for a child that was forked while another thread changed the settings.
-static READ: RaceCell<Settings> = RaceCell::new();
 
-/// What a call site may do, decided once per generation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
-pub(crate) struct Decision {
-    /// The switch's word that this holds for.
-    pub(crate) switch: u32,
-    pub(crate) measured: bool,
-    pub(crate) logged: bool,
-    pub(crate) recorded: bool,
-    /// Whether each call ends a step of the environment's session.
-    pub(crate) is_step: bool,
-}
+/// The settings as the environment gave them, for [`Control::after_fork`].
+static ENVIRONMENT: RaceCell<Settings> = RaceCell::new();
 
-/// Runs `change` on the settings, read from the environment by whoever comes first, and makes what
-/// it changed effective on all threads.
+/// Runs `change` on the switch's state and publishes the result to all threads. The first caller in the process reads
+/// the environment.
 pub(crate) fn with_control<T>(change: impl FnOnce(&mut Control) -> T) -> T {
-    // What is allocated under the lock must not be decided upon under it.
-    let busy = ReentrancyGuard::try_enter();
-    let mut notices = Vec::new();
-    let mut guard = lock();
-    let first = guard.is_none();
+    // Keep a measured allocator from deciding, which would lock `CONTROL` again.
+    let reentrancy = ReentrancyGuard::try_enter();
+    let mut warnings = Vec::new();
+    let mut guard = CONTROL.lock();
     let control = guard.get_or_insert_with(|| {
         let (settings, problems) = Settings::from_environment();
-        notices = problems;
+        warnings = problems;
+        ENVIRONMENT.get_or_init(|| settings.clone());
+        Control::new(settings)
+    });
+    let result = change(control);
+    SWITCH.store(control.word(), Relaxed);
+    drop(guard);
+    drop(reentrancy);
+    // Warn with the lock released: a `tracing` subscriber may itself be measured.
+    for warning in warnings {
+        diagnostics::warn_once(&warning);
+    }
+    result
+}
+
+impl Control {
+    fn new(settings: Settings) -> Self {
         let default_logger = cfg!(feature = "tensorboard") && settings.tensorboard.is_some();
-        Control {
+        Self {
             settings,
             bypasses: 0,
             generation: GENERATION,
             default_logger,
             recording: false,
         }
-    });
-    if first {
-        READ.get_or_init(|| control.settings.clone());
     }
-    let result = change(control);
-    SWITCH.store(control.word(), Relaxed);
-    drop(guard);
-    drop(busy);
-    // With the lock released: a `tracing` subscriber may be measured itself.
-    for notice in notices {
-        diagnostics::warn_once(&notice);
-    }
-    result
-}
 
-fn lock() -> MutexGuard<'static, Option<Control>> {
-    CONTROL.lock()
-}
-
-impl Control {
-    /// What a child goes on with that was forked while another thread changed the settings: those of the environment,
-    /// and on or off as before. None where the environment was not read so far: the child reads it then.
+    /// Returns the state for a child that was forked while another thread held the lock: the environment's settings, on
+    /// or off as before. Returns `None` if the environment was not read before the fork; the child then reads it.
     fn after_fork() -> Option<Self> {
-        let switch = SWITCH.load(Relaxed);
+        Some(Self::restored(ENVIRONMENT.get()?, SWITCH.load(Relaxed)))
+    }
+
+    /// Returns the environment's state, on or off and in a later generation than `switch`.
+    fn restored(environment: &Settings, switch: u32) -> Self {
         let settings = Settings {
             enabled: !is_off(switch),
-            ..READ.get()?.clone()
+            ..environment.clone()
         };
         let mut control = Self {
-            settings,
-            bypasses: 0,
             generation: switch & !ON,
             default_logger: false,
-            recording: false,
+            ..Self::new(settings)
         };
         control.new_generation();
-        Some(control)
+        control
     }
 
-    fn on(&self) -> bool {
+    fn is_on(&self) -> bool {
         self.settings.enabled && self.bypasses == 0 && !cfg!(feature = "strip")
     }
 
     fn word(&self) -> u32 {
-        self.generation | u32::from(self.on())
+        self.generation | u32::from(self.is_on())
     }
 
     /// Makes every site decide again.
     pub(crate) fn new_generation(&mut self) {
-        // Zero is what a site that never decided holds.
+        // After the last generation comes the first again. A site that was not called since then, 2³¹ changes ago, would
+        // keep its old decision.
         self.generation = self
             .generation
             .checked_add(GENERATION)
@@ -147,26 +146,28 @@ impl Control {
         self.new_generation();
     }
 
-    /// What calls under `name` may do now.
-    pub(crate) fn decide(&self, name: &str) -> Decision {
-        let measured = self.on() && self.settings.filter.allows(name);
-        Decision {
-            switch: self.word(),
-            measured,
-            logged: measured && self.default_logger,
-            recorded: measured && self.recording,
-            is_step: measured && self.settings.session.step.as_deref() == Some(name),
-        }
+    /// Decides what calls under `name` do, as far as the settings say.
+    pub(crate) fn decide(&self, name: &Name) -> StampedDecision {
+        let is_measured = self.is_on() && self.settings.filter.allows(&name.text);
+        let is_step = || self.settings.session.step.as_deref() == Some(&*name.text);
+        let decision = if is_measured {
+            SiteDecision::new(name.id)
+                .with(SiteDecision::LOGGED, self.default_logger)
+                .with(SiteDecision::RECORDED, self.recording)
+                .with(SiteDecision::STEP, is_step())
+        } else {
+            SiteDecision::new(name.id).with(SiteDecision::EXCLUDED, true)
+        };
+        StampedDecision::new(self.word(), decision)
     }
 }
 
-/// Turns measuring on or off for the whole process, at once on all threads.
+/// Turns measuring on or off, at once on all threads.
 ///
-/// A scope that is open at that moment ends as it began: it is measured to its end, or not at all.
-/// Off, a measured call costs one relaxed load and a branch. The initial state is that of the
-/// variable `PROFILER_ENABLED`, or on.
+/// A scope that is open at that moment ends as it began: it is measured to its end, or not at all. Off, a measured call
+/// costs one relaxed load and a branch. The initial state is that of the variable `PROFILER_ENABLED`, or on.
 ///
-/// With the feature `strip` there is nothing to turn on.
+/// With the feature `strip` measuring is always off.
 ///
 /// # Examples
 ///
@@ -183,7 +184,7 @@ pub fn set_enabled(enabled: bool) {
     }
 }
 
-/// Whether calls are measured now: switched on, and not inside a [`bypass`].
+/// Returns `true` while calls are measured: the switch is on, and no [`bypass`] is running.
 ///
 /// # Examples
 ///
@@ -193,17 +194,17 @@ pub fn set_enabled(enabled: bool) {
 #[must_use]
 pub fn is_enabled() -> bool {
     let switch = load();
-    if switch == UNREAD {
-        with_control(|control| control.on())
+    if switch == UNINITIALIZED {
+        with_control(|control| control.is_on())
     } else {
         !is_off(switch)
     }
 }
 
-/// Runs `f` with measuring off, on all threads, until it returns or panics.
+/// Runs `f` with measuring off on all threads, until `f` returns or panics.
 ///
-/// Nested and simultaneous bypasses add up: measuring goes on when the last one ends. To leave out
-/// single calls instead, use the `bypass` argument of the attribute.
+/// Nested and simultaneous bypasses add up: measuring continues when the last one ends. To leave out single calls, use
+/// the attribute's argument `bypass`.
 ///
 /// # Examples
 ///
@@ -212,13 +213,16 @@ pub fn is_enabled() -> bool {
 /// assert_eq!(warm, 42);
 /// ```
 pub fn bypass<T>(f: impl FnOnce() -> T) -> T {
-    struct Restore;
-    impl Drop for Restore {
+    struct EndOnDrop;
+    impl Drop for EndOnDrop {
         fn drop(&mut self) {
             with_control(|control| control.bypasses = control.bypasses.saturating_sub(1));
         }
     }
-    with_control(|control| control.bypasses += 1);
-    let _restore = Restore;
+    with_control(|control| control.bypasses = control.bypasses.saturating_add(1));
+    let _end = EndOnDrop;
     f()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-//! Adds the attribute to the functions of a source file, and changes nothing else.
+//! Puts the attribute on the functions of a source file, and changes nothing else in it.
 
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
@@ -6,31 +6,31 @@ use syn::{AttrStyle, Attribute, ImplItemFn, ItemFn, ItemImpl, Signature, TraitIt
 
 const ATTRIBUTE: &str = "#[::profiler_runtime::measure_execution_time]";
 
-/// The items to annotate.
+/// What the attribute is put on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Each function.
+    /// Each function by itself.
     Functions,
-    /// Each `impl` block, and the functions outside of such blocks.
+    /// Each `impl` block as a whole, and the functions outside of such blocks.
     Blocks,
 }
 
-/// A source file with the attributes added.
+/// A source file with the attribute in it.
 #[derive(Debug)]
 pub(crate) struct Annotated {
     pub(crate) text: String,
-    /// The number of functions that are measured.
+    /// How many functions are measured now.
     pub(crate) functions: usize,
 }
 
 /// Annotates the text of a source file.
 ///
-/// Skips each `const fn`, which the attribute rejects, and the arguments of macros, which contain
-/// no functions before expansion.
+/// `const fn` is left alone: the attribute refuses it. So is what stands in the arguments of macros, which
+/// have no functions before they are expanded.
 ///
 /// # Errors
 ///
-/// Returns an error if the text is not Rust.
+/// If the text is not Rust.
 pub(crate) fn annotate(text: &str, form: Form) -> Result<Annotated, syn::Error> {
     let file = syn::parse_file(text)?;
     let mut places = Places {
@@ -40,7 +40,7 @@ pub(crate) fn annotate(text: &str, form: Form) -> Result<Annotated, syn::Error> 
     };
     places.visit_file(&file);
     let mut annotated = text.to_owned();
-    // From the end, so that earlier positions stay valid.
+    // From the end, so that the places before stay where they are.
     places.found.sort_by_key(|place| place.at);
     for place in places.found.iter().rev() {
         annotated.insert_str(place.at, &place.written());
@@ -51,11 +51,11 @@ pub(crate) fn annotate(text: &str, form: Form) -> Result<Annotated, syn::Error> 
     })
 }
 
-/// A position at which to insert an attribute.
+/// Where an attribute goes.
 struct Place {
-    /// The offset in bytes from the beginning of the file.
+    /// A distance in bytes from the beginning of the file.
     at: usize,
-    /// The attribute follows others, and the last of them may be a comment that ends with the line.
+    /// The attribute follows others, the last of which may be a comment that ends with the line.
     follows: bool,
 }
 
@@ -76,7 +76,7 @@ struct Places {
 }
 
 impl Places {
-    /// Inserts the attribute alternately above and below the other ones of an item: both must work.
+    /// Puts the attribute above the other ones of an item or below them, in turn: either must do.
     fn add(&mut self, attributes: &[Attribute], item: &impl Spanned) {
         let outer = attributes
             .iter()
@@ -134,7 +134,7 @@ impl<'ast> Visit<'ast> for Places {
     }
 
     fn visit_item_impl(&mut self, block: &'ast ItemImpl) {
-        // Skip a block without functions: the attribute would do nothing on it.
+        // A block without functions would be told so by the attribute.
         let measures = block.items.iter().any(|item| match item {
             syn::ImplItem::Fn(function) => can_be_measured(&function.attrs, &function.sig),
             _ => false,

@@ -1,4 +1,4 @@
-//! Calls cargo and parses its output.
+//! Calls cargo, and reads what it prints.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,20 +10,20 @@ use crate::error::Error;
 use crate::subject::Subject;
 use crate::workspace::Workspace;
 
-/// The result of a build.
+/// What a build made.
 #[derive(Debug, Default)]
 pub(crate) struct Build {
     pub(crate) tests: Vec<TestBinary>,
-    /// The number of warnings by kind, for each crate.
+    /// How often the compiler warned of what, for each crate.
     pub(crate) warnings: BTreeMap<(String, String), usize>,
 }
 
-/// A test program.
+/// A program with tests in it.
 #[derive(Debug)]
 pub(crate) struct TestBinary {
-    /// The crate that it belongs to.
+    /// The crate that it is of.
     pub(crate) subject: Subject,
-    /// The name of its target.
+    /// What cargo calls it.
     pub(crate) target: String,
     pub(crate) path: PathBuf,
 }
@@ -35,17 +35,16 @@ fn cargo() -> Command {
             command.env_remove(variable);
         }
     }
-    // The cargo that runs this tool has set these for this tool.
+    // Set by the cargo that runs this tool, for this tool.
     command.env_remove("CARGO_TARGET_DIR");
     command
 }
 
-/// Returns the output of `cargo metadata` for a package and its dependencies. Downloads the
-/// sources.
+/// What `cargo metadata` says of a package and all it depends on; downloads the sources.
 ///
 /// # Errors
 ///
-/// Returns an error if cargo fails, for example because the lock file is out of date.
+/// If cargo fails, as it does when the lock file does not fit.
 pub(crate) fn metadata(manifest: &Path) -> Result<Value, Error> {
     let call = "metadata --locked";
     let output = cargo()
@@ -61,11 +60,11 @@ pub(crate) fn metadata(manifest: &Path) -> Result<Value, Error> {
     serde_json::from_slice(&output.stdout).map_err(|error| Error::Message(call.to_owned(), error))
 }
 
-/// Rewrites the lock file of the workspace with the newest versions of its dependencies.
+/// Writes the lock file of the workspace anew, with the newest versions of what its crates need.
 ///
 /// # Errors
 ///
-/// Returns an error if cargo fails.
+/// If cargo fails.
 pub(crate) fn generate_lock(workspace: &Workspace) -> Result<(), Error> {
     let manifest = workspace.manifest();
     let status = cargo()
@@ -80,11 +79,11 @@ pub(crate) fn generate_lock(workspace: &Workspace) -> Result<(), Error> {
     }
 }
 
-/// Builds the tests of the selected crates.
+/// Builds the tests of the crates that were chosen.
 ///
 /// # Errors
 ///
-/// Returns an error if a crate does not build, or cargo cannot be run.
+/// If something does not build, or cargo cannot be run.
 pub(crate) fn build(workspace: &Workspace, target: &Path) -> Result<Build, Error> {
     let manifest = workspace.manifest();
     let features: Vec<String> = workspace
@@ -95,7 +94,7 @@ pub(crate) fn build(workspace: &Workspace, target: &Path) -> Result<Build, Error
             subject.features.iter().map(of_crate).collect::<Vec<_>>()
         })
         .collect();
-    // By path: the crates depend on published ones of the same name and version.
+    // By its place: the crates depend on published ones of the same name and version.
     let package = |subject: &Subject| {
         let folder = workspace.folder(*subject);
         [
@@ -133,7 +132,8 @@ pub(crate) fn build(workspace: &Workspace, target: &Path) -> Result<Build, Error
 }
 
 impl Build {
-    /// Processes a message of cargo: a built test, a warning, or an error, which is printed.
+    /// Takes in a message of cargo's: a test that it built, a warning of the compiler, or an error, which is
+    /// printed.
     fn take(&mut self, workspace: &Workspace, message: &Value) {
         let manifest = message["manifest_path"].as_str().map(Path::new);
         let folder = manifest.and_then(Path::parent);

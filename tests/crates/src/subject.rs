@@ -1,4 +1,4 @@
-//! The published crates whose tests are run, and the location of their sources.
+//! The published crates whose tests are run, and where cargo keeps their sources.
 
 use std::path::{Path, PathBuf};
 
@@ -10,23 +10,23 @@ use crate::error::Error;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject {
     pub(crate) name: &'static str,
-    /// The features for its tests, in addition to the default ones.
+    /// The features that its tests are built with, beyond the default ones.
     pub(crate) features: &'static [&'static str],
 }
 
-/// All crates. `Cargo.toml` pins their versions.
+/// All of them; `Cargo.toml` says which version of each.
 pub(crate) const SUBJECTS: &[Subject] = &[
-    // Boxed futures of every form.
+    // Futures in boxes, of every shape that its tests could think of.
     Subject::new("async-trait", &[]),
-    // `no_std` and unsafe code.
+    // Without the standard library in its prelude, and with unsafe code.
     Subject::new("bytes", &[]),
     // Generic code that is inlined everywhere, and panics in the middle of its loops.
     Subject::new("hashbrown", &[]),
     // Many small generic functions, iterators as return types, recursion.
     Subject::new("petgraph", &[]),
-    // Functions with `#[track_caller]`, and `const fn` next to other functions.
+    // Functions that must be in `#[track_caller]` order, and `const fn` beside others.
     Subject::new("slab", &[]),
-    // Hand-written futures, services that forward futures, and tests that count polls.
+    // Hand-written futures, services that pass futures on, and tests that count polls.
     Subject::new("tower", &["full"]),
 ];
 
@@ -35,13 +35,11 @@ impl Subject {
         Self { name, features }
     }
 
-    /// Returns the folder of the crate's sources, from the output of `cargo metadata` for this
-    /// package.
+    /// The folder of the crate's sources, from what `cargo metadata` printed for this package.
     ///
     /// # Errors
     ///
-    /// Returns an error if the manifest of this package does not depend on exactly one version of
-    /// the crate.
+    /// If the manifest of this package does not depend on exactly one version of the crate.
     pub(crate) fn source(self, metadata: &Value) -> Result<PathBuf, Error> {
         let missing = || Error::NotADependency(self.name);
         let packages = metadata["packages"].as_array().ok_or_else(missing)?;

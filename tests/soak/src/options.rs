@@ -1,4 +1,4 @@
-//! The command line.
+//! What the command line says.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The work of a thread in a round: operations of random kinds.
+//! What a thread does in a round: pieces of work, each of another kind, drawn at random.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -13,10 +13,10 @@ use profiler_runtime::{measure_execution_time, scope};
 use crate::account::{Account, DYNAMIC_NAMES, Name};
 use crate::gpu::Gpu;
 
-/// The number of kinds of operations.
+/// How many kinds of work there are.
 const KINDS: u64 = 9;
 
-/// Selects if a round measures futures.
+/// Whether a round has futures in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Futures {
     Measured,
@@ -24,7 +24,7 @@ pub(crate) enum Futures {
 }
 
 pub(crate) struct Worker<'a> {
-    /// The state of a xorshift generator, which is never zero.
+    /// The state of a xorshift generator; never zero.
     random: Cell<u64>,
     gpu: &'a Gpu,
     stream: Arc<CudaStream>,
@@ -48,7 +48,7 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Runs this many operations.
+    /// Does so many pieces of work.
     pub(crate) fn run(&mut self, pieces: u64) -> Result<(), String> {
         for _ in 0..pieces {
             self.piece()?;
@@ -96,7 +96,7 @@ impl<'a> Worker<'a> {
     }
 
     fn panic(&self) {
-        // Without a message: the test only needs the unwinding through the scope.
+        // Without a message: only its way through the scope matters.
         let panicked = catch_unwind(|| {
             let _scope = scope!("panics");
             resume_unwind(Box::new(()));
@@ -124,7 +124,7 @@ impl<'a> Worker<'a> {
         self.account.add(Name::Future, 1);
     }
 
-    /// Drops a future before its end, on this thread or another one.
+    /// A future that is dropped before its end, on this thread or another one.
     fn dropped(&self) {
         let mut future = Box::pin(dropped());
         let mut context = Context::from_waker(Waker::noop());

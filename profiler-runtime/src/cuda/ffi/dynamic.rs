@@ -1,4 +1,4 @@
-//! Loads the driver's library.
+//! Loading the driver's library.
 
 use std::error::Error;
 use std::ffi::{CStr, c_void};
@@ -8,14 +8,15 @@ use libloading::Library;
 
 use crate::cuda::status::Status;
 
-/// The library's names. `libcuda.so` comes last, since it may be a stub that only serves linking.
+/// As the driver's installer names it; the plain name may lead to a stub that is there for linking only,
+/// and so comes last.
 #[cfg(unix)]
 const NAMES: [&CStr; 2] = [c"libcuda.so.1", c"libcuda.so"];
 #[cfg(not(unix))]
 const NAMES: [&CStr; 1] = [c"nvcuda.dll"];
 
-/// Returns the library at `path`, or the system's. Without `load`, returns the system's only if the process has loaded
-/// it already.
+/// The library at `path`, or that of the system. Where it is not to be loaded, only one that the process
+/// has already is found.
 pub(crate) fn open(path: Option<&Path>, load: bool) -> Result<Library, Status> {
     if let Some(path) = path {
         return load_from(path).map_err(|error| Status::NoLibrary {
@@ -40,7 +41,7 @@ pub(crate) fn open(path: Option<&Path>, load: bool) -> Result<Library, Status> {
     })
 }
 
-/// Returns the system loader's own message, which `libloading` gives as the source of its error.
+/// What the loader said itself, which stands behind the library's own words.
 fn reason(error: &libloading::Error) -> String {
     error
         .source()
@@ -48,8 +49,8 @@ fn reason(error: &libloading::Error) -> String {
 }
 
 fn load_from(path: &Path) -> Result<Library, libloading::Error> {
-    // SAFETY: runs the initialisers of the library. It is the driver by its name, or the user says so by
-    // `PROFILER_CUDA_LIBRARY`. The program would run the same initialisers to use CUDA.
+    // SAFETY: runs the initialisers of the library, which is the driver by its name, or by the word of
+    // whoever set the variable; the program would run the same ones to use it.
     unsafe { Library::new(path) }
 }
 
@@ -57,11 +58,11 @@ fn load_from(path: &Path) -> Result<Library, libloading::Error> {
 fn loaded(name: &CStr) -> Option<Library> {
     use libloading::os::unix;
 
-    // Called directly, since `libloading` allocates and this may run on a measured thread.
+    // Not through the library, which allocates: a measured thread may ask a few times.
     //
-    // SAFETY: the name is terminated. `RTLD_NOLOAD` loads nothing and runs no initialiser.
+    // SAFETY: the name is terminated. With this flag nothing is loaded, and no initialiser runs.
     let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_NOW) };
-    // SAFETY: `dlopen` has just returned the handle, and nothing else owns this reference to it.
+    // SAFETY: the handle is one that `dlopen` gave, and nobody else's.
     (!handle.is_null()).then(|| unsafe { unix::Library::from_raw(handle) }.into())
 }
 
@@ -80,9 +81,10 @@ fn loaded(_name: &CStr) -> Option<Library> {
     None
 }
 
-/// Returns the address of a symbol.
+/// The address of a symbol.
 pub(crate) fn symbol(library: &Library, name: &CStr) -> Option<*mut c_void> {
-    // SAFETY: the symbol is read as an address only. `Table::read` gives it its type.
+    // SAFETY: the type asked for is an address, which any symbol has; what it means is for the table to
+    // say.
     let symbol = unsafe { library.get::<*mut c_void>(name.to_bytes_with_nul()) }.ok()?;
     let address = *symbol;
     (!address.is_null()).then_some(address)

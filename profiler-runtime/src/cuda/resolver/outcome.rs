@@ -7,7 +7,7 @@ use super::gpu_record;
 use super::report;
 use crate::clock::{WallAnchor, clock};
 use crate::collect::{self, next_step};
-use crate::cuda::context::measurement::{GpuMeasurement, PendingLog};
+use crate::cuda::context::measurement::GpuMeasurement;
 use crate::diagnostics::user_code;
 use crate::diagnostics::{self, DropReason, count_dropped};
 use crate::log::CudaSpan;
@@ -55,7 +55,7 @@ impl Outbox {
             return;
         };
         let own = || next_step(name, log.skipped, log.every);
-        log.request.step = Some(log.request.step.unwrap_or_else(own));
+        log.step = Some(log.step.unwrap_or_else(own));
     }
 
     pub(crate) fn timed(&mut self, timed: Timed<'_>) {
@@ -86,7 +86,7 @@ impl Outbox {
         let start = place.map(|place| place.wall);
         let uncertainty_ns = place.map(|place| place.uncertainty_ns);
         let cuda = cuda_span(ns, start, uncertainty_ns, item.scope.stream_key);
-        self.log(name, log.request, item.span.end, cpu_ns, Some(cuda));
+        self.log(name, log, item.span.end, cpu_ns, Some(cuda));
     }
 
     /// A replay of a graph that a scope was captured into. It has no CPU time of its own.
@@ -106,12 +106,13 @@ impl Outbox {
         if gpu_record::are_wanted() {
             report::replay(item, ns, own);
         }
-        let Some(PendingLog { request, every, .. }) = &item.log else {
+        let Some(request) = &item.log else {
             return;
         };
         let again = LogRequest {
             logger: request.logger.as_ref().and_then(crate::log::Logger::share),
-            step: Some(next_step(name, 0, *every)),
+            step: Some(next_step(name, 0, request.every)),
+            ..LogRequest::new(request.every)
         };
         // A logger that belongs to one call has had it.
         if request.logger.is_some() == again.logger.is_some() {
@@ -133,7 +134,7 @@ impl Outbox {
         };
         let Some(log) = item.log.take() else { return };
         let cpu_ns = clock().nanoseconds(item.span.elapsed as f64);
-        self.log(name, log.request, item.span.end, cpu_ns, None);
+        self.log(name, log, item.span.end, cpu_ns, None);
     }
 
     fn log(

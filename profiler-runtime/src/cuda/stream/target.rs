@@ -1,76 +1,72 @@
-//! Decides which stream a scope is measured on.
+//! Which stream a scope is measured on, and who says so.
 
-use super::{StreamHandles, default};
+use super::default;
 use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::code::{Code, Fault};
 use crate::cuda::ffi::driver::RawContext;
-use crate::cuda::thread::state::GpuThread;
+use crate::cuda::stream::StreamHandles;
+use crate::cuda::thread::state::Thread;
 
-/// The stream that a scope is measured on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a scope is measured on.
+#[derive(Clone, Copy)]
 pub(crate) struct Target {
-    pub(crate) handles: StreamHandles,
+    pub(crate) raw: StreamHandles,
     pub(crate) named_by: NamedBy,
 }
 
-/// Who named the stream that a scope is measured on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Who says which stream a scope is measured on.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NamedBy {
-    /// The call.
     Call,
-    /// The thread: its current stream.
     Thread,
-    /// The process: its default stream.
+    /// The default stream of the process.
     Process,
-    /// `PROFILER_CUDA_STREAM`: a default stream of the driver, in the context that is current.
+    /// `PROFILER_CUDA_STREAM`: a default stream of the driver's, in whichever context is current.
     Settings,
 }
 
 impl Target {
-    /// Fills in the current context if the stream has none of its own. Returns `Ok(None)` if no context is current.
-    ///
-    /// # Errors
-    ///
-    /// Returns the driver's code if it does not tell which context is current.
+    /// With its context, where that is the one that is current; none where none is. The error is what the driver said
+    /// to being asked.
     #[inline]
     pub(crate) fn in_context(mut self, driver: &impl EventApi) -> Result<Option<Self>, Code> {
-        if self.handles.context == RawContext::NONE {
-            self.handles.context = match driver.current_context() {
-                // Without an initialised driver there is no context either.
+        if self.raw.context == RawContext::NONE {
+            self.raw.context = match driver.current_context() {
+                // It is not there yet, or not any more, and no context either.
                 Err(code) if code.fault() == Fault::NoDriver => RawContext::NONE,
                 answer => answer?,
             };
         }
-        Ok((self.handles.context != RawContext::NONE).then_some(self))
+        Ok((self.raw.context != RawContext::NONE).then_some(self))
     }
 
-    /// Returns `true` for a default stream of the driver in whichever context is current.
+    /// Whether it is on the driver's default stream of whichever context is current.
     pub(crate) fn is_implicit(self) -> bool {
         self.named_by == NamedBy::Settings
     }
 
-    /// Returns `true` if neither the call nor its thread named the stream.
+    /// Whether neither the call nor its thread named the stream.
     pub(crate) fn is_fallback(self) -> bool {
         matches!(self.named_by, NamedBy::Process | NamedBy::Settings)
     }
 }
 
-/// Returns the stream that the call names, else the thread's current stream, else the default stream of the process,
-/// else the one that the settings ask for. Does not call the driver.
+/// The stream of the call, else of the thread, else of the process, else the one that the settings ask for. Its
+/// context is none where it is the one that is current. The driver is not asked.
 #[inline]
-pub(crate) fn target(thread: &GpuThread, explicit: Option<StreamHandles>) -> Option<Target> {
-    let (handles, named_by) = if let Some(explicit) = explicit {
-        (explicit, NamedBy::Call)
+pub(crate) fn target(thread: &Thread, given: Option<StreamHandles>) -> Option<Target> {
+    let (raw, named_by) = if let Some(given) = given {
+        (given, NamedBy::Call)
     } else if let Some(current) = thread.current() {
-        (current.handles, NamedBy::Thread)
+        (current.raw, NamedBy::Thread)
     } else if let Some(default) = default::get() {
-        (default.handles, NamedBy::Process)
+        (default.raw, NamedBy::Process)
     } else {
-        let handles = StreamHandles {
+        let raw = StreamHandles {
             stream: default::implicit()?,
             context: RawContext::NONE,
         };
-        (handles, NamedBy::Settings)
+        (raw, NamedBy::Settings)
     };
-    Some(Target { handles, named_by })
+    Some(Target { raw, named_by })
 }

@@ -5,10 +5,10 @@ use super::ring::{self, Pushed};
 use super::scope::{
     Mode, OpenGpuScope, StreamOwnership, in_own_context, is_graph, loss_of, record,
 };
-use super::state::{self, GpuThread};
+use super::state::{self, Thread};
 use super::synchronous;
 use crate::clock::now;
-use crate::cuda::context::measurement::{CpuSpan, Enclosing, GpuMeasurement, Pair, PendingLog};
+use crate::cuda::context::measurement::{CpuSpan, Enclosing, GpuMeasurement, Pair};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::code::Fault;
 use crate::cuda::ffi::driver::RawContext;
@@ -26,7 +26,7 @@ use crate::sync::ReentrancyGuard;
 /// What is not to be dropped with anything of ours borrowed: the destructors of loggers are foreign code, and
 /// those of streams the driver's business.
 struct DeferredDrops<'a> {
-    log: &'a mut Option<PendingLog>,
+    log: &'a mut Option<LogRequest>,
     held: StreamOwnership,
 }
 
@@ -35,7 +35,7 @@ type Closed = Result<Pushed, Box<GpuMeasurement>>;
 
 /// Closes the GPU's side of a scope of this thread.
 #[inline(never)]
-pub(crate) fn end(serial: u64, span: CpuSpan, mut log: Option<PendingLog>) -> Pushed {
+pub(crate) fn end(serial: u64, span: CpuSpan, mut log: Option<LogRequest>) -> Pushed {
     let Some(driver) = library::driver() else {
         return Pushed::Nothing;
     };
@@ -67,7 +67,7 @@ pub(crate) fn end(serial: u64, span: CpuSpan, mut log: Option<PendingLog>) -> Pu
 pub(crate) fn end_task(
     mut opened: OpenGpuScope,
     span: CpuSpan,
-    mut log: Option<PendingLog>,
+    mut log: Option<LogRequest>,
 ) -> Pushed {
     let Some(driver) = library::driver() else {
         return Pushed::Nothing;
@@ -92,7 +92,7 @@ pub(crate) fn end_task(
 
 impl<'a> DeferredDrops<'a> {
     #[inline]
-    fn new(log: &'a mut Option<PendingLog>) -> Self {
+    fn new(log: &'a mut Option<LogRequest>) -> Self {
         Self {
             log,
             held: StreamOwnership::Borrowed,
@@ -139,7 +139,7 @@ fn waits(opened: &OpenGpuScope, item: &GpuMeasurement) -> bool {
 /// Hands an item to the resolver; what cannot be is given back.
 #[inline]
 fn push(
-    thread: &mut GpuThread,
+    thread: &mut Thread,
     mut item: Box<GpuMeasurement>,
     rest: &mut DeferredDrops<'_>,
 ) -> Pushed {
@@ -248,11 +248,16 @@ pub(crate) fn has_no_stream() -> bool {
 }
 
 /// Hands on a scope that began where no context was current, and ended where one was.
-pub(crate) fn end_without_context(name: u32, span: CpuSpan, mut log: Option<PendingLog>) -> Pushed {
+pub(crate) fn end_without_context(name: u32, span: CpuSpan, mut log: Option<LogRequest>) -> Pushed {
     let mut rest = DeferredDrops::new(&mut log);
     let handed = state::with(|thread| {
         let mut item = GpuMeasurement::without(CudaLoss::NoContext);
-        item.fill(&thread.link_nowhere(name), &Enclosing::NONE, false, &span);
+        item.fill(
+            &thread.link_nowhere(name),
+            &Enclosing::NOTHING,
+            false,
+            &span,
+        );
         push(thread, item, &mut rest)
     });
     handed.unwrap_or(Pushed::Full)
@@ -261,8 +266,7 @@ pub(crate) fn end_without_context(name: u32, span: CpuSpan, mut log: Option<Pend
 /// Whether a context is current on this thread, for a scope that began without one.
 pub(crate) fn context_became_current() -> bool {
     // A thread that is ending has no way to the resolver any more, and inside the profiler there is none.
-    let here =
-        || !ReentrancyGuard::is_entered() && state::with(GpuThread::is_barred) == Some(false);
+    let here = || !ReentrancyGuard::is_entered() && state::with(Thread::is_barred) == Some(false);
     library::driver()
         .filter(|_| here())
         .and_then(current_context)
@@ -273,7 +277,7 @@ pub(crate) fn context_became_current() -> bool {
 fn current_context(driver: &impl EventApi) -> Option<RawContext> {
     let context = driver.current_context();
     if context.is_err_and(|code| code.fault() == Fault::NotPermitted) {
-        state::with(GpuThread::bar);
+        state::with(Thread::bar);
     }
     context.ok()
 }
@@ -294,16 +298,14 @@ fn why_refused() -> CudaLoss {
 /// on.
 pub(crate) fn finish_scope(
     cell: Option<&'static StatCell>,
-    log: Option<(u32, LogRequest)>,
-    finish: impl FnOnce(Option<PendingLog>) -> Pushed,
+    mut log: Option<LogRequest>,
+    finish: impl FnOnce(Option<LogRequest>) -> Pushed,
 ) {
-    let every = log.as_ref().map(|(every, _)| *every);
-    let part = log.map(|(every, request)| PendingLog {
-        request,
-        every,
-        skipped: cell.map_or(0, |cell| cell.skipped.get()),
-    });
-    let pushed = finish(part);
+    let every = log.as_ref().map(|log| log.every);
+    if let Some(log) = &mut log {
+        log.skipped = cell.map_or(0, |cell| cell.skipped.get());
+    }
+    let pushed = finish(log);
     let is_full = matches!(pushed, Pushed::Full | Pushed::FullAfterLog);
     let refused = is_full.then(why_refused);
     if let Some(reason) = refused {

@@ -3,11 +3,12 @@
 use super::scope::loss_of;
 use crate::clock::{WallAnchor, clock};
 use crate::collect::{self, next_step};
-use crate::cuda::context::measurement::{GpuMeasurement, Pair, PendingLog};
+use crate::cuda::context::measurement::{GpuMeasurement, Pair};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::code::Failed;
 use crate::cuda::loss::CudaLoss;
 use crate::cuda::resolver::outcome::cuda_span;
+use crate::log::LogRequest;
 use crate::name::{self, TimeSource};
 
 /// Waits for the end of a scope, and hands its time to its logger on this thread.
@@ -16,7 +17,7 @@ pub(crate) fn log_now(
     driver: &impl EventApi,
     item: &GpuMeasurement,
     pair: Pair,
-    log: &mut Option<PendingLog>,
+    log: &mut Option<LogRequest>,
 ) -> Result<(), CudaLoss> {
     let (context, scope, span) = (pair.context, item.scope, item.span);
     let wait = || {
@@ -47,9 +48,9 @@ pub(crate) fn log_now(
         milliseconds,
         cpu_ms,
         cuda: Some(cuda),
-        step: log.request.step.unwrap_or_else(own),
+        step: log.step.unwrap_or_else(own),
         wall_time: WallAnchor::now().wall_time(span.end),
     };
-    collect::log_here(entry, log.request.logger);
+    collect::log_here(entry, log.logger);
     Ok(())
 }

@@ -133,7 +133,7 @@ impl Summary {
     /// Returns the row of a name.
     #[must_use]
     pub fn row(&self, name: &str) -> Option<&Row> {
-        let name = &*name::cut(name);
+        let name = &*name::truncate(name);
         self.rows.iter().find(|row| row.name == name)
     }
 

@@ -114,7 +114,7 @@ impl Row {
             cuda,
             without_cuda: without_cuda + totals.without_cuda,
             without_stream: totals.without_stream,
-            source: name.source(),
+            source: name.time_source(),
         })
     }
 }

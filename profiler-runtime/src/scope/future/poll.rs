@@ -1,114 +1,128 @@
 //! One poll of a measured future.
 
-use super::{FutureState, Running};
+use super::super::builder::ScopeBuilder;
+use super::{FutureState, Progress};
 use crate::clock::{elapsed, now};
-use crate::cuda::{self, Begun};
+use crate::cuda::{self, Begun, TaskGpuScope};
 use crate::diagnostics::catch_own_panic;
 use crate::local::{self, NoCell, ThreadState};
-use crate::scope::builder::ScopeBuilder;
 use crate::session::{self, EndedScope, FutureRecord, RecordEnding};
 use crate::stats::{Ending, StatCell};
 use crate::switch::SiteDecision;
 
-/// One poll: open on the thread that polls, closed even when the poll panics.
+/// Guards one poll: an open scope of the polling thread, which closes also if the poll panics.
 ///
-/// Stands on the stack of each level of nested futures while the inner ones are polled. What opens and closes it is
-/// never inlined: its own stack is gone by then.
+/// It is on the stack at each level of nested futures while the inner ones are polled, so it is small, and the functions
+/// that open and close it are never inlined: their stack frames are gone by then.
 pub(super) struct PollGuard<'a> {
     state: &'a mut FutureState,
     builder: Option<&'a mut ScopeBuilder<'static>>,
+    /// `None` if the thread has no cells.
     cell: Option<&'static StatCell>,
     start: u64,
     serial: u64,
-    outer: u64,
-    outer_children: i64,
-    outer_floor: u64,
-    /// Its place among the GPU scopes of this thread; zero for none.
+    outer_serial: u64,
+    outer_child_ticks: i64,
+    outer_poll: u64,
+    /// The position of the future among the open GPU scopes of the thread; 0 if it is not one of them.
     cuda_place: u64,
-    /// False where the future is not measured, or has ended.
+    /// `false` if the future is not measured, or has finished.
     is_open: bool,
-    /// Whether the future is ready.
+    /// `true` if this poll completed the future.
     pub(super) is_last: bool,
 }
 
 impl<'a> PollGuard<'a> {
-    /// Opens the scope of a future as the innermost one of this thread; the clock is read last.
+    /// Opens the scope of a future as the innermost one of this thread. Reads the clock last.
     #[inline]
     pub(super) fn enter(
         (state, builder): (&'a mut FutureState, Option<&'a mut ScopeBuilder<'static>>),
     ) -> Self {
         let decision = state.decision;
-        let mut frame = Self {
+        let mut guard = Self {
             state,
             builder,
             cell: None,
             start: 0,
             serial: 0,
-            outer: 0,
-            outer_children: 0,
-            outer_floor: 0,
+            outer_serial: 0,
+            outer_child_ticks: 0,
+            outer_poll: 0,
             cuda_place: 0,
             is_open: false,
             is_last: false,
         };
         if let Some(decision) = decision {
-            frame.open(decision);
+            guard.open(decision);
         }
-        frame
+        guard
     }
 
     #[inline(never)]
     fn open(&mut self, decision: SiteDecision) {
-        let running = &mut self.state.running;
-        let (mut ask, shapes) = match self.builder.as_deref_mut().filter(|_| running.is_none()) {
-            Some(builder) => (builder.ask.take(), builder.shapes.take()),
-            None => (None, None),
-        };
-        // Before the clock is read, as for any scope.
         let cell = local::cell(decision.id());
-        // Inside the profiler nothing is measured.
-        let is_busy = cell.is_err_and(|reason| reason == NoCell::Reentrant);
-        let wants_cuda = running.is_none() && !is_busy && (decision.is_cuda() || ask.is_some());
-        let begun = wants_cuda.then(|| cuda::begin_task(decision.id(), ask.as_mut()));
+        let is_reentrant = cell.is_err_and(|reason| reason == NoCell::Reentrant);
         self.cell = cell.ok();
-        let first = running.is_none();
-        let record = if first && !is_busy {
-            FutureRecord::begin(local::innermost(), shapes)
+        let is_first = self.state.progress.is_none();
+        let (cuda, record) = if is_first {
+            self.begin(decision, is_reentrant)
         } else {
-            None
+            (Err(Begun::NotAsked), None)
         };
+        // Last, as for any scope.
         self.start = now();
-        let running = running.get_or_insert_with(|| Running {
+        let progress = self.state.progress.get_or_insert_with(|| Progress {
             first_poll: self.start,
             polled: 0,
             children: 0,
             outermost: true,
-            panicking: std::thread::panicking(),
+            unwinding: std::thread::panicking(),
             last_end: self.start,
             panicked: false,
-            cuda: begun.unwrap_or(Err(Begun::NotAsked)),
+            cuda,
             record,
         });
-        let place = running.cuda.as_ref().ok().and_then(cuda::push_poll);
+        let place = progress.cuda.as_ref().ok().and_then(cuda::push_poll);
         self.cuda_place = place.unwrap_or(0);
         self.is_open = true;
-        local::with_state(|state| self.push(state, first));
+        local::with_state(|state| self.push(state, is_first));
     }
 
-    fn push(&mut self, state: &ThreadState, first: bool) {
-        if state.top.get() == local::ENDED {
+    /// Begins the GPU side and the record of a future at its first poll.
+    fn begin(
+        &mut self,
+        decision: SiteDecision,
+        is_reentrant: bool,
+    ) -> (Result<TaskGpuScope, Begun>, Option<Box<FutureRecord>>) {
+        let (mut gpu, shapes) = match self.builder.as_deref_mut() {
+            Some(builder) => (builder.args.gpu.take(), builder.args.shapes.take()),
+            None => (None, None),
+        };
+        if is_reentrant {
+            return (Err(Begun::NotAsked), None);
+        }
+        let cuda = if decision.is_cuda() || gpu.is_some() {
+            cuda::begin_task(decision.id(), gpu.as_mut())
+        } else {
+            Err(Begun::NotAsked)
+        };
+        (cuda, FutureRecord::begin(local::innermost(), shapes))
+    }
+
+    fn push(&mut self, state: &ThreadState, is_first: bool) {
+        if state.innermost.get() == local::ENDED {
             return;
         }
-        self.serial = state.serial.get() + 1;
-        state.serial.set(self.serial);
-        self.outer = state.top.replace(self.serial);
-        self.outer_floor = state.floor.replace(self.serial);
-        self.outer_children = state.children.replace(0);
+        self.serial = state.last_serial.get() + 1;
+        state.last_serial.set(self.serial);
+        self.outer_serial = state.innermost.replace(self.serial);
+        self.outer_poll = state.innermost_poll.replace(self.serial);
+        self.outer_child_ticks = state.child_ticks.replace(0);
         let Some(cell) = self.cell else { return };
         let outermost = cell.enter_poll(self.serial);
-        if first {
-            if let Some(running) = &mut self.state.running {
-                running.outermost = outermost;
+        if is_first {
+            if let Some(progress) = &mut self.state.progress {
+                progress.outermost = outermost;
             }
             cell.begin_future();
         }
@@ -118,10 +132,10 @@ impl<'a> PollGuard<'a> {
     fn close(&mut self) {
         let end = now();
         let elapsed = elapsed(self.start, end);
-        if let Some(running) = &mut self.state.running {
-            running.last_end = end;
-            running.polled += elapsed;
-            running.panicked |= std::thread::panicking() && !running.panicking;
+        if let Some(progress) = &mut self.state.progress {
+            progress.last_end = end;
+            progress.polled += elapsed;
+            progress.panicked |= std::thread::panicking() && !progress.unwinding;
         }
         local::with_state(|state| self.pop(state, elapsed));
         if self.cuda_place != 0 {
@@ -138,42 +152,44 @@ impl<'a> PollGuard<'a> {
         }
     }
 
-    #[allow(clippy::cast_possible_truncation, reason = "the number of a name")]
+    /// Restores the scope around the poll.
+    fn pop(&mut self, state: &ThreadState, elapsed: i64) {
+        let innermost = state.innermost.get();
+        if innermost == local::ENDED {
+            return;
+        }
+        state.innermost.set(self.outer_serial);
+        state.innermost_poll.set(self.outer_poll);
+        if innermost == self.serial {
+            if let Some(progress) = &mut self.state.progress {
+                progress.children += state.child_ticks.get();
+            }
+        } else if let Some(cell) = self.cell {
+            // The poll left a guard open, for which `child_ticks` was counted.
+            cell.count_disordered();
+            local::presume_leaked_above(self.serial);
+        }
+        state.child_ticks.set(self.outer_child_ticks + elapsed);
+        if let Some(cell) = self.cell {
+            cell.leave_poll(self.serial);
+        }
+    }
+
+    /// Records the poll for the sessions.
+    #[allow(clippy::cast_possible_truncation, reason = "the id of a name")]
     fn record(&self, cell: &StatCell, elapsed: i64) {
         let ended = EndedScope {
             name: cell.id.get() as u32,
             serial: self.serial,
-            parent: self.outer,
+            parent: self.outer_serial,
             start: self.start,
             elapsed,
             ending: RecordEnding::Returned,
             cuda: 0,
         };
-        let future = self.state.running.as_ref();
-        let record = future.and_then(|running| running.record.as_deref());
+        let progress = self.state.progress.as_ref();
+        let record = progress.and_then(|progress| progress.record.as_deref());
         session::close_poll(&ended, record.map_or(0, FutureRecord::serial));
-    }
-
-    fn pop(&mut self, state: &ThreadState, elapsed: i64) {
-        let top = state.top.get();
-        if top == local::ENDED {
-            return;
-        }
-        state.top.set(self.outer);
-        state.floor.set(self.outer_floor);
-        if top == self.serial {
-            if let Some(running) = &mut self.state.running {
-                running.children += state.children.get();
-            }
-        } else if let Some(cell) = self.cell {
-            // The poll left a guard open, and what its children took went to that one.
-            cell.count_disordered();
-            local::forget_above(self.serial);
-        }
-        state.children.set(self.outer_children + elapsed);
-        if let Some(cell) = self.cell {
-            cell.leave_poll(self.serial);
-        }
     }
 }
 

@@ -1,0 +1,266 @@
+//! What a name has counted: the cells of running threads, and the totals of threads that have ended.
+//!
+//! # The cells of a name
+//!
+//! A cell is written by one thread without synchronization, and read by any thread; see [`StatCell`]. It passes through
+//! these states, and each transition holds the lock of its name:
+//!
+//! 1. *Pooled*: it belongs to no name.
+//! 2. *Live*: the thread that took it with [`Name::new_cell`] writes to it. Summaries add it to `folded`.
+//! 3. Its thread ends ([`Name::retire`]): the counts move to `folded`, and the cell is
+//!    - pooled again, if no scope is open in it; or
+//!    - *kept*: a guard that is still held has a reference to it, and finds the name's id in it when it closes. It must
+//!      not become another name's cell. [`Name::new_cell`] takes it for another thread that calls this name.
+//!
+//! The lock orders the writes of a cell's previous thread before those of its next one.
+
+use std::sync::MutexGuard;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::Name;
+use crate::diagnostics;
+use crate::stats::{self, StatCell, Totals};
+use crate::sync::{Lock, ReentrancyGuard};
+
+/// The counts of a name on all threads.
+#[derive(Debug)]
+pub(super) struct Counts(Lock<Shared>);
+
+impl Counts {
+    pub(super) const fn new() -> Self {
+        Self(Lock::with(Shared::new(), Shared::after_fork))
+    }
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// The totals of threads that have ended.
+    folded: Totals,
+    live: Vec<CellRef>,
+    kept: Vec<CellRef>,
+    /// `true` if `live` must be filled from the pool's list of all cells before it is used.
+    must_find_cells: bool,
+}
+
+impl Shared {
+    const fn new() -> Self {
+        Self {
+            folded: Totals::new(),
+            live: Vec::new(),
+            kept: Vec::new(),
+            must_find_cells: false,
+        }
+    }
+
+    /// Returns the counts for a child that was forked while another thread held the lock. The totals of threads that had
+    /// ended before are lost, which the summary of the child says.
+    fn after_fork() -> Self {
+        Self {
+            must_find_cells: true,
+            ..Self::new()
+        }
+    }
+}
+
+struct CellRef(&'static StatCell);
+
+impl std::fmt::Debug for CellRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("StatCell")
+    }
+}
+
+impl Name {
+    fn counts(&self) -> MutexGuard<'_, Shared> {
+        let mut counts = self.counts.0.lock();
+        if counts.must_find_cells {
+            counts.must_find_cells = false;
+            let own = |cell: &&StatCell| cell.id.get() == u64::from(self.id);
+            counts.live = stats::all_cells().filter(own).map(CellRef).collect();
+        }
+        counts
+    }
+
+    /// Returns a cell of this name, which only the calling thread may write to until it calls [`retire`](Self::retire).
+    /// Returns `None` if there is no memory.
+    pub(crate) fn new_cell(&self) -> Option<&'static StatCell> {
+        let mut counts = self.counts();
+        counts.live.try_reserve(1).ok()?;
+        let cell = match counts.kept.pop() {
+            Some(CellRef(cell)) => cell,
+            None => stats::take()?,
+        };
+        cell.id.set(self.id.into());
+        counts.live.push(CellRef(cell));
+        Some(cell)
+    }
+
+    /// Moves the counts of a cell to the name when its thread ends, and gives the cell back.
+    pub(crate) fn retire(&self, cell: &'static StatCell) {
+        let mut counts = self.counts();
+        if !counts.folded.buckets.reserve() {
+            // No memory for the counts. The cell stays live, and nothing is lost.
+            return;
+        }
+        let every = cell.every.get();
+        if let Some(left) = cell.until_logged.get().checked_sub(1) {
+            self.sampling.take_over(every, left);
+        }
+        let is_open = cell.is_open();
+        counts.live.retain(|live| !std::ptr::eq(live.0, cell));
+        cell.drain_into(&mut counts.folded);
+        self.next_step
+            .fetch_add(std::mem::take(&mut counts.folded.unreported_skips), Relaxed);
+        if is_open {
+            // The guard reads `every` from the cell if it closes after all.
+            cell.every.set(every);
+            if counts.kept.try_reserve(1).is_ok() {
+                counts.kept.push(CellRef(cell));
+            }
+            return;
+        }
+        drop(counts);
+        stats::put_back(cell);
+    }
+
+    /// Counts a call of a thread that has no cells: it has ended, or there is no memory for them.
+    pub(crate) fn count_without_cell(&self, count: impl FnOnce(&StatCell)) {
+        self.count_folded(count, |_| ());
+    }
+
+    /// Counts a call that was open when its thread ended, and is closed now.
+    pub(crate) fn count_after_thread_end(&self, count: impl FnOnce(&StatCell)) {
+        self.count_folded(count, |folded| folded.open = folded.open.saturating_sub(1));
+    }
+
+    fn count_folded(&self, count: impl FnOnce(&StatCell), then: impl FnOnce(&mut Totals)) {
+        // Keep a measured allocator from counting, which would take the same lock again.
+        let Some(_reentrancy) = ReentrancyGuard::try_enter() else {
+            return;
+        };
+        let cell = StatCell::new();
+        count(&cell);
+        let mut counts = self.counts();
+        then(&mut counts.folded);
+        if counts.folded.buckets.reserve() {
+            cell.drain_into(&mut counts.folded);
+        } else {
+            diagnostics::count_unmeasured();
+        }
+    }
+
+    /// Moves the counts of a cell's buckets that are about to overflow to the name; see [`StatCell::carry`].
+    #[cold]
+    pub(crate) fn spill_buckets(&self, cell: &StatCell) {
+        // If this call is skipped, here or below, the next call of the name tries again. The buckets take 2³¹ more.
+        let Some(_reentrancy) = ReentrancyGuard::try_enter() else {
+            return;
+        };
+        let mut counts = self.counts();
+        if counts.folded.buckets.reserve() {
+            cell.carry(&mut counts.folded);
+        }
+    }
+
+    /// Returns what all threads have counted so far.
+    pub(crate) fn totals(&self) -> Totals {
+        let _reentrancy = ReentrancyGuard::try_enter();
+        let counts = self.counts();
+        let mut totals = counts.folded.clone();
+        for live in &counts.live {
+            live.0.read_into(&mut totals);
+        }
+        totals
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::Location;
+
+    use super::*;
+    use crate::name::declared;
+
+    fn name(text: &str) -> &'static Name {
+        declared(text, Location::caller())
+    }
+
+    fn calls(name: &Name) -> u64 {
+        name.totals().calls()
+    }
+
+    #[test]
+    fn totals_add_live_and_retired_cells() {
+        let name = name("counts: both");
+        let (live, retired) = (name.new_cell().unwrap(), name.new_cell().unwrap());
+        for cell in [live, retired] {
+            let _ = cell.count(20, 15, true);
+        }
+        name.retire(retired);
+        let totals = name.totals();
+        assert_eq!((totals.total, totals.own, calls(name)), (40, 30, 2));
+        name.retire(live);
+        assert_eq!(calls(name), 2);
+    }
+
+    #[test]
+    fn a_cell_with_an_open_scope_stays_with_its_name() {
+        let name = name("counts: open");
+        let cell = name.new_cell().unwrap();
+        cell.enter(1);
+        name.retire(cell);
+        assert_eq!(cell.id.get(), u64::from(name.id));
+        assert_eq!(name.totals().open, 1);
+
+        name.count_after_thread_end(|cell| _ = cell.count(5, 5, true));
+        assert_eq!((name.totals().open, calls(name)), (0, 1));
+
+        // The next thread that calls the name gets that cell.
+        let next = name.new_cell().unwrap();
+        assert!(std::ptr::eq(next, cell));
+        name.retire(next);
+        assert_eq!(calls(name), 1);
+    }
+
+    #[test]
+    fn a_call_without_a_cell_is_counted() {
+        let name = name("counts: no cell");
+        name.count_without_cell(|cell| _ = cell.count(8, 8, true));
+        assert_eq!((name.totals().total, calls(name)), (8, 1));
+    }
+
+    #[test]
+    fn nothing_is_counted_from_within_the_profiler() {
+        let name = name("counts: reentrant");
+        let reentrancy = ReentrancyGuard::try_enter();
+        name.count_without_cell(|cell| _ = cell.count(8, 8, true));
+        drop(reentrancy);
+        assert_eq!(calls(name), 0);
+    }
+
+    #[test]
+    fn a_thread_that_ends_leaves_its_unlogged_calls_to_the_next() {
+        let name = name("counts: sampled");
+        name.sampling.initial_skips(10);
+        let cell = name.new_cell().unwrap();
+        cell.every.set(10);
+        // One more than the 3 calls that the thread would still have skipped.
+        cell.until_logged.set(4);
+        name.retire(cell);
+        assert_eq!(name.sampling.initial_skips(10), 3);
+    }
+
+    #[cfg(all(unix, not(miri)))]
+    #[test]
+    fn a_child_finds_the_cells_that_a_thread_of_its_parent_held() {
+        use crate::process::fork::tests::fork_and;
+
+        let name = name("counts: forked");
+        let cell = name.new_cell().unwrap();
+        let _ = cell.count(3, 3, true);
+        let held = name.counts();
+        fork_and(|| calls(name) == 1);
+        drop(held);
+        name.retire(cell);
+    }
+}

@@ -1,0 +1,194 @@
+//! The slow path that closes a scope, and where a closed scope goes.
+
+use std::thread::panicking;
+
+use super::open::{
+    CUDA, DETACHED, LOGGED, NO_CONTEXT, NO_STREAM, OpenScope, RECORDED, STEP, UNWINDING,
+};
+use crate::clock::{elapsed, now};
+use crate::collect;
+use crate::cuda::{self, CpuSpan};
+use crate::diagnostics::catch_own_panic;
+use crate::local;
+use crate::log::LogRequest;
+use crate::name;
+use crate::session::{self, EndedScope, RecordEnding};
+use crate::stats::{Ending, StatCell};
+
+/// Closes a scope on the slow path.
+#[cold]
+#[inline(never)]
+pub(super) fn end_slow(open: &OpenScope) {
+    catch_own_panic("a scope was closed", || {
+        let closed = open.close(now());
+        let log = open.has(LOGGED).then(|| LogRequest::new(open.every()));
+        open.dispatch(&closed, log);
+    });
+}
+
+/// Closes a scope that its own logger logs. Takes the request.
+#[inline(never)]
+pub(super) fn end_logged(open: &OpenScope, log: &mut Option<LogRequest>) {
+    catch_own_panic("a scope was closed", || {
+        let closed = open.close(now());
+        open.dispatch(&closed, log.take());
+    });
+}
+
+/// Moves the counts of a cell whose buckets are about to overflow to its name.
+#[cold]
+pub(super) fn spill_buckets(cell: &StatCell) {
+    #[allow(clippy::cast_possible_truncation, reason = "the id of a name")]
+    let id = cell.id.get() as u32;
+    catch_own_panic("counts were spilled", || {
+        if let Some(name) = name::by_id(id) {
+            name.spill_buckets(cell);
+        }
+    });
+}
+
+/// The CPU side of a scope that has closed.
+struct Closed {
+    span: CpuSpan,
+    /// `true` if a panic ended the scope.
+    panicked: bool,
+}
+
+impl OpenScope {
+    /// Closes and counts the scope.
+    fn close(&self, end: u64) -> Closed {
+        let elapsed = elapsed(self.start, end);
+        let panicked = panicking() && !self.has(UNWINDING);
+        let outermost = if self.has(DETACHED) {
+            self.count_detached(elapsed, panicked);
+            true
+        } else if local::has_ended() {
+            self.count_after_thread_end(elapsed, panicked);
+            true
+        } else {
+            self.close_attached(elapsed, panicked)
+        };
+        let span = CpuSpan {
+            end,
+            elapsed,
+            outermost,
+        };
+        Closed { span, panicked }
+    }
+
+    /// Closes a scope that is part of the thread's state. Returns `true` if no other scope of its name is around it.
+    fn close_attached(&self, elapsed: i64, panicked: bool) -> bool {
+        let serial = self.serial();
+        let counted = local::with_state(|state| match state.innermost.get() {
+            innermost if innermost == serial => self.pop(state, elapsed),
+            innermost => {
+                // Dropped out of order: before a younger guard, or after an older one. The elapsed time is exact. The
+                // time of the children is not known, so all of it counts as the scope's own.
+                self.cell.count_disordered();
+                // Restore the outer scope if only younger scopes are open inside. A guard from before the current poll
+                // has its outer scope elsewhere.
+                if serial < innermost && serial > state.innermost_poll.get() {
+                    self.restore_outer(state, elapsed);
+                    local::presume_leaked_above(serial);
+                }
+                self.count(elapsed, elapsed, self.cell.leave_late(serial))
+            }
+        });
+        if counted.as_ref().is_some_and(|counted| counted.must_spill) {
+            spill_buckets(self.cell);
+        }
+        if panicked {
+            self.cell.count_ending(Ending::Panicked);
+        }
+        counted.is_none_or(|counted| counted.outermost)
+    }
+
+    /// Counts a scope whose thread has ended while it was open. The cell may have another writer by now.
+    fn count_after_thread_end(&self, elapsed: i64, panicked: bool) {
+        if let Some(name) = name::by_id(self.id()) {
+            name.count_after_thread_end(|cell| count_alone(cell, elapsed, panicked));
+        }
+    }
+
+    fn count_detached(&self, elapsed: i64, panicked: bool) {
+        if let Some(name) = name::by_id(self.id()) {
+            name.count_without_cell(|cell| count_alone(cell, elapsed, panicked));
+        }
+    }
+
+    /// Returns the cell if this thread may write to it.
+    fn writable_cell(&self) -> Option<&'static StatCell> {
+        (!self.has(DETACHED) && !local::has_ended()).then_some(self.cell)
+    }
+
+    /// Returns the sampling rate of a scope that a default logger logs.
+    fn every(&self) -> u32 {
+        // If the thread has ended, its cell still has this value: see `Name::retire`.
+        #[allow(clippy::cast_possible_truncation, reason = "set from a `u32`")]
+        let every = self.cell.every.get() as u32;
+        every.max(1)
+    }
+
+    /// Passes a closed scope on: to the GPU's resolver if it has a GPU time, else to the collector if it is logged; to the
+    /// session if one records it; and to the environment's session if it ends a step.
+    fn dispatch(&self, closed: &Closed, log: Option<LogRequest>) {
+        let (cell, span) = (self.writable_cell(), closed.span);
+        // First, so that memory allocated below does not count as the scope's.
+        let recorded = self.has(RECORDED).then(|| self.ended(closed));
+        if self.has(NO_STREAM) {
+            cuda::count_without_stream(cell, span.elapsed);
+        }
+        if self.has(CUDA) {
+            cuda::finish_scope(cell, log, |log| cuda::end(self.serial(), span, log));
+        } else if self.has(NO_CONTEXT) && cuda::context_became_current() {
+            let end = |log| cuda::end_without_context(self.id(), span, log);
+            cuda::finish_scope(cell, log, end);
+        } else if let Some(log) = log {
+            collect::log(cell, self.id(), (span.end, span.elapsed), log);
+        }
+        // After the GPU side has closed, so that the session's work is not between the two events.
+        match recorded {
+            Some(Some(ended)) => session::close(&ended),
+            Some(None) => session::lose(),
+            None => {}
+        }
+        if self.has(STEP) && span.outermost {
+            session::environment::step();
+        }
+    }
+
+    /// Returns the scope as sessions record it, or `None` if it is detached.
+    fn ended(&self, closed: &Closed) -> Option<EndedScope> {
+        if self.has(DETACHED) {
+            return None;
+        }
+        let serial = self.serial();
+        session::ending(serial);
+        Some(EndedScope {
+            name: self.id(),
+            serial,
+            parent: self.outer_serial,
+            start: self.start,
+            elapsed: closed.span.elapsed,
+            ending: if closed.panicked {
+                RecordEnding::Panicked
+            } else {
+                RecordEnding::Returned
+            },
+            cuda: if self.has(CUDA) {
+                cuda::key_of(serial)
+            } else {
+                0
+            },
+        })
+    }
+}
+
+/// Counts a call without children or enclosing calls.
+fn count_alone(cell: &StatCell, elapsed: i64, panicked: bool) {
+    // A new cell does not spill.
+    let _ = cell.count(elapsed, elapsed, true);
+    if panicked {
+        cell.count_ending(Ending::Panicked);
+    }
+}

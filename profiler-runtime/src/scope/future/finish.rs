@@ -1,0 +1,133 @@
+//! The end of a future: counting it, logging it and recording it.
+
+use super::super::builder::ScopeBuilder;
+use super::{FutureState, Progress};
+use crate::clock::{elapsed, now};
+use crate::collect;
+use crate::cuda::{self, Begun, CpuSpan, TaskGpuScope};
+use crate::local::{self, NoCell};
+use crate::log::LogRequest;
+use crate::name;
+use crate::session::{self, EndedScope, RecordEnding};
+use crate::stats::{Ending, StatCell};
+
+impl FutureState {
+    /// Finishes the future. Does nothing if it has finished, was never polled, or is not measured.
+    pub(super) fn finish(&mut self, builder: Option<&mut ScopeBuilder<'static>>, ending: Ending) {
+        let (Some(decision), Some(progress)) = (self.decision.take(), self.progress.take()) else {
+            return;
+        };
+        // An executor may catch the panic of a poll, and drop the future much later.
+        let ending = if progress.panicked {
+            Ending::Panicked
+        } else {
+            ending
+        };
+        let end = match ending {
+            Ending::Dropped => now(),
+            Ending::Returned | Ending::Panicked => progress.last_end,
+        };
+        let span = CpuSpan {
+            end,
+            elapsed: elapsed(progress.first_poll, end),
+            outermost: progress.outermost,
+        };
+        let name = decision.id();
+        let cell = match local::cell(name) {
+            Ok(cell) => Some(cell),
+            Err(NoCell::Unavailable) => None,
+            // Dropped inside the profiler, where nothing is measured.
+            Err(NoCell::Reentrant) => {
+                let gpu = progress.cuda.ok().and_then(TaskGpuScope::into_opened);
+                return gpu.map_or((), cuda::abandon);
+            }
+        };
+        progress.count(name, cell, span, ending);
+        let log = match builder {
+            Some(builder) => builder.take_request(),
+            None => self.is_logged.then(|| LogRequest::new(1)),
+        };
+        progress.dispatch(name, cell, span, ending, log);
+        if decision.is_step() && span.outermost {
+            session::environment::step();
+        }
+    }
+}
+
+impl Progress {
+    fn count(&self, name: u32, cell: Option<&StatCell>, span: CpuSpan, ending: Ending) {
+        let count = |cell: &StatCell| {
+            let own = self.polled - self.children;
+            let must_spill = cell.count(span.elapsed, own, span.outermost);
+            cell.count_future(self.polled);
+            cell.count_ending(ending);
+            must_spill
+        };
+        match cell {
+            Some(cell) => {
+                if count(cell)
+                    && let Some(name) = name::by_id(name)
+                {
+                    name.spill_buckets(cell);
+                }
+            }
+            None => {
+                if let Some(name) = name::by_id(name) {
+                    name.count_without_cell(|cell| _ = count(cell));
+                }
+            }
+        }
+    }
+
+    /// Passes the future on: to the session if one records it; to the GPU's resolver if it has a GPU time, else to the
+    /// collector if it is logged.
+    fn dispatch(
+        self,
+        name: u32,
+        cell: Option<&'static StatCell>,
+        span: CpuSpan,
+        ending: Ending,
+        log: Option<LogRequest>,
+    ) {
+        if let Some(record) = self.record {
+            let ended = EndedScope {
+                name,
+                serial: 0,
+                parent: 0,
+                start: self.first_poll,
+                elapsed: span.elapsed,
+                ending: record_ending(ending),
+                cuda: self.cuda.as_ref().map_or(0, TaskGpuScope::key),
+            };
+            session::close_future(record, &ended, self.polled);
+        }
+        let has_no_stream = match &self.cuda {
+            Err(Begun::NoStream) => true,
+            // There was no driver at the first poll. If there is one now, find out whether there was a stream.
+            Err(Begun::NotAsked) => cuda::has_no_stream(),
+            _ => false,
+        };
+        if has_no_stream {
+            cuda::count_without_stream(cell, span.elapsed);
+        }
+        match (self.cuda.ok().and_then(TaskGpuScope::into_opened), log) {
+            (Some(gpu), log) => {
+                cuda::finish_scope(cell, log, |log| cuda::end_task(gpu, span, log));
+            }
+            (None, Some(log)) if !has_no_stream && cuda::context_became_current() => {
+                let end = |log| cuda::end_without_context(name, span, log);
+                cuda::finish_scope(cell, Some(log), end);
+            }
+            (None, Some(log)) => collect::log(cell, name, (span.end, span.elapsed), log),
+            (None, None) => {}
+        }
+    }
+}
+
+fn record_ending(ending: Ending) -> RecordEnding {
+    match ending {
+        Ending::Returned => RecordEnding::Returned,
+        Ending::Panicked => RecordEnding::Panicked,
+        Ending::Dropped => RecordEnding::Dropped,
+    }
+}

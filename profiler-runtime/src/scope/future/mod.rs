@@ -1,0 +1,163 @@
+//! Scopes of futures: one for each future, whichever threads poll it.
+//!
+//! A future is measured from its first poll to its end. Time spent in polls is counted as well. While the future is
+//! polled, a [`PollGuard`](poll::PollGuard) makes it the innermost scope of the polling thread, so that what runs inside
+//! becomes its child. Between polls it is no scope of any thread: two futures that are polled in turn on one thread never
+//! become each other's parent.
+//!
+//! A future passes through these states:
+//!
+//! 1. *Not polled*: `progress` is `None`. If it is dropped, nothing is counted.
+//! 2. *In progress*: `progress` is `Some` from the first poll on.
+//! 3. *Finished*: it returned, panicked or was dropped. `decision` and `progress` are taken, so that it is counted once,
+//!    also if it is polled again.
+
+mod finish;
+mod measured;
+mod poll;
+
+use std::panic::{RefUnwindSafe, UnwindSafe};
+
+use super::builder::ScopeBuilder;
+use crate::cuda::{Begun, TaskGpuScope};
+use crate::diagnostics::catch_own_panic;
+use crate::session::FutureRecord;
+use crate::stats::Ending;
+use crate::switch::SiteDecision;
+pub(crate) use measured::measure_on;
+pub use measured::{InPlace, Measured, measure, measure_in_place};
+
+/// The scope of a future with arguments.
+#[derive(Debug)]
+pub struct FutureScopeWithArgs {
+    state: FutureState,
+    builder: ScopeBuilder<'static>,
+}
+
+/// The scope of a future without arguments, which is smaller. Most futures have none.
+#[derive(Debug)]
+pub struct FutureScope(FutureState);
+
+/// The state of the scope of a future.
+#[derive(Debug)]
+pub struct FutureState {
+    /// `None` if the future is not measured, or has finished.
+    decision: Option<SiteDecision>,
+    /// `true` if a default logger logs a future without arguments.
+    is_logged: bool,
+    /// `None` until the first poll.
+    progress: Option<Progress>,
+}
+
+/// What is known of a future that has been polled. Times are in ticks.
+#[derive(Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "facts that are independent of each other"
+)]
+struct Progress {
+    first_poll: u64,
+    /// The sum of the polls.
+    polled: i64,
+    /// The sum of the children of all polls.
+    children: i64,
+    /// `true` if no other scope of the name was open around the first poll.
+    outermost: bool,
+    /// `true` if the thread was panicking at the first poll.
+    unwinding: bool,
+    /// The end of the last poll.
+    last_end: u64,
+    /// `true` if a poll panicked. It was the last one.
+    panicked: bool,
+    /// The GPU side, or why the future had none at its first poll.
+    cuda: Result<TaskGpuScope, Begun>,
+    /// `None` if no session recorded at the first poll.
+    record: Option<Box<FutureRecord>>,
+}
+
+/// The scope of a future that is measured in place.
+pub trait InPlaceScope {
+    /// Returns the state, and the builder of a scope with arguments.
+    fn parts(&mut self) -> (&mut FutureState, Option<&mut ScopeBuilder<'static>>);
+}
+
+impl InPlaceScope for FutureScopeWithArgs {
+    #[inline]
+    fn parts(&mut self) -> (&mut FutureState, Option<&mut ScopeBuilder<'static>>) {
+        (&mut self.state, Some(&mut self.builder))
+    }
+}
+
+impl InPlaceScope for FutureScope {
+    #[inline]
+    fn parts(&mut self) -> (&mut FutureState, Option<&mut ScopeBuilder<'static>>) {
+        (&mut self.0, None)
+    }
+}
+
+impl FutureState {
+    fn new(builder: &ScopeBuilder<'static>) -> Self {
+        Self {
+            decision: builder.decision,
+            is_logged: builder.is_logged(),
+            progress: None,
+        }
+    }
+
+    fn finish_dropped(&mut self, builder: Option<&mut ScopeBuilder<'static>>) {
+        if self.progress.is_some() {
+            catch_own_panic("a future was dropped", || {
+                self.finish(builder, Ending::Dropped);
+            });
+        }
+    }
+}
+
+impl FutureScope {
+    pub(crate) fn new(builder: &ScopeBuilder<'static>) -> Self {
+        Self(FutureState::new(builder))
+    }
+}
+
+impl FutureScopeWithArgs {
+    pub(crate) fn new(builder: ScopeBuilder<'static>) -> Self {
+        Self {
+            state: FutureState::new(&builder),
+            builder,
+        }
+    }
+
+    /// Returns `true` if the future is measured.
+    pub(crate) fn is_measured(&self) -> bool {
+        self.builder.decision.is_some()
+    }
+
+    /// Returns the builder while the arguments can still be changed: until the first poll of a measured future.
+    fn builder_before_first_poll(&mut self) -> Option<&mut ScopeBuilder<'static>> {
+        let is_unpolled = self.state.decision.is_some() && self.state.progress.is_none();
+        is_unpolled.then_some(&mut self.builder)
+    }
+}
+
+impl Drop for FutureScopeWithArgs {
+    fn drop(&mut self) {
+        let (state, builder) = self.parts();
+        state.finish_dropped(builder);
+    }
+}
+
+impl Drop for FutureScope {
+    fn drop(&mut self) {
+        self.0.finish_dropped(None);
+    }
+}
+
+// A panic leaves no broken invariant: `finish` takes the state before it counts it, and each poll closes what it opened.
+// Whether a measured future is unwind safe depends on the future alone.
+impl UnwindSafe for FutureScope {}
+impl RefUnwindSafe for FutureScope {}
+impl UnwindSafe for FutureScopeWithArgs {}
+impl RefUnwindSafe for FutureScopeWithArgs {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+use std::future::{Future, poll_fn};
+use std::panic::Location;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::thread;
+
+use super::*;
+use crate::local;
+use crate::name::{self, Name};
+use crate::stats::Totals;
+
+fn name(text: &str) -> &'static Name {
+    name::declared(text, Location::caller())
+}
+
+fn scope_of(name: &Name) -> FutureScopeWithArgs {
+    ScopeBuilder::new(Some(SiteDecision::new(name.id)), 1).task()
+}
+
+/// Runs `f` on a thread of its own, and returns what it counted for the name.
+fn counted(text: &str, f: impl FnOnce(&'static Name) + Send + 'static) -> Totals {
+    let name = name(text);
+    thread::spawn(move || f(name))
+        .join()
+        .expect("does not panic");
+    name.totals()
+}
+
+fn poll_once<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// A future that is pending for the given number of polls.
+fn pending_for(mut polls: u32) -> impl Future<Output = ()> {
+    poll_fn(move |_| {
+        if polls == 0 {
+            return Poll::Ready(());
+        }
+        polls -= 1;
+        Poll::Pending
+    })
+}
+
+#[test]
+fn a_future_is_counted_once_for_all_its_polls() {
+    let totals = counted("future: polled", |name| {
+        let mut future = pin!(measure(scope_of(name), pending_for(2)));
+        assert!(poll_once(future.as_mut()).is_pending());
+        assert_eq!(
+            name.totals().open,
+            0,
+            "between polls it is open on no thread"
+        );
+        assert!(poll_once(future.as_mut()).is_pending());
+        assert!(poll_once(future.as_mut()).is_ready());
+    });
+    assert_eq!(
+        (totals.calls(), totals.futures, totals.futures_begun),
+        (1, 1, 1)
+    );
+    assert_eq!((totals.dropped_futures, totals.panicked), (0, 0));
+    assert!(totals.polled <= totals.total);
+}
+
+#[test]
+fn a_future_that_is_not_polled_is_not_counted() {
+    let totals = counted("future: unpolled", |name| {
+        drop(measure(scope_of(name), pending_for(0)));
+    });
+    assert_eq!((totals.calls(), totals.futures_begun), (0, 0));
+}
+
+#[test]
+fn a_future_that_is_dropped_between_polls_is_flagged() {
+    let totals = counted("future: dropped", |name| {
+        let mut future = Box::pin(measure(scope_of(name), pending_for(1)));
+        assert!(poll_once(future.as_mut()).is_pending());
+    });
+    assert_eq!(
+        (totals.calls(), totals.dropped_futures, totals.panicked),
+        (1, 1, 0)
+    );
+}
+
+#[test]
+fn a_future_that_panics_is_flagged_when_it_is_dropped() {
+    let totals = counted("future: panicked", |name| {
+        let panics = poll_fn(|_| -> Poll<()> { std::panic::resume_unwind(Box::new("ends here")) });
+        let mut future = Box::pin(measure(scope_of(name), panics));
+        let poll = std::panic::AssertUnwindSafe(|| poll_once(future.as_mut()));
+        assert!(std::panic::catch_unwind(poll).is_err());
+        assert_eq!(local::innermost(), 0, "the poll is closed");
+    });
+    assert_eq!(
+        (totals.calls(), totals.dropped_futures, totals.panicked),
+        (1, 0, 1)
+    );
+}
+
+#[test]
+fn a_poll_is_the_innermost_scope_while_it_runs() {
+    let totals = counted("future: innermost", |name| {
+        let inside = poll_fn(move |_| Poll::Ready(local::innermost()));
+        let mut future = pin!(measure(scope_of(name), inside));
+        assert!(matches!(poll_once(future.as_mut()), Poll::Ready(serial) if serial != 0));
+        assert_eq!(local::innermost(), 0);
+    });
+    assert_eq!(totals.disordered, 0);
+}
+
+#[test]
+fn futures_that_are_polled_in_turn_are_not_nested() {
+    let totals = counted("future: in turn", |name| {
+        let mut one = pin!(measure(scope_of(name), pending_for(1)));
+        let mut other = pin!(measure(scope_of(name), pending_for(1)));
+        for _ in 0..2 {
+            let _ = poll_once(one.as_mut());
+            let _ = poll_once(other.as_mut());
+        }
+    });
+    assert_eq!((totals.calls(), totals.recursive_calls), (2, 0));
+    assert_eq!(totals.own, totals.polled);
+}
+
+#[test]
+fn a_future_can_change_its_thread() {
+    let totals = counted("future: two threads", |name| {
+        let mut future = Box::pin(measure(scope_of(name), pending_for(1)));
+        assert!(poll_once(future.as_mut()).is_pending());
+        let ended = thread::spawn(move || poll_once(future.as_mut()).is_ready());
+        assert!(ended.join().expect("does not panic"));
+    });
+    assert_eq!(
+        (totals.calls(), totals.futures, totals.futures_begun),
+        (1, 1, 1)
+    );
+}
+
+#[test]
+fn a_future_in_place_is_counted_as_any_other() {
+    let totals = counted("future: in place", |name| {
+        let mut scope = ScopeBuilder::new(Some(SiteDecision::new(name.id)), 1).plain_future();
+        {
+            let inner = pin!(pending_for(1));
+            let mut future = measure_in_place(&mut scope, inner);
+            assert!(poll_once(pin!(&mut future)).is_pending());
+            assert!(poll_once(pin!(&mut future)).is_ready());
+        }
+    });
+    assert_eq!((totals.calls(), totals.futures), (1, 1));
+}
+
+#[test]
+fn arguments_have_no_effect_after_the_first_poll() {
+    let name = name("future: arguments");
+    let mut scope = scope_of(name);
+    assert!(scope.builder_before_first_poll().is_some());
+    drop(poll::PollGuard::enter(scope.parts()));
+    assert!(scope.builder_before_first_poll().is_none());
+}
+
+#[test]
+fn a_guard_that_a_poll_leaves_open_does_not_stay_innermost() {
+    use crate::scope::{OpenScope, Scope, ScopeArgs};
+
+    let totals = counted("future: leaves a guard", |name| {
+        let mut kept = None;
+        let leaves = poll_fn(|_| {
+            let decision = SiteDecision::new(name.id);
+            let open = OpenScope::slow(decision, 1, &mut ScopeArgs::default());
+            kept = Some(Scope::from(open));
+            Poll::Ready(())
+        });
+        assert!(poll_once(pin!(measure(scope_of(name), leaves))).is_ready());
+        assert_eq!(local::innermost(), 0);
+        drop(kept);
+        assert_eq!(local::innermost(), 0);
+    });
+    assert_eq!((totals.calls(), totals.open), (2, 0));
+}

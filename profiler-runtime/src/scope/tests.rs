@@ -1,0 +1,217 @@
+use std::panic::Location;
+use std::thread;
+
+use super::*;
+use crate::local;
+use crate::name::{self, Name};
+use crate::stats::Totals;
+
+fn name(text: &str) -> &'static Name {
+    name::declared(text, Location::caller())
+}
+
+/// Opens a scope as a call site does that has decided on nothing but the name.
+fn open(name: &Name) -> Scope {
+    let decision = SiteDecision::new(name.id);
+    let open = OpenScope::fast(decision)
+        .or_else(|| OpenScope::slow(decision, 1, &mut ScopeArgs::default()));
+    Scope::from(open)
+}
+
+/// Runs `f` on a thread of its own, and returns what it counted for each of the names.
+fn counted<const N: usize>(
+    texts: [&str; N],
+    f: impl FnOnce([&'static Name; N]) + Send + 'static,
+) -> [Totals; N] {
+    let names = texts.map(name);
+    thread::spawn(move || f(names))
+        .join()
+        .expect("does not panic");
+    names.map(Name::totals)
+}
+
+#[test]
+fn a_scope_inside_is_a_child() {
+    let [outer, inner] = counted(["scope: outer", "scope: inner"], |[outer, inner]| {
+        let _outer = open(outer);
+        drop(open(inner));
+        drop(open(inner));
+    });
+    assert_eq!((outer.calls(), inner.calls()), (1, 2));
+    assert_eq!(inner.own, inner.total);
+    assert_eq!(outer.own, outer.total - inner.total);
+    assert_eq!(outer.disordered + inner.disordered, 0);
+}
+
+#[test]
+fn the_slow_path_counts_as_the_fast_one() {
+    let [slow, fast] = counted(["scope: slow", "scope: fast"], |[slow, fast]| {
+        drop(open(fast));
+        let decision = SiteDecision::new(slow.id);
+        let opened = OpenScope::slow(decision, 1, &mut ScopeArgs::default());
+        let outer = Scope::from(opened);
+        assert!(
+            OpenScope::fast(SiteDecision::new(fast.id))
+                .map(|open| end(&open))
+                .is_some()
+        );
+        drop(outer);
+    });
+    assert_eq!((slow.calls(), fast.calls()), (1, 2));
+    assert!(slow.total >= slow.own);
+    assert_eq!(slow.disordered + fast.disordered, 0);
+}
+
+#[test]
+fn a_flag_takes_a_call_off_the_fast_path() {
+    let name = name("scope: flag");
+    drop(open(name));
+    let plain = SiteDecision::new(name.id);
+    for flag in [
+        SiteDecision::LOGGED,
+        SiteDecision::CUDA,
+        SiteDecision::EXCLUDED,
+    ] {
+        assert!(OpenScope::fast(plain.with(flag, true)).is_none());
+    }
+}
+
+#[test]
+fn recursive_calls_count_once_in_the_total() {
+    let [name] = counted(["scope: recursive"], |[name]| {
+        let _outer = open(name);
+        drop(open(name));
+    });
+    assert_eq!((name.calls(), name.recursive_calls), (2, 1));
+    assert_eq!(name.own, name.total);
+}
+
+#[test]
+fn an_outer_guard_that_goes_first_keeps_both_counted() {
+    let [outer, inner, next] = counted(
+        ["scope: first", "scope: second", "scope: third"],
+        |[outer, inner, next]| {
+            let first = open(outer);
+            let second = open(inner);
+            drop(first);
+            assert_eq!(local::innermost(), 0);
+            drop(open(next));
+            drop(second);
+            assert_eq!(local::innermost(), 0);
+        },
+    );
+    assert_eq!([outer.calls(), inner.calls(), next.calls()], [1, 1, 1]);
+    // The second guard outlived its outer scope.
+    assert_eq!((outer.disordered, inner.disordered), (1, 1));
+    assert_eq!((outer.open, inner.open), (0, 0));
+}
+
+#[test]
+fn a_leaked_guard_is_shown_as_open() {
+    let [outer, leaked] = counted(["scope: around", "scope: leaked"], |[outer, leaked]| {
+        let _outer = open(outer);
+        std::mem::forget(open(leaked));
+    });
+    assert_eq!((outer.calls(), outer.disordered), (1, 1));
+    assert_eq!((leaked.calls(), leaked.open), (0, 1));
+}
+
+#[test]
+fn a_panic_is_counted_once_for_each_scope_that_it_leaves() {
+    let [outer, inner, caught] = counted(
+        ["scope: unwound", "scope: unwound inside", "scope: caught"],
+        |[outer, inner, caught]| {
+            let _caught = open(caught);
+            let result = std::panic::catch_unwind(|| {
+                let _outer = open(outer);
+                let _inner = open(inner);
+                std::panic::resume_unwind(Box::new("ends here"));
+            });
+            assert!(result.is_err());
+        },
+    );
+    assert_eq!([outer.panicked, inner.panicked, caught.panicked], [1, 1, 0]);
+}
+
+#[test]
+fn a_scope_in_a_destructor_during_a_panic_has_not_panicked() {
+    struct Measures(&'static Name);
+    impl Drop for Measures {
+        fn drop(&mut self) {
+            drop(open_while_panicking(self.0));
+        }
+    }
+    fn open_while_panicking(name: &Name) -> Scope {
+        let decision = SiteDecision::new(name.id);
+        Scope::from(OpenScope::slow(decision, 1, &mut ScopeArgs::default()))
+    }
+    let [name] = counted(["scope: in a destructor"], |[name]| {
+        let result = std::panic::catch_unwind(|| {
+            let _measures = Measures(name);
+            std::panic::resume_unwind(Box::new("ends here"));
+        });
+        assert!(result.is_err());
+    });
+    assert_eq!((name.calls(), name.panicked), (1, 0));
+}
+
+#[test]
+fn one_call_in_every_is_logged_across_threads() {
+    use builder::should_log;
+
+    let name = name("scope: sampled");
+    let decision = SiteDecision::new(name.id);
+    let mut logged = Vec::new();
+    for _ in 0..4 {
+        let thread = thread::spawn(move || [(); 5].map(|()| should_log(decision, 10)));
+        logged.extend(thread.join().expect("does not panic"));
+    }
+    let at: Vec<_> = (0..)
+        .zip(logged)
+        .filter(|(_, is)| *is)
+        .map(|(at, _)| at)
+        .collect();
+    assert_eq!(at, [0, 10]);
+}
+
+#[test]
+fn a_call_is_asked_once_whether_it_is_logged() {
+    let name = name("scope: asked");
+    thread::spawn(move || {
+        let mut builder = ScopeBuilder::new(Some(SiteDecision::new(name.id)), 2);
+        assert!(builder.wants_log() && builder.wants_log() && builder.wants_step());
+        let mut next = ScopeBuilder::new(Some(SiteDecision::new(name.id)), 2);
+        assert!(!next.wants_log() && !next.wants_step());
+    })
+    .join()
+    .expect("does not panic");
+}
+
+#[test]
+fn a_call_that_is_not_measured_wants_nothing() {
+    let mut off = ScopeBuilder::off();
+    assert!(!off.wants_log() && !off.wants_step() && !off.wants_stream() && !off.wants_shapes());
+    assert!(off.start().open.is_none());
+}
+
+#[test]
+fn no_new_name_is_measured_within_the_profiler() {
+    let name = name("scope: reentrant");
+    thread::spawn(|| {
+        let _reentrancy = crate::sync::ReentrancyGuard::try_enter();
+        assert!(open(name).open.is_none());
+    })
+    .join()
+    .expect("does not panic");
+    assert_eq!(name.totals().calls(), 0);
+}
+
+#[test]
+fn empty_scopes_leave_no_trace() {
+    let [outer] = counted(["scope: probed"], |[outer]| {
+        let _outer = open(outer);
+        run_empty_scopes(10);
+        let _inner = open(outer);
+    });
+    assert_eq!((outer.calls(), outer.disordered), (2, 0));
+}
