@@ -1,4 +1,4 @@
-//! What a session does effects_of two steps, after the table of `torch.profiler`.
+//! The effects of a step on a session, after the table of `torch.profiler`.
 
 use crate::config::Action;
 

@@ -1,4 +1,4 @@
-//! One file or folder per format, each a pure function of a summary or a trace.
+//! Formats: one file or folder for each, all pure functions of a summary or a trace.
 
 #[cfg(feature = "trace")]
 mod chrome;

@@ -1,4 +1,4 @@
-//! What is counted over the window, at some two thousand places of it at most: GPU scopes in flight, memory in use.
+//! Counters over the window, with at most 2,048 values each: GPU scopes in flight, memory in use.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use crate::session::{Event, Trace};
 
 const PLACES: u16 = 2048;
 
-/// The window in parts of equal length.
+/// The window, divided into parts of equal length.
 #[derive(Clone, Copy)]
 struct Parts {
     start: i64,
@@ -31,7 +31,7 @@ impl Parts {
     }
 }
 
-/// How many scopes had begun on the CPU and not ended on the GPU.
+/// The number of scopes that had started on the CPU and not ended on the GPU.
 pub(super) struct InFlight {
     parts: Parts,
     changes: Vec<i64>,
@@ -65,7 +65,7 @@ impl InFlight {
     }
 }
 
-/// What scopes found to be in use when they ended; the last one of each part.
+/// Writes the memory in use that scopes found when they ended; the last value of each part.
 pub(super) fn write_memory<W: Write>(
     events: &mut Events<W>,
     trace: &Trace,

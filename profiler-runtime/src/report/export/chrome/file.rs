@@ -1,4 +1,4 @@
-//! The file of a trace, compressed where its name says so; it has its name when it is whole.
+//! The file of a trace: compressed if its name says so, and visible under its name only when it is complete.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -9,17 +9,17 @@ use flate2::write::GzEncoder;
 use crate::process::new_file::NewFile;
 use crate::process::output::{PATIENCE, Wait};
 
-/// Bytes that are gathered for one write.
+/// The buffer size for one write.
 const BUFFER: usize = 1 << 16;
 
-/// A trace's file in the making; given up, with all that was written, where it is not finished.
+/// A trace file being written. Dropping it unfinished removes what was written.
 pub(super) enum TraceFile {
     Plain(BufWriter<NewFile>),
     Gzip(Box<BufWriter<GzEncoder<NewFile>>>),
 }
 
 impl TraceFile {
-    /// Compressed where the name ends with `.gz`.
+    /// Creates the file; compressed if the name ends with `.gz`.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
         let file = NewFile::create(path, Wait::WithoutProgress(PATIENCE))?;
         let is_gzip = path
@@ -33,7 +33,7 @@ impl TraceFile {
         })
     }
 
-    /// Gives the file its name, which another one may have had.
+    /// Gives the file its name, replacing a file of that name.
     pub(super) fn finish(self) -> io::Result<()> {
         let file = match self {
             Self::Plain(buffer) => buffer

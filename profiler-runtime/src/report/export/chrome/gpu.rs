@@ -1,39 +1,39 @@
-//! What ran on devices: the GPU times of scopes on their streams, as annotations and as what scopes took themselves.
+//! GPU times of scopes on their streams, as annotations and as kernels.
 //!
-//! Scopes are measured, not kernels. The tools count kernels, though: TensorBoard's trace plugin adds up what the
-//! launches of an operator took, HTA what is busy on a stream. So each stretch of a stream in which one scope is the
-//! innermost is written as one event of the category `kernel`, with the scope's name, and with a launch of length
-//! zero in the scope on the CPU; an arrow leads from there to the first of them. Together they are exactly what the
-//! scope took itself, but where scopes of several threads or futures share a stream: then each instant is one scope's
-//! here, and counts for each that was open in the tables. All of them have `"scope": true`.
+//! Scopes are measured, not kernels, but the tools count kernels: TensorBoard's trace plugin adds up the kernels
+//! launched by an operator, HTA the busy time of a stream. So each stretch of a stream in which one scope is the
+//! innermost is written as one event of the category `kernel` with the scope's name. Each has a launch of length zero
+//! in the scope on the CPU; an arrow leads from the scope to the first of them. Together they are exactly the scope's
+//! self time, unless scopes of several threads or futures share a stream: then each instant belongs to one scope here,
+//! while the tables count it for every open scope. All of these events have `"scope": true`.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use super::Writing;
+use super::TraceWriter;
 use super::counters::InFlight;
 use super::host::id_of;
 use super::json::{ArrowEnd, Events, Quoted, Track};
 use super::names::Names;
-use super::place::{self, Draw, Item, Piece, Placed};
+use super::place::{self, GpuSlice, PlacedSlice, SelfTimePiece, SliceSink};
 use super::times::{ReadEnd, length};
-use super::tracks::{Lanes, Tracks};
+use super::tracks::{OverlapTracks, Tracks};
 use super::{is_placed, whole};
 use crate::cuda::GpuRecord;
 use crate::session::{NONE, Trace};
 
-/// Before the first correlation. HTA (0.5) puts places among the events into a column that is as wide as the
-/// correlations ask for, and fails where 16 bits are not enough.
+/// The correlation before the first one. HTA (0.5) stores event indices in a column as wide as the correlations need,
+/// and fails if 16 bits suffice for these but not for the indices.
 const CORRELATIONS: u64 = 100_000;
 
-/// A GPU time, and the scope it is of.
+/// A GPU time and its scope, as indices.
 #[derive(Clone, Copy)]
 struct Timed {
     gpu: u32,
     scope: u32,
 }
 
-impl<W: Write> Writing<'_, W> {
+impl<W: Write> TraceWriter<'_, W> {
     pub(super) fn write_gpu(&mut self) -> io::Result<()> {
         let timed = self.timed();
         let mut items = Vec::new();
@@ -56,13 +56,13 @@ impl<W: Write> Writing<'_, W> {
                 items.push(self.item(*timed, &place_of));
                 place_of[timed.gpu as usize] = u32::try_from(items.len() - 1).unwrap_or(NONE);
             }
-            let mut drawing = Drawing {
+            let mut writer = StreamWriter {
                 trace,
                 stream,
                 items: &items,
                 track: self.tracks.stream(&trace.gpu[stream[0].gpu as usize]),
-                lanes: Lanes::default(),
-                drawn: Drawn::default(),
+                lanes: OverlapTracks::default(),
+                drawn: StreamTrack::default(),
                 beside: HashMap::new(),
                 names: &self.names,
                 category: self.launch_category,
@@ -72,9 +72,9 @@ impl<W: Write> Writing<'_, W> {
                 in_flight: &mut self.in_flight,
                 correlation,
             };
-            place::place(&items, &mut drawing)?;
-            correlation = drawing.correlation;
-            // Parents on another stream are none.
+            place::place(&items, &mut writer)?;
+            correlation = writer.correlation;
+            // A parent on another stream does not count: forget this stream's items.
             for timed in stream {
                 place_of[timed.gpu as usize] = NONE;
             }
@@ -82,7 +82,7 @@ impl<W: Write> Writing<'_, W> {
         self.write_replays()
     }
 
-    /// All GPU times that have a place, by stream; on each, a scope comes after the one around it.
+    /// Returns all GPU times that can be drawn, sorted by stream; on each stream, a scope comes after its parent.
     fn timed(&self) -> Vec<Timed> {
         let trace = self.trace;
         let mut timed: Vec<Timed> = (0..)
@@ -110,14 +110,14 @@ impl<W: Write> Writing<'_, W> {
         timed
     }
 
-    /// The scopes around one, innermost first.
+    /// Returns the enclosing scopes, innermost first.
     fn around(&self, scope: u32) -> impl Iterator<Item = u32> {
         let nodes = &self.trace.nodes;
         let up = |scope: u32| Some(nodes[scope as usize].parent).filter(|parent| *parent != NONE);
         std::iter::successors(up(scope), move |scope| up(*scope))
     }
 
-    fn item(&self, timed: Timed, place_of: &[u32]) -> Item {
+    fn item(&self, timed: Timed, place_of: &[u32]) -> GpuSlice {
         let trace = self.trace;
         let gpu = &trace.gpu[timed.gpu as usize];
         let scope = &trace.scopes[timed.scope as usize];
@@ -125,7 +125,7 @@ impl<W: Write> Writing<'_, W> {
             .around(timed.scope)
             .filter_map(|around| place_of.get(trace.nodes[around as usize].gpu as usize))
             .find(|place| **place != NONE);
-        Item {
+        GpuSlice {
             start: self.times.of_unix(gpu.start.unwrap_or_default()),
             length: whole(gpu.ns),
             uncertainty: whole(gpu.uncertainty_ns.into()),
@@ -138,7 +138,7 @@ impl<W: Write> Writing<'_, W> {
         }
     }
 
-    /// Nothing tells when a graph was replayed; when that was noticed is known.
+    /// The time of a replay is not known; write the time at which it was noticed.
     fn write_replays(&mut self) -> io::Result<()> {
         if self.trace.replays.is_empty() {
             return Ok(());
@@ -158,16 +158,16 @@ impl<W: Write> Writing<'_, W> {
     }
 }
 
-/// One stream on its way to the file.
-struct Drawing<'d, 't, W> {
+/// One stream being written.
+struct StreamWriter<'d, 't, W> {
     trace: &'t Trace,
     stream: &'d [Timed],
-    items: &'d [Item],
+    items: &'d [GpuSlice],
     track: Track,
-    lanes: Lanes,
-    drawn: Drawn,
-    /// The tracks of items that stand beside the stream, and their ends as a reader has them: what they took themselves
-    /// is shown inside of them.
+    lanes: OverlapTracks,
+    drawn: StreamTrack,
+    /// The tracks of items that are drawn beside the stream, with their ends as readers compute them. Their self times
+    /// are drawn inside them.
     beside: HashMap<usize, (Track, ReadEnd)>,
     names: &'d Names,
     category: &'static str,
@@ -178,17 +178,17 @@ struct Drawing<'d, 't, W> {
     correlation: u64,
 }
 
-/// What is drawn on the stream's own track: times that nest or follow each other. Threads that share a stream
-/// may have theirs moved past each other; what crosses, readers drop.
+/// The slices on the stream's own track, which nest or follow each other. Threads that share a stream may cause slices
+/// that cross; readers drop those.
 #[derive(Default)]
-struct Drawn {
-    /// The ends of what is open, the innermost last: as they are, and as a reader has them.
+struct StreamTrack {
+    /// The ends of the open slices, innermost last: the exact end, and the end as readers compute it.
     open: Vec<(i64, ReadEnd)>,
     last_start: i64,
 }
 
-impl Drawn {
-    /// The length to write for a time that can be drawn there; none for one that crosses what is.
+impl StreamTrack {
+    /// Returns the length to write for a slice, or `None` if it would cross another one.
     fn take(&mut self, start: i64, end: i64) -> Option<i64> {
         if start < self.last_start {
             return None;
@@ -208,11 +208,11 @@ impl Drawn {
     }
 }
 
-impl<'t, W> Drawing<'_, 't, W> {
-    /// The stream's own track where an item has a place on it, else one beside it that is free from `start` to
-    /// `end`; and the length to write.
-    fn track_for(&mut self, placed: Placed) -> (Track, i64) {
-        let Placed {
+impl<'t, W> StreamWriter<'_, 't, W> {
+    /// Returns the stream's own track if the item can be drawn there, or else a track beside it that is free from
+    /// `start` to `end`; and the length to write.
+    fn track_for(&mut self, placed: PlacedSlice) -> (Track, i64) {
+        let PlacedSlice {
             item,
             start,
             end,
@@ -230,9 +230,9 @@ impl<'t, W> Drawing<'_, 't, W> {
         (track, length)
     }
 
-    /// The track of the item that a piece is of; and the length to write.
-    fn track_of(&mut self, piece: Piece) -> (Track, i64) {
-        let Piece {
+    /// Returns the track of a piece's item, and the length to write.
+    fn track_of(&mut self, piece: SelfTimePiece) -> (Track, i64) {
+        let SelfTimePiece {
             item, start, end, ..
         } = piece;
         if let Some((track, around)) = self.beside.get(&item) {
@@ -246,7 +246,7 @@ impl<'t, W> Drawing<'_, 't, W> {
         &self.trace.gpu[self.stream[item].gpu as usize]
     }
 
-    /// The scope's `External id`; none where the CPU is not recorded.
+    /// Returns the `External id` of the scope; 0 if CPU times are not recorded.
     fn id(&self, item: usize) -> u64 {
         if self.trace.meta.options.cpu {
             id_of(self.stream[item].scope as usize)
@@ -256,9 +256,9 @@ impl<'t, W> Drawing<'_, 't, W> {
     }
 }
 
-impl<W: Write> Draw for Drawing<'_, '_, W> {
-    fn item(&mut self, placed: Placed) -> io::Result<()> {
-        let Placed {
+impl<W: Write> SliceSink for StreamWriter<'_, '_, W> {
+    fn item(&mut self, placed: PlacedSlice) -> io::Result<()> {
+        let PlacedSlice {
             item, start, end, ..
         } = placed;
         let (track, length) = self.track_for(placed);
@@ -280,7 +280,7 @@ impl<W: Write> Draw for Drawing<'_, '_, W> {
         event.end()
     }
 
-    fn piece(&mut self, piece: Piece) -> io::Result<()> {
+    fn piece(&mut self, piece: SelfTimePiece) -> io::Result<()> {
         self.correlation += 1;
         let (id, correlation, stream) = (self.id(piece.item), self.correlation, self.track);
         let gpu = self.gpu(piece.item);
@@ -300,7 +300,7 @@ impl<W: Write> Draw for Drawing<'_, '_, W> {
             .whole("External id", id)
             .whole("correlation", correlation)
             .end()?;
-        // No arrow leads back in time.
+        // An arrow must not lead back in time.
         let has_arrow = piece.is_first && piece.launched <= piece.start;
         if has_arrow {
             self.events

@@ -1,16 +1,16 @@
-//! What ran on the host: scopes on their threads, futures on tracks of their own, steps.
+//! Host events: scopes on their threads, futures on tracks of their own, steps.
 
 use std::io::{self, Write};
 
 use super::json::{Event as Line, Quoted, Track, write_list};
-use super::memory::{self, Taken};
+use super::memory::{self, MemoryDelta};
 use super::times::{ReadEnd, length, write_whole};
-use super::tracks::Lanes;
-use super::{Writing, is_placed, whole};
+use super::tracks::OverlapTracks;
+use super::{TraceWriter, is_placed, whole};
 use crate::report::export::json::string;
 use crate::session::{Event, Frame, RecordEnding, RecordKind, ScopeRecord};
 
-/// A scope that may have others inside, as they are drawn.
+/// An open scope that may enclose others, as drawn.
 struct Open {
     scope: usize,
     track: Track,
@@ -18,14 +18,14 @@ struct Open {
     length: i64,
     end: i64,
     read_end: ReadEnd,
-    /// Polls are none.
+    /// `None` for polls.
     is_operator: bool,
     operators: Operators,
-    /// What the scopes inside did to memory.
-    inside: Taken,
+    /// The memory used by its children.
+    inside: MemoryDelta,
 }
 
-/// The operators directly inside of one, as TensorBoard's trace plugin sees them.
+/// The operators directly inside a scope, as TensorBoard's trace plugin sees them.
 #[derive(Clone, Copy)]
 enum Operators {
     None,
@@ -34,8 +34,8 @@ enum Operators {
     Several,
 }
 
-impl<W: Write> Writing<'_, W> {
-    /// Steps are on tracks of their own: calls of `step()` need not keep to the scopes of their thread.
+impl<W: Write> TraceWriter<'_, W> {
+    /// Steps get their own tracks, because `step()` may be called anywhere between the scopes of a thread.
     pub(super) fn write_steps(&mut self) -> io::Result<()> {
         for step in &self.trace.steps {
             let track = self.tracks.steps(step.thread);
@@ -60,7 +60,7 @@ impl<W: Write> Writing<'_, W> {
             self.write_thread(first, scopes)?;
             first += scopes.len();
         }
-        let mut lanes = Lanes::default();
+        let mut lanes = OverlapTracks::default();
         for (scope, future) in (first_future..).zip(futures) {
             let (start, end) = self.extent(future);
             let tid = lanes.take(start, end, |number| self.tracks.future(number).tid);
@@ -81,10 +81,11 @@ impl<W: Write> Writing<'_, W> {
         )
     }
 
-    /// Scopes of one thread come in the order of opening: each is inside of what has not ended when it begins.
+    /// Scopes of one thread come in the order of opening: each one lies inside the scopes that have not ended when it
+    /// begins.
     fn write_thread(&mut self, first: usize, scopes: &[ScopeRecord]) -> io::Result<()> {
         let mut open: Vec<Open> = Vec::new();
-        let mut lanes = Lanes::default();
+        let mut lanes = OverlapTracks::default();
         for (index, scope) in (first..).zip(scopes) {
             let (start, end) = self.extent(scope);
             while open.last().is_some_and(|top| top.end <= start) {
@@ -93,7 +94,7 @@ impl<W: Write> Writing<'_, W> {
             let track = self.tracks.thread(scope.thread);
             let around = open.last().map(|top| (top.end, top.read_end));
             if around.is_some_and(|(top, _)| end > top) {
-                // It ends after the one around it: a guard was dropped late.
+                // It ends after its parent: a guard was dropped late.
                 let tid = lanes.take(start, end, |number| {
                     self.tracks.beside_thread(scope.thread, number).tid
                 });
@@ -116,7 +117,7 @@ impl<W: Write> Writing<'_, W> {
                 read_end,
                 is_operator: scope.kind == RecordKind::Scope,
                 operators: Operators::None,
-                inside: Taken::default(),
+                inside: MemoryDelta::default(),
             });
         }
         while !open.is_empty() {
@@ -125,7 +126,7 @@ impl<W: Write> Writing<'_, W> {
         Ok(())
     }
 
-    /// The innermost scope has ended: what could not be said before is said.
+    /// Closes the innermost scope and writes what depends on its children.
     fn close(&mut self, open: &mut Vec<Open>) -> io::Result<()> {
         let Some(ended) = open.pop() else {
             return Ok(());
@@ -137,13 +138,13 @@ impl<W: Write> Writing<'_, W> {
         self.keep_recursion(&ended)?;
         let event = Event::new(self.trace, ended.scope);
         let Some(memory) = event.memory() else {
-            // What was taken inside is told of there, and not again around it.
+            // Memory that a child used is written for the child only.
             pass_on(open, ended.inside);
             return Ok(());
         };
-        let taken = Taken::of(&memory);
+        let taken = MemoryDelta::of(&memory);
         if ended.length == 0 {
-            // Nothing can be shown inside of it: it belongs to the one around it.
+            // Nothing can be drawn inside this scope: pass its memory on to its parent.
             pass_on(open, ended.inside);
             return Ok(());
         }
@@ -166,8 +167,8 @@ impl<W: Write> Writing<'_, W> {
         )
     }
 
-    /// The trace plugin of TensorBoard takes an operator for the one around it where both have one name and there
-    /// is no other beside it. A marker is that other one.
+    /// TensorBoard's trace plugin merges an operator with its parent if both have the same name and the operator is the
+    /// only child. A marker as a second child prevents that.
     fn keep_recursion(&mut self, ended: &Open) -> io::Result<()> {
         let Operators::One(name, start, end) = ended.operators else {
             return Ok(());
@@ -210,7 +211,7 @@ impl<W: Write> Writing<'_, W> {
         }
         let name = self.names.get(scope.name);
         if let RecordKind::Poll { .. } = scope.kind {
-            // An operator would be counted, and the future is one.
+            // The future itself is an operator; a poll must not be counted as another one.
             return self
                 .events
                 .slice("user_annotation", name, track, start, length)
@@ -223,7 +224,7 @@ impl<W: Write> Writing<'_, W> {
     }
 }
 
-/// What ties a scope to its launches.
+/// The values that connect a scope with its launches.
 pub(super) fn id_of(scope: usize) -> u64 {
     scope as u64 + 1
 }
@@ -232,7 +233,7 @@ fn is_future(scope: &ScopeRecord) -> bool {
     matches!(scope.kind, RecordKind::Future { .. })
 }
 
-fn pass_on(open: &mut [Open], taken: Taken) {
+fn pass_on(open: &mut [Open], taken: MemoryDelta) {
     if let Some(top) = open.last_mut() {
         top.inside = top.inside.with(taken);
     }
@@ -281,7 +282,7 @@ fn with_memory<'w, W: Write>(line: Line<'w, W>, event: Event<'_>) -> Line<'w, W>
     }
 }
 
-/// The types of elements are not known, for which PyTorch writes an empty string too.
+/// Element types are not known; PyTorch writes an empty string in that case too.
 fn with_shapes<'w, W: Write>(line: Line<'w, W>, event: Event<'_>) -> Line<'w, W> {
     let Some(shapes) = event.shapes() else {
         return line;

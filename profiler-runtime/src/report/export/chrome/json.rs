@@ -5,25 +5,25 @@ use std::io::{self, Write};
 use super::times::{write_us, write_whole};
 use crate::report::export::json::string;
 
-/// A string as JSON has it, with its quotes.
+/// A JSON string, including its quotes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quoted<'q>(&'q str);
 
 impl<'q> Quoted<'q> {
-    /// Of what [`string`] has made.
+    /// Wraps the result of [`string`].
     pub(super) const fn new(quoted: &'q str) -> Self {
         Self(quoted)
     }
 }
 
-/// Where an event is shown.
+/// The process and thread that an event is shown on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Track {
     pub(super) pid: u64,
     pub(super) tid: u64,
 }
 
-/// The events of a trace on their way to a file.
+/// Writes events to a file.
 pub(super) struct Events<W> {
     out: W,
     line: Vec<u8>,
@@ -43,7 +43,7 @@ impl<W: Write> Events<W> {
         self.out
     }
 
-    /// From `ts` on for `dur` nanoseconds.
+    /// Writes a slice that starts at `ts` and lasts `dur` nanoseconds.
     pub(super) fn slice(
         &mut self,
         category: &str,
@@ -58,7 +58,7 @@ impl<W: Write> Events<W> {
         event
     }
 
-    /// At one time.
+    /// Writes an event at one point in time.
     pub(super) fn instant(
         &mut self,
         category: &str,
@@ -75,7 +75,7 @@ impl<W: Write> Events<W> {
         self.event("C", None, name, Track { pid, tid: 0 }, ts)
     }
 
-    /// An arrow between two events, at the first or the second of them.
+    /// Writes the start or the end of an arrow.
     pub(super) fn arrow(
         &mut self,
         end: ArrowEnd,
@@ -96,7 +96,7 @@ impl<W: Write> Events<W> {
         event.end()
     }
 
-    /// A name, label or place in the order of a track.
+    /// Writes the name, the label or the sort index of a track.
     pub(super) fn about(&mut self, what: &str, track: Track) -> Event<'_, W> {
         self.event("M", None, Quoted(&string(what)), track, 0)
     }
@@ -140,7 +140,7 @@ pub(super) enum ArrowEnd {
     Finish,
 }
 
-/// An event that is not written before its [`end`](Self::end).
+/// An event that is written by its [`end`](Self::end).
 #[must_use = "an event is written by `end`"]
 pub(super) struct Event<'e, W> {
     events: &'e mut Events<W>,
@@ -187,7 +187,7 @@ impl<W: Write> Event<'_, W> {
         self
     }
 
-    /// Whatever `write` writes, as JSON.
+    /// Adds a value written by `write`, as JSON.
     pub(super) fn json(mut self, key: &str, write: impl FnOnce(&mut Vec<u8>)) -> Self {
         write(self.arg(key));
         self
@@ -201,7 +201,7 @@ impl<W: Write> Event<'_, W> {
     }
 }
 
-/// As a JSON array.
+/// Writes a JSON array.
 pub(super) fn write_list<T>(
     out: &mut Vec<u8>,
     items: impl IntoIterator<Item = T>,

@@ -1,19 +1,19 @@
-//! What scopes did to memory, as the `[memory]` events that TensorBoard's memory view is made of.
+//! The memory of scopes, as the `[memory]` events that TensorBoard's memory view reads.
 
 use std::io::{self, Write};
 
 use super::json::{Events, Quoted, Track};
 use crate::memory::MemoryUse;
 
-/// Bytes taken, and taken less given back.
+/// Bytes allocated, and bytes allocated less bytes freed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Taken {
+pub(super) struct MemoryDelta {
     host_allocated: i64,
     host_net: i64,
     device_net: i64,
 }
 
-impl Taken {
+impl MemoryDelta {
     pub(super) fn of(memory: &MemoryUse) -> Self {
         Self {
             host_allocated: i64::try_from(memory.host_allocated).unwrap_or(i64::MAX),
@@ -39,27 +39,27 @@ impl Taken {
     }
 }
 
-/// Where it is said.
+/// Where a memory event is shown.
 pub(super) struct Place {
     pub(super) track: Track,
-    /// Inside of the scope, after all that is inside of it.
+    /// A time inside the scope, after all its children.
     pub(super) at: i64,
     pub(super) device: u64,
-    /// The scope's `External id`, which stands for the address too: an allocation is paired with what gives it back
-    /// by that.
+    /// The scope's `External id`. It is used as the address too: the memory view pairs an allocation with its release
+    /// by address.
     pub(super) id: u64,
 }
 
 const HOST: u64 = 0;
 const CUDA: u64 = 1;
 
-/// One event for what a scope itself allocated, one for what it gave back, one for the device; totals are those at
-/// its end.
+/// Writes one event for the memory that the scope itself allocated, one for the memory it freed and one for the device.
+/// Totals are those at its end.
 pub(super) fn write<W: Write>(
     events: &mut Events<W>,
     place: &Place,
     memory: &MemoryUse,
-    own: Taken,
+    own: MemoryDelta,
 ) -> io::Result<()> {
     let host = Total {
         device_type: HOST,

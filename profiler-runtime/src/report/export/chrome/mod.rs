@@ -1,13 +1,12 @@
-//! Traces in the format of `chrome://tracing`, as PyTorch writes it: what Perfetto, TensorBoard's trace plugin and HTA
-//! open.
+//! Traces in the format of `chrome://tracing` as PyTorch writes it, for Perfetto, TensorBoard's trace plugin and HTA.
 //!
-//! Written event by event; what is kept while it goes is some hundred bytes for each GPU time, to place it on its
-//! stream, and nothing for other scopes.
+//! Events are written one by one. Memory is needed only for GPU times, some hundred bytes each, in order to place them
+//! on their streams.
 
 mod counters;
 mod file;
 mod gpu;
-mod head;
+mod header;
 mod host;
 mod json;
 mod memory;
@@ -27,7 +26,7 @@ use std::path::{Path, PathBuf};
 
 use self::counters::InFlight;
 use self::file::TraceFile;
-use self::head::Head;
+use self::header::Header;
 use self::json::Events;
 use self::names::Names;
 use self::rank::Rank;
@@ -37,20 +36,20 @@ use crate::cuda::GpuRecord;
 use crate::session::{Event, Trace};
 pub use tensorboard::{LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
 
-/// Why a trace could not be written. It is shown in words by `Debug` too.
+/// Why a trace could not be written. `Debug` prints the message too.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
-    /// The file could not be made or written. What was at its place before is still there.
+    /// The file could not be created or written. A file that existed before is unchanged.
     #[error(
         "cannot write the trace {}: {source}; check that its folder is there and can be written and the disk \
          has room",
         path.display()
     )]
     Io {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -68,40 +67,41 @@ impl fmt::Debug for ExportError {
     }
 }
 
-/// This process's place among those of its job, where a launcher says it.
+/// Returns the rank of this process in its job, if a launcher set one.
 pub(crate) fn own_rank() -> Option<u64> {
     Rank::of_process().map(|rank| rank.rank)
 }
 
 impl Trace {
     /// Writes the trace for Perfetto (<https://ui.perfetto.dev>), `chrome://tracing`, HTA and TensorBoard's trace
-    /// plugin; compressed where the name ends with `.gz`. It appears under its name when it is whole, and replaces
-    /// what was there.
+    /// plugin; compressed if the name ends with `.gz`. The file appears under its name when it is complete, and
+    /// replaces a file of that name.
     ///
-    /// | in the trace | is |
+    /// | in the trace | meaning |
     /// |---|---|
     /// | a slice of a thread | a scope, or a poll of a future |
     /// | a slice of `futures N` | a future, from its first poll to its end |
     /// | a slice of a stream, `gpu_user_annotation` | the GPU time of a scope |
-    /// | inside of it, `kernel` | a part of that in which no other scope was open on the stream |
+    /// | inside it, `kernel` | a part of it in which no other scope was open on the stream |
     /// | an arrow | leads from the scope on the CPU to the first of these |
     /// | `ProfilerStep#N` | a step |
     ///
-    /// Scopes are measured, not kernels; what the tools call kernels here are the times that scopes took on the GPU
-    /// themselves, and a launch (`cudaLaunchKernel`, of no length) stands where the scope began, or where the one
-    /// inside of it before had ended. Their totals are the scopes'.
+    /// Scopes are measured, not kernels. The events that tools read as kernels are the self times of scopes on the GPU.
+    /// Each has a launch (`cudaLaunchKernel`, of length zero) where the scope began, or where the preceding scope
+    /// inside it had ended. Their totals are those of the scopes.
     ///
-    /// GPU times keep their lengths. When they began is known to some microseconds (`uncertainty_ns`): they are
-    /// moved by that much, so that on each stream they nest or follow each other as they did, and none begins before
-    /// its scope; where it is more, `moved_ns` says so. What does not fit in the one around it by its uncertainty is
-    /// shortened, and has its length in `ns`. What overlaps by more is shown beside the stream. What took no time on the
-    /// GPU, or began nobody knows when, is not shown there: its scope has `cuda_ns`.
+    /// The lengths of GPU times are exact. Their starts are known to some microseconds (`uncertainty_ns`): they are
+    /// moved by up to that much, so that the times on each stream nest or follow each other and none starts before its
+    /// scope. If a start is moved further, `moved_ns` says by how much. A time that does not fit inside its parent
+    /// within its uncertainty is shortened; its full length is in `ns`. A time that overlaps others by more is drawn
+    /// beside the stream. A GPU time of zero, or with an unknown start, is not drawn; its scope has `cuda_ns`.
     ///
-    /// `ProfilerStep` in a scope's name is spelled `Profiler Step`: the tools would take the scope for a step.
+    /// `ProfilerStep` in the name of a scope is written as `Profiler Step`, because the tools would treat the scope as
+    /// a step.
     ///
     /// # Errors
     ///
-    /// If the file cannot be made or written.
+    /// Returns an error if the file cannot be created or written.
     ///
     /// # Examples
     ///
@@ -143,7 +143,7 @@ fn write_trace<W: Write>(
 ) -> io::Result<W> {
     let times = Times::new(&trace.timeline, trace.meta.opened);
     let tracks = Tracks::new(trace);
-    let head = Head {
+    let head = Header {
         trace,
         name,
         base_ns: times.base_ns,
@@ -152,19 +152,19 @@ fn write_trace<W: Write>(
             .iter()
             .filter(|gpu| gpu.loss.is_none() && gpu.start.is_none())
             .count(),
-        devices: head::device_names(tracks.devices().into_iter()),
+        devices: header::device_names(tracks.devices().into_iter()),
         rank,
     };
     head.write(&mut out)?;
-    let mut writing = Writing::new(trace, times, tracks, Events::new(out), launches);
-    writing.write_events()?;
-    let mut out = writing.events.into_inner();
+    let mut writer = TraceWriter::new(trace, times, tracks, Events::new(out), launches);
+    writer.write_events()?;
+    let mut out = writer.events.into_inner();
     out.write_all(b"\n]}\n")?;
     Ok(out)
 }
 
-/// Whether it can be shown: it is known when it began, and it has a length. Perfetto lets an arrow end in a slice of
-/// no length where there is one.
+/// Returns `true` if a GPU time can be drawn: its start is known and its length is not zero. Perfetto attaches arrows
+/// to slices of length zero, if there are any.
 fn is_placed(gpu: &GpuRecord) -> bool {
     gpu.loss.is_none() && gpu.start.is_some() && whole(gpu.ns) > 0
 }
@@ -177,23 +177,23 @@ fn whole(ns: f64) -> i64 {
     ns.round() as i64
 }
 
-/// A trace on its way to a file.
-struct Writing<'t, W> {
+/// A trace being written.
+struct TraceWriter<'t, W> {
     trace: &'t Trace,
     times: Times<'t>,
     tracks: Tracks,
     names: Names,
     events: Events<W>,
     launch_category: &'static str,
-    /// For each GPU time, the number of the track that its scope is on.
+    /// For each GPU time, the track of its scope.
     track_of_gpu: Vec<u64>,
-    /// The device whose memory is told of by scopes that have no GPU time.
+    /// The device for the memory of scopes that have no GPU time.
     memory_device: u64,
     extent: (i64, i64),
     in_flight: InFlight,
 }
 
-impl<'t, W: Write> Writing<'t, W> {
+impl<'t, W: Write> TraceWriter<'t, W> {
     fn new(
         trace: &'t Trace,
         times: Times<'t>,

@@ -1,14 +1,14 @@
-//! Names as a trace may have them.
+//! Names as they are written to a trace.
 
 use super::json::Quoted;
 use crate::report::export::json::string;
 use crate::session::Trace;
 
-/// The tools take this word for the steps of the run wherever they find it in a name; a scope's is spelled otherwise.
+/// The tools treat every name that contains this word as a step; in names of scopes it is written differently.
 const STEP: &str = "ProfilerStep";
 const SPELLED: &str = "Profiler Step";
 
-/// The names of a trace.
+/// The names of a trace, as JSON strings.
 pub(super) struct Names(Vec<String>);
 
 impl Names {

@@ -1,27 +1,27 @@
-//! Which of a job's processes this one is, as launchers say it in variables.
+//! The rank of this process in its job, from the variables of launchers.
 
 use crate::diagnostics;
 
-/// For each launcher, the variables that hold the rank and the number of processes.
+/// The variables with the rank and the number of processes, for each launcher.
 const LAUNCHERS: [(&str, &str); 5] = [
     ("RANK", "WORLD_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("PMI_RANK", "PMI_SIZE"),
     ("PMIX_RANK", "PMIX_SIZE"),
-    // Last: a job step may start a launcher of its own, which knows better.
+    // SLURM comes last: a job step may start another launcher, whose rank is the right one.
     ("SLURM_PROCID", "SLURM_NTASKS"),
 ];
 
-/// A place among the processes of a job.
+/// The rank of a process in its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rank {
     pub(super) rank: u64,
-    /// None where no variable says it.
+    /// `None` if no variable says it.
     pub(super) world_size: Option<u64>,
 }
 
 impl Rank {
-    /// That of this process, as the first launcher says it that says anything.
+    /// Returns the rank of this process, from the first launcher that set one.
     pub(super) fn of_process() -> Option<Self> {
         let variable = |name: &str| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
         Self::find(variable, |name, value| {
@@ -32,7 +32,7 @@ impl Rank {
         })
     }
 
-    /// The same, and what is to be done with a variable that has no number.
+    /// Returns the rank; `refuse` is called for each variable whose value is not a number.
     fn find(
         variable: impl Fn(&str) -> Option<String>,
         mut refuse: impl FnMut(&str, &str),
@@ -62,7 +62,7 @@ mod tests {
         found_and_refused(variables).0
     }
 
-    /// The rank, and the variables that have no number.
+    /// Returns the rank, and the variables that were refused.
     fn found_and_refused(variables: &[(&str, &str)]) -> (Option<Rank>, Vec<String>) {
         let variable = |name: &str| {
             let found = variables.iter().find(|(key, _)| *key == name);

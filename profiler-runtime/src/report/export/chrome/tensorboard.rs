@@ -1,4 +1,4 @@
-//! Traces where TensorBoard's trace plugin looks for them.
+//! Traces in a folder that TensorBoard's trace plugin reads.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,16 +10,16 @@ use super::{ExportError, export};
 use crate::process::host;
 use crate::session::Trace;
 
-/// How launches are marked in a trace; each tool knows one of the two only.
+/// The category of launches in a trace; each tool knows only one of the two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LaunchCategory {
-    /// `cuda_runtime`, as PyTorch marks them since 2.0: HTA and Perfetto know it. TensorBoard's trace plugin, whose
-    /// last release (0.4.3) is older, then shows no GPU time of operators.
+    /// `cuda_runtime`, which PyTorch writes since 2.0: HTA and Perfetto read it. TensorBoard's trace plugin, whose last
+    /// release (0.4.3) is older, then shows no GPU times of operators.
     #[default]
     CudaRuntime,
-    /// `Runtime`, as PyTorch marked them before: TensorBoard's trace plugin knows it, HTA does not find its
-    /// critical path.
+    /// `Runtime`, which PyTorch wrote before 2.0: TensorBoard's trace plugin reads it, HTA does not find its critical
+    /// path.
     Runtime,
 }
 
@@ -32,9 +32,9 @@ impl LaunchCategory {
     }
 }
 
-/// Writes each trace to `folder`, which is made where it is missing, as `{worker}.{time}.pt.trace.json`: what PyTorch's
-/// function of this name does. It is for [`on_trace_ready`](crate::ProfileBuilder::on_trace_ready);
-/// [`TensorBoardTraces`] has what can be chosen.
+/// Returns a handler for [`on_trace_ready`](crate::ProfileBuilder::on_trace_ready) that writes each trace to `folder`
+/// as `{worker}.{time}.pt.trace.json`, like PyTorch's function of this name. The folder is created if it does not
+/// exist. [`TensorBoardTraces`] has options.
 ///
 /// # Examples
 ///
@@ -61,7 +61,7 @@ pub fn tensorboard_trace_handler(
     TensorBoardTraces::new(folder).handler()
 }
 
-/// How traces are written for TensorBoard's trace plugin and for HTA.
+/// Options for traces that TensorBoard's trace plugin and HTA read.
 ///
 /// # Examples
 ///
@@ -89,7 +89,7 @@ pub struct TensorBoardTraces {
 }
 
 impl TensorBoardTraces {
-    /// Traces go to `folder`, which is made where it is missing.
+    /// Writes traces to `folder`, which is created if it does not exist.
     pub fn new(folder: impl AsRef<Path>) -> Self {
         Self {
             folder: folder.as_ref().to_owned(),
@@ -99,8 +99,8 @@ impl TensorBoardTraces {
         }
     }
 
-    /// What the process is called; `{host}_{process number}` by default. What no file name may hold is replaced by
-    /// `_`.
+    /// Sets the name of the process; `{host}_{process id}` by default. Characters that file names cannot contain are
+    /// replaced by `_`.
     pub fn worker_name(self, name: impl AsRef<str>) -> Self {
         Self {
             worker: Some(tidy(name.as_ref())),
@@ -108,28 +108,29 @@ impl TensorBoardTraces {
         }
     }
 
-    /// Whether files are compressed (`.gz`).
+    /// Compresses the files (`.gz`).
     pub fn gzip(self, gzip: bool) -> Self {
         Self { gzip, ..self }
     }
 
-    /// How launches are marked.
+    /// Sets the category of launches.
     pub fn launch_category(self, launches: LaunchCategory) -> Self {
         Self { launches, ..self }
     }
 
-    /// What writes each window of a session, for [`on_trace_ready`](crate::ProfileBuilder::on_trace_ready).
+    /// Returns the handler that writes each window of a session, for
+    /// [`on_trace_ready`](crate::ProfileBuilder::on_trace_ready).
     pub fn handler(
         self,
     ) -> impl FnMut(&Trace) -> Result<(), ExportError> + Clone + Send + Sync + 'static {
         move |trace: &Trace| self.export(trace).map(drop)
     }
 
-    /// Writes a trace, and says where to.
+    /// Writes a trace and returns its path.
     ///
     /// # Errors
     ///
-    /// If the folder cannot be made, or the file written.
+    /// Returns an error if the folder cannot be created, or the file cannot be written.
     pub fn export(&self, trace: &Trace) -> Result<PathBuf, ExportError> {
         fs::create_dir_all(&self.folder).map_err(|source| ExportError::io(&self.folder, source))?;
         let default = || format!("{}_{}", host::name(), process::id());
@@ -142,7 +143,7 @@ impl TensorBoardTraces {
     }
 }
 
-/// The time in nanoseconds, or a later one: no two traces of a process get the same.
+/// Returns the time in nanoseconds, or a later one: no two traces of a process get the same.
 fn unique_time() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let since = SystemTime::now()
@@ -155,7 +156,7 @@ fn unique_time() -> u64 {
     }
 }
 
-/// A name that may be part of a file's name everywhere.
+/// Returns a name that can be part of a file name on any system.
 fn tidy(name: &str) -> String {
     let safe = |letter: char| {
         let is_special = letter.is_control() || r#"/\:*?"<>|"#.contains(letter);

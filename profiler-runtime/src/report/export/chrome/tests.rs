@@ -1,4 +1,4 @@
-//! Whole traces, made by hand and written to memory.
+//! Whole traces, built by hand and written to memory.
 
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ fn of_category(events: &[Value], category: &str) -> Vec<Value> {
     events.iter().filter(is_it).cloned().collect()
 }
 
-/// In nanoseconds.
+/// Nanoseconds.
 fn ns(value: &Value) -> i64 {
     let text = value.to_string();
     let (us, fraction) = text.split_once('.').expect("decimals");
@@ -48,7 +48,7 @@ fn extent(event: &Value) -> (i64, i64) {
     (start, start + ns(&event["dur"]))
 }
 
-/// Microseconds in ticks.
+/// Converts microseconds to ticks.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -81,7 +81,7 @@ fn memory() -> MemoryUse {
     }
 }
 
-/// Scopes of two steps on one thread and one stream; a future, and its poll on another thread.
+/// Creates scopes of two steps on one thread and one stream; a future, and its poll on another thread.
 fn training() -> Sample {
     let mut sample = Sample::new();
     for step in 0..2 {

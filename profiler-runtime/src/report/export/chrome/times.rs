@@ -1,13 +1,13 @@
-//! Times as a trace has them: microseconds with three decimals, from a base that all ranks share.
+//! Times in a trace: microseconds with three decimals, from a base that all ranks share.
 
 use crate::session::Timeline;
 
-/// Times count from the last multiple of this: all ranks of a job get the same base, which HTA needs. It is half of
-/// kineto's three months, since a reader who takes microseconds as 64-bit floating point and multiplies by 1000, as
-/// Perfetto does, has each nanosecond right below 2^42 µs (51 days) only.
+/// The base is the last multiple of this period, so that all ranks of a job share it, as HTA needs. It is half of
+/// kineto's three months: readers such as Perfetto multiply microseconds in 64-bit floating point by 1000, which is
+/// exact to the nanosecond only below 2^42 µs (51 days).
 const PERIOD_NS: i64 = 7_889_238 / 2 * 1_000_000_000;
 
-/// Turns the window's times into nanoseconds from the base.
+/// Converts the times of a window to nanoseconds from the base.
 #[derive(Clone, Copy)]
 pub(super) struct Times<'t> {
     pub(super) base_ns: i64,
@@ -27,15 +27,15 @@ impl<'t> Times<'t> {
         self.of_unix(self.timeline.unix_ns(ticks))
     }
 
-    /// What was before the base, where a window opened right at it, is at the base.
+    /// A time before the base, possible if a window opened right at it, becomes the base.
     pub(super) fn of_unix(self, unix_ns: i64) -> i64 {
         unix_ns.saturating_sub(self.base_ns).max(0)
     }
 }
 
-/// An end as a reader has it who adds `ts` and `dur` in 64-bit floating point: the sums of two events that end
-/// together may differ in their last digit, and the trace plugin of TensorBoard drops an event that seems to end
-/// after the one around it.
+/// An end as readers compute it, by adding `ts` and `dur` in 64-bit floating point. The sums of two slices that end
+/// together may differ in the last digit, and TensorBoard's trace plugin drops a slice that seems to end after its
+/// parent.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub(super) struct ReadEnd(f64);
 
@@ -51,8 +51,8 @@ fn microseconds(ns: i64) -> f64 {
     ns as f64 / 1000.0
 }
 
-/// The length to write for what lasts from `start` to `end`, so that it is read to end neither after `around` nor
-/// after what begins at `end`: what it is, or one or two nanoseconds less.
+/// Returns the length to write for a slice from `start` to `end`, so that readers see it end neither after its parent
+/// nor after a slice that begins at `end`: its exact length, or one or two nanoseconds less.
 pub(super) fn length(start: i64, end: i64, around: ReadEnd) -> (i64, ReadEnd) {
     let latest = ReadEnd(microseconds(end).min(around.0));
     let mut length = (end - start).max(0);
@@ -62,7 +62,7 @@ pub(super) fn length(start: i64, end: i64, around: ReadEnd) -> (i64, ReadEnd) {
     (length, ReadEnd::sum(start, length))
 }
 
-/// As `ts` and `dur` are written.
+/// Writes a time as `ts` and `dur` need it.
 pub(super) fn write_us(out: &mut Vec<u8>, ns: i64) {
     let ns = ns.max(0).unsigned_abs();
     write_whole(out, ns / 1000);
@@ -70,7 +70,7 @@ pub(super) fn write_us(out: &mut Vec<u8>, ns: i64) {
     out.extend([b'.', digit(100), digit(10), digit(1)]);
 }
 
-/// A number. `fmt` takes several times as long, and there are ten million of them in a large trace.
+/// Writes a number. `fmt` takes several times as long, and a large trace has ten million numbers.
 pub(super) fn write_whole(out: &mut Vec<u8>, mut number: u64) {
     let mut digits = [0; 20];
     let mut first = digits.len();

@@ -1,5 +1,5 @@
-//! Where things are shown: processes and threads of the host, devices and their streams, and further tracks for
-//! what would overlap on one.
+//! Tracks: processes and threads of the host, devices and their streams, and further tracks for slices that would
+//! overlap on one.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -11,13 +11,13 @@ use crate::cuda::GpuRecord;
 use crate::session::Trace;
 use crate::stream_key::StreamKey;
 
-/// Hardly a system numbers its threads from here on; Perfetto takes 32 bits.
+/// Few systems use thread ids from here on; Perfetto reads 32 bits.
 const FREE: u64 = 1 << 30;
-/// Kineto's number for the default stream; HTA gives stream 0 no iteration.
+/// Kineto's number of the default stream; HTA assigns no iteration to stream 0.
 const DEFAULT_STREAM: u64 = 7;
-/// Devices stand below the host.
+/// Devices are shown below the host.
 const DEVICE_SORT_INDEX: u64 = 5_000_000;
-/// TensorBoard's trace plugin has room for so many.
+/// TensorBoard's trace plugin reads at most this many devices.
 const MAX_DEVICE: u64 = 63;
 
 /// All tracks of a trace.
@@ -38,16 +38,15 @@ struct Named {
     sort_index: u64,
 }
 
-/// Tracks on which one thing follows the other: as many as there are things at once.
+/// Tracks for slices that may overlap: as many tracks as there are simultaneous slices.
 #[derive(Default)]
-pub(super) struct Lanes {
+pub(super) struct OverlapTracks {
     by_end: BinaryHeap<Reverse<(i64, u64)>>,
     count: usize,
 }
 
-impl Lanes {
-    /// A track that is free from `start` on and will be until `end`; `make` makes a further one, given its number
-    /// from 1 on.
+impl OverlapTracks {
+    /// Returns a track that is free from `start` to `end`. `make` creates another track, given its number from 1 on.
     pub(super) fn take(&mut self, start: i64, end: i64, make: impl FnOnce(usize) -> u64) -> u64 {
         let free = self.by_end.peek().filter(|lane| lane.0.0 <= start);
         let tid = if let Some(Reverse((_, tid))) = free.copied() {
@@ -71,7 +70,7 @@ impl Tracks {
             .map(u64::from)
             .collect();
         let unknown_device = known.last().map_or(0, |last| (last + 1).min(MAX_DEVICE));
-        // The process 1 of a container must not be the second device.
+        // Process 1, in a container, must not be shown as the second device.
         let pid = u64::from(process::id());
         let host = if pid <= MAX_DEVICE { FREE + pid } else { pid };
         let mut tracks = Self {
@@ -143,7 +142,7 @@ impl Tracks {
         });
     }
 
-    /// The track of a thread among those of the window.
+    /// Returns the track of a thread of the window.
     pub(super) fn thread(&self, index: u32) -> Track {
         let tid = self.threads.get(index as usize).copied();
         Track {
@@ -152,7 +151,7 @@ impl Tracks {
         }
     }
 
-    /// The ordinal of a device; one that no known device has where it is not known.
+    /// Returns the ordinal of the device; if that is not known, an ordinal that no known device has.
     pub(super) fn device(&self, gpu: &GpuRecord) -> u64 {
         gpu.device.map_or(self.unknown_device, u64::from)
     }
@@ -166,7 +165,7 @@ impl Tracks {
         }
     }
 
-    /// For the steps that a thread ended, above it.
+    /// Returns the track for the steps that a thread ended, shown above the thread.
     pub(super) fn steps(&mut self, thread: u32) -> Track {
         if let Some(track) = self.steps.get(&thread) {
             return *track;
@@ -190,14 +189,14 @@ impl Tracks {
         self.further(format!("futures {number}"), last)
     }
 
-    /// For what overlaps others of its thread, which guards that are dropped in another order do.
+    /// Returns a track for slices that overlap others of their thread, because guards were dropped out of order.
     pub(super) fn beside_thread(&mut self, index: u32, number: usize) -> Track {
         let thread = self.thread(index).tid;
         let name = format!("thread {thread}, overlapping {number}");
         self.further(name, sort_index(u64::from(index)) + 1)
     }
 
-    /// For what overlaps others of its stream, which scopes of several threads on one may.
+    /// Returns a track for slices that overlap others of their stream, because several threads share it.
     pub(super) fn beside_stream(&mut self, stream: Track, number: usize) -> Track {
         let tid = self.free_in_device(stream.pid);
         let track = Track {
@@ -218,12 +217,12 @@ impl Tracks {
         track
     }
 
-    /// The ordinals of the devices that something was placed on.
+    /// Returns the ordinals of all devices with GPU times.
     pub(super) fn devices(&self) -> BTreeSet<u64> {
         self.streams.keys().map(|(device, _)| *device).collect()
     }
 
-    /// What each process is.
+    /// Writes the names of the processes.
     pub(super) fn write_processes<W: Write>(&self, events: &mut Events<W>) -> io::Result<()> {
         let program = program_name();
         let label = format!("CPU, process {}", process::id());
@@ -235,7 +234,7 @@ impl Tracks {
         Ok(())
     }
 
-    /// What each track is; last, when all are known.
+    /// Writes the names of the tracks; last, when all are known.
     pub(super) fn write_names<W: Write>(&self, events: &mut Events<W>) -> io::Result<()> {
         for named in &self.named {
             let name = events.about("thread_name", named.track);
@@ -247,7 +246,8 @@ impl Tracks {
     }
 }
 
-/// The thread's place among those of the host; the one before is for steps, the next one for what overlaps.
+/// Returns the position of a thread among those of the host. The position before it is for steps, the next one for
+/// overlapping slices.
 fn sort_index(thread: u64) -> u64 {
     1 + 3 * thread
 }

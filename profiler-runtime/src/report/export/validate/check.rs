@@ -1,4 +1,4 @@
-//! What is looked at event by event, and what is known when all have been seen.
+//! Checks of single events, and checks of the whole trace.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,11 +9,11 @@ use super::event::{Category, Event};
 use super::nesting::{self, Slice};
 use super::rule::{Rule, Violation};
 
-/// Of each rule so many violations are listed.
+/// The number of violations that are listed for each rule.
 const MOST: usize = 100;
-/// HTA takes 16 bits for the places of events where correlations need no more.
+/// HTA stores event indices in 16 bits if all correlations fit there.
 const NARROW: u16 = 32_767;
-/// Above, 53 bits do not hold three decimals.
+/// From here on, 53 bits do not hold three decimals.
 const LATEST_US: f64 = 8_796_093_022_208.0;
 
 #[derive(Default)]
@@ -43,11 +43,11 @@ struct OnDevice {
     external_id: Option<i64>,
 }
 
-/// What tells an arrow. Most have whole numbers, of which there may be millions: those take no memory of their own.
+/// The id of an arrow. Most are whole numbers, possibly millions of them: these need no heap memory.
 #[derive(PartialEq, Eq, Hash)]
 enum ArrowId {
     Number(u64),
-    /// As JSON.
+    /// The id as JSON.
     Other(Box<str>),
 }
 
@@ -77,12 +77,12 @@ struct Arrow {
 }
 
 impl Checker {
-    /// Whether the value of a key beside the events is looked at.
+    /// Returns `true` if the value of this top-level key is checked.
     pub(super) fn wants(key: &str) -> bool {
         matches!(key, "distributedInfo" | "deviceProperties")
     }
 
-    /// A key beside the events, with its value where that [is looked at](Self::wants).
+    /// Checks a top-level key, with its value if it is [checked](Self::wants).
     pub(super) fn top_level(&mut self, key: &str, value: Option<Value>, closes_late: bool) {
         if closes_late {
             let what = format!("`{key}` has a bracket and follows `traceEvents`: write it before");
@@ -311,7 +311,7 @@ impl Checker {
         Vec::new()
     }
 
-    /// What can be said when all events have been seen; `rank` is that which HTA finds.
+    /// Checks the whole trace after the last event; `rank` is the rank that HTA finds.
     pub(super) fn finish(mut self, rank: Option<i64>) -> Vec<Violation> {
         self.check_rank(rank);
         self.check_devices();

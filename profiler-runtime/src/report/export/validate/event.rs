@@ -1,8 +1,8 @@
-//! One event, as far as it is looked at.
+//! One event, as far as it is checked.
 
 use serde_json::{Map, Value};
 
-/// What a tool takes an event for.
+/// The kind of event that the tools recognise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Category {
     Operator,
@@ -12,15 +12,15 @@ pub(super) enum Category {
     Kernel,
     Copy,
     Set,
-    /// Of Python: stands among operators, and is none.
+    /// A Python function: it is drawn among operators, but is not one.
     Python,
-    /// The whole recording, as PyTorch marks it; HTA and the plugin leave it out.
+    /// The whole recording, as PyTorch marks it; HTA and the plugin ignore it.
     Whole,
     Other,
 }
 
 impl Category {
-    /// Letters of either case, as the plugin has it.
+    /// The plugin ignores case.
     pub(super) fn of(name: &str) -> Self {
         match name.to_ascii_lowercase().as_str() {
             "cpu_op" | "operator" => Self::Operator,
@@ -64,7 +64,7 @@ impl<'e> Event<'e> {
         self.arg(key)?.as_i64()
     }
 
-    /// PyTorch had it in small letters once.
+    /// Earlier versions of PyTorch wrote it in lower case.
     pub(super) fn external_id(&self) -> Option<i64> {
         self.whole("External id")
             .or_else(|| self.whole("external id"))

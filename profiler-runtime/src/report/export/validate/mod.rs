@@ -1,4 +1,4 @@
-//! Whether the tools will read a trace as it is meant: ours, and those of PyTorch.
+//! Checks that the tools will read a trace correctly, for traces of the profiler and of PyTorch.
 
 mod check;
 mod event;
@@ -22,10 +22,10 @@ use self::check::Checker;
 use self::source::{Over, Progress};
 pub use rule::{Rule, Violation};
 
-/// How large a trace may be that [`validate`] reads, in bytes once it is decompressed: 256 MiB.
+/// The default size limit of a trace that [`validate`] reads, in bytes after decompression: 256 MiB.
 pub const DEFAULT_MAX_TRACE_BYTES: u64 = 256 << 20;
 
-/// How a trace is checked; see [`validate_with`].
+/// Options of [`validate_with`].
 ///
 /// # Examples
 ///
@@ -49,23 +49,23 @@ impl Default for ValidateOptions {
 }
 
 impl ValidateOptions {
-    /// How large the trace may be, in bytes once it is decompressed; [`DEFAULT_MAX_TRACE_BYTES`] unless it is given.
-    /// Memory of up to some four times that is taken for a trace that consists of nothing but small events.
+    /// Sets the size limit in bytes after decompression; [`DEFAULT_MAX_TRACE_BYTES`] by default. A trace of nothing but
+    /// small events needs up to four times as much memory.
     pub const fn max_bytes(self, bytes: u64) -> Self {
         Self { max_bytes: bytes }
     }
 }
 
-/// Why a trace could not be read at all. It is shown in words by `Debug` too.
+/// Why a trace could not be read. `Debug` prints the message too.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ValidateError {
-    /// The file could not be read, or not be decompressed.
+    /// The file could not be read or decompressed.
     #[error("cannot read the trace {}: {source}; check its name, and that it is whole", path.display())]
     Io {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The trace is larger than the options allow.
@@ -74,20 +74,20 @@ pub enum ValidateError {
          `ValidateOptions::max_bytes`, or record a shorter window", path.display()
     )]
     TooLarge {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// How many bytes it may have.
+        /// The limit in bytes.
         max_bytes: u64,
     },
-    /// One event, or one of the values beside them that are checked, has more than 4 MiB.
+    /// One event, or one of the other values that are checked, is larger than 4 MiB.
     #[error(
         "the trace {} has an event of more than {max_bytes} bytes: no tool writes that; see that it is a trace",
         path.display()
     )]
     EventTooLarge {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// How many bytes an event may have.
+        /// The limit in bytes.
         max_bytes: u64,
     },
 }
@@ -98,19 +98,20 @@ impl fmt::Debug for ValidateError {
     }
 }
 
-/// Checks a trace in the format of `chrome://tracing` as PyTorch writes it, `.json` or `.json.gz`: whether Perfetto,
-/// TensorBoard's trace plugin (torch-tb-profiler 0.4.3), HTA (0.5) and speedscope read all of it, and get the right
-/// numbers. An empty list says that they do.
+/// Checks a trace in the format of `chrome://tracing` as PyTorch writes it, `.json` or `.json.gz`: that Perfetto,
+/// TensorBoard's trace plugin (torch-tb-profiler 0.4.3), HTA (0.5) and speedscope read all of it and get the right
+/// numbers. Returns an empty list if they do.
 ///
-/// Each [`Rule`] is a trap that one of them has; its documentation says what happens in it. Of each rule the first
-/// hundred violations are listed.
+/// Each [`Rule`] describes an input that one of the tools fails on; its documentation says how. The first hundred
+/// violations of each rule are listed.
 ///
-/// The file is read event by event. It may have [`DEFAULT_MAX_TRACE_BYTES`] once it is decompressed;
-/// [`validate_with`] takes larger ones. Values nest 127 levels deep at most.
+/// The file is read event by event. It may have [`DEFAULT_MAX_TRACE_BYTES`] after decompression; [`validate_with`]
+/// accepts larger ones. Values may nest 127 levels deep.
 ///
 /// # Errors
 ///
-/// If the file cannot be read or decompressed, or is too large. What is no JSON is a violation ([`Rule::Json`]).
+/// Returns an error if the file cannot be read or decompressed, or is too large. Invalid JSON is a violation
+/// ([`Rule::Json`]).
 ///
 /// # Examples
 ///
@@ -130,11 +131,11 @@ pub fn validate(path: impl AsRef<Path>) -> Result<Vec<Violation>, ValidateError>
     validate_with(path, &ValidateOptions::default())
 }
 
-/// Checks a trace as [`validate`] does, with another bound on its size.
+/// Checks a trace like [`validate`], with another size limit.
 ///
 /// # Errors
 ///
-/// As [`validate`].
+/// The errors of [`validate`].
 ///
 /// # Examples
 ///

@@ -1,4 +1,4 @@
-//! Whether slices nest.
+//! Checks that slices nest.
 
 use std::cmp::Reverse;
 
@@ -9,7 +9,7 @@ use super::rule::Rule;
 pub(super) struct Slice {
     pub(super) pid: i64,
     pub(super) tid: i64,
-    /// In microseconds.
+    /// Microseconds.
     pub(super) ts: f64,
     pub(super) dur: f64,
     pub(super) name: u32,
@@ -30,7 +30,8 @@ impl Slice {
         )
     }
 
-    /// Whether TensorBoard's trace plugin has it in its tree; with its number of threads, whatever the process.
+    /// `true` if TensorBoard's trace plugin puts it in its tree. The tree is selected by thread id, whatever the
+    /// process.
     fn is_in_tree(self) -> bool {
         matches!(self.category, Category::Operator | Category::Python)
     }
@@ -65,7 +66,8 @@ pub(super) fn check(slices: &mut Vec<Slice>) -> Found {
     found
 }
 
-/// From here on, 2^42 µs, 53 bits leave a nanosecond of a time in microseconds. The times of torch come here.
+/// From 2^42 µs on, a time in microseconds has less than nanosecond precision in 53 bits. The times of torch reach
+/// this.
 const BLURRED_NS: i64 = 1000 << 42;
 
 fn check_track(track: &[Slice], found: &mut Found) {
@@ -91,7 +93,7 @@ fn check_track(track: &[Slice], found: &mut Found) {
     }
 }
 
-/// An operator that has not ended, and those directly inside of it.
+/// An operator that has not ended, and the operators directly inside it.
 struct Open {
     slice: Slice,
     end: f64,
@@ -108,7 +110,7 @@ fn check_tree(tree: &[Slice], found: &mut Found) {
         }
         if let Some(top) = open.last_mut() {
             if end > top.end {
-                // Where the nanoseconds cross too, it has been said.
+                // If the exact times cross too, that was reported already.
                 if slice.ns().1 <= top.slice.ns().1 || slice.ns().0 >= top.slice.ns().1 {
                     let around = top.slice.event;
                     let what = format!(
@@ -155,7 +157,7 @@ mod tests {
 
     use super::super::{Rule, validate_bytes};
 
-    /// Anything that JSON has for a number.
+    /// Any JSON number.
     fn number() -> impl Strategy<Value = String> {
         prop_oneof![
             any::<f64>()

@@ -1,9 +1,9 @@
-//! The rank of a trace as HTA finds it: without a parser.
+//! The rank of a trace as HTA finds it, without parsing.
 
-/// What stands before it.
+/// The text before the rank.
 const KEY: &[u8] = b"\"rank\":";
 
-/// Looks through the bytes of a file for the first digits behind `"rank":` and a space, whatever stands around them.
+/// Searches the bytes of a file for the first digits after `"rank":` and a space, in any context.
 #[derive(Debug, Default)]
 pub(super) struct RankFinder {
     state: State,
@@ -11,11 +11,11 @@ pub(super) struct RankFinder {
 
 #[derive(Debug)]
 enum State {
-    /// So many bytes of the key have been seen.
+    /// This many bytes of the key matched.
     Key(usize),
-    /// The key, and so many spaces.
+    /// The key matched, and this many spaces.
     Space(u64),
-    /// Digits, and what they come to; none where that is more than a rank can be.
+    /// Digits and their value; `None` if that is too large for a rank.
     Digits(Option<i64>),
     Found(Option<i64>),
 }
@@ -51,7 +51,7 @@ impl State {
                 Self::Space(0)
             }
             Self::Key(seen) if KEY.get(seen) == Some(&byte) => Self::Key(seen + 1),
-            // The second quote of the key may be the first one of another.
+            // The second quote of the key may be the first quote of another key.
             Self::Key(6) if byte == b'r' => Self::Key(2),
             Self::Space(spaces) if byte.is_ascii_whitespace() => {
                 Self::Space(spaces.saturating_add(1))
@@ -74,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    /// The same by a regular expression.
+    /// Finds the rank by a regular expression instead.
     fn by_expression(text: &str) -> Option<i64> {
         let expression = regex_lite::Regex::new(r#""rank":\s+([0-9]+)"#).unwrap();
         expression.captures(text)?[1].parse().ok()

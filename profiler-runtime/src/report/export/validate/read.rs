@@ -1,4 +1,4 @@
-//! A trace, read event by event: no more of it is in memory than one.
+//! Reading a trace event by event; at most one event is in memory.
 
 use std::fmt;
 use std::io::Read;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::check::Checker;
 use super::source::{Progress, Source};
 
-/// Gives the checker all of a trace. Fails where it is no JSON, has no events, or goes over a bound.
+/// Passes the whole trace to the checker. Fails if it is not valid JSON, has no events, or exceeds a limit.
 pub(super) fn read(
     trace: impl Read,
     progress: &Progress,
@@ -92,7 +92,7 @@ impl<'de> Visitor<'de> for Events<'_> {
     }
 }
 
-/// Reads a value of which nothing is kept. Returns whether a `]` would stand in it.
+/// Reads a value without keeping it. Returns `true` if it contains a `]`.
 struct HasBracket;
 
 impl<'de> DeserializeSeed<'de> for HasBracket {

@@ -1,63 +1,64 @@
-//! The rules, and what violates them.
+//! The rules, and their violations.
 
 use std::fmt;
 
-/// What a trace has to keep to; see [`validate`](crate::validate). The order is that of their numbers.
+/// A rule for traces; see [`validate`](crate::validate). Variants are in the order of their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Rule {
     /// 1: The file is one JSON object with the list `traceEvents`.
     Json,
-    /// 2: Nothing with a bracket follows `traceEvents`. TensorBoard's trace plugin puts its counters before the last
-    /// bracket of the file.
+    /// 2: No key with a bracket in its value follows `traceEvents`. TensorBoard's trace plugin inserts its counters
+    /// before the last bracket of the file.
     EventsLast,
-    /// 3: The rank in `distributedInfo` is written with a space, `"rank": 3`. HTA takes any other file for that of
-    /// rank 0.
+    /// 3: The rank in `distributedInfo` is written with a space, `"rank": 3`. HTA treats any other file as rank 0.
     Rank,
-    /// 4: `deviceProperties` lists each device at the place of its ordinal, up to the last one that memory is told
-    /// of. TensorBoard's trace plugin crashes, or shows another device's name.
+    /// 4: `deviceProperties` lists each device at the index of its ordinal, up to the last one with memory events.
+    /// TensorBoard's trace plugin crashes, or shows another device's name.
     Devices,
-    /// 5: Every event has a string as its name. TensorBoard's trace plugin reads no file with one that has not.
+    /// 5: The name of each event is a string. TensorBoard's trace plugin does not read the file otherwise.
     Name,
-    /// 6: A slice (`ph` X) has a category, `ts`, and a `dur` that is not negative. TensorBoard's trace plugin reads no
-    /// file with one that has no category.
+    /// 6: A slice (`ph` X) has a category, `ts`, and a `dur` that is not negative. TensorBoard's trace plugin does not
+    /// read a file with a slice that has no category.
     Slice,
-    /// 7: Times with decimals are below 2⁴³ µs, from `baseTimeNanoseconds` on. Above, readers lose nanoseconds.
+    /// 7: Times with decimals are below 2⁴³ µs, counted from `baseTimeNanoseconds`. Readers lose nanoseconds above.
     Time,
-    /// 8: Processes and threads have numbers. speedscope refuses the file, TensorBoard's trace plugin the threads.
+    /// 8: Process and thread ids are numbers. speedscope refuses the file, TensorBoard's trace plugin ignores the
+    /// threads.
     Track,
     /// 9: Slices of one track nest or follow each other; those of operators also when `ts` and `dur` are added in
-    /// floating point. Perfetto and TensorBoard's trace plugin drop one that does not.
+    /// floating point. Perfetto and TensorBoard's trace plugin drop a slice that does not.
     Nesting,
-    /// 10: Each operator (`cpu_op`) has an `External id` above 0 that no other has. Launches and GPU times go to the
-    /// first that has theirs.
+    /// 10: Each operator (`cpu_op`) has a unique `External id` above 0. Launches and GPU times are attributed to the
+    /// first operator with their id.
     ExternalId,
-    /// 11: An operator whose only operator inside has its own name is not alone with it. TensorBoard's trace plugin
-    /// counts the two as one call.
+    /// 11: An operator with the name of its parent is not the parent's only child. TensorBoard's trace plugin counts
+    /// the two as one call.
     Recursion,
-    /// 12: What has `ProfilerStep` in its name is a step: `ProfilerStep#` and a number, on the host. TensorBoard's
-    /// trace plugin crashes or counts one step more, HTA crashes or leaves out what it should not.
+    /// 12: A name that contains `ProfilerStep` is a step: `ProfilerStep#` and a number, on the host. TensorBoard's
+    /// trace plugin crashes or counts another step, HTA crashes or leaves out events.
     Step,
-    /// 13: What runs on a device has its number as `pid` and as `args.device`. TensorBoard's trace plugin crashes.
+    /// 13: An event on a device has the number of the device as `pid` and as `args.device`. TensorBoard's trace plugin
+    /// crashes.
     Device,
-    /// 14: What runs on a device has the number of its stream in `args.stream`, above 0. HTA takes it for something
-    /// on the host, or for part of no step.
+    /// 14: An event on a device has the number of its stream in `args.stream`, above 0. HTA treats it as a host event,
+    /// or as part of no step.
     Stream,
-    /// 15: What runs on a device has a `correlation` above 0, and exactly one launch with the same, and with the same
-    /// `External id`; where there are more than 32,767 events, some correlation is above that too. HTA leaves it out or
-    /// stops, TensorBoard's trace plugin gives its time to nobody.
+    /// 15: An event on a device has a `correlation` above 0 and exactly one launch with this correlation and the same
+    /// `External id`; if there are more than 32,767 events, some correlation is above that too. HTA leaves the event
+    /// out or stops, TensorBoard's trace plugin attributes its time to no operator.
     Correlation,
-    /// 16: A launch has an `External id`, 0 for that of no operator. TensorBoard's trace plugin gives it to the first
-    /// operator without one.
+    /// 16: A launch has an `External id`, 0 if it belongs to no operator. TensorBoard's trace plugin attributes it to
+    /// the first operator without one.
     Launch,
-    /// 17: The name of a copy begins with `Memcpy`, that of a set with `Memset`. HTA takes it for a computation.
+    /// 17: The name of a copy begins with `Memcpy`, that of a memory set with `Memset`. HTA treats it as a computation.
     Copy,
-    /// 18: The annotation of a GPU time (`gpu_user_annotation`) has no `args.stream`. HTA takes it for a kernel.
+    /// 18: The annotation of a GPU time (`gpu_user_annotation`) has no `args.stream`. HTA treats it as a kernel.
     Annotation,
-    /// 19: `[memory]` is an instant (`ph` i) with `Device Type` 0 or 1, `Device Id`, `Addr`, `Bytes` and
-    /// `Total Allocated`, all of them whole numbers. TensorBoard's trace plugin leaves it out.
+    /// 19: `[memory]` is an instant (`ph` i) with `Device Type` 0 or 1, `Device Id`, `Addr`, `Bytes` and `Total
+    /// Allocated`, all whole numbers. TensorBoard's trace plugin leaves it out.
     Memory,
-    /// 20: Each arrow (`ac2g`) has one start and one end, which is not before it. Perfetto draws none.
+    /// 20: Each arrow (`ac2g`) has one start and one end, which is not before the start. Perfetto does not draw it.
     Arrow,
 }
 
@@ -86,22 +87,22 @@ impl Rule {
         Self::Arrow,
     ];
 
-    /// Its number, from 1 on.
+    /// Returns the number of the rule, from 1 on.
     #[must_use]
     pub const fn number(self) -> u8 {
         self as u8 + 1
     }
 }
 
-/// Something in a trace that a [`Rule`] forbids. It displays as one line: the rule, the event, what to do.
+/// A violation of a [`Rule`]. Displays as one line: the rule, the event, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Violation {
     /// The rule.
     pub rule: Rule,
-    /// The event, by its place in `traceEvents` from 0 on; none where it is the file.
+    /// The index of the event in `traceEvents`; `None` if the violation concerns the file.
     pub event: Option<usize>,
-    /// The name of the event, where it has one.
+    /// The name of the event, if it has one.
     pub name: Option<String>,
     /// What is wrong, and what to do.
     pub what: String,

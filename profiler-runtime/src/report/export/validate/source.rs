@@ -1,27 +1,27 @@
-//! The bytes of a trace on their way to the parser: bounded, and looked at once.
+//! The bytes of a trace on their way to the parser, with size limits.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, BufReader, Read};
 
 use super::rank::RankFinder;
 
-/// How many bytes one event, or one value that is kept, may take: it is in memory whole. What tools write takes some
-/// hundred.
+/// The size limit of one event, or of another value that is kept: it is in memory as a whole. Tools write some hundred
+/// bytes.
 pub(super) const LONGEST_VALUE: u64 = 4 << 20;
 
-/// A bound that a trace goes over.
+/// A limit that a trace exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Over {
-    /// On all of its bytes.
+    /// The size limit of the trace.
     Trace,
-    /// On those of one value; see [`LONGEST_VALUE`].
+    /// The size limit of one value; see [`LONGEST_VALUE`].
     Value,
 }
 
-/// What is known of the bytes that were read so far. The parser has the reader, so it is shared.
+/// The state of reading. Shared, because the parser owns the reader.
 pub(super) struct Progress {
     left: Cell<u64>,
-    /// Bytes read since the parser began with the value it is in; none while it keeps nothing.
+    /// Bytes read since the current value began; `None` while the parser keeps no value.
     in_value: Cell<Option<u64>>,
     over: Cell<Option<Over>>,
     rank: RefCell<RankFinder>,
@@ -37,17 +37,17 @@ impl Progress {
         }
     }
 
-    /// Says that the parser begins with a value that it keeps until the next call.
+    /// Announces that the parser begins a value that it keeps, which ends at the next call.
     pub(super) fn begin_value(&self) {
         self.in_value.set(Some(0));
     }
 
-    /// Says that the parser keeps nothing of what comes.
+    /// Announces that the parser keeps no further value.
     pub(super) fn end_values(&self) {
         self.in_value.set(None);
     }
 
-    /// Returns the bound that ended the reading, if one did.
+    /// Returns the limit that was exceeded, if any.
     pub(super) fn over(&self) -> Option<Over> {
         self.over.get()
     }
@@ -80,7 +80,7 @@ impl Progress {
     }
 }
 
-/// A reader that stops where a bound is reached.
+/// A reader that stops at a limit.
 pub(super) struct Source<'p, R> {
     inner: R,
     progress: &'p Progress,

@@ -1,4 +1,4 @@
-//! Each rule is kept by a good trace, and violated by one in which one thing was changed.
+//! A good trace keeps every rule, and violates exactly one after a single change.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A step with an operator inside of another one, which launches a kernel, a copy and a set.
+/// A step with an operator inside another one, which launches a kernel, a copy and a memory set.
 fn good() -> Value {
     let slice = |cat: &str, name: &str, track: (i64, i64), ts: f64, dur: f64, args: Value| json!({"ph": "X", "cat": cat, "name": name, "pid": track.0, "tid": track.1, "ts": ts, "dur": dur, "args": args});
     let (host, stream) = ((1000, 1001), (0, 7));
@@ -56,7 +56,7 @@ fn good() -> Value {
     })
 }
 
-/// As Python writes it, with the space that HTA looks for.
+/// The rank as Python writes it, with the space that HTA needs.
 fn text(trace: &Value) -> String {
     trace.to_string().replace("\"rank\":", "\"rank\": ")
 }
@@ -66,7 +66,7 @@ fn rules(trace: &Value) -> Vec<Rule> {
     violations.iter().map(|violation| violation.rule).collect()
 }
 
-/// What is found once the event of a name in a category is changed.
+/// Returns the violations after a change to the event with this category and name.
 #[track_caller]
 fn found_in(category: &str, name: &str, change: impl FnOnce(&mut Value)) -> Vec<Rule> {
     let mut trace = good();
@@ -198,7 +198,7 @@ fn slices_that_cross_are_found() {
 fn operators_that_cross_only_when_read_are_found() {
     let mut trace = good();
     let events = trace["traceEvents"].as_array_mut().expect("a list");
-    // Both end at 0.3, and 0.1 + 0.2 is more than that.
+    // Both end at 0.3, and 0.1 + 0.2 is greater than that.
     for (place, ts, dur) in [(2, 0.0, 0.3), (3, 0.1, 0.2)] {
         (events[place]["ts"], events[place]["dur"]) = (json!(ts), json!(dur));
     }
@@ -372,7 +372,7 @@ fn rules_are_numbered_as_documented() {
     }
 }
 
-/// A reader that has no end, and counts how much of it was read.
+/// An endless reader that counts the bytes read.
 struct Endless<'c> {
     begin: &'static [u8],
     again: &'static [u8],
@@ -396,11 +396,11 @@ fn what_has_no_end_is_read_to_a_bound() {
         br#"{"ph":"X","cat":"cpu_op","name":"a","ts":1,"dur":1,"pid":1,"tid":1,"args":{"External id":1}},"#;
     let mib = 1 << 20;
     let bounds = [
-        // Events that each are small, white space, one key, a value that is not looked at.
+        // Small events, white space, one long key, a value that is not checked.
         (&b"{\"traceEvents\":["[..], EVENT, Over::Trace, mib),
         (b"{\"traceEvents\":[", b"      ", Over::Trace, mib),
         (b"{\"stackFrames\":[", b"[[[]]],", Over::Trace, mib),
-        // One event, and one text in it.
+        // One long event, and one long string in it.
         (
             b"{\"traceEvents\":[{\"args\":[",
             b"0,",

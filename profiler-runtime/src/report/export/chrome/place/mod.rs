@@ -1,73 +1,73 @@
-//! Where the GPU times of one stream are drawn.
+//! Placing the GPU times of one stream.
 //!
-//! The device passes the events of a stream one after the other, so the times of a stream nest or follow each other,
-//! unless scopes of several threads or futures share it. How long each took is known well; when it began is known to
-//! its uncertainty only, and to the resolution of the driver's clock. The rules, in this order:
+//! The device passes the events of a stream in order, so the times of a stream nest or follow each other, unless scopes
+//! of several threads or futures share it. Lengths are measured well; starts are known only to their uncertainty and to
+//! the resolution of the driver's clock. The rules, in this order:
 //!
-//! 1. Lengths stay what they are.
-//! 2. A time does not begin before its scope did on the CPU. Where it seems to, it is moved to there, with all that
-//!    is inside of it and around it on the stream, and what follows as far as needed.
-//! 3. What overlaps what was before it on the stream, or seems to end after what is around it, by no more than both
-//!    are uncertain, is moved by that. Only if it does not fit in what is around it even so, it is shortened.
-//! 4. What overlaps by more does overlap: it is drawn on a track beside the stream.
+//! 1. Lengths are kept.
+//! 2. A time does not start before its scope did on the CPU. If it seems to, it is moved there, together with
+//!    everything inside and around it on the stream, and with what follows as far as needed.
+//! 3. A time that overlaps its predecessor, or seems to end after its parent, by no more than both are uncertain, is
+//!    moved by the overlap. Only if it still does not fit inside its parent, it is shortened.
+//! 4. A time that overlaps by more really overlaps: it is drawn on a track beside the stream.
 //!
-//! Each instant in which anything is open belongs to the scope that was opened last: that is what scopes took
-//! themselves, and is handed out in pieces that never overlap.
+//! Each instant in which any scope is open belongs to the scope that was opened last. These self times are emitted in
+//! pieces that never overlap.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::io;
 
-/// No item.
+/// The index that means "none".
 pub(super) const NONE: usize = usize::MAX;
 
-/// What the readings of two events are off by, in nanoseconds: the driver tells times in steps of half a
-/// microsecond.
+/// The error of two event times, in nanoseconds: the driver's clock has a resolution of half a microsecond.
 const RESOLUTION_NS: i64 = 1000;
 
 /// The GPU time of one scope, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Item {
+pub(super) struct GpuSlice {
     pub(super) start: i64,
     pub(super) length: i64,
     pub(super) uncertainty: i64,
-    /// The scope on the CPU.
+    /// Start and end of the scope on the CPU.
     pub(super) host: (i64, i64),
     pub(super) thread: u32,
-    /// The item directly around it; [`NONE`] for none. That stands before it, as what its thread opened before does.
+    /// The index of the enclosing item; [`NONE`] for none. It is smaller than the item's own index, as is that of
+    /// everything its thread opened earlier.
     pub(super) parent: usize,
 }
 
-/// Where an item is drawn.
+/// The position of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Placed {
+pub(super) struct PlacedSlice {
     pub(super) item: usize,
     pub(super) start: i64,
     pub(super) end: i64,
-    /// Whether it overlaps what is drawn on the stream's own track.
+    /// `true` if it overlaps other items on the stream's own track.
     pub(super) is_beside: bool,
 }
 
-/// A part of an item in which nothing was open inside of it.
+/// A part of an item in which no other item is open inside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct SelfTimePiece {
     pub(super) item: usize,
     pub(super) start: i64,
     pub(super) end: i64,
-    /// On the CPU, the end of what was inside before; else the scope's start.
+    /// On the CPU, the end of the previous item inside it, or else the scope's start.
     pub(super) launched: i64,
-    /// Whether it is the first one of its item.
+    /// `true` for the first piece of its item.
     pub(super) is_first: bool,
 }
 
-/// What takes the items as they are placed, in the order of their starts.
-pub(super) trait Draw {
-    fn item(&mut self, placed: Placed) -> io::Result<()>;
-    fn piece(&mut self, piece: Piece) -> io::Result<()>;
+/// Receives items as they are placed, in the order of their starts.
+pub(super) trait SliceSink {
+    fn item(&mut self, placed: PlacedSlice) -> io::Result<()>;
+    fn piece(&mut self, piece: SelfTimePiece) -> io::Result<()>;
 }
 
 /// Places the items of one stream.
-pub(super) fn place(items: &[Item], draw: &mut impl Draw) -> io::Result<()> {
+pub(super) fn place(items: &[GpuSlice], draw: &mut impl SliceSink) -> io::Result<()> {
     let mut sweep = Sweep {
         items,
         draw,
@@ -83,18 +83,18 @@ pub(super) fn place(items: &[Item], draw: &mut impl Draw) -> io::Result<()> {
     Ok(())
 }
 
-/// The begin of an item.
+/// The start of an item.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Begin {
-    /// What it is ordered by: one that was opened on a thread after another one of the same tree does not begin before
-    /// that, however the clock has it.
+    /// The sort key: an item that a thread opened after another one of the same tree does not start before that,
+    /// whatever the clock says.
     order: i64,
     item: usize,
     start: i64,
 }
 
-/// Where items begin by rules 1 and 2, in order.
-fn in_order(items: &[Item]) -> Vec<Begin> {
+/// Returns the starts of all items after rules 1 and 2, in order.
+fn in_order(items: &[GpuSlice]) -> Vec<Begin> {
     let mut roots = Vec::with_capacity(items.len());
     let mut shifts = vec![0; items.len()];
     for (index, item) in items.iter().enumerate() {
@@ -128,16 +128,16 @@ fn in_order(items: &[Item]) -> Vec<Begin> {
     begins
 }
 
-/// What is moved moves along what follows it, as far as there is no room between.
-fn keep_apart(items: &[Item], shifts: &mut [i64]) {
+/// Moves the roots that follow a moved one, as far as there is no gap between them.
+fn keep_apart(items: &[GpuSlice], shifts: &mut [i64]) {
     let is_root = |index: &usize| items[*index].parent == NONE;
     let mut roots: Vec<usize> = (0..items.len()).filter(is_root).collect();
     roots.sort_unstable_by_key(|root| (items[*root].start, *root));
-    // Those that have not ended, by their ends as measured and as moved; the last end of the others.
+    // The items that have not ended, with their ends as measured and as moved; `until` is the last end of the others.
     let mut open = BinaryHeap::new();
     let mut until = i64::MIN;
     for root in roots {
-        let Item { start, length, .. } = items[root];
+        let GpuSlice { start, length, .. } = items[root];
         while let Some(Reverse((end, moved))) = open.peek().copied() {
             if end > start + RESOLUTION_NS {
                 break;
@@ -152,27 +152,27 @@ fn keep_apart(items: &[Item], shifts: &mut [i64]) {
 }
 
 struct Open {
-    placed: Placed,
+    placed: PlacedSlice,
     launched: i64,
     has_piece: bool,
 }
 
 struct Sweep<'i, D> {
-    items: &'i [Item],
+    items: &'i [GpuSlice],
     draw: &'i mut D,
     /// In the order of opening.
     open: Vec<Open>,
-    /// All before this is handed out.
+    /// Everything before this time has been emitted.
     until: i64,
 }
 
-impl<D: Draw> Sweep<'_, D> {
+impl<D: SliceSink> Sweep<'_, D> {
     fn open(&mut self, item: usize, start: i64) -> io::Result<()> {
         let mut start = self.inside_parent(item, start).max(self.until);
         while let Some(next) = self.next_end() {
             let end = self.open[next].placed.end;
             let before = &self.open[next].placed;
-            // One that begins right when the one around it ends is inside of that; later, it is not.
+            // An item that starts exactly at its parent's end is inside it; one that starts later is not.
             let is_over = end < start || end == start && before.item != self.items[item].parent;
             if !is_over && !self.follows(item, start, before) {
                 break;
@@ -181,8 +181,8 @@ impl<D: Draw> Sweep<'_, D> {
             self.close(next)?;
         }
         let (start, end, is_beside) = self.fit(item, start);
-        self.hand_out(start)?;
-        let placed = Placed {
+        self.emit_self_time(start)?;
+        let placed = PlacedSlice {
             item,
             start,
             end,
@@ -197,18 +197,19 @@ impl<D: Draw> Sweep<'_, D> {
         Ok(())
     }
 
-    /// Where an item begins that seems to begin after the end of the one around it (rule 3).
+    /// Returns the start of an item that seems to start after its parent's end (rule 3).
     fn inside_parent(&self, item: usize, start: i64) -> i64 {
         let parent = self.items[item].parent;
         let parent = self.open.iter().find(|open| open.placed.item == parent);
-        let is_after =
-            |placed: &&Placed| placed.end < start && start - placed.end <= self.slack(item, placed);
+        let is_after = |placed: &&PlacedSlice| {
+            placed.end < start && start - placed.end <= self.slack(item, placed)
+        };
         let parent = parent.map(|open| &open.placed).filter(is_after);
         parent.map_or(start, |placed| placed.end)
     }
 
-    /// Whether an item comes after what seems to end after its start (rule 3).
-    fn follows(&self, item: usize, start: i64, before: &Placed) -> bool {
+    /// Returns `true` if an item follows another one that seems to end after its start (rule 3).
+    fn follows(&self, item: usize, start: i64, before: &PlacedSlice) -> bool {
         let is_inside = std::iter::successors(Some(item), |item| {
             Some(self.items[*item].parent).filter(|parent| *parent != NONE)
         })
@@ -216,14 +217,14 @@ impl<D: Draw> Sweep<'_, D> {
         !is_inside && before.end - start <= self.slack(item, before)
     }
 
-    /// How far two items may seem to overlap that do not.
-    fn slack(&self, item: usize, other: &Placed) -> i64 {
+    /// Returns how far two items may seem to overlap although they do not.
+    fn slack(&self, item: usize, other: &PlacedSlice) -> i64 {
         let (item, before) = (&self.items[item], &self.items[other.item]);
         let moved = (other.start - before.start).max(0);
         item.uncertainty + before.uncertainty + moved + RESOLUTION_NS
     }
 
-    /// Start and end of an item inside of what is open, and whether it overlaps that (rules 3 and 4).
+    /// Returns start and end of an item inside the open ones, and `true` if it overlaps them (rules 3 and 4).
     fn fit(&self, item: usize, start: i64) -> (i64, i64, bool) {
         let length = self.items[item].length.max(0);
         let end = start + length;
@@ -256,7 +257,7 @@ impl<D: Draw> Sweep<'_, D> {
     }
 
     fn close(&mut self, index: usize) -> io::Result<()> {
-        self.hand_out(self.open[index].placed.end)?;
+        self.emit_self_time(self.open[index].placed.end)?;
         let closed = self.open.remove(index).placed;
         let ended = self.items[closed.item].host.1;
         if let Some(top) = self.open.last_mut() {
@@ -268,14 +269,14 @@ impl<D: Draw> Sweep<'_, D> {
         Ok(())
     }
 
-    /// Gives the time up to `end` to the scope that was opened last.
-    fn hand_out(&mut self, end: i64) -> io::Result<()> {
+    /// Emits the time up to `end` for the item that was opened last.
+    fn emit_self_time(&mut self, end: i64) -> io::Result<()> {
         let start = self.until;
         self.until = end.max(start);
         let Some(top) = self.open.last_mut().filter(|_| end > start) else {
             return Ok(());
         };
-        self.draw.piece(Piece {
+        self.draw.piece(SelfTimePiece {
             item: top.placed.item,
             start,
             end,

@@ -5,32 +5,32 @@ use proptest::prelude::*;
 use super::*;
 
 #[derive(Default)]
-struct Drawn {
-    items: Vec<Placed>,
-    pieces: Vec<Piece>,
+struct StreamTrack {
+    items: Vec<PlacedSlice>,
+    pieces: Vec<SelfTimePiece>,
 }
 
-impl Draw for Drawn {
-    fn item(&mut self, placed: Placed) -> io::Result<()> {
+impl SliceSink for StreamTrack {
+    fn item(&mut self, placed: PlacedSlice) -> io::Result<()> {
         self.items.push(placed);
         Ok(())
     }
 
-    fn piece(&mut self, piece: Piece) -> io::Result<()> {
+    fn piece(&mut self, piece: SelfTimePiece) -> io::Result<()> {
         self.pieces.push(piece);
         Ok(())
     }
 }
 
-fn drawn(items: &[Item]) -> Drawn {
-    let mut drawn = Drawn::default();
+fn drawn(items: &[GpuSlice]) -> StreamTrack {
+    let mut drawn = StreamTrack::default();
     place(items, &mut drawn).expect("to memory");
     drawn
 }
 
-/// Known to a microsecond, and begun on the CPU long before.
-fn item(start: i64, length: i64, parent: usize) -> Item {
-    Item {
+/// An item known to a microsecond that started on the CPU long before.
+fn item(start: i64, length: i64, parent: usize) -> GpuSlice {
+    GpuSlice {
         start,
         length,
         uncertainty: 1000,
@@ -40,7 +40,7 @@ fn item(start: i64, length: i64, parent: usize) -> Item {
     }
 }
 
-fn own(drawn: &Drawn, item: usize) -> i64 {
+fn own(drawn: &StreamTrack, item: usize) -> i64 {
     let pieces = drawn.pieces.iter().filter(|piece| piece.item == item);
     pieces.map(|piece| piece.end - piece.start).sum()
 }
@@ -146,11 +146,11 @@ fn a_piece_after_a_child_was_launched_after_the_child() {
     assert_eq!(launched, [(0, 0), (1, 20), (0, 40)]);
 }
 
-/// A stream as it was: scopes of random lengths and depths, one after the other, and what is measured of them.
-fn stream() -> impl Strategy<Value = Vec<Item>> {
+/// Creates a stream: scopes of random lengths and depths in sequence, and the times measured for them.
+fn stream() -> impl Strategy<Value = Vec<GpuSlice>> {
     let step = (0_usize..4, 500_i64..20_000, -250_i64..=250, -250_i64..=250);
     (prop::collection::vec(step, 1..40), -900_i64..900).prop_map(|(steps, offset)| {
-        let (mut items, mut now, mut open): (Vec<Item>, i64, Vec<usize>) =
+        let (mut items, mut now, mut open): (Vec<GpuSlice>, i64, Vec<usize>) =
             (Vec::new(), 1_000_000, Vec::new());
         for (depth, gap, early, late) in steps {
             while open.len() > depth {
@@ -158,7 +158,7 @@ fn stream() -> impl Strategy<Value = Vec<Item>> {
                 close(&mut items, &mut open, now + late);
             }
             now += gap;
-            items.push(Item {
+            items.push(GpuSlice {
                 start: now + early,
                 length: 0,
                 uncertainty: 1000,
@@ -179,7 +179,7 @@ fn stream() -> impl Strategy<Value = Vec<Item>> {
     })
 }
 
-fn close(items: &mut [Item], open: &mut Vec<usize>, now: i64) {
+fn close(items: &mut [GpuSlice], open: &mut Vec<usize>, now: i64) {
     if let Some(item) = open.pop() {
         items[item].length = (now - items[item].start).max(0);
     }
@@ -189,7 +189,7 @@ proptest! {
     #[test]
     fn what_nested_and_followed_still_does(items in stream()) {
         let drawn = drawn(&items);
-        let placed: BTreeMap<usize, Placed> = drawn.items.iter().map(|placed| (placed.item, *placed)).collect();
+        let placed: BTreeMap<usize, PlacedSlice> = drawn.items.iter().map(|placed| (placed.item, *placed)).collect();
         prop_assert_eq!(placed.len(), items.len());
         for (index, item) in items.iter().enumerate() {
             let place = placed[&index];

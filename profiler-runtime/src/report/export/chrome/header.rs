@@ -1,4 +1,4 @@
-//! What a trace says about itself, before its events.
+//! The header of a trace: everything before its events.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use crate::cuda;
 use crate::report::export::json::string;
 use crate::session::Trace;
 
-/// Keys that mean something to the tools. What a program adds under one of these gets another.
+/// Keys that the tools interpret. Metadata of the program with one of these keys is renamed.
 const KEYS: [&str; 9] = [
     "schemaVersion",
     "deviceProperties",
@@ -18,28 +18,28 @@ const KEYS: [&str; 9] = [
     "traceName",
     "profiler",
     "traceEvents",
-    // TensorBoard's trace plugin reads some events otherwise where it is PyTorch Lightning.
+    // TensorBoard's trace plugin reads some events differently if this key says PyTorch Lightning.
     "Framework",
 ];
 
 const ABOUT: &str = "scopes are measured, not kernels: events of the category kernel with \"scope\": true stand \
                      for what the scope of their name took on the GPU itself, and their launches for where it began";
 
-/// All that stands before the events.
-pub(super) struct Head<'t> {
+/// The header of a trace.
+pub(super) struct Header<'t> {
     pub(super) trace: &'t Trace,
     pub(super) name: &'t str,
     pub(super) base_ns: i64,
-    /// GPU times that have no place on the time line.
+    /// The number of GPU times whose start is not known.
     pub(super) unplaced: usize,
-    /// The names of the devices by ordinal.
+    /// The names of the devices, by ordinal.
     pub(super) devices: Vec<String>,
     pub(super) rank: Option<Rank>,
 }
 
-impl Head<'_> {
-    /// Up to where the events begin. They come last: TensorBoard's trace plugin puts its counters before the last
-    /// bracket of the file.
+impl Header<'_> {
+    /// Writes everything up to the events. The events come last, because TensorBoard's trace plugin inserts its
+    /// counters before the last bracket of the file.
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let mut line = Vec::new();
         line.extend(b"{\"schemaVersion\":1,\n\"deviceProperties\":");
@@ -52,7 +52,7 @@ impl Head<'_> {
             },
         );
         if let Some(Rank { rank, world_size }) = self.rank {
-            // HTA looks for the rank with a space.
+            // HTA's search for the rank needs the space.
             write!(
                 line,
                 ",\n\"distributedInfo\":{{\"backend\":\"unknown\",\"rank\": {rank}"
@@ -101,7 +101,7 @@ impl Head<'_> {
         )
     }
 
-    /// The last value of each key.
+    /// Keeps the last value of each key.
     fn write_metadata(&self, out: &mut Vec<u8>) -> io::Result<()> {
         let pairs = &self.trace.meta.metadata;
         for (index, (key, value)) in pairs.iter().enumerate() {
@@ -120,8 +120,8 @@ impl Head<'_> {
     }
 }
 
-/// The names of all devices up to the last one that is used, by ordinal. The driver is asked only where GPU times
-/// show that the program has initialised it.
+/// Returns the names of all devices up to the last one that is used, by ordinal. Asks the driver only if there are GPU
+/// times, which show that the program has initialised it.
 pub(super) fn device_names(used: impl Iterator<Item = u64>) -> Vec<String> {
     let Some(last) = used.max() else {
         return Vec::new();
