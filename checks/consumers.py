@@ -1,4 +1,4 @@
-"""A folder of event files as TensorBoard reads it: by its library, and by the program itself."""
+"""Reads event files with TensorBoard: with its library, and with the program itself."""
 
 import dataclasses
 import html
@@ -16,43 +16,43 @@ from tensorboard.util import tensor_util
 
 import event_records
 
-# Where it shows a sample of a thousand scalars by default, so that it shows all of them.
+# By default, TensorBoard shows a sample of a thousand scalars; this makes it show all.
 _ALL = ",".join(f"{plugin}=1000000000" for plugin in ("scalars", "histograms", "text"))
-# How long the program may take to have read everything.
+# The time limit for the program to read everything.
 _PATIENCE_S = 60
-# Straight to this machine, whatever proxy there is for others.
+# Without a proxy, because the program runs on this machine.
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class Unreadable(Exception):
-    """Something that a consumer of the log could not read."""
+    """TensorBoard or this reader cannot read the log."""
 
 
 @dataclasses.dataclass
 class Histogram:
-    """A histogram as it stands in the log."""
+    """A histogram in the log."""
 
     count: float
     sum: float
     smallest: float
     largest: float
-    # As TensorBoard shows them: from, to, how many; in 32 bits, as the slower of its loaders has them.
+    # In the format that TensorBoard shows: lower end, upper end, count. In 32 bits, like its slower loader.
     buckets: list
 
 
 def check_records(path):
-    """Reads every record of a file, with its checksums; how many there are, and the first one's wall
-    time.
+    """Reads every record of a file and verifies its checksums. Returns the number of records and the wall
+    time of the first.
 
-    Raises Unreadable where a record is broken, is no event, or is not read by TensorBoard's loader.
+    Raises Unreadable if a record is broken, is no event, or is not read by TensorBoard's loader.
     """
     try:
         records = list(event_records.read(path.read_bytes()))
         events = [event_pb2.Event.FromString(record) for record in records]
     except (event_records.BrokenRecord, ValueError) as error:
         raise Unreadable(f"{path}: {error}") from error
-    except Exception as error:  # protobuf's errors share no base with others
-        raise Unreadable(f"{path}: a record holds no event: {error}") from error
+    except Exception as error:  # protobuf's errors have no common base class
+        raise Unreadable(f"{path}: a record contains no event: {error}") from error
     if not events or not events[0].file_version.startswith("brain.Event:"):
         raise Unreadable(f"{path}: the first record does not name the version of the format")
     loaded = sum(1 for _ in event_file_loader.EventFileLoader(str(path)).Load())
@@ -64,8 +64,7 @@ def check_records(path):
 
 
 def by_library(run):
-    """Every scalar in a run's folder, by tag, as lists of (step, value), read by TensorBoard's
-    library."""
+    """Reads all scalars of a run with TensorBoard's library. Returns lists of (step, value) by tag."""
     everything = {"scalars": 0, "tensors": 0}
     accumulator = event_accumulator.EventAccumulator(str(run), size_guidance=everything)
     accumulator.Reload()
@@ -77,17 +76,17 @@ def by_library(run):
 
 
 def by_program(log_dir, run, expected):
-    """The same as `by_library`, as the pages of the program `tensorboard` get it.
+    """Reads all scalars of a run as the pages of the program `tensorboard` do. Returns the same as
+    `by_library`.
 
-    The program reads in the background: it is asked until it has as many scalars as `expected`, or
-    for a minute.
+    The program reads in the background. This queries it until it has `expected` scalars, or for a minute.
     """
     return _until(expected, f"scalars of run {run!r}", _ask_for_scalars, _launch(log_dir), run)
 
 
 def windows_by_library(run):
-    """Every histogram and every text in a run's folder, each by tag as lists of (step, value), read
-    by TensorBoard's library."""
+    """Reads all histograms and texts of a run with TensorBoard's library. Returns lists of (step, value) by
+    tag."""
     everything = {"histograms": 0, "tensors": 0, "scalars": 1, "compressedHistograms": 1}
     accumulator = event_accumulator.EventAccumulator(str(run), size_guidance=everything)
     accumulator.Reload()
@@ -108,8 +107,8 @@ def windows_by_library(run):
 
 
 def windows_by_program(log_dir, run, histograms, texts):
-    """The buckets of every histogram, and what every text's page shows, as the pages of the program
-    `tensorboard` get them; so many of each are waited for."""
+    """Reads the buckets of all histograms and the pages of all texts as the pages of the program `tensorboard`
+    do. Waits for the given numbers of them."""
     url = _launch(log_dir)
     return (
         _until(histograms, f"histograms of run {run!r}", _ask_for_histograms, url, run),
@@ -118,13 +117,13 @@ def windows_by_program(log_dir, run, histograms, texts):
 
 
 def code_of(page):
-    """The code block that a page consists of; None where there is anything beside it."""
+    """Returns the code block of a page, or None if the page contains anything else."""
     block = re.fullmatch(r"<pre><code>([^<]*)</code></pre>", page.strip())
     return html.unescape(block[1]) if block else None
 
 
 def _histogram(value):
-    # Only what is between the outer ends is in the log.
+    # The log contains only the inner bucket limits; the outer ones are the minimum and the maximum.
     inner = list(value.bucket_limit)[:-1]
     ends = zip([value.min, *inner], [*inner, value.max], value.bucket)
     return Histogram(value.num, value.sum, value.min, value.max, _in_32_bits(ends))
@@ -143,7 +142,7 @@ def _launch(log_dir):
 
 
 def _until(expected, what, ask, *arguments):
-    """Asks until there are so many values, or for a minute."""
+    """Queries until there are `expected` values, or for a minute."""
     deadline = time.monotonic() + _PATIENCE_S
     while True:
         found = ask(*arguments)

@@ -1,8 +1,8 @@
 """The records of a TensorBoard event file, read byte by byte.
 
-TensorBoard's own readers stop at a broken record without a word, and may leave checksums to faster
-code. This reader shares nothing with them, nor with the writer it checks: the polynomial of CRC-32C
-and the layout of a record are written down here once more.
+TensorBoard's own readers stop at a broken record silently, and may not verify checksums. This reader shares
+no code with them or with the writer: it has its own definition of the CRC-32C polynomial and of the record
+layout.
 
 A record is the length of its data (64 bits, little endian), the masked checksum of those 8 bytes, the
 data, and the masked checksum of the data.
@@ -12,12 +12,12 @@ import struct
 
 _HEADER = struct.Struct("<QI")
 _FOOTER = struct.Struct("<I")
-# Castagnoli's polynomial, its bits reversed.
+# Castagnoli's polynomial, bit-reversed.
 _POLYNOMIAL = 0x82F63B78
 
 
 class BrokenRecord(Exception):
-    """A file that is not a whole number of whole records."""
+    """A record is truncated or has a wrong checksum."""
 
 
 def _table():
@@ -32,7 +32,7 @@ _TABLE = tuple(_table())
 
 
 def crc32c(data):
-    """The CRC-32C of some bytes."""
+    """Returns the CRC-32C of some bytes."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc = crc >> 8 ^ _TABLE[(crc ^ byte) & 0xFF]
@@ -40,14 +40,14 @@ def crc32c(data):
 
 
 def masked_crc32c(data):
-    """The checksum as a record holds it: rotated and moved, so that one over data that holds
-    checksums is still of use."""
+    """Returns the masked checksum of a record: rotated, with a constant added, so that a checksum over data
+    that contains checksums still detects errors."""
     crc = crc32c(data)
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def encode(data):
-    """The record that holds some data."""
+    """Encodes data as a record."""
     length = struct.pack("<Q", len(data))
     return b"".join(
         (
@@ -62,7 +62,7 @@ def encode(data):
 def read(content):
     """Yields the data of each record in the content of a file.
 
-    Raises BrokenRecord at the first one that is torn or whose checksum is wrong.
+    Raises BrokenRecord at the first record that is truncated or has a wrong checksum.
     """
     at = 0
     while at < len(content):

@@ -1,24 +1,23 @@
 #!/usr/bin/env python3
-"""Reads what a program logged as its users will, and holds it against the program's own summary.
+"""Reads a program's log as its users do, and compares it with the program's own summary.
 
     python checks/read_tensorboard.py DIR [--also TAG]... [--own-steps TAG]... [--windows N]
 
-DIR is what `cargo run --release --example quickstart -- --out DIR` wrote: the log below
-`DIR/tensorboard`, a folder for each run, and `DIR/summary.json`, the summary of the newest run as
-`Summary::to_json` gives it. It must hold that
+`cargo run --release --example quickstart -- --out DIR` writes DIR: the log in `DIR/tensorboard`, one folder per
+run, and `DIR/summary.json`, the summary of the newest run by `Summary::to_json`. The script checks that
 
-- every record of every file is whole, its two checksums are right, and TensorBoard reads it;
-- TensorBoard's library and the program `tensorboard` give the same scalars;
-- each row of the summary has its tag in the log, with one scalar for each call, at the steps 0, 1,
-  2, … (in any order, each once);
-- the calls' mean, minimum, maximum and deviation are the summary's, within the error of 32-bit
-  floating point and of the summary's decimals, the percentiles within the error the summary states;
-- no other tag is in the log, but for those named by `--also`;
-- so many windows of a session are in the log as `--windows` says, none where it does not: each with
-  a histogram for each row and clock, whose numbers together are the summary's, and the table, which
-  a page shows as it is; see windows.py.
+- every record of every file is complete, its two checksums are right, and TensorBoard reads it;
+- TensorBoard's library and the program `tensorboard` return the same scalars;
+- each row of the summary has its tag in the log, with one scalar per call, at the steps 0, 1, 2, … (in any
+  order, each once);
+- mean, minimum, maximum and deviation of the calls are those of the summary, within the error of 32-bit
+  floating point and of the summary's decimals, and the percentiles within the error that the summary states;
+- the log contains no other tags than those named by `--also`;
+- the log contains as many windows of a session as `--windows` says (default: none), each with a histogram for
+  each row and clock, whose numbers together are the summary's, and with the table, which a page shows unchanged;
+  see windows.py.
 
-Exits with 0 where all of it holds; else says on standard error what does not, and exits with 1.
+Exits with 0 if all of this holds. Otherwise prints the errors to standard error and exits with 1.
 """
 
 import argparse
@@ -29,21 +28,21 @@ from pathlib import Path
 
 import windows
 
-# A 32-bit floating point number is off by half of its last of 24 bits.
+# The relative rounding error of a 32-bit floating point number with 24 bits of precision.
 F32_ERROR = 2.0**-24
 # The summary's nanoseconds have one decimal.
 DECIMALS_NS = 0.05
-# Enough for sums in 64 bits, which are taken in another order here than there.
+# The error of 64-bit sums, which are taken in another order than by the program.
 SUM_ERROR = 1e-9
 
 
 def rank(values, quantile):
-    """The value that `quantile` of the sorted values do not exceed."""
+    """Returns the quantile of sorted values by the nearest rank."""
     return values[max(math.ceil(quantile * len(values)), 1) - 1]
 
 
 def check_steps(steps):
-    """What is wrong with the steps of a tag, which should be 0, 1, 2, …; None where nothing is."""
+    """Returns the error in the steps of a tag, which should be 0, 1, 2, …, or None."""
     expected = range(len(steps))
     if sorted(steps) == list(expected):
         return None
@@ -54,11 +53,11 @@ def check_steps(steps):
 
 
 def check_values(row, milliseconds, percentile_error):
-    """Yields what differs between a row of the summary and the values in the log."""
+    """Yields the differences between a row of the summary and the values in the log."""
     values = sorted(value * 1e6 for value in milliseconds)
     mean = math.fsum(values) / len(values)
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
-    # A value's error is relative to the value; the deviation's to the largest of them.
+    # The error of a value is relative to the value; that of the deviation, to the largest value.
     exact = {
         "mean_ns": (mean, mean),
         "min_ns": (values[0], values[0]),
@@ -81,7 +80,7 @@ def check_values(row, milliseconds, percentile_error):
 
 
 def as_logged(row):
-    """The row with the times that its loggers get: those of the GPU take the place of the CPU's."""
+    """Returns the row with the times that its loggers receive: GPU times if it has any, else CPU times."""
     if row.get("source") != "cuda" or not row["cuda"]:
         return row
     recursive = row["calls"] - row["primitive_calls"]
@@ -90,7 +89,7 @@ def as_logged(row):
 
 
 def check_row(row, scalars, own_steps, percentile_error):
-    """Yields what is wrong with the scalars of a row of the summary."""
+    """Yields the errors in the scalars of a row of the summary."""
     row = as_logged(row)
     if not scalars and not row["calls"]:
         return  # still running
@@ -107,13 +106,13 @@ def check_row(row, scalars, own_steps, percentile_error):
         wrong = check_steps([step for step, _ in scalars])
         if wrong:
             yield wrong
-    # Below the clock's own noise single values are cut off at zero: their number is all they say.
+    # Values below the noise of the clock are truncated at zero, so only their number is meaningful.
     if not row["too_short"]:
         yield from check_values(row, [value for _, value in scalars], percentile_error)
 
 
 def check_scalars(summary, scalars, also, own_steps):
-    """Everything that is wrong with the scalars of a run, by tag, as sentences."""
+    """Returns all errors in the scalars of a run, as sentences."""
     rows = {row["tag"]: row for row in summary["rows"]}
     wrong = []
     if not rows:
@@ -141,8 +140,8 @@ def check_scalars(summary, scalars, also, own_steps):
 
 
 def check(directory, also=(), own_steps=(), expected_windows=0):
-    """Everything that is wrong with what was written to `directory`, and a sentence about it all."""
-    # Not above: what is checked without TensorBoard can be tested without it.
+    """Returns all errors in `directory`, and a sentence that summarizes it."""
+    # Imported here, so that tests of the other functions run without TensorBoard.
     import consumers
 
     summary_file, log_dir = directory / "summary.json", directory / "tensorboard"
@@ -181,22 +180,22 @@ def check(directory, also=(), own_steps=(), expected_windows=0):
 
 
 def main(arguments=None):
-    """Reads the command line; the exit status."""
+    """Reads the command line. Returns the exit status."""
     parser = argparse.ArgumentParser(
-        description="Holds a TensorBoard log against the summary of the program that wrote it."
+        description="Compares a TensorBoard log with the summary of the program that wrote it."
     )
-    parser.add_argument("directory", metavar="DIR", type=Path, help="what quickstart wrote")
+    parser.add_argument("directory", metavar="DIR", type=Path, help="the folder that quickstart wrote")
     parser.add_argument(
         "--also", metavar="TAG", action="append", default=[],
-        help="a tag of the program's own, which no row of the summary has",
+        help="a tag that the program itself logs, which no row of the summary has",
     )
     parser.add_argument(
         "--own-steps", metavar="TAG", action="append", default=[],
-        help="a tag whose steps the program gives (global_step): they need not be contiguous",
+        help="a tag whose steps the program sets (global_step): they need not be contiguous",
     )
     parser.add_argument(
         "--windows", metavar="N", type=int, default=0,
-        help="how many windows of a session are in the log, which hold all calls together",
+        help="the number of windows of a session in the log, which together contain all calls",
     )
     options = parser.parse_args(arguments)
     wrong, found = check(options.directory, options.also, options.own_steps, options.windows)

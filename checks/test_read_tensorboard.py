@@ -1,4 +1,4 @@
-"""The consumer check fails on what is wrong, and says what it is."""
+"""The consumer check detects errors, and names them."""
 
 import copy
 import html
@@ -21,7 +21,7 @@ TAG, OTHER, OWN = "model/forward", "model/backward", "train/loss"
 
 
 def scalar(step, **values):
-    """An event with some values at a step."""
+    """Returns an event with some values at a step."""
     values = [summary_pb2.Summary.Value(tag=tag, simple_value=of) for tag, of in values.items()]
     return event_pb2.Event(
         wall_time=1e9 + step, step=step, summary=summary_pb2.Summary(value=values)
@@ -29,7 +29,7 @@ def scalar(step, **values):
 
 
 def good_events():
-    """Eight calls of two names, and a metric of the program's own."""
+    """Returns eight calls of two names, and a metric that the program logs."""
     events = [event_pb2.Event(wall_time=1e9, file_version="brain.Event:2")]
     for step in range(8):
         values = {TAG: 1.5 + 0.1 * step, OTHER: 0.25 * (8 - step), OWN: 1 / (step + 1)}
@@ -38,7 +38,7 @@ def good_events():
 
 
 def row(tag, milliseconds):
-    """The row of a summary that belongs to some values."""
+    """Returns the row of a summary for some values."""
     values = sorted(value * 1e6 for value in milliseconds)
     mean = sum(values) / len(values)
     deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / len(values))
@@ -61,7 +61,7 @@ def row(tag, milliseconds):
 
 
 def good_summary():
-    """The summary of the same."""
+    """Returns the summary of these calls."""
     logged = [
         row(TAG, [1.5 + 0.1 * step for step in range(8)]),
         row(OTHER, [0.25 * (8 - step) for step in range(8)]),
@@ -77,7 +77,7 @@ def good_summary():
 
 
 def histogram(step, tag, milliseconds):
-    """An event with a histogram of these values, a bucket for each."""
+    """Returns an event with a histogram of these values, one bucket each."""
     values = sorted(milliseconds)
     inner = [(one + next_one) / 2 for one, next_one in zip(values, values[1:])]
     of = summary_pb2.HistogramProto(
@@ -93,7 +93,7 @@ def histogram(step, tag, milliseconds):
 
 
 def text(step, tag, content):
-    """An event with a text."""
+    """Returns an event with a text."""
     metadata = summary_pb2.SummaryMetadata(data_class=summary_pb2.DATA_CLASS_TENSOR)
     metadata.plugin_data.plugin_name = "text"
     tensor = tensor_util.make_tensor_proto(content)
@@ -107,7 +107,7 @@ def event(step, value):
 
 
 def good_windows():
-    """The calls of the good summary, in two windows."""
+    """Returns the calls of the summary, in two windows."""
     events = []
     for end in (4, 8):
         steps = range(end - 4, end)
@@ -119,7 +119,7 @@ def good_windows():
 
 
 def windows_as_library(log_dir, run, *expected):
-    """What the program would show, made of what the library reads."""
+    """Returns what the program would show, from what the library reads."""
     histograms, texts = consumers.windows_by_library(log_dir / run)
     shown = {tag: [(step, one.buckets) for step, one in of] for tag, of in histograms.items()}
     page = lambda content: f"<pre><code>{html.escape(content[4:-3])}</code></pre>"
@@ -127,7 +127,7 @@ def windows_as_library(log_dir, run, *expected):
 
 
 class Case(unittest.TestCase):
-    """A log and its summary, right until a test breaks them."""
+    """A log and its summary, which are correct until a test changes them."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -144,7 +144,7 @@ class Case(unittest.TestCase):
         (self.directory / "summary.json").write_text(json.dumps(self.summary), encoding="utf-8")
 
     def verdict(self, also=(OWN,), own_steps=(), expected_windows=0):
-        """What the check has to say; the program, which takes seconds, stands aside."""
+        """Returns the errors of the check, without the program, which takes seconds."""
         as_library = lambda log_dir, run, expected: consumers.by_library(log_dir / run)
         with (
             mock.patch.object(consumers, "by_program", as_library),
@@ -153,7 +153,7 @@ class Case(unittest.TestCase):
             return read_tensorboard.check(self.directory, also, own_steps, expected_windows)
 
     def assert_wrong(self, sentence, **options):
-        """The check fails, and says this."""
+        """Asserts that the check fails with this error."""
         wrong, _ = self.verdict(**options)
         self.assertTrue(any(sentence in one for one in wrong), f"{sentence!r} is not in {wrong}")
 
@@ -334,7 +334,7 @@ class WindowsTest(Case):
         self.events += good_windows()
 
     def histogram(self, number):
-        """One of the histograms, to be changed."""
+        """Returns one of the histograms, to be changed."""
         values = [value for one in self.events for value in one.summary.value]
         return [value.histo for value in values if value.HasField("histo")][number]
 

@@ -1,25 +1,25 @@
-"""What the windows of a session left in a log, held against the program's own summary.
+"""Compares the windows of a session in a log with the program's own summary.
 
-Each window is a step that has the table as the text `key_averages`, and for each name of the summary
-histograms of its calls, `TAG/cpu_ms` and, where it has GPU times, `TAG/cuda_ms`. All calls of the
-program must lie in its windows.
+Each window is a step that has the table as the text `key_averages`, and for each name of the summary a
+histogram of its calls, `TAG/cpu_ms`, and if it has GPU times, `TAG/cuda_ms`. The windows must contain all calls
+of the program.
 """
 
 import math
 
 TABLE = "key_averages"
-# A trace takes the processor's clock by the system's, the summary by its calibration.
+# A trace converts the processor's clock by the system's clock, and the summary by its calibration.
 CLOCKS_ERROR = 1e-3
 DECIMALS_NS = 0.05
 
 
 def check(summary, histograms, texts, windows):
-    """Everything that is wrong with the windows of a run, as sentences."""
+    """Returns all errors in the windows of a run, as sentences."""
     pages = texts.get(TABLE, [])
     tables = dict(pages)
     if len(pages) != windows or len(tables) != windows:
         steps = [step for step, _ in pages]
-        return [f"there is to be a table for each of {windows} windows, and there are some at {steps}"]
+        return [f"expected a table for each of {windows} windows, and there are some at {steps}"]
     wrong, expected = [], set()
     for row in summary["rows"] if windows else []:
         for clock, times in (("cpu_ms", row), ("cuda_ms", row.get("cuda"))):
@@ -35,7 +35,7 @@ def check(summary, histograms, texts, windows):
 
 
 def _check_tag(row, times, found, tables):
-    """Yields what is wrong with the histograms of a name and a clock."""
+    """Yields the errors in the histograms of a name and a clock."""
     steps = [step for step, _ in found]
     if len(set(steps)) != len(steps) or not set(steps) <= set(tables):
         yield f"it has histograms at the steps {steps}, and there are tables at {sorted(tables)}"
@@ -55,7 +55,7 @@ def _check_tag(row, times, found, tables):
 
 
 def _check_histogram(histogram):
-    """Yields what is wrong with a histogram in itself."""
+    """Yields the inconsistencies of a histogram."""
     counted = sum(count for _, _, count in histogram.buckets)
     if counted != histogram.count:
         yield f"{counted:.0f} values are in its buckets and {histogram.count:.0f} in all"
@@ -67,7 +67,7 @@ def _check_histogram(histogram):
 
 
 def _check_times(row, times, histograms):
-    """Yields what differs between the summary and the windows."""
+    """Yields the differences between the summary and the windows."""
     logged = {
         "min_ns": min(histogram.smallest for histogram in histograms),
         "max_ns": max(histogram.largest for histogram in histograms),
@@ -81,8 +81,8 @@ def _check_times(row, times, histograms):
 
 
 def check_shown(histograms, texts, shown, pages, code_of):
-    """Everything that the program tensorboard shows and its library does not read, and the other way
-    round, as sentences."""
+    """Returns the differences between what the program tensorboard shows and what its library reads, as
+    sentences."""
     wrong = []
     read = {
         tag: [(step, histogram.buckets) for step, histogram in of] for tag, of in histograms.items()
@@ -91,7 +91,7 @@ def check_shown(histograms, texts, shown, pages, code_of):
         wrong.append("the program tensorboard shows other histograms than TensorBoard's library reads")
     for step, page in pages.get(TABLE, []):
         table = dict(texts[TABLE]).get(step, "")
-        # What stands between the fences.
+        # The table in the log is between code fences.
         if code_of(page) != table.partition("\n")[2].rpartition("\n")[0] + "\n":
             wrong.append(f"{TABLE}: the page of step {step} shows something else than the table: {page}")
     return wrong

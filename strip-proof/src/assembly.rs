@@ -1,4 +1,4 @@
-//! The functions in a file of assembly, as `rustc --emit asm` writes it for an ELF target.
+//! Parses the functions in an assembly file that `rustc --emit asm` wrote for an ELF target.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,29 +6,29 @@ use thiserror::Error;
 
 use crate::labels::{Labels, readable};
 
-/// What a file of assembly cannot be used for, and what to do.
+/// An error in an assembly file, with its remedy.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum AssemblyError {
-    /// There is nothing to compare.
+    /// The file contains no function.
     #[error(
         "no function found in the assembly of `{0}`: build it for an ELF target, such as Linux's, \
          with optimisation and one codegen unit"
     )]
     NoFunction(String),
     /// The end of a function is missing.
-    #[error("the assembly of `{0}` ends within the function `{1}`: build it anew")]
+    #[error("the assembly of `{0}` ends within the function `{1}`: rebuild it")]
     Unfinished(String, String),
 }
 
-/// The code of one function, with the names in it made comparable, and the constants it refers to.
+/// The code of one function and the constants that it refers to, with comparable names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Function {
-    /// Instructions, directives and labels, one each.
+    /// The instructions, directives and labels, one per line.
     pub lines: Vec<String>,
 }
 
 impl Function {
-    /// How many of the lines are instructions.
+    /// Returns the number of instructions.
     ///
     /// ```
     /// let lines = ["pushq\t%rax", ".cfi_def_cfa_offset 16", "label0:", "retq"];
@@ -43,21 +43,21 @@ impl Function {
     }
 }
 
-/// What a crate compiles to.
+/// The assembly of a crate.
 #[derive(Debug)]
 pub struct Assembly {
-    /// By path; the crate's own name is `twin` there.
+    /// The functions by path. The crate's own name is replaced by `twin`.
     pub functions: BTreeMap<String, Function>,
-    /// Every name of Rust's that the file mentions, with the crates' names.
+    /// All Rust names that the file mentions, with the names of their crates.
     pub mentions: Vec<String>,
 }
 
 impl Assembly {
-    /// Reads the text of a file that a crate was compiled to.
+    /// Parses the assembly of a crate.
     ///
     /// # Errors
     ///
-    /// Where the text holds no function, or a part of one.
+    /// Returns an error if the text contains no function, or an incomplete one.
     ///
     /// ```
     /// let text = "\t.type\tf,@function\nf:\n\tretq # done\n\t.size\tf, .-f\n";
@@ -91,8 +91,8 @@ impl Assembly {
         })
     }
 
-    /// The names the file mentions that belong to a crate, or to an instance of something with its
-    /// types.
+    /// Returns the names in the file that belong to a crate, or to an instance of generic code with
+    /// its types.
     ///
     /// ```
     /// let text = "\t.type\tf,@function\nf:\n\tjmp\t_RNvCs1_3log3now@PLT\n\t.size\tf, .-f\n";
@@ -108,7 +108,7 @@ impl Assembly {
     }
 }
 
-/// Two functions may share a path: the second and further ones get a number.
+/// Two functions may have the same path: all but the first get a number.
 fn add(functions: &mut BTreeMap<String, Function>, path: &str, function: Function) {
     let mut key = path.to_owned();
     let mut number = 2;
@@ -133,20 +133,20 @@ fn without_comment(line: &str) -> &str {
     line[..end].trim()
 }
 
-/// The symbol that a line says to be a function.
+/// Returns the symbol that a line declares as a function.
 fn function_declared(line: &str) -> Option<&str> {
     let (symbol, kind) = line.strip_prefix(".type")?.split_once(',')?;
     matches!(kind.trim(), "@function" | "%function").then_some(symbol.trim())
 }
 
-/// A symbol that a line makes another name of a second one.
+/// Returns the symbols of a line that defines one as an alias of another.
 fn alias(line: &str) -> Option<(&str, &str)> {
     let (alias, target) = line.strip_prefix(".set")?.split_once(',')?;
     let (alias, target) = (alias.trim(), target.trim());
     (!alias.starts_with(".L")).then_some((alias, target))
 }
 
-/// The lines between each function's label and its `.size`.
+/// Returns the lines between each function's label and its `.size`.
 fn code_by_symbol<'a>(
     lines: &'a [&'a str],
     crate_name: &str,
@@ -176,10 +176,10 @@ fn code_by_symbol<'a>(
     Ok(found)
 }
 
-/// What stands after each local label, to the end of its section.
+/// Returns the lines after each local label, up to the end of its section.
 ///
-/// Only constants that belong to code: numbers, jump tables, tables for unwinding. Other data is the
-/// program's own, and the places in the source that panics show differ between two files by nature.
+/// Only constants of the code count: numbers, jump tables, unwind tables. Other data belongs to the
+/// program, and panic locations always differ between two files.
 fn blocks_by_label<'a>(lines: &'a [&'a str]) -> HashMap<&'a str, &'a [&'a str]> {
     const OF_CODE: [&str; 5] = [
         ".LCPI",
@@ -208,7 +208,8 @@ fn ends_block(line: &str) -> bool {
         .any(|directive| line.starts_with(directive))
 }
 
-/// A function's code and the constants it refers to, directly or not, with comparable names.
+/// Returns a function's code and the constants that it refers to, directly or indirectly, with
+/// comparable names.
 fn normalised(code: &[&str], blocks: &HashMap<&str, &[&str]>, crate_name: &str) -> Function {
     let mut labels = Labels::new(crate_name);
     let mut lines: Vec<String> = code.iter().map(|line| labels.replace_in(line)).collect();
@@ -221,7 +222,7 @@ fn normalised(code: &[&str], blocks: &HashMap<&str, &[&str]>, crate_name: &str) 
         lines.push(format!("{}:", labels.replace_in(&label)));
         lines.extend(block.iter().map(|line| {
             let line = labels.replace_in(line);
-            // A directive, so that it does not count as code.
+            // A directive, which does not count as code.
             if line.starts_with('.') || line.ends_with(':') {
                 line
             } else {
@@ -232,7 +233,7 @@ fn normalised(code: &[&str], blocks: &HashMap<&str, &[&str]>, crate_name: &str) 
     Function { lines }
 }
 
-/// Every name of Rust's in the file, sorted, each once.
+/// Returns all Rust names in the file, sorted and without duplicates.
 fn mentions(lines: &[&str]) -> Vec<String> {
     let part_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$');
     let mut names: Vec<String> = lines

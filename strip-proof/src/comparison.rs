@@ -1,20 +1,20 @@
-//! Two assemblies, function by function.
+//! Compares two assemblies function by function.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::assembly::{Assembly, Function};
 
-/// How a function of one crate stands to its twin in the other.
+/// The result of comparing a function with its twin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The same instructions, directives and constants.
+    /// Both have the same instructions, directives and constants.
     Identical,
-    /// Not the same.
+    /// The two differ.
     Differs,
-    /// Only the annotated crate has it.
+    /// Only the annotated crate has the function.
     OnlyAnnotated,
-    /// Only the bare crate has it.
+    /// Only the bare crate has the function.
     OnlyBare,
 }
 
@@ -32,31 +32,32 @@ impl fmt::Display for Verdict {
 /// A function and its twin.
 #[derive(Debug)]
 pub struct Pair<'a> {
-    /// Its path, in both.
+    /// The path, which is the same in both.
     pub path: &'a str,
-    /// How the two stand to each other.
+    /// The result of the comparison.
     pub verdict: Verdict,
-    /// The annotated one, where there is one.
+    /// The annotated function, if it exists.
     pub annotated: Option<&'a Function>,
-    /// The bare one, where there is one.
+    /// The bare function, if it exists.
     pub bare: Option<&'a Function>,
 }
 
 impl<'a> Pair<'a> {
-    /// The function that it is, or that it is a part of.
+    /// Returns the path of the function, or of the function that contains this part.
     fn function(&self) -> &'a str {
         let path = self.path;
         path.split_once("::{closure")
             .map_or(path, |(function, _)| function)
     }
 
-    /// Whether an annotation stands on it: it belongs to the twins, and not to their `callers`.
+    /// Returns `true` if the function is annotated: it belongs to the twins, and not to their
+    /// `callers`.
     pub fn is_annotated(&self) -> bool {
         let of_twins = self.path.starts_with("twin::") || self.path.starts_with("<twin::");
         of_twins && !self.path.starts_with("twin::callers::")
     }
 
-    /// The first line that differs, of the annotated one and of the bare one.
+    /// Returns the first line that differs, of the annotated function and of the bare one.
     pub fn first_difference(&self) -> Option<(&str, &str)> {
         let (annotated, bare) = (lines(self.annotated), lines(self.bare));
         let longer = annotated.len().max(bare.len());
@@ -73,7 +74,7 @@ fn lines(function: Option<&Function>) -> &[String] {
     function.map_or(&[], |function| &function.lines)
 }
 
-/// All functions of two crates.
+/// The comparison of all functions of two crates.
 #[derive(Debug)]
 pub struct Comparison<'a> {
     /// Sorted by path.
@@ -124,8 +125,8 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Whether annotations left nothing behind: each function has an identical twin, and nothing
-    /// names the profiler.
+    /// Returns `true` if the annotations left no trace: each function has an identical twin, and no
+    /// name of the profiler remains.
     pub fn proves_identity(&self) -> bool {
         self.leftovers.is_empty()
             && !self.pairs.is_empty()
@@ -135,8 +136,8 @@ impl<'a> Comparison<'a> {
                 .all(|pair| pair.verdict == Verdict::Identical)
     }
 
-    /// The annotated functions, with the closures and futures in them, that measuring left as they
-    /// are: none, where the comparison can tell.
+    /// Returns the annotated functions, with their closures and futures, that are identical to
+    /// their bare twins. With measuring on there must be none, or the comparison detects nothing.
     pub fn unchanged(&self) -> Vec<&'a str> {
         let annotated = |pair: &&Pair<'a>| pair.is_annotated();
         let changed: BTreeSet<&str> = self

@@ -1,9 +1,9 @@
-//! Names in assembly, made comparable between two crates.
+//! Makes names in assembly comparable between two crates.
 
 use std::collections::HashMap;
 
-/// Gives labels that the compiler numbers through a whole file new numbers, from 0 in the order in
-/// which one function mentions them.
+/// Renumbers labels that the compiler numbers per file: from 0, in the order in which one function
+/// mentions them.
 #[derive(Debug)]
 pub(crate) struct Labels<'a> {
     crate_name: &'a str,
@@ -20,12 +20,12 @@ impl<'a> Labels<'a> {
         }
     }
 
-    /// The labels mentioned so far, as the file calls them.
+    /// The labels mentioned so far, by their names in the file.
     pub(crate) fn mentioned(&self) -> &[String] {
         &self.in_order
     }
 
-    /// A line with all of its names replaced.
+    /// Returns a line with all its names replaced.
     pub(crate) fn replace_in(&mut self, line: &str) -> String {
         let mut replaced = String::with_capacity(line.len());
         let mut rest = line;
@@ -60,8 +60,8 @@ fn is_part_of_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$')
 }
 
-/// A symbol as a path without hashes, the crate's own name replaced by `twin`; what is no symbol of
-/// Rust's comes back as it is.
+/// Returns a symbol as a path without hashes, with the crate's own name replaced by `twin`. Returns
+/// a symbol that is not Rust's unchanged.
 pub(crate) fn readable(symbol: &str, crate_name: &str) -> String {
     let Ok(path) = rustc_demangle::try_demangle(symbol) else {
         return symbol.to_owned();
@@ -73,7 +73,7 @@ pub(crate) fn readable(symbol: &str, crate_name: &str) -> String {
     while let Some(at) = rest.find(&own) {
         let (before, from_own) = rest.split_at(at);
         replaced.push_str(before);
-        // Not where it is only the end of a longer name.
+        // Skip a match that is only the end of a longer name.
         let whole = !before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | ':'));
         replaced.push_str(if whole { "twin::" } else { &own });
         rest = &from_own[own.len()..];

@@ -1,4 +1,4 @@
-//! Builds the twins and says whether they are identical.
+//! Builds the twins and reports if they are identical.
 
 use std::env;
 use std::error::Error;
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Builds and compares; whether it came out as it should.
+/// Builds and compares. Returns `true` if the result is the expected one.
 fn run(stripped: bool) -> Result<bool, Box<dyn Error>> {
     let annotated = build("strip_proof_annotated", stripped)?;
     let bare = build("strip_proof_bare", stripped)?;
@@ -69,7 +69,7 @@ fn build(twin: &str, stripped: bool) -> Result<Assembly, Box<dyn Error>> {
         .args(stripped.then_some("--features=strip"))
         .arg("--target-dir")
         .arg(&target)
-        // One unit, or what is inlined where would depend on how the crate is cut up.
+        // Use one codegen unit: with several, inlining depends on how the crate is split.
         .args(["--", "-Ccodegen-units=1", "-Cdebuginfo=0"])
         .args(["-Csymbol-mangling-version=v0", &emit]);
     if !cargo.status()?.success() {
@@ -85,7 +85,8 @@ fn build(twin: &str, stripped: bool) -> Result<Assembly, Box<dyn Error>> {
     Ok(Assembly::parse(&text, twin)?)
 }
 
-/// A folder of its own: the workspace's has neither these flags nor, most of the time, the feature.
+/// Returns a separate target folder: the workspace builds without these flags and, most of the
+/// time, without the feature.
 fn target_dir() -> PathBuf {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
     let default = || workspace.unwrap_or(Path::new(".")).join("target");
@@ -112,7 +113,7 @@ fn say_identity(comparison: &Comparison<'_>) -> bool {
         }
     }
     for name in &comparison.leftovers {
-        println!("left behind: {name}");
+        println!("remaining name: {name}");
     }
     let of = |verdict| {
         let pairs = comparison.pairs.iter();
@@ -120,7 +121,7 @@ fn say_identity(comparison: &Comparison<'_>) -> bool {
     };
     let identical = of(Verdict::Identical);
     println!(
-        "{} functions, {identical} identical to their bare twins, {} not; {} names of the profiler left",
+        "{} functions: {identical} identical to their bare twins, {} different; {} names of the profiler remain",
         comparison.pairs.len(),
         comparison.pairs.len() - identical,
         comparison.leftovers.len()
@@ -135,7 +136,7 @@ fn say_difference(comparison: &Comparison<'_>) -> bool {
     }
     let annotated = comparison.pairs.iter().filter(|pair| pair.is_annotated());
     println!(
-        "{} functions of the twins, {} the same though annotated; {} names of the profiler found",
+        "{} functions of the twins: {} identical although annotated; {} names of the profiler found",
         annotated.count(),
         unchanged.len(),
         comparison.leftovers.len()

@@ -1,4 +1,5 @@
-//! Builds a program of one of these folders and runs it on a simulated driver with a virtual clock.
+//! Builds a program of one of these folders and runs it with a simulated driver with a virtual
+//! clock.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,24 +8,24 @@ use std::process::{Command, Output};
 use profiler_simulated_driver::{Installation, Installed, Report, SimulatorError};
 use serde_json::Value;
 
-/// What a program printed, and what the driver knows about it.
+/// The output of a program, and the driver's report about it.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// The summary that the program printed as JSON.
     pub summary: Value,
-    /// What its kernels really took.
+    /// The durations of its kernels according to the driver.
     pub truth: Report,
 }
 
 impl Run {
-    /// The row of a name.
+    /// Returns the row of a name.
     pub fn row(&self, name: &str) -> Option<&Value> {
         let rows = self.summary["rows"].as_array()?;
         rows.iter().find(|row| row["name"] == name)
     }
 }
 
-/// Why a program did not get to its end.
+/// The reason why a program failed.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum Failure {
@@ -37,7 +38,7 @@ pub enum Failure {
     },
     #[error("{what} failed:\n{output}")]
     Command { what: String, output: String },
-    #[error("{what} is no JSON: {source}")]
+    #[error("{what} is not JSON: {source}")]
     Json {
         what: String,
         source: serde_json::Error,
@@ -46,12 +47,12 @@ pub enum Failure {
     NoProgram { folder: PathBuf },
 }
 
-/// Builds the program in `folder` and runs it. All programs share the folder `target`, and so what they
-/// have in common; a driver and what else it takes is put into `scratch`.
+/// Builds the program in `folder` and runs it. All programs share the folder `target`, and so the
+/// dependencies that they have in common. The driver and other files are written to `scratch`.
 ///
 /// # Errors
 ///
-/// Fails where the program cannot be built or fails, with all that was printed.
+/// Returns an error with all output if the program cannot be built or fails.
 pub fn build_and_run(folder: &str, target: &Path, scratch: &Path) -> Result<Run, Failure> {
     let driver = Installation::new(&scratch.join(folder)).create()?;
     let program = build(
@@ -65,7 +66,7 @@ pub fn build_and_run(folder: &str, target: &Path, scratch: &Path) -> Result<Run,
     without_settings(&mut command);
     let output = output(&mut command, folder)?;
     let summary = serde_json::from_slice(&output.stdout).map_err(|source| Failure::Json {
-        what: format!("what {folder} printed"),
+        what: format!("the output of {folder}"),
         source,
     })?;
     Ok(Run {
@@ -74,7 +75,7 @@ pub fn build_and_run(folder: &str, target: &Path, scratch: &Path) -> Result<Run,
     })
 }
 
-/// The program by its manifest alone, as its user builds it.
+/// Builds the program by its manifest alone, as its user does.
 fn build(folder: &str, target: &Path, stubs: &Path) -> Result<PathBuf, Failure> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
@@ -89,7 +90,7 @@ fn build(folder: &str, target: &Path, stubs: &Path) -> Result<PathBuf, Failure> 
         .arg(folder.join("Cargo.toml"))
         .arg("--target-dir")
         .arg(target)
-        // Not `CUDA_HOME`: cudarc would be built anew whenever that changes.
+        // Not `CUDA_HOME`: cudarc would be rebuilt whenever that changes.
         .env("LIBRARY_PATH", stubs);
     let output = output(&mut command, "cargo build")?;
     let messages = String::from_utf8_lossy(&output.stdout);
@@ -100,9 +101,11 @@ fn build(folder: &str, target: &Path, stubs: &Path) -> Result<PathBuf, Failure> 
     program.ok_or(Failure::NoProgram { folder })
 }
 
-/// A folder with stand-ins for CUDA's libraries to link against, as the toolkit's `lib64/stubs`.
+/// Creates a folder with stubs of CUDA's libraries to link against, like the toolkit's
+/// `lib64/stubs`.
 ///
-/// As there, the driver's is called `libcuda.so.1` inside, so that programs load that.
+/// As in the toolkit, the soname of the driver's stub is `libcuda.so.1`, so programs load that
+/// file.
 fn stubs(driver: &Installed, folder: &Path) -> Result<PathBuf, Failure> {
     std::fs::create_dir_all(folder).map_err(|source| io(&folder.display(), source))?;
     let mut nm = Command::new("nm");
@@ -134,7 +137,7 @@ fn link(folder: &Path, library: &str, called: &str, source: &str) -> Result<(), 
     output(&mut cc, "cc").map(drop)
 }
 
-/// The settings of whoever runs the tests are not meant for the programs.
+/// Removes settings of the user who runs the tests, which must not affect the programs.
 fn without_settings(command: &mut Command) {
     let settings = std::env::vars_os().map(|(name, _)| name);
     for name in settings.filter(|name| name.to_string_lossy().starts_with("PROFILER_")) {

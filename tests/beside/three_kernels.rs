@@ -1,4 +1,4 @@
-//! Three kernels on a stream of cudarc, and how long they took.
+//! Launches three kernels on a stream of cudarc, and prints how long they took.
 
 use std::error::Error;
 use std::time::Duration;

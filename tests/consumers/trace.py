@@ -1,7 +1,7 @@
-"""A trace as it stands in its file, and what its readers are to make of it.
+"""A trace file, and the results that readers of it must show.
 
-Nothing here knows the readers' code: times are added up from the events alone. They count from the
-first event, in microseconds, and were subtracted as decimals, so that nothing is lost before."""
+The results are computed from the events alone, without the readers' code. Times are microseconds since the
+first event. They are subtracted as decimals, because floating point would round the absolute times."""
 
 import collections
 import gzip
@@ -38,7 +38,7 @@ class Trace:
         return self.slices("kernel")
 
     def launch_category(self):
-        """The one of the two that the launches have; none where nothing was launched."""
+        """Returns the category of the launches, or None if there are none."""
         return next((category for category in LAUNCHES if self.slices(category)), None)
 
     def memory(self):
@@ -50,7 +50,7 @@ def end(event):
 
 
 def united(extents):
-    """Extents as they cover time, each instant once."""
+    """Returns the union of extents, as extents that do not overlap."""
     merged = []
     for start, stop in sorted(extents):
         if merged and start <= merged[-1][1]:
@@ -65,15 +65,15 @@ def length(extents):
 
 
 class Operator:
-    """A name as the operator view has it, in microseconds."""
+    """A row of the operator view. Times are in microseconds."""
 
     def __init__(self):
         self.calls = self.host = self.device = self.own_device = 0
 
 
 def operators(trace):
-    """By name. Operators are inside of each other as they are on their threads; what they launched is
-    known by its `External id`."""
+    """Returns the rows of the operator view by name. Operators on a thread nest by their times. `External id`
+    connects an operator with its kernels."""
     launched = collections.defaultdict(float)
     for kernel in trace.kernels():
         launched[kernel["args"]["External id"]] += kernel["dur"]

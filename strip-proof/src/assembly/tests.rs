@@ -1,6 +1,6 @@
 use super::*;
 
-/// Two functions as the compiler writes them, the first with a constant and a jump table.
+/// Two functions in the compiler's format, the first with a constant and a jump table.
 const TEXT: &str = r#"
 	.text
 	.section	.rodata.cst8,"aM",@progbits,8

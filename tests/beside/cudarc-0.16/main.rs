@@ -1,4 +1,5 @@
-//! Kernels on a stream of an older cudarc and on one of the newest, in one context, and how long they took.
+//! Launches kernels on a stream of an older cudarc and on one of the newest, in one context, and
+//! prints how long they took.
 
 use std::error::Error;
 use std::time::Duration;
@@ -17,7 +18,7 @@ fn launch_by_older_cudarc() -> Result<(), Box<dyn Error>> {
     let module = context.load_module(Ptx::from_src(PTX))?;
     let kernel = module.load_function("work_20us")?;
     let one = LaunchConfig::for_num_elems(1);
-    // SAFETY: both are released after the scopes that use them are measured.
+    // SAFETY: both are released after the scopes that use them have been measured.
     let handle = unsafe { Stream::from_raw(stream.cu_stream().cast(), context.cu_ctx().cast()) };
     for _ in 0..3 {
         let _scope = scope!("older", stream = &handle);
@@ -49,7 +50,7 @@ fn launch_by_newest_cudarc() -> Result<(), Box<dyn Error>> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Held, so that both work in the same context.
+    // Kept alive, so that both use the same context.
     let _context = cudarc::driver::CudaContext::new(0)?;
     launch_by_older_cudarc()?;
     launch_by_newest_cudarc()?;

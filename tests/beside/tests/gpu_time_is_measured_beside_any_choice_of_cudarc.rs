@@ -1,4 +1,4 @@
-//! Whatever version and features of cudarc a program has chosen, the crate builds beside it, and measures.
+//! The crate builds and measures in programs that have chosen any version and features of cudarc.
 
 use std::path::Path;
 
@@ -16,7 +16,8 @@ fn run(folder: &str) -> Run {
     }
 }
 
-/// The row of `name` holds the times of all kernels called `kernel`, as the driver knows them.
+/// Checks that the row of `name` contains the times of all kernels called `kernel`, according to
+/// the driver.
 fn assert_measured(run: &Run, name: &str, kernel: &str, expected_us: &[u64]) {
     let truth: Vec<u64> = run
         .truth
@@ -31,7 +32,7 @@ fn assert_measured(run: &Run, name: &str, kernel: &str, expected_us: &[u64]) {
     assert_eq!(cuda["calls"], truth.len(), "{row:#}");
     let exactly = |field: &str, ns: u64| {
         let measured = cuda[field].as_f64().expect("a number");
-        // Events tell milliseconds in single precision: 0.02 ms is not 20000 ns to the last bit.
+        // Event times are milliseconds in single precision: 0.02 ms is not exactly 20000 ns.
         assert!(
             (measured - ns as f64).abs() < 0.1,
             "{field} is not {ns}: {row:#}"

@@ -1,4 +1,4 @@
-//! Puts the attribute on the functions of a source file, and changes nothing else in it.
+//! Adds the attribute to the functions of a source file, and changes nothing else.
 
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
@@ -6,31 +6,31 @@ use syn::{AttrStyle, Attribute, ImplItemFn, ItemFn, ItemImpl, Signature, TraitIt
 
 const ATTRIBUTE: &str = "#[::profiler_runtime::measure_execution_time]";
 
-/// What the attribute is put on.
+/// The items to annotate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Each function by itself.
+    /// Each function.
     Functions,
-    /// Each `impl` block as a whole, and the functions outside of such blocks.
+    /// Each `impl` block, and the functions outside of such blocks.
     Blocks,
 }
 
-/// A source file with the attribute in it.
+/// A source file with the attributes added.
 #[derive(Debug)]
 pub(crate) struct Annotated {
     pub(crate) text: String,
-    /// How many functions are measured now.
+    /// The number of functions that are measured.
     pub(crate) functions: usize,
 }
 
 /// Annotates the text of a source file.
 ///
-/// `const fn` is left alone: the attribute refuses it. So is what stands in the arguments of macros, which
-/// have no functions before they are expanded.
+/// Skips each `const fn`, which the attribute rejects, and the arguments of macros, which contain
+/// no functions before expansion.
 ///
 /// # Errors
 ///
-/// If the text is not Rust.
+/// Returns an error if the text is not Rust.
 pub(crate) fn annotate(text: &str, form: Form) -> Result<Annotated, syn::Error> {
     let file = syn::parse_file(text)?;
     let mut places = Places {
@@ -40,7 +40,7 @@ pub(crate) fn annotate(text: &str, form: Form) -> Result<Annotated, syn::Error> 
     };
     places.visit_file(&file);
     let mut annotated = text.to_owned();
-    // From the end, so that the places before stay where they are.
+    // From the end, so that earlier positions stay valid.
     places.found.sort_by_key(|place| place.at);
     for place in places.found.iter().rev() {
         annotated.insert_str(place.at, &place.written());
@@ -51,11 +51,11 @@ pub(crate) fn annotate(text: &str, form: Form) -> Result<Annotated, syn::Error> 
     })
 }
 
-/// Where an attribute goes.
+/// A position at which to insert an attribute.
 struct Place {
-    /// A distance in bytes from the beginning of the file.
+    /// The offset in bytes from the beginning of the file.
     at: usize,
-    /// The attribute follows others, the last of which may be a comment that ends with the line.
+    /// The attribute follows others, and the last of them may be a comment that ends with the line.
     follows: bool,
 }
 
@@ -76,7 +76,7 @@ struct Places {
 }
 
 impl Places {
-    /// Puts the attribute above the other ones of an item or below them, in turn: either must do.
+    /// Inserts the attribute alternately above and below the other ones of an item: both must work.
     fn add(&mut self, attributes: &[Attribute], item: &impl Spanned) {
         let outer = attributes
             .iter()
@@ -134,7 +134,7 @@ impl<'ast> Visit<'ast> for Places {
     }
 
     fn visit_item_impl(&mut self, block: &'ast ItemImpl) {
-        // A block without functions would be told so by the attribute.
+        // Skip a block without functions: the attribute would do nothing on it.
         let measures = block.items.iter().any(|item| match item {
             syn::ImplItem::Fn(function) => can_be_measured(&function.attrs, &function.sig),
             _ => false,

@@ -1,4 +1,4 @@
-//! Calls cargo, and reads what it prints.
+//! Calls cargo and parses its output.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,20 +10,20 @@ use crate::error::Error;
 use crate::subject::Subject;
 use crate::workspace::Workspace;
 
-/// What a build made.
+/// The result of a build.
 #[derive(Debug, Default)]
 pub(crate) struct Build {
     pub(crate) tests: Vec<TestBinary>,
-    /// How often the compiler warned of what, for each crate.
+    /// The number of warnings by kind, for each crate.
     pub(crate) warnings: BTreeMap<(String, String), usize>,
 }
 
-/// A program with tests in it.
+/// A test program.
 #[derive(Debug)]
 pub(crate) struct TestBinary {
-    /// The crate that it is of.
+    /// The crate that it belongs to.
     pub(crate) subject: Subject,
-    /// What cargo calls it.
+    /// The name of its target.
     pub(crate) target: String,
     pub(crate) path: PathBuf,
 }
@@ -35,16 +35,17 @@ fn cargo() -> Command {
             command.env_remove(variable);
         }
     }
-    // Set by the cargo that runs this tool, for this tool.
+    // The cargo that runs this tool has set these for this tool.
     command.env_remove("CARGO_TARGET_DIR");
     command
 }
 
-/// What `cargo metadata` says of a package and all it depends on; downloads the sources.
+/// Returns the output of `cargo metadata` for a package and its dependencies. Downloads the
+/// sources.
 ///
 /// # Errors
 ///
-/// If cargo fails, as it does when the lock file does not fit.
+/// Returns an error if cargo fails, for example because the lock file is out of date.
 pub(crate) fn metadata(manifest: &Path) -> Result<Value, Error> {
     let call = "metadata --locked";
     let output = cargo()
@@ -60,11 +61,11 @@ pub(crate) fn metadata(manifest: &Path) -> Result<Value, Error> {
     serde_json::from_slice(&output.stdout).map_err(|error| Error::Message(call.to_owned(), error))
 }
 
-/// Writes the lock file of the workspace anew, with the newest versions of what its crates need.
+/// Rewrites the lock file of the workspace with the newest versions of its dependencies.
 ///
 /// # Errors
 ///
-/// If cargo fails.
+/// Returns an error if cargo fails.
 pub(crate) fn generate_lock(workspace: &Workspace) -> Result<(), Error> {
     let manifest = workspace.manifest();
     let status = cargo()
@@ -79,11 +80,11 @@ pub(crate) fn generate_lock(workspace: &Workspace) -> Result<(), Error> {
     }
 }
 
-/// Builds the tests of the crates that were chosen.
+/// Builds the tests of the selected crates.
 ///
 /// # Errors
 ///
-/// If something does not build, or cargo cannot be run.
+/// Returns an error if a crate does not build, or cargo cannot be run.
 pub(crate) fn build(workspace: &Workspace, target: &Path) -> Result<Build, Error> {
     let manifest = workspace.manifest();
     let features: Vec<String> = workspace
@@ -94,7 +95,7 @@ pub(crate) fn build(workspace: &Workspace, target: &Path) -> Result<Build, Error
             subject.features.iter().map(of_crate).collect::<Vec<_>>()
         })
         .collect();
-    // By its place: the crates depend on published ones of the same name and version.
+    // By path: the crates depend on published ones of the same name and version.
     let package = |subject: &Subject| {
         let folder = workspace.folder(*subject);
         [
@@ -132,8 +133,7 @@ pub(crate) fn build(workspace: &Workspace, target: &Path) -> Result<Build, Error
 }
 
 impl Build {
-    /// Takes in a message of cargo's: a test that it built, a warning of the compiler, or an error, which is
-    /// printed.
+    /// Processes a message of cargo: a built test, a warning, or an error, which is printed.
     fn take(&mut self, workspace: &Workspace, message: &Value) {
         let manifest = message["manifest_path"].as_str().map(Path::new);
         let folder = manifest.and_then(Path::parent);

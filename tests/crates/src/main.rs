@@ -1,5 +1,5 @@
 //! Annotates published crates function by function, and compares the results of their own tests: as
-//! published, measured, with the switch off, and stripped. The attribute must change none of them.
+//! published, measured, with the switch off, and stripped. The attribute must change no result.
 //!
 //!     cargo run                      all crates
 //!     cargo run -- bytes slab        only these
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {
         Ok(0) => ExitCode::SUCCESS,
         Ok(findings) => {
-            eprintln!("error: {findings} results are not those of the crates as published");
+            eprintln!("error: {findings} results differ from those of the crates as published");
             ExitCode::FAILURE
         }
         Err(error) => {
@@ -77,7 +77,7 @@ fn subject(name: &str) -> Result<Subject, Error> {
         .ok_or_else(|| Error::UnknownCrate(name.to_owned(), names().collect::<Vec<_>>().join(", ")))
 }
 
-/// Prints all results that are not those of the crates as published; returns how many there are.
+/// Prints all results that differ from those of the crates as published. Returns their number.
 fn run(arguments: impl Iterator<Item = String>) -> Result<usize, Error> {
     let options = Options::read(arguments)?;
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -104,11 +104,11 @@ struct Tests {
     workspace: Workspace,
     runtime: PathBuf,
     target: PathBuf,
-    /// The lock file of the workspace, where it is kept.
+    /// The lock file of the workspace, in its place in this package.
     lock: PathBuf,
 }
 
-/// What is compared with the crates as published.
+/// A mode to compare with the crates as published.
 struct Mode {
     name: &'static str,
     form: Form,
@@ -143,7 +143,7 @@ impl Mode {
     }
 }
 
-/// Results of the tests as they were published.
+/// The test results of the crates as published.
 struct Bare {
     results: Results,
     warnings: BTreeMap<(String, String), usize>,
@@ -205,7 +205,7 @@ impl Tests {
         })
     }
 
-    /// Runs the tests in a mode; what was other than in the crates as published.
+    /// Runs the tests in a mode. Returns the differences from the crates as published.
     fn run(
         &self,
         mode: &Mode,
@@ -232,7 +232,7 @@ impl Tests {
                 "  {:<12} {count:>5} tests, {functions:>5} functions, {calls:>10} calls measured",
                 subject.name
             );
-            // Tests without a result, and an attribute that does nothing, would change nothing either.
+            // No difference means nothing if no test ran, or if the attribute measured nothing.
             if count == 0 || (calls > 0) != (mode.on && !mode.strip) {
                 findings.push(format!(
                     "{}: {} ran {count} tests and measured {calls} calls",
@@ -246,12 +246,12 @@ impl Tests {
 
 fn print(findings: &[String]) -> usize {
     for finding in findings {
-        eprintln!("  not as published: {finding}");
+        eprintln!("  difference: {finding}");
     }
     findings.len()
 }
 
-/// A line for each warning that the compiler gives more often than of the crates as published.
+/// Returns a line for each warning that occurs more often than in the crates as published.
 fn new_warnings(
     mode: &Mode,
     bare: &BTreeMap<(String, String), usize>,
@@ -261,7 +261,7 @@ fn new_warnings(
         .filter(|(key, count)| bare.get(*key).is_none_or(|before| before < *count))
         .map(|((subject, lint), count)| {
             let form = mode.form;
-            format!("{form:?} of {subject}: {count} warnings {lint}, and fewer as published")
+            format!("{form:?} of {subject}: {count} warnings {lint}, more than as published")
         })
         .collect()
 }

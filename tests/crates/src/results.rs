@@ -1,4 +1,4 @@
-//! The results of tests: run in one mode, and compared with those of another.
+//! Runs tests in one mode, and compares their results with those of another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -16,13 +16,13 @@ use crate::error::Error;
 use crate::subject::Subject;
 use crate::workspace::Workspace;
 
-/// Longer than any of these tests takes; one that takes longer hangs.
+/// Longer than any of these tests takes: a test that exceeds it hangs.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// What became of each test, by crate, program and name.
+/// The result of each test, by crate, program and name.
 pub(crate) type Results = BTreeMap<(&'static str, String, String), String>;
 
-/// What the environment tells the profiler in the tests.
+/// The profiler's settings in the environment of the tests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Switch<'a> {
     /// On; each program writes its summary to this folder.
@@ -46,7 +46,7 @@ impl Switch<'_> {
 ///
 /// # Errors
 ///
-/// If a program cannot be started.
+/// Returns an error if a program cannot be started.
 pub(crate) fn run(
     tests: &[TestBinary],
     workspace: &Workspace,
@@ -67,7 +67,7 @@ pub(crate) fn run(
     Ok(results)
 }
 
-/// How the program ended, and what it printed.
+/// Returns how the program ended, and what it printed.
 fn run_one(
     test: &TestBinary,
     workspace: &Workspace,
@@ -87,7 +87,7 @@ fn run_one(
     let reader = std::thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(pipe) = &mut pipe {
-            // What was read before a failure is looked at all the same.
+            // Output that was read before a failure still counts.
             let _ = pipe.read_to_end(&mut bytes);
         }
         String::from_utf8_lossy(&bytes).into_owned()
@@ -102,18 +102,18 @@ fn run_one(
     Ok((ending, reader.join().unwrap_or_default()))
 }
 
-/// The lines `test NAME ... RESULT` of what a program of tests printed.
+/// Parses the lines `test NAME ... RESULT` in the output of a test program.
 fn parse(output: &str) -> impl Iterator<Item = (&str, &str)> {
     output.lines().filter_map(|line| {
         let (name, result) = line.strip_prefix("test ")?.split_once(" ... ")?;
-        // As in "ignored, reason".
+        // The result may be followed by a reason: "ignored, reason".
         let result = result.split(',').next()?;
-        // A test that should panic says so behind its name.
+        // The name of a test that should panic is followed by a note.
         Some((name.trim_end_matches(" - should panic"), result))
     })
 }
 
-/// A line for each test whose result in one run is another one than in the first.
+/// Returns a line for each test whose result differs between two runs.
 pub(crate) fn differences(bare: &Results, other: &Results) -> Vec<String> {
     let keys: BTreeSet<_> = bare.keys().chain(other.keys()).collect();
     let absent = "absent".to_owned();
@@ -129,7 +129,7 @@ pub(crate) fn differences(bare: &Results, other: &Results) -> Vec<String> {
         .collect()
 }
 
-/// How many tests of a crate have a result that counts: neither those ignored, nor the programs themselves.
+/// Counts the tests of a crate that ran: not the ignored ones, nor the entries for whole programs.
 pub(crate) fn count(results: &Results, subject: Subject) -> usize {
     results
         .iter()
@@ -139,11 +139,11 @@ pub(crate) fn count(results: &Results, subject: Subject) -> usize {
         .count()
 }
 
-/// The calls that the summaries in a folder counted for a crate.
+/// Returns the number of calls in a crate that the summaries in a folder counted.
 ///
 /// # Errors
 ///
-/// If a summary cannot be read.
+/// Returns an error if a summary cannot be read.
 pub(crate) fn calls(summaries: &Path, subject: Subject) -> Result<u64, Error> {
     let mut calls = 0;
     for entry in fs::read_dir(summaries).map_err(Error::io("read", summaries))? {

@@ -1,4 +1,4 @@
-//! The published crates whose tests are run, and where cargo keeps their sources.
+//! The published crates whose tests are run, and the location of their sources.
 
 use std::path::{Path, PathBuf};
 
@@ -10,23 +10,23 @@ use crate::error::Error;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject {
     pub(crate) name: &'static str,
-    /// The features that its tests are built with, beyond the default ones.
+    /// The features for its tests, in addition to the default ones.
     pub(crate) features: &'static [&'static str],
 }
 
-/// All of them; `Cargo.toml` says which version of each.
+/// All crates. `Cargo.toml` pins their versions.
 pub(crate) const SUBJECTS: &[Subject] = &[
-    // Futures in boxes, of every shape that its tests could think of.
+    // Boxed futures of every form.
     Subject::new("async-trait", &[]),
-    // Without the standard library in its prelude, and with unsafe code.
+    // `no_std` and unsafe code.
     Subject::new("bytes", &[]),
     // Generic code that is inlined everywhere, and panics in the middle of its loops.
     Subject::new("hashbrown", &[]),
     // Many small generic functions, iterators as return types, recursion.
     Subject::new("petgraph", &[]),
-    // Functions that must be in `#[track_caller]` order, and `const fn` beside others.
+    // Functions with `#[track_caller]`, and `const fn` next to other functions.
     Subject::new("slab", &[]),
-    // Hand-written futures, services that pass futures on, and tests that count polls.
+    // Hand-written futures, services that forward futures, and tests that count polls.
     Subject::new("tower", &["full"]),
 ];
 
@@ -35,11 +35,13 @@ impl Subject {
         Self { name, features }
     }
 
-    /// The folder of the crate's sources, from what `cargo metadata` printed for this package.
+    /// Returns the folder of the crate's sources, from the output of `cargo metadata` for this
+    /// package.
     ///
     /// # Errors
     ///
-    /// If the manifest of this package does not depend on exactly one version of the crate.
+    /// Returns an error if the manifest of this package does not depend on exactly one version of
+    /// the crate.
     pub(crate) fn source(self, metadata: &Value) -> Result<PathBuf, Error> {
         let missing = || Error::NotADependency(self.name);
         let packages = metadata["packages"].as_array().ok_or_else(missing)?;

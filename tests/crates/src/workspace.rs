@@ -1,4 +1,5 @@
-//! A workspace of copies of the crates: one lock file, one target folder, rewritten for each mode.
+//! A workspace with copies of the crates: one lock file, one target folder, rewritten for each
+//! mode.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,24 +8,24 @@ use crate::annotate::{Form, annotate};
 use crate::error::Error;
 use crate::subject::Subject;
 
-/// How the copies are written.
+/// How the copies are annotated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sources {
-    /// None for the sources as they were published.
+    /// `None` for the sources as published.
     pub(crate) form: Option<Form>,
     pub(crate) strip: bool,
 }
 
 pub(crate) struct Workspace {
     root: PathBuf,
-    /// All crates with the folders of their sources: the lock file holds for all of them.
+    /// All crates with the folders of their sources, which the lock file covers.
     crates: Vec<(Subject, PathBuf)>,
-    /// Those that are tested.
+    /// The crates to test.
     chosen: Vec<Subject>,
 }
 
-/// Some of the tests take minutes where nothing is optimised; what they depend on would take longer to build than
-/// it saves.
+/// The profile: some of the tests take minutes without optimization. Dependencies are not
+/// optimized, because that would take longer than it saves.
 const PROFILES: &str = "
 [profile.dev]
 debug = false
@@ -35,10 +36,10 @@ opt-level = 0
 opt-level = 3
 ";
 
-/// The folders of a crate that are annotated, with all that is in them.
+/// Returns the folders of a crate to annotate, including subfolders.
 ///
-/// `tests` is not one of them but where it says so: a test is no part of what is measured. The tests of
-/// async-trait are, since all its futures are there.
+/// `tests` is only annotated for async-trait, whose futures are all there: normally, tests are not
+/// what a user measures.
 fn annotated_folders(subject: Subject) -> &'static [&'static str] {
     match subject.name {
         // The macro itself runs in the compiler.
@@ -68,21 +69,21 @@ impl Workspace {
         self.root.join("Cargo.lock")
     }
 
-    /// The crates that are tested.
+    /// Returns the crates to test.
     pub(crate) fn chosen(&self) -> &[Subject] {
         &self.chosen
     }
 
-    /// The folder of a crate's copy.
+    /// Returns the folder of a crate's copy.
     pub(crate) fn folder(&self, subject: Subject) -> PathBuf {
         self.root.join(subject.name)
     }
 
-    /// Writes all copies; the number of functions that are measured in each crate that is tested.
+    /// Writes all copies. Returns the number of measured functions in each tested crate.
     ///
     /// # Errors
     ///
-    /// If a file cannot be read, parsed or written.
+    /// Returns an error if a file cannot be read, parsed or written.
     pub(crate) fn write(&self, sources: Sources, runtime: &Path) -> Result<Vec<usize>, Error> {
         fs::create_dir_all(&self.root).map_err(Error::io("make", &self.root))?;
         let members: Vec<String> = self
@@ -119,7 +120,7 @@ impl Workspace {
         let manifest = copy.join("Cargo.toml");
         let text = fs::read_to_string(&manifest).map_err(Error::io("read", &manifest))?;
         let features = if sources.strip { "[\"strip\"]" } else { "[]" };
-        // Tables may stand in any order, so that this one may come last.
+        // The order of tables does not matter, so this one may be appended.
         let table = if subject.name == "async-trait" {
             "dev-dependencies"
         } else {
@@ -155,7 +156,7 @@ fn copy_folder(from: &Path, to: &Path) -> Result<(), Error> {
         let (source, target) = (entry.path(), to.join(entry.file_name()));
         if source.is_dir() {
             copy_folder(&source, &target)?;
-        // Their own lock files would be ignored.
+        // Lock files of members would be ignored.
         } else if entry.file_name() != "Cargo.lock" {
             fs::copy(&source, &target).map_err(Error::io("copy", &source))?;
         }
@@ -163,7 +164,8 @@ fn copy_folder(from: &Path, to: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Annotates all source files of a folder, but those in folders called `ui`, which are not to compile.
+/// Annotates all source files of a folder, except those in folders called `ui`, which must not
+/// compile.
 fn annotate_folder(folder: &Path, form: Form) -> Result<usize, Error> {
     let mut functions = 0;
     for entry in fs::read_dir(folder).map_err(Error::io("read", folder))? {

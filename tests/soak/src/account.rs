@@ -1,4 +1,4 @@
-//! What the program has done, by its own count, and what the profiler says of it.
+//! Counts what the program does, and compares the counts with the profiler's.
 
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use profiler_runtime::{FlushReport, Summary, Trace, flush, summary};
 
-/// Longer than reading and logging all that is still on its way takes.
+/// Longer than it takes to read and log everything in flight.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The names that are measured, in the order of [`Account::calls`].
+/// The measured names, in the order of [`Account::calls`].
 pub(crate) const NAMES: [&str; 9] = [
     "plain",
     "inner",
@@ -23,7 +23,7 @@ pub(crate) const NAMES: [&str; 9] = [
     "out of order",
 ];
 
-/// The place of a name in [`NAMES`].
+/// Returns the index of a name in [`NAMES`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Name {
     Plain,
@@ -37,20 +37,20 @@ pub(crate) enum Name {
     OutOfOrder,
 }
 
-/// Names that are built at run time: `dynamic 0` and so on.
+/// The number of names that are built at run time: `dynamic 0` and so on.
 pub(crate) const DYNAMIC_NAMES: u64 = 50;
 
-/// Counts of what was done.
+/// The counts of the program.
 #[derive(Debug, Default)]
 pub(crate) struct Account {
     calls: [AtomicU64; NAMES.len()],
     dynamic: AtomicU64,
-    /// Entries that the logger got.
+    /// The entries that the logger received.
     logged: Arc<AtomicU64>,
-    /// Scopes that windows hold, and those of which they say that they are missing.
+    /// The scopes in windows, and those that windows report as missing.
     in_windows: AtomicU64,
     missing: AtomicU64,
-    /// Scopes that ended while a session recorded.
+    /// The scopes that ended during a session.
     recorded: AtomicU64,
 }
 
@@ -67,7 +67,7 @@ impl Account {
         self.dynamic.fetch_add(calls, Relaxed);
     }
 
-    /// A logger that counts the entries it gets.
+    /// Returns a logger that counts the entries it receives.
     #[cfg_attr(
         feature = "strip",
         allow(dead_code, reason = "only an attribute mentions it")
@@ -79,13 +79,13 @@ impl Account {
         }
     }
 
-    /// All calls so far.
+    /// Returns the number of all calls so far.
     pub(crate) fn total(&self) -> u64 {
         let named: u64 = self.calls.iter().map(|calls| calls.load(Relaxed)).sum();
         named + self.dynamic.load(Relaxed)
     }
 
-    /// Counts the scopes of a session that has ended, in which so many calls were made.
+    /// Counts the scopes of a session that has ended, during which this many calls were made.
     pub(crate) fn add_window(&self, trace: &Trace) {
         let truncation = trace.truncation();
         let missing = truncation.over_capacity
@@ -104,7 +104,7 @@ impl Account {
         self.calls[name as usize].load(Relaxed)
     }
 
-    /// Compares all counts with the profiler's; the error has a line for each that differs.
+    /// Compares all counts with the profiler's. The error has a line for each that differs.
     pub(crate) fn compare(&self, rounds: u64) -> Result<(), String> {
         let flushed = flush(PATIENCE);
         let summary = summary();
@@ -135,9 +135,9 @@ impl Account {
             self.in_windows.load(Relaxed) + self.missing.load(Relaxed),
             self.recorded.load(Relaxed),
         );
-        // An account without entries balances too.
+        // The counts of a program that logs nothing would also be equal.
         if rounds == 0 || self.calls.iter().any(|calls| calls.load(Relaxed) == 0) {
-            wrong.0.push("something was never called".to_owned());
+            wrong.0.push("a kind of operation was never run".to_owned());
         }
         wrong.into_result()
     }
@@ -191,7 +191,7 @@ impl Display for Account {
     }
 }
 
-/// What does not balance, in words.
+/// Formats the counts that differ.
 #[derive(Debug, Default)]
 struct Differences(Vec<String>);
 
@@ -209,9 +209,6 @@ impl Differences {
         if self.0.is_empty() {
             return Ok(());
         }
-        Err(format!(
-            "the account does not balance:\n  {}",
-            self.0.join("\n  ")
-        ))
+        Err(format!("the counts differ:\n  {}", self.0.join("\n  ")))
     }
 }

@@ -1,4 +1,4 @@
-//! The simulated device that the program works on.
+//! The simulated device that the program uses.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use profiler_simulated_driver::Installation;
 
 const ON_DRIVER: &str = "SOAK_ON_DRIVER";
 
-/// Whether this process has the simulated driver.
+/// Returns `true` if this process has the simulated driver.
 pub(crate) fn is_on_driver() -> bool {
     std::env::var_os(ON_DRIVER).is_some()
 }
@@ -62,20 +62,20 @@ impl Gpu {
     pub(crate) fn stream(&self) -> Result<Arc<CudaStream>, String> {
         self.context
             .new_stream()
-            .map_err(|error| format!("no stream: {error}"))
+            .map_err(|error| format!("cannot create a stream: {error}"))
     }
 
-    /// Launches a kernel of so many nanoseconds.
+    /// Launches a kernel of this many nanoseconds.
     pub(crate) fn launch(&self, stream: &CudaStream, ns: u64) -> Result<(), String> {
         let one = LaunchConfig {
             grid_dim: (1, 1, 1),
             block_dim: (1, 1, 1),
             shared_mem_bytes: 0,
         };
-        // SAFETY: the kernel takes one 64-bit number, and touches no memory.
+        // SAFETY: the kernel takes one 64-bit integer, and touches no memory.
         let launched = unsafe { stream.launch_builder(&self.spin).arg(&ns).launch(one) };
         launched
             .map(drop)
-            .map_err(|error| format!("no launch: {error}"))
+            .map_err(|error| format!("cannot launch a kernel: {error}"))
     }
 }

@@ -1,11 +1,12 @@
-//! Measures for as long as it is told, in every way there is, and balances the account to the last call.
+//! Measures for a given time in every way, and compares all counts with the profiler's.
 //!
 //!     cargo run --release -p soak -- --seconds 60
 //!
-//! The program counts what it does by itself: calls, panics, dropped futures, log entries, scopes with a GPU
-//! time, scopes inside of sessions. At the end each count is compared with what the profiler says, where
-//! everything is either delivered or counted under a reason. It runs on the simulated CUDA driver, which ends
-//! the process if the profiler waits for the device. Resident memory may not grow in the second half of the run.
+//! The program counts what it does: calls, panics, dropped futures, log entries, scopes with a GPU
+//! time, scopes in sessions. At the end it compares each count with the profiler's, which must
+//! count every call as either delivered or lost for a reason. It runs with the simulated CUDA
+//! driver, which aborts the process if the profiler waits for the device. The resident memory must
+//! not grow in the second half of the run.
 
 mod account;
 mod gpu;
@@ -20,7 +21,7 @@ use std::time::{Duration, Instant};
 use account::Account;
 use options::Options;
 
-/// Where the program stands, about so many times in a run.
+/// The number of progress lines per run.
 const REPORTS: u32 = 10;
 
 fn main() -> ExitCode {
@@ -42,7 +43,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs rounds for this long, then compares; the error says what does not balance.
+/// Runs rounds for this long, then compares. The error lists the counts that differ.
 fn soak(length: Duration) -> Result<(), String> {
     let _profiler = profiler_runtime::init().map_err(|error| error.to_string())?;
     let gpu = gpu::Gpu::new()?;
@@ -69,11 +70,11 @@ fn soak(length: Duration) -> Result<(), String> {
     }
     account.compare(round)?;
     memory::compare(settled)?;
-    println!("{round} rounds: the account balances to the last call");
+    println!("{round} rounds: all counts agree with the profiler's");
     Ok(())
 }
 
-/// How many tenths of the run are over.
+/// Returns how many tenths of the run have passed.
 fn tenths(elapsed: Duration, length: Duration) -> u32 {
     let tenth = (length / REPORTS).max(Duration::from_millis(1));
     u32::try_from(elapsed.as_millis() / tenth.as_millis()).unwrap_or(u32::MAX)

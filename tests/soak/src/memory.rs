@@ -2,11 +2,11 @@
 
 use std::fs;
 
-/// How much may come in the second half of a run: what the heap leaves between blocks. By then pools and rings are as
-/// large as they get.
+/// The allowed growth in the second half of a run, for heap fragmentation. By then, pools and rings
+/// have reached their sizes.
 const GROWTH_KIB: u64 = 8 * 1024;
 
-/// Resident memory in KiB, where the system says it.
+/// Returns the resident memory in KiB, if the system shows it.
 pub(crate) fn resident_kib() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status
@@ -15,7 +15,7 @@ pub(crate) fn resident_kib() -> Option<u64> {
     line.trim().trim_end_matches("kB").trim().parse().ok()
 }
 
-/// Fails where much more is resident than `settled`.
+/// Returns an error if much more memory is resident than `settled`.
 pub(crate) fn compare(settled: Option<u64>) -> Result<(), String> {
     match (settled, resident_kib()) {
         (Some(before), Some(now)) if now > before + GROWTH_KIB => Err(format!(

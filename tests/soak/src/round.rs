@@ -1,4 +1,4 @@
-//! One round: threads that come, work and go; in every other round a session records them.
+//! One round: threads start, work and end. A session records every other round.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,10 +12,10 @@ use crate::work::{Futures, Worker};
 
 const THREADS: u64 = 4;
 
-/// Pieces of work of each thread in a round.
+/// The operations of each thread per round.
 const PIECES: u64 = 4_000;
 
-/// Runs a round to its end: no scope is open before it or after it.
+/// Runs a round to its end: no scope is open before or after it.
 pub(crate) fn run(round: u64, gpu: &Gpu, account: &Account) -> Result<(), String> {
     let records = round % 2 == 1;
     if records {
@@ -25,20 +25,20 @@ pub(crate) fn run(round: u64, gpu: &Gpu, account: &Account) -> Result<(), String
     }
 }
 
-/// A round that a session records, in one window. Futures are left to the other rounds: a window holds their
-/// polls too, which this account does not count.
+/// Runs a round that a session records, in one window. Such rounds have no futures, because a
+/// window contains their polls too, which this program does not count.
 fn recorded(round: u64, gpu: &Gpu, account: &Account) -> Result<(), String> {
     let before = account.total();
     let profile = Profile::builder()
         .start()
         .map_err(|error: ProfileError| error.to_string())?;
     work(round, gpu, account, Futures::LeftOut)?;
-    // A thread that is joined has handed over its scopes.
+    // A thread that was joined has handed over its scopes.
     profile.stop();
     if !profile.wait(Duration::from_secs(60)) {
         return Err(format!("the window of round {round} is not complete"));
     }
-    let trace = profile.trace().ok_or("a session has no window")?;
+    let trace = profile.trace().ok_or("the session has no window")?;
     account.add_window(&trace);
     account.add_recorded(account.total() - before);
     Ok(())
@@ -68,7 +68,7 @@ fn work(round: u64, gpu: &Gpu, account: &Account, futures: Futures) -> Result<()
         }
     });
     if round.is_multiple_of(10) {
-        // What it returns is compared at the end.
+        // The result is compared at the end.
         let _ = flush(Duration::from_secs(10));
     }
     match failed.load(Relaxed) {

@@ -1,4 +1,4 @@
-//! What a thread does in a round: pieces of work, each of another kind, drawn at random.
+//! The work of a thread in a round: operations of random kinds.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -13,10 +13,10 @@ use profiler_runtime::{measure_execution_time, scope};
 use crate::account::{Account, DYNAMIC_NAMES, Name};
 use crate::gpu::Gpu;
 
-/// How many kinds of work there are.
+/// The number of kinds of operations.
 const KINDS: u64 = 9;
 
-/// Whether a round has futures in it.
+/// Selects if a round measures futures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Futures {
     Measured,
@@ -24,7 +24,7 @@ pub(crate) enum Futures {
 }
 
 pub(crate) struct Worker<'a> {
-    /// The state of a xorshift generator; never zero.
+    /// The state of a xorshift generator, which is never zero.
     random: Cell<u64>,
     gpu: &'a Gpu,
     stream: Arc<CudaStream>,
@@ -48,7 +48,7 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Does so many pieces of work.
+    /// Runs this many operations.
     pub(crate) fn run(&mut self, pieces: u64) -> Result<(), String> {
         for _ in 0..pieces {
             self.piece()?;
@@ -96,7 +96,7 @@ impl<'a> Worker<'a> {
     }
 
     fn panic(&self) {
-        // Without a message: only its way through the scope matters.
+        // Without a message: the test only needs the unwinding through the scope.
         let panicked = catch_unwind(|| {
             let _scope = scope!("panics");
             resume_unwind(Box::new(()));
@@ -124,7 +124,7 @@ impl<'a> Worker<'a> {
         self.account.add(Name::Future, 1);
     }
 
-    /// A future that is dropped before its end, on this thread or another one.
+    /// Drops a future before its end, on this thread or another one.
     fn dropped(&self) {
         let mut future = Box::pin(dropped());
         let mut context = Context::from_waker(Waker::noop());
