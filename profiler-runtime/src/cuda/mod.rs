@@ -68,10 +68,10 @@ mod thread;
 pub use crate::stream_key::StreamId;
 pub(crate) use context::measurement::CpuSpan;
 pub(crate) use context::on_first_context;
-pub(crate) use ffi::library::{
-    DiscoveryReason, apply_backend, find, is_discovering, is_in_use, poll_discovery,
-    poll_discovery_if_active, scan_loaded,
+pub(crate) use ffi::discovery::{
+    is_discovering, poll_discovery, poll_discovery_if_active, scan_loaded,
 };
+pub(crate) use ffi::library::{DiscoveryReason, apply_backend, find, is_in_use};
 pub use health::CudaHealth;
 pub(crate) use health::health;
 pub use loss::CudaLoss;

@@ -1,4 +1,4 @@
-//! Result codes of the driver, as plain integers: it may return codes that no header here knows.
+//! Result codes of the driver. They are plain integers, since a newer driver may return codes that are unknown here.
 
 /// What a driver call returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,22 +8,22 @@ pub(crate) struct Code(pub(crate) u32);
 /// What a code other than success means for a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The work is not done yet.
+    /// The device has not finished the work yet.
     NotReady,
-    /// The stream is part of a capture, or the call would have spoilt one.
+    /// The stream captures, or the call would have invalidated a capture.
     Capture,
-    /// The driver is not there yet, or not any more.
+    /// The driver is not initialised, or has shut down.
     NoDriver,
-    /// The context is not there any more, or not where the call needs it.
+    /// The context has been destroyed, or the call needs one and the thread has none.
     ContextGone,
-    /// The driver does not know a handle that this call named. It says nothing of the context: a stream that its
-    /// owner destroyed answers the same.
+    /// The call named a handle that the driver does not know. The context may be intact: a destroyed stream gives this
+    /// code too.
     InvalidHandle,
-    /// The driver must not be called here: the thread is inside a host function.
+    /// The thread is inside a host function, where the driver must not be called.
     NotPermitted,
-    /// The context has failed, and so will everything in it from now on.
+    /// The context has failed. All later calls in it will fail too.
     Sticky,
-    /// This call alone was refused.
+    /// The driver refused this call only.
     Refused,
 }
 
@@ -42,13 +42,13 @@ impl Code {
         if self.is_ok() { Ok(()) } else { Err(self) }
     }
 
-    /// As [`ok`](Self::ok), with the name of the call that returned it.
+    /// As [`ok`](Self::ok), with the name of the driver function in the error.
     pub(crate) fn ok_of(self, call: &'static str) -> Result<(), Failed> {
         self.ok().map_err(|code| Failed { call, code })
     }
 
-    /// By the meanings that the driver's headers give the codes. What they do not name is taken for
-    /// the refusal of one call: the next call tells more.
+    /// Returns the meaning of an error code, after the comments of `CUresult` in `cuda.h`. An unknown code counts as
+    /// [`Fault::Refused`]: if there is more to it, the next call will fail as well.
     pub(crate) fn fault(self) -> Fault {
         match self.0 {
             600 => Fault::NotReady,
@@ -58,11 +58,11 @@ impl Code {
             201 | 709 => Fault::ContextGone,
             400 => Fault::InvalidHandle,
             800 => Fault::NotPermitted,
-            // Uncorrectable memory, links and addresses; traps, assertions, time-outs and failed launches;
-            // the device lost or to be reset; a client that its MPS server has ended, and a device outside of CUDA
-            // that failed, after both of which only another process can use CUDA; and "unknown", which the driver
-            // gives to no single call. The other codes of MPS (805 to 809) are about a connection that could not be
-            // made, or one request on it: of contexts that there are they say nothing, and the next call does.
+            // Uncorrectable errors of memory and links, illegal addresses, traps, assertions, time-outs and failed
+            // launches; a device that is lost or must be reset; an MPS client that its server has terminated, and a
+            // failed external device, after both of which only another process can use CUDA; and "unknown", which the
+            // driver returns for no single call. The other MPS codes (805 to 809) concern a connection or one request
+            // on it, not the contexts that exist.
             46 | 101 | 214 | 220 | 226 | 700 | 702 | 710 | 714..=719 | 721 | 810 | 911 | 999 => {
                 Fault::Sticky
             }
@@ -71,10 +71,10 @@ impl Code {
     }
 }
 
-/// A call that did not succeed. Where several calls are made for one purpose, a notice names the one that failed.
+/// A failed driver call, so that a warning can name the function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Failed {
-    /// The driver's name of the call, as `cuEventCreate`.
+    /// The driver function, as `cuEventCreate`.
     pub(crate) call: &'static str,
     pub(crate) code: Code,
 }

@@ -1,4 +1,4 @@
-//! Loading the driver's library.
+//! Loads the driver's library.
 
 use std::error::Error;
 use std::ffi::{CStr, c_void};
@@ -8,15 +8,14 @@ use libloading::Library;
 
 use crate::cuda::status::Status;
 
-/// As the driver's installer names it; the plain name may lead to a stub that is there for linking only,
-/// and so comes last.
+/// The library's names. `libcuda.so` comes last, since it may be a stub that only serves linking.
 #[cfg(unix)]
 const NAMES: [&CStr; 2] = [c"libcuda.so.1", c"libcuda.so"];
 #[cfg(not(unix))]
 const NAMES: [&CStr; 1] = [c"nvcuda.dll"];
 
-/// The library at `path`, or that of the system. Where it is not to be loaded, only one that the process
-/// has already is found.
+/// Returns the library at `path`, or the system's. Without `load`, returns the system's only if the process has loaded
+/// it already.
 pub(crate) fn open(path: Option<&Path>, load: bool) -> Result<Library, Status> {
     if let Some(path) = path {
         return load_from(path).map_err(|error| Status::NoLibrary {
@@ -41,7 +40,7 @@ pub(crate) fn open(path: Option<&Path>, load: bool) -> Result<Library, Status> {
     })
 }
 
-/// What the loader said itself, which stands behind the library's own words.
+/// Returns the system loader's own message, which `libloading` gives as the source of its error.
 fn reason(error: &libloading::Error) -> String {
     error
         .source()
@@ -49,8 +48,8 @@ fn reason(error: &libloading::Error) -> String {
 }
 
 fn load_from(path: &Path) -> Result<Library, libloading::Error> {
-    // SAFETY: runs the initialisers of the library, which is the driver by its name, or by the word of
-    // whoever set the variable; the program would run the same ones to use it.
+    // SAFETY: runs the initialisers of the library. It is the driver by its name, or the user says so by
+    // `PROFILER_CUDA_LIBRARY`. The program would run the same initialisers to use CUDA.
     unsafe { Library::new(path) }
 }
 
@@ -58,11 +57,11 @@ fn load_from(path: &Path) -> Result<Library, libloading::Error> {
 fn loaded(name: &CStr) -> Option<Library> {
     use libloading::os::unix;
 
-    // Not through the library, which allocates: a measured thread may ask a few times.
+    // Called directly, since `libloading` allocates and this may run on a measured thread.
     //
-    // SAFETY: the name is terminated. With this flag nothing is loaded, and no initialiser runs.
+    // SAFETY: the name is terminated. `RTLD_NOLOAD` loads nothing and runs no initialiser.
     let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_NOW) };
-    // SAFETY: the handle is one that `dlopen` gave, and nobody else's.
+    // SAFETY: `dlopen` has just returned the handle, and nothing else owns this reference to it.
     (!handle.is_null()).then(|| unsafe { unix::Library::from_raw(handle) }.into())
 }
 
@@ -81,10 +80,9 @@ fn loaded(_name: &CStr) -> Option<Library> {
     None
 }
 
-/// The address of a symbol.
+/// Returns the address of a symbol.
 pub(crate) fn symbol(library: &Library, name: &CStr) -> Option<*mut c_void> {
-    // SAFETY: the type asked for is an address, which any symbol has; what it means is for the table to
-    // say.
+    // SAFETY: the symbol is read as an address only. `Table::read` gives it its type.
     let symbol = unsafe { library.get::<*mut c_void>(name.to_bytes_with_nul()) }.ok()?;
     let address = *symbol;
     (!address.is_null()).then_some(address)

@@ -1,20 +1,21 @@
-//! The time between two events as the driver tells it, checked before anything is computed with it.
+//! Times between events as the driver returns them, validated before use.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::diagnostics;
 
-/// No scope is longer: a year.
+/// A year. Longer times are rejected.
 const MAX_NS: f64 = 365.0 * 24.0 * 3600.0 * 1e9;
 
-/// Times that were rejected.
+/// The number of rejected times.
 static REJECTED: AtomicU64 = AtomicU64::new(0);
 
+/// Returns how many times were rejected.
 pub(crate) fn rejected() -> u64 {
     REJECTED.load(Relaxed)
 }
 
-/// What the driver says that two events are apart: any `f32`, until it is checked.
+/// A time between two events as the driver returned it: any `f32`, not validated yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Elapsed {
     milliseconds: f32,
@@ -25,13 +26,14 @@ impl Elapsed {
         Self { milliseconds }
     }
 
-    /// The nanoseconds from an event to one behind it in the same stream; `None`, counted, where they cannot be: a
-    /// number that is not finite or negative, or more than a year.
+    /// Returns the nanoseconds from an event to a later one of the same stream. Returns `None`, and counts a rejected
+    /// time, if the number is negative, not finite, or more than a year.
     pub(crate) fn length(self) -> Option<f64> {
         self.checked(|ns| (0.0..=MAX_NS).contains(&ns))
     }
 
-    /// The nanoseconds from an event to any other one; `None`, counted, where they are not finite, or more than a year.
+    /// Returns the nanoseconds from an event to any other event. Returns `None`, and counts a rejected time, if the
+    /// number is not finite, or more than a year.
     pub(crate) fn distance(self) -> Option<f64> {
         self.checked(|ns| ns.abs() <= MAX_NS)
     }
@@ -60,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_times_that_can_be_are_taken() {
+    fn impossible_times_are_rejected() {
         for bad in [
             f32::NAN,
             f32::INFINITY,

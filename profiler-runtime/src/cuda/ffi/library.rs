@@ -1,17 +1,16 @@
-//! Which driver library there is, found when something speaks for CUDA.
+//! Finds the driver's library, and says whether the driver may be called.
 //!
-//! A program that has nothing to do with CUDA must not pay for it: to load the library takes
-//! milliseconds, to initialise it a part of a second and memory on each device. So by itself the
-//! profiler only looks whether the program has the library already, and never initialises it.
+//! A program that does not use CUDA must not pay for it: loading the library takes milliseconds, and initialising it
+//! takes part of a second and memory on each device. So a measured call only looks whether the process has loaded the
+//! library already. A stream or a setting is a reason to load it. Only [`status`](crate::cuda::status) and
+//! `PROFILER_BACKEND=cuda` initialise it.
 
 use std::sync::MutexGuard;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::EventApi;
 use super::code::Code;
 use super::driver::Driver;
-use crate::clock::clock;
 use crate::config::{Backend, ImplicitStream};
 use crate::cuda::status::Status;
 use crate::cuda::stream::default;
@@ -21,65 +20,75 @@ use crate::switch::with_control;
 use crate::sync::ReentrancyGuard;
 use crate::sync::{Lock, RaceCell};
 
+/// The driver, once it has been found. Never unset: [`driver`] stops returning it.
 static DRIVER: RaceCell<Driver> = RaceCell::new();
-/// Why there is no driver, where somebody has looked; or what the driver said to being initialised.
+/// Why there is no driver, if discovery has failed; or the result of initialising it.
 static STATUS: Lock<Option<Status>> = Lock::new(None);
-
-/// Whether the driver is not to be called any more.
+/// `true` once the driver must not be called any more.
 static SHUT_DOWN: AtomicBool = AtomicBool::new(false);
+/// `true` if discovery is useless: the settings forbid GPU times, or the library could not be loaded.
+static DISCOVERY_FAILED: AtomicBool = AtomicBool::new(false);
+/// `true` if the settings forbid GPU times. They may have changed after a driver was found.
+static FORBIDDEN: AtomicBool = AtomicBool::new(false);
 
-/// The driver, once it was found; none when the process ends, and none in a forked process, where it works no more,
-/// and where a lock of its own may be held for ever by a thread of ours that is not there.
+/// Returns the driver, if it has been found and may be called.
+///
+/// Returns `None` once the process exits, and in a forked process: CUDA does not work there, and a thread that does not
+/// exist in the child may hold a lock of the driver forever.
 #[inline]
 pub(crate) fn driver() -> Option<&'static Driver> {
     DRIVER.get().filter(|_| !SHUT_DOWN.load(Relaxed))
 }
 
-/// Has nobody begin a call of the driver from now on, nor look for it.
+/// Has [`driver`] return `None` from now on.
+///
+/// `Relaxed` is enough for measured threads: one that has read the flag just before may still call the driver while the
+/// process exits, as the program's own CUDA calls on that thread may. The resolver, which the profiler can stop, takes
+/// part in the handshake of `resolver::shut_down`.
 pub(crate) fn shut_down() {
     SHUT_DOWN.store(true, Relaxed);
 }
 
-/// Returns whether the driver is called no more: the process ends, or is a forked one. Nothing is taken from queues
-/// that threads share from then on, or put there: a thread that was in the middle of that may not exist here.
+/// Returns `true` if the process exits or is a forked one. The queues that threads share must not be used then: in a
+/// forked process, a thread that was in the middle of a push or a pop does not exist to complete it.
 pub(crate) fn is_shut_down() -> bool {
     SHUT_DOWN.load(Relaxed) || fork::is_child()
 }
 
 #[cfg(unix)]
-fn note_forks() {
-    extern "C" fn forked() {
+fn shut_down_in_forks() {
+    extern "C" fn in_child() {
         shut_down();
     }
-    // SAFETY: what is called in the forked process is a function of this program, which stores one number and
-    // does not unwind. Where the system takes no more of them, it is as if there were none.
-    let _ = unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+    // SAFETY: the handler stores one flag and does not unwind. An error is ignored: it means that the system takes no
+    // more handlers, and `is_shut_down` and the program's own CUDA errors remain.
+    let _ = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
 }
 
 #[cfg(not(unix))]
-fn note_forks() {}
+fn shut_down_in_forks() {}
 
-/// What speaks for CUDA.
+/// Why the driver is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DiscoveryReason {
-    /// Nothing but that a function is measured: the library is used if the process has it.
+    /// A measured call. The library is used if the process has loaded it.
     MeasuredCall,
-    /// A stream, or the user's word: the library is loaded.
+    /// A stream or a setting. The library is loaded.
     ExplicitRequest,
-    /// A question what there is: the same, and nothing is said.
+    /// A call of [`status`](crate::cuda::status). The library is loaded, and nothing is printed.
     StatusQuery,
 }
 
-/// What the settings say.
+/// The settings that matter here.
 #[derive(Clone, Debug)]
-struct Wanted {
+struct CudaSettings {
     backend: Backend,
     path: Option<std::path::PathBuf>,
     stream: ImplicitStream,
 }
 
-fn wanted() -> Wanted {
-    with_control(|control| Wanted {
+fn settings() -> CudaSettings {
+    with_control(|control| CudaSettings {
         backend: control.settings.backend,
         path: control.settings.cuda_library.clone(),
         stream: control.settings.cuda_stream,
@@ -90,95 +99,87 @@ fn status() -> MutexGuard<'static, Option<Status>> {
     STATUS.lock()
 }
 
-/// Whether there is no use in looking: the settings forbid it, or the library could not be loaded.
-static DISCOVERY_FAILED: AtomicBool = AtomicBool::new(false);
-
-/// Whether GPU times were forbidden after a driver was found.
-static FORBIDDEN: AtomicBool = AtomicBool::new(false);
-
-/// The settings have changed.
+/// Applies a changed backend setting.
 pub(crate) fn apply_backend(backend: Backend) {
     DISCOVERY_FAILED.store(false, Relaxed);
     FORBIDDEN.store(backend == Backend::Cpu, Relaxed);
 }
 
-/// Whether GPU times are taken.
+/// Returns `true` if GPU times are taken.
 pub(crate) fn is_in_use() -> bool {
     driver().is_some() && !FORBIDDEN.load(Relaxed)
 }
 
-/// Looks for the driver; none where the settings forbid it or it cannot be had.
-pub(crate) fn find(evidence: DiscoveryReason) -> Option<&'static Driver> {
-    if driver().is_some() || DISCOVERY_FAILED.load(Relaxed) || is_shut_down() {
-        return driver().filter(|_| is_in_use());
+/// Returns `true` if discovery may still find a driver.
+pub(super) fn may_be_found() -> bool {
+    driver().is_none() && !DISCOVERY_FAILED.load(Relaxed) && !is_shut_down()
+}
+
+/// Returns the driver, and looks for it if it has not been found yet. Returns `None` if there is none, or if the
+/// settings forbid GPU times.
+pub(crate) fn find(reason: DiscoveryReason) -> Option<&'static Driver> {
+    if may_be_found() {
+        return discover(reason);
     }
-    discover(evidence)
+    driver().filter(|_| is_in_use())
 }
 
 #[cold]
-fn discover(evidence: DiscoveryReason) -> Option<&'static Driver> {
-    let wanted = wanted();
-    if wanted.backend == Backend::Cpu {
+fn discover(reason: DiscoveryReason) -> Option<&'static Driver> {
+    let settings = settings();
+    if settings.backend == Backend::Cpu {
         DISCOVERY_FAILED.store(true, Relaxed);
         return None;
     }
-    let stated = wanted.backend == Backend::Cuda || wanted.path.is_some();
-    let load = stated || evidence != DiscoveryReason::MeasuredCall;
-    {
-        // What is allocated meanwhile must not be measured: it would come back here.
-        let _busy = ReentrancyGuard::try_enter();
-        let mut known = status();
-        // What could not be loaded once is not tried again: each try may take milliseconds.
-        if driver().is_none()
-            && !matches!(
-                *known,
-                Some(Status::NoLibrary { .. } | Status::TooOld { .. })
-            )
-        {
-            match open(&wanted, load) {
-                Ok(driver) => {
-                    note_forks();
-                    default::set_implicit(wanted.stream);
-                    DRIVER.get_or_init(|| driver);
-                }
-                // It may be loaded later.
-                Err(Status::NotLoaded) => {}
-                Err(failure) => *known = Some(failure),
-            }
-        }
-    }
+    let is_configured = settings.backend == Backend::Cuda || settings.path.is_some();
+    let load = is_configured || reason != DiscoveryReason::MeasuredCall;
+    open_once(&settings, load);
     if let Some(driver) = driver() {
-        // Who asked for GPU times in so many words is told where there is nothing to take them on.
-        let stated = wanted.backend == Backend::Cuda && evidence != DiscoveryReason::StatusQuery;
-        if stated && !initialise(driver).is_ready() {
+        // A user who set PROFILER_BACKEND=cuda is warned if the driver finds no device.
+        let is_required =
+            settings.backend == Backend::Cuda && reason != DiscoveryReason::StatusQuery;
+        if is_required && !initialise(driver).is_ready() {
             warn();
         }
-        // Every site decides again, and may now take GPU time.
+        // Call sites decide again, and may take GPU times now.
         with_control(crate::switch::Control::new_generation);
     } else if load {
         DISCOVERY_FAILED.store(true, Relaxed);
-        // Who asked what there is gets an answer.
-        if evidence != DiscoveryReason::StatusQuery {
+        // A status query returns the reason to its caller instead.
+        if reason != DiscoveryReason::StatusQuery {
             warn();
         }
     }
     driver()
 }
 
-/// Looks for a library that the program has loaded, when a call site decides; not too often, since a
-/// library that is not there is looked for in many folders.
-#[cold]
-pub(crate) fn scan_loaded() {
-    const GAP_NS: f64 = 1e6;
-    static LAST: AtomicU64 = AtomicU64::new(0);
-    let (now, last) = (clock().since_origin(), LAST.load(Relaxed));
-    if last == 0 || clock().nanoseconds(now.saturating_sub(last) as f64) > GAP_NS {
-        LAST.store(now.max(1), Relaxed);
-        find(DiscoveryReason::MeasuredCall);
+/// Opens the library, unless that has succeeded or failed before. Stores the driver, or the reason of the failure.
+fn open_once(settings: &CudaSettings, load: bool) {
+    // A measured allocator would re-enter discovery, and wait for the lock of `STATUS`.
+    let _guard = ReentrancyGuard::try_enter();
+    let mut known = status();
+    // Each attempt may take milliseconds, so a failed one is not repeated.
+    let has_failed = matches!(
+        *known,
+        Some(Status::NoLibrary { .. } | Status::TooOld { .. })
+    );
+    if driver().is_some() || has_failed {
+        return;
+    }
+    match open(settings, load) {
+        Ok(driver) => {
+            shut_down_in_forks();
+            // Before the driver is published, so that no measured call finds the driver without the setting.
+            default::set_implicit(settings.stream);
+            DRIVER.get_or_init(|| driver);
+        }
+        // The program may load it later.
+        Err(Status::NotLoaded) => {}
+        Err(failure) => *known = Some(failure),
     }
 }
 
-/// What stands in the way, once and in words, for those who did not ask.
+/// Prints why there are no GPU times, once for each reason.
 fn warn() {
     let known = status().clone();
     if let Some(reason) = known {
@@ -186,81 +187,31 @@ fn warn() {
     }
 }
 
-/// How often the process is asked for the library by functions that are merely measured.
-const PROBES: u32 = 11;
-static PROBED: AtomicU32 = AtomicU32::new(0);
-static NEXT_PROBE: AtomicU64 = AtomicU64::new(0);
-static PROBING: AtomicBool = AtomicBool::new(true);
+/// The devices, as they were when the driver could still be asked.
+static READY: RaceCell<Status> = RaceCell::new();
 
-/// Whether functions that are measured go on asking, so that a program that loads the library a little
-/// after its first measured call is noticed.
-pub(crate) fn is_discovering() -> bool {
-    PROBING.load(Relaxed)
-        && !DISCOVERY_FAILED.load(Relaxed)
-        && driver().is_none()
-        && !is_shut_down()
-}
-
-/// Asks whether the process has the library by now: a few times within the first seconds, at growing
-/// distances, since a library that is not there is looked for in many folders.
-#[cold]
-pub(crate) fn poll_discovery() {
-    let now = clock().since_origin();
-    let due = NEXT_PROBE.load(Relaxed);
-    if now < due {
-        return;
-    }
-    let probes = PROBED.load(Relaxed);
-    let next = now + clock().in_ticks(Duration::from_millis(1 << probes.min(20)));
-    if NEXT_PROBE
-        .compare_exchange(due, next, Relaxed, Relaxed)
-        .is_err()
-    {
-        return;
-    }
-    PROBED.store(probes + 1, Relaxed);
-    if find(DiscoveryReason::MeasuredCall).is_none()
-        && probes + 1 >= PROBES
-        && PROBING.swap(false, Relaxed)
-    {
-        // From now on call sites need not ask.
-        with_control(crate::switch::Control::new_generation);
-    }
-}
-
-/// Asks [`poll_discovery`] while it may find something.
-pub(crate) fn poll_discovery_if_active() {
-    if is_discovering() {
-        poll_discovery();
-    }
-}
-
-/// What is known without touching a device.
+/// Returns the status as far as it is known, without loading or initialising anything.
 pub(crate) fn known_status() -> Status {
-    let wanted = wanted();
-    if wanted.backend == Backend::Cpu {
+    if settings().backend == Backend::Cpu {
         return Status::Off;
     }
     if let Some(known) = status().clone() {
         return known;
     }
     match driver() {
-        // Fails harmlessly where the program has not initialised it.
+        // An uninitialised driver answers with an error.
         Some(driver) => match driver.devices() {
             Ok(devices) if !devices.is_empty() => {
                 READY.get_or_init(|| ready(driver, devices)).clone()
             }
-            // It may have ended before us.
+            // The driver may have shut down before the profiler.
             _ => READY.get().cloned().unwrap_or(Status::NotInitialised),
         },
         None => READY.get().cloned().unwrap_or(Status::NotLoaded),
     }
 }
 
-/// What was found of devices, for when the driver has ended.
-static READY: RaceCell<Status> = RaceCell::new();
-
-/// Notes what devices there are, while the driver can tell.
+/// Saves the list of devices while the driver can be asked.
 pub(crate) fn note_devices(driver: &Driver) {
     if let Ok(devices) = driver.devices() {
         READY.get_or_init(|| ready(driver, devices));
@@ -274,9 +225,9 @@ fn ready(driver: &Driver, devices: Vec<String>) -> Status {
     }
 }
 
-/// Finds out all there is to know: loads the library and initialises it.
+/// Returns the status, and loads and initialises the driver to find it out.
 pub(crate) fn detect() -> Status {
-    if wanted().backend == Backend::Cpu {
+    if settings().backend == Backend::Cpu {
         return Status::Off;
     }
     let Some(driver) = find(DiscoveryReason::StatusQuery) else {
@@ -300,22 +251,25 @@ fn initialise(driver: &Driver) -> Status {
 }
 
 #[cfg(feature = "cuda")]
-fn open(wanted: &Wanted, load: bool) -> Result<Driver, Status> {
+fn open(settings: &CudaSettings, load: bool) -> Result<Driver, Status> {
     use std::ffi::CStr;
 
-    let library = super::dynamic::open(wanted.path.as_deref(), load)?;
-    // Never closed: the table is used to the end of the process.
+    let library = super::dynamic::open(settings.path.as_deref(), load)?;
+    // Never closed: the driver's functions are called until the process ends.
     let library = std::mem::ManuallyDrop::new(library);
     let find = |symbol: &CStr| super::dynamic::symbol(&library, symbol);
-    // SAFETY: the library is the one that the system calls the CUDA driver, or that the user named as
-    // such; it is never closed.
+    // SAFETY: the library is the one that the system knows as the CUDA driver, or the one that the user has named as
+    // such. It is never closed.
     unsafe { Driver::read(find) }.map_err(|symbol| Status::TooOld {
         symbol: symbol.to_owned(),
     })
 }
 
 #[cfg(not(feature = "cuda"))]
-#[allow(clippy::unnecessary_wraps, reason = "as with the feature")]
-fn open(_wanted: &Wanted, _load: bool) -> Result<Driver, Status> {
+#[allow(
+    clippy::unnecessary_wraps,
+    reason = "the signature is that of the feature"
+)]
+fn open(_settings: &CudaSettings, _load: bool) -> Result<Driver, Status> {
     Err(Status::NotBuilt)
 }

@@ -1,6 +1,7 @@
 //! The CUDA driver: its library, its functions and its result codes.
 
 pub(crate) mod code;
+pub(crate) mod discovery;
 pub(crate) mod driver;
 #[cfg(feature = "cuda")]
 mod dynamic;
