@@ -1,4 +1,4 @@
-//! What goes from the measured threads to the resolver: plain data, in a box that comes back.
+//! The GPU time of one scope, on its way from a measured thread to the resolver and back.
 
 #[cfg(target_pointer_width = "64")]
 use std::mem::offset_of;
@@ -17,21 +17,21 @@ use crate::log::LogRequest;
 use crate::stream_key::StreamKey;
 use crate::sync::RaceCell;
 
-/// How other scopes refer to one.
+/// How other scopes refer to a scope.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScopeRef {
     /// Unique in the process, and never zero.
     pub(crate) key: u64,
     pub(crate) stream_key: StreamKey,
-    /// The number of its name.
+    /// The number of the scope's name.
     pub(crate) name: u32,
-    /// Whether its begin was recorded.
+    /// `true` if the scope's start event was recorded.
     pub(crate) has_begun: bool,
 }
 
 impl ScopeRef {
-    /// That of no scope.
-    pub(crate) const NOTHING: Self = Self {
+    /// No scope.
+    pub(crate) const NONE: Self = Self {
         key: 0,
         stream_key: StreamKey::NOWHERE,
         name: 0,
@@ -39,26 +39,39 @@ impl ScopeRef {
     };
 }
 
-/// What a scope is inside of.
+/// The scopes around a scope.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Enclosing {
-    /// The key of the scope around it on the same line.
-    pub(crate) inside: Option<NonZero<u64>>,
-    /// Where that one began, if others inside of it may overlap this one.
-    pub(crate) from: Option<StartEvent>,
-    /// The name of the scope directly around it, if that is on another line.
-    pub(crate) apart: Option<u32>,
+    /// The key of the innermost scope around it on the same stream.
+    pub(crate) parent: Option<NonZero<u64>>,
+    /// The start of that scope, if other scopes inside it may overlap this one.
+    pub(crate) parent_start: Option<StartEvent>,
+    /// The name of the scope directly around it, if that is on another stream.
+    pub(crate) parent_elsewhere: Option<u32>,
 }
 
 impl Enclosing {
-    pub(crate) const NOTHING: Self = Self {
-        inside: None,
-        from: None,
-        apart: None,
+    /// No scope around it.
+    pub(crate) const NONE: Self = Self {
+        parent: None,
+        parent_start: None,
+        parent_elsewhere: None,
     };
 }
 
-/// The event at the begin of a scope that may have ended since, and its event be another's, or gone.
+/// The event at the start of a scope that may have ended since. Its pair may then measure another scope, or be destroyed.
+///
+/// # Generations
+///
+/// Each pair has a counter that is incremented whenever a scope gives the pair back. The counter outlives the pair. The
+/// resolver uses the event only if epoch and generation are those that were saved while the scope was open.
+///
+/// `Relaxed` suffices, although the comparison and the driver call after it are not atomic together:
+///
+/// - The event exists during the call, because only the resolver destroys events.
+/// - The scope's pair normally comes back through the resolver too. A measured thread gives it back only if the scope is
+///   abandoned. The event may then be recorded anew during the call, and the resulting distance is wrong. But it counts
+///   towards the self time of the abandoned scope, which is never computed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StartEvent {
     event: Event,
@@ -68,6 +81,7 @@ pub(crate) struct StartEvent {
 }
 
 impl StartEvent {
+    /// Refers to the start of the open scope that owns `pair`.
     pub(crate) fn of(pair: &Pair) -> Self {
         Self {
             event: pair.begin,
@@ -77,33 +91,34 @@ impl StartEvent {
         }
     }
 
-    /// The event, where it is still that of the scope; asked by the resolver, which alone destroys events.
+    /// Returns the event if it is still that of the scope. Called by the resolver.
     pub(crate) fn event(self, epoch: u32) -> Option<Event> {
         (self.epoch == epoch && self.counter.load(Relaxed) == self.generation).then_some(self.event)
     }
 }
 
-/// A scope on the CPU, in ticks.
+/// A scope's time on the CPU, in ticks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CpuSpan {
     pub(crate) end: u64,
-    /// Less the cost of reading the clock.
+    /// Without the cost of reading the clock.
     pub(crate) elapsed: i64,
-    /// Whether no scope of the same name was around it.
+    /// `true` if no scope of the same name was around it.
     pub(crate) outermost: bool,
 }
 
-/// Two events. They belong to whoever owns the item that they stand in; a copy of this is their names.
+/// Two events around a scope's work. They are owned by the owner of the [`GpuMeasurement`] that contains the pair; a copy
+/// of the pair only names them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pair {
     pub(crate) begin: Event,
     pub(crate) end: Event,
     pub(crate) context: &'static Context,
-    /// Counts up with each scope that gives the pair back. It outlives the pair: scopes refer to others.
+    /// Incremented when a scope gives the pair back. Outlives the pair: see [`StartEvent`].
     pub(crate) generation: &'static AtomicU32,
-    /// Which life of its context the events belong to.
+    /// The epoch of the context in which the events were made.
     pub(crate) epoch: u32,
-    /// Whether the events are part of a graph, and are recorded again with each replay.
+    /// `true` if the events are part of a graph, whose replays record them again.
     pub(crate) is_graph: bool,
 }
 
@@ -121,38 +136,39 @@ impl Pair {
     }
 }
 
-/// A scope that was to have a GPU time, finished, and the events that it was measured with; between two scopes,
-/// the events alone.
+/// A finished scope that was to have a GPU time, with its event pair. Between two scopes, the pair alone.
 ///
-/// Owned by whoever has it at the time: a pool, a thread's magazine, an open scope, a ring, the resolver. One that
-/// is dropped is lost to its pool, and its events with it, so that everyone who lets go of one says where it
-/// goes.
-// What a scope only reads stands first, what each one writes comes next, and in one cache line: to write what
-// another processor has read last takes as long as all else that the measured thread does. What is seldom
-// needed comes last, and is written only where it is another one.
+/// # Ownership
+///
+/// It is always in a box, and the box moves: from the context's pool to a thread's magazine, to the open scope, through
+/// the thread's ring to the resolver, and back to the pool. Its owner must pass it on, or call
+/// [`give_back`](Self::give_back): dropping it loses the pair, and leaks its events.
+// Fields are ordered by who writes them. What a scope only reads comes first. What each scope writes follows, in one
+// cache line: writing a line that the resolver's core has read last takes as long as everything else that the measured
+// thread does. What rarely changes comes last, and is written only where it differs.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct GpuMeasurement {
-    /// None in one that is for scopes without events.
+    /// `None` in one for a scope without events.
     pub(crate) pair: Option<Pair>,
-    /// Where the scope around it began, if others inside of that may overlap this one.
-    pub(crate) from: Option<StartEvent>,
+    /// As in [`Enclosing`].
+    pub(crate) parent_start: Option<StartEvent>,
     pub(crate) scope: ScopeRef,
-    /// The key of the scope on the same line that it was inside of.
-    pub(crate) inside: Option<NonZero<u64>>,
+    /// As in [`Enclosing`].
+    pub(crate) parent: Option<NonZero<u64>>,
     pub(crate) span: CpuSpan,
-    /// The name of the scope that it was directly inside of, if that is on another line.
-    pub(crate) apart: Option<u32>,
-    /// Why it has no GPU time.
+    /// As in [`Enclosing`].
+    pub(crate) parent_elsewhere: Option<u32>,
+    /// Why the scope has no GPU time.
     pub(crate) loss: Option<CudaLoss>,
-    /// Whether neither the call nor its thread named the stream.
+    /// `true` if neither the call nor its thread named the stream.
     pub(crate) is_fallback: bool,
-    /// The driver's number of the capture that its events are part of; zero for none, or where it has no number.
+    /// The driver's number of the capture that its events are part of; zero if there is none, or no number.
     pub(crate) capture: u64,
     pub(crate) log: Option<LogRequest>,
 }
 
-/// All that each scope writes stands in one line. (CUDA has drivers for 64 bits alone.)
+/// Everything that each scope writes is in one cache line. (CUDA has drivers for 64-bit systems only.)
 #[cfg(target_pointer_width = "64")]
 const _: () = {
     const LINE: usize = 64;
@@ -160,30 +176,33 @@ const _: () = {
         offset_of!(GpuMeasurement, scope),
         offset_of!(GpuMeasurement, span) + size_of::<CpuSpan>(),
     );
-    assert!(from % LINE == 0 && offset_of!(GpuMeasurement, inside) < to && to <= from + LINE);
+    assert!(
+        from % LINE == 0 && offset_of!(GpuMeasurement, parent) < to && to <= from + LINE,
+        "the written fields share a cache line"
+    );
 };
 
-/// Items without events that nobody needs, for those to come.
-fn spare() -> &'static ArrayQueue<Box<GpuMeasurement>> {
-    static SPARE: RaceCell<ArrayQueue<Box<GpuMeasurement>>> = RaceCell::new();
-    SPARE.get_or_init(|| ArrayQueue::new(MAX_SPARE))
+/// Free measurements without events, for scopes that have no GPU time.
+fn without_events() -> &'static ArrayQueue<Box<GpuMeasurement>> {
+    static FREE: RaceCell<ArrayQueue<Box<GpuMeasurement>>> = RaceCell::new();
+    FREE.get_or_init(|| ArrayQueue::new(MAX_WITHOUT_EVENTS))
 }
-const MAX_SPARE: usize = 4096;
+const MAX_WITHOUT_EVENTS: usize = 4096;
 
 impl GpuMeasurement {
-    /// A new one around these events.
-    pub(crate) fn new(pair: Option<Pair>) -> Box<GpuMeasurement> {
+    /// Creates one with an event pair, or without.
+    pub(crate) fn new(pair: Option<Pair>) -> Box<Self> {
         Box::new(Self {
             pair,
-            from: None,
-            scope: ScopeRef::NOTHING,
-            inside: None,
+            parent_start: None,
+            scope: ScopeRef::NONE,
+            parent: None,
             span: CpuSpan {
                 end: 0,
                 elapsed: 0,
                 outermost: false,
             },
-            apart: None,
+            parent_elsewhere: None,
             loss: None,
             is_fallback: false,
             capture: 0,
@@ -191,49 +210,49 @@ impl GpuMeasurement {
         })
     }
 
-    /// One for a scope that has no events.
+    /// Returns one for a scope that has no events.
     #[cold]
-    pub(crate) fn without(loss: CudaLoss) -> Box<GpuMeasurement> {
-        let known = if library::is_shut_down() {
+    pub(crate) fn without(loss: CudaLoss) -> Box<Self> {
+        let free = if library::is_shut_down() {
             None
         } else {
-            spare().pop()
+            without_events().pop()
         };
-        let mut item = known.unwrap_or_else(|| Self::new(None));
+        let mut item = free.unwrap_or_else(|| Self::new(None));
         item.loss = Some(loss);
         item
     }
 
-    /// Has what each scope writes be here when one does.
+    /// Prefetches the cache line that each scope writes.
     #[inline(always)]
     pub(crate) fn prefetch(&self) {
         prefetch::for_writing(&self.scope);
     }
 
-    /// Makes it that of a scope that has ended.
+    /// Stores a scope that has ended. Writes to a second cache line only what has changed.
     #[inline]
     pub(crate) fn fill(
         &mut self,
         scope: &ScopeRef,
-        around: &Enclosing,
+        enclosing: &Enclosing,
         is_fallback: bool,
         span: &CpuSpan,
     ) {
         self.scope = *scope;
-        self.inside = around.inside;
+        self.parent = enclosing.parent;
         self.span = *span;
-        if self.from.is_some() || around.from.is_some() {
-            self.from = around.from;
+        if self.parent_start.is_some() || enclosing.parent_start.is_some() {
+            self.parent_start = enclosing.parent_start;
         }
-        if self.apart != around.apart {
-            self.apart = around.apart;
+        if self.parent_elsewhere != enclosing.parent_elsewhere {
+            self.parent_elsewhere = enclosing.parent_elsewhere;
         }
         if self.is_fallback != is_fallback {
             self.is_fallback = is_fallback;
         }
     }
 
-    /// Notes whether the scope has no GPU time, and why.
+    /// Stores why the scope has no GPU time, or that it has one.
     #[inline]
     pub(crate) fn set_loss(&mut self, loss: Option<CudaLoss>) {
         if self.loss != loss {
@@ -241,7 +260,7 @@ impl GpuMeasurement {
         }
     }
 
-    /// Lets go of it: it goes where the next scope finds it. Its events are another one's from now on.
+    /// Puts it back where the next scope takes it from. Another scope may record its events from now on.
     pub(crate) fn give_back(mut self: Box<Self>) {
         if self.log.is_some() {
             user_code::drop_value(self.log.take());
@@ -250,11 +269,66 @@ impl GpuMeasurement {
             return;
         }
         match self.pair {
-            // Part of a graph that is not ours to take back.
+            // The graph owns these events.
             Some(Pair { is_graph: true, .. }) => {}
             Some(Pair { context, .. }) => context.put_back(self),
-            // Where there are many already it goes.
-            None => _ = spare().push(self),
+            // Freed if the queue is full.
+            None => _ = without_events().push(self),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cuda::ffi::fake::FakeDriver;
+
+    #[test]
+    fn a_start_event_is_valid_until_its_scope_gives_the_pair_back() {
+        let (context, driver) = (Context::with_capacity(64), FakeDriver::new());
+        let mut magazine = std::collections::VecDeque::new();
+        context.refill(&driver, &mut magazine).unwrap();
+        let item = magazine.pop_back().unwrap();
+        let pair = item.pair.unwrap();
+        let start = StartEvent::of(&pair);
+        assert_eq!(start.event(pair.epoch), Some(pair.begin));
+        assert_eq!(start.event(pair.epoch + 1), None, "another epoch");
+        item.give_back();
+        assert_eq!(start.event(pair.epoch), None, "another generation");
+    }
+
+    #[test]
+    fn fill_overwrites_what_another_scope_has_left() {
+        let pair = Pair::for_test(
+            Context::for_test(),
+            Event::for_test(0x10),
+            Event::for_test(0x11),
+        );
+        let mut item = GpuMeasurement::new(Some(pair));
+        let span = CpuSpan {
+            end: 9,
+            elapsed: 3,
+            outermost: true,
+        };
+        let scope = ScopeRef {
+            key: 7,
+            ..ScopeRef::NONE
+        };
+        let inside = Enclosing {
+            parent: NonZero::new(5),
+            parent_start: Some(StartEvent::of(&pair)),
+            parent_elsewhere: Some(2),
+        };
+        for (enclosing, is_fallback) in [(inside, true), (Enclosing::NONE, false)] {
+            item.fill(&scope, &enclosing, is_fallback, &span);
+            assert_eq!(item.parent, enclosing.parent);
+            assert_eq!(item.parent_elsewhere, enclosing.parent_elsewhere);
+            assert_eq!(
+                item.parent_start.is_some(),
+                enclosing.parent_start.is_some()
+            );
+            assert_eq!(item.is_fallback, is_fallback);
+            assert_eq!((item.scope.key, item.span.end), (7, 9));
         }
     }
 }

@@ -1,140 +1,100 @@
-//! Contexts that GPU time was taken in, and their pools of events.
+//! Contexts that GPU time is taken in, and their pools of event pairs.
 
 pub(crate) mod measurement;
 mod pairs;
 pub(crate) mod pool;
 mod prefetch;
+mod registry;
 
-use std::sync::MutexGuard;
 use std::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use crate::cuda::context::measurement::GpuMeasurement;
-use crate::cuda::context::pool::{MAGAZINE_SIZE, Pool};
+use self::measurement::GpuMeasurement;
+use self::pool::{MAGAZINE_SIZE, Pool};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::code::{Code, Fault};
 use crate::cuda::ffi::driver::RawContext;
+use crate::cuda::health;
 use crate::diagnostics;
-use crate::switch::with_control;
+use crate::sync::Lock;
 use crate::sync::ReentrancyGuard;
-use crate::sync::{Lock, RaceCell};
 
-/// Contexts that GPU time is taken in at most: programs have one for each device.
-const MAX_CONTEXTS: usize = 256;
-/// How many refusals of the driver are put into words for each context.
-const SAID_REFUSALS: u32 = 16;
-/// How often it is tried to hold a context, where the driver refuses to tell whether that can be.
-const HOLD_TRIES: u32 = 4;
+pub(crate) use registry::{all, of, on_first_context};
 
-/// A context. There is one for each handle, to the end of the process: a driver gives handles of destroyed
-/// contexts to new ones, which are further lives of the same `Context` here.
+/// How many refused calls are printed for each context.
+const MAX_WARNED_REFUSALS: u32 = 16;
+/// How often the profiler tries to retain a context, if the driver does not tell whether it is a primary one.
+const RETAIN_ATTEMPTS: u32 = 4;
+
+/// A context handle. It exists until the process ends.
+///
+/// # Epochs
+///
+/// The driver reuses the handle of a destroyed context, and a device reset replaces a context under its handle. The
+/// contexts that a handle has stood for, one after another, are its epochs. Events are destroyed with their context, and
+/// some drivers crash when they are given such an event, so each pair carries the epoch in which it was made.
+///
+/// Drivers since CUDA 12 number contexts, so the handle's current [`id`](Self::id) tells the epochs apart:
+///
+/// 1. A measured thread finds another id than `id`, right before it would record an event. It records nothing, and sets
+///    [`suspect`](Self::suspect); other threads see that flag and record nothing either.
+/// 2. The resolver confirms it, and calls [`advance_epoch`](Self::advance_epoch): it increments `epoch`, resets the
+///    counters, and last stores zero in `id`, with `Release`.
+/// 3. The next thread that reads the driver's id loads the zero, and adopts the new id by exchange.
+///
+/// A thread that finds its id equal to `id` (loaded with `Acquire`) and then finds its pair's epoch equal to `epoch` may
+/// record the pair. If `id` was adopted in a new epoch, the load synchronizes with the store of zero: the adopting
+/// exchange continues its release sequence. So the thread sees the incremented epoch, and rejects pairs of the epoch
+/// before. The order of the two checks matters: an equal epoch that was read first may be outdated by the time the id
+/// is compared. All other fields are counters and flags, for which `Relaxed` suffices.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) raw: RawContext,
+    /// The number of the context in the profiler: its position in the list of all contexts.
     pub(crate) index: u32,
-    /// Counts up whenever the context generation out to be gone: the pairs of earlier lives are forgotten.
+    /// Incremented when the context turns out to be destroyed.
     epoch: AtomicU32,
-    /// Whether it takes no more measurements: it failed.
+    /// `true` once the context has failed. Nothing is measured in it until the next epoch.
     failed: AtomicBool,
-    /// Whether a call said that it is gone: until the resolver has found out, nothing in it is touched.
+    /// `true` while the context may be destroyed. Nothing is recorded in it until the resolver has found out.
     suspect: AtomicBool,
-    /// How often it was tried to hold it; `HOLD_TRIES` once it is known whether it can be.
-    tries: AtomicU32,
-    /// Whether it is a primary context, and is held.
-    held: AtomicBool,
-    /// Its number in the driver; zero where that does not tell.
+    /// How often the profiler has tried to retain it; [`RETAIN_ATTEMPTS`] once the answer is known.
+    retain_attempts: AtomicU32,
+    /// `true` if it is a primary context, which the profiler has retained.
+    retained: AtomicBool,
+    /// The driver's id of the current epoch; zero if it is not known. No context has the id zero.
     id: AtomicU64,
-    /// The ordinal of its device, and one; zero where it is not known.
+    /// The device's ordinal + 1; zero if it is not known.
     device: AtomicU32,
     /// Calls that the driver refused.
     refusals: AtomicU32,
-    /// Pairs that became part of graphs.
+    /// Pairs of this epoch that became part of graphs.
     captured: AtomicUsize,
-    /// Counters of pairs that are gone, for those to come: they are never given up.
-    generation: Lock<Vec<&'static AtomicU32>>,
-    free: Pool<Box<GpuMeasurement>>,
-    /// Pairs of this life there are, wherever they are.
+    /// Generation counters of destroyed pairs, for new pairs. See [`Pair::generation`](measurement::Pair).
+    spare_generations: Lock<Vec<&'static AtomicU32>>,
+    pool: Pool<Box<GpuMeasurement>>,
+    /// Pairs of this epoch that exist, whoever owns them.
     pairs: AtomicUsize,
 }
 
-static CONTEXTS: Lock<Vec<&'static Context>> = Lock::new(Vec::new());
-
-fn contexts() -> MutexGuard<'static, Vec<&'static Context>> {
-    CONTEXTS.lock()
-}
-
-/// All contexts by now.
-pub(crate) fn all() -> Vec<&'static Context> {
-    contexts().clone()
-}
-
-/// The context with a handle, made known on the first call; none where there are too many.
-#[cold]
-pub(crate) fn of(driver: &impl EventApi, raw: RawContext) -> Option<&'static Context> {
-    let cap = with_control(|control| control.settings.cuda_events);
-    let mut contexts = contexts();
-    if let Some(known) = contexts.iter().find(|context| context.raw == raw) {
-        return Some(known);
-    }
-    if contexts.len() >= MAX_CONTEXTS {
-        drop(contexts);
-        say_too_many();
-        return None;
-    }
-    #[allow(clippy::cast_possible_truncation, reason = "below MAX_CONTEXTS")]
-    let index = contexts.len() as u32;
-    let context: &'static Context = Box::leak(Box::new(Context::new(raw, index, cap)));
-    contexts.push(context);
-    drop(contexts);
-    // Whoever has a context has initialised the driver.
-    first_context_met();
-    // At once: a short program may be done with it before the resolver comes to it.
-    let _ = driver.relaxed(|| {
-        driver.with_context(raw, || {
-            context.hold(driver);
-            // Its number is that of now.
-            let _ = context.is_another(driver);
-            Ok(())
-        })
-    });
-    Some(context)
-}
-
-fn say_too_many() {
-    static SAID: AtomicBool = AtomicBool::new(false);
-    if !SAID.swap(true, Relaxed) {
-        diagnostics::warn_once(&format!(
-            "the program has made more than {MAX_CONTEXTS} CUDA contexts: GPU times are taken in the first ones only, \
-             those that were destroyed included"
-        ));
-    }
-}
-
-#[cfg(test)]
 impl Context {
-    pub(crate) fn for_test() -> &'static Self {
-        Box::leak(Box::new(Self::new(RawContext::NONE, 0, 1)))
-    }
-}
-
-impl Context {
-    fn new(raw: RawContext, index: u32, cap: usize) -> Self {
+    fn new(raw: RawContext, index: u32, capacity: usize) -> Self {
         Self {
             raw,
             index,
             epoch: AtomicU32::new(0),
             failed: AtomicBool::new(false),
             suspect: AtomicBool::new(false),
-            tries: AtomicU32::new(0),
-            held: AtomicBool::new(false),
+            retain_attempts: AtomicU32::new(0),
+            retained: AtomicBool::new(false),
             id: AtomicU64::new(0),
             device: AtomicU32::new(0),
             refusals: AtomicU32::new(0),
             captured: AtomicUsize::new(0),
-            generation: Lock::new(Vec::new()),
-            free: Pool::new(cap),
+            spare_generations: Lock::new(Vec::new()),
+            pool: Pool::new(capacity),
             pairs: AtomicUsize::new(0),
         }
     }
@@ -147,7 +107,7 @@ impl Context {
         self.failed.load(Relaxed)
     }
 
-    /// Whether it may be gone, which the resolver finds out.
+    /// Returns `true` while the context may be destroyed.
     pub(crate) fn is_suspect(&self) -> bool {
         self.suspect.load(Relaxed)
     }
@@ -156,28 +116,33 @@ impl Context {
         self.suspect.store(suspect, Relaxed);
     }
 
-    /// Holds on to a primary context that is current now, to the end of the process: its events must not go
-    /// before they are read, whenever the program lets go of it.
+    /// Returns `true` if the profiler has retained the context. Its handle is then valid whatever the program does,
+    /// except for a device reset.
+    pub(crate) fn is_retained(&self) -> bool {
+        self.retained.load(Relaxed)
+    }
+
+    /// Retains this context, which must be current, if it is a primary one: its events must not be destroyed before they
+    /// are read, whenever the program releases it.
     ///
-    /// It is not released. Whoever releases a context last waits for its device, and frees at
-    /// the end of the process what is freed then anyway.
-    pub(crate) fn hold(&self, driver: &impl EventApi) {
+    /// It is never released. Releasing the last reference waits for the device, and frees at the end of the process what
+    /// the driver frees then anyway.
+    pub(crate) fn retain(&self, driver: &impl EventApi) {
+        let attempt = |attempts| (attempts < RETAIN_ATTEMPTS).then_some(attempts + 1);
         if self
-            .tries
-            .fetch_update(Relaxed, Relaxed, |tries| {
-                (tries < HOLD_TRIES).then_some(tries + 1)
-            })
+            .retain_attempts
+            .fetch_update(Relaxed, Relaxed, attempt)
             .is_err()
         {
             return;
         }
-        if let Ok(held) = driver.retain_if_primary(self.raw) {
-            self.held.store(held, Relaxed);
-            self.tries.store(HOLD_TRIES, Relaxed);
+        if let Ok(retained) = driver.retain_if_primary(self.raw) {
+            self.retained.store(retained, Relaxed);
+            self.retain_attempts.store(RETAIN_ATTEMPTS, Relaxed);
         }
     }
 
-    /// Finds out the device of the current context, which this is.
+    /// Reads the device of this context, which must be current.
     pub(crate) fn note_device(&self, driver: &impl EventApi) {
         if self.device.load(Relaxed) == 0
             && let Some(device) = driver.current_device()
@@ -186,34 +151,34 @@ impl Context {
         }
     }
 
-    /// The ordinal of its device, where it is known.
+    /// Returns the ordinal of its device, if it is known.
     pub(crate) fn device(&self) -> Option<u32> {
         self.device.load(Relaxed).checked_sub(1)
     }
 
-    /// The context has been destroyed, and its events with it. What comes under its handle from now on is
-    /// another one.
+    /// Begins the next epoch: the context has been destroyed, and its events with it. Called by the resolver.
     pub(crate) fn advance_epoch(&self) {
         self.epoch.fetch_add(1, Relaxed);
-        // Before anybody takes the one that follows for this one: those that are made there count.
         self.pairs.store(0, Relaxed);
         self.failed.store(false, Relaxed);
-        self.tries.store(0, Relaxed);
-        self.held.store(false, Relaxed);
-        self.id.store(0, Release);
+        self.retain_attempts.store(0, Relaxed);
+        self.retained.store(false, Relaxed);
         self.captured.store(0, Relaxed);
-        let forget =
-            |item: Box<GpuMeasurement>| item.pair.iter().for_each(|pair| self.forget(pair));
-        while self.free.take(MAGAZINE_SIZE, forget) {}
+        // Last, so that a thread that adopts the next id sees the stores above: the pairs it makes are counted from
+        // zero. See the type's comment.
+        self.id.store(0, Release);
+        let retire =
+            |item: Box<GpuMeasurement>| item.pair.iter().for_each(|pair| self.retire(pair));
+        while self.pool.take(MAGAZINE_SIZE, retire) {}
     }
 
-    /// The context has failed: nothing in it is touched any more. Said once.
+    /// Marks the context as failed, and prints that once. Nothing is measured in it any more.
     pub(crate) fn fail(&self, driver: &impl EventApi, code: Code, call: &str) {
         if self.failed.swap(true, Relaxed) {
             return;
         }
         let name = {
-            let _busy = ReentrancyGuard::try_enter();
+            let _guard = ReentrancyGuard::try_enter();
             driver.name_of(code)
         };
         diagnostics::warn_once(&format!(
@@ -223,59 +188,54 @@ impl Context {
         ));
     }
 
-    /// Whether its handle is good whatever the program does, short of resetting the device.
-    pub(crate) fn is_held(&self) -> bool {
-        self.held.load(Relaxed)
-    }
-
-    /// Whether the context that the events were made in is gone: another one has come under its handle, as after a
-    /// reset of the device, or the driver says that it is destroyed. No driver without `cuCtxGetId` tells.
+    /// Returns `true` if the context in which the events were made is gone: another context has its handle, as after a
+    /// device reset, or the driver says that it is destroyed. Always `false` if the driver does not number contexts.
     ///
-    /// Asked at each end of each scope, right before an event is recorded: only the driver knows of a reset, and an
-    /// event that went with its context must not be handed to it.
+    /// Called at both ends of each scope, right before an event is recorded. Only the driver knows of a reset, and it may
+    /// crash if it is given an event that was destroyed with its context.
     #[inline]
     pub(crate) fn is_replaced(&self, driver: &impl EventApi) -> bool {
-        match self.is_another(driver) {
+        match self.has_other_id(driver) {
             None | Some(Ok(false)) => false,
             Some(Ok(true)) => true,
             Some(Err(code)) => code.fault() == Fault::ContextGone,
         }
     }
 
-    /// Whether the driver has another number for the handle than when its first events were made; none where it has no
-    /// numbers.
+    /// Returns whether the driver's id of the handle differs from the known one, and adopts it if none is known. Returns
+    /// `None` if the driver does not number contexts.
     #[inline]
-    pub(crate) fn is_another(&self, driver: &impl EventApi) -> Option<Result<bool, Code>> {
+    pub(crate) fn has_other_id(&self, driver: &impl EventApi) -> Option<Result<bool, Code>> {
         let id = driver.context_id(self.raw)?;
         Some(id.map(|id| {
+            // `Acquire` pairs with `advance_epoch`: see the type's comment.
             let known = self.id.load(Acquire);
             if known == 0 {
-                self.adopt(id)
+                self.adopt_id(id)
             } else {
                 known != id
             }
         }))
     }
 
-    /// Takes a number for that of this life, unless another thread has just done so; true where that was another one.
+    /// Stores the id of the current epoch. Returns `true` if another thread has just stored a different one.
     #[cold]
-    fn adopt(&self, id: u64) -> bool {
-        // There is no number zero.
+    fn adopt_id(&self, id: u64) -> bool {
         let known = self.id.compare_exchange(0, id, Acquire, Acquire);
         known.is_err_and(|known| known != id)
     }
 
-    /// Draws the consequences of a code that a call in this context returned.
-    pub(crate) fn learn(&self, driver: &impl EventApi, code: Code, call: &str) -> Fault {
+    /// Handles an error of a call in this context: marks the context as failed if it is, and prints a warning.
+    pub(crate) fn handle_error(&self, driver: &impl EventApi, code: Code, call: &str) -> Fault {
         let fault = code.fault();
         match fault {
             Fault::Sticky => self.fail(driver, code, call),
-            Fault::NotPermitted => crate::cuda::health::not_permitted(),
-            // All is counted; what is said again and again is not worth the time it takes.
+            Fault::NotPermitted => health::not_permitted(),
+            // Every refusal is counted, but printing takes time.
             Fault::Refused | Fault::InvalidHandle
-                if self.refusals.fetch_add(1, Relaxed) < SAID_REFUSALS =>
+                if self.refusals.fetch_add(1, Relaxed) < MAX_WARNED_REFUSALS =>
             {
-                crate::cuda::health::refused(driver, call, code);
+                health::refused(driver, call, code);
             }
             _ => {}
         }
@@ -283,19 +243,74 @@ impl Context {
     }
 }
 
-/// What to call when the first context is met.
-static ON_FIRST: RaceCell<fn()> = RaceCell::new();
+#[cfg(test)]
+impl Context {
+    /// A context of a test, which is in no list: with room for `capacity` pairs.
+    pub(crate) fn with_capacity(capacity: usize) -> &'static Self {
+        Box::leak(Box::new(Self::new(RawContext::NONE, 0, capacity)))
+    }
 
-/// Has `hook` called once, when the first context is met: the driver is initialised by then.
-pub(crate) fn on_first_context(hook: fn()) {
-    ON_FIRST.get_or_init(|| hook);
+    pub(crate) fn for_test() -> &'static Self {
+        Self::with_capacity(1)
+    }
 }
 
-fn first_context_met() {
-    static DONE: AtomicBool = AtomicBool::new(false);
-    if let Some(hook) = ON_FIRST.get()
-        && !DONE.swap(true, Relaxed)
-    {
-        hook();
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cuda::ffi::fake::FakeDriver;
+
+    #[test]
+    fn a_context_is_replaced_when_its_id_changes() {
+        let (context, driver) = (Context::for_test(), FakeDriver::new());
+        assert!(!context.is_replaced(&driver), "adopts the first id");
+        assert!(!context.is_replaced(&driver));
+        driver.set_context_id(Some(2));
+        assert!(context.is_replaced(&driver));
+        assert!(context.is_replaced(&driver), "until the epoch advances");
+        context.advance_epoch();
+        assert!(!context.is_replaced(&driver), "adopts the next id");
+        driver.break_call("cuCtxGetId", 709);
+        assert!(context.is_replaced(&driver), "the driver says so");
+        driver.break_call("cuCtxGetId", 1);
+        assert!(!context.is_replaced(&driver), "the driver does not tell");
+    }
+
+    #[test]
+    fn a_context_without_ids_is_never_replaced() {
+        let (context, driver) = (Context::for_test(), FakeDriver::new());
+        driver.set_context_id(None);
+        assert_eq!(context.has_other_id(&driver), None);
+        assert!(!context.is_replaced(&driver));
+    }
+
+    #[test]
+    fn a_new_epoch_forgets_what_was_true_of_the_last() {
+        let (context, driver) = (Context::with_capacity(64), FakeDriver::new());
+        context.retain(&driver);
+        context.handle_error(&driver, Code(719), "cuEventQuery");
+        let item = context.make_for_graph(&driver).unwrap().unwrap();
+        assert!(context.is_retained() && context.has_failed());
+        assert_eq!(context.pairs(), 1);
+        context.advance_epoch();
+        assert!(!context.is_retained() && !context.has_failed());
+        assert_eq!((context.epoch(), context.pairs()), (1, 0));
+        assert!(!context.is_current_epoch(&item));
+    }
+
+    #[test]
+    fn a_primary_context_is_retained_once() {
+        let (context, driver) = (Context::for_test(), FakeDriver::new());
+        driver.break_call("cuDevicePrimaryCtxRetain", 1);
+        for _ in 0..2 {
+            context.retain(&driver);
+        }
+        assert!(!context.is_retained());
+        driver.repair("cuDevicePrimaryCtxRetain");
+        for _ in 0..9 {
+            context.retain(&driver);
+        }
+        assert!(context.is_retained());
+        assert_eq!(driver.calls("cuDevicePrimaryCtxRetain"), 3);
     }
 }

@@ -1,63 +1,66 @@
-//! The pairs of events of a context: made, handed out, taken back, destroyed.
+//! The event pairs of a context: how they are made, handed out, taken back and destroyed.
 
 use std::collections::VecDeque;
-use std::sync::MutexGuard;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::Context;
-use crate::cuda::context::measurement::{GpuMeasurement, Pair};
-use crate::cuda::context::pool::MAGAZINE_SIZE;
+use super::measurement::{GpuMeasurement, Pair};
+use super::pool::MAGAZINE_SIZE;
 use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::code::Failed;
 use crate::sync::ReentrancyGuard;
 
-/// How many pairs a thread makes at once at most: for each it calls the driver twice.
+/// The most pairs that a measured thread makes at once. Each takes two driver calls.
 const MADE_AT_ONCE: usize = 16;
-/// Scopes in the graphs of one context at most.
+/// The most scopes in the graphs of one context.
 const MAX_CAPTURED: usize = 256;
 
 impl Context {
-    /// Pairs of its present life, wherever they are.
+    /// Returns the number of pairs of the current epoch, whoever owns them.
     pub(crate) fn pairs(&self) -> usize {
         self.pairs.load(Relaxed)
     }
 
-    /// Whether an item has events that are there to be recorded: those of an earlier life went with it.
+    /// Returns `true` if the item has events that exist: those of an earlier epoch were destroyed with their context.
     #[inline]
-    pub(crate) fn is_of_current_epoch(&self, item: &GpuMeasurement) -> bool {
+    pub(crate) fn is_current_epoch(&self, item: &GpuMeasurement) -> bool {
         item.pair.is_some_and(|pair| pair.epoch == self.epoch())
     }
 
-    /// Some items for a thread's magazine, among which may be some of an earlier life. None come where the pool is at
-    /// its cap, or the driver refuses.
+    /// Appends some items to a thread's magazine, possibly some of an earlier epoch. Appends none if the pool is empty and
+    /// at its capacity.
+    ///
+    /// # Errors
+    ///
+    /// Returns the driver's error if it refused to make the first pair.
     #[cold]
     pub(crate) fn refill(
         &'static self,
         driver: &impl EventApi,
         magazine: &mut VecDeque<Box<GpuMeasurement>>,
     ) -> Result<(), Failed> {
-        let batch = self.batch();
-        if self.free.take(batch, |item| magazine.push_back(item)) {
+        let size = self.refill_size();
+        if self.pool.take(size, |item| magazine.push_back(item)) {
             return Ok(());
         }
         let made = driver.relaxed(|| {
             driver.with_context(self.raw, || {
-                self.make(driver, batch.min(MADE_AT_ONCE), magazine)
+                self.make(driver, size.min(MADE_AT_ONCE), magazine)
             })
         });
-        // What was made is used; the rest is asked for again.
+        // A later error does not matter to this scope, and comes again at the next refill.
         if magazine.is_empty() { made } else { Ok(()) }
     }
 
-    /// How many items a thread takes at once: fewer as the pool comes near its cap, down to the one that it
-    /// needs, so that threads which have some at hand and do nothing leave the others theirs.
-    fn batch(&self) -> usize {
-        let in_use = self.pairs().saturating_sub(self.free.len());
-        let left = self.free.capacity().saturating_sub(in_use);
-        (left / (2 * MAGAZINE_SIZE)).clamp(1, MAGAZINE_SIZE)
+    /// Returns how many items a thread takes at once: a magazine, and fewer as the pool nears its capacity, down to one.
+    /// Items in the magazines of idle threads are unavailable to the others.
+    fn refill_size(&self) -> usize {
+        let in_use = self.pairs().saturating_sub(self.pool.len());
+        let available = self.pool.capacity().saturating_sub(in_use);
+        (available / (2 * MAGAZINE_SIZE)).clamp(1, MAGAZINE_SIZE)
     }
 
-    /// Makes pairs in the current context, as many as are wanted and the cap allows.
+    /// Makes pairs in the current context: `wanted`, or as many as the capacity allows.
     fn make(
         &'static self,
         driver: &impl EventApi,
@@ -66,15 +69,15 @@ impl Context {
     ) -> Result<(), Failed> {
         for _ in 0..wanted {
             let others = self.pairs.fetch_add(1, Relaxed);
-            if others >= self.free.capacity() {
-                self.one_less();
+            if others >= self.pool.capacity() {
+                self.decrement_pairs();
                 return Ok(());
             }
-            self.free.reserve(others + 1);
+            self.pool.reserve(others + 1);
             match self.make_one(driver) {
                 Ok(pair) => into.extend([GpuMeasurement::new(Some(pair))]),
                 Err(failed) => {
-                    self.one_less();
+                    self.decrement_pairs();
                     return Err(failed);
                 }
             }
@@ -82,7 +85,28 @@ impl Context {
         Ok(())
     }
 
-    /// A pair that was never recorded; none where the cap is reached.
+    fn make_one(&'static self, driver: &impl EventApi) -> Result<Pair, Failed> {
+        // Before the events are made: if the context is replaced in between, the pair counts as one of the earlier
+        // epoch, which leaks two events but never records a destroyed one.
+        let epoch = self.epoch();
+        let begin = driver.create_event()?;
+        let end = driver
+            .create_event()
+            .inspect_err(|_| driver.destroy_event(begin))?;
+        // In a statement of its own, which releases the lock before anything is allocated: an allocator may be measured.
+        let spare = self.spare_generations.lock().pop();
+        Ok(Pair {
+            begin,
+            end,
+            context: self,
+            generation: spare.unwrap_or_else(|| Box::leak(Box::default())),
+            epoch,
+            is_graph: false,
+        })
+    }
+
+    /// Makes a pair for a captured scope. It must never have been recorded, or its times would look like those of a
+    /// replay. Returns `Ok(None)` at capacity.
     #[cold]
     pub(crate) fn make_for_graph(
         &'static self,
@@ -98,111 +122,84 @@ impl Context {
         Ok(item)
     }
 
-    /// Whether one more scope may become part of a graph: each keeps its events for as long as the context
-    /// lives.
+    /// Returns `true` if one more scope may become part of a graph. Each keeps its events until the context is destroyed.
     pub(crate) fn has_room_for_graph(&self) -> bool {
         self.captured.load(Relaxed) < MAX_CAPTURED
     }
 
-    /// Whether nearly all of the pairs are in use: before that the resolver comes by itself early enough, and
-    /// calling it costs the measured thread a system call.
+    /// Returns `true` if nearly all pairs are in use, so that the resolver must be woken. Until then its own pace is fast
+    /// enough, and waking it would cost the measured thread a system call.
     pub(crate) fn is_low(&self) -> bool {
-        self.free.len() <= self.pairs() / 8
+        self.pool.len() <= self.pairs() / 8
     }
 
-    fn generation(&self) -> MutexGuard<'_, Vec<&'static AtomicU32>> {
-        self.generation.lock()
-    }
-
-    /// Keeps what is to outlive a pair.
-    pub(crate) fn forget(&self, pair: &Pair) {
-        let _busy = ReentrancyGuard::try_enter();
+    /// Keeps the generation counter of a destroyed pair for a new one.
+    pub(crate) fn retire(&self, pair: &Pair) {
+        let _guard = ReentrancyGuard::try_enter();
         pair.generation.fetch_add(1, Relaxed);
-        self.generation().push(pair.generation);
+        self.spare_generations.lock().push(pair.generation);
     }
 
-    /// The context may have come to its end meanwhile, and its count to zero.
-    fn one_less(&self) {
+    /// Counts a pair less, unless a new epoch has set the count to zero.
+    fn decrement_pairs(&self) {
         let less = |pairs: usize| pairs.checked_sub(1);
         let _ = self.pairs.fetch_update(Relaxed, Relaxed, less);
     }
 
-    fn make_one(&'static self, driver: &impl EventApi) -> Result<Pair, Failed> {
-        let epoch = self.epoch();
-        let begin = driver.create_event()?;
-        match driver.create_event() {
-            Ok(end) => {
-                // Not to be held while one is made: an allocator may be measured.
-                let known = self.generation().pop();
-                Ok(Pair {
-                    begin,
-                    end,
-                    context: self,
-                    generation: known.unwrap_or_else(|| Box::leak(Box::default())),
-                    epoch,
-                    is_graph: false,
-                })
-            }
-            Err(failed) => {
-                driver.destroy_event(begin);
-                Err(failed)
-            }
-        }
-    }
-
-    /// Takes an item back.
+    /// Takes an item back into the pool.
     pub(crate) fn put_back(&self, item: Box<GpuMeasurement>) {
         let Some(pair) = item.pair else { return };
         if pair.epoch == self.epoch() && !self.has_failed() {
             pair.generation.fetch_add(1, Relaxed);
-            // There is room for as many as were made; one of an earlier life may have come in between.
-            if self.free.put(item).is_err() {
-                self.one_less();
-                self.forget(&pair);
+            // The pool has a place for each pair of one epoch. It is full only if an item of an earlier epoch was put
+            // back between the check above and the epoch's end.
+            if self.pool.put(item).is_err() {
+                self.decrement_pairs();
+                self.retire(&pair);
             }
         } else {
-            self.forget(&pair);
+            self.retire(&pair);
         }
     }
 
-    /// Makes it cheaper for the measured threads to take what came back, on the resolver's thread; near the cap, they
-    /// take single ones.
-    pub(crate) fn fill_magazines(&self) {
-        if self.batch() == MAGAZINE_SIZE {
-            self.free.fill_magazines();
+    /// Fills magazines from the items that came back; near the capacity, empties them so that threads can take single
+    /// items. Called by the resolver.
+    pub(crate) fn balance_magazines(&self) {
+        if self.refill_size() == MAGAZINE_SIZE {
+            self.pool.fill_magazines();
         } else {
-            self.free.empty_magazines();
+            self.pool.empty_magazines();
         }
     }
 
-    /// Makes the pool twice as large as what is in use of it, on the resolver's thread, so that the measured
-    /// threads need not make events.
+    /// Makes pairs until there are twice as many as are in use, so that measured threads need not make any. Called by the
+    /// resolver.
     pub(crate) fn grow_if_low(&'static self, driver: &impl EventApi) {
-        let pairs = self.pairs.load(Relaxed);
-        let in_use = pairs.saturating_sub(self.free.len());
+        let pairs = self.pairs();
+        let in_use = pairs.saturating_sub(self.pool.len());
         if self.has_failed() || pairs < 2 * MADE_AT_ONCE || 2 * in_use <= pairs {
             return;
         }
         let wanted = 2 * in_use - pairs;
         let mut made: Vec<Box<GpuMeasurement>> = Vec::new();
-        // What goes wrong here goes wrong for who needs a pair, and is said there.
+        // A measured thread that needs a pair will meet the same error, and report it.
         let _ = driver.with_context(self.raw, || self.make(driver, wanted, &mut made));
         for item in made {
             self.put_back(item);
         }
     }
 
-    /// Destroys pairs that nobody needs, but for `keep` of them.
+    /// Destroys free pairs until `keep` are left.
     pub(crate) fn shrink_to(&self, driver: &impl EventApi, keep: usize) {
-        if self.has_failed() || self.free.len() <= keep {
+        if self.has_failed() || self.pool.len() <= keep {
             return;
         }
         let _ = driver.with_context(self.raw, || {
             let destroy = |item: Box<GpuMeasurement>| {
                 item.pair.iter().for_each(|pair| self.destroy(driver, pair));
             };
-            self.free.empty_magazines();
-            while self.free.len() > keep && self.free.take(1, destroy) {}
+            self.pool.empty_magazines();
+            while self.pool.len() > keep && self.pool.take(1, destroy) {}
             Ok(())
         });
     }
@@ -211,8 +208,110 @@ impl Context {
         if pair.epoch == self.epoch() {
             driver.destroy_event(pair.begin);
             driver.destroy_event(pair.end);
-            self.one_less();
+            self.decrement_pairs();
         }
-        self.forget(pair);
+        self.retire(pair);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use super::*;
+    use crate::cuda::ffi::fake::FakeDriver;
+
+    fn refilled(context: &'static Context, driver: &FakeDriver) -> VecDeque<Box<GpuMeasurement>> {
+        let mut magazine = VecDeque::new();
+        context.refill(driver, &mut magazine).unwrap();
+        magazine
+    }
+
+    fn put_all(context: &Context, items: impl IntoIterator<Item = Box<GpuMeasurement>>) {
+        for item in items {
+            context.put_back(item);
+        }
+    }
+
+    #[test]
+    fn a_thread_takes_fewer_pairs_as_the_pool_nears_its_capacity() {
+        let (context, driver) = (Context::with_capacity(256), FakeDriver::new());
+        let first = refilled(context, &driver);
+        assert_eq!(first.len(), 4, "256 pairs are four halves of a magazine");
+        let mut all: Vec<_> = first.into();
+        while all.len() < 256 {
+            let more = refilled(context, &driver);
+            assert!(!more.is_empty());
+            all.extend(more);
+        }
+        assert_eq!((context.pairs(), driver.events()), (256, 512));
+        assert!(refilled(context, &driver).is_empty(), "at capacity");
+        put_all(context, all);
+        assert_eq!(refilled(context, &driver).len(), 4);
+        assert_eq!(driver.events(), 512, "taken from the pool");
+    }
+
+    #[test]
+    fn events_that_cannot_be_made_are_an_error_only_without_any_pair() {
+        let (context, driver) = (Context::with_capacity(4096), FakeDriver::new());
+        driver.break_call("cuEventCreate", 2);
+        let mut magazine = VecDeque::new();
+        let failed = context.refill(&driver, &mut magazine).unwrap_err();
+        assert_eq!((failed.call, failed.code.0), ("cuEventCreate", 2));
+        assert_eq!((context.pairs(), driver.events()), (0, 0));
+        driver.repair("cuEventCreate");
+        assert_eq!(refilled(context, &driver).len(), MADE_AT_ONCE);
+    }
+
+    #[test]
+    fn the_pool_grows_to_twice_what_is_in_use_and_shrinks_again() {
+        let (context, driver) = (Context::with_capacity(4096), FakeDriver::new());
+        let mut in_use = Vec::new();
+        for _ in 0..4 {
+            in_use.extend(refilled(context, &driver));
+        }
+        assert_eq!(in_use.len(), 4 * MADE_AT_ONCE);
+        context.grow_if_low(&driver);
+        assert_eq!(context.pairs(), 8 * MADE_AT_ONCE);
+        put_all(context, in_use);
+        context.balance_magazines();
+        context.shrink_to(&driver, 48);
+        assert_eq!((context.pairs(), driver.events()), (48, 96));
+        context.shrink_to(&driver, 0);
+        assert_eq!((context.pairs(), driver.events()), (0, 0));
+    }
+
+    #[test]
+    fn pairs_of_an_earlier_epoch_are_neither_reused_nor_destroyed() {
+        let (context, driver) = (Context::with_capacity(4096), FakeDriver::new());
+        let mut taken = refilled(context, &driver);
+        context.put_back(taken.pop_back().unwrap());
+        let events = driver.events();
+        context.advance_epoch();
+        assert_eq!(context.pool.len(), 0);
+        put_all(context, taken);
+        assert_eq!((context.pool.len(), context.pairs()), (0, 0));
+        assert_eq!(driver.calls("cuEventDestroy_v2"), 0);
+        let fresh = refilled(context, &driver);
+        assert!(fresh.iter().all(|item| context.is_current_epoch(item)));
+        assert_eq!(driver.events(), events + 2 * fresh.len());
+        let counters = |items: &VecDeque<Box<GpuMeasurement>>| {
+            let pairs = items.iter().filter_map(|item| item.pair);
+            pairs
+                .map(|pair| std::ptr::from_ref::<AtomicU32>(pair.generation))
+                .collect::<std::collections::BTreeSet<_>>()
+        };
+        assert_eq!(counters(&fresh).len(), fresh.len(), "each has its own");
+        assert_eq!(context.spare_generations.lock().len(), 0, "all reused");
+    }
+
+    #[test]
+    fn captured_scopes_are_bounded() {
+        let (context, driver) = (Context::with_capacity(4096), FakeDriver::new());
+        while context.has_room_for_graph() {
+            let item = context.make_for_graph(&driver).unwrap().unwrap();
+            assert!(item.pair.is_some_and(|pair| pair.is_graph));
+        }
+        assert_eq!(context.pairs(), MAX_CAPTURED);
     }
 }

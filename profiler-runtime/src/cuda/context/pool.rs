@@ -1,4 +1,4 @@
-//! What is free for the scopes to come, and how the threads that measure come by it.
+//! A lock-free pool with magazines.
 
 use std::sync::atomic::{
     AtomicUsize,
@@ -9,46 +9,64 @@ use crossbeam_queue::ArrayQueue;
 
 use crate::sync::RaceCell;
 
-/// How many go from hand to hand at once, where there are enough of them.
+/// The number of values in a full magazine.
 pub(crate) const MAGAZINE_SIZE: usize = 32;
 
-/// What the first room holds; each further one holds twice as much.
+/// The capacity of the first segment. Each further segment has twice the capacity of the one before.
 const FIRST_SEGMENT: usize = 2 * MAGAZINE_SIZE;
-/// The last one holds more than a process can have.
+/// The last segment holds more than a process can have.
 const SEGMENTS: usize = 32;
 
-/// Free ones that come back one by one, and are taken by the bundle.
+/// A bounded pool of free values, which any thread puts back and takes without a lock.
 ///
-/// One that another processor has put back costs the measured thread a look at that processor's memory, and a step
-/// that both take part in. So the resolver, which puts most of them back, makes full of them while there are
-/// plenty, and the measured thread pays that once for each bundle. A bundle is taken whole: what somebody had in hand
-/// to take some of it would be hidden from all others.
+/// # Magazines
 ///
-/// A queue that never allocates is as large as it can become from the start. Programs may make many contexts that
-/// need a few events each, so a pool begins with a small queue, and moves to one of twice the size when more have been
-/// made than the one before has room for. What is free in the earlier ones is taken first; nothing is put there any
-/// more.
+/// The design is that of Bonwick and Adams ("Magazines and Vmem", 2001). The resolver puts values back one by one, and
+/// measured threads take them. A queue slot that another core has just written costs a cache miss, and its counters are
+/// contended. So while there are plenty, the resolver moves single values into magazines of [`MAGAZINE_SIZE`], and a
+/// measured thread takes a whole magazine by one operation. A value is in one of three places:
+///
+/// - `free`: single values, as they came back;
+/// - `full`: magazines with [`MAGAZINE_SIZE`] values each;
+/// - a caller's hands, between a pop from one queue and a push to another.
+///
+/// The queues are linearizable and each value is owned by exactly one place, so none is lost or handed out twice,
+/// whatever the interleaving. While a value is in a caller's hands, [`take`](Self::take) and [`len`](Self::len) do not
+/// see it: `take` may return nothing although the pool is not empty. Its callers then make new values or try again
+/// later. A magazine is only taken whole, so that no other value is hidden for long. `empty` keeps the vectors of taken
+/// magazines, so that nobody allocates or frees one: `magazines` counts them all, and only the resolver adds to it.
+///
+/// # Segments
+///
+/// An [`ArrayQueue`] has its full size from the start, and a program may make many contexts that need a few pairs each. So
+/// the pool begins with a small segment, and adds a segment of twice the size when more values have been made than fit.
+/// [`take`](Self::take) empties old segments first; [`put`](Self::put) uses only the newest, whose number is stored with
+/// `Release` after the segment exists. A thread that puts a value into a segment that is not the newest any more does no
+/// harm, since `take` looks at all of them. If that segment is full, the thread sees the new number when it loads it
+/// again: the value did not fit because more exist than it holds, and each thread calls [`reserve`](Self::reserve)
+/// before it makes a value.
 #[derive(Debug)]
 pub(crate) struct Pool<T> {
     capacity: usize,
     segments: [RaceCell<Segment<T>>; SEGMENTS],
-    /// The room that free ones are put into. It is made before its number stands here.
+    /// The number of the segment that values are put into.
     newest: AtomicUsize,
 }
 
 #[derive(Debug)]
 struct Segment<T> {
+    /// Single values.
     free: ArrayQueue<T>,
-    /// Full ones.
+    /// Full magazines.
     full: ArrayQueue<Vec<T>>,
-    /// What full were in, for those to come.
+    /// The vectors of taken magazines, for new ones.
     empty: ArrayQueue<Vec<T>>,
-    /// How many full there are, full, empty, or in somebody's hands.
-    made: AtomicUsize,
+    /// How many magazines exist: full, empty, or in a thread's hands.
+    magazines: AtomicUsize,
 }
 
 impl<T> Pool<T> {
-    /// One for at most so many.
+    /// Creates a pool for at most `capacity` values. Allocates nothing.
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
             capacity,
@@ -61,8 +79,7 @@ impl<T> Pool<T> {
         self.capacity
     }
 
-    /// Makes room for so many. To be called before as many are made, so that each can be put back without
-    /// allocating.
+    /// Makes sure that `count` values fit. Called before that many exist, so that [`put`](Self::put) never allocates.
     pub(crate) fn reserve(&self, count: usize) {
         let number = (0..SEGMENTS).find(|number| self.size(*number) >= count.min(self.capacity));
         let number = number.unwrap_or(SEGMENTS - 1);
@@ -85,50 +102,49 @@ impl<T> Pool<T> {
         self.segment(self.newest.load(Acquire))
     }
 
-    /// Those that there are, in the order in which they were made.
+    /// Returns the segments that exist, oldest first.
     fn all(&self) -> impl Iterator<Item = &Segment<T>> {
         self.segments.iter().filter_map(RaceCell::get)
     }
 
-    /// About how many there are: who full may have some in hand.
+    /// Returns the number of values in the pool, without those in a thread's hands.
     pub(crate) fn len(&self) -> usize {
         self.all().map(Segment::len).sum()
     }
 
-    /// Puts one back.
+    /// Puts a value back.
     ///
     /// # Errors
     ///
-    /// The one, where the pool has as many already as it has room for.
-    pub(crate) fn put(&self, mut free: T) -> Result<(), T> {
+    /// Returns the value if the pool is full.
+    pub(crate) fn put(&self, mut value: T) -> Result<(), T> {
         loop {
             let newest = self.newest.load(Acquire);
-            match self.segment(newest).free.push(free) {
+            match self.segment(newest).free.push(value) {
                 Ok(()) => return Ok(()),
-                // Another thread may have made a larger room meanwhile.
-                Err(back) if self.newest.load(Acquire) != newest => free = back,
+                // Another thread has added a segment since the load above.
+                Err(back) if self.newest.load(Acquire) != newest => value = back,
                 Err(back) => return Err(back),
             }
         }
     }
 
-    /// Takes so many, or fewer where there are not as many; a whole bundle where there is nothing else. True where
-    /// that was any.
+    /// Passes up to `wanted` values to `to`, or a whole magazine if there are no single ones. Returns `false` if it found
+    /// none.
     pub(crate) fn take(&self, wanted: usize, mut to: impl FnMut(T)) -> bool {
         self.all().any(|segment| segment.take(wanted, &mut to))
     }
 
-    /// Makes full of those that came back, as far as there are enough for some to stay. For one thread at a
-    /// time.
+    /// Moves single values into magazines, and leaves at least as many single values. Only one thread may call this or
+    /// [`empty_magazines`](Self::empty_magazines) at a time.
     pub(crate) fn fill_magazines(&self) {
         let segment = self.newest_segment();
         while let Some(mut magazine) = segment.next_magazine() {
             magazine.extend((0..MAGAZINE_SIZE).map_while(|_| segment.free.pop()));
-            // Others may have taken of the free ones meanwhile: less than a bundle is none.
-            let is_whole = magazine.len() == MAGAZINE_SIZE;
-            let kept = if is_whole {
+            let kept = if magazine.len() == MAGAZINE_SIZE {
                 segment.full.push(magazine)
             } else {
+                // Other threads have taken single values since `next_magazine` counted them.
                 Err(magazine)
             };
             if let Err(magazine) = kept {
@@ -137,7 +153,7 @@ impl<T> Pool<T> {
         }
     }
 
-    /// Makes single ones of all full, for when there are few. For the thread that full.
+    /// Turns all full magazines into single values, for when there are few.
     pub(crate) fn empty_magazines(&self) {
         for segment in self.all() {
             while let Some(magazine) = segment.full.pop() {
@@ -147,9 +163,9 @@ impl<T> Pool<T> {
     }
 
     fn empty_magazine(&self, segment: &Segment<T>, mut magazine: Vec<T>) {
-        for free in magazine.drain(..) {
-            // They came from there.
-            let _ = self.put(free);
+        for value in magazine.drain(..) {
+            // Cannot fail: the value was in the pool, which has a place for each value that exists.
+            let _ = self.put(value);
         }
         let _ = segment.empty.push(magazine);
     }
@@ -157,12 +173,12 @@ impl<T> Pool<T> {
 
 impl<T> Segment<T> {
     fn new(capacity: usize) -> Self {
-        let full = (capacity / MAGAZINE_SIZE).max(1);
+        let magazines = (capacity / MAGAZINE_SIZE).max(1);
         Self {
             free: ArrayQueue::new(capacity.max(1)),
-            full: ArrayQueue::new(full),
-            empty: ArrayQueue::new(full),
-            made: AtomicUsize::new(0),
+            full: ArrayQueue::new(magazines),
+            empty: ArrayQueue::new(magazines),
+            magazines: AtomicUsize::new(0),
         }
     }
 
@@ -178,7 +194,7 @@ impl<T> Segment<T> {
         if taken.count() > 0 || self.take_magazine(&mut to) {
             return true;
         }
-        // Of a bundle that was dissolved meanwhile.
+        // The resolver may have emptied the last magazine between the two attempts above.
         self.free.pop().map(to).is_some()
     }
 
@@ -187,26 +203,28 @@ impl<T> Segment<T> {
             return false;
         };
         magazine.drain(..).for_each(to);
-        // There is room for all that were made.
+        // Cannot fail: there is a place for each magazine.
         let _ = self.empty.push(magazine);
         true
     }
 
-    /// What the next bundle can be in, where there are enough for one.
+    /// Returns an empty magazine if there are enough single values to fill one.
     fn next_magazine(&self) -> Option<Vec<T>> {
         if self.free.len() < 2 * MAGAZINE_SIZE || self.full.is_full() {
             return None;
         }
-        self.empty.pop().or_else(|| self.make())
+        self.empty.pop().or_else(|| self.new_magazine())
     }
 
-    /// What a bundle can be in. As many as there is room for, so that none is ever freed by who took what was in it.
-    fn make(&self) -> Option<Vec<T>> {
-        let made = self.made.load(Relaxed);
-        if made == self.full.capacity() {
+    /// Creates a magazine, unless there are as many as `empty` holds: a thread that takes one can then always keep it
+    /// there, and never frees it.
+    fn new_magazine(&self) -> Option<Vec<T>> {
+        // `Relaxed`, and not a read-modify-write: only one thread fills magazines.
+        let magazines = self.magazines.load(Relaxed);
+        if magazines == self.full.capacity() {
             return None;
         }
-        self.made.store(made + 1, Relaxed);
+        self.magazines.store(magazines + 1, Relaxed);
         Some(Vec::with_capacity(MAGAZINE_SIZE))
     }
 }
@@ -227,30 +245,30 @@ mod tests {
     }
 
     fn put_all(pool: &Pool<usize>, all: impl IntoIterator<Item = usize>) {
-        for free in all {
-            pool.put(free).expect("there is segment");
+        for value in all {
+            pool.put(value).expect("there is segment");
         }
     }
 
     fn taken(pool: &Pool<usize>, wanted: usize) -> Vec<usize> {
         let mut taken = Vec::new();
-        let any = pool.take(wanted, |free| taken.push(free));
+        let any = pool.take(wanted, |value| taken.push(value));
         assert_eq!(any, !taken.is_empty());
         taken
     }
 
     #[test]
-    fn they_come_in_the_order_in_which_they_went_back() {
+    fn values_are_taken_in_the_order_in_which_they_were_put_back() {
         let pool = filled(3 * MAGAZINE_SIZE);
         pool.fill_magazines();
-        assert_eq!(pool.newest_segment().full.len(), 2, "some stay");
+        assert_eq!(pool.newest_segment().full.len(), 2, "some stay single");
         let in_order: Vec<_> = (0..3).flat_map(|_| taken(&pool, MAGAZINE_SIZE)).collect();
         assert_eq!(in_order, (0..3 * MAGAZINE_SIZE).collect::<Vec<_>>());
         assert!(taken(&pool, MAGAZINE_SIZE).is_empty());
     }
 
     #[test]
-    fn whoever_wants_few_gets_few_while_there_are_single_ones() {
+    fn a_caller_that_wants_few_gets_a_magazine_only_without_single_values() {
         let pool = filled(4 * MAGAZINE_SIZE);
         pool.fill_magazines();
         assert_eq!(
@@ -263,7 +281,7 @@ mod tests {
         }
         assert_eq!(all.len(), MAGAZINE_SIZE);
         all.extend(taken(&pool, 1));
-        assert_eq!(all.len(), 2 * MAGAZINE_SIZE, "there is nothing else");
+        assert_eq!(all.len(), 2 * MAGAZINE_SIZE, "only magazines are left");
         pool.empty_magazines();
         assert_eq!(
             (pool.len(), pool.newest_segment().full.len()),
@@ -276,19 +294,19 @@ mod tests {
     }
 
     #[test]
-    fn what_bundles_are_in_is_used_again() {
+    fn magazines_are_reused() {
         let pool = filled(4 * MAGAZINE_SIZE);
         for _ in 0..if cfg!(miri) { 4 } else { 100 } {
             pool.fill_magazines();
             let all: Vec<_> = (0..4).flat_map(|_| taken(&pool, MAGAZINE_SIZE)).collect();
             put_all(&pool, all);
         }
-        assert_eq!(pool.newest_segment().made.load(Relaxed), 3);
+        assert_eq!(pool.newest_segment().magazines.load(Relaxed), 3);
         assert_eq!(pool.newest_segment().empty.len(), 3);
     }
 
     #[test]
-    fn a_pool_has_room_for_what_was_made() {
+    fn a_pool_grows_by_segments() {
         let pool = Pool::new(1_000);
         let sizes = || -> Vec<_> { pool.all().map(|segment| segment.free.capacity()).collect() };
         assert_eq!(sizes(), [0; 0]);
@@ -312,13 +330,16 @@ mod tests {
             .take_while(|some| !some.is_empty())
             .flatten()
             .collect();
-        assert!(all[..FIRST_SEGMENT].is_sorted(), "the earliest come first");
+        assert!(
+            all[..FIRST_SEGMENT].is_sorted(),
+            "the oldest segment comes first"
+        );
         all.sort_unstable();
         assert_eq!(all, (0..1_000).collect::<Vec<_>>());
     }
 
     #[test]
-    fn a_pool_of_one_has_one() {
+    fn a_pool_for_one_value_works() {
         let pool = filled(1);
         pool.fill_magazines();
         assert_eq!(taken(&pool, MAGAZINE_SIZE), [0]);
@@ -328,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn none_is_lost_or_handed_out_twice_whoever_bundles_meanwhile() {
+    fn no_value_is_lost_or_duplicated_while_magazines_are_filled_and_emptied() {
         const COUNT: usize = 8 * MAGAZINE_SIZE;
         let rounds = if cfg!(miri) { 20 } else { 20_000 };
         let pool = &filled(COUNT);
@@ -355,7 +376,7 @@ mod tests {
         assert_eq!(all, (0..COUNT).collect::<Vec<_>>());
         assert_eq!(
             pool.newest_segment().empty.len(),
-            pool.newest_segment().made.load(Relaxed)
+            pool.newest_segment().magazines.load(Relaxed)
         );
     }
 }

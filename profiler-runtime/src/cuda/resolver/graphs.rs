@@ -77,8 +77,8 @@ impl Graphs {
     pub(crate) fn add(&mut self, item: Box<GpuMeasurement>, pair: Pair) {
         WATCHED.fetch_add(1, Relaxed);
         let place = self.captured.len();
-        let (key, inside) = (item.scope.key, item.inside);
-        let is_child = |graph: &Graph| graph.item.inside.is_some_and(|around| around.get() == key);
+        let (key, inside) = (item.scope.key, item.parent);
+        let is_child = |graph: &Graph| graph.item.parent.is_some_and(|around| around.get() == key);
         let all = self.captured.iter().enumerate();
         let children = all
             .filter(|(_, graph)| is_child(graph))
@@ -123,7 +123,7 @@ impl Graphs {
         // The destructors of their loggers are foreign code.
         let captured = std::mem::take(&mut self.captured);
         for graph in &captured {
-            graph.pair.context.forget(&graph.pair);
+            graph.pair.context.retire(&graph.pair);
         }
         self.groups.clear();
         WATCHED.fetch_sub(captured.len(), Relaxed);
@@ -391,7 +391,7 @@ mod tests {
         let pair = Pair::for_test(context, begin, end);
         let mut item = GpuMeasurement::new(None);
         item.scope.key = key;
-        item.inside = NonZero::new(inside);
+        item.parent = NonZero::new(inside);
         item.capture = 7;
         graphs.add(item, pair);
     }

@@ -188,7 +188,7 @@ fn ask(queue: &mut VecDeque<Pending>, sink: &mut Sink, place: usize) -> Result<A
 /// A call for this item was refused: its time is lost, and so may be its context.
 fn refused(pending: Pending, sink: &mut Sink, code: Code, call: &str) -> Result<(), Fault> {
     let Pending { item, pair, .. } = pending;
-    let fault = pair.context.learn(sink.driver, code, call);
+    let fault = pair.context.handle_error(sink.driver, code, call);
     let loss = match fault {
         Fault::Sticky => CudaLoss::ContextFailed,
         Fault::ContextGone | Fault::NoDriver => CudaLoss::ContextGone,

@@ -280,7 +280,7 @@ impl InUse {
         let is_asked = is_asked || is_recorded;
         let is_busy = self.is_busy(is_asked);
         // Also where nothing has ended yet: many scopes that are open bring the pool near its cap.
-        self.context.fill_magazines();
+        self.context.balance_magazines();
         let idle = self.is_idle();
         let failed = self.context.has_failed();
         if !is_busy && !suspicion && !idle && !failed {
@@ -288,12 +288,12 @@ impl InUse {
         }
         // Whether a context is there, only one that is there may be asked. Where the program may have ended it, it is
         // asked no more than what is pending in it makes necessary.
-        if failed && !self.context.is_held() {
+        if failed && !self.context.is_retained() {
             self.queues.lose_all(sink, CudaLoss::ContextFailed);
             self.graphs.forget();
         }
         let is_needed = is_busy || suspicion && self.context.is_suspect();
-        if !is_needed && !self.context.is_held() {
+        if !is_needed && !self.context.is_retained() {
             self.is_shrunk = true;
             return false;
         }
@@ -370,7 +370,7 @@ impl InUse {
 
     fn seems_gone(&mut self, driver: &Driver) -> bool {
         let raw = self.context.raw;
-        match self.context.is_another(driver) {
+        match self.context.has_other_id(driver) {
             Some(Ok(true)) => return true,
             Some(Err(code)) if code.fault() == Fault::ContextGone => return true,
             _ => {}
@@ -387,12 +387,12 @@ impl InUse {
 
     /// Makes itself at home in a context that is current now.
     fn settle_in(&mut self, driver: &Driver, is_recorded: bool) {
-        self.context.hold(driver);
+        self.context.retain(driver);
         self.context.note_device(driver);
         // To know where times stand takes a stream of our own in the context: not made for lengths alone.
         let is_wanted = is_recorded || self.queues.wants_places() || !self.graphs.is_empty();
         if is_wanted && let Err(Failed { call, code }) = self.renew_anchor(driver) {
-            self.context.learn(driver, code, call);
+            self.context.handle_error(driver, code, call);
         }
     }
 
@@ -413,7 +413,7 @@ impl InUse {
         // The program may have ended it, and to ask would be to use it: its events go with it. Where the driver does
         // not number contexts, the device may have been reset unseen, and to destroy an event that is gone crashes
         // some drivers: they stay in the pool, for what may still be measured.
-        if !self.context.is_held()
+        if !self.context.is_retained()
             || !driver.has_context_ids()
             || self.context.has_failed()
             || !self.queues.is_empty()

@@ -36,7 +36,7 @@ impl Sink {
         self.at_hand = Some(item.scope.name);
         // What ran inside of it ran inside of what is around it.
         if item.scope.has_begun {
-            let around = item.inside.map(NonZero::get);
+            let around = item.parent.map(NonZero::get);
             self.children.pass_on(item.scope.key, around);
         }
         self.at_hand = None;
@@ -77,9 +77,9 @@ impl Sink {
     }
 
     fn tell_parents(&mut self, item: &GpuMeasurement, pair: Pair, ns: f64) {
-        if let Some(parent) = item.inside {
+        if let Some(parent) = item.parent {
             let begin = item
-                .from
+                .parent_start
                 .and_then(|begin| begin.event(pair.epoch))
                 .and_then(|begin| self.driver.distance(begin, pair.begin));
             match begin {
@@ -87,7 +87,7 @@ impl Sink {
                 None => self.children.add(parent.get(), ns),
             }
         }
-        if let Some(parent) = item.apart {
+        if let Some(parent) = item.parent_elsewhere {
             totals::count_elsewhere(parent, ns);
         }
     }

@@ -1,4 +1,4 @@
-//! The thread's current stream, and that of futures.
+//! The current stream of a thread and of a future.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,8 +11,9 @@ use crate::cuda::stream::{IntoStream, Stream};
 use crate::cuda::thread::state::replace_current;
 use crate::switch;
 
-/// Runs `f` with a stream as the thread's current one: what is measured inside, and names no stream of its
-/// own, is measured on it.
+/// Runs `f` with `stream` as the thread's current stream. Scopes inside that name no stream are measured on it.
+///
+/// The stream before is current again when `f` returns or panics.
 ///
 /// # Examples
 ///
@@ -30,14 +31,14 @@ use crate::switch;
 /// # Ok::<(), cudarc::driver::DriverError>(())
 /// ```
 pub fn with_stream<T>(stream: impl IntoStream<'static>, f: impl FnOnce() -> T) -> T {
-    let Some(stream) = taken(stream) else {
+    let Some(stream) = owned(stream) else {
         return f();
     };
     let _restore = Restore(replace_current(Some(stream)));
     f()
 }
 
-/// Makes a stream the thread's current one, until another one is set or the thread ends; the one before.
+/// Makes a stream the thread's current stream, until another one is set or the thread ends. Returns the stream before.
 ///
 /// # Examples
 ///
@@ -47,17 +48,17 @@ pub fn with_stream<T>(stream: impl IntoStream<'static>, f: impl FnOnce() -> T) -
 ///
 /// let stream = cudarc::driver::CudaContext::new(0)?.new_stream()?;
 /// set_current_stream(&stream);
-/// // what is measured here is measured on it
+/// // scopes that name no stream are measured on it
 /// clear_current_stream();
 /// # }
 /// # #[cfg(feature = "cudarc")]
 /// # Ok::<(), cudarc::driver::DriverError>(())
 /// ```
 pub fn set_current_stream(stream: impl IntoStream<'static>) -> Option<Stream> {
-    replace_current(Some(taken(stream)?))
+    replace_current(Some(owned(stream)?))
 }
 
-/// Leaves the thread without a current stream; the one it had.
+/// Leaves the thread without a current stream. Returns the stream before.
 ///
 /// # Examples
 ///
@@ -68,37 +69,38 @@ pub fn clear_current_stream() -> Option<Stream> {
     replace_current(None)
 }
 
-/// The stream, where there is anything to be measured on it. It is held while it is current.
-pub(crate) fn taken(stream: impl IntoStream<'static>) -> Option<Stream> {
+/// Converts a stream that is to become current or the default; `None` if the crate is built without measurements.
+pub(crate) fn owned(stream: impl IntoStream<'static>) -> Option<Stream> {
     if cfg!(feature = "strip") {
         return None;
     }
-    let lent = stream.into_stream();
-    let raw = lent.raw;
-    // While the switch is off it is kept all the same: it may be turned on.
+    let stream = stream.into_stream();
+    let handles = stream.handles;
+    // A stream is a reason to load the driver, but not while measuring is off. The stream is kept even then, since
+    // measuring may be turned on.
     if !switch::is_off(switch::load()) {
         find(DiscoveryReason::ExplicitRequest);
     }
-    Some(lent.held.unwrap_or_else(|| Stream::lent_for_ever(raw)))
+    Some(stream.owned.unwrap_or_else(|| Stream::unowned(handles)))
 }
 
-/// Puts the current stream back, however the code that had another one ends.
-#[must_use = "the stream is current until this is dropped"]
+/// Restores the thread's current stream when it is dropped.
+#[must_use = "dropping this restores the stream before"]
 pub(crate) struct Restore(Option<Stream>);
 
 impl Drop for Restore {
     fn drop(&mut self) {
-        let _ended = replace_current(self.0.take());
+        let _replaced = replace_current(self.0.take());
     }
 }
 
-/// Makes a stream the thread's current one until what is returned is dropped.
+/// Makes a stream the thread's current stream until the returned guard is dropped.
 pub(crate) fn make_current(stream: &Stream) -> Restore {
     Restore(replace_current(Some(stream.clone())))
 }
 
 pin_project! {
-    /// A future that runs on a stream: made by [`StreamFuture::with_stream`].
+    /// A future that is polled with a current stream: made by [`StreamFuture::with_stream`].
     #[derive(Debug)]
     #[must_use = "futures do nothing unless they are awaited or polled"]
     pub struct OnStream<F> {
@@ -118,7 +120,7 @@ impl<F: Future> Future for OnStream<F> {
     }
 }
 
-/// Runs futures on a stream: `future.with_stream(&stream).await`.
+/// Sets the current stream of a future: `future.with_stream(&stream).await`.
 ///
 /// # Examples
 ///
@@ -137,12 +139,11 @@ impl<F: Future> Future for OnStream<F> {
 /// # }
 /// ```
 pub trait StreamFuture: Future + Sized {
-    /// Makes the stream the current one, as [`with_stream`] does, whenever the future is polled, on whatever
-    /// thread.
+    /// Makes the stream the current one, as [`with_stream`] does, during each poll of the future, on any thread.
     fn with_stream(self, stream: impl IntoStream<'static>) -> OnStream<Self> {
         OnStream {
             future: self,
-            stream: taken(stream),
+            stream: owned(stream),
         }
     }
 }

@@ -1,52 +1,66 @@
-//! The stream of scopes for which neither the call nor its thread names one.
+//! The default stream of the process, on which scopes are measured for which neither the call nor its thread names a
+//! stream.
 //!
-//! There is none unless the program or its user asks for one. The driver's own default stream is not taken
-//! unasked: the legacy one waits for every blocking stream of its context, and they wait for it, so that an event
-//! in it serialises streams that are independent. To record into it while another thread captures one of them
-//! invalidates that capture, and to ask beforehand does not help: the capture may begin between the question and
-//! the record.
+//! There is none unless the program or its user asks for one. The profiler does not choose a default stream of the
+//! driver by itself. The legacy default stream waits for every blocking stream of its context, and they wait for it, so
+//! that an event in it serialises independent streams. Recording into it while another thread captures one of them
+//! invalidates the capture, and no query can prevent that: the capture may begin between the query and the record.
+//!
+//! # Why the default stream is never freed
+//!
+//! A measured thread reads [`DEFAULT`] with one load, and uses the node without a lock or a reference count. A scope may
+//! stay open on the stream while another thread sets a different one. So nodes are leaked, and linked in [`NODES`] so that
+//! setting the same stream again finds its node:
+//!
+//! - A node is written before it is published, and never changed afterwards. Both statics are stored with `Release` (as
+//!   part of `AcqRel`) and loaded with `Acquire`, so a thread that sees a node's address sees its contents.
+//! - `NODES` is a stack that only grows, so the exchange in [`node_for`] cannot suffer from ABA: an address that has
+//!   been its head never becomes its head again.
+//! - Two threads that set the same new stream at once may add a node each. Both nodes are valid; one of them is not
+//!   found again, which costs its memory.
 
 use std::ptr;
 use std::sync::atomic::{
     AtomicPtr, AtomicU8, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed,
 };
 
-use super::current::taken;
+use super::current::owned;
+use super::{IntoStream, Stream};
 use crate::config::ImplicitStream;
-use crate::cuda::stream::{IntoStream, Stream};
 use crate::stream_key::RawStream;
 use crate::sync::ReentrancyGuard;
 
-/// A stream that was made the default one at least once. Never freed, so that a reference to one may be read from
-/// [`DEFAULT`] without a lock or a count, and used by a scope that is still open when another one is set.
-struct Kept {
+/// A stream that has been the default stream. Never freed.
+struct Node {
     stream: Stream,
-    next: *const Kept,
+    next: *const Node,
 }
 
 /// The default stream; null for none.
-static DEFAULT: AtomicPtr<Kept> = AtomicPtr::new(ptr::null_mut());
+static DEFAULT: AtomicPtr<Node> = AtomicPtr::new(ptr::null_mut());
 
-/// All streams that were ever made the default one: a stack to which nodes are only added.
-static KEPT: AtomicPtr<Kept> = AtomicPtr::new(ptr::null_mut());
+/// The newest of all nodes.
+static NODES: AtomicPtr<Node> = AtomicPtr::new(ptr::null_mut());
 
-/// What `PROFILER_CUDA_STREAM` says, as an [`ImplicitStream`].
+/// `PROFILER_CUDA_STREAM`, as an [`ImplicitStream`].
 static IMPLICIT: AtomicU8 = AtomicU8::new(ImplicitStream::None as u8);
 
-/// Streams are handed from the thread that sets them to all others.
+/// A node is shared between threads through a pointer, which the compiler does not check.
 const _: fn() = || {
     fn is_shared<T: Send + Sync>() {}
     is_shared::<Stream>();
 };
 
-/// Makes a stream the default one of the process, on which all is measured that names no stream, on every thread
-/// that has no current one, whatever context is current there. Returns the default stream before.
+/// Makes a stream the default stream of the process. Returns the default stream before.
 ///
-/// It is for programs that put most of their work into one stream. Where threads have streams of their own, or
-/// there are several devices, [`set_current_stream`](super::set_current_stream) says it for each thread.
+/// Every scope is measured on it that names no stream and whose thread has no current stream, whatever context is
+/// current there.
 ///
-/// The stream is held until the process ends, even when another one has been set or none: a scope may still be
-/// open on it on any thread. To set the same stream again holds nothing more.
+/// This is for programs that launch most of their work in one stream. Where threads have streams of their own, or
+/// there are several devices, use [`set_current_stream`](super::set_current_stream) on each thread.
+///
+/// The stream is kept alive until the process ends, even when another one has been set or none: a scope may still be
+/// open on it on any thread. Setting the same stream again keeps nothing more.
 ///
 /// # Examples
 ///
@@ -64,14 +78,15 @@ const _: fn() = || {
 /// # Ok::<(), cudarc::driver::DriverError>(())
 /// ```
 pub fn set_default_stream(stream: impl IntoStream<'static>) -> Option<Stream> {
-    let stream = taken(stream)?;
-    // What is allocated here is the profiler's own.
-    let _busy = ReentrancyGuard::try_enter();
-    replace(keep(stream))
+    let stream = owned(stream)?;
+    // The node is an allocation of the profiler, which a measured allocator must not attribute to the program.
+    let _guard = ReentrancyGuard::try_enter();
+    replace(node_for(stream))
 }
 
-/// Leaves the process without a default stream: what names no stream has no GPU time from now on. Scopes that are
-/// open end on the stream on which they began. Returns the default stream before.
+/// Leaves the process without a default stream. Returns the default stream before.
+///
+/// Scopes that name no stream have no GPU time from now on. Open scopes end on the stream on which they began.
 ///
 /// # Examples
 ///
@@ -82,7 +97,7 @@ pub fn clear_default_stream() -> Option<Stream> {
     replace(ptr::null())
 }
 
-/// The default stream of the process, if one was set.
+/// Returns the default stream of the process, if one is set.
 ///
 /// # Examples
 ///
@@ -94,52 +109,49 @@ pub fn default_stream() -> Option<Stream> {
     get().cloned()
 }
 
-/// The default stream of the process: one load.
+/// Returns the default stream of the process: one load.
 #[inline]
 pub(crate) fn get() -> Option<&'static Stream> {
-    // `Acquire` pairs with the exchange in `replace`: who sees the address sees the node.
     let node = DEFAULT.load(Acquire);
-    // SAFETY: null, or a node that `keep` leaked, which is never changed again.
+    // SAFETY: null, or a leaked node, which was published with `Release` and is never changed.
     unsafe { node.as_ref() }.map(|node| &node.stream)
 }
 
-fn replace(node: *const Kept) -> Option<Stream> {
+fn replace(node: *const Node) -> Option<Stream> {
     let before = DEFAULT.swap(node.cast_mut(), AcqRel);
     // SAFETY: as in `get`.
     unsafe { before.as_ref() }.map(|node| node.stream.clone())
 }
 
-/// The node of a stream, made if there is none yet: a program that sets the same few streams again and again keeps
-/// these few.
-fn keep(stream: Stream) -> *const Kept {
-    let mut first = KEPT.load(Acquire);
-    let mut node: *const Kept = first;
+/// Returns the node of a stream, and adds one if there is none.
+fn node_for(stream: Stream) -> *const Node {
+    let mut first = NODES.load(Acquire);
+    let mut node: *const Node = first;
     // SAFETY: null, or a node that was leaked below.
-    while let Some(kept) = unsafe { node.as_ref() } {
-        if kept.stream.stands_for(&stream) {
+    while let Some(known) = unsafe { node.as_ref() } {
+        if known.stream.can_replace(&stream) {
             return node;
         }
-        node = kept.next;
+        node = known.next;
     }
-    let new = Box::into_raw(Box::new(Kept {
+    let new = Box::into_raw(Box::new(Node {
         stream,
         next: first,
     }));
-    // Two threads that set the same stream at once add two nodes, which is harmless.
-    while let Err(other) = KEPT.compare_exchange_weak(first, new, AcqRel, Acquire) {
+    while let Err(other) = NODES.compare_exchange_weak(first, new, AcqRel, Acquire) {
         first = other;
-        // SAFETY: not published yet, so that this thread alone has it.
+        // SAFETY: not published yet, so no other thread can access it.
         unsafe { (*new).next = first };
     }
     new
 }
 
-/// Takes over the setting, before the driver is known to any measured thread.
+/// Stores `PROFILER_CUDA_STREAM`, before the driver is published to measured threads.
 pub(crate) fn set_implicit(stream: ImplicitStream) {
     IMPLICIT.store(stream as u8, Relaxed);
 }
 
-/// The default stream of the driver's, where the settings ask for it.
+/// Returns the default stream of the driver that `PROFILER_CUDA_STREAM` asks for.
 #[inline]
 pub(crate) fn implicit() -> Option<RawStream> {
     const LEGACY: u8 = ImplicitStream::Legacy as u8;
@@ -148,5 +160,44 @@ pub(crate) fn implicit() -> Option<RawStream> {
         LEGACY => Some(RawStream::LEGACY),
         PER_THREAD => Some(RawStream::PER_THREAD),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cuda::ffi::driver::RawContext;
+    use crate::cuda::stream::StreamHandles;
+
+    fn stream(handle: usize) -> Stream {
+        Stream::unowned(StreamHandles {
+            stream: RawStream(ptr::without_provenance_mut(handle)),
+            context: RawContext::NONE,
+        })
+    }
+
+    #[test]
+    fn a_stream_that_is_set_again_has_one_node() {
+        let [one, other] = [0x101, 0x102].map(stream);
+        let node = node_for(one.clone());
+        assert_ne!(node, node_for(other));
+        assert_eq!(node, node_for(one));
+    }
+
+    #[test]
+    fn nodes_that_threads_add_at_once_are_all_linked() {
+        let handles = 0x200..0x208;
+        std::thread::scope(|scope| {
+            for handle in handles.clone() {
+                scope.spawn(move || _ = node_for(stream(handle)));
+            }
+        });
+        for handle in handles {
+            let node = node_for(stream(handle));
+            assert_eq!(node, node_for(stream(handle)));
+            // SAFETY: nodes are leaked.
+            let known = unsafe { &*node };
+            assert_eq!(known.stream.handles.stream.0.addr(), handle);
+        }
     }
 }

@@ -1,5 +1,7 @@
-//! What GPU time is taken on.
+//! Streams: what a user names, and which one a scope is measured on.
 
+#[cfg(feature = "cudarc")]
+mod cudarc;
 pub(crate) mod current;
 pub(crate) mod default;
 pub(crate) mod target;
@@ -17,49 +19,49 @@ use crate::cuda::ffi::driver::{Driver, RawContext};
 use crate::cuda::ffi::library::{DiscoveryReason, find};
 use crate::stream_key::RawStream;
 
-/// A stream that GPU time is taken on, kept alive for as long as it is needed.
+/// A stream that GPU time is taken on. It keeps the stream alive while it exists.
 ///
-/// Made from a stream or context of cudarc 0.19 by any function that takes an [`IntoStream`], and from the
-/// raw handle of any other library by [`from_raw`](Self::from_raw).
+/// Any function that takes an [`IntoStream`] makes one from a stream or context of cudarc 0.19.
+/// [`from_raw`](Self::from_raw) makes one from the raw handle of any other library.
 #[derive(Clone)]
 pub struct Stream {
-    pub(crate) raw: StreamHandles,
-    /// Dropped when the stream is not needed any more.
-    keep: KeepAlive,
+    pub(crate) handles: StreamHandles,
+    /// Only dropped, never read.
+    keep_alive: KeepAlive,
 }
 
-/// The handles of a stream.
+/// The driver's handles of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StreamHandles {
     pub(crate) stream: RawStream,
-    /// None for the one that is current when a scope begins.
+    /// [`RawContext::NONE`] for the context that is current when a scope begins.
     pub(crate) context: RawContext,
 }
 
-/// Who keeps a stream.
+/// What keeps a stream alive.
 #[derive(Clone)]
 pub(crate) enum KeepAlive {
-    /// The user's word.
+    /// Nothing: the caller of [`Stream::from_raw`] promised that the stream exists.
     Promise,
     #[cfg(feature = "cudarc")]
-    #[allow(dead_code, reason = "held, not read")]
-    Stream(Arc<cudarc::driver::CudaStream>),
+    #[allow(dead_code, reason = "dropped, not read")]
+    Stream(Arc<::cudarc::driver::CudaStream>),
     #[cfg(feature = "cudarc")]
-    #[allow(dead_code, reason = "held, not read")]
-    Context(Arc<cudarc::driver::CudaContext>),
+    #[allow(dead_code, reason = "dropped, not read")]
+    Context(Arc<::cudarc::driver::CudaContext>),
 }
 
 impl Stream {
-    /// A stream by its handles: `CUstream` and `CUcontext` of the driver, `cudaStream_t` of the runtime.
+    /// Makes a stream from its handles: `CUstream` and `CUcontext` of the driver, or `cudaStream_t` of the runtime.
     ///
-    /// The handles 0 (or 1) and 2 are the legacy and the per-thread default stream. Without a context
-    /// (null) it is the one that the stream belongs to; for a default stream, the one that is current when
-    /// a scope begins.
+    /// The handles 0 (or 1) and 2 are the legacy and the per-thread default stream. With a null `context`, the driver
+    /// is asked for the context that the stream belongs to; for a default stream, it is the context that is current
+    /// when a scope begins.
     ///
     /// # Safety
     ///
-    /// `stream` must be a stream of the CUDA driver in this process, `context` its context or null, and
-    /// both must exist until this `Stream`, its clones and the scopes measured on them are gone.
+    /// `stream` must be a stream of the CUDA driver in this process, and `context` its context or null. Both must exist
+    /// until this `Stream`, its clones and the scopes measured on them are gone.
     ///
     /// # Examples
     ///
@@ -79,44 +81,47 @@ impl Stream {
             && !stream.is_default()
             && let Some(driver) = find(DiscoveryReason::ExplicitRequest)
         {
-            // SAFETY: the caller says that the stream exists.
-            let ask = || unsafe { driver.context_of(stream) };
-            context = ask_anywhere(driver, ask).unwrap_or(RawContext::NONE);
+            // SAFETY: the caller promises that the stream exists.
+            let read = || unsafe { driver.context_of(stream) };
+            context = retried_in_any_context(driver, read).unwrap_or(RawContext::NONE);
         }
+        Self::unowned(StreamHandles { stream, context })
+    }
+
+    /// Makes a stream that something else keeps alive until the process ends.
+    pub(crate) fn unowned(handles: StreamHandles) -> Self {
         Self {
-            raw: StreamHandles { stream, context },
-            keep: KeepAlive::Promise,
+            handles,
+            keep_alive: KeepAlive::Promise,
         }
     }
 
-    /// What keeps it, without its handles.
+    /// Returns what keeps the stream alive, without its handles.
     #[inline]
-    pub(crate) fn into_keep(self) -> KeepAlive {
-        self.keep
+    pub(crate) fn into_keep_alive(self) -> KeepAlive {
+        self.keep_alive
     }
 
-    /// Whether this one does for `other`: the same handles, kept as well.
-    pub(crate) fn stands_for(&self, other: &Self) -> bool {
-        let is_promise = |stream: &Self| matches!(stream.keep, KeepAlive::Promise);
-        self.raw == other.raw && (!is_promise(self) || is_promise(other))
-    }
-
-    /// A stream that somebody else keeps to the end of the process.
-    pub(crate) fn lent_for_ever(raw: StreamHandles) -> Self {
-        Self {
-            raw,
-            keep: KeepAlive::Promise,
-        }
+    /// Returns `true` if this stream can replace `other`: it has the same handles, and keeps the stream alive if `other`
+    /// does.
+    pub(crate) fn can_replace(&self, other: &Self) -> bool {
+        let is_promise = |stream: &Self| matches!(stream.keep_alive, KeepAlive::Promise);
+        self.handles == other.handles && (!is_promise(self) || is_promise(other))
     }
 }
 
-/// Asks what any current context may answer. Where the driver wants one and the thread has none, one that the
-/// profiler holds does.
-fn ask_anywhere<T>(driver: &Driver, ask: impl Fn() -> Result<T, Failed>) -> Result<T, Failed> {
-    let held = context::all().into_iter().find(|context| context.is_held());
-    match held {
-        Some(context) => driver.retried_in(context.raw, ask),
-        None => ask(),
+/// Calls `call`. If the driver answers that the thread needs a current context, repeats the call in a context that the
+/// profiler retains, if there is one.
+fn retried_in_any_context<T>(
+    driver: &Driver,
+    call: impl Fn() -> Result<T, Failed>,
+) -> Result<T, Failed> {
+    let retained = context::all()
+        .into_iter()
+        .find(|context| context.is_retained());
+    match retained {
+        Some(context) => driver.retried_in(context.raw, call),
+        None => call(),
     }
 }
 
@@ -134,38 +139,39 @@ impl fmt::Debug for KeepAlive {
 
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kept = !matches!(self.keep, KeepAlive::Promise);
+        let kept = !matches!(self.keep_alive, KeepAlive::Promise);
         f.debug_struct("Stream")
-            .field("stream", &self.raw.stream.0)
-            .field("context", &self.raw.context.0)
+            .field("stream", &self.handles.stream.0)
+            .field("context", &self.handles.context.0)
             .field("kept", &kept)
             .finish()
     }
 }
 
-/// A stream for the length of a scope: held, or lent for `'s`.
+/// A stream as the argument of a call: owned, or borrowed for `'s`.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct StreamRef<'s> {
-    pub(crate) raw: StreamHandles,
-    pub(crate) held: Option<Stream>,
-    lender: PhantomData<&'s ()>,
+    pub(crate) handles: StreamHandles,
+    /// `None` if the stream is borrowed.
+    pub(crate) owned: Option<Stream>,
+    borrow: PhantomData<&'s ()>,
 }
 
 impl StreamRef<'_> {
-    fn held(stream: Stream) -> Self {
+    fn owned(stream: Stream) -> Self {
         Self {
-            raw: stream.raw,
-            held: Some(stream),
-            lender: PhantomData,
+            handles: stream.handles,
+            owned: Some(stream),
+            borrow: PhantomData,
         }
     }
 }
 
-/// What GPU time can be taken on: a [`Stream`], or cudarc's streams and contexts (feature `cudarc`).
+/// What GPU time can be taken on: a [`Stream`], or a stream or context of cudarc (feature `cudarc`).
 ///
-/// An `Arc`, or a reference to one, is held for as long as it is needed. A reference to the stream itself is
-/// borrowed until the scope ends. A context means its default stream.
+/// An `Arc`, or a reference to one, is cloned and kept as long as it is needed. A reference to the stream itself is
+/// borrowed until the scope ends. A context stands for its default stream.
 ///
 /// # Examples
 ///
@@ -196,100 +202,12 @@ pub trait IntoStream<'s> {
 
 impl<'s> IntoStream<'s> for Stream {
     fn into_stream(self) -> StreamRef<'s> {
-        StreamRef::held(self)
+        StreamRef::owned(self)
     }
 }
 
 impl<'s> IntoStream<'s> for &Stream {
     fn into_stream(self) -> StreamRef<'s> {
-        StreamRef::held(self.clone())
-    }
-}
-
-#[cfg(feature = "cudarc")]
-mod of_cudarc {
-    use std::marker::PhantomData;
-    use std::sync::Arc;
-
-    use cudarc::driver::{CudaContext, CudaStream};
-
-    use super::{IntoStream, KeepAlive, Stream, StreamHandles, StreamRef};
-    use crate::cuda::ffi::driver::RawContext;
-    use crate::stream_key::RawStream;
-
-    fn raw_of(stream: &CudaStream) -> StreamHandles {
-        StreamHandles {
-            stream: RawStream(stream.cu_stream().cast()).canonical(),
-            context: RawContext(stream.context().cu_ctx().cast()),
-        }
-    }
-
-    fn default_of(context: &CudaContext) -> StreamHandles {
-        StreamHandles {
-            stream: RawStream::LEGACY,
-            context: RawContext(context.cu_ctx().cast()),
-        }
-    }
-
-    fn lent<'s>(raw: StreamHandles) -> StreamRef<'s> {
-        StreamRef {
-            raw,
-            held: None,
-            lender: PhantomData,
-        }
-    }
-
-    impl From<Arc<CudaStream>> for Stream {
-        fn from(stream: Arc<CudaStream>) -> Self {
-            Self {
-                raw: raw_of(&stream),
-                keep: KeepAlive::Stream(stream),
-            }
-        }
-    }
-
-    impl From<Arc<CudaContext>> for Stream {
-        fn from(context: Arc<CudaContext>) -> Self {
-            Self {
-                raw: default_of(&context),
-                keep: KeepAlive::Context(context),
-            }
-        }
-    }
-
-    impl<'s> IntoStream<'s> for Arc<CudaStream> {
-        fn into_stream(self) -> StreamRef<'s> {
-            StreamRef::held(self.into())
-        }
-    }
-
-    impl<'s> IntoStream<'s> for &Arc<CudaStream> {
-        fn into_stream(self) -> StreamRef<'s> {
-            Arc::clone(self).into_stream()
-        }
-    }
-
-    impl<'s> IntoStream<'s> for &'s CudaStream {
-        fn into_stream(self) -> StreamRef<'s> {
-            lent(raw_of(self))
-        }
-    }
-
-    impl<'s> IntoStream<'s> for Arc<CudaContext> {
-        fn into_stream(self) -> StreamRef<'s> {
-            StreamRef::held(self.into())
-        }
-    }
-
-    impl<'s> IntoStream<'s> for &Arc<CudaContext> {
-        fn into_stream(self) -> StreamRef<'s> {
-            Arc::clone(self).into_stream()
-        }
-    }
-
-    impl<'s> IntoStream<'s> for &'s CudaContext {
-        fn into_stream(self) -> StreamRef<'s> {
-            lent(default_of(self))
-        }
+        StreamRef::owned(self.clone())
     }
 }

@@ -1,72 +1,76 @@
-//! Which stream a scope is measured on, and who says so.
+//! Decides which stream a scope is measured on.
 
-use super::default;
+use super::{StreamHandles, default};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::code::{Code, Fault};
 use crate::cuda::ffi::driver::RawContext;
-use crate::cuda::stream::StreamHandles;
-use crate::cuda::thread::state::Thread;
+use crate::cuda::thread::state::GpuThread;
 
-/// What a scope is measured on.
-#[derive(Clone, Copy)]
+/// The stream that a scope is measured on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
-    pub(crate) raw: StreamHandles,
+    pub(crate) handles: StreamHandles,
     pub(crate) named_by: NamedBy,
 }
 
-/// Who says which stream a scope is measured on.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// Who named the stream that a scope is measured on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NamedBy {
+    /// The call.
     Call,
+    /// The thread: its current stream.
     Thread,
-    /// The default stream of the process.
+    /// The process: its default stream.
     Process,
-    /// `PROFILER_CUDA_STREAM`: a default stream of the driver's, in whichever context is current.
+    /// `PROFILER_CUDA_STREAM`: a default stream of the driver, in the context that is current.
     Settings,
 }
 
 impl Target {
-    /// With its context, where that is the one that is current; none where none is. The error is what the driver said
-    /// to being asked.
+    /// Fills in the current context if the stream has none of its own. Returns `Ok(None)` if no context is current.
+    ///
+    /// # Errors
+    ///
+    /// Returns the driver's code if it does not tell which context is current.
     #[inline]
     pub(crate) fn in_context(mut self, driver: &impl EventApi) -> Result<Option<Self>, Code> {
-        if self.raw.context == RawContext::NONE {
-            self.raw.context = match driver.current_context() {
-                // It is not there yet, or not any more, and no context either.
+        if self.handles.context == RawContext::NONE {
+            self.handles.context = match driver.current_context() {
+                // Without an initialised driver there is no context either.
                 Err(code) if code.fault() == Fault::NoDriver => RawContext::NONE,
                 answer => answer?,
             };
         }
-        Ok((self.raw.context != RawContext::NONE).then_some(self))
+        Ok((self.handles.context != RawContext::NONE).then_some(self))
     }
 
-    /// Whether it is on the driver's default stream of whichever context is current.
+    /// Returns `true` for a default stream of the driver in whichever context is current.
     pub(crate) fn is_implicit(self) -> bool {
         self.named_by == NamedBy::Settings
     }
 
-    /// Whether neither the call nor its thread named the stream.
+    /// Returns `true` if neither the call nor its thread named the stream.
     pub(crate) fn is_fallback(self) -> bool {
         matches!(self.named_by, NamedBy::Process | NamedBy::Settings)
     }
 }
 
-/// The stream of the call, else of the thread, else of the process, else the one that the settings ask for. Its
-/// context is none where it is the one that is current. The driver is not asked.
+/// Returns the stream that the call names, else the thread's current stream, else the default stream of the process,
+/// else the one that the settings ask for. Does not call the driver.
 #[inline]
-pub(crate) fn target(thread: &Thread, given: Option<StreamHandles>) -> Option<Target> {
-    let (raw, named_by) = if let Some(given) = given {
-        (given, NamedBy::Call)
+pub(crate) fn target(thread: &GpuThread, explicit: Option<StreamHandles>) -> Option<Target> {
+    let (handles, named_by) = if let Some(explicit) = explicit {
+        (explicit, NamedBy::Call)
     } else if let Some(current) = thread.current() {
-        (current.raw, NamedBy::Thread)
+        (current.handles, NamedBy::Thread)
     } else if let Some(default) = default::get() {
-        (default.raw, NamedBy::Process)
+        (default.handles, NamedBy::Process)
     } else {
-        let raw = StreamHandles {
+        let handles = StreamHandles {
             stream: default::implicit()?,
             context: RawContext::NONE,
         };
-        (raw, NamedBy::Settings)
+        (handles, NamedBy::Settings)
     };
-    Some(Target { raw, named_by })
+    Some(Target { handles, named_by })
 }

@@ -22,7 +22,7 @@ impl ContextCache {
     pub(crate) fn take(&mut self, driver: &impl EventApi) -> Result<Box<GpuMeasurement>, CudaLoss> {
         loop {
             match self.magazine.pop_front() {
-                Some(item) if self.context.is_of_current_epoch(&item) => {
+                Some(item) if self.context.is_current_epoch(&item) => {
                     // That of the next scope: the resolver's processor has it still.
                     if let Some(next) = self.magazine.front() {
                         next.prefetch();

@@ -5,7 +5,7 @@ use super::ring::{self, Pushed};
 use super::scope::{
     Mode, OpenGpuScope, StreamOwnership, in_own_context, is_graph, loss_of, record,
 };
-use super::state::{self, Thread};
+use super::state::{self, GpuThread};
 use super::synchronous;
 use crate::clock::now;
 use crate::cuda::context::measurement::{CpuSpan, Enclosing, GpuMeasurement, Pair};
@@ -139,7 +139,7 @@ fn waits(opened: &OpenGpuScope, item: &GpuMeasurement) -> bool {
 /// Hands an item to the resolver; what cannot be is given back.
 #[inline]
 fn push(
-    thread: &mut Thread,
+    thread: &mut GpuThread,
     mut item: Box<GpuMeasurement>,
     rest: &mut DeferredDrops<'_>,
 ) -> Pushed {
@@ -252,12 +252,7 @@ pub(crate) fn end_without_context(name: u32, span: CpuSpan, mut log: Option<LogR
     let mut rest = DeferredDrops::new(&mut log);
     let handed = state::with(|thread| {
         let mut item = GpuMeasurement::without(CudaLoss::NoContext);
-        item.fill(
-            &thread.link_nowhere(name),
-            &Enclosing::NOTHING,
-            false,
-            &span,
-        );
+        item.fill(&thread.link_nowhere(name), &Enclosing::NONE, false, &span);
         push(thread, item, &mut rest)
     });
     handed.unwrap_or(Pushed::Full)
@@ -266,7 +261,8 @@ pub(crate) fn end_without_context(name: u32, span: CpuSpan, mut log: Option<LogR
 /// Whether a context is current on this thread, for a scope that began without one.
 pub(crate) fn context_became_current() -> bool {
     // A thread that is ending has no way to the resolver any more, and inside the profiler there is none.
-    let here = || !ReentrancyGuard::is_entered() && state::with(Thread::is_barred) == Some(false);
+    let here =
+        || !ReentrancyGuard::is_entered() && state::with(GpuThread::is_barred) == Some(false);
     library::driver()
         .filter(|_| here())
         .and_then(current_context)
@@ -277,7 +273,7 @@ pub(crate) fn context_became_current() -> bool {
 fn current_context(driver: &impl EventApi) -> Option<RawContext> {
     let context = driver.current_context();
     if context.is_err_and(|code| code.fault() == Fault::NotPermitted) {
-        state::with(Thread::bar);
+        state::with(GpuThread::bar);
     }
     context.ok()
 }

@@ -1,6 +1,6 @@
 //! The way of finished scopes to the resolver.
 
-use super::state::Thread;
+use super::state::GpuThread;
 use crate::cuda::context::measurement::GpuMeasurement;
 use crate::cuda::resolver;
 use crate::switch::with_control;
@@ -25,7 +25,7 @@ pub(crate) enum Pushed {
 /// Hands an item to the resolver; the error is one that there is no room for.
 #[inline]
 pub(crate) fn push(
-    thread: &mut Thread,
+    thread: &mut GpuThread,
     item: Box<GpuMeasurement>,
 ) -> Result<(), Box<GpuMeasurement>> {
     let ring = match &mut thread.ring {

@@ -7,7 +7,7 @@ use std::num::NonZero;
 
 use super::context_cache::ContextCache;
 use super::record_times;
-use super::state::{self, Thread};
+use super::state::{self, GpuThread};
 use crate::clock::now;
 use crate::cuda::context::Context;
 use crate::cuda::context::measurement::{Enclosing, GpuMeasurement, ScopeRef, StartEvent};
@@ -34,16 +34,16 @@ pub(crate) struct GpuOptions {
 /// A stream that the call brought along.
 #[derive(Debug)]
 pub(crate) struct ExplicitStream {
-    raw: StreamHandles,
-    held: Option<Stream>,
+    handles: StreamHandles,
+    owned: Option<Stream>,
 }
 
 impl From<StreamRef<'_>> for ExplicitStream {
     /// Whoever keeps it must keep the borrow too, for as long as the scope is open.
     fn from(lent: StreamRef<'_>) -> Self {
         Self {
-            raw: lent.raw,
-            held: lent.held,
+            handles: lent.handles,
+            owned: lent.owned,
         }
     }
 }
@@ -82,8 +82,8 @@ impl OpenGpuScope {
     /// One that nothing is known of yet.
     pub(crate) const NOTHING: Self = Self {
         outcome: Err(CudaLoss::Abandoned),
-        scope: ScopeRef::NOTHING,
-        around: Enclosing::NOTHING,
+        scope: ScopeRef::NONE,
+        around: Enclosing::NONE,
         mode: Mode::Later,
         is_implicit: false,
         is_fallback: false,
@@ -118,7 +118,7 @@ pub(crate) enum StreamOwnership {
 impl StreamOwnership {
     pub(crate) fn own(stream: Stream) -> Self {
         Self::Owned {
-            _keep: stream.into_keep(),
+            _keep: stream.into_keep_alive(),
         }
     }
 
@@ -220,7 +220,7 @@ pub(crate) fn begin_task(name: u32, ask: Option<&mut GpuOptions>) -> Result<Task
 // write it.
 #[inline(always)]
 fn open<'t>(
-    thread: &'t mut Thread,
+    thread: &'t mut GpuThread,
     driver: &impl EventApi,
     serial: u64,
     name: u32,
@@ -231,7 +231,8 @@ fn open<'t>(
         Some(ask) => (ask.stream.as_mut(), ask.mode),
         None => (None, Mode::Later),
     };
-    let target = target(thread, given.as_deref().map(|given| given.raw)).ok_or(Begun::NoStream)?;
+    let target =
+        target(thread, given.as_deref().map(|given| given.handles)).ok_or(Begun::NoStream)?;
     if thread.is_barred() {
         return without(thread, serial, name, CudaLoss::HostFunction);
     }
@@ -248,12 +249,12 @@ fn open<'t>(
         }
     };
     let (number, is_sampled) = (thread.number(), thread.is_sampled());
-    let Some(known) = thread.known(driver, target.raw.context) else {
+    let Some(known) = thread.known(driver, target.handles.context) else {
         return without(thread, serial, name, CudaLoss::TooManyContexts);
     };
     let context = known.context;
     let mut outcome = record_begin(known, driver, target, mode, is_sampled);
-    let stream_key = state::stream_key(context, target.raw.stream, number);
+    let stream_key = state::stream_key(context, target.handles.stream, number);
     let around = thread.around(stream_key, is_future);
     let key = thread.next_key();
     if let Ok(item) = &mut outcome {
@@ -279,7 +280,7 @@ fn open<'t>(
         opened.held = StreamOwnership::ThreadCurrent;
     } else if let Some(given) = given {
         opened.held = given
-            .held
+            .owned
             .take()
             .map_or(StreamOwnership::Borrowed, StreamOwnership::own);
     }
@@ -289,7 +290,7 @@ fn open<'t>(
 /// A scope that has no GPU time for this reason, and of which it is not known what it was to be measured on.
 #[cold]
 fn without(
-    thread: &mut Thread,
+    thread: &mut GpuThread,
     serial: u64,
     name: u32,
     loss: CudaLoss,
@@ -320,7 +321,7 @@ fn record_begin(
     if context.is_suspect() {
         return Err(CudaLoss::ContextGone);
     }
-    let stream = target.raw.stream;
+    let stream = target.handles.stream;
     in_own_context(driver, context, stream, target.is_implicit(), || {
         let item = if is_graph(driver, context, stream, mode)? {
             take_for_graph(driver, context, stream)?
@@ -418,7 +419,7 @@ pub(crate) fn loss_of(
     code: Code,
     call: &str,
 ) -> CudaLoss {
-    match context.learn(driver, code, call) {
+    match context.handle_error(driver, code, call) {
         Fault::Capture => CudaLoss::Captured,
         Fault::Sticky => CudaLoss::ContextFailed,
         Fault::ContextGone => {

@@ -38,7 +38,7 @@ const FIRST_BAR: u32 = 64;
 /// So many at most.
 const LONGEST_BAR: u32 = 1 << 20;
 
-pub(crate) struct Thread {
+pub(crate) struct GpuThread {
     /// Different for each thread of the process: what follows is unique with it.
     number: u32,
     opened: u64,
@@ -103,8 +103,8 @@ impl Frame {
 }
 
 thread_local! {
-    static THREAD: RefCell<Thread> = const {
-        RefCell::new(Thread {
+    static THREAD: RefCell<GpuThread> = const {
+        RefCell::new(GpuThread {
             number: 0,
             opened: 0,
             stack: Vec::new(),
@@ -122,7 +122,7 @@ thread_local! {
 
 /// Runs `f` on what the thread keeps; none where the thread is ending, or is inside already: an allocator
 /// or a logger that is measured itself.
-pub(crate) fn with<T>(f: impl FnOnce(&mut Thread) -> T) -> Option<T> {
+pub(crate) fn with<T>(f: impl FnOnce(&mut GpuThread) -> T) -> Option<T> {
     THREAD
         .try_with(|thread| {
             thread
@@ -133,7 +133,7 @@ pub(crate) fn with<T>(f: impl FnOnce(&mut Thread) -> T) -> Option<T> {
         .ok()?
 }
 
-impl Thread {
+impl GpuThread {
     #[inline]
     pub(crate) fn number(&mut self) -> u32 {
         static NEXT: AtomicU32 = AtomicU32::new(1);
@@ -191,16 +191,16 @@ impl Thread {
     #[inline]
     pub(crate) fn around(&self, stream_key: StreamKey, is_future: bool) -> Enclosing {
         let Some(innermost) = self.stack.last() else {
-            return Enclosing::NOTHING;
+            return Enclosing::NONE;
         };
         let is_around = |scope: &ScopeRef| scope.stream_key == stream_key && scope.has_begun;
         let mut frames = self.stack.iter().rev();
         let inside = frames.find(|frame| is_around(frame.scope()));
         let apart = innermost.scope().stream_key != stream_key;
         Enclosing {
-            inside: inside.and_then(|frame| NonZero::new(frame.scope().key)),
-            from: inside.and_then(|frame| frame.begin_if_overlapped(is_future)),
-            apart: apart.then_some(innermost.scope().name),
+            parent: inside.and_then(|frame| NonZero::new(frame.scope().key)),
+            parent_start: inside.and_then(|frame| frame.begin_if_overlapped(is_future)),
+            parent_elsewhere: apart.then_some(innermost.scope().name),
         }
     }
 
@@ -392,7 +392,7 @@ pub(crate) fn abandon(opened: OpenGpuScope) {
     }
 }
 
-impl Drop for Thread {
+impl Drop for GpuThread {
     fn drop(&mut self) {
         let _busy = ReentrancyGuard::try_enter();
         catch_own_panic("a thread ended", || {
@@ -443,7 +443,7 @@ pub(crate) fn key_of(serial: u64) -> u64 {
 
 /// Gives the events that this thread has at hand back to the pools.
 pub(crate) fn return_magazines() {
-    with(Thread::return_magazines);
+    with(GpuThread::return_magazines);
 }
 
 /// The line of a stream: what runs in one order on a device.

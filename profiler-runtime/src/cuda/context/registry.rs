@@ -1,0 +1,83 @@
+//! All contexts that GPU times have been taken in.
+
+use std::sync::MutexGuard;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use super::Context;
+use crate::cuda::ffi::EventApi;
+use crate::cuda::ffi::driver::RawContext;
+use crate::diagnostics;
+use crate::switch::with_control;
+use crate::sync::{Lock, RaceCell};
+
+/// The most contexts that GPU times are taken in. Programs have one for each device.
+const MAX_CONTEXTS: usize = 256;
+
+static CONTEXTS: Lock<Vec<&'static Context>> = Lock::new(Vec::new());
+
+fn contexts() -> MutexGuard<'static, Vec<&'static Context>> {
+    CONTEXTS.lock()
+}
+
+/// Returns all contexts that exist now.
+pub(crate) fn all() -> Vec<&'static Context> {
+    contexts().clone()
+}
+
+/// Returns the context with a handle, and adds it on the first call. Returns `None` if there are too many.
+#[cold]
+pub(crate) fn of(driver: &impl EventApi, raw: RawContext) -> Option<&'static Context> {
+    let capacity = with_control(|control| control.settings.cuda_events);
+    let mut contexts = contexts();
+    if let Some(known) = contexts.iter().find(|context| context.raw == raw) {
+        return Some(known);
+    }
+    if contexts.len() >= MAX_CONTEXTS {
+        drop(contexts);
+        warn_too_many();
+        return None;
+    }
+    #[allow(clippy::cast_possible_truncation, reason = "below MAX_CONTEXTS")]
+    let index = contexts.len() as u32;
+    let context: &'static Context = Box::leak(Box::new(Context::new(raw, index, capacity)));
+    contexts.push(context);
+    drop(contexts);
+    // The program has a context, so it has initialised the driver.
+    run_first_context_hook();
+    // Not left to the resolver: a short program may have released the context before the resolver's first round.
+    let _ = driver.relaxed(|| {
+        driver.with_context(raw, || {
+            context.retain(driver);
+            // Adopts the id that the context has now.
+            let _ = context.has_other_id(driver);
+            Ok(())
+        })
+    });
+    Some(context)
+}
+
+fn warn_too_many() {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+    if !WARNED.swap(true, Relaxed) {
+        diagnostics::warn_once(&format!(
+            "the program has made more than {MAX_CONTEXTS} CUDA contexts: GPU times are taken in the first ones only, \
+             those that were destroyed included"
+        ));
+    }
+}
+
+static FIRST_CONTEXT_HOOK: RaceCell<fn()> = RaceCell::new();
+
+/// Has `hook` called once, when the first context is added. The driver is initialised by then.
+pub(crate) fn on_first_context(hook: fn()) {
+    FIRST_CONTEXT_HOOK.get_or_init(|| hook);
+}
+
+fn run_first_context_hook() {
+    static DONE: AtomicBool = AtomicBool::new(false);
+    if let Some(hook) = FIRST_CONTEXT_HOOK.get()
+        && !DONE.swap(true, Relaxed)
+    {
+        hook();
+    }
+}
