@@ -1,17 +1,21 @@
 //! Finishing sessions at the end of the program.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use super::live::Session;
 use super::{environment, worker};
-use crate::diagnostics;
-use crate::process::fork;
+use crate::diagnostics::{self, user_code};
+use crate::process::{self, fork};
 use crate::sync::Lock;
 
 /// How long the end of the program waits for the environment's session, whose handlers write files that the user asked
 /// for.
 const WRITING: Duration = Duration::from_secs(30);
+
+/// How long an exiting process waits for handlers.
+const AT_EXIT: Duration = Duration::from_secs(2);
 
 /// All sessions that are still in use.
 static SESSIONS: Lock<Vec<Weak<Session>>> = Lock::new(Vec::new());
@@ -21,9 +25,35 @@ fn sessions() -> MutexGuard<'static, Vec<Weak<Session>>> {
 }
 
 pub(super) fn remember(session: &Arc<Session>) {
+    register_exit_handler();
     let mut sessions = sessions();
     sessions.retain(|known| known.strong_count() > 0);
     sessions.push(Arc::downgrade(session));
+}
+
+/// Has the process finish its sessions when it exits. A program may have a session and no measured call, which would
+/// start the rest of the profiler with its own exit handler.
+fn register_exit_handler() {
+    static REGISTERED: AtomicBool = AtomicBool::new(false);
+    if !REGISTERED.swap(true, Relaxed) && !process::exit::register(at_exit) {
+        diagnostics::warn_once(
+            "the system takes no more exit handlers: call `Profile::stop` and `Profile::wait` before the program ends",
+        );
+    }
+}
+
+extern "C" fn at_exit() {
+    // Nothing is left that could report a panic.
+    let _ = user_code::call(finish_at_exit);
+}
+
+/// Finishes all sessions when the process exits. The second of the two exit handlers that call it finds them finished:
+/// it does not wait again for a handler that does not return.
+pub(crate) fn finish_at_exit() {
+    static FINISHED: AtomicBool = AtomicBool::new(false);
+    if !FINISHED.swap(true, Relaxed) {
+        finish(AT_EXIT, FinishMode::All);
+    }
 }
 
 /// Which sessions end.

@@ -64,7 +64,7 @@ fn end() {
     static ENDED: AtomicBool = AtomicBool::new(false);
     let is_first = !ENDED.swap(true, Relaxed);
     if is_first {
-        session::finish(AT_EXIT, session::FinishMode::All);
+        session::finish_at_exit();
         flush(AT_EXIT);
     } else {
         flush(AGAIN);
