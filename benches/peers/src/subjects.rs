@@ -1,4 +1,4 @@
-//! The same function, measured by each peer.
+//! One function, measured by each peer.
 
 use std::any::Any;
 use std::hint::black_box;

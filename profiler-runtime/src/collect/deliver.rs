@@ -131,7 +131,7 @@ mod tests {
     use crate::log::{IntoLogger, LogError, ScalarLogger};
     use crate::name::CircuitBreaker;
 
-    /// Counts its calls and does as it is told.
+    /// Counts its calls and returns the configured outcome.
     struct Obeys {
         order: fn() -> Result<(), LogError>,
         calls: AtomicU32,

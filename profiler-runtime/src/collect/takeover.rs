@@ -1,6 +1,6 @@
 //! Decides which worker owns the job queue when a logger does not return.
 //!
-//! A worker calls loggers, which are user code and may block for ever. The collector's thread supervises the worker
+//! A worker calls loggers, which are user code and may block forever. The collector's thread supervises the worker
 //! and replaces it when a call takes too long. The two threads must agree on the outcome: with two owners a flush
 //! would be answered while entries are still in user code, with none the queue would stand still.
 //!

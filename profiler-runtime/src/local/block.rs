@@ -60,7 +60,7 @@ pub(super) struct Block {
 #[derive(Default)]
 struct FreeList(Option<&'static Block>);
 
-// SAFETY: no thread uses a block that is in the list, so whoever holds the lock may send it to another thread. All that
+// SAFETY: no thread uses a block that is in the list, so the holder of the lock may send it to another thread. All that
 // is in it is empty: its slots, its text decisions and its ring.
 unsafe impl Send for FreeList {}
 

@@ -41,7 +41,7 @@ use block::{Block, DirectCells};
 /// The value of [`ThreadState::innermost`] on a thread that has ended. No scope has this serial.
 pub(crate) const ENDED: u64 = u64::MAX;
 
-/// What a measured call reads and writes of its thread.
+/// The part of the per-thread state that a measured call reads and writes.
 // Padded so that the fields are not loaded together: a wide load after two narrow stores defeats store forwarding.
 #[repr(C)]
 pub(crate) struct ThreadState {

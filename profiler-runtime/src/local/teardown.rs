@@ -39,7 +39,7 @@ mod keys {
     }
 
     /// Returns the process's key, or `None` if the system has no more keys.
-    // Lock-free: in a forked child, a thread that does not exist there could hold the lock for ever.
+    // Lock-free: in a forked child, a thread that does not exist there could hold the lock forever.
     pub(super) fn key() -> Option<libc::pthread_key_t> {
         if let Some(key) = decode(KEY.load(Relaxed)) {
             return Some(key);

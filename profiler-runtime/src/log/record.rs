@@ -2,7 +2,7 @@
 
 use super::Logger;
 
-/// What a call asks of its log entry.
+/// The logger and the step that a call asks for.
 #[derive(Debug)]
 pub(crate) struct LogRequest {
     /// The logger that takes the entry; the default loggers do if there is none.

@@ -1,4 +1,4 @@
-//! What a name has counted: the cells of running threads, and the totals of threads that have ended.
+//! The counts of a name: the cells of running threads, and the totals of threads that have ended.
 //!
 //! # The cells of a name
 //!

@@ -69,7 +69,7 @@ impl State {
     }
 }
 
-/// What else closes at the moment a window opens.
+/// The window, if any, that closes at the moment when another one opens.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Closes {
     Nothing,

@@ -39,7 +39,7 @@ pub(super) struct Lost {
 }
 
 impl Lost {
-    /// What was lost since it was `before`.
+    /// Returns the losses since `before` was read.
     pub(super) fn since(self, before: Self) -> Self {
         Self {
             ring_full: self.ring_full.saturating_sub(before.ring_full),

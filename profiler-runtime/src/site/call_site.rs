@@ -13,8 +13,8 @@ use crate::sync::ReentrancyGuard;
 
 /// A call site with one name: a static in the annotated function, declared by the macros.
 ///
-/// It is one word with the same initial value at every site, so that a thousand sites cost the compiler little. What
-/// differs is passed with each call.
+/// It is one word with the same initial value at every site, so that a thousand sites cost the compiler little. The
+/// values that differ are passed with each call.
 #[derive(Debug)]
 pub struct CallSite {
     /// The [`StampedDecision`].

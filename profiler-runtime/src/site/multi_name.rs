@@ -96,7 +96,7 @@ impl FirstText {
 
     /// Returns `true` if `text` is the first string, and makes it the first one if there is none.
     ///
-    /// The same address is not enough: the compiler can merge constants, so that one begins where another does.
+    /// An equal address is not enough: the compiler can merge constants, so that one begins where another does.
     #[inline]
     fn matches_or_set(&self, text: &'static str) -> bool {
         let first = self.start.load(Relaxed);

@@ -1,6 +1,6 @@
-//! What a call site has decided, packed into words.
+//! The decision of a call site, packed into words.
 
-/// What calls under a name do: the name's id and flags, in one word.
+/// The decision for the calls under a name: the name's id and flags, in one word.
 ///
 /// The id is the word itself if no flag is set. With a flag the word is larger than any id, so that the fast path needs
 /// one comparison to find both that the id is in range and that the call is an ordinary one.

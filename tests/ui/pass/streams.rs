@@ -1,4 +1,4 @@
-//! A stream, in every form and from wherever it comes. Without a device there is none to be had; then
+//! A stream, in every form and from wherever it comes. Without a device no stream exists; then
 //! most of this only compiles.
 #![deny(warnings)]
 

@@ -49,7 +49,7 @@ pub struct FutureState {
     progress: Option<Progress>,
 }
 
-/// What is known of a future that has been polled. Times are in ticks.
+/// The state of a future that has been polled. Times are in ticks.
 #[derive(Debug)]
 #[allow(
     clippy::struct_excessive_bools,
@@ -153,7 +153,7 @@ impl Drop for FutureScope {
 }
 
 // A panic leaves no broken invariant: `finish` takes the state before it counts it, and each poll closes what it opened.
-// Whether a measured future is unwind safe depends on the future alone.
+// A measured future is unwind safe if the future is.
 impl UnwindSafe for FutureScope {}
 impl RefUnwindSafe for FutureScope {}
 impl UnwindSafe for FutureScopeWithArgs {}

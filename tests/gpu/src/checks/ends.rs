@@ -73,7 +73,7 @@ pub(crate) const PARTS: &[Part] = &[
 const CALLS: u64 = 30;
 const NAME: &str = "at the end";
 
-/// What a role wrote to its summary.
+/// The summary that a role wrote.
 struct Left {
     calls: u64,
     timed: u64,

@@ -45,7 +45,7 @@ extern "C" fn simulated_driver_allow_waiting(open: c_int) {
     thread::allow_waiting(open != 0);
 }
 
-/// Returns the number of calls of an entry point, or `u64::MAX` if there is none of this name.
+/// Returns the number of calls of an entry point, or `u64::MAX` if no entry point has this name.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 extern "C" fn simulated_driver_calls(name: Text) -> u64 {
