@@ -165,6 +165,8 @@ pub(crate) struct GpuMeasurement {
     pub(crate) is_fallback: bool,
     /// The driver's number of the capture that its events are part of; zero if there is none, or no number.
     pub(crate) capture: u64,
+    /// The position of the scope in the order in which scopes left the rings. Set by the resolver.
+    pub(crate) sequence: u64,
     pub(crate) log: Option<LogRequest>,
 }
 
@@ -206,6 +208,7 @@ impl GpuMeasurement {
             loss: None,
             is_fallback: false,
             capture: 0,
+            sequence: 0,
             log: None,
         })
     }

@@ -1,74 +1,77 @@
-//! Where GPU times stand on the host's time line.
+//! Converts times of a device to times of the host.
 //!
-//! An event on a stream of our own that waits for nothing is passed right after it is recorded: readings
-//! of the host's clock before and after tell when, and the distance between them how well that is known.
-//! Events keep time by a clock of the device, and their distance is told with 24 bits only: the anchor is
-//! taken anew before it is too old to say anything.
+//! The driver tells only how far apart two events are. To find out when an event was passed on the host's time line, the
+//! resolver records an event of its own, the anchor, on a stream that never has other work. The device passes it at once,
+//! so readings of the host's clock before and after tell when, to within the distance of the two readings. The time of
+//! any other event follows from its distance to the anchor.
+//!
+//! Two errors grow with that distance: the driver rounds it to the 24 bits of an `f32`, and the clocks of host and device
+//! drift apart. So the anchor is renewed about once a second, and the drift is measured from one anchor to the next.
 
 use std::time::{Duration, SystemTime};
 
 use crate::clock::{clock, now};
 use crate::cuda::ffi::EventApi;
-use crate::cuda::ffi::code::Failed;
-use crate::cuda::ffi::driver::{Driver, Event};
+use crate::cuda::ffi::code::{Failed, Fault};
+use crate::cuda::ffi::driver::Event;
 use crate::stream_key::RawStream;
 
-/// The step of the driver's numbers is 60 ns at a second.
+/// The anchor is renewed after this time. At a distance of a second, 24 bits resolve 60 ns.
 const MAX_AGE_NS: f64 = 1e9;
-/// Good enough to try no more.
-const GOOD_NS: f64 = 20_000.0;
-const TRIES: usize = 3;
-/// How long the device may take to pass an event on a stream of its own.
+/// An uncertainty below which no further attempt is made.
+const GOOD_NS: f64 = 40_000.0;
+const ATTEMPTS: usize = 3;
+/// How long an attempt waits for the device to pass the event.
 const PATIENCE_NS: f64 = 2e6;
-/// How far the clocks of a device and of a host may go apart, as long as it is not known: each of their crystals is
-/// good to some parts in 10⁵.
-const DRIFT: f64 = 1e-4;
-/// No drift, but a clock that was set.
-const SET: f64 = 1e-3;
-/// Too short a time to learn a drift from.
-const SHORT_NS: f64 = 2e8;
+/// The assumed drift until it has been measured: crystals are accurate to some parts in 10⁵.
+const UNKNOWN_DRIFT: f64 = 1e-4;
+/// A larger drift is not plausible: the host's clock was set.
+const MAX_DRIFT: f64 = 1e-3;
+/// The shortest time over which the drift is measured.
+const MIN_DRIFT_SPAN_NS: f64 = 2e8;
 
 /// The anchor of one context.
 #[derive(Debug)]
-pub(crate) struct Anchor {
+pub(super) struct Anchor {
     stream: RawStream,
-    /// The one in use, and the one before.
+    /// The event in use, and the one before it: distances to the former anchor are needed once more after a renewal.
     events: [Event; 2],
-    fix: Option<Fix>,
-    tried: u64,
+    calibration: Option<Calibration>,
+    /// When the last renewal was attempted, in ticks; zero for never.
+    attempted_at: u64,
 }
 
-/// When the device passed the anchor's event.
+/// When the device passed the anchor's event, and how its clock relates to the host's.
 #[derive(Clone, Copy, Debug)]
-struct Fix {
-    /// Read between the two readings. Ticks would become wall time to some parts in 10⁴ only: a tenth of a
-    /// millisecond in a second.
+struct Calibration {
+    /// The host's time between the two readings. Not converted from ticks: the length of a tick is known to some parts in
+    /// 10⁴ only, which is a tenth of a millisecond in a second.
     wall: SystemTime,
-    /// The distance of the two readings: that of the event and of `wall` is no longer.
-    width: f64,
-    /// The host's nanoseconds for each of the device's.
+    /// The distance of the two readings, in nanoseconds: the event was passed no farther from `wall`.
+    uncertainty_ns: f64,
+    /// Nanoseconds of the host per nanosecond of the device.
     rate: f64,
-    /// How far off that may be.
+    /// The largest error of `rate`.
     rate_error: f64,
 }
 
-/// A place on the host's time line.
+/// A time of the device, on the host's time line.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct HostTime {
     pub(crate) wall: SystemTime,
     pub(crate) uncertainty_ns: f64,
 }
 
 impl Anchor {
-    /// In the current context.
-    pub(crate) fn new(driver: &Driver) -> Result<Self, Failed> {
+    /// Creates an anchor in the current context.
+    pub(super) fn new(driver: &impl EventApi) -> Result<Self, Failed> {
         let stream = driver.create_stream()?;
         match (driver.create_event(), driver.create_event()) {
             (Ok(one), Ok(other)) => Ok(Self {
                 stream,
                 events: [one, other],
-                fix: None,
-                tried: 0,
+                calibration: None,
+                attempted_at: 0,
             }),
             (Err(failed), other) | (other, Err(failed)) => {
                 if let Ok(other) = other {
@@ -80,121 +83,134 @@ impl Anchor {
         }
     }
 
-    /// In the current context.
-    pub(crate) fn destroy(self, driver: &Driver) {
+    /// Destroys the anchor, whose context must be current.
+    pub(super) fn destroy(self, driver: &impl EventApi) {
         self.events
             .iter()
             .for_each(|event| driver.destroy_event(*event));
         driver.destroy_stream(self.stream);
     }
 
-    /// The event that all places are counted from.
-    pub(crate) fn event(&self) -> Option<Event> {
-        self.fix.map(|_| self.events[0])
+    /// Returns the event that all distances are measured from, once the device has passed it.
+    pub(super) fn event(&self) -> Option<Event> {
+        self.calibration.map(|_| self.events[0])
     }
 
-    /// How well places are known, in nanoseconds.
-    pub(crate) fn uncertainty(&self) -> Option<f64> {
-        self.fix.map(|fix| fix.width)
+    /// Returns the uncertainty of the anchor itself, in nanoseconds.
+    pub(super) fn uncertainty(&self) -> Option<f64> {
+        self.calibration
+            .map(|calibration| calibration.uncertainty_ns)
     }
 
-    /// Takes it anew if it is too old; the event it was taken with before, where it was.
-    pub(crate) fn renew_if_old(&mut self, driver: &Driver) -> Result<Option<Event>, Failed> {
-        let age = clock().nanoseconds(now().saturating_sub(self.tried) as f64);
-        if self.tried != 0 && age < MAX_AGE_NS {
+    /// Renews the anchor if it is too old. Returns the former event if another one is in use now: distances to it are
+    /// still known.
+    pub(super) fn renew_if_old(&mut self, driver: &impl EventApi) -> Result<Option<Event>, Failed> {
+        let age = clock().nanoseconds(now().saturating_sub(self.attempted_at) as f64);
+        if self.attempted_at != 0 && age < MAX_AGE_NS {
             return Ok(None);
         }
-        self.tried = now();
-        let (before, known) = (self.event(), self.fix);
+        self.attempted_at = now();
+        let (before, known) = (self.event(), self.calibration);
         self.events.swap(0, 1);
-        let taken = self.try_to_take(driver);
-        if self.fix.is_none() {
-            // An old one is better than none.
+        let calibrated = self.calibrate(driver);
+        if self.calibration.is_none() {
+            // An old anchor is better than none.
             self.events.swap(0, 1);
-            self.fix = known;
-            return taken.map(|()| None);
+            self.calibration = known;
+            return calibrated.map(|()| None);
         }
         if let (Some(before), Some(known)) = (before, known) {
-            self.learn_rate(driver, before, known);
+            self.measure_drift(driver, before, known);
         }
         Ok(before)
     }
 
-    /// How fast the two clocks go by each other, from where the anchor was to where it is.
-    fn learn_rate(&mut self, driver: &Driver, before: Event, known: Fix) {
-        let Some(fix) = &mut self.fix else { return };
-        // Better than nothing where there is nothing new to be learnt.
-        (fix.rate, fix.rate_error) = (known.rate, known.rate_error.max(DRIFT / 10.0));
+    /// Computes the rate of the two clocks from the former anchor and this one.
+    fn measure_drift(&mut self, driver: &impl EventApi, before: Event, known: Calibration) {
+        let Some(calibration) = &mut self.calibration else {
+            return;
+        };
+        // The former rate is the best guess until a new one is known, with an error that does not shrink forever: the
+        // drift changes with the temperature.
+        calibration.rate = known.rate;
+        calibration.rate_error = known.rate_error.max(UNKNOWN_DRIFT / 10.0);
         let Some(device) = driver.distance(before, self.events[0]) else {
             return;
         };
-        let Ok(host) = fix.wall.duration_since(known.wall) else {
+        let Ok(host) = calibration.wall.duration_since(known.wall) else {
             return;
         };
         let rate = host.as_nanos() as f64 / device;
-        let error = (fix.width + known.width) / device + f64::from(f32::EPSILON);
-        if device > SHORT_NS && (rate - 1.0).abs() < SET && error < fix.rate_error {
-            (fix.rate, fix.rate_error) = (rate, error);
+        let error =
+            (calibration.uncertainty_ns + known.uncertainty_ns) / device + f64::from(f32::EPSILON);
+        let is_plausible = device > MIN_DRIFT_SPAN_NS && (rate - 1.0).abs() < MAX_DRIFT;
+        if is_plausible && error < calibration.rate_error {
+            (calibration.rate, calibration.rate_error) = (rate, error);
         }
     }
 
-    fn try_to_take(&mut self, driver: &Driver) -> Result<(), Failed> {
-        for _ in 0..TRIES {
-            // Each try records the event again.
-            self.fix = None;
-            self.fix = self.take(driver)?;
-            if self.fix.is_some_and(|fix| fix.width < 2.0 * GOOD_NS) {
+    /// Records the event until the device passes it quickly enough, [`ATTEMPTS`] times at most.
+    fn calibrate(&mut self, driver: &impl EventApi) -> Result<(), Failed> {
+        for _ in 0..ATTEMPTS {
+            // Recording the event again makes the attempt before void.
+            self.calibration = None;
+            self.calibration = self.attempt(driver)?;
+            if self.uncertainty().is_some_and(|ns| ns < GOOD_NS) {
                 break;
             }
         }
         Ok(())
     }
 
-    /// None where the device does not answer in time; what is known then is nothing.
-    fn take(&self, driver: &Driver) -> Result<Option<Fix>, Failed> {
+    /// Records the event and waits for the device. Returns `None` if that takes too long.
+    fn attempt(&self, driver: &impl EventApi) -> Result<Option<Calibration>, Failed> {
         let before = now();
         driver.record(self.events[0], self.stream)?;
         let wall = SystemTime::now();
         loop {
             let code = driver.query(self.events[0]);
             let after = now();
-            let width = clock().nanoseconds(after.saturating_sub(before) as f64);
+            let uncertainty_ns = clock().nanoseconds(after.saturating_sub(before) as f64);
             if code.is_ok() {
-                return Ok(Some(Fix {
+                return Ok(Some(Calibration {
                     wall,
-                    width,
+                    uncertainty_ns,
                     rate: 1.0,
-                    rate_error: DRIFT,
+                    rate_error: UNKNOWN_DRIFT,
                 }));
             }
-            if code.fault() != crate::cuda::ffi::code::Fault::NotReady {
+            if code.fault() != Fault::NotReady {
                 return Err(Failed {
                     call: "cuEventQuery",
                     code,
                 });
             }
-            if width > PATIENCE_NS {
+            if uncertainty_ns > PATIENCE_NS {
                 return Ok(None);
             }
             std::hint::spin_loop();
         }
     }
 
-    /// When the device passed an event.
-    pub(crate) fn place(&self, driver: &Driver, event: Event) -> Option<Place> {
-        let fix = self.fix?;
+    /// Returns when the device passed an event, on the host's time line.
+    pub(super) fn host_time(&self, driver: &impl EventApi, event: Event) -> Option<HostTime> {
+        let calibration = self.calibration?;
         let ns = driver.distance(self.events[0], event)?;
-        // The step of a number of 24 bits.
-        let step = ns.abs() * f64::from(f32::EPSILON);
-        let apart = Duration::try_from_secs_f64(ns.abs() * fix.rate / 1e9).ok()?;
+        let rounding = ns.abs() * f64::from(f32::EPSILON);
+        let distance = Duration::try_from_secs_f64(ns.abs() * calibration.rate / 1e9).ok()?;
         let wall = if ns < 0.0 {
-            fix.wall.checked_sub(apart)
+            calibration.wall.checked_sub(distance)
         } else {
-            fix.wall.checked_add(apart)
+            calibration.wall.checked_add(distance)
         };
-        Some(Place {
+        Some(HostTime {
             wall: wall?,
-            uncertainty_ns: fix.width + step + ns.abs() * fix.rate_error,
+            uncertainty_ns: calibration.uncertainty_ns
+                + rounding
+                + ns.abs() * calibration.rate_error,
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

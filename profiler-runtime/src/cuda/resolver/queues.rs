@@ -1,156 +1,184 @@
-//! What waits for a device, by the lines it runs in: a device passes the events of a line in their order.
+//! Scopes that wait for the device, by stream.
+//!
+//! A device passes the events of one stream in the order in which they were recorded. So the resolver finds out how many
+//! scopes of a stream are complete with a few queries, however many wait.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::anchor::Anchor;
-use super::sink::Sink;
+use super::completion::Completion;
 use crate::cuda::context::measurement::{GpuMeasurement, Pair};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::code::{Code, Fault};
 use crate::cuda::loss::CudaLoss;
 use crate::stream_key::StreamKey;
 
-/// StreamQueues kept for what may come; programs have a few, unless each thread has its own.
-const MAX_EMPTY: usize = 1024;
+/// The most queues that are kept, empty ones included. Programs use a few streams, unless each thread has its own.
+const MAX_QUEUES: usize = 1024;
 
-/// An item whose events the device has not passed.
-pub(crate) struct Pending {
-    pub(crate) item: Box<GpuMeasurement>,
-    pub(crate) pair: Pair,
-    /// In the order in which items left the rings.
-    pub(crate) number: u64,
-}
+/// The scopes of one stream, in the order in which they left the rings.
+type Queue = VecDeque<Box<GpuMeasurement>>;
 
-/// The lines of one context.
+/// The queues of one context.
 #[derive(Default)]
-pub(crate) struct StreamQueues {
-    queues: BTreeMap<StreamKey, VecDeque<Pending>>,
-    /// Whether a logger wants to know where one of them stands on the time line.
-    wants_places: bool,
+pub(super) struct StreamQueues {
+    queues: BTreeMap<StreamKey, Queue>,
+    /// `true` while a waiting scope may have a log entry, which tells when the GPU time began.
+    wants_start_times: bool,
 }
 
-/// What a question came to.
-enum Answer {
+/// The answer to a query of an event.
+enum Query {
     Passed,
-    NotYet,
-    /// The driver refuses to say; the item has been given up.
+    NotPassed,
+    /// The driver refused the query, and the scope has been removed from its queue.
     Removed,
 }
 
 impl StreamQueues {
-    pub(crate) fn push(&mut self, pending: Pending) {
-        self.wants_places |= pending.item.log.is_some();
-        let queue = self
-            .queues
-            .entry(pending.item.scope.stream_key)
-            .or_default();
-        queue.push_back(pending);
+    /// Adds a scope that has a pair of events.
+    pub(super) fn push(&mut self, measurement: Box<GpuMeasurement>) {
+        self.wants_start_times |= measurement.log.is_some();
+        let queue = self.queues.entry(measurement.scope.stream_key);
+        queue.or_default().push_back(measurement);
     }
 
-    pub(crate) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.queues.values().map(VecDeque::len).sum()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.queues.values().all(VecDeque::is_empty)
     }
 
-    pub(crate) fn wants_places(&self) -> bool {
-        self.wants_places
+    /// Returns `true` if a logger wants to know when the GPU time of a waiting scope began.
+    pub(super) fn wants_start_times(&self) -> bool {
+        self.wants_start_times
     }
 
-    /// The number of the first item that is not read yet.
-    pub(crate) fn oldest(&self) -> Option<u64> {
-        let fronts = self.queues.values().filter_map(VecDeque::front);
-        fronts.map(|pending| pending.number).min()
+    /// Returns the sequence number of the oldest scope.
+    pub(super) fn oldest_sequence(&self) -> Option<u64> {
+        self.fronts().map(|measurement| measurement.sequence).min()
     }
 
-    /// When the first scope ended that is not read yet, in ticks.
-    pub(crate) fn first_end(&self) -> u64 {
-        let fronts = self.queues.values().filter_map(VecDeque::front);
-        let ends = fronts.map(|pending| pending.item.span.end);
+    /// Returns when the oldest scope ended on the CPU, in ticks; `u64::MAX` if none waits.
+    pub(super) fn oldest_end(&self) -> u64 {
+        let ends = self.fronts().map(|measurement| measurement.span.end);
         ends.min().unwrap_or(u64::MAX)
     }
 
-    /// Reads what the device has passed; true where that was anything. The error is what is wrong with the
-    /// context.
-    pub(crate) fn read(&mut self, sink: &mut Sink, anchor: Option<&Anchor>) -> Result<bool, Fault> {
+    fn fronts(&self) -> impl Iterator<Item = &GpuMeasurement> {
+        let fronts = self.queues.values().filter_map(VecDeque::front);
+        fronts.map(AsRef::as_ref)
+    }
+
+    /// Completes the scopes whose events the device has passed. Returns `true` if there were any.
+    ///
+    /// # Errors
+    ///
+    /// A fault of the whole context. The scopes that remain are not readable, or the context must be examined.
+    pub(super) fn read(
+        &mut self,
+        completion: &mut Completion<impl EventApi>,
+        anchor: Option<&Anchor>,
+    ) -> Result<bool, Fault> {
         let mut progress = false;
         for queue in self.queues.values_mut() {
-            let mut passed = passed(queue, sink)?;
+            let passed = count_passed(queue, completion)?;
             progress |= passed > 0;
-            while passed > 0
-                && let Some(pending) = queue.pop_front()
-            {
-                passed -= 1;
-                if let Some(early) = read_one(pending, sink, anchor)? {
-                    queue.push_front(early);
-                    break;
-                }
-            }
+            read_front(queue, passed, completion, anchor)?;
         }
-        if self.queues.len() > MAX_EMPTY {
-            self.forget_empty();
+        if self.queues.len() > MAX_QUEUES {
+            self.remove_empty();
         }
-        // Most often all are read at once; until then some are asked for a place that nobody wants.
-        self.wants_places &= !self.is_empty();
+        // Cleared only when all queues are empty, which they often are. Until then, some anchors may be renewed for
+        // nothing.
+        self.wants_start_times &= !self.is_empty();
         Ok(progress)
     }
 
-    /// Gives everything up.
-    pub(crate) fn lose_all(&mut self, sink: &mut Sink, loss: CudaLoss) {
-        while let Some(item) = self.take_any() {
-            sink.lose(item, loss);
+    /// Completes all scopes without a time.
+    pub(super) fn lose_all(&mut self, completion: &mut Completion<impl EventApi>, loss: CudaLoss) {
+        while let Some(measurement) = self.pop_any() {
+            completion.lose(measurement, loss);
         }
     }
 
-    /// Takes out an item, whichever; none where there is none.
-    pub(crate) fn take_any(&mut self) -> Option<Box<GpuMeasurement>> {
+    /// Removes a scope of any stream.
+    pub(super) fn pop_any(&mut self) -> Option<Box<GpuMeasurement>> {
         loop {
             let mut queue = self.queues.first_entry()?;
             match queue.get_mut().pop_front() {
-                Some(pending) => return Some(pending.item),
+                Some(measurement) => return Some(measurement),
                 None => _ = queue.remove(),
             }
         }
     }
 
-    pub(crate) fn forget_empty(&mut self) {
+    /// Frees the queues of streams in which nothing waits.
+    pub(super) fn remove_empty(&mut self) {
         self.queues.retain(|_, queue| !queue.is_empty());
     }
 }
 
-/// Reads a time that should be known; the item, where it is not yet: threads that share a stream may record
-/// in another order than they end.
-fn read_one(
-    pending: Pending,
-    sink: &mut Sink,
+/// Reads the times of the first `count` scopes, all of which the device has passed.
+fn read_front(
+    queue: &mut Queue,
+    count: usize,
+    completion: &mut Completion<impl EventApi>,
     anchor: Option<&Anchor>,
-) -> Result<Option<Pending>, Fault> {
-    let pair = pending.pair;
-    match sink.driver.elapsed(pair.begin, pair.end) {
+) -> Result<(), Fault> {
+    for _ in 0..count {
+        let Some(measurement) = queue.pop_front() else {
+            break;
+        };
+        if let Some(unread) = read_one(measurement, completion, anchor)? {
+            queue.push_front(unread);
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Reads the time of a scope and completes it. Returns the scope if the device has not passed it after all: threads that
+/// share a stream may record their end events in another order than their scopes end.
+fn read_one(
+    measurement: Box<GpuMeasurement>,
+    completion: &mut Completion<impl EventApi>,
+    anchor: Option<&Anchor>,
+) -> Result<Option<Box<GpuMeasurement>>, Fault> {
+    let Some(pair) = measurement.pair else {
+        return Ok(None);
+    };
+    match completion.driver.elapsed(pair.begin, pair.end) {
         Ok(elapsed) => match elapsed.length() {
-            Some(ns) => sink.resolve(pending.item, pair, ns, anchor),
-            None => sink.lose(pending.item, CudaLoss::ImpossibleTime),
+            Some(ns) => completion.complete(measurement, pair, ns, anchor),
+            None => completion.lose(measurement, CudaLoss::ImpossibleTime),
         },
-        Err(code) if code.fault() == Fault::NotReady => return Ok(Some(pending)),
-        Err(code) => refused(pending, sink, code, "cuEventElapsedTime")?,
+        Err(code) if code.fault() == Fault::NotReady => return Ok(Some(measurement)),
+        Err(code) => refuse(measurement, pair, completion, code, "cuEventElapsedTime")?,
     }
     Ok(None)
 }
 
-/// How many of a line's events the device has passed, by few questions.
-fn passed(queue: &mut VecDeque<Pending>, sink: &mut Sink) -> Result<usize, Fault> {
-    loop {
-        // Often all of them, or none; else it is found by halves.
+/// Returns how many scopes at the front of the queue the device has passed.
+///
+/// The last scope is queried first and the first one second: usually all have been passed, or none. Otherwise the
+/// boundary is found by bisection.
+fn count_passed(
+    queue: &mut Queue,
+    completion: &mut Completion<impl EventApi>,
+) -> Result<usize, Fault> {
+    'restart: loop {
         let all = queue.len();
+        // The device has passed the first `passed` scopes, and not those from number `not_passed` on.
         let (mut passed, mut not_passed, mut next) = (0, all + 1, all);
-        let mut removed = false;
-        while passed + 1 < not_passed && !removed {
-            match ask(queue, sink, next)? {
-                Answer::Passed => passed = next,
-                Answer::NotYet => not_passed = next,
-                Answer::Removed => removed = true,
+        while passed + 1 < not_passed {
+            match query(queue, completion, next)? {
+                Query::Passed => passed = next,
+                Query::NotPassed => not_passed = next,
+                // The numbers of the scopes behind it have changed.
+                Query::Removed => continue 'restart,
             }
             next = if passed == 0 && next == all {
                 1
@@ -158,37 +186,51 @@ fn passed(queue: &mut VecDeque<Pending>, sink: &mut Sink) -> Result<usize, Fault
                 usize::midpoint(passed, not_passed)
             };
         }
-        if !removed {
-            return Ok(passed);
-        }
+        return Ok(passed);
     }
 }
 
-/// Whether the device has passed so many of a line's events.
-fn ask(queue: &mut VecDeque<Pending>, sink: &mut Sink, place: usize) -> Result<Answer, Fault> {
-    let Some(pending) = queue.get(place - 1) else {
-        return Ok(Answer::NotYet);
+/// Asks the driver whether the device has passed scope `number` of the queue, counted from one.
+fn query(
+    queue: &mut Queue,
+    completion: &mut Completion<impl EventApi>,
+    number: usize,
+) -> Result<Query, Fault> {
+    let pair = queue
+        .get(number - 1)
+        .and_then(|measurement| measurement.pair);
+    let Some(pair) = pair else {
+        return Ok(Query::NotPassed);
     };
-    let code = sink.driver.query(pending.pair.end);
+    let code = completion.driver.query(pair.end);
     if code.is_ok() {
-        return Ok(Answer::Passed);
+        return Ok(Query::Passed);
     }
-    // Another thread may have begun to capture between our question and our event, which is part of that capture
-    // then and has no time, ever.
+    // `CAPTURED_EVENT` is final: another thread began to capture between the check for captures and the record of the
+    // event, which became part of the capture and never has a time. Other faults of captures concern the query alone.
     let is_captured = code == Code::CAPTURED_EVENT;
     if matches!(code.fault(), Fault::NotReady | Fault::Capture) && !is_captured {
-        return Ok(Answer::NotYet);
+        return Ok(Query::NotPassed);
     }
-    if let Some(pending) = queue.remove(place - 1) {
-        refused(pending, sink, code, "cuEventQuery")?;
+    if let Some(measurement) = queue.remove(number - 1) {
+        refuse(measurement, pair, completion, code, "cuEventQuery")?;
     }
-    Ok(Answer::Removed)
+    Ok(Query::Removed)
 }
 
-/// A call for this item was refused: its time is lost, and so may be its context.
-fn refused(pending: Pending, sink: &mut Sink, code: Code, call: &str) -> Result<(), Fault> {
-    let Pending { item, pair, .. } = pending;
-    let fault = pair.context.handle_error(sink.driver, code, call);
+/// Completes a scope without a time because the driver refused a call for its events.
+///
+/// # Errors
+///
+/// The fault, if it concerns the whole context.
+fn refuse(
+    measurement: Box<GpuMeasurement>,
+    pair: Pair,
+    completion: &mut Completion<impl EventApi>,
+    code: Code,
+    call: &str,
+) -> Result<(), Fault> {
+    let fault = pair.context.handle_error(completion.driver, code, call);
     let loss = match fault {
         Fault::Sticky => CudaLoss::ContextFailed,
         Fault::ContextGone | Fault::NoDriver => CudaLoss::ContextGone,
@@ -196,13 +238,16 @@ fn refused(pending: Pending, sink: &mut Sink, code: Code, call: &str) -> Result<
         Fault::InvalidHandle => CudaLoss::InvalidHandle,
         Fault::NotReady | Fault::NotPermitted | Fault::Refused => CudaLoss::DriverRefused,
     };
-    sink.lose(item, loss);
+    completion.lose(measurement, loss);
     match fault {
+        Fault::Sticky | Fault::ContextGone | Fault::NoDriver => Err(fault),
         Fault::Refused
         | Fault::InvalidHandle
         | Fault::NotPermitted
         | Fault::NotReady
         | Fault::Capture => Ok(()),
-        Fault::Sticky | Fault::ContextGone | Fault::NoDriver => Err(fault),
     }
 }
+
+#[cfg(test)]
+mod tests;

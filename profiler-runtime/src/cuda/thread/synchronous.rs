@@ -7,7 +7,7 @@ use crate::cuda::context::measurement::{GpuMeasurement, Pair};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::code::Failed;
 use crate::cuda::loss::CudaLoss;
-use crate::cuda::resolver::outcome::cuda_span;
+use crate::cuda::resolver::log_sender::cuda_span;
 use crate::log::LogRequest;
 use crate::name::{self, TimeSource};
 
@@ -36,7 +36,7 @@ pub(crate) fn log_now(
     let (Some(log), Some(name)) = (log.take(), name::by_id(scope.name)) else {
         return Ok(());
     };
-    let cuda = cuda_span(ns, None, None, scope.stream_key);
+    let cuda = cuda_span(ns, None, scope.stream_key);
     let cpu_ms = clock().nanoseconds(span.elapsed.max(0) as f64) / 1e6;
     let milliseconds = match name.decide_time_source(TimeSource::Cuda) {
         TimeSource::Cuda => cuda.ms,

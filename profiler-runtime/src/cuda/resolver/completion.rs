@@ -1,0 +1,181 @@
+//! Completes scopes whose GPU times were read or lost: own times, statistics, log entries, and records for sessions.
+
+use std::num::NonZero;
+
+use super::anchor::Anchor;
+use super::children::Children;
+use super::gpu_record::{self, GpuRecord};
+use super::log_sender::{self, LogSender, cuda_span};
+use super::totals;
+use crate::clock::clock;
+use crate::cuda::context::measurement::{GpuMeasurement, Pair};
+use crate::cuda::ffi::EventApi;
+use crate::cuda::loss::CudaLoss;
+use crate::diagnostics::{DropReason, count_dropped};
+use crate::name::{self, Name};
+use crate::own_cost;
+use crate::stats::GpuCall;
+
+/// Completes scopes. Each scope that left a ring ends in one of its functions or in [`lose_unread`].
+pub(super) struct Completion<D: 'static> {
+    pub(super) driver: &'static D,
+    children: Children,
+    /// All names at some moment, by id: found without the lock of the registry.
+    names: Vec<&'static Name>,
+    pub(super) log: LogSender,
+    /// The name of the scope that is in progress and not counted yet. If the thread panics, this scope is lost with it.
+    pub(super) current_name: Option<u32>,
+}
+
+impl<D: EventApi> Completion<D> {
+    pub(super) fn new(driver: &'static D) -> Self {
+        Self {
+            driver,
+            children: Children::default(),
+            names: Vec::new(),
+            log: LogSender::default(),
+            current_name: None,
+        }
+    }
+
+    /// Gives a scope that is to be logged its step. Scopes get their steps in the order in which they end on the CPU,
+    /// whenever the device completes them.
+    pub(super) fn assign_step(&mut self, measurement: &mut GpuMeasurement) {
+        if let Some(log) = &mut measurement.log
+            && let Some(name) = self.name(measurement.scope.name)
+        {
+            log_sender::assign_step(log, name);
+        }
+    }
+
+    /// Completes a scope that has no GPU time.
+    pub(super) fn lose(&mut self, mut measurement: Box<GpuMeasurement>, loss: CudaLoss) {
+        self.current_name = Some(measurement.scope.name);
+        if measurement.scope.has_begun {
+            let outer = measurement.parent.map(NonZero::get);
+            self.children.remove_lost(measurement.scope.key, outer);
+        }
+        self.current_name = None;
+        totals::count_without(measurement.scope.name, loss);
+        if gpu_record::are_wanted() {
+            gpu_record::push(GpuRecord::lost(&measurement, loss));
+        }
+        if let Some(log) = measurement.log.take()
+            && let Some(name) = self.name(measurement.scope.name)
+        {
+            self.log.send(name, log, measurement.span, None);
+        }
+        measurement.give_back();
+    }
+
+    /// Completes a scope whose GPU time was read.
+    pub(super) fn complete(
+        &mut self,
+        mut measurement: Box<GpuMeasurement>,
+        pair: Pair,
+        ns: f64,
+        anchor: Option<&Anchor>,
+    ) {
+        self.current_name = Some(measurement.scope.name);
+        let own = (ns - self.children.take(measurement.scope.key)).max(0.0);
+        self.credit_parent(&measurement, pair, ns);
+        let is_recorded = gpu_record::are_wanted();
+        // To locate an event takes a call of the driver, which is saved if the start is not used.
+        let anchor = anchor.filter(|_| measurement.log.is_some() || is_recorded);
+        let start = anchor.and_then(|anchor| anchor.host_time(self.driver, pair.begin));
+        if is_recorded {
+            let device = pair.context.device();
+            gpu_record::push(GpuRecord::read(&measurement, device, ns, own, start));
+        }
+        self.current_name = None;
+        if let Some(name) = self.name(measurement.scope.name) {
+            count(name, &measurement, ns, own);
+            if let Some(log) = measurement.log.take() {
+                let cuda = cuda_span(ns, start, measurement.scope.stream_key);
+                self.log.send(name, log, measurement.span, Some(cuda));
+            }
+        }
+        measurement.give_back();
+    }
+
+    /// Counts and logs a replay of a graph that contains the scope. A replay has no CPU time of its own.
+    pub(super) fn replay(&mut self, measurement: &GpuMeasurement, ns: f64, own: f64) {
+        let Some(name) = self.name(measurement.scope.name) else {
+            return;
+        };
+        let stream_key = measurement.scope.stream_key;
+        totals::count(
+            name,
+            &GpuCall {
+                ns,
+                own,
+                launch_ns: 0.0,
+                outermost: true,
+                stream_key,
+                is_fallback: false,
+            },
+        );
+        if gpu_record::are_wanted() {
+            gpu_record::push(GpuRecord::replay(measurement, ns, own));
+        }
+        if let Some(log) = &measurement.log {
+            self.log
+                .send_again(name, log, cuda_span(ns, None, stream_key));
+        }
+    }
+
+    fn name(&mut self, id: u32) -> Option<&'static Name> {
+        if id as usize >= self.names.len() {
+            self.names = name::all();
+        }
+        self.names.get(id as usize).copied()
+    }
+
+    /// Adds the time of a scope to its parent: as a child on the same stream, or as time on another stream.
+    fn credit_parent(&mut self, measurement: &GpuMeasurement, pair: Pair, ns: f64) {
+        if let Some(parent) = measurement.parent {
+            // The begin of the parent is known if the parent may have children that overlap, as concurrent futures do.
+            let begin = measurement
+                .parent_start
+                .and_then(|start| start.event(pair.epoch))
+                .and_then(|start| self.driver.distance(start, pair.begin));
+            match begin {
+                Some(begin) => self.children.add_interval(parent.get(), begin, begin + ns),
+                None => self.children.add(parent.get(), ns),
+            }
+        }
+        if let Some(parent) = measurement.parent_elsewhere {
+            totals::count_elsewhere(parent, ns);
+        }
+    }
+}
+
+/// Adds a GPU time to the statistics of its name.
+fn count(name: &'static Name, measurement: &GpuMeasurement, ns: f64, own: f64) {
+    let cpu_ns = clock().nanoseconds(measurement.span.elapsed as f64);
+    totals::count(
+        name,
+        &GpuCall {
+            ns,
+            own,
+            // The CPU span lies between the two records, so the events are farther apart than the span by the cost of
+            // recording.
+            launch_ns: cpu_ns + 2.0 * own_cost::least_sample(),
+            outermost: measurement.span.outermost,
+            stream_key: measurement.scope.stream_key,
+            is_fallback: measurement.is_fallback,
+        },
+    );
+}
+
+/// Counts a scope that the resolver will not read because it panicked or ended.
+pub(super) fn lose_unread(measurement: Box<GpuMeasurement>, loss: CudaLoss) {
+    totals::count_without(measurement.scope.name, loss);
+    if gpu_record::are_wanted() {
+        gpu_record::push(GpuRecord::lost(&measurement, loss));
+    }
+    if measurement.log.is_some() {
+        count_dropped(DropReason::ThreadPanicked, 1);
+    }
+    measurement.give_back();
+}

@@ -1,0 +1,239 @@
+use std::panic::panic_any;
+
+use super::*;
+
+use crate::cuda::ffi::fake::FakeDriver;
+use crate::cuda::loss;
+use crate::cuda::resolver::test_scopes::{TestScope, counts, driver, name};
+use crate::diagnostics::catch_own_panic;
+use crate::name::Name;
+
+fn lost(name: &Name) -> Box<GpuMeasurement> {
+    let mut measurement = GpuMeasurement::without(CudaLoss::Captured);
+    measurement.scope.name = name.id;
+    measurement
+}
+
+/// The state of a resolver, its driver, and a context with one name.
+struct Fixture {
+    driver: &'static FakeDriver,
+    context: &'static Context,
+    name: &'static Name,
+    state: ResolverState<FakeDriver>,
+}
+
+impl Fixture {
+    fn new(text: &'static str) -> Self {
+        let driver = driver();
+        Self {
+            driver,
+            context: Context::for_test(),
+            name: name(text),
+            state: ResolverState::new(driver),
+        }
+    }
+
+    /// Adds a scope as if it came out of a ring.
+    fn drain(&mut self, scope: TestScope) {
+        let measurement = scope.measure(self.driver, self.context, self.name);
+        self.state.drained.push(measurement);
+    }
+
+    fn poll(&mut self) -> bool {
+        self.state.poll_contexts(false)
+    }
+}
+
+#[test]
+fn scopes_that_a_panic_destroys_are_counted_for_their_names() {
+    let name = name("state: panics");
+    let panicked = || {
+        let counted = loss::counted();
+        let of = |(reason, _): &&(CudaLoss, u64)| *reason == CudaLoss::ThreadPanicked;
+        counted.iter().find(of).map_or(0, |(_, count)| *count)
+    };
+    let before = panicked();
+    let caught = catch_own_panic("a test panicked", || {
+        let mut state = ResolverState::new(driver());
+        state.drained.push(lost(name));
+        state.ordered.extend([lost(name), lost(name)]);
+        state.completion.current_name = Some(name.id);
+        panic_any("a test panics");
+    });
+    assert!(caught.is_none());
+    assert_eq!(panicked() - before, 4);
+    assert_eq!(counts(name), (0, 4));
+}
+
+#[test]
+fn scopes_that_are_left_at_exit_are_not_counted_as_lost() {
+    let name = name("state: ends");
+    let mut state = ResolverState::new(driver());
+    state.drained.push(lost(name));
+    drop(state);
+    assert!(name.cuda.read().is_none());
+}
+
+#[test]
+fn a_child_that_was_drained_after_its_parent_is_subtracted() {
+    let mut fixture = Fixture::new("state: child");
+    fixture.drain(TestScope {
+        end: 20,
+        times: [1.0, 9.0],
+        ..TestScope::numbered(1)
+    });
+    // The child ran on another thread.
+    fixture.drain(TestScope {
+        end: 10,
+        inside: 1,
+        times: [2.0, 5.0],
+        ..TestScope::numbered(2)
+    });
+    fixture.state.enqueue_until(20);
+    assert!(fixture.poll());
+    let times = fixture.name.cuda.read().expect("it has GPU times");
+    assert_eq!((times.calls, times.own), (2, 8e6));
+}
+
+#[test]
+fn of_scopes_that_end_together_the_inner_one_is_read_first() {
+    let mut fixture = Fixture::new("state: together");
+    for (key, times) in [(1, [1.0, 9.0]), (2, [2.0, 5.0])] {
+        fixture.drain(TestScope {
+            inside: key - 1,
+            end: 20,
+            times,
+            ..TestScope::numbered(key)
+        });
+    }
+    fixture.state.enqueue_until(20);
+    assert!(fixture.poll());
+    let times = fixture.name.cuda.read().expect("it has GPU times");
+    assert_eq!((times.calls, times.own), (2, 8e6));
+}
+
+#[test]
+fn a_scope_that_ended_too_late_waits_for_the_next_round() {
+    let mut fixture = Fixture::new("state: late");
+    (1..=3).for_each(|key| fixture.drain(TestScope::numbered(key)));
+    fixture.state.enqueue_until(2);
+    assert_eq!(fixture.state.next_sequence(), 2);
+    assert!(fixture.poll());
+    assert_eq!(counts(fixture.name), (2, 0));
+    assert_eq!(fixture.state.oldest_unread_end(), 3, "it is not forgotten");
+    fixture.state.enqueue_until(3);
+    assert!(fixture.poll());
+    assert_eq!(counts(fixture.name), (3, 0));
+    assert_eq!(fixture.state.oldest_unread_end(), u64::MAX);
+}
+
+#[test]
+fn a_flush_can_tell_which_scopes_it_waits_for() {
+    let mut fixture = Fixture::new("state: sequence");
+    fixture.driver.hold();
+    (1..=2).for_each(|key| fixture.drain(TestScope::numbered(key)));
+    fixture.state.enqueue_until(2);
+    let end = fixture.state.next_sequence();
+    assert!(!fixture.poll() && fixture.state.is_watching());
+    assert!(fixture.state.oldest_pending() < end);
+    fixture.driver.release();
+    fixture.driver.hold();
+    fixture.drain(TestScope::numbered(3));
+    fixture.state.enqueue_until(3);
+    assert!(fixture.poll());
+    assert_eq!(fixture.state.oldest_pending(), end, "a later scope waits");
+}
+
+#[test]
+fn scopes_of_a_context_that_was_replaced_are_lost() {
+    let mut fixture = Fixture::new("state: replaced");
+    fixture.driver.hold();
+    fixture.drain(TestScope::numbered(1));
+    fixture.state.enqueue_until(1);
+    assert!(!fixture.poll());
+    // Another context has its handle now.
+    fixture.driver.set_context_id(Some(2));
+    let epoch = fixture.context.epoch();
+    assert!(!fixture.poll());
+    assert_eq!(counts(fixture.name), (0, 1));
+    assert_eq!(fixture.context.epoch(), epoch + 1);
+    // A scope of the old context that was still in its ring.
+    fixture.drain(TestScope::numbered(2));
+    fixture.state.enqueue_until(2);
+    assert_eq!(counts(fixture.name), (0, 2));
+    assert_eq!(fixture.state.pending(), 0);
+}
+
+#[test]
+fn scopes_of_a_context_that_was_destroyed_are_lost() {
+    let mut fixture = Fixture::new("state: destroyed");
+    fixture.driver.hold();
+    fixture.drain(TestScope::numbered(1));
+    fixture.state.enqueue_until(1);
+    assert!(!fixture.poll());
+    // CUDA_ERROR_CONTEXT_IS_DESTROYED
+    fixture.driver.break_call("cuCtxSetCurrent", 709);
+    assert!(!fixture.poll());
+    assert_eq!(counts(fixture.name), (0, 1));
+}
+
+#[test]
+fn scopes_of_a_context_that_failed_are_lost_and_it_is_left_alone() {
+    let mut fixture = Fixture::new("state: failed");
+    fixture.drain(TestScope::numbered(1));
+    fixture.drain(TestScope::numbered(2));
+    fixture.state.enqueue_until(2);
+    // CUDA_ERROR_LAUNCH_FAILED
+    fixture.driver.break_call("cuEventQuery", 719);
+    assert!(!fixture.poll());
+    assert!(fixture.context.has_failed());
+    assert_eq!(counts(fixture.name), (0, 2));
+    let calls = fixture.driver.calls("cuCtxSetCurrent");
+    fixture.drain(TestScope::numbered(3));
+    fixture.state.enqueue_until(3);
+    assert!(!fixture.poll());
+    assert_eq!(counts(fixture.name), (0, 3));
+    assert_eq!(fixture.driver.calls("cuCtxSetCurrent"), calls);
+}
+
+#[test]
+fn scopes_are_lost_once_the_driver_has_shut_down() {
+    let mut fixture = Fixture::new("state: exit");
+    fixture.driver.hold();
+    fixture.drain(TestScope::numbered(1));
+    fixture.state.enqueue_until(1);
+    // CUDA_ERROR_DEINITIALIZED
+    fixture.driver.break_call("cuCtxSetCurrent", 4);
+    assert!(!fixture.poll());
+    assert_eq!((counts(fixture.name), fixture.state.pending()), ((0, 1), 0));
+}
+
+#[test]
+fn a_context_that_cannot_be_made_current_keeps_its_scopes() {
+    let mut fixture = Fixture::new("state: not current");
+    fixture.drain(TestScope::numbered(1));
+    fixture.state.enqueue_until(1);
+    // CUDA_ERROR_OUT_OF_MEMORY
+    fixture.driver.break_call("cuCtxSetCurrent", 2);
+    assert!(!fixture.poll());
+    assert_eq!(fixture.state.pending(), 1);
+    fixture.driver.repair("cuCtxSetCurrent");
+    assert!(fixture.poll());
+    assert_eq!(counts(fixture.name), (1, 0));
+}
+
+#[test]
+fn events_are_not_destroyed_while_a_scope_uses_them() {
+    let mut fixture = Fixture::new("state: events");
+    fixture.driver.hold();
+    fixture.drain(TestScope::numbered(1));
+    fixture.state.enqueue_until(1);
+    assert!(!fixture.poll());
+    fixture.state.destroy_events();
+    assert_eq!(fixture.driver.calls("cuEventDestroy_v2"), 0);
+    fixture.driver.release();
+    assert!(fixture.poll());
+    fixture.state.destroy_events();
+    assert_eq!(fixture.driver.calls("cuEventDestroy_v2"), 2);
+    assert_eq!(fixture.driver.events(), 0);
+}
