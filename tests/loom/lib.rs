@@ -6,6 +6,10 @@
 
 #![cfg(test)]
 #![allow(dead_code, reason = "each file is included whole")]
+#![allow(
+    clippy::inline_always,
+    reason = "as in the runtime, whose measured path depends on it"
+)]
 
 #[path = "../../profiler-runtime/src/sync"]
 mod sync {
@@ -35,6 +39,11 @@ mod sync {
             }
         }
     }
+}
+
+#[path = "../../profiler-runtime/src/stats"]
+mod stats {
+    mod cell_buckets;
 }
 
 #[path = "../../profiler-runtime/src/collect"]

@@ -156,7 +156,7 @@ pub(crate) fn innermost() -> u64 {
 /// recursive. If such a scope closes after all, its cell undoes this.
 #[cold]
 pub(crate) fn presume_leaked_above(serial: u64) {
-    all_cells().for_each(|cell| cell.forget_above(serial));
+    all_cells().for_each(|cell| cell.presume_leaked_above(serial));
 }
 
 /// Returns the names of the open scopes whose serials are at most `up_to`, outermost first. A name with several open

@@ -149,7 +149,7 @@ impl Name {
         }
     }
 
-    /// Moves the counts of a cell's buckets that are about to overflow to the name; see [`StatCell::carry`].
+    /// Moves the counts of a cell's buckets that are about to overflow to the name; see [`StatCell::spill_buckets`].
     #[cold]
     pub(crate) fn spill_buckets(&self, cell: &StatCell) {
         // If this call is skipped, here or below, the next call of the name tries again. The buckets take 2³¹ more.
@@ -158,7 +158,7 @@ impl Name {
         };
         let mut counts = self.counts();
         if counts.folded.buckets.reserve() {
-            cell.carry(&mut counts.folded);
+            cell.spill_buckets(&mut counts.folded);
         }
     }
 

@@ -1,108 +1,79 @@
-//! What one thread counts for one name: one writer, any reader, no locked instruction.
-
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+//! The statistics of one name on one thread: one writer, any number of readers, no locked instruction.
 
 use super::Totals;
+use super::cell_buckets::CellBuckets;
+use super::cell_fields::stat_cell;
 use super::histogram::{BUCKETS, bucket_of};
-use super::sum::Sum;
+use super::single_writer::SingleWriterU64;
 
 /// How a scope ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// It returned, early or late.
     Returned,
-    /// A panic went through it.
+    /// A panic unwound through it.
     Panicked,
-    /// Its future was dropped before it was done.
+    /// Its future was dropped before it was ready.
     Dropped,
 }
 
-/// The statistics of one name on one thread.
-///
-/// Only the thread that holds the cell writes; see [`Sum`]. About 3 KiB, nearly all of it buckets of
-/// which a name touches a few. All times are in ticks.
-// What every call writes stands first, in one cache line.
-#[repr(C, align(64))]
-pub(crate) struct StatCell {
-    /// The number of the outermost open scope of this name on this thread; zero where none is open.
-    outermost: Sum,
-    /// The time of outermost calls: what counts a recursive frame once. All calls are counted by the
-    /// buckets together.
-    total: Sum,
-    own: Sum,
-    /// The sum of squares as the bits of an `f64`.
-    squares: Sum,
-    /// The bits of the shortest call inverted, so that zero says there was none.
-    inverted_min: Sum,
-    max: Sum,
-    recursive: Sum,
-    recursive_total: Sum,
-    panicked: Sum,
-    dropped: Sum,
-    /// Time spent polling, for futures.
-    polled: Sum,
-    /// Futures that were first polled on this thread, and those that ended on it.
-    futures_begun: Sum,
-    futures: Sum,
-    /// Whether it is a poll that is open here.
-    polling: Sum,
-    /// Scopes that are open and were taken for forgotten when an older one closed.
-    forgotten: Sum,
-    /// Scopes that ended while younger ones were open, so that their self time is an upper bound.
-    disordered: Sum,
-    /// Log entries that found the ring full, of which the collector has not been told.
-    pub(crate) skipped: Sum,
-    /// All log entries that found the ring full.
-    pub(crate) ring_full: Sum,
-    /// Calls whose GPU time found the ring full.
-    pub(crate) without_cuda: Sum,
-    /// Calls that no stream was named for, where a CUDA context was current.
-    pub(crate) without_stream: Sum,
-    /// The number of the name.
-    pub(crate) id: Sum,
-    /// Calls still to go until one is logged again.
-    pub(crate) until_logged: Sum,
-    /// One call in so many goes to the default loggers, as the call site says that last opened here.
-    pub(crate) every: Sum,
-    buckets: [AtomicU32; BUCKETS],
+stat_cell! {
+    /// The statistics of one name on one thread, in ticks. About 3 KiB, nearly all of it buckets of which a name touches
+    /// a few.
+    ///
+    /// Only the thread that holds the cell writes; see [`SingleWriterU64`].
+    // The fields that every call writes come first: they share one cache line.
+    #[repr(C, align(64))]
+    pub(crate) struct StatCell {
+        /// The serial number of the outermost open scope of this name on this thread, or 0.
+        outermost: state,
+        /// The time of outermost calls. It counts a recursive frame once.
+        total: ticks(total),
+        own: ticks(own),
+        /// The sum of squares, as the bits of an `f64`.
+        squares: squares(squares),
+        /// The shortest call with its bits inverted, so that 0 means that there was none.
+        inverted_min: inverted_min(min),
+        max: max(max),
+        recursive: count(recursive_calls),
+        recursive_total: ticks(recursive_total),
+        panicked: count(panicked),
+        dropped: count(dropped_futures),
+        /// The time that futures spent in polls.
+        polled: ticks(polled),
+        /// Futures whose first poll was on this thread.
+        futures_begun: count(futures_begun),
+        /// Futures that ended on this thread.
+        futures: count(futures),
+        /// 1 if the outermost open scope is a poll.
+        polling: state,
+        /// Open scopes that were presumed leaked when an older scope closed.
+        presumed_leaked: state,
+        /// Scopes that ended while younger ones were open. Their self time is an upper bound.
+        disordered: count(disordered),
+        /// Log entries that found the ring full since the last one that did not.
+        pub(crate) skipped: on_drain(unreported_skips),
+        /// Log entries that found the ring full.
+        pub(crate) ring_full: count(ring_full),
+        /// Calls whose GPU time found the ring full.
+        pub(crate) without_cuda: count(without_cuda),
+        /// Calls without a stream while a CUDA context was current.
+        pub(crate) without_stream: count(without_stream),
+        /// The number of the name.
+        pub(crate) id: identity,
+        /// Calls until the next one that is logged.
+        pub(crate) until_logged: state,
+        /// The sampling of the call site that last opened a scope here: one call in `every` is logged.
+        pub(crate) every: state,
+    }
+    buckets: CellBuckets<BUCKETS, SPILL_AT>
 }
 
-/// Counts reach the summary through a lock once every so many calls, so that 32 bits are enough.
-const CARRY: u32 = 1 << 31;
+/// Half of what a bucket holds: see [`CellBuckets`].
+const SPILL_AT: u32 = 1 << 31;
 
 impl StatCell {
-    pub(crate) const fn new() -> Self {
-        Self {
-            outermost: Sum::new(),
-            total: Sum::new(),
-            own: Sum::new(),
-            squares: Sum::new(),
-            inverted_min: Sum::new(),
-            max: Sum::new(),
-            recursive: Sum::new(),
-            recursive_total: Sum::new(),
-            panicked: Sum::new(),
-            dropped: Sum::new(),
-            polled: Sum::new(),
-            futures_begun: Sum::new(),
-            futures: Sum::new(),
-            polling: Sum::new(),
-            forgotten: Sum::new(),
-            disordered: Sum::new(),
-            skipped: Sum::new(),
-            ring_full: Sum::new(),
-            without_cuda: Sum::new(),
-            without_stream: Sum::new(),
-            id: Sum::new(),
-            until_logged: Sum::new(),
-            every: Sum::new(),
-            buckets: [const { AtomicU32::new(0) }; BUCKETS],
-        }
-    }
-
-    /// Notes that a scope with this number opens, inside of the one with the number `outer`.
-    ///
-    /// It is the outermost one of the name, unless that is still open around it.
+    /// Notes that the scope with this serial number opens. It is the outermost one of the name unless another is open.
     #[inline(always)]
     pub(crate) fn enter(&self, serial: u64) {
         if self.outermost.get() == 0 {
@@ -110,33 +81,34 @@ impl StatCell {
         }
     }
 
-    /// The number of the outermost open scope; zero where none is open.
+    /// Returns the serial number of the outermost open scope, or 0.
     pub(crate) fn outermost(&self) -> u64 {
         self.outermost.get()
     }
 
-    /// Takes the outermost scope for forgotten if its number is above this one.
-    pub(crate) fn forget_above(&self, serial: u64) {
+    /// Presumes the outermost scope leaked if it is younger than the one with this serial number, which has just
+    /// closed: guards usually close in the reverse order.
+    pub(crate) fn presume_leaked_above(&self, serial: u64) {
         if self.outermost.get() > serial {
             self.outermost.set(0);
             self.polling.set(0);
-            self.forgotten.add(1);
+            self.presumed_leaked.add(1);
         }
     }
 
-    /// Notes that a scope with this number closes out of order; true where it is to be counted as an
-    /// outermost one.
+    /// Notes that the scope with this serial number closes out of order. Returns `true` if it counts as an outermost
+    /// call.
     pub(crate) fn leave_late(&self, serial: u64) -> bool {
         if self.leave(serial) {
             return true;
         }
-        // Taken for forgotten meanwhile, it was not; a call from within another one of its name it is
-        // only if that is open.
-        self.forgotten.set(self.forgotten.get().saturating_sub(1));
+        // It had been presumed leaked: undo that. The call is recursive only if an outer call of the name is open.
+        self.presumed_leaked
+            .set(self.presumed_leaked.get().saturating_sub(1));
         self.outermost.get() == 0
     }
 
-    /// Notes that the scope with this number closes; true where it was the outermost one.
+    /// Notes that the scope with this serial number closes. Returns `true` if it was the outermost one.
     #[inline(always)]
     pub(crate) fn leave(&self, serial: u64) -> bool {
         let outermost = self.outermost.get() == serial;
@@ -146,12 +118,12 @@ impl StatCell {
         outermost
     }
 
-    /// Whether a scope is open here.
+    /// Returns `true` if a scope of the name is open on this thread.
     pub(crate) fn is_open(&self) -> bool {
-        self.outermost.get() != 0 || self.forgotten.get() != 0
+        self.outermost.get() != 0 || self.presumed_leaked.get() != 0
     }
 
-    /// The same as [`enter`](Self::enter) for a poll; true where it is the outermost.
+    /// Notes that a poll with this serial number begins. Returns `true` if it is the outermost scope of the name.
     pub(crate) fn enter_poll(&self, serial: u64) -> bool {
         self.enter(serial);
         let outermost = self.outermost.get() == serial;
@@ -161,20 +133,19 @@ impl StatCell {
         outermost
     }
 
-    /// Notes that the poll with this number ends.
+    /// Notes that the poll with this serial number ends.
     pub(crate) fn leave_poll(&self, serial: u64) {
         if self.leave(serial) {
             self.polling.set(0);
         }
     }
 
-    /// Notes that a future is polled for the first time.
+    /// Counts the first poll of a future.
     pub(crate) fn begin_future(&self) {
         self.futures_begun.add(1);
     }
 
-    /// Counts a finished call; true where a bucket may have to be carried over (see
-    /// [`carry`](Self::carry)): once in 2³¹ calls.
+    /// Counts a finished call. Returns `true` if [`spill_buckets`](Self::spill_buckets) is to be called.
     #[inline(always)]
     #[must_use]
     pub(crate) fn count(&self, elapsed: i64, own: i64, outermost: bool) -> bool {
@@ -187,20 +158,17 @@ impl StatCell {
         let exact = elapsed as f64;
         self.squares
             .set((f64::from_bits(self.squares.get()) + exact * exact).to_bits());
-        // Below zero it is larger than what any bucket holds.
+        // A negative time becomes larger than any bucket holds, so one comparison finds both kinds of outlier.
         let elapsed = elapsed.cast_unsigned();
-        let Some(bucket) = self.buckets.get(bucket_of(elapsed)) else {
-            return self.count_beyond(elapsed.cast_signed());
+        let Some(is_full) = self.buckets.increment(bucket_of(elapsed)) else {
+            return self.count_outlier(elapsed.cast_signed());
         };
-        let count = bucket.load(Relaxed) + 1;
-        bucket.store(count, Relaxed);
-        self.widen(elapsed);
-        count >= CARRY
+        self.update_extremes(elapsed);
+        is_full
     }
 
-    /// Takes a call into minimum and maximum.
     #[inline(always)]
-    fn widen(&self, elapsed: u64) {
+    fn update_extremes(&self, elapsed: u64) {
         if !elapsed > self.inverted_min.get() {
             self.inverted_min.set(!elapsed);
         }
@@ -209,18 +177,14 @@ impl StatCell {
         }
     }
 
-    /// A call of less than no length, which the clock's noise can make of a very short one, or one
-    /// that is longer than the buckets reach.
+    /// Counts a call in the first bucket if its time is negative, which the noise of the clock can cause for a very
+    /// short one, and in the last bucket if it is longer than the buckets reach.
     #[cold]
-    fn count_beyond(&self, elapsed: i64) -> bool {
+    fn count_outlier(&self, elapsed: i64) -> bool {
         let elapsed = elapsed.max(0).cast_unsigned();
-        self.widen(elapsed);
-        let Some(bucket) = self.buckets.get(bucket_of(elapsed)).or(self.buckets.last()) else {
-            return false;
-        };
-        let count = bucket.load(Relaxed) + 1;
-        bucket.store(count, Relaxed);
-        count >= CARRY
+        self.update_extremes(elapsed);
+        let bucket = bucket_of(elapsed).min(BUCKETS - 1);
+        self.buckets.increment(bucket).unwrap_or_default()
     }
 
     #[cold]
@@ -229,7 +193,7 @@ impl StatCell {
         self.recursive_total.add_ticks(elapsed);
     }
 
-    /// Counts an ending that was not a return.
+    /// Counts a call that did not return.
     #[cold]
     pub(crate) fn count_ending(&self, ending: Ending) {
         match ending {
@@ -239,7 +203,7 @@ impl StatCell {
         }
     }
 
-    /// Counts a future that is done, and the time it spent polling.
+    /// Counts a future that has ended, and the time that it spent in polls.
     pub(crate) fn count_future(&self, polled: i64) {
         self.futures.add(1);
         self.polled.add_ticks(polled);
@@ -251,77 +215,28 @@ impl StatCell {
         self.disordered.add(1);
     }
 
-    /// Empties the buckets that are about to overflow into `totals`, which the caller has locked
-    /// against readers.
+    /// Moves the counts of full buckets to `totals`, whose lock the caller holds; see [`CellBuckets`].
     #[cold]
-    pub(crate) fn carry(&self, totals: &mut Totals) {
-        for (index, bucket) in self.buckets.iter().enumerate() {
-            let count = bucket.load(Relaxed);
-            if count >= CARRY {
-                totals.buckets.add(index, count.into());
-                bucket.store(0, Relaxed);
-            }
-        }
+    pub(crate) fn spill_buckets(&self, totals: &mut Totals) {
+        self.buckets
+            .spill(|index, count| totals.buckets.add(index, count));
     }
 
-    /// Adds what stands here to `totals`.
+    /// Adds the counts of the cell to `totals`.
     pub(crate) fn read_into(&self, totals: &mut Totals) {
+        // An open poll is a part of a future, which `futures_begun` counts as open.
         let open = u64::from(self.outermost.get() != 0).saturating_sub(self.polling.get());
-        totals.open += open + self.forgotten.get();
-        totals.recursive_calls += self.recursive.get();
-        totals.total += self.total.ticks();
-        totals.recursive_total += self.recursive_total.ticks();
-        totals.own += self.own.ticks();
-        totals.squares += f64::from_bits(self.squares.get());
-        totals.min = totals.min.min(!self.inverted_min.get());
-        totals.max = totals.max.max(self.max.get());
-        totals.panicked += self.panicked.get();
-        totals.dropped_futures += self.dropped.get();
-        totals.polled += self.polled.ticks();
-        totals.futures_begun += self.futures_begun.get();
-        totals.futures += self.futures.get();
-        totals.disordered += self.disordered.get();
-        totals.ring_full += self.ring_full.get();
-        totals.without_cuda += self.without_cuda.get();
-        totals.without_stream += self.without_stream.get();
-        for (index, bucket) in self.buckets.iter().enumerate() {
-            totals.buckets.add(index, bucket.load(Relaxed).into());
-        }
+        totals.open += open + self.presumed_leaked.get();
+        self.read_fields(totals);
+        self.buckets
+            .read(|index, count| totals.buckets.add(index, count));
     }
 
-    /// Moves what stands here to `totals` and leaves the cell as new, for the next thread.
+    /// Moves the counts of the cell to `totals` and resets it, for the next thread that uses it.
     pub(crate) fn drain_into(&self, totals: &mut Totals) {
         self.read_into(totals);
-        totals.unreported_skips += self.skipped.get();
-        for sum in [
-            &self.outermost,
-            &self.total,
-            &self.own,
-            &self.squares,
-            &self.inverted_min,
-            &self.max,
-            &self.recursive,
-            &self.recursive_total,
-            &self.panicked,
-            &self.dropped,
-            &self.polled,
-            &self.futures_begun,
-            &self.futures,
-            &self.polling,
-            &self.forgotten,
-            &self.disordered,
-            &self.skipped,
-            &self.ring_full,
-            &self.without_cuda,
-            &self.without_stream,
-            &self.until_logged,
-            &self.every,
-        ] {
-            sum.set(0);
-        }
-        for bucket in &self.buckets {
-            bucket.store(0, Relaxed);
-        }
+        self.drain_fields(totals);
+        self.buckets.reset();
     }
 }
 
@@ -367,16 +282,16 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_is_carried_over_before_it_overflows() {
+    fn a_bucket_is_spilled_before_it_overflows() {
         let cell = StatCell::new();
         let bucket = bucket_of(9);
-        cell.buckets[bucket].store(CARRY - 1, Relaxed);
+        cell.buckets.set(bucket, SPILL_AT - 1);
         assert!(cell.count(9, 9, true));
         let mut folded = Totals::new();
-        cell.carry(&mut folded);
-        assert_eq!(cell.buckets[bucket].load(Relaxed), 0);
+        cell.spill_buckets(&mut folded);
         assert!(!cell.count(9, 9, true));
         cell.read_into(&mut folded);
+        assert_eq!(folded.calls(), u64::from(SPILL_AT) + 1);
         assert_eq!(folded.buckets.quantiles([0.5]), Some([9.0]));
     }
 
@@ -392,5 +307,58 @@ mod tests {
         let second = totals(&cell);
         assert_eq!((second.calls(), second.min, second.max), (0, u64::MAX, 0));
         assert!(second.buckets.quantiles([0.5]).is_none());
+    }
+
+    #[test]
+    fn a_drain_resets_every_field_but_the_identity() {
+        let cell = StatCell::new();
+        cell.id.set(7);
+        for field in cell.drained_fields() {
+            field.set(3);
+        }
+        let mut drained = Totals::new();
+        cell.drain_into(&mut drained);
+        assert!(cell.drained_fields().iter().all(|field| field.get() == 0));
+        assert_eq!((cell.id.get(), drained.unreported_skips), (7, 3));
+    }
+
+    #[test]
+    fn a_scope_that_was_presumed_leaked_may_still_close() {
+        let cell = StatCell::new();
+        cell.enter(5);
+        cell.presume_leaked_above(5);
+        assert_eq!(
+            cell.outermost(),
+            5,
+            "only younger scopes are presumed leaked"
+        );
+        cell.presume_leaked_above(4);
+        assert!(cell.is_open() && cell.outermost() == 0);
+        assert_eq!(totals(&cell).open, 1);
+        assert!(cell.leave_late(5), "no outer call of the name is open");
+        assert!(!cell.is_open());
+    }
+
+    #[test]
+    fn a_late_scope_inside_of_another_one_is_recursive() {
+        let cell = StatCell::new();
+        cell.enter(5);
+        cell.presume_leaked_above(4);
+        cell.enter(6);
+        assert!(!cell.leave_late(5));
+        assert!(cell.leave(6) && !cell.is_open());
+    }
+
+    #[test]
+    fn an_open_poll_is_open_by_its_future_alone() {
+        let cell = StatCell::new();
+        cell.begin_future();
+        assert!(cell.enter_poll(1));
+        assert!(!cell.enter_poll(2), "an inner poll of the name");
+        cell.leave_poll(2);
+        assert_eq!(totals(&cell).open(), 1);
+        cell.leave_poll(1);
+        cell.count_future(10);
+        assert_eq!((totals(&cell).open(), totals(&cell).polled), (0, 10));
     }
 }

@@ -1,10 +1,12 @@
-//! Bounded aggregates: what is kept for each name, however many calls there are.
+//! Aggregates of each name, whose size does not depend on the number of calls.
 
 mod cell;
+mod cell_buckets;
+mod cell_fields;
 mod gpu;
 mod histogram;
 mod pool;
-mod sum;
+mod single_writer;
 mod totals;
 
 pub(crate) use cell::{Ending, StatCell};
