@@ -294,7 +294,7 @@ class TagsTest(Case):
         self.write()
         self.assert_wrong("model/update: it is in the summary and not in the log")
 
-    def test_a_tag_that_nobody_expects_fails(self):
+    def test_an_unexpected_tag_fails(self):
         self.write()
         self.assert_wrong(f"{OWN}: it is in the log, but neither", also=())
 
@@ -353,7 +353,7 @@ class WindowsTest(Case):
         arguments = [str(self.directory), "--also", OWN, "--windows", "2"]
         self.assertEqual(read_tensorboard.main(arguments), 0)
 
-    def test_windows_that_nobody_expects_fail(self):
+    def test_unexpected_windows_fail(self):
         self.assert_wrong("for each of 0 windows, and there are some at [4, 8]", expected_windows=0)
 
     def test_a_missing_window_fails(self):

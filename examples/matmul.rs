@@ -27,7 +27,7 @@ use crate::methods::{Matrices, Method};
 const SIDE: usize = 512;
 const ROUNDS: u32 = 20;
 
-/// The times that CPU timers measured for one method.
+/// The results of timers on the CPU for one method.
 struct Timed {
     name: &'static str,
     /// Around each launch, as such timers are usually written.

@@ -137,7 +137,7 @@ impl Args {
         if let Some(span) = self.span_of(Key::Skip).filter(|_| self.spans.len() > 1) {
             errors.at(
                 span,
-                "`skip` leaves the function out, so no other argument has a meaning beside it; \
+                "`skip` excludes the function from measuring, so other arguments have no effect; \
                  keep `skip` alone, or remove it",
             );
         }
@@ -155,8 +155,8 @@ impl Args {
         {
             errors.at(
                 span,
-                "`sync` waits for the device at the end of the call, and what is captured runs \
-                 only when its graph is launched; remove one of the two",
+                "`sync` waits for the device at the end of the call, but captured work runs only \
+                 when its graph is launched; remove one of the two",
             );
         }
     }
@@ -249,13 +249,16 @@ fn argument_word(input: ParseStream, allowed: &[Key]) -> syn::Result<Ident> {
     if input.peek(LitStr) && allowed.contains(&Key::Name) {
         let text: LitStr = input.parse()?;
         let message = format!(
-            "every argument has a word; write `name = \"{}\"`",
+            "every argument has a name; write `name = \"{}\"`",
             text.value()
         );
         return Err(syn::Error::new(text.span(), message));
     }
     input.call(Ident::parse_any).map_err(|error| {
-        let message = format!("expected an argument; they are {}", keys::list(allowed));
+        let message = format!(
+            "expected an argument; the arguments are {}",
+            keys::list(allowed)
+        );
         syn::Error::new(error.span(), message)
     })
 }

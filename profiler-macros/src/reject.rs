@@ -47,7 +47,7 @@ fn measure_function_or_reject(
             Attribute::Own { span, .. } => (span, TWICE),
             Attribute::Naked(span) => (
                 span,
-                "a naked function has no place for a clock; measure the function that calls it",
+                "a naked function contains only assembly; measure the function that calls it",
             ),
             _ => continue,
         };
@@ -65,7 +65,7 @@ fn measure_function_or_reject(
                 errors.at(
                     span_of(trees.last()),
                     "a function without a body has nothing to measure; measure its \
-                     implementations, or what calls it",
+                     implementations or its callers",
                 );
             }
             trees.into_iter().collect()
@@ -86,7 +86,7 @@ pub(crate) fn measure_function(
         (
             Key::Captured,
             args.captured,
-            "a future may pause, which the capture of a graph must not",
+            "the capture of a graph must not span an `.await`",
         ),
     ] {
         if flag == Some(true) && function.is_future() {
@@ -117,7 +117,7 @@ fn reject_on_future(
                 .name(&function.signature)
                 .map_or_else(Span::call_site, Ident::span),
             format_args!(
-                "`{word}` of the block reaches this function, and {why}; write \
+                "`{word}` of the block applies to this function, but {why}; write \
                  `#[measure_execution_time({word} = false)]` on it, and put a section around the \
                  launch inside: {section}"
             ),
@@ -142,7 +142,7 @@ fn reject_item(trees: &[TokenTree], head: &Head, errors: &mut Errors) {
         Kind::Unknown if is_closure(trees, head) => {
             errors.at(
                 span_of(trees.get(head.attributes_end)),
-                "a closure takes no attribute; measure what is inside it: \
+                "the attribute does not apply to a closure; measure its body: \
                  `|…| measure_execution_time_context!(\"name\", { … })`",
             );
             return;
@@ -169,7 +169,7 @@ pub(crate) fn name_on_block(args: &Args, kind: Kind, errors: &mut Errors) {
         errors.at(
             span,
             format_args!(
-                "`name` on {block} would merge all its functions into one; \
+                "`name` on {block} would give all its functions the same name; \
                  put it on one function, or leave it out"
             ),
         );
@@ -181,7 +181,7 @@ pub(crate) fn module_in_another_file(trees: &[TokenTree], kind: Kind, errors: &m
     if kind == Kind::Module && item::is_punct(trees.last(), ';') {
         errors.at(
             span_of(trees.last()),
-            "the functions of this module lie in another file; put the attribute on them or on \
+            "the functions of this module are in another file; put the attribute on them or on \
              their `impl` blocks there, or write the module inline: `mod name { … }`",
         );
     }

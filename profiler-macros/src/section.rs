@@ -242,7 +242,8 @@ fn read_name(input: ParseStream, usage: &str) -> syn::Result<SectionName> {
         Some(Lit::Str(text)) => Ok(SectionName::Literal(values::non_empty(text, "the name")?)),
         Some(other) => {
             let found = values::literal_kind(other);
-            let message = format!("the name of a section is a text, not {found}; write `{usage}`");
+            let message =
+                format!("the name of a section is a string, not {found}; write `{usage}`");
             Err(syn::Error::new_spanned(&name, message))
         }
         None => Ok(SectionName::Dynamic(Box::new(name))),
@@ -265,7 +266,7 @@ fn reject_await(block: TokenStream, errors: &mut Errors) {
         } else if item::is_punct(Some(&tree), '.') && item::is_word(trees.peek(), "await") {
             errors.at(
                 trees.peek().map_or_else(Span::call_site, TokenTree::span),
-                "a section cannot hold `.await`, because its thread does other work meanwhile; \
+                "a section cannot contain `.await`, because its thread runs other work during the wait; \
                  write `future.measure_execution_time(\"name\").await`",
             );
         } else if let TokenTree::Group(group) = tree {

@@ -84,8 +84,8 @@ fn block_at_end(trees: &[TokenTree]) -> Option<(usize, AsyncBlock)> {
     item::is_word(trees.get(start), "async").then_some((start, AsyncBlock { moves, span }))
 }
 
-/// Returns `true` if a new expression begins after these trees, so that the trees that follow are
-/// not operands of these.
+/// Returns `true` if a new expression begins after these trees, and not an operand of their last
+/// expression.
 fn begins_expression(before: &[TokenTree]) -> bool {
     let last = before.last();
     last.is_none() || item::is_punct(last, ';') || item::group(last, Delimiter::Brace).is_some()

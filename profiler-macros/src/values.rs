@@ -64,7 +64,7 @@ pub(crate) fn name(input: ParseStream) -> syn::Result<Name> {
 /// Checks that a name is not empty.
 pub(crate) fn non_empty(text: &LitStr, what: &str) -> syn::Result<LitStr> {
     if text.value().trim().is_empty() {
-        let message = format!("{what} is empty; give it a text to find the measurements by");
+        let message = format!("{what} is empty; write the name of the measurements");
         return Err(syn::Error::new(text.span(), message));
     }
     Ok(text.clone())
@@ -148,7 +148,7 @@ pub(crate) fn stream(input: ParseStream) -> syn::Result<Expr> {
             &value,
             &format!(
                 "`stream` takes a CUDA stream, not {}; give it a `&CudaStream` or an \
-                 `Arc<CudaStream>`, or a `cuda::Stream` of the runtime's",
+                 `Arc<CudaStream>`, or the runtime's `cuda::Stream`",
                 literal_kind(other)
             ),
         )),
@@ -165,7 +165,7 @@ pub(crate) fn shapes(input: ParseStream) -> syn::Result<Vec<Expr>> {
     };
     if shapes.is_empty() {
         let usage = Key::Shapes.usage();
-        let message = format!("`shapes` lists nothing; write `{usage}`, or leave it out");
+        let message = format!("`shapes` is empty; write `{usage}`, or leave it out");
         return Err(error_at(&value, &message));
     }
     for shape in shapes {
@@ -244,7 +244,7 @@ fn expression(input: ParseStream) -> syn::Result<Expr> {
         while let Ok(tree) = from.parse::<TokenTree>() {
             last = tree.span();
         }
-        syn::Error::new(last, "the expression breaks off here; complete it")
+        syn::Error::new(last, "the expression is incomplete; complete it")
     })
 }
 

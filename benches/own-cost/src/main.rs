@@ -30,7 +30,7 @@ struct Report {
 /// they search for a driver. The bench measures after that.
 const LOOKING_FOR_A_DRIVER: Duration = Duration::from_secs(3);
 
-fn wait_until_nobody_looks_for_a_driver() {
+fn wait_until_driver_search_ends() {
     let began = Instant::now();
     while began.elapsed() < LOOKING_FOR_A_DRIVER {
         subjects::plain(0);
@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let _profiler = profiler_runtime::builder().filter("-filtered out").init()?;
     let machine = Machine::this();
     println!("{machine}\n");
-    wait_until_nobody_looks_for_a_driver();
+    wait_until_driver_search_ends();
     let subjects = variants::all();
     let variants: Vec<_> = subjects.iter().map(|subject| subject.variant).collect();
     let rounds = options.rounds.unwrap_or(ROUNDS);

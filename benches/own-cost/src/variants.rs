@@ -22,7 +22,7 @@ pub(crate) const BARE: &str = "bare";
 /// The unit of the multiples, as any program can read the time: by a crate that calibrates the
 /// clock.
 pub(crate) const FLOOR: &str = "two raw timestamps (quanta)";
-/// The raw timestamps without a crate: two instructions, if the processor has them.
+/// A stricter unit, without a crate: two `rdtsc` instructions, if the processor has them.
 pub(crate) const STRICT_FLOOR: &str = "two rdtsc";
 const BARE_NESTED: &str = "bare, nested";
 const BARE_FUTURE: &str = "bare future";

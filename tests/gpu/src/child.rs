@@ -25,7 +25,7 @@ pub(crate) struct Part {
 #[derive(Debug)]
 pub(crate) struct Played {
     pub(crate) status: ExitStatus,
-    told: Map<String, Value>,
+    reported: Map<String, Value>,
     pub(crate) stderr: String,
     name: String,
 }
@@ -59,14 +59,18 @@ pub(crate) fn is_disturbing(name: &str) -> bool {
 }
 
 /// Reports results to the parent.
-pub(crate) fn tell(seen: &Value) {
+pub(crate) fn report(seen: &Value) {
     println!("{MARK}{seen}");
 }
 
 /// Skips a check if a program without the profiler fails in the same way: then the failure is the
 /// driver's. Runs the program `times` times, since the failure may depend on timing.
 /// is the driver's. It is run `times` times, since what goes wrong may do so by chance.
-pub(crate) fn expect_well_without_us(name: &str, code: i32, times: u32) -> Result<(), Trouble> {
+pub(crate) fn expect_success_without_profiler(
+    name: &str,
+    code: i32,
+    times: u32,
+) -> Result<(), Trouble> {
     for _ in 0..times {
         let end = match run(name, &[("PROFILER_ENABLED", "0")]) {
             Ok(child) if child.status.code() == Some(code) => continue,
@@ -118,14 +122,14 @@ pub(crate) fn run(name: &str, variables: &[(&str, &str)]) -> Result<Played, Trou
             stderr,
         });
     };
-    let told = stdout
+    let reported = stdout
         .lines()
         .rev()
         .find_map(|line| line.strip_prefix(MARK))
         .unwrap_or("{}");
     Ok(Played {
         status,
-        told: serde_json::from_str(told)?,
+        reported: serde_json::from_str(reported)?,
         stderr,
         name: name.to_owned(),
     })
@@ -144,7 +148,7 @@ fn reader(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<S
 
 impl Played {
     /// Returns the child if it exited successfully.
-    pub(crate) fn well(self) -> Result<Self, Trouble> {
+    pub(crate) fn successful(self) -> Result<Self, Trouble> {
         if self.status.success() {
             return Ok(self);
         }
@@ -157,7 +161,7 @@ impl Played {
     }
 
     pub(crate) fn value(&self, key: &str) -> Result<&Value, Trouble> {
-        self.told.get(key).ok_or_else(|| Trouble::Child {
+        self.reported.get(key).ok_or_else(|| Trouble::Child {
             child: self.name.clone(),
             what: format!("did not tell `{key}`"),
             stderr: self.stderr.clone(),
@@ -187,7 +191,7 @@ impl Played {
     fn not(&self, key: &str, what: &str) -> Trouble {
         Trouble::Child {
             child: self.name.clone(),
-            what: format!("told `{key}`, which is not {what}"),
+            what: format!("reported `{key}`, which is not {what}"),
             stderr: self.stderr.clone(),
         }
     }

@@ -144,7 +144,7 @@ impl Run {
         println!("{reason}: nothing was checked");
         let skip = |(theme, check): &(&'static str, Check)| Ended::skipped(theme, check, reason);
         lock(&self.ended).extend(checks.iter().map(skip));
-        if self.tell() {
+        if self.report() {
             ExitCode::from(NO_GPU)
         } else {
             ExitCode::FAILURE
@@ -152,9 +152,9 @@ impl Run {
     }
 
     fn close(&self) -> ExitCode {
-        let told = self.tell();
+        let reported = self.report();
         let failed = self.count(Outcome::Failed) > 0;
-        if told && !failed {
+        if reported && !failed {
             ExitCode::SUCCESS
         } else {
             ExitCode::FAILURE
@@ -169,7 +169,7 @@ impl Run {
     }
 
     /// Writes the JSON and the closing line. Returns `false` if the JSON could not be written.
-    fn tell(&self) -> bool {
+    fn report(&self) -> bool {
         let [passed, failed, skipped] =
             [Outcome::Passed, Outcome::Failed, Outcome::Skipped].map(|outcome| self.count(outcome));
         let began = self.began.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -220,7 +220,7 @@ fn watch(run: &Arc<Run>) {
             let reason = format!("it had not ended {limit} s after the suite began");
             run.add(Ended::failed(theme, &check, reason, 0.0));
         }
-        run.tell();
+        run.report();
         end_now(1);
     });
 }

@@ -160,7 +160,7 @@ fn a_hanging_call_returns_when_it_is_released() {
     assert_eq!(
         driver.cuEventQuery(event),
         0,
-        "the driver answers others meanwhile"
+        "other calls return while one hangs"
     );
     assert!(!hung.is_finished());
     while !hung.is_finished() {

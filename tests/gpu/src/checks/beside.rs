@@ -1,4 +1,4 @@
-//! Kernels that are timed in other ways at the same time.
+//! Kernels that are timed in several ways at the same time.
 
 use std::time::Instant;
 

@@ -41,7 +41,7 @@ fn agree(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
             "CUPTI does not support a simulated device".to_owned(),
         ));
     }
-    let child = child::run("cupti", &[])?.well()?;
+    let child = child::run("cupti", &[])?.successful()?;
     if let Some(reason) = child.value("skipped")?.as_str() {
         return Err(Trouble::Skip(reason.to_owned()));
     }
@@ -91,19 +91,19 @@ fn record() -> Result<ExitCode, Trouble> {
     let cupti = match Cupti::start() {
         Ok(cupti) => cupti,
         Err(Trouble::Skip(reason)) => {
-            child::tell(&json!({ "skipped": reason }));
+            child::report(&json!({ "skipped": reason }));
             return Ok(ExitCode::SUCCESS);
         }
         Err(refused @ Trouble::Library { .. }) => {
             // Another tool may be using CUPTI, or the driver restricts access to it.
-            child::tell(&json!({ "skipped": refused.to_string() }));
+            child::report(&json!({ "skipped": refused.to_string() }));
             return Ok(ExitCode::SUCCESS);
         }
         Err(other) => return Err(other),
     };
     let gpu = child::gpu()?;
     let stream = gpu.stream()?;
-    let mut told = json!({ "skipped": null, "path": cupti.path, "version": cupti.version });
+    let mut reported = json!({ "skipped": null, "path": cupti.path, "version": cupti.version });
     for length in LENGTHS {
         stream.synchronize()?;
         cupti.take()?;
@@ -120,15 +120,15 @@ fn record() -> Result<ExitCode, Trouble> {
         stream.synchronize()?;
         // The first kernel only kept the device busy.
         let records: Vec<f64> = cupti.take()?.iter().skip(1).map(Kernel::ns).collect();
-        told[format!("ours {length}")] = json!(times.ns(CALLS)?);
-        told[format!("records {length}")] = json!(records);
+        reported[format!("ours {length}")] = json!(times.ns(CALLS)?);
+        reported[format!("records {length}")] = json!(records);
     }
     let began = Instant::now();
     for _ in 0..LAUNCHES {
         gpu.kernels.empty(raw(&stream))?;
     }
-    told["launch ns"] = json!(began.elapsed().as_nanos() as f64 / f64::from(LAUNCHES));
+    reported["launch ns"] = json!(began.elapsed().as_nanos() as f64 / f64::from(LAUNCHES));
     stream.synchronize()?;
-    child::tell(&told);
+    child::report(&reported);
     Ok(ExitCode::SUCCESS)
 }

@@ -65,8 +65,8 @@ pub(crate) const PARTS: &[Part] = &[
         play: part_context_gone,
     },
     Part {
-        name: "thread goes on",
-        play: part_thread_goes_on,
+        name: "thread continues",
+        play: part_thread_continues,
     },
 ];
 
@@ -147,8 +147,8 @@ fn context_gone(_: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
 }
 
 fn thread_goes_on(_: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
-    child::expect_well_without_us("thread goes on", 0, 3)?;
-    let left = ended(findings, "thread goes on", 0)?;
+    child::expect_success_without_profiler("thread continues", 0, 3)?;
+    let left = ended(findings, "thread continues", 0)?;
     findings.figure("calls in the summary", left.calls as f64, "");
     findings.expect(left.calls > 0, || "no call is in the summary".to_owned());
     Ok(())
@@ -188,7 +188,7 @@ fn part_context_gone() -> Result<ExitCode, Trouble> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn part_thread_goes_on() -> Result<ExitCode, Trouble> {
+fn part_thread_continues() -> Result<ExitCode, Trouble> {
     let gpu = child::gpu()?;
     let stream = gpu.stream()?;
     std::thread::spawn(move || -> Result<(), Trouble> {

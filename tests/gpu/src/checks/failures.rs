@@ -34,7 +34,7 @@ const BEFORE: u64 = 20;
 const AFTER: u64 = 20;
 
 fn sticky(_: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
-    let run = |enabled| child::run("sticky error", &[("PROFILER_ENABLED", enabled)])?.well();
+    let run = |enabled| child::run("sticky error", &[("PROFILER_ENABLED", enabled)])?.successful();
     let (on, off): (Played, Played) = (run("1")?, run("0")?);
     let (seen, expected) = (on.value("codes")?, off.value("codes")?);
     findings.note(format!(
@@ -99,7 +99,7 @@ fn break_the_context() -> Result<ExitCode, Trouble> {
     let seconds = began.elapsed().as_secs_f64();
     let rows = summary().rows;
     let before = rows.iter().find(|row| row.name == "before the fault");
-    child::tell(&json!({
+    child::report(&json!({
         "codes": codes,
         "calls": rows.iter().map(|row| row.calls).sum::<u64>(),
         "read before": before.and_then(|row| row.cuda.as_ref()).map_or(0, |times| times.calls),

@@ -83,13 +83,13 @@ struct Counts {
 
 impl Counts {
     fn of(child: &Played, name: &str) -> Result<Self, Trouble> {
-        let told = child.value(name)?;
-        let count = |key: &str| told[key].as_u64().unwrap_or(0);
+        let reported = child.value(name)?;
+        let count = |key: &str| reported[key].as_u64().unwrap_or(0);
         Ok(Self {
             calls: count("calls"),
             timed: count("timed"),
             without: count("without"),
-            median: told["median"].as_f64().unwrap_or(f64::NAN),
+            median: reported["median"].as_f64().unwrap_or(f64::NAN),
         })
     }
 
@@ -116,7 +116,7 @@ impl Counts {
 }
 
 fn destroyed(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
-    let child = child::run("context destroyed", &[])?.well()?;
+    let child = child::run("context destroyed", &[])?.successful()?;
     let doomed = Counts::of(&child, "in the context to destroy")?;
     findings.figure(
         "calls read before it was destroyed",
@@ -131,7 +131,7 @@ fn destroyed(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     );
     let beside = Counts::of(&child, "next to the context to destroy")?;
     beside.judge(gpu, findings, "beside it");
-    findings.expect_count("calls beside it with a GPU time", beside.timed, CALLS);
+    findings.expect_count("calls next to it with a GPU time", beside.timed, CALLS);
     tell_notices(&child, findings);
     Ok(())
 }
@@ -158,7 +158,7 @@ fn destroy() -> Result<ExitCode, Trouble> {
         "in the context to destroy",
         "next to the context to destroy",
     ];
-    child::tell(&json!({ names[0]: counts(names[0]), names[1]: counts(names[1]) }));
+    child::report(&json!({ names[0]: counts(names[0]), names[1]: counts(names[1]) }));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -171,8 +171,8 @@ fn reset(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
 }
 
 fn used_again(gpu: &Gpu, findings: &mut Findings, part: &str) -> Result<(), Trouble> {
-    child::expect_well_without_us(part, 0, 1)?;
-    let child = child::run(part, &[])?.well()?;
+    child::expect_success_without_profiler(part, 0, 1)?;
+    let child = child::run(part, &[])?.successful()?;
     for name in ["before", "at once", "in the end"] {
         let counts = Counts::of(&child, name)?;
         counts.judge(gpu, findings, name);
@@ -247,7 +247,7 @@ fn use_again(
         timed = now;
         batches += 1;
     }
-    child::tell(&json!({
+    child::report(&json!({
         "before": before,
         "at once": at_once,
         "in the end": last,

@@ -59,7 +59,7 @@ const QUEUED: u64 = 1_500;
 const WAITS: Duration = Duration::from_millis(1);
 
 fn full_queue(_: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
-    let child = child::run("full queue", &[])?.well()?;
+    let child = child::run("full queue", &[])?.successful()?;
     for (key, name) in [
         ("launches", "launches before one waited, bare"),
         ("scopes", "measured launches before one waited"),
@@ -103,7 +103,7 @@ fn part_full_queue() -> Result<ExitCode, Trouble> {
     })?;
     let row = row("behind a full queue")?;
     let records = summary().cuda.records;
-    child::tell(&json!({
+    child::report(&json!({
         "launches": launches,
         "scopes": scopes,
         "calls": row.calls,
@@ -118,7 +118,7 @@ fn part_full_queue() -> Result<ExitCode, Trouble> {
 const CALLS: u64 = 20;
 
 fn host_function(_: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
-    let child = child::run("host function", &[])?.well()?;
+    let child = child::run("host function", &[])?.successful()?;
     let stage = child.count("stage")?;
     for (call, code) in ["cuCtxGetCurrent", "cuStreamIsCapturing", "cuEventQuery"]
         .iter()
@@ -192,7 +192,7 @@ fn part_host_function() -> Result<ExitCode, Trouble> {
     let stage = STAGE.load(SeqCst);
     let codes = CODES.each_ref().map(|code| code.load(SeqCst));
     if stage < 3 {
-        child::tell(&json!({ "stage": stage, "codes": codes }));
+        child::report(&json!({ "stage": stage, "codes": codes }));
         // A call that waits inside the driver would be noticed here.
         crate::runner::end_now(0);
     }
@@ -201,7 +201,7 @@ fn part_host_function() -> Result<ExitCode, Trouble> {
         gpu.kernels.empty(raw(&stream))?;
     }
     let (inside, after) = (row("in a host function")?, row("after a host function")?);
-    child::tell(&json!({
+    child::report(&json!({
         "stage": stage,
         "codes": codes,
         "timed": inside.cuda.map_or(0, |times| times.calls),
@@ -215,9 +215,9 @@ fn part_host_function() -> Result<ExitCode, Trouble> {
 fn connections(_: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     for queues in ["8", "32"] {
         let variables = [("CUDA_DEVICE_MAX_CONNECTIONS", queues)];
-        let child = child::run("connections", &variables)?.well()?;
+        let child = child::run("connections", &variables)?.successful()?;
         for key in ["median", "greatest"] {
-            let name = format!("kernels of 200 µs beside 15 busy streams, {queues} queues: {key}");
+            let name = format!("kernels of 200 µs with 15 busy streams, {queues} queues: {key}");
             findings.figure(name, child.number(key)? / 1e3, "µs");
         }
         findings.expect_count("calls with a GPU time", child.count("timed")?, CALLS);
@@ -244,7 +244,7 @@ fn part_connections() -> Result<ExitCode, Trouble> {
     }
     let times = row("beside busy streams")?.cuda;
     let times = times.ok_or_else(|| Trouble::Missing("no GPU times".to_owned()))?;
-    child::tell(&json!({
+    child::report(&json!({
         "timed": times.calls,
         "median": times.p50_ns,
         "greatest": times.max_ns,

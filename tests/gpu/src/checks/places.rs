@@ -79,7 +79,7 @@ fn between(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     let mut spans = std::mem::take(&mut *kept.0.lock().unwrap_or_else(PoisonError::into_inner));
     spans.sort_unstable_by_key(|(step, _)| *step);
     findings.expect_count("calls with a place", spans.len() as u64, CALLS as u64);
-    let (mut behind, mut off, mut told) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut behind, mut off, mut reported) = (Vec::new(), Vec::new(), Vec::new());
     for ((_, span), (before, after)) in spans.into_iter().zip(bounds) {
         let place = span.and_then(|span| Some((span.start?, span.uncertainty_ns?, span.ms * 1e6)));
         let (start, uncertainty, ns) =
@@ -88,10 +88,10 @@ fn between(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
         let late = from_to(after, start) + ns;
         behind.push(-early);
         off.push(early.max(late) - uncertainty);
-        told.push(uncertainty);
+        reported.push(uncertainty);
     }
     findings.spread_us("from the scope's begin to the kernel's", &behind);
-    findings.spread_us("reported uncertainty", &told);
+    findings.spread_us("reported uncertainty", &reported);
     findings.figure("beyond the uncertainty, greatest", most(&off) / 1e3, "µs");
     findings.expect(most(&off) <= SLACK_NS, || {
         format!(

@@ -33,7 +33,7 @@ const CALLS: u64 = 200;
 const AFTER: u64 = 20;
 
 fn at_the_cap(_: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
-    let child = child::run("pool", &[("PROFILER_CUDA_EVENTS", "64")])?.well()?;
+    let child = child::run("pool", &[("PROFILER_CUDA_EVENTS", "64")])?.successful()?;
     let [read, empty] = [child.count("read")?, child.count("pool empty")?];
     findings.figure("calls with a GPU time", read as f64, "");
     findings.figure("pairs in use at most", child.number("high water")?, "");
@@ -69,7 +69,7 @@ fn exhaust() -> Result<ExitCode, Trouble> {
     }
     settle();
     let after = row("after the cap")?;
-    child::tell(&json!({
+    child::report(&json!({
         "calls": full.calls,
         "read": full.cuda.map_or(0, |times| times.calls),
         "pool empty": empty,

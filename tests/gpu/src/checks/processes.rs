@@ -73,9 +73,9 @@ fn expect_all_times(findings: &mut Findings, child: &child::Played) -> Result<()
 }
 
 /// The statistics of the calls of a role.
-fn tell(more: &serde_json::Value) -> Result<ExitCode, Trouble> {
+fn report(more: &serde_json::Value) -> Result<ExitCode, Trouble> {
     let row = row(NAME)?;
-    child::tell(&json!({
+    child::report(&json!({
         "calls": row.calls,
         "timed": row.cuda.map_or(0, |times| times.calls),
         "more": more,
@@ -118,7 +118,7 @@ fn fork_status(status: Option<i32>) -> String {
 }
 
 fn forked(_: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
-    let child = child::run("fork", &[])?.well()?;
+    let child = child::run("fork", &[])?.successful()?;
     let forked = child.value("more")?.as_str().unwrap_or_default();
     findings.expect(forked == fork_status(Some(0)), || {
         format!("the forked process {forked}")
@@ -146,11 +146,11 @@ fn part_fork() -> Result<ExitCode, Trouble> {
         std::hint::black_box(summary());
     })?;
     measure()?;
-    tell(&json!(fork_status(status)))
+    report(&json!(fork_status(status)))
 }
 
 fn met_in_a_capture(_: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
-    let child = child::run("met in a capture", &[])?.well()?;
+    let child = child::run("met in a capture", &[])?.successful()?;
     findings.expect_count("nodes of the graph", child.count("more")?, 1);
     expect_all_times(findings, &child)
 }
@@ -183,13 +183,13 @@ fn part_met_in_a_capture() -> Result<ExitCode, Trouble> {
     })?;
     graph.launch(raw(&capturing))?;
     gpu.context.synchronize()?;
-    tell(&json!(graph.nodes()?))
+    report(&json!(graph.nodes()?))
 }
 
 fn guard_after_reset(_: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     const PART: &str = "guard after reset";
-    child::expect_well_without_us(PART, 0, 1)?;
-    let child = child::run(PART, &[])?.well()?;
+    child::expect_success_without_profiler(PART, 0, 1)?;
+    let child = child::run(PART, &[])?.successful()?;
     expect_all_times(findings, &child)
 }
 
@@ -206,11 +206,11 @@ fn part_guard_after_reset() -> Result<ExitCode, Trouble> {
     own.synchronize()?;
     settle();
     // With the profiler off, there is no row.
-    let told = tell(&json!(null)).unwrap_or(ExitCode::SUCCESS);
+    let reported = report(&json!(null)).unwrap_or(ExitCode::SUCCESS);
     driver.check(
         "cuDevicePrimaryCtxReset",
         driver.cuDevicePrimaryCtxReset_v2(0),
     )?;
     drop(guard);
-    Ok(told)
+    Ok(reported)
 }

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum SimulatorError {
     /// The path of the running program is unknown.
-    #[error("cannot tell where this program is, and so where the simulated driver is: {0}")]
+    #[error("cannot find this program's path, and so the simulated driver: {0}")]
     Program(#[source] std::io::Error),
     /// Cargo built no driver for the program.
     #[error(
-        "no simulated driver beside {program}; let the package depend on `simulated-driver`, or \
-         build that first"
+        "no simulated driver next to {program}; add `simulated-driver` to the package's dependencies, \
+         or build it first"
     )]
     NotBuilt {
         /// The running program.
@@ -29,7 +29,7 @@ pub enum SimulatorError {
     #[error("the script was refused: {0}")]
     Script(String),
     /// A script contains a zero byte.
-    #[error("a script must not hold a zero byte")]
+    #[error("a script must not contain a zero byte")]
     Zero,
     /// The pace of the clock is real, so it cannot be advanced.
     #[error("the real clock moves by itself; run `clock virtual` first")]

@@ -5,7 +5,7 @@ use crate::report::{Activity, Misuse};
 const MAX_ACTIVITIES: usize = 4_000_000;
 const MAX_MISUSES: usize = 1_000;
 
-/// The log of a driver.
+/// The events and counts of the driver.
 #[derive(Debug)]
 pub(crate) struct Log {
     pub(crate) logging: bool,
