@@ -110,3 +110,36 @@ fn paths_in_documents_exist() {
         ["tests/none.rs"]
     );
 }
+
+/// The rows of the tables of `docs/architecture.md` that name files of the runtime: their cells in backticks.
+fn rows(text: &str) -> impl Iterator<Item = Vec<&str>> {
+    text.lines()
+        .filter(|line| line.starts_with('|'))
+        .map(|line| line.split('`').skip(1).step_by(2).collect())
+        .filter(|cells: &Vec<&str>| cells.first().is_some_and(|cell| is_source(cell)))
+}
+
+/// Returns whether a text in backticks is the path of a file of the runtime, relative to its sources.
+fn is_source(text: &str) -> bool {
+    text.ends_with(".rs") && !text.starts_with("tests/")
+}
+
+#[test]
+fn files_and_functions_in_the_architecture_exist() {
+    let text = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
+    let sources = root().join("profiler-runtime/src");
+    let mut functions = 0;
+    for row in rows(&text) {
+        for file in row.iter().filter(|cell| is_source(cell)) {
+            assert!(sources.join(file).exists(), "{file}");
+        }
+        let code = fs::read_to_string(sources.join(row[0])).unwrap();
+        for function in row.iter().filter(|cell| !is_source(cell)) {
+            functions += 1;
+            let declared = ["(", "<"].map(|next| format!("fn {function}{next}"));
+            let exists = declared.iter().any(|declared| code.contains(declared));
+            assert!(exists, "{}: {function}", row[0]);
+        }
+    }
+    assert!(functions > 10, "{functions} functions");
+}
