@@ -43,20 +43,20 @@ pub(crate) fn measured(
     let mut block = Group::new(Delimiter::Brace, inside);
     block.set_span(braces);
     let future = quote_spanned!(span.located_at(braces)=> async move #block);
-    let (entry, task) = site.entry_and_task();
+    let (builder, task) = site.builder_and_task();
     if futures::may_be_future(returned) {
         // If the `async` block returns a future, `clippy` reports a forgotten `.await`, which it
         // does not for an `async fn`. The `allow` stands only here because it is an error in a
         // crate that forbids the lint.
         return quote_spanned! {span=>
-            #entry
+            #builder
             #[allow(clippy::async_yields_async)]
             let __profiler_future = #future;
             #runtime::measure_in_place(&mut #task, #runtime::pin!(__profiler_future)).await
         };
     }
     quote_spanned! {span=>
-        #entry
+        #builder
         #runtime::measure_in_place(&mut #task, #runtime::pin!(#future)).await
     }
 }

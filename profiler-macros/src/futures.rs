@@ -153,11 +153,11 @@ impl ReturnedFuture<'_> {
         // If the body is no future, the compiler points to this variable.
         let future = quote_spanned!(span.located_at(braces)=> __profiler_future);
         let block = tail.and_then(|tail| Some((tail, tail.block?)));
-        let (entry, task) = match block {
-            Some(_) => site.entry_and_task(),
-            None => (site.entry(), site.task()),
+        let (builder, task) = match block {
+            Some(_) => site.builder_and_task(),
+            None => (site.builder(), site.task()),
         };
-        let first = quote_spanned!(span=> #entry let #future #kind = #value;);
+        let first = quote_spanned!(span=> #builder let #future #kind = #value;);
         if let Some((tail, block)) = block {
             let task = task_for_a_block(&task);
             let block = measured_block(site, block, &future);
@@ -210,11 +210,11 @@ fn in_place(site: &SiteCode, tail: &Tail, statements: &[TokenTree]) -> TokenStre
     let span = Span::mixed_site();
     let (before, expression) = statements.split_at(tail.start);
     let mut tokens = TokenStream::new();
-    let (entry, task) = match tail.block {
-        Some(_) => site.entry_and_task(),
-        None => (site.entry(), site.task()),
+    let (builder, task) = match tail.block {
+        Some(_) => site.builder_and_task(),
+        None => (site.builder(), site.task()),
     };
-    tokens.extend(entry);
+    tokens.extend(builder);
     let before: TokenStream = before.iter().cloned().collect();
     tokens.extend(function::before_items(&before));
     tokens.extend(before);

@@ -51,28 +51,28 @@
 //! Neither the scope nor the future is moved after it is created: each move would reserve stack
 //! space for another copy at every level of nested futures.
 //!
-//! With arguments such as `stream` and `log`, the expansion first creates an entry, and
-//! `entry.task()` replaces `SITE.task(…)`. The arguments are evaluated between the two: the stream
-//! only if the call is measured and a CUDA driver is loaded, the shapes only in an active window of
-//! a session that records shapes, the others only if the call is logged.
+//! With arguments such as `stream` and `log`, the expansion first creates a scope builder, and
+//! `builder.task()` replaces `SITE.task(…)`. The arguments are evaluated between the two: the
+//! stream only if the call is measured and a CUDA driver is loaded, the shapes only in an active
+//! window of a session that records shapes, the others only if the call is logged.
 //!
 //! ```text
-//! let mut __profiler_entry = { /* Here and SITE */ SITE.begin(type_name::<Here>(), 1) };
-//! if __profiler_entry.wants_stream() { __profiler_entry.stream(&self.stream); }
-//! __profiler_entry.synchronous(); // `sync`; `captured` says `__profiler_entry.captured();` instead
-//! if __profiler_entry.wants_shapes() { __profiler_entry.shape(&(x.shape())); __profiler_entry.shape(&(w.shape())); }
-//! if __profiler_entry.wants_log() { __profiler_entry.log(self.board.clone()); }
-//! if __profiler_entry.wants_step() { __profiler_entry.step(self.epoch); }
-//! let __profiler_scope = __profiler_entry.start();
+//! let mut __profiler_builder = { /* Here and SITE */ SITE.begin(type_name::<Here>(), 1) };
+//! if __profiler_builder.wants_stream() { __profiler_builder.stream(&self.stream); }
+//! __profiler_builder.synchronous(); // `sync`; `captured` says `__profiler_builder.captured();` instead
+//! if __profiler_builder.wants_shapes() { __profiler_builder.shape(&(x.shape())); __profiler_builder.shape(&(w.shape())); }
+//! if __profiler_builder.wants_log() { __profiler_builder.log(self.board.clone()); }
+//! if __profiler_builder.wants_step() { __profiler_builder.step(self.epoch); }
+//! let __profiler_scope = __profiler_builder.start();
 //! ```
 //!
 //! A function that returns an `async` block, boxed or not, still returns one. The user's block is
 //! inside it:
 //!
 //! ```text
-//! let __profiler_entry = { /* Here and SITE, as above */ SITE.begin(type_name::<Here>(), 1) };
+//! let __profiler_builder = { /* Here and SITE, as above */ SITE.begin(type_name::<Here>(), 1) };
 //! /* the statements before */
-//! let __profiler_task = __profiler_entry.task();
+//! let __profiler_task = __profiler_builder.task();
 //! Box::pin(async move { measure(__profiler_task, async move { /* the statements */ }).await })
 //! ```
 //!

@@ -178,8 +178,8 @@ impl Section {
                     location: None,
                 };
                 site.plain_guard().unwrap_or_else(|| {
-                    let entry = site.entry();
-                    quote_spanned!(span=> { #entry __profiler_entry.start() })
+                    let builder = site.builder();
+                    quote_spanned!(span=> { #builder __profiler_builder.start() })
                 })
             }
             SectionName::Dynamic(_) => {
@@ -189,8 +189,8 @@ impl Section {
                 let begin = quote_spanned! {span=>
                     if #root::is_enabled() { #begin } else { #runtime::ScopeBuilder::off() }
                 };
-                let entry = self.entry(&begin, runtime);
-                quote_spanned!(span=> { #entry __profiler_entry.start() })
+                let builder = self.builder(&begin, runtime);
+                quote_spanned!(span=> { #builder __profiler_builder.start() })
             }
         }
     }
@@ -204,11 +204,11 @@ impl Section {
             SectionName::Literal(_) => quote_spanned!(span=> #runtime::ScopeBuilder::off()),
             SectionName::Dynamic(_) => self.begin_dynamic(runtime),
         };
-        let entry = self.entry(&begin, runtime);
-        quote_spanned!(span=> if false { #entry let __profiler_scope = __profiler_entry.start(); })
+        let builder = self.builder(&begin, runtime);
+        quote_spanned!(span=> if false { #builder let __profiler_scope = __profiler_builder.start(); })
     }
 
-    /// Returns an expression that begins an entry whose name is evaluated at each call.
+    /// Returns an expression that begins a scope whose name is evaluated at each call.
     fn begin_dynamic(&self, runtime: &Runtime) -> TokenStream {
         let span = Span::mixed_site();
         let SectionName::Dynamic(name) = &self.name else {
@@ -221,14 +221,14 @@ impl Section {
         quote_spanned!(span=> #runtime::begin_dynamic(&(#name)) #every)
     }
 
-    /// Returns statements that bind `__profiler_entry` to `begin` with the arguments applied.
-    fn entry(&self, begin: &TokenStream, runtime: &Runtime) -> TokenStream {
+    /// Returns statements that bind `__profiler_builder` to `begin` with the arguments applied.
+    fn builder(&self, begin: &TokenStream, runtime: &Runtime) -> TokenStream {
         SiteCode {
             args: &self.args,
             runtime,
             location: None,
         }
-        .build_entry(begin)
+        .with_arguments(begin)
     }
 }
 

@@ -150,12 +150,12 @@ impl SiteCode<'_> {
         if let Some(guard) = self.plain_guard() {
             return quote_spanned!(span=> let #variable = #guard;);
         }
-        let entry = self.entry();
-        quote_spanned!(span=> #entry let #variable = __profiler_entry.start();)
+        let builder = self.builder();
+        quote_spanned!(span=> #builder let #variable = __profiler_builder.start();)
     }
 
-    /// Returns statements that bind `__profiler_entry` to an entry.
-    pub(crate) fn entry(&self) -> TokenStream {
+    /// Returns statements that bind `__profiler_builder` to a scope builder.
+    pub(crate) fn builder(&self) -> TokenStream {
         let span = Span::mixed_site();
         let runtime = self.runtime;
         let begin = self.begin_call();
@@ -163,49 +163,49 @@ impl SiteCode<'_> {
             // The user's expression stays outside of the block that declares the items.
             Some(Name::Const(name)) => {
                 let begin = self.declare(&quote_spanned!(span=> SITE.#begin));
-                self.build_entry(&quote_spanned! {span=> {
+                self.with_arguments(&quote_spanned! {span=> {
                     let __profiler_name: #runtime::Str = const { #name };
                     #begin
                 }})
             }
-            _ => self.build_entry(&self.declare(&quote_spanned!(span=> SITE.#begin))),
+            _ => self.with_arguments(&self.declare(&quote_spanned!(span=> SITE.#begin))),
         }
     }
 
-    /// Returns statements that create an entry, and an expression that converts it to the task of a
-    /// future. If the arguments only give the name, returns no statements, and the expression
-    /// creates the task directly: the task is built in place, and no entry takes stack space in the
-    /// future.
-    pub(crate) fn entry_and_task(&self) -> (TokenStream, TokenStream) {
+    /// Returns statements that create a scope builder, and an expression that converts it to the
+    /// task of a future. If the arguments only give the name, returns no statements, and the
+    /// expression creates the task directly: the task is built in place, and no builder takes stack
+    /// space in the future.
+    pub(crate) fn builder_and_task(&self) -> (TokenStream, TokenStream) {
         if !self.args.is_name_only() {
-            return (self.entry(), self.task());
+            return (self.builder(), self.task());
         }
         let task = self.method_call("task", &TokenStream::new());
         let task = self.declare(&quote_spanned!(Span::mixed_site()=> SITE.#task));
         (TokenStream::new(), task)
     }
 
-    /// Returns an expression that converts the entry to the task of a future.
+    /// Returns an expression that converts the builder to the task of a future.
     pub(crate) fn task(&self) -> TokenStream {
         let span = Span::mixed_site();
         // If the stream does not outlive the future, the compiler points to this call.
         let place = self.args.stream.as_ref().map(Spanned::span);
-        quote_spanned!(place.map_or(span, |place| span.located_at(place))=> __profiler_entry.task())
+        quote_spanned!(place.map_or(span, |place| span.located_at(place))=> __profiler_builder.task())
     }
 
-    /// Returns statements that bind `__profiler_entry` to `begin` and pass the arguments to it.
-    pub(crate) fn build_entry(&self, begin: &TokenStream) -> TokenStream {
+    /// Returns statements that bind `__profiler_builder` to `begin` and pass the arguments to it.
+    pub(crate) fn with_arguments(&self, begin: &TokenStream) -> TokenStream {
         let span = Span::mixed_site();
         let begin = self.unless_bypassed(begin);
         let mut setters = self.gpu_setters();
         setters.extend(self.shape_setters());
         setters.extend(self.log_setters());
         let mutable = (!setters.is_empty()).then(|| quote_spanned!(span=> mut));
-        quote_spanned!(span=> let #mutable __profiler_entry = #begin; #setters)
+        quote_spanned!(span=> let #mutable __profiler_builder = #begin; #setters)
     }
 
-    /// Returns an expression that evaluates to `begin`, or to an entry that is not measured if the
-    /// `bypass` condition is true.
+    /// Returns an expression that evaluates to `begin`, or to the builder of a scope that is not
+    /// measured if the `bypass` condition is true.
     fn unless_bypassed(&self, begin: &TokenStream) -> TokenStream {
         let Some(condition) = &self.args.bypass else {
             return begin.clone();
@@ -222,34 +222,34 @@ impl SiteCode<'_> {
         }}
     }
 
-    /// Returns statements that set the stream of the entry and how its GPU time is measured.
+    /// Returns statements that set the stream of the builder and how its GPU time is measured.
     fn gpu_setters(&self) -> TokenStream {
         let span = Span::mixed_site();
         let stream = self.args.stream.as_ref().map(
-            |stream| quote_spanned!(span=> if __profiler_entry.wants_stream() { __profiler_entry.stream(#stream); }),
+            |stream| quote_spanned!(span=> if __profiler_builder.wants_stream() { __profiler_builder.stream(#stream); }),
         );
         let is_set = |flag| flag == Some(true);
-        let sync =
-            is_set(self.args.sync).then(|| quote_spanned!(span=> __profiler_entry.synchronous();));
-        let captured =
-            is_set(self.args.captured).then(|| quote_spanned!(span=> __profiler_entry.captured();));
+        let sync = is_set(self.args.sync)
+            .then(|| quote_spanned!(span=> __profiler_builder.synchronous();));
+        let captured = is_set(self.args.captured)
+            .then(|| quote_spanned!(span=> __profiler_builder.captured();));
         quote_spanned!(span=> #stream #sync #captured)
     }
 
-    /// Returns statements that pass the shapes of the call's inputs to the entry. They only borrow
-    /// the inputs.
+    /// Returns statements that pass the shapes of the call's inputs to the builder. They only
+    /// borrow the inputs.
     fn shape_setters(&self) -> Option<TokenStream> {
         let span = Span::mixed_site();
         let shapes = self.args.shapes.as_ref()?.iter().map(|shape| {
             // If the expression has no shape, the compiler points to this borrow.
             let place = span.located_at(shape.span());
             let borrowed = quote_spanned!(place=> &(#shape));
-            quote_spanned!(span=> __profiler_entry.shape(#borrowed);)
+            quote_spanned!(span=> __profiler_builder.shape(#borrowed);)
         });
-        Some(quote_spanned!(span=> if __profiler_entry.wants_shapes() { #(#shapes)* }))
+        Some(quote_spanned!(span=> if __profiler_builder.wants_shapes() { #(#shapes)* }))
     }
 
-    /// Returns statements that set the logger and the step of the entry.
+    /// Returns statements that set the logger and the step of the builder.
     fn log_setters(&self) -> TokenStream {
         let span = Span::mixed_site();
         let Args {
@@ -257,15 +257,15 @@ impl SiteCode<'_> {
         } = self.args;
         let log = log.as_ref().map(|logger| {
             let set = if is_closure(logger) {
-                quote_spanned!(span=> __profiler_entry.log_with)
+                quote_spanned!(span=> __profiler_builder.log_with)
             } else {
-                quote_spanned!(span=> __profiler_entry.log)
+                quote_spanned!(span=> __profiler_builder.log)
             };
-            quote_spanned!(span=> if __profiler_entry.wants_log() { #set(#logger); })
+            quote_spanned!(span=> if __profiler_builder.wants_log() { #set(#logger); })
         });
         let step = global_step
             .as_ref()
-            .map(|step| quote_spanned!(span=> if __profiler_entry.wants_step() { __profiler_entry.step(#step); }));
+            .map(|step| quote_spanned!(span=> if __profiler_builder.wants_step() { __profiler_builder.step(#step); }));
         quote_spanned!(span=> #log #step)
     }
 }

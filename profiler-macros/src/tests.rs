@@ -197,13 +197,13 @@ fn the_stream_is_set_before_the_logger_and_the_step() {
         ),
     );
     let expected = quote! {
-        if __profiler_entry.wants_stream() { __profiler_entry.stream(&self.stream); }
-        if __profiler_entry.wants_log() { __profiler_entry.log(self.board); }
-        if __profiler_entry.wants_step() { __profiler_entry.step(self.epoch); }
-        let __profiler_scope = __profiler_entry.start();
+        if __profiler_builder.wants_stream() { __profiler_builder.stream(&self.stream); }
+        if __profiler_builder.wants_log() { __profiler_builder.log(self.board); }
+        if __profiler_builder.wants_step() { __profiler_builder.step(self.epoch); }
+        let __profiler_scope = __profiler_builder.start();
     };
     contains(&expanded, &expected);
-    assert!(expanded.contains("letmut__profiler_entry="), "{expanded}");
+    assert!(expanded.contains("letmut__profiler_builder="), "{expanded}");
     // The expression may be expensive, so it occurs once.
     assert_eq!(expanded.matches("self.stream").count(), 1, "{expanded}");
 }
@@ -211,8 +211,8 @@ fn the_stream_is_set_before_the_logger_and_the_step() {
 #[cfg(not(feature = "strip"))]
 #[test]
 fn the_stream_of_a_future_is_set_before_its_task_is_created() {
-    let expected = quote!(if __profiler_entry.wants_stream() {
-        __profiler_entry.stream(stream);
+    let expected = quote!(if __profiler_builder.wants_stream() {
+        __profiler_builder.stream(stream);
     });
     for function in [
         quote!(
@@ -227,7 +227,7 @@ fn the_stream_of_a_future_is_set_before_its_task_is_created() {
         let expanded = expand(quote!(stream = stream), function);
         contains(&expanded, &expected);
         assert!(
-            expanded.find("__profiler_entry.stream") < expanded.find("__profiler_entry.task"),
+            expanded.find("__profiler_builder.stream") < expanded.find("__profiler_builder.task"),
             "{expanded}"
         );
     }
@@ -244,13 +244,13 @@ fn a_flag_without_a_value_means_true() {
             quote!(sync),
             quote!(sync = true),
             quote!(sync = false),
-            quote!(__profiler_entry.synchronous(); let __profiler_scope = __profiler_entry.start();),
+            quote!(__profiler_builder.synchronous(); let __profiler_scope = __profiler_builder.start();),
         ),
         (
             quote!(captured),
             quote!(captured = true),
             quote!(captured = false),
-            quote!(__profiler_entry.captured(); let __profiler_scope = __profiler_entry.start();),
+            quote!(__profiler_builder.captured(); let __profiler_scope = __profiler_builder.start();),
         ),
     ] {
         let expanded = expand(alone, function.clone());
@@ -277,17 +277,17 @@ fn a_function_inherits_the_stream_and_the_flags_of_its_block() {
             }
         },
     );
-    let expected = |stream: TokenStream, how: TokenStream, last: TokenStream| quote!(if __profiler_entry.wants_stream() { __profiler_entry.stream(#stream); } #how #last);
-    let start = quote!(let __profiler_scope = __profiler_entry.start(););
+    let expected = |stream: TokenStream, how: TokenStream, last: TokenStream| quote!(if __profiler_builder.wants_stream() { __profiler_builder.stream(#stream); } #how #last);
+    let start = quote!(let __profiler_scope = __profiler_builder.start(););
     let one = expected(
         quote!(&self.stream),
-        quote!(__profiler_entry.synchronous();),
+        quote!(__profiler_builder.synchronous();),
         start.clone(),
     );
     contains(&expanded, &quote!(#one 1));
     let two = expected(
         quote!(&self.stream),
-        quote!(__profiler_entry.captured();),
+        quote!(__profiler_builder.captured();),
         start,
     );
     contains(&expanded, &quote!(#two 2));
@@ -303,10 +303,10 @@ fn a_function_inherits_the_stream_and_the_flags_of_its_block() {
 #[test]
 fn a_section_sets_its_stream_as_a_function_does() {
     let expected = quote! {
-        if __profiler_entry.wants_stream() { __profiler_entry.stream(&stream); }
-        __profiler_entry.synchronous();
-        if __profiler_entry.wants_step() { __profiler_entry.step(1); }
-        __profiler_entry.start()
+        if __profiler_builder.wants_stream() { __profiler_builder.stream(&stream); }
+        __profiler_builder.synchronous();
+        if __profiler_builder.wants_step() { __profiler_builder.step(1); }
+        __profiler_builder.start()
     };
     for name in [quote!("launch"), quote!(format!("launch {layer}"))] {
         let section = quote!([profiler_runtime] #name, global_step = 1, sync, stream = &stream);
@@ -320,9 +320,9 @@ fn a_section_sets_its_stream_as_a_function_does() {
 #[test]
 fn shapes_are_evaluated_in_order_and_only_if_wanted() {
     let expected = quote! {
-        if __profiler_entry.wants_stream() { __profiler_entry.stream(stream); }
-        if __profiler_entry.wants_shapes() { __profiler_entry.shape(&(x.shape())); __profiler_entry.shape(&(w)); }
-        if __profiler_entry.wants_log() { __profiler_entry.log(board); }
+        if __profiler_builder.wants_stream() { __profiler_builder.stream(stream); }
+        if __profiler_builder.wants_shapes() { __profiler_builder.shape(&(x.shape())); __profiler_builder.shape(&(w)); }
+        if __profiler_builder.wants_log() { __profiler_builder.log(board); }
     };
     let arguments = quote!(log = board, shapes = [x.shape(), w], stream = stream);
     for function in [
@@ -353,8 +353,8 @@ fn shapes_are_evaluated_in_order_and_only_if_wanted() {
     contains(&expanded, &expected);
     contains(
         &expanded,
-        &quote!(if __profiler_entry.wants_shapes() {
-            __profiler_entry.shape(&(y));
+        &quote!(if __profiler_builder.wants_shapes() {
+            __profiler_builder.shape(&(y));
         }),
     );
 }
