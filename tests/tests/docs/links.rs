@@ -121,7 +121,10 @@ fn rows(text: &str) -> impl Iterator<Item = Vec<&str>> {
 
 /// Returns whether a text in backticks is the path of a file of the runtime, relative to its sources.
 fn is_source(text: &str) -> bool {
-    text.ends_with(".rs") && !text.starts_with("tests/")
+    Path::new(text)
+        .extension()
+        .is_some_and(|extension| extension == "rs")
+        && !text.starts_with("tests/")
 }
 
 #[test]
