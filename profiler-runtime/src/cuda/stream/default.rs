@@ -57,7 +57,7 @@ const _: fn() = || {
 /// current there.
 ///
 /// This is for programs that launch most of their work in one stream. Where threads have streams of their own, or
-/// there are several devices, use [`set_current_stream`](super::set_current_stream) on each thread.
+/// there are several devices, use [`set_current_stream`](crate::cuda::set_current_stream) on each thread.
 ///
 /// The stream is kept alive until the process ends, even when another one has been set or none: a scope may still be
 /// open on it on any thread. Setting the same stream again keeps nothing more.
