@@ -16,7 +16,7 @@ pub(crate) struct DeviceMemory {
 
 /// Returns the memory of the current context's device, or `None` if no context is current or the driver cannot say.
 pub(crate) fn device_memory() -> Option<DeviceMemory> {
-    let driver = library::driver().filter(|_| !state::is_barred())?;
+    let driver = library::driver().filter(|_| !state::is_backing_off())?;
     let is_current = driver
         .current_context()
         .is_ok_and(|context| context != RawContext::NONE);

@@ -86,13 +86,11 @@ pub use stream::current::{
 };
 pub use stream::default::{clear_default_stream, default_stream, set_default_stream};
 pub use stream::{IntoStream, Stream, StreamRef};
+pub(crate) use thread::beginning::{Begun, begin, begin_task};
 pub(crate) use thread::ending::{
-    context_became_current, count_without_stream, end, end_task, end_without_context, finish_scope,
-    has_no_stream,
+    context_became_current, count_without_stream, end, end_task, end_without_context, has_no_stream,
 };
 pub use thread::record_times::RecordTimes;
-pub(crate) use thread::scope::{
-    Begun, ExplicitStream, GpuOptions, Mode, TaskGpuScope, begin, begin_task,
-};
+pub(crate) use thread::scope::{ExplicitStream, GpuOptions, Mode, TaskGpuScope, abandon};
 pub use thread::state::current_stream;
-pub(crate) use thread::state::{abandon, key_of, pop_poll, push_poll, return_magazines};
+pub(crate) use thread::state::{key_of, pop_poll, push_poll, return_magazines};

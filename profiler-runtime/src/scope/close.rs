@@ -139,10 +139,9 @@ impl OpenScope {
             cuda::count_without_stream(cell, span.elapsed);
         }
         if self.has(CUDA) {
-            cuda::finish_scope(cell, log, |log| cuda::end(self.serial(), span, log));
+            cuda::end(self.serial(), span, cell, log);
         } else if self.has(NO_CONTEXT) && cuda::context_became_current() {
-            let end = |log| cuda::end_without_context(self.id(), span, log);
-            cuda::finish_scope(cell, log, end);
+            cuda::end_without_context(self.id(), span, cell, log);
         } else if let Some(log) = log {
             collect::log(cell, self.id(), (span.end, span.elapsed), log);
         }

@@ -127,6 +127,12 @@ impl Context {
         self.captured.load(Relaxed) < MAX_CAPTURED
     }
 
+    /// Takes back a pair from [`make_for_graph`](Self::make_for_graph) that did not become part of the graph.
+    pub(crate) fn uncount_captured(&self) {
+        let less = |captured: usize| captured.checked_sub(1);
+        let _ = self.captured.fetch_update(Relaxed, Relaxed, less);
+    }
+
     /// Returns `true` if nearly all pairs are in use, so that the resolver must be woken. Until then its own pace is fast
     /// enough, and waking it would cost the measured thread a system call.
     pub(crate) fn is_low(&self) -> bool {

@@ -1,35 +1,45 @@
-//! The events that a thread has at hand for a context.
+//! A thread's magazine of free event pairs for one context.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::scope::loss_of;
+use super::recording::loss_of;
 use crate::cuda::context::Context;
 use crate::cuda::context::measurement::GpuMeasurement;
+use crate::cuda::context::pool::MAGAZINE_SIZE;
 use crate::cuda::ffi::EventApi;
 use crate::cuda::loss::CudaLoss;
 use crate::cuda::resolver;
 
-/// A context that the thread has met, and the events it has at hand for it.
+/// A context that the thread has used, and the free pairs that it has for it.
 pub(crate) struct ContextCache {
     pub(crate) context: &'static Context,
-    /// Taken in the order in which they came back: the next one is where the processor expects it.
-    pub(crate) magazine: VecDeque<Box<GpuMeasurement>>,
+    /// Used in the order in which the pairs came back, which the hardware prefetcher predicts.
+    magazine: VecDeque<Box<GpuMeasurement>>,
 }
 
 impl ContextCache {
+    pub(crate) fn new(context: &'static Context) -> Self {
+        Self {
+            context,
+            magazine: VecDeque::with_capacity(MAGAZINE_SIZE),
+        }
+    }
+
+    /// Takes a pair of the current epoch. Refills the magazine if it is empty.
     #[inline]
     pub(crate) fn take(&mut self, driver: &impl EventApi) -> Result<Box<GpuMeasurement>, CudaLoss> {
         loop {
             match self.magazine.pop_front() {
                 Some(item) if self.context.is_current_epoch(&item) => {
-                    // That of the next scope: the resolver's processor has it still.
+                    // Fetch the line that the next scope writes: the resolver's core wrote it last, and the transfer
+                    // overlaps this scope.
                     if let Some(next) = self.magazine.front() {
                         next.prefetch();
                     }
                     return Ok(item);
                 }
-                // Of an earlier life of the context: its events went with it.
+                // The events were destroyed with their context.
                 Some(item) => item.give_back(),
                 None => self.refill(driver)?,
             }
@@ -40,7 +50,7 @@ impl ContextCache {
     fn refill(&mut self, driver: &impl EventApi) -> Result<(), CudaLoss> {
         let context = self.context;
         let refilled = context.refill(driver, &mut self.magazine);
-        // It makes more, or gives back what the device has passed.
+        // The resolver makes more pairs, or returns those that the device has passed.
         if context.is_low() {
             resolver::wake();
         }
@@ -51,13 +61,61 @@ impl ContextCache {
         Ok(())
     }
 
-    /// Gives an item back to be used next.
+    /// Puts back a pair whose first event could not be recorded. The next scope takes it.
     #[cold]
     pub(crate) fn put_back(&mut self, mut item: Box<GpuMeasurement>) {
         if let Some(pair) = &mut item.pair {
-            pair.is_graph = false;
+            if pair.is_graph {
+                pair.is_graph = false;
+                self.context.uncount_captured();
+            }
             pair.generation.fetch_add(1, Relaxed);
             self.magazine.push_front(item);
         }
+    }
+
+    /// Returns all pairs to the context's pool.
+    pub(crate) fn return_magazine(&mut self) {
+        self.magazine.drain(..).for_each(GpuMeasurement::give_back);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cuda::ffi::fake::FakeDriver;
+
+    #[test]
+    fn a_magazine_gives_no_pair_of_an_earlier_epoch() {
+        let (context, driver) = (Context::with_capacity(4096), FakeDriver::new());
+        let mut cache = ContextCache::new(context);
+        let first = cache.take(&driver).unwrap();
+        assert!(!cache.magazine.is_empty());
+        cache.put_back(first);
+        context.advance_epoch();
+        let next = cache.take(&driver).unwrap();
+        assert!(context.is_current_epoch(&next));
+    }
+
+    #[test]
+    fn an_empty_pool_at_its_capacity_is_a_loss() {
+        let (context, driver) = (Context::with_capacity(1), FakeDriver::new());
+        let mut cache = ContextCache::new(context);
+        let only = cache.take(&driver).unwrap();
+        assert_eq!(cache.take(&driver).unwrap_err(), CudaLoss::PoolEmpty);
+        cache.put_back(only);
+        assert!(cache.take(&driver).is_ok());
+    }
+
+    #[test]
+    fn a_returned_magazine_is_in_the_pool() {
+        let (context, driver) = (Context::with_capacity(4096), FakeDriver::new());
+        let mut cache = ContextCache::new(context);
+        let item = cache.take(&driver).unwrap();
+        cache.put_back(item);
+        cache.return_magazine();
+        let made = driver.events();
+        assert!(cache.take(&driver).is_ok());
+        assert_eq!(driver.events(), made, "no event was made");
     }
 }

@@ -1,17 +1,16 @@
-//! The GPU's side of a scope: what the measured thread does when one closes.
+//! The end of a scope that is to have a GPU time.
 
 use super::record_times;
-use super::ring::{self, Pushed};
-use super::scope::{
-    Mode, OpenGpuScope, StreamOwnership, in_own_context, is_graph, loss_of, record,
-};
+use super::recording::{in_own_context, is_graph, loss_of, record};
+use super::ring;
+use super::scope::{Mode, OpenGpuScope, StreamOwnership};
 use super::state::{self, GpuThread};
 use super::synchronous;
 use crate::clock::now;
 use crate::cuda::context::measurement::{CpuSpan, Enclosing, GpuMeasurement, Pair};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::code::Fault;
-use crate::cuda::ffi::driver::RawContext;
+use crate::cuda::ffi::driver::{Driver, RawContext};
 use crate::cuda::ffi::library;
 use crate::cuda::loss::{self, CudaLoss};
 use crate::cuda::resolver;
@@ -23,79 +22,35 @@ use crate::own_cost;
 use crate::stats::StatCell;
 use crate::sync::ReentrancyGuard;
 
-/// What is not to be dropped with anything of ours borrowed: the destructors of loggers are foreign code, and
-/// those of streams the driver's business.
-struct DeferredDrops<'a> {
+/// What happened to a measurement at the end of its scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sent {
+    /// The resolver gets it.
+    ToResolver,
+    /// The thread's ring was full or does not exist.
+    Rejected,
+    /// As `Rejected`, but the log entry has reached its logger.
+    RejectedAfterLog,
+    /// There was none: the scope had been abandoned, or the driver has shut down.
+    Nothing,
+}
+
+/// A measurement that is complete, or that must wait for the device first.
+type Closed = Result<Sent, Box<GpuMeasurement>>;
+
+/// What is dropped after the thread's state is released: the destructor of a logger is user code, and that of a stream
+/// may call the driver.
+pub(super) struct DeferredDrops<'a> {
     log: &'a mut Option<LogRequest>,
-    held: StreamOwnership,
-}
-
-/// What became of a scope's end; the error is an item that waits for the device first.
-type Closed = Result<Pushed, Box<GpuMeasurement>>;
-
-/// Closes the GPU's side of a scope of this thread.
-#[inline(never)]
-pub(crate) fn end(serial: u64, span: CpuSpan, mut log: Option<LogRequest>) -> Pushed {
-    let Some(driver) = library::driver() else {
-        return Pushed::Nothing;
-    };
-    let mut rest = DeferredDrops::new(&mut log);
-    let closed = state::with(|thread| {
-        let number = thread.number();
-        // It stays where it is until all has been read: a copy of it would take longer than all the rest.
-        let opened = thread.innermost(serial)?;
-        let begun = opened.cost.map(|cost| now().saturating_sub(cost.get()));
-        let item = close(opened, number, driver, &span, &mut rest);
-        let waits = waits(opened, &item);
-        thread.forget_innermost();
-        if waits {
-            // To wait for the device is what was asked for, no cost of measuring.
-            return Some(Err(item));
-        }
-        let pushed = push(thread, item, &mut rest);
-        if let Some(begun) = begun {
-            own_cost::note_sample(now().saturating_sub(begun));
-        }
-        Some(Ok(pushed))
-    });
-    // It was abandoned, and counted then; or the thread is ending.
-    let closed: Closed = closed.flatten().unwrap_or(Ok(Pushed::Nothing));
-    closed.unwrap_or_else(|item| wait(driver, item, &mut rest))
-}
-
-/// Closes the GPU's side of a future.
-pub(crate) fn end_task(
-    mut opened: OpenGpuScope,
-    span: CpuSpan,
-    mut log: Option<LogRequest>,
-) -> Pushed {
-    let Some(driver) = library::driver() else {
-        return Pushed::Nothing;
-    };
-    let mut rest = DeferredDrops::new(&mut log);
-    let closed = state::with(|thread| {
-        let item = close(&mut opened, thread.number(), driver, &span, &mut rest);
-        if waits(&opened, &item) {
-            return Err(item);
-        }
-        Ok(push(thread, item, &mut rest))
-    });
-    if let Some(closed) = closed {
-        return closed.unwrap_or_else(|item| wait(driver, item, &mut rest));
-    }
-    // The thread is ending, and has no way to the resolver any more.
-    if let Ok(item) = opened.outcome {
-        item.give_back();
-    }
-    Pushed::Full
+    pub(super) ownership: StreamOwnership,
 }
 
 impl<'a> DeferredDrops<'a> {
     #[inline]
-    fn new(log: &'a mut Option<LogRequest>) -> Self {
+    pub(super) fn new(log: &'a mut Option<LogRequest>) -> Self {
         Self {
             log,
-            held: StreamOwnership::Borrowed,
+            ownership: StreamOwnership::Borrowed,
         }
     }
 }
@@ -110,77 +65,169 @@ impl Drop for DeferredDrops<'_> {
     }
 }
 
-/// Records the end of a scope, and fills its item.
+/// Ends the GPU part of a scope of this thread.
+pub(crate) fn end(
+    serial: u64,
+    span: CpuSpan,
+    cell: Option<&'static StatCell>,
+    log: Option<LogRequest>,
+) {
+    account(cell, log, |log| end_scope(serial, span, log));
+}
+
+/// Ends the GPU part of a future.
+pub(crate) fn end_task(
+    opened: OpenGpuScope,
+    span: CpuSpan,
+    cell: Option<&'static StatCell>,
+    log: Option<LogRequest>,
+) {
+    account(cell, log, |log| end_opened(opened, span, log));
+}
+
+/// Reports a scope that began where no context was current, and ended where one was.
+pub(crate) fn end_without_context(
+    name: u32,
+    span: CpuSpan,
+    cell: Option<&'static StatCell>,
+    log: Option<LogRequest>,
+) {
+    account(cell, log, |log| send_without_context(name, span, log));
+}
+
+#[inline(never)]
+fn end_scope(serial: u64, span: CpuSpan, mut log: Option<LogRequest>) -> Sent {
+    let Some(driver) = library::driver() else {
+        return Sent::Nothing;
+    };
+    let mut drops = DeferredDrops::new(&mut log);
+    let closed = state::with(|thread| {
+        let number = thread.number();
+        // Read in place: a copy of it would take longer than everything else here.
+        let opened = thread.stack.innermost(serial)?;
+        let begun = opened.cost.map(|cost| now().saturating_sub(cost.get()));
+        let item = close(opened, number, driver, &span, &mut drops);
+        let must_wait = must_wait(opened, &item);
+        thread.stack.drop_innermost();
+        if must_wait {
+            // The call asked to wait for the device, so that is no cost of measuring.
+            return Some(Err(item));
+        }
+        let sent = send(thread, item, &mut drops);
+        if let Some(begun) = begun {
+            own_cost::note_sample(now().saturating_sub(begun));
+        }
+        Some(Ok(sent))
+    });
+    // Without a scope it was abandoned, and counted then; or the thread is ending.
+    let closed: Closed = closed.flatten().unwrap_or(Ok(Sent::Nothing));
+    closed.unwrap_or_else(|item| wait_and_send(driver, item, &mut drops))
+}
+
+fn end_opened(mut opened: OpenGpuScope, span: CpuSpan, mut log: Option<LogRequest>) -> Sent {
+    let Some(driver) = library::driver() else {
+        return Sent::Nothing;
+    };
+    let mut drops = DeferredDrops::new(&mut log);
+    let closed = state::with(|thread| {
+        let item = close(&mut opened, thread.number(), driver, &span, &mut drops);
+        if must_wait(&opened, &item) {
+            return Err(item);
+        }
+        Ok(send(thread, item, &mut drops))
+    });
+    if let Some(closed) = closed {
+        return closed.unwrap_or_else(|item| wait_and_send(driver, item, &mut drops));
+    }
+    // The thread is ending, and its ring is gone.
+    if let Ok(item) = opened.outcome {
+        item.give_back();
+    }
+    Sent::Rejected
+}
+
+fn send_without_context(name: u32, span: CpuSpan, mut log: Option<LogRequest>) -> Sent {
+    let mut drops = DeferredDrops::new(&mut log);
+    let sent = state::with(|thread| {
+        let mut item = GpuMeasurement::without(CudaLoss::NoContext);
+        let scope = thread.unplaced_scope(name);
+        item.fill(&scope, &Enclosing::NONE, false, &span);
+        send(thread, item, &mut drops)
+    });
+    sent.unwrap_or(Sent::Rejected)
+}
+
+/// Records the second event, and completes the measurement.
 #[inline(always)]
-fn close(
+pub(super) fn close(
     opened: &mut OpenGpuScope,
     number: u32,
     driver: &impl EventApi,
     span: &CpuSpan,
-    rest: &mut DeferredDrops<'_>,
+    drops: &mut DeferredDrops<'_>,
 ) -> Box<GpuMeasurement> {
-    rest.held = opened.held.take();
+    drops.ownership = opened.ownership.take();
     let outcome = std::mem::replace(&mut opened.outcome, Err(CudaLoss::Abandoned));
     let mut item = outcome.unwrap_or_else(GpuMeasurement::without);
     if let Some(pair) = &item.pair {
         let ended = record_end(number, driver, pair, opened);
         item.set_loss(ended.err());
     }
-    item.fill(&opened.scope, &opened.around, opened.is_fallback, span);
+    item.fill(&opened.scope, &opened.enclosing, opened.is_fallback, span);
     item
 }
 
-/// Whether the device is to be waited for.
+/// Returns `true` if the call asked to wait for the device.
 #[inline]
-fn waits(opened: &OpenGpuScope, item: &GpuMeasurement) -> bool {
+pub(super) fn must_wait(opened: &OpenGpuScope, item: &GpuMeasurement) -> bool {
     opened.mode == Mode::Synchronous && item.loss.is_none()
 }
 
-/// Hands an item to the resolver; what cannot be is given back.
+/// Sends a measurement to the resolver, or gives it back.
 #[inline]
-fn push(
+fn send(
     thread: &mut GpuThread,
     mut item: Box<GpuMeasurement>,
-    rest: &mut DeferredDrops<'_>,
-) -> Pushed {
-    if rest.log.is_some() {
-        item.log = rest.log.take();
+    drops: &mut DeferredDrops<'_>,
+) -> Sent {
+    if drops.log.is_some() {
+        item.log = drops.log.take();
     }
     match ring::push(thread, item) {
-        Ok(()) => Pushed::Taken,
-        Err(item) => refused(item, rest),
+        Ok(()) => Sent::ToResolver,
+        Err(item) => take_back(item, drops),
     }
 }
 
 #[cold]
-fn refused(mut item: Box<GpuMeasurement>, rest: &mut DeferredDrops<'_>) -> Pushed {
-    *rest.log = item.log.take();
+fn take_back(mut item: Box<GpuMeasurement>, drops: &mut DeferredDrops<'_>) -> Sent {
+    *drops.log = item.log.take();
     item.give_back();
-    Pushed::Full
+    Sent::Rejected
 }
 
-/// Waits for the device, with nothing of ours borrowed, and calls the logger.
+/// Waits for the device and calls the logger, with the thread's state released. Then sends the measurement.
 #[cold]
-fn wait(
-    driver: &impl EventApi,
+fn wait_and_send(
+    driver: &Driver,
     mut item: Box<GpuMeasurement>,
-    rest: &mut DeferredDrops<'_>,
-) -> Pushed {
-    let wants_log = rest.log.is_some();
+    drops: &mut DeferredDrops<'_>,
+) -> Sent {
+    let wants_log = drops.log.is_some();
     if let Some(pair) = item.pair {
-        let waited = synchronous::log_now(driver, &item, pair, rest.log);
+        let waited = synchronous::log_now(driver, &item, pair, drops.log);
         item.set_loss(waited.err());
     }
-    let is_logged = wants_log && rest.log.is_none();
+    let is_logged = wants_log && drops.log.is_none();
     let mut item = Some(item);
-    let pushed = state::with(|thread| Some(push(thread, item.take()?, rest))).flatten();
-    let pushed = pushed.unwrap_or_else(|| {
+    let sent = state::with(|thread| Some(send(thread, item.take()?, drops))).flatten();
+    let sent = sent.unwrap_or_else(|| {
         item.into_iter().for_each(GpuMeasurement::give_back);
-        Pushed::Full
+        Sent::Rejected
     });
-    match pushed {
-        Pushed::Full if is_logged => Pushed::FullAfterLog,
-        pushed => pushed,
+    match sent {
+        Sent::Rejected if is_logged => Sent::RejectedAfterLog,
+        sent => sent,
     }
 }
 
@@ -202,7 +249,7 @@ fn record_end(
     if stream.is_per_thread() && number != stream_key.thread {
         return Err(CudaLoss::OtherThread);
     }
-    // The default stream of a context that is not current any more may be gone with it.
+    // A context that is not current any more may have been destroyed, with its default stream.
     if is_implicit && driver.current_context() != Ok(context.raw) {
         return Err(CudaLoss::OtherContext);
     }
@@ -211,8 +258,8 @@ fn record_end(
         resolver::suspect(context);
         return Err(CudaLoss::ContextGone);
     }
-    // Since the first comparison the resolver may have found the reset too, and have taken the new number for the
-    // context's: then the number is right again, and the event is one of before.
+    // Again, after the id: since the first comparison the resolver may have advanced the epoch, and another thread may
+    // have adopted the new id. The id is then right, and the event is one of the epoch before. See `Context`.
     if pair.epoch != context.epoch() {
         return Err(CudaLoss::ContextGone);
     }
@@ -228,13 +275,13 @@ fn record_end(
     })
 }
 
-/// Counts a call of a name for which no stream was named, where a context is current on its thread.
+/// Counts a call of a name for which no stream is named, if a context is current on its thread.
 pub(crate) fn count_without_stream(cell: Option<&StatCell>, elapsed: i64) {
     let driver = library::driver().filter(|_| library::is_in_use());
     let (Some(cell), Some(driver)) = (cell, driver) else {
         return;
     };
-    // Inside the profiler, and on a thread that is ending, the driver is left alone.
+    // The driver is not called inside the profiler, or on a thread that is ending.
     let has_context = !ReentrancyGuard::is_entered()
         && state::with(|thread| thread.has_context(driver, elapsed)) == Some(true);
     if has_context {
@@ -242,45 +289,35 @@ pub(crate) fn count_without_stream(cell: Option<&StatCell>, elapsed: i64) {
     }
 }
 
-/// Whether a scope that began on this thread now, and named no stream itself, had none. The driver is not asked.
+/// Returns `true` if a scope on this thread that names no stream itself has none. Does not call the driver.
 pub(crate) fn has_no_stream() -> bool {
     !library::is_in_use() || state::with(|thread| target(thread, None).is_none()) != Some(false)
 }
 
-/// Hands on a scope that began where no context was current, and ended where one was.
-pub(crate) fn end_without_context(name: u32, span: CpuSpan, mut log: Option<LogRequest>) -> Pushed {
-    let mut rest = DeferredDrops::new(&mut log);
-    let handed = state::with(|thread| {
-        let mut item = GpuMeasurement::without(CudaLoss::NoContext);
-        item.fill(&thread.link_nowhere(name), &Enclosing::NONE, false, &span);
-        push(thread, item, &mut rest)
-    });
-    handed.unwrap_or(Pushed::Full)
-}
-
-/// Whether a context is current on this thread, for a scope that began without one.
+/// Returns `true` if a context is current on this thread, at the end of a scope that began without one.
 pub(crate) fn context_became_current() -> bool {
-    // A thread that is ending has no way to the resolver any more, and inside the profiler there is none.
-    let here =
-        || !ReentrancyGuard::is_entered() && state::with(GpuThread::is_barred) == Some(false);
+    // The driver is not called inside the profiler, or on a thread that is ending.
+    let may_call = || {
+        !ReentrancyGuard::is_entered()
+            && state::with(|thread| thread.backoff.skips_scope()) == Some(false)
+    };
     library::driver()
-        .filter(|_| here())
+        .filter(|_| may_call())
         .and_then(current_context)
         .is_some_and(|context| context != RawContext::NONE)
 }
 
-/// The current context, where the driver may be asked for it.
-fn current_context(driver: &impl EventApi) -> Option<RawContext> {
+fn current_context(driver: &Driver) -> Option<RawContext> {
     let context = driver.current_context();
     if context.is_err_and(|code| code.fault() == Fault::NotPermitted) {
-        state::with(GpuThread::bar);
+        state::with(|thread| thread.backoff.extend());
     }
     context.ok()
 }
 
-/// Why a scope could not be handed to the resolver.
+/// Returns why a measurement was rejected.
 #[cold]
-fn why_refused() -> CudaLoss {
+fn rejection() -> CudaLoss {
     if resolver::is_missing() {
         CudaLoss::NoResolver
     } else if state::with(|thread| thread.ring.is_none()) == Some(true) {
@@ -290,44 +327,52 @@ fn why_refused() -> CudaLoss {
     }
 }
 
-/// Finishes a scope with what it brings along for its log entry, and keeps count of what could not be handed
-/// on.
-pub(crate) fn finish_scope(
+/// Ends a scope with `end`, and counts what did not reach the resolver: the GPU time, and the log entry that waits for it.
+fn account(
     cell: Option<&'static StatCell>,
     mut log: Option<LogRequest>,
-    finish: impl FnOnce(Option<LogRequest>) -> Pushed,
+    end: impl FnOnce(Option<LogRequest>) -> Sent,
 ) {
     let every = log.as_ref().map(|log| log.every);
     if let Some(log) = &mut log {
         log.skipped = cell.map_or(0, |cell| cell.skipped.get());
     }
-    let pushed = finish(log);
-    let is_full = matches!(pushed, Pushed::Full | Pushed::FullAfterLog);
-    let refused = is_full.then(why_refused);
-    if let Some(reason) = refused {
+    let sent = end(log);
+    let is_rejected = matches!(sent, Sent::Rejected | Sent::RejectedAfterLog);
+    let rejection = is_rejected.then(rejection);
+    if let Some(reason) = rejection {
         loss::count(reason);
     }
-    if let (Some(cell), true) = (cell, is_full) {
+    if let (Some(cell), true) = (cell, is_rejected) {
         cell.without_cuda.add(1);
     }
-    let Some(every) = every else {
-        return;
-    };
-    match (pushed, cell) {
-        (Pushed::Taken | Pushed::FullAfterLog, Some(cell)) => cell.skipped.set(0),
-        (Pushed::Taken | Pushed::FullAfterLog, None) => {}
-        (Pushed::Full | Pushed::Nothing, _)
+    if let Some(every) = every {
+        account_log(cell, every, sent, rejection);
+    }
+}
+
+/// Counts a log entry that did not reach the resolver, or clears the count of those that did not before.
+fn account_log(
+    cell: Option<&'static StatCell>,
+    every: u32,
+    sent: Sent,
+    rejection: Option<CudaLoss>,
+) {
+    match (sent, cell) {
+        (Sent::ToResolver | Sent::RejectedAfterLog, Some(cell)) => cell.skipped.set(0),
+        (Sent::ToResolver | Sent::RejectedAfterLog, None) => {}
+        (Sent::Rejected | Sent::Nothing, _)
             if resolver::is_missing() || library::is_shut_down() =>
         {
             count_dropped(DropReason::NoCollector, 1);
         }
-        (Pushed::Full | Pushed::Nothing, _) if refused == Some(CudaLoss::NoMemory) => {
+        (Sent::Rejected | Sent::Nothing, _) if rejection == Some(CudaLoss::NoMemory) => {
             count_dropped(DropReason::NoMemory, 1);
         }
-        (Pushed::Full | Pushed::Nothing, Some(cell)) => {
+        (Sent::Rejected | Sent::Nothing, Some(cell)) => {
             cell.skipped.add(every.into());
             cell.ring_full.add(1);
         }
-        (Pushed::Full | Pushed::Nothing, None) => count_dropped(DropReason::RingFull, 1),
+        (Sent::Rejected | Sent::Nothing, None) => count_dropped(DropReason::RingFull, 1),
     }
 }

@@ -1,11 +1,22 @@
-//! The measured threads: each keeps its open GPU scopes and a few free event pairs, and sends finished scopes to the
-//! resolver.
+//! Measured threads: what happens at both ends of a scope that has a GPU time.
+//!
+//! When a scope begins, [`beginning`] takes an event pair from the thread's magazine, records the first event, and
+//! pushes an [`OpenGpuScope`](scope::OpenGpuScope) on the thread's stack. When it ends, [`ending`] records the second
+//! event and sends a [`GpuMeasurement`](crate::cuda::context::measurement::GpuMeasurement) through the thread's ring to
+//! the resolver. In the steady state that is three driver calls at each end: the context's id, the stream's capture
+//! state, and the record. None of them waits for the device.
 
-pub(crate) mod context_cache;
-pub(crate) mod context_seen;
+mod backoff;
+pub(crate) mod beginning;
+mod context_cache;
+mod context_seen;
 pub(crate) mod ending;
 pub(crate) mod record_times;
+mod recording;
 pub(crate) mod ring;
 pub(crate) mod scope;
+mod stack;
 pub(crate) mod state;
 mod synchronous;
+#[cfg(test)]
+mod tests;

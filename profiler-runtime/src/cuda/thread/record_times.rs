@@ -1,47 +1,47 @@
-//! How long the driver takes to put an event into a stream.
+//! How long the driver takes to record an event.
 //!
-//! That does not wait for work of the device, but it takes a place in the driver's launch queue; where that is full, it
-//! waits until the device has taken something out of it, as the program's own launches do. Nothing but its duration
-//! tells, so it is timed in those scopes whose cost is sampled anyway, and in no other.
+//! A record does not wait for the device's work, but it needs a slot in the driver's launch queue. If the queue is full,
+//! the record waits until the device has taken something out, as the program's own launches do. Only the duration of the
+//! call reveals that. It is measured in one scope of 64, in which the profiler's own cost is sampled too.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::clock::{clock, now};
 
-/// A record that takes longer than this is counted: it usually takes one to three microseconds.
+/// A record that takes longer, in nanoseconds, is counted as long. It usually takes one to three microseconds.
 const LONG_NS: f64 = 100_000.0;
 
 static TIMED: AtomicU64 = AtomicU64::new(0);
 static LONG: AtomicU64 = AtomicU64::new(0);
-/// In ticks.
+/// The longest record, in ticks.
 static LONGEST: AtomicU64 = AtomicU64::new(0);
 
-/// Records of events that were timed: those of one GPU scope in 64 on each thread.
+/// How long records of events took. One GPU scope in 64 is timed, on each thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RecordTimes {
-    /// How many were timed.
+    /// How many records were timed.
     pub timed: u64,
-    /// How many of these took longer than 100 µs. Either the driver's launch queue was full, and the record waited for
-    /// a place in it as the program's launches do; or the system took the thread off its processor meanwhile.
+    /// How many of these took longer than 100 µs. Either the driver's launch queue was full, and the record waited for a
+    /// slot as the program's launches do; or the system suspended the thread during the call.
     pub long: u64,
-    /// What the longest took, in nanoseconds.
+    /// The duration of the longest, in nanoseconds.
     pub longest_ns: f64,
 }
 
-/// Runs a record, and notes how long it took where that is to be found out.
+/// Calls `record`, and measures its duration if the scope is sampled.
 #[inline(always)]
 pub(crate) fn timed<T>(is_sampled: bool, record: impl FnOnce() -> T) -> T {
     let begun = is_sampled.then(now);
     let recorded = record();
     if let Some(begun) = begun {
-        note(now().saturating_sub(begun));
+        add(now().saturating_sub(begun));
     }
     recorded
 }
 
 #[cold]
-fn note(ticks: u64) {
+fn add(ticks: u64) {
     TIMED.fetch_add(1, Relaxed);
     LONGEST.fetch_max(ticks, Relaxed);
     if clock().nanoseconds(ticks as f64) > LONG_NS {
@@ -49,6 +49,7 @@ fn note(ticks: u64) {
     }
 }
 
+/// Returns the durations so far.
 pub(crate) fn times() -> RecordTimes {
     RecordTimes {
         timed: TIMED.load(Relaxed),

@@ -1,4 +1,4 @@
-//! The way of finished scopes to the resolver.
+//! The rings through which measured threads send finished scopes to the resolver.
 
 use super::state::GpuThread;
 use crate::cuda::context::measurement::GpuMeasurement;
@@ -10,19 +10,11 @@ use crate::sync::ring::Producer;
 
 static RINGS: Rings<Box<GpuMeasurement>> = Rings::new();
 
-/// What became of an item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pushed {
-    Taken,
-    /// There was no room for it.
-    Full,
-    /// The same, and its log entry has reached its logger.
-    FullAfterLog,
-    /// There was nothing to be pushed: the scope had been given up.
-    Nothing,
-}
-
-/// Hands an item to the resolver; the error is one that there is no room for.
+/// Sends a measurement to the resolver.
+///
+/// # Errors
+///
+/// Returns the measurement if the thread's ring is full or could not be created.
 #[inline]
 pub(crate) fn push(
     thread: &mut GpuThread,
@@ -30,8 +22,8 @@ pub(crate) fn push(
 ) -> Result<(), Box<GpuMeasurement>> {
     let ring = match &mut thread.ring {
         Some(ring) => ring,
-        empty => match make() {
-            Some(made) => empty.insert(made),
+        empty => match create() {
+            Some(created) => empty.insert(created),
             None => return Err(item),
         },
     };
@@ -49,20 +41,21 @@ pub(crate) fn push(
     }
 }
 
+/// Creates the thread's ring. After a failure, the next scope tries again.
 #[cold]
-fn make() -> Option<Producer<Box<GpuMeasurement>>> {
-    let _busy = ReentrancyGuard::try_enter();
+fn create() -> Option<Producer<Box<GpuMeasurement>>> {
+    let _guard = ReentrancyGuard::try_enter();
     let capacity = with_control(|control| control.settings.ring);
-    // Without memory the next scope tries again.
     resolver::ensure_started().then(|| RINGS.add(capacity, ()))?
 }
 
-/// Moves what stands in the rings now to `batch`.
+/// Moves the measurements that are in the rings now to `batch`.
+#[allow(clippy::vec_box, reason = "the boxes go back to their pools")]
 pub(crate) fn drain(batch: &mut Vec<Box<GpuMeasurement>>) {
     RINGS.drain(batch, |_| ());
 }
 
-/// How many items wait in the rings.
+/// Returns how many measurements wait in the rings.
 pub(crate) fn waiting() -> usize {
     RINGS.waiting()
 }

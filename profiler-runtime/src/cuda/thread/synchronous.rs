@@ -1,6 +1,6 @@
-//! `sync = true`: the end of the scope waits for the device, and calls the logger there and then.
+//! `sync = true`: the end of the scope waits for the device and calls the logger.
 
-use super::scope::loss_of;
+use super::recording::loss_of;
 use crate::clock::{WallAnchor, clock};
 use crate::collect::{self, next_step};
 use crate::cuda::context::measurement::{GpuMeasurement, Pair};
@@ -11,9 +11,14 @@ use crate::cuda::resolver::log_sender::cuda_span;
 use crate::log::LogRequest;
 use crate::name::{self, TimeSource};
 
-/// Waits for the end of a scope, and hands its time to its logger on this thread.
+/// Waits for the scope's second event, and calls the logger with the scope's time on this thread. Takes `log` if it has
+/// called the logger.
+///
+/// # Errors
+///
+/// Returns why the scope has no GPU time.
 #[cold]
-pub(crate) fn log_now(
+pub(super) fn log_now(
     driver: &impl EventApi,
     item: &GpuMeasurement,
     pair: Pair,
@@ -27,7 +32,7 @@ pub(crate) fn log_now(
             code,
         })
     };
-    // Neither may be called while another thread captures, unless this one takes no part.
+    // Both calls would invalidate another thread's capture in the default capture mode.
     let ns = driver
         .relaxed(|| driver.with_context(context.raw, wait))
         .map_err(|failed| loss_of(driver, context, failed.code, failed.call))?

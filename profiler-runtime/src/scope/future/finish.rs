@@ -112,11 +112,10 @@ impl Progress {
         }
         match (self.cuda.ok().and_then(TaskGpuScope::into_opened), log) {
             (Some(gpu), log) => {
-                cuda::finish_scope(cell, log, |log| cuda::end_task(gpu, span, log));
+                cuda::end_task(gpu, span, cell, log);
             }
             (None, Some(log)) if !has_no_stream && cuda::context_became_current() => {
-                let end = |log| cuda::end_without_context(name, span, log);
-                cuda::finish_scope(cell, Some(log), end);
+                cuda::end_without_context(name, span, cell, Some(log));
             }
             (None, Some(log)) => collect::log(cell, name, (span.end, span.elapsed), log),
             (None, None) => {}

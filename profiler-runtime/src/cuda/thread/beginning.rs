@@ -1,0 +1,228 @@
+//! The beginning of a scope that is to have a GPU time.
+
+use std::num::NonZero;
+
+use super::context_cache::ContextCache;
+use super::record_times;
+use super::recording::{in_own_context, is_graph, loss_of, record};
+use super::scope::{GpuOptions, Mode, OpenGpuScope, StreamOwnership, TaskGpuScope};
+use super::state::{self, GpuThread};
+use crate::clock::now;
+use crate::cuda::context::Context;
+use crate::cuda::context::measurement::{GpuMeasurement, ScopeRef};
+use crate::cuda::ffi::EventApi;
+use crate::cuda::ffi::code::Fault;
+use crate::cuda::ffi::library;
+use crate::cuda::health;
+use crate::cuda::loss::CudaLoss;
+use crate::cuda::resolver;
+use crate::cuda::stream::target::{NamedBy, Target, target};
+use crate::stream_key::RawStream;
+use crate::sync::ReentrancyGuard;
+
+/// Whether a scope has a GPU part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Begun {
+    /// It has one.
+    Opened,
+    /// It is to be measured on a default stream of the driver, and no context is current; or the driver cannot be called
+    /// here.
+    NoContext,
+    /// No stream is named for it.
+    NoStream,
+    /// No driver was in use when it began, so its stream was not looked for.
+    NotAsked,
+}
+
+/// Opens the GPU part of a scope on this thread.
+#[inline(never)]
+pub(crate) fn begin(serial: u64, name: u32, options: Option<&mut GpuOptions>) -> Begun {
+    // Inside the profiler, a lock of the profiler's may be held. A measured allocator has only a CPU time there.
+    let Some(driver) = library::driver().filter(|_| !ReentrancyGuard::is_entered()) else {
+        return Begun::NoContext;
+    };
+    let opened = state::with(|thread| {
+        let begun = thread.is_sampled().then(now);
+        let opened = open(thread, driver, serial, name, options, false)?;
+        if let Some(begun) = begun {
+            opened.cost = NonZero::new(now().saturating_sub(begun));
+        }
+        Ok(())
+    });
+    match opened {
+        Some(Ok(())) => Begun::Opened,
+        Some(Err(without)) => without,
+        None => Begun::NoContext,
+    }
+}
+
+/// Opens the GPU part of a future, which keeps it.
+///
+/// # Errors
+///
+/// Returns why it has none.
+pub(crate) fn begin_task(
+    name: u32,
+    options: Option<&mut GpuOptions>,
+) -> Result<TaskGpuScope, Begun> {
+    let driver = library::driver().ok_or(Begun::NoContext)?;
+    let begun = state::with(|thread| {
+        open(thread, driver, 0, name, options, true)?;
+        let mut opened = thread.stack.pop_innermost().ok_or(Begun::NoContext)?;
+        // The future may end on another thread, which does not keep this thread's current stream.
+        if opened.ownership.is_thread_current()
+            && let Some(stream) = thread.current()
+        {
+            opened.ownership = StreamOwnership::owned(stream.clone());
+        }
+        let mut task = thread.take_task_box();
+        task.set(opened);
+        Ok(task)
+    });
+    begun.unwrap_or(Err(Begun::NoContext))
+}
+
+/// Opens a scope as the innermost one of the thread.
+// It is written in place, on the thread's stack: it is large, and copying what was just written would have to wait for
+// the stores to complete.
+#[inline(always)]
+pub(super) fn open<'t>(
+    thread: &'t mut GpuThread,
+    driver: &impl EventApi,
+    serial: u64,
+    name: u32,
+    options: Option<&mut GpuOptions>,
+    is_future: bool,
+) -> Result<&'t mut OpenGpuScope, Begun> {
+    let (explicit, mode) = match options {
+        Some(options) => (options.stream.as_mut(), options.mode),
+        None => (None, Mode::Later),
+    };
+    let handles = explicit.as_deref().map(|explicit| explicit.handles);
+    let target = target(thread, handles).ok_or(Begun::NoStream)?;
+    if thread.backoff.skips_scope() {
+        return open_without(thread, serial, name, CudaLoss::HostFunction);
+    }
+    let target = match target.in_context(driver) {
+        Ok(target) => target.ok_or(Begun::NoContext)?,
+        Err(code) if code.fault() == Fault::NotPermitted => {
+            health::not_permitted();
+            thread.backoff.extend();
+            return open_without(thread, serial, name, CudaLoss::HostFunction);
+        }
+        Err(code) => {
+            health::refused(driver, "cuCtxGetCurrent", code);
+            return open_without(thread, serial, name, CudaLoss::DriverRefused);
+        }
+    };
+    let (number, is_sampled) = (thread.number(), thread.is_sampled());
+    let Some(cache) = thread.context_cache(driver, target.handles.context) else {
+        return open_without(thread, serial, name, CudaLoss::TooManyContexts);
+    };
+    let context = cache.context;
+    let mut outcome = record_begin(cache, driver, target, mode, is_sampled);
+    let stream_key = state::stream_key(context, target.handles.stream, number);
+    let enclosing = thread.stack.enclosing(stream_key, is_future);
+    let key = thread.next_key();
+    if let Ok(item) = &mut outcome {
+        // The end of the scope writes this again. Touch the line early: the resolver's core last wrote it, and the
+        // transfer overlaps the call.
+        item.scope.key = key;
+    } else if let Err(CudaLoss::HostFunction) = outcome {
+        thread.backoff.extend();
+    }
+    let opened = thread.stack.push(serial).ok_or(Begun::NoContext)?;
+    opened.scope = ScopeRef {
+        key,
+        stream_key,
+        name,
+        has_begun: outcome.is_ok(),
+    };
+    opened.outcome = outcome;
+    opened.enclosing = enclosing;
+    opened.mode = mode;
+    opened.is_implicit = target.is_implicit();
+    opened.is_fallback = target.is_fallback();
+    if target.named_by == NamedBy::Thread {
+        opened.ownership = StreamOwnership::ThreadCurrent;
+    } else if let Some(explicit) = explicit {
+        let owned = explicit.owned.take();
+        opened.ownership = owned.map_or(StreamOwnership::Borrowed, StreamOwnership::owned);
+    }
+    Ok(opened)
+}
+
+/// Opens a scope that has no GPU time, and whose stream is not known.
+#[cold]
+fn open_without(
+    thread: &mut GpuThread,
+    serial: u64,
+    name: u32,
+    loss: CudaLoss,
+) -> Result<&mut OpenGpuScope, Begun> {
+    let scope = thread.unplaced_scope(name);
+    let opened = thread.stack.push(serial).ok_or(Begun::NoContext)?;
+    opened.outcome = Err(loss);
+    opened.scope = scope;
+    Ok(opened)
+}
+
+/// Takes a pair, and records its first event.
+#[inline(always)]
+fn record_begin(
+    cache: &mut ContextCache,
+    driver: &impl EventApi,
+    target: Target,
+    mode: Mode,
+    is_sampled: bool,
+) -> Result<Box<GpuMeasurement>, CudaLoss> {
+    let context = cache.context;
+    // Before a pair is taken, and its epoch compared: see `Context`.
+    if context.is_replaced(driver) {
+        resolver::suspect(context);
+        return Err(CudaLoss::ContextGone);
+    }
+    if context.has_failed() {
+        return Err(CudaLoss::ContextFailed);
+    }
+    if context.is_suspect() {
+        return Err(CudaLoss::ContextGone);
+    }
+    let stream = target.handles.stream;
+    in_own_context(driver, context, stream, target.is_implicit(), || {
+        let item = if is_graph(driver, context, stream, mode)? {
+            take_for_graph(driver, context, stream)?
+        } else {
+            cache.take(driver)?
+        };
+        let pair = item.pair.as_ref().ok_or(CudaLoss::PoolEmpty)?;
+        let recorded = record_times::timed(is_sampled, || {
+            record(driver, context, pair.begin, stream, pair.is_graph)
+        });
+        match recorded {
+            Ok(()) => Ok(item),
+            Err(failed) => {
+                cache.put_back(item);
+                Err(loss_of(driver, context, failed.code, failed.call))
+            }
+        }
+    })
+}
+
+/// Makes a pair for a scope that is captured.
+#[cold]
+fn take_for_graph(
+    driver: &impl EventApi,
+    context: &'static Context,
+    stream: RawStream,
+) -> Result<Box<GpuMeasurement>, CudaLoss> {
+    if !context.has_room_for_graph() {
+        return Err(CudaLoss::TooManyCaptured);
+    }
+    let mut item = context
+        .make_for_graph(driver)
+        .map_err(|failed| loss_of(driver, context, failed.code, failed.call))?
+        .ok_or(CudaLoss::PoolEmpty)?;
+    item.capture = driver.capture_id(context.raw, stream).unwrap_or(0);
+    Ok(item)
+}

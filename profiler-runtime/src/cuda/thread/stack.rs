@@ -1,0 +1,387 @@
+//! The open GPU scopes of one thread.
+
+use std::num::NonZero;
+
+use super::scope::{OpenGpuScope, StreamOwnership, TaskGpuScope, abandon};
+use crate::cuda::context::measurement::{Enclosing, ScopeRef, StartEvent};
+use crate::cuda::stream::Stream;
+use crate::stream_key::StreamKey;
+
+/// The most displaced scopes. The oldest one more is abandoned.
+const MAX_DISPLACED: usize = 64;
+
+/// The most open scopes. If there is one more, the older half counts as forgotten and is abandoned.
+const MAX_OPEN: usize = 4096;
+
+/// The open scopes of a thread, innermost last.
+///
+/// Scopes usually end in reverse order of their beginning. One that does not is displaced: a scope whose enclosing scope
+/// ends first, or a guard that a future holds from one poll to the next. It may still end, and is found by its serial
+/// number.
+#[derive(Debug)]
+pub(super) struct ScopeStack {
+    frames: Vec<Frame>,
+    displaced: Vec<Frame>,
+}
+
+#[derive(Debug)]
+enum Frame {
+    /// A scope that is open on this thread.
+    Scope { serial: u64, opened: OpenGpuScope },
+    /// A future that is being polled. The future keeps its open scope.
+    Poll {
+        scope: ScopeRef,
+        start: Option<StartEvent>,
+    },
+}
+
+impl Frame {
+    #[inline]
+    fn is_scope(&self, number: u64) -> bool {
+        matches!(self, Self::Scope { serial, .. } if *serial == number)
+    }
+
+    #[inline]
+    fn scope(&self) -> &ScopeRef {
+        match self {
+            Self::Scope { opened, .. } => &opened.scope,
+            Self::Poll { scope, .. } => scope,
+        }
+    }
+
+    /// Returns the start of the scope if the scopes inside may overlap: because one of them is a future, or because the
+    /// scope itself is one.
+    #[inline]
+    fn start_if_overlapped(&self, is_future: bool) -> Option<StartEvent> {
+        match self {
+            Self::Scope { opened, .. } if opened.has_futures || is_future => opened.start(),
+            Self::Scope { .. } => None,
+            Self::Poll { start, .. } => *start,
+        }
+    }
+
+    #[inline]
+    fn into_opened(self) -> Option<OpenGpuScope> {
+        match self {
+            Self::Scope { opened, .. } => Some(opened),
+            Self::Poll { .. } => None,
+        }
+    }
+}
+
+impl ScopeStack {
+    pub(super) const fn new() -> Self {
+        Self {
+            frames: Vec::new(),
+            displaced: Vec::new(),
+        }
+    }
+
+    /// Returns the scopes around a new scope on a stream.
+    #[inline]
+    pub(super) fn enclosing(&self, stream_key: StreamKey, is_future: bool) -> Enclosing {
+        let Some(innermost) = self.frames.last() else {
+            return Enclosing::NONE;
+        };
+        let is_parent = |scope: &ScopeRef| scope.stream_key == stream_key && scope.has_begun;
+        let mut frames = self.frames.iter().rev();
+        let parent = frames.find(|frame| is_parent(frame.scope()));
+        let is_elsewhere = innermost.scope().stream_key != stream_key;
+        Enclosing {
+            parent: parent.and_then(|frame| NonZero::new(frame.scope().key)),
+            parent_start: parent.and_then(|frame| frame.start_if_overlapped(is_future)),
+            parent_elsewhere: is_elsewhere.then_some(innermost.scope().name),
+        }
+    }
+
+    /// Pushes an empty scope, and returns it to be filled in place.
+    #[inline]
+    pub(super) fn push(&mut self, serial: u64) -> Option<&mut OpenGpuScope> {
+        if self.frames.len() >= MAX_OPEN {
+            self.abandon_older_half();
+        }
+        self.frames.push(Frame::Scope {
+            serial,
+            opened: OpenGpuScope::EMPTY,
+        });
+        self.last_opened()
+    }
+
+    #[inline]
+    fn last_opened(&mut self) -> Option<&mut OpenGpuScope> {
+        match self.frames.last_mut() {
+            Some(Frame::Scope { opened, .. }) => Some(opened),
+            _ => None,
+        }
+    }
+
+    /// Takes the innermost scope out, for a future that keeps it from now on.
+    pub(super) fn pop_innermost(&mut self) -> Option<OpenGpuScope> {
+        self.frames.pop()?.into_opened()
+    }
+
+    /// Polls stay: the code that polls removes them.
+    #[cold]
+    fn abandon_older_half(&mut self) {
+        let is_scope = |frame: &mut Frame| matches!(frame, Frame::Scope { .. });
+        let old = self.frames.extract_if(..MAX_OPEN / 2, is_scope);
+        old.filter_map(Frame::into_opened).for_each(abandon);
+    }
+
+    /// Returns the scope with a serial number, after making it the innermost one. Scopes inside it are displaced: they
+    /// may still end, but no later scope is inside them.
+    #[inline]
+    pub(super) fn innermost(&mut self, serial: u64) -> Option<&mut OpenGpuScope> {
+        let is_last = |frame: &Frame| frame.is_scope(serial);
+        if !self.frames.last().is_some_and(is_last) {
+            self.make_innermost(serial)?;
+        }
+        self.last_opened()
+    }
+
+    #[cold]
+    fn make_innermost(&mut self, serial: u64) -> Option<()> {
+        let is_it = |frame: &Frame| frame.is_scope(serial);
+        if let Some(index) = self.frames.iter().rposition(is_it) {
+            self.displace(index + 1);
+        } else {
+            let index = self.displaced.iter().rposition(is_it)?;
+            self.frames.push(self.displaced.remove(index));
+        }
+        Some(())
+    }
+
+    /// Drops the scope that [`innermost`](Self::innermost) has returned.
+    #[inline]
+    pub(super) fn drop_innermost(&mut self) {
+        let last = self.frames.len().saturating_sub(1);
+        self.frames.truncate(last);
+    }
+
+    /// Returns the key of an open scope.
+    pub(super) fn key_of(&self, serial: u64) -> Option<u64> {
+        let mut frames = self.frames.iter().rev().chain(&self.displaced);
+        let frame = frames.find(|frame| frame.is_scope(serial))?;
+        Some(frame.scope().key)
+    }
+
+    /// Makes a future's scope the innermost one during a poll. Returns the key for [`pop_poll`](Self::pop_poll).
+    pub(super) fn push_poll(&mut self, task: &TaskGpuScope) -> Option<u64> {
+        let (scope, start) = (task.scope()?, task.start());
+        // The future may be pending while its enclosing scope opens others, which then overlap it.
+        let is_parent = |other: &ScopeRef| other.stream_key == scope.stream_key && other.has_begun;
+        let mut frames = self.frames.iter_mut().rev();
+        let parent = frames.find(|frame| is_parent(frame.scope()));
+        if let Some(Frame::Scope { opened, .. }) = parent {
+            opened.has_futures = true;
+        }
+        self.frames.push(Frame::Poll { scope, start });
+        Some(scope.key)
+    }
+
+    /// Ends a poll. Scopes that were opened during the poll and are still open may end in a later poll.
+    pub(super) fn pop_poll(&mut self, key: u64) {
+        let is_it = |frame: &Frame| matches!(frame, Frame::Poll { scope, .. } if scope.key == key);
+        if let Some(index) = self.frames.iter().rposition(is_it) {
+            self.displace(index + 1);
+            self.frames.truncate(index);
+        }
+    }
+
+    /// Displaces the scopes from an index on.
+    fn displace(&mut self, from: usize) {
+        let frames = self.frames.drain(from.min(self.frames.len())..);
+        self.displaced
+            .extend(frames.filter(|frame| matches!(frame, Frame::Scope { .. })));
+        while self.displaced.len() > MAX_DISPLACED {
+            let oldest = self.displaced.remove(0);
+            oldest.into_opened().into_iter().for_each(abandon);
+        }
+    }
+
+    /// Has the scopes on the thread's current stream own it, because it will not be current any more.
+    pub(super) fn own_stream(&mut self, stream: &Stream) {
+        for frame in self.frames.iter_mut().chain(&mut self.displaced) {
+            if let Frame::Scope { opened, .. } = frame
+                && opened.ownership.is_thread_current()
+            {
+                opened.ownership = StreamOwnership::owned(stream.clone());
+            }
+        }
+    }
+
+    /// Abandons all scopes, when the thread ends.
+    pub(super) fn abandon_all(&mut self) {
+        self.frames
+            .drain(..)
+            .chain(self.displaced.drain(..))
+            .filter_map(Frame::into_opened)
+            .for_each(abandon);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cuda::loss::{self, CudaLoss};
+    use crate::stream_key::RawStream;
+
+    fn on_stream(thread: u32) -> StreamKey {
+        StreamKey {
+            context: 0,
+            thread,
+            stream: RawStream::PER_THREAD,
+        }
+    }
+
+    /// Opens a scope whose key is its serial number.
+    fn open(stack: &mut ScopeStack, serial: u64, stream: u32) -> Enclosing {
+        let enclosing = stack.enclosing(on_stream(stream), false);
+        let opened = stack.push(serial).unwrap();
+        opened.scope = scope(serial, stream);
+        enclosing
+    }
+
+    fn scope(key: u64, stream: u32) -> ScopeRef {
+        ScopeRef {
+            key,
+            stream_key: on_stream(stream),
+            name: name_of(key),
+            has_begun: true,
+        }
+    }
+
+    /// The number of no name, so that the counts of other tests' names stay theirs.
+    fn name_of(key: u64) -> u32 {
+        u32::MAX - u32::try_from(key).unwrap()
+    }
+
+    fn task(key: u64, stream: u32) -> TaskGpuScope {
+        let mut task = TaskGpuScope::default();
+        task.set(OpenGpuScope {
+            scope: scope(key, stream),
+            ..OpenGpuScope::EMPTY
+        });
+        task
+    }
+
+    fn parent(enclosing: &Enclosing) -> u64 {
+        enclosing.parent.map_or(0, NonZero::get)
+    }
+
+    /// Ends a scope as `ending` does. Returns `false` if it is not open any more.
+    fn end(stack: &mut ScopeStack, serial: u64) -> bool {
+        let Some(opened) = stack.innermost(serial) else {
+            return false;
+        };
+        assert_eq!(opened.scope.key, serial);
+        stack.drop_innermost();
+        true
+    }
+
+    fn abandoned() -> u64 {
+        let counted = loss::counted();
+        let abandoned = counted
+            .iter()
+            .find(|(reason, _)| *reason == CudaLoss::Abandoned);
+        abandoned.map_or(0, |(_, count)| *count)
+    }
+
+    #[test]
+    fn the_parent_is_the_innermost_scope_on_the_same_stream() {
+        let mut stack = ScopeStack::new();
+        assert_eq!(parent(&open(&mut stack, 1, 7)), 0);
+        let other = open(&mut stack, 2, 8);
+        assert_eq!(
+            (parent(&other), other.parent_elsewhere),
+            (0, Some(name_of(1)))
+        );
+        let inner = open(&mut stack, 3, 7);
+        assert_eq!(
+            (parent(&inner), inner.parent_elsewhere),
+            (1, Some(name_of(2)))
+        );
+        let innermost = open(&mut stack, 4, 7);
+        assert_eq!((parent(&innermost), innermost.parent_elsewhere), (3, None));
+    }
+
+    #[test]
+    fn a_scope_without_a_start_event_is_no_parent() {
+        let mut stack = ScopeStack::new();
+        open(&mut stack, 1, 7);
+        open(&mut stack, 2, 7);
+        stack.innermost(2).unwrap().scope.has_begun = false;
+        assert_eq!(parent(&open(&mut stack, 3, 7)), 1);
+    }
+
+    #[test]
+    fn guards_may_end_in_any_order() {
+        let mut stack = ScopeStack::new();
+        for serial in 1..=3 {
+            open(&mut stack, serial, 7);
+        }
+        assert!(end(&mut stack, 1));
+        assert_eq!(stack.key_of(3), Some(3), "displaced, and still open");
+        assert_eq!(
+            parent(&open(&mut stack, 4, 7)),
+            0,
+            "inside no displaced one"
+        );
+        assert!(end(&mut stack, 2) && end(&mut stack, 4) && end(&mut stack, 3));
+        assert!(!end(&mut stack, 3), "ended already");
+    }
+
+    #[test]
+    fn displaced_and_open_scopes_are_bounded() {
+        let mut stack = ScopeStack::new();
+        for serial in 1..=1 + MAX_DISPLACED as u64 + 5 {
+            open(&mut stack, serial, 7);
+        }
+        let before = abandoned();
+        assert!(end(&mut stack, 1));
+        assert_eq!(stack.displaced.len(), MAX_DISPLACED);
+        assert!(abandoned() >= before + 5);
+        assert!(stack.innermost(6).is_none(), "abandoned");
+        assert!(stack.innermost(7).is_some());
+        for serial in 0..2 * MAX_OPEN as u64 {
+            open(&mut stack, 1_000 + serial, 7);
+            assert!(stack.frames.len() <= MAX_OPEN);
+        }
+    }
+
+    #[test]
+    fn scopes_of_a_poll_stay_open_for_the_next_one() {
+        let mut stack = ScopeStack::new();
+        open(&mut stack, 1, 7);
+        let task = task(9, 7);
+        let key = stack.push_poll(&task).unwrap();
+        assert_eq!(parent(&open(&mut stack, 2, 7)), 9);
+        stack.pop_poll(key);
+        assert_eq!(parent(&open(&mut stack, 3, 7)), 1);
+        assert!(end(&mut stack, 3));
+        let key = stack.push_poll(&task).unwrap();
+        assert!(end(&mut stack, 2), "in the second poll");
+        stack.pop_poll(key);
+        assert!(end(&mut stack, 1));
+        assert!(stack.frames.is_empty() && stack.displaced.is_empty());
+    }
+
+    #[test]
+    fn a_poll_tells_the_scope_around_it_that_scopes_inside_may_overlap() {
+        let mut stack = ScopeStack::new();
+        open(&mut stack, 1, 7);
+        open(&mut stack, 2, 8);
+        let key = stack.push_poll(&task(9, 7)).unwrap();
+        stack.pop_poll(key);
+        assert!(!stack.innermost(2).unwrap().has_futures);
+        stack.drop_innermost();
+        assert!(stack.innermost(1).unwrap().has_futures);
+    }
+
+    #[test]
+    fn a_future_without_a_gpu_scope_is_not_pushed() {
+        let mut stack = ScopeStack::new();
+        assert_eq!(stack.push_poll(&TaskGpuScope::default()), None);
+        assert!(stack.frames.is_empty());
+    }
+}
