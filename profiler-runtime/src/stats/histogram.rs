@@ -1,20 +1,20 @@
-//! The buckets of a duration: the layout of the `histogram` crate, so that threads count with one
-//! plain increment and the crate does the reading.
+//! Histograms of durations: the bucket layout of the `histogram` crate, so that a thread counts a call with one plain
+//! increment, and the crate computes the percentiles.
 
 use histogram::Histogram;
 
 /// Sixteen buckets for each power of two.
 const GROUPING_POWER: u8 = 4;
-/// Ticks from 2⁴⁸ on (a day at 3 GHz) count in the last bucket.
+/// Durations of 2⁴⁸ ticks and more (a day at 3 GHz) count in the last bucket.
 const MAX_VALUE_POWER: u8 = 48;
-/// How many buckets there are.
+/// The number of buckets.
 pub(crate) const BUCKETS: usize =
     (MAX_VALUE_POWER as usize - GROUPING_POWER as usize + 1) * (1 << GROUPING_POWER as usize);
 
-/// The largest relative error of a percentile: half a bucket's width over its lower bound.
+/// The largest relative error of a percentile: half the width of a bucket over its lower bound.
 pub(crate) const RELATIVE_ERROR: f64 = 0.5 / (1_u64 << GROUPING_POWER) as f64;
 
-/// The bucket of a number of ticks; not below [`BUCKETS`] for what counts in the last one.
+/// Returns the bucket of a number of ticks. From 2⁴⁸ ticks on the result is [`BUCKETS`] or more.
 #[inline(always)]
 #[allow(
     clippy::cast_possible_truncation,
@@ -27,7 +27,7 @@ pub(crate) const fn bucket_of(ticks: u64) -> usize {
     (shift << GROUPING_POWER) + (ticks >> shift) as usize
 }
 
-/// Counts per bucket, summed over threads. Takes no memory until something is counted.
+/// Counts per bucket, summed over threads. Allocates when something is first counted.
 #[derive(Clone, Debug)]
 pub(crate) struct Buckets(Vec<u64>);
 
@@ -36,12 +36,13 @@ impl Buckets {
         Self(Vec::new())
     }
 
-    /// Takes the memory that counting needs; false where there is none.
+    /// Allocates the memory for all counts. Returns `false` if there is none.
     #[must_use]
     pub(crate) fn reserve(&mut self) -> bool {
         self.0.try_reserve_exact(BUCKETS - self.0.len()).is_ok()
     }
 
+    /// Adds calls to a bucket.
     pub(crate) fn add(&mut self, bucket: usize, count: u64) {
         if count == 0 {
             return;
@@ -54,15 +55,15 @@ impl Buckets {
         }
     }
 
-    /// All that was counted.
+    /// Returns the number of calls in all buckets.
     pub(crate) fn count(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// The ticks below which each of `quantiles` (between 0 and 1) of the calls lie, true within
-    /// [`RELATIVE_ERROR`]; `None` where nothing was counted.
+    /// Returns the ticks below which each of `quantiles` (between 0 and 1) of the calls lie, within [`RELATIVE_ERROR`].
+    /// Returns `None` if nothing was counted.
     pub(crate) fn quantiles<const N: usize>(&self, quantiles: [f64; N]) -> Option<[f64; N]> {
-        // The crate takes them in full.
+        // The crate takes ownership of the counts.
         let histogram =
             Histogram::from_buckets(GROUPING_POWER, MAX_VALUE_POWER, self.0.clone()).ok()?;
         let mut ticks = [0.0; N];
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn our_buckets_are_those_of_the_crate() {
+    fn the_buckets_are_those_of_the_crate() {
         assert_eq!(
             Config::new(GROUPING_POWER, MAX_VALUE_POWER)
                 .unwrap()
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_beyond_the_last_bucket() {
+    fn a_duration_that_is_too_long_is_beyond_the_last_bucket() {
         assert_eq!(bucket_of((1 << 48) - 1), BUCKETS - 1);
         assert_eq!(bucket_of(1 << 48), BUCKETS);
         assert!(bucket_of(u64::MAX) > BUCKETS);
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_counted_has_no_percentile() {
+    fn an_empty_histogram_has_no_percentile() {
         assert!(Buckets::new().quantiles([0.5]).is_none());
     }
 }

@@ -1,5 +1,6 @@
-//! Cells that outlive their threads, to be used again.
+//! Cells of threads that have ended, kept for other threads.
 
+use std::alloc::{Layout, alloc_zeroed};
 use std::sync::atomic::{
     AtomicPtr, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
@@ -9,70 +10,119 @@ use std::{iter, ptr};
 use super::StatCell;
 use crate::sync::Lock;
 
-/// Cells no thread holds now. Never more were made than were in use at once, and those that stay with their names (see
-/// `Name::retire`).
-static SPARE: Lock<Vec<&'static StatCell>> = Lock::new(Vec::new());
+/// Cells that no thread holds. Cells are never freed: there are as many as were in use at once, plus those that stay
+/// with their names (see `Name::retire`).
+static FREE: Lock<Vec<&'static StatCell>> = Lock::new(Vec::new());
 static MADE: AtomicUsize = AtomicUsize::new(0);
 
-/// A cell that counts nothing yet; made only when all others are in use. None where there is no memory for it.
+/// Returns a cell without counts: a free one, or a new one. Returns `None` if there is no memory for it.
 pub(crate) fn take() -> Option<&'static StatCell> {
-    let spare = SPARE.lock().pop();
-    spare.or_else(make)
+    let free = FREE.lock().pop();
+    free.or_else(allocate)
 }
 
-/// A cell, and the one that was made before it.
-struct Made {
+/// A cell, and a link to the cell that was allocated before it.
+struct Node {
     cell: StatCell,
-    before: Option<&'static Made>,
+    previous: Option<&'static Node>,
 }
 
-/// The cell that was made last: a list that only grows, for a forked child to find the cells by that were in a list
-/// which another thread changed at the fork.
-static NEWEST: AtomicPtr<Made> = AtomicPtr::new(ptr::null_mut());
+/// The node that was allocated last: the head of a list that only grows.
+///
+/// A child that was forked while another thread changed the list of a name's cells finds the cells here. That is why
+/// the list is lock-free: a push publishes a complete node with one release exchange, and a reader's acquire load sees
+/// it and, through their releases, all nodes before it. Nodes are never removed, so the exchange cannot mistake a
+/// reused node for the one that it loaded (no ABA problem).
+static NEWEST: AtomicPtr<Node> = AtomicPtr::new(ptr::null_mut());
 
-/// Makes a cell. `Box` has no way to do that without ending the program where there is no memory.
-fn make() -> Option<&'static StatCell> {
-    // Not moved there from the stack, which may be small.
+/// Allocates a cell. `Box` would abort the program if there is no memory, and would construct the 3 KiB on the stack,
+/// which may be small.
+fn allocate() -> Option<&'static StatCell> {
     // SAFETY: the size is not zero.
-    let made = unsafe { std::alloc::alloc_zeroed(std::alloc::Layout::new::<Made>()) };
-    // Zeros are valid for all that it is made of, and what it begins as: atomic integers, and an optional reference.
-    let made = ptr::NonNull::new(made)?.cast::<Made>().as_ptr();
+    let memory = unsafe { alloc_zeroed(Layout::new::<Node>()) };
+    // Zeros are valid for atomic integers and for an optional reference, and are what `StatCell::new` returns.
+    let node = ptr::NonNull::new(memory)?.cast::<Node>().as_ptr();
     MADE.fetch_add(1, Relaxed);
     let mut newest = NEWEST.load(Acquire);
     loop {
-        // SAFETY: `made` was allocated above, and no other thread has it before the exchange succeeds. What the list holds
-        // is complete, since it is stored with a release, and is never freed.
-        unsafe { (*made).before = newest.as_ref() };
-        match NEWEST.compare_exchange_weak(newest, made, Release, Acquire) {
-            // SAFETY: it is never freed, and nobody changes it but through the atomics of the cell.
-            Ok(_) => return Some(unsafe { &(*made).cell }),
+        // SAFETY: `node` was allocated above, and no other thread has it before the exchange succeeds. `newest` is null
+        // or a complete node, since nodes are published with a release, and is never freed.
+        unsafe { (*node).previous = newest.as_ref() };
+        match NEWEST.compare_exchange_weak(newest, node, Release, Acquire) {
+            // SAFETY: the node is complete and never freed. From here on it is changed through the cell's atomics only.
+            Ok(_) => return Some(unsafe { &(*node).cell }),
             Err(newer) => newest = newer,
         }
     }
 }
 
-/// Returns all cells that were ever made; those that no thread holds have the number of no name.
+/// Returns all cells that were ever allocated. The `id` of a free one is that of no name.
 pub(crate) fn all_cells() -> impl Iterator<Item = &'static StatCell> {
-    // SAFETY: as in `make`.
+    // SAFETY: as in `allocate`.
     let newest = unsafe { NEWEST.load(Acquire).as_ref() };
-    iter::successors(newest, |made| made.before).map(|made| &made.cell)
+    iter::successors(newest, |node| node.previous).map(|node| &node.cell)
 }
 
-/// What [`StatCell::id`] is in a cell that is no name's.
-const NOBODY: u64 = u64::MAX;
+/// The [`StatCell::id`] of a free cell.
+const NO_NAME: u64 = u64::MAX;
 
-/// Takes back a cell that has been drained and that nobody writes any more.
+/// Takes back a cell that was drained and that no thread writes any more.
 ///
-/// Where there is no memory to remember it, it is lost: 3 KiB that counted nothing any more.
+/// If there is no memory to remember it, the cell is leaked: 3 KiB without counts.
 pub(crate) fn put_back(cell: &'static StatCell) {
-    cell.id.set(NOBODY);
-    let mut spare = SPARE.lock();
-    if spare.try_reserve(1).is_ok() {
-        spare.push(cell);
+    cell.id.set(NO_NAME);
+    let mut free = FREE.lock();
+    if free.try_reserve(1).is_ok() {
+        free.push(cell);
     }
 }
 
-/// How many cells were ever made: the most that were in use at once.
+/// Returns how many cells were ever allocated: the most that were in use at once.
 pub fn cells_made() -> usize {
     MADE.load(Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_cell_is_as_one_made_by_new() {
+        let cell = allocate().expect("there is memory");
+        let (mut allocated, mut new) = (super::super::Totals::new(), super::super::Totals::new());
+        cell.read_into(&mut allocated);
+        StatCell::new().read_into(&mut new);
+        assert_eq!(format!("{allocated:?}"), format!("{new:?}"));
+        assert_eq!((cell.id.get(), cell.every.get()), (0, 0));
+    }
+
+    #[test]
+    fn every_cell_is_found_and_a_free_one_has_no_name() {
+        let cell = take().expect("there is memory");
+        cell.id.set(7);
+        assert!(all_cells().any(|known| ptr::eq(known, cell)));
+        // Another test may take it from here on.
+        cell.id.set(NO_NAME - 1);
+        put_back(cell);
+        assert_ne!(cell.id.get(), NO_NAME - 1);
+        assert!(all_cells().count() <= cells_made());
+    }
+
+    #[test]
+    fn threads_that_allocate_at_once_lose_no_cell() {
+        let allocated: Vec<usize> = std::thread::scope(|scope| {
+            let threads = [(); 4].map(|()| {
+                scope.spawn(|| {
+                    [(); 50].map(|()| ptr::from_ref(allocate().expect("there is memory")).addr())
+                })
+            });
+            threads
+                .into_iter()
+                .flat_map(|thread| thread.join().expect("it does not panic"))
+                .collect()
+        });
+        let known: std::collections::HashSet<usize> =
+            all_cells().map(|cell| ptr::from_ref(cell).addr()).collect();
+        assert!(allocated.iter().all(|cell| known.contains(cell)));
+    }
 }

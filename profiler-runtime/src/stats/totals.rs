@@ -1,4 +1,4 @@
-//! What is known of one name over all threads, in ticks.
+//! The statistics of one name over all threads, in ticks.
 
 use super::Buckets;
 
@@ -9,13 +9,13 @@ pub(crate) struct Totals {
     pub(crate) open: u64,
     pub(crate) futures_begun: u64,
     pub(crate) recursive_calls: u64,
-    /// The time of outermost calls: a recursive frame counts once.
+    /// The time of outermost calls. It counts a recursive frame once.
     pub(crate) total: i64,
-    /// The time of recursive calls, which is part of `total` already.
+    /// The time of recursive calls, which `total` contains.
     pub(crate) recursive_total: i64,
     pub(crate) own: i64,
     pub(crate) squares: f64,
-    /// `u64::MAX` where nothing was counted.
+    /// `u64::MAX` if nothing was counted.
     pub(crate) min: u64,
     pub(crate) max: u64,
     pub(crate) panicked: u64,
@@ -26,9 +26,9 @@ pub(crate) struct Totals {
     pub(crate) ring_full: u64,
     /// Calls whose GPU time found the ring full.
     pub(crate) without_cuda: u64,
-    /// Calls that no stream was named for, where a CUDA context was current.
+    /// Calls without a stream while a CUDA context was current.
     pub(crate) without_stream: u64,
-    /// Log entries lost by threads that ended before they could say so.
+    /// Log entries that found the ring full on threads that have ended since, and that no later entry has reported.
     pub(crate) unreported_skips: u64,
     pub(crate) buckets: Buckets,
 }
@@ -58,28 +58,29 @@ impl Totals {
         }
     }
 
-    /// All calls, recursive ones too.
+    /// Returns the number of calls, with recursive ones.
     pub(crate) fn calls(&self) -> u64 {
         self.buckets.count()
     }
 
-    /// Calls that were not made from a call of the same name. A snapshot may catch a recursive call
-    /// before its bucket.
+    /// Returns the number of calls that were not made from a call of the same name.
+    ///
+    /// Saturates: a reader may see that a recursive call was counted before it sees its bucket.
     pub(crate) fn primitive_calls(&self) -> u64 {
         self.calls().saturating_sub(self.recursive_calls)
     }
 
-    /// Calls that have begun and not ended: threads with an open scope, and futures.
+    /// Returns how many calls are open: threads with an open scope, and futures that have begun and not ended.
     pub(crate) fn open(&self) -> u64 {
         self.open + self.futures_begun.saturating_sub(self.futures)
     }
 
-    /// The mean over all calls.
+    /// Returns the mean over all calls.
     pub(crate) fn mean(&self) -> f64 {
         self.every_total() / self.calls().max(1) as f64
     }
 
-    /// The standard deviation over all calls, of the calls there were (not of a sample).
+    /// Returns the standard deviation of all calls, as that of a whole population and not of a sample.
     pub(crate) fn deviation(&self) -> f64 {
         let mean = self.mean();
         (self.squares / self.calls().max(1) as f64 - mean * mean)
