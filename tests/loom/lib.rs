@@ -13,6 +13,8 @@
 
 #[path = "../../profiler-runtime/src/sync"]
 mod sync {
+    pub(crate) mod lock;
+    pub(crate) mod once;
     pub(crate) mod primitive;
     pub(crate) mod request;
     pub(crate) mod ring;
@@ -21,22 +23,35 @@ mod sync {
 
     pub(crate) use lock::Lock;
 
-    /// The lock of the runtime, without what it does after a fork.
-    mod lock {
-        use std::sync::PoisonError;
+    /// Does nothing: no model calls back into the profiler.
+    pub(crate) struct ReentrancyGuard;
 
-        use super::primitive::{Mutex, MutexGuard};
+    impl ReentrancyGuard {
+        #[allow(clippy::unnecessary_wraps, reason = "the runtime's may refuse")]
+        pub(crate) fn try_enter() -> Option<Self> {
+            Some(Self)
+        }
+    }
+}
 
-        pub(crate) struct Lock<T>(Mutex<T>);
+mod process {
+    /// Forks that a model pretends: it sets the generation, for all its threads.
+    pub(crate) mod fork {
+        use std::cell::Cell;
 
-        impl<T> Lock<T> {
-            pub(crate) fn new(value: T) -> Self {
-                Self(Mutex::new(value))
-            }
+        thread_local! {
+            // Loom runs all threads of a model on one thread.
+            static GENERATION: Cell<u32> = const { Cell::new(0) };
+        }
 
-            pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-                self.0.lock().unwrap_or_else(PoisonError::into_inner)
-            }
+        pub(crate) fn watch() {}
+
+        pub(crate) fn generation() -> u32 {
+            GENERATION.get()
+        }
+
+        pub(crate) fn set_generation(generation: u32) {
+            GENERATION.set(generation);
         }
     }
 }

@@ -1,64 +1,81 @@
-//! The lock of everything that threads share: one that a fork cannot leave held for ever.
+//! A mutex that a fork cannot leave locked forever.
+//!
+//! # Protocol
+//!
+//! A fork copies the state of a mutex, but not the thread that may hold it. So the first thread of a child that comes
+//! to a lock checks ("adopts") it before it waits for it.
+//!
+//! | `adopted` | state | next |
+//! |---|---|---|
+//! | 2 × the current generation | adopted: `current` is the mutex to lock | |
+//! | 2 × the current generation + 1 | one thread is adopting, the others yield | adopted: release store |
+//! | anything else | last used before the fork | adopting: compare-exchange by one thread |
+//!
+//! The adopting thread tries the mutex. No thread of this process has locked it since the fork, since all of them come
+//! through `adopt` first; so if it is locked, its holder does not exist here, and the value may be half changed. The
+//! adopting thread then publishes a new mutex with a new value in `replacement`, and leaks the old one. The release
+//! store of `adopted` pairs with the acquire load in `lock`: a thread that skips `adopt` sees the replacement.
+//!
+//! One holder does exist in the child: the thread that called `fork`, if it did so with the lock held. It keeps its
+//! guard of the old mutex, and the others use the new one.
+//!
+//! In the parent nothing changes: it pays one load for each time that a lock is taken.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{
-    AtomicPtr, AtomicU32, AtomicUsize,
-    Ordering::{Acquire, Relaxed, Release},
-};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
-use std::{ptr, thread};
+use std::ptr;
+use std::sync::{PoisonError, TryLockError};
 
 use crate::process::fork;
 use crate::sync::ReentrancyGuard;
+use crate::sync::primitive::atomic::Ordering::{Acquire, Relaxed, Release};
+use crate::sync::primitive::{AtomicPtr, AtomicU32, Mutex, MutexGuard, const_unless_loom, thread};
 
-/// Locks of this process that were held at a fork by a thread which does not exist here.
-static ABANDONED: AtomicUsize = AtomicUsize::new(0);
+/// Locks that were replaced because a thread that does not exist in this process held them.
+static ABANDONED: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
 
-/// Returns how many locks were replaced in this process and the ones it was forked from.
+/// Returns how many locks were replaced in this process and in those that it was forked from.
 pub(crate) fn abandoned() -> usize {
     ABANDONED.load(Relaxed)
 }
 
-/// A [`Mutex`] that ignores poison, and that works in a forked child.
-///
-/// The first thread of a child that takes the lock looks whether it is free. If it is not, a thread of the parent held
-/// it at the fork: it will never be released, and the value may be half changed. The child then leaves lock and value
-/// alone for ever and goes on with a new lock around a value that `fresh` makes.
-///
-/// The parent is not involved, and pays one load for each time that the lock is taken.
+/// A [`Mutex`] that ignores poison, and that works in a forked child: see the module.
 pub(crate) struct Lock<T> {
-    /// Twice the [`generation`](fork::generation) that the lock was last looked at in, plus one while a thread does so.
+    /// Twice the [`generation`](fork::generation) in which the lock was last adopted, plus one while a thread adopts it.
     adopted: AtomicU32,
-    /// Not dropped once it is abandoned: the value may be half changed.
+    /// Not dropped if it was replaced, since its value may be half changed.
     original: ManuallyDrop<Mutex<T>>,
-    /// The lock that counts instead of `original`, if it is not null.
+    /// The mutex to use instead of `original`, if not null.
     replacement: AtomicPtr<Mutex<T>>,
+    /// Creates the value of a replacement.
     fresh: fn() -> T,
 }
 
-impl<T> Lock<T> {
-    /// Creates a lock whose value is the default one after a fork that left the lock held.
-    pub(crate) const fn new(value: T) -> Self
-    where
-        T: Default,
-    {
-        Self::with(value, T::default)
+impl<T: Default> Lock<T> {
+    const_unless_loom! {
+        /// Creates a lock. A replacement in a forked child has the default value.
+        pub(crate) fn new(value: T) -> Self {
+            Self::with(value, T::default)
+        }
     }
+}
 
-    /// Creates a lock whose value comes from `fresh` after a fork that left the lock held.
-    pub(crate) const fn with(value: T, fresh: fn() -> T) -> Self {
-        Self {
-            adopted: AtomicU32::new(0),
-            original: ManuallyDrop::new(Mutex::new(value)),
-            replacement: AtomicPtr::new(ptr::null_mut()),
-            fresh,
+impl<T> Lock<T> {
+    const_unless_loom! {
+        /// Creates a lock. A replacement in a forked child has the value that `fresh` returns.
+        pub(crate) fn with(value: T, fresh: fn() -> T) -> Self {
+            Self {
+                adopted: AtomicU32::new(0),
+                original: ManuallyDrop::new(Mutex::new(value)),
+                replacement: AtomicPtr::new(ptr::null_mut()),
+                fresh,
+            }
         }
     }
 
-    /// Acquires the lock; waits for threads of this process only.
+    /// Acquires the lock. Waits only for threads of this process.
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-        // Before the lock is taken: see `watch`.
+        // Before the mutex is locked: a lock that is held at a fork was taken after the fork handler was registered.
         fork::watch();
         let generation = fork::generation();
         if self.adopted.load(Acquire) != 2 * generation {
@@ -74,17 +91,17 @@ impl<T> Lock<T> {
         if replacement.is_null() {
             &self.original
         } else {
-            // SAFETY: it comes from `Box::into_raw` in `adopt`, and is freed by `drop` alone, which has `self` for
-            // itself. The pair of release and acquire makes its initialisation visible.
+            // SAFETY: the pointer comes from `Box::into_raw` in `adopt`, whose release store pairs with the acquire
+            // load, so the mutex is initialised. Only `drop` frees it, which has exclusive access.
             unsafe { &*replacement }
         }
     }
 
-    /// Replaces the lock if a thread that does not exist in this process holds it.
+    /// Replaces the mutex if a thread that does not exist in this process holds it.
     #[cold]
     fn adopt(&self, generation: u32) {
-        // What is allocated here must not be measured: it could come back to this very lock.
-        let _busy = ReentrancyGuard::try_enter();
+        // A measured allocator, called from here, could come back to this lock.
+        let _guard = ReentrancyGuard::try_enter();
         let (adopting, adopted) = (2 * generation + 1, 2 * generation);
         loop {
             let seen = self.adopted.load(Acquire);
@@ -92,7 +109,7 @@ impl<T> Lock<T> {
                 return;
             }
             if seen == adopting {
-                // A thread of this process is between here and the end of this function.
+                // Another thread of this process is between here and the end of this function.
                 thread::yield_now();
             } else if self
                 .adopted
@@ -102,11 +119,9 @@ impl<T> Lock<T> {
                 break;
             }
         }
-        // No thread of this process has taken the lock since the fork: they all come through here first. (The thread
-        // that called `fork` may hold it. It keeps what it has; others get the new lock.)
         if matches!(self.current().try_lock(), Err(TryLockError::WouldBlock)) {
             let fresh = Box::new(Mutex::new((self.fresh)()));
-            // A replacement of an earlier generation is abandoned with its value.
+            // A replacement of an earlier generation is leaked with its value.
             self.replacement.store(Box::into_raw(fresh), Release);
             ABANDONED.fetch_add(1, Relaxed);
         }
@@ -116,12 +131,13 @@ impl<T> Lock<T> {
 
 impl<T> Drop for Lock<T> {
     fn drop(&mut self) {
-        let replacement = *self.replacement.get_mut();
+        // Relaxed: `drop` has exclusive access.
+        let replacement = self.replacement.load(Relaxed);
         if replacement.is_null() {
             // SAFETY: it is dropped once, here, and not used afterwards.
             unsafe { ManuallyDrop::drop(&mut self.original) };
         } else {
-            // SAFETY: it comes from `Box::into_raw`, and nobody has it any more.
+            // SAFETY: the pointer comes from `Box::into_raw`, and there is no reference to the mutex left.
             drop(unsafe { Box::from_raw(replacement) });
         }
     }
@@ -139,12 +155,14 @@ impl<T> fmt::Debug for Lock<T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
+    use std::thread;
+
     use super::*;
 
     #[test]
-    fn a_lock_gives_one_thread_at_a_time_its_value() {
+    fn one_thread_at_a_time_holds_a_lock() {
         let lock = Lock::new(0_u64);
         thread::scope(|scope| {
             for _ in 0..4 {
@@ -202,7 +220,7 @@ mod tests {
                     first && *lock.lock() == 8 && abandoned() > 0
                 });
             });
-            assert_eq!(*lock.lock(), 1, "the parent has its own still");
+            assert_eq!(*lock.lock(), 1, "the parent keeps its own");
         }
 
         #[test]
@@ -250,5 +268,42 @@ mod tests {
             fork_and(|| *lock.lock() == 7);
             assert_eq!(*held, 1);
         }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use loom::sync::Arc;
+
+    use super::*;
+
+    /// Two threads of a child come to a lock that a thread of the parent held.
+    #[test]
+    fn threads_that_adopt_a_lock_use_one_replacement() {
+        loom::model(|| {
+            fork::set_generation(0);
+            let lock = Arc::new(Lock::with(100, || 0));
+            std::mem::forget(lock.lock());
+            fork::set_generation(1);
+            let its_lock = Arc::clone(&lock);
+            let thread = thread::spawn(move || *its_lock.lock() += 1);
+            *lock.lock() += 1;
+            thread.join().unwrap();
+            assert_eq!(*lock.lock(), 2);
+        });
+    }
+
+    #[test]
+    fn threads_that_adopt_a_free_lock_keep_its_value() {
+        loom::model(|| {
+            fork::set_generation(0);
+            let lock = Arc::new(Lock::with(100, || 0));
+            fork::set_generation(1);
+            let its_lock = Arc::clone(&lock);
+            let thread = thread::spawn(move || *its_lock.lock() += 1);
+            *lock.lock() += 1;
+            thread.join().unwrap();
+            assert_eq!(*lock.lock(), 102);
+        });
     }
 }

@@ -1,4 +1,4 @@
-//! Synchronization that survives forks, and rings between threads.
+//! Synchronization between threads: locks that survive a fork, rings, and requests.
 
 mod lock;
 mod once;

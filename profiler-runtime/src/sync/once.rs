@@ -1,28 +1,33 @@
-//! A value that is made once, without a thread ever waiting for another one to make it.
+//! A value that is initialised once, without a thread ever waiting for another one.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::ptr;
-use std::sync::atomic::{
-    AtomicPtr,
-    Ordering::{AcqRel, Acquire},
-};
+
+use crate::sync::primitive::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use crate::sync::primitive::{AtomicPtr, const_unless_loom};
 
 /// A [`OnceLock`](std::sync::OnceLock) that never waits.
 ///
-/// Threads that come first at once each make a value, and one of these is kept. So a fork in the middle of making one
-/// cannot leave a child waiting; a value whose making has effects of its own belongs under a [`Lock`](super::Lock).
+/// Threads that initialise it at once each create a value, and the first to store its own wins; the others drop theirs.
+/// So a fork during an initialisation cannot leave a child waiting for a thread that it does not have. A value whose
+/// creation has side effects belongs under a [`Lock`](super::Lock).
+///
+/// The pointer is null until a value is published with a release exchange; it never changes after that. An acquire load
+/// that sees it also sees the value.
 pub(crate) struct RaceCell<T> {
     value: AtomicPtr<T>,
-    /// It owns the value, which threads share and any of them may drop.
+    /// The cell owns the value.
     _owned: PhantomData<Option<Box<T>>>,
 }
 
 impl<T> RaceCell<T> {
-    pub(crate) const fn new() -> Self {
-        Self {
-            value: AtomicPtr::new(ptr::null_mut()),
-            _owned: PhantomData,
+    const_unless_loom! {
+        pub(crate) fn new() -> Self {
+            Self {
+                value: AtomicPtr::new(ptr::null_mut()),
+                _owned: PhantomData,
+            }
         }
     }
 
@@ -30,12 +35,12 @@ impl<T> RaceCell<T> {
     #[inline]
     pub(crate) fn get(&self) -> Option<&T> {
         let value = self.value.load(Acquire);
-        // SAFETY: it is null or comes from `Box::into_raw` in `get_or_init`, which has published it with a release. It
-        // is freed by `drop` alone, which has `self` for itself.
+        // SAFETY: the pointer is null or comes from `Box::into_raw` in `store`, which publishes it with a release. Only
+        // `drop` frees it, which has exclusive access.
         unsafe { value.as_ref() }
     }
 
-    /// Returns the value; calls `make` where there is none. Of several made at once the first one stored is kept.
+    /// Returns the value. If there is none, stores the one that `make` creates, unless another thread does so first.
     #[inline]
     pub(crate) fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
         match self.get() {
@@ -44,7 +49,7 @@ impl<T> RaceCell<T> {
         }
     }
 
-    /// Stores a value unless there is one; returns the one that is kept.
+    /// Stores a value unless there is one. Returns the one that is kept.
     #[cold]
     fn store(&self, made: T) -> &T {
         let made = Box::into_raw(Box::new(made));
@@ -55,9 +60,9 @@ impl<T> RaceCell<T> {
             // SAFETY: as in `get`.
             Ok(_) => unsafe { &*made },
             Err(known) => {
-                // SAFETY: it comes from `Box::into_raw` above and was not published.
+                // SAFETY: the pointer comes from `Box::into_raw` above and was not published.
                 drop(unsafe { Box::from_raw(made) });
-                // SAFETY: as in `get`; it is not null, since the exchange found another value than that.
+                // SAFETY: as in `get`. It is not null, since the exchange failed.
                 unsafe { &*known }
             }
         }
@@ -66,17 +71,18 @@ impl<T> RaceCell<T> {
 
 impl<T> Drop for RaceCell<T> {
     fn drop(&mut self) {
-        let value = *self.value.get_mut();
+        // Relaxed: `drop` has exclusive access.
+        let value = self.value.load(Relaxed);
         if !value.is_null() {
-            // SAFETY: it comes from `Box::into_raw`, and nobody has it any more.
+            // SAFETY: the pointer comes from `Box::into_raw`, and there is no reference to the value left.
             drop(unsafe { Box::from_raw(value) });
         }
     }
 }
 
-// SAFETY: it is shared as `OnceLock` is: any thread may read the value (`T: Sync`), make it and drop it (`T: Send`).
+// SAFETY: as for `OnceLock`: any thread may read the value (`T: Sync`), and create or drop it (`T: Send`).
 unsafe impl<T: Send + Sync> Sync for RaceCell<T> {}
-// SAFETY: it owns a boxed value.
+// SAFETY: the cell owns a boxed value.
 unsafe impl<T: Send> Send for RaceCell<T> {}
 
 impl<T: fmt::Debug> fmt::Debug for RaceCell<T> {
@@ -85,7 +91,7 @@ impl<T: fmt::Debug> fmt::Debug for RaceCell<T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::sync::Barrier;
     use std::thread;
@@ -120,5 +126,25 @@ mod tests {
             });
             assert!(values.iter().all(|value| *value == values[0]));
         }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use loom::sync::Arc;
+    use loom::thread;
+
+    use super::*;
+
+    #[test]
+    fn threads_that_race_get_one_value() {
+        loom::model(|| {
+            let cell = Arc::new(RaceCell::new());
+            let its_cell = Arc::clone(&cell);
+            let thread = thread::spawn(move || *its_cell.get_or_init(|| 1));
+            let here = *cell.get_or_init(|| 2);
+            assert_eq!(here, thread.join().unwrap());
+            assert_eq!(cell.get(), Some(&here));
+        });
     }
 }

@@ -41,3 +41,28 @@ impl Drop for ReentrancyGuard {
         ENTERED.set(false);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_outermost_guard_clears_the_mark() {
+        let outer = ReentrancyGuard::try_enter();
+        assert!(outer.is_some() && ReentrancyGuard::try_enter().is_none());
+        assert!(ReentrancyGuard::is_entered());
+        drop(outer);
+        assert!(!ReentrancyGuard::is_entered());
+    }
+
+    #[test]
+    fn a_thread_that_is_marked_permanently_stays_marked() {
+        let is_entered = std::thread::spawn(|| {
+            ReentrancyGuard::enter_permanently();
+            drop(ReentrancyGuard::try_enter());
+            ReentrancyGuard::is_entered()
+        });
+        assert!(is_entered.join().expect("it does not panic"));
+        assert!(!ReentrancyGuard::is_entered(), "other threads are not");
+    }
+}
