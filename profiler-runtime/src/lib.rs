@@ -170,9 +170,11 @@ pub use session::{
     ProfileError, ToShape, Trace, Truncation,
 };
 pub use site::MeasureFuture;
-pub use startup::{Builder, FlushReport, InitError, Profiler, builder, flush, init, step};
+pub use startup::{
+    Builder, FlushReport, InitError, Profiler, builder, bypass, flush, init, is_enabled,
+    set_enabled, step,
+};
 pub use step::IntoStep;
-pub use switch::{bypass, is_enabled, set_enabled};
 
 /// Opens a scope that lasts until its guard is dropped.
 ///

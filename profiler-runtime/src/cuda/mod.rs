@@ -67,7 +67,6 @@ mod thread;
 
 pub use crate::stream_key::StreamId;
 pub(crate) use context::measurement::CpuSpan;
-pub(crate) use context::on_first_context;
 pub(crate) use ffi::discovery::{
     is_discovering, poll_discovery, poll_discovery_if_active, scan_loaded,
 };

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use super::live::Session;
 use super::{environment, worker};
-use crate::diagnostics::{self, user_code};
-use crate::process::{self, fork};
+use crate::diagnostics;
+use crate::process::exit::{self, Hook, Phase};
+use crate::process::fork;
 use crate::sync::Lock;
 
 /// How long the end of the program waits for the environment's session, whose handlers write files that the user asked
@@ -24,32 +25,27 @@ fn sessions() -> MutexGuard<'static, Vec<Weak<Session>>> {
     SESSIONS.lock()
 }
 
+static HOOK: Hook = Hook {
+    phase: Phase::Sessions,
+    run: |_| finish_at_exit(),
+};
+
+/// Remembers a session until it is dropped, and registers the exit hook: a program may have a session and no measured
+/// call, which would start the rest of the profiler.
 pub(super) fn remember(session: &Arc<Session>) {
-    register_exit_handler();
+    if !exit::register(&HOOK) {
+        diagnostics::warn_once(
+            "the system takes no more exit handlers: call `Profile::stop` and `Profile::wait` before the program ends",
+        );
+    }
     let mut sessions = sessions();
     sessions.retain(|known| known.strong_count() > 0);
     sessions.push(Arc::downgrade(session));
 }
 
-/// Has the process finish its sessions when it exits. A program may have a session and no measured call, which would
-/// start the rest of the profiler with its own exit handler.
-fn register_exit_handler() {
-    static REGISTERED: AtomicBool = AtomicBool::new(false);
-    if !REGISTERED.swap(true, Relaxed) && !process::exit::register(at_exit) {
-        diagnostics::warn_once(
-            "the system takes no more exit handlers: call `Profile::stop` and `Profile::wait` before the program ends",
-        );
-    }
-}
-
-extern "C" fn at_exit() {
-    // Nothing is left that could report a panic.
-    let _ = user_code::call(finish_at_exit);
-}
-
-/// Finishes all sessions when the process exits. The second of the two exit handlers that call it finds them finished:
-/// it does not wait again for a handler that does not return.
-pub(crate) fn finish_at_exit() {
+/// Finishes all sessions in the first run of the exit hooks. A second run would wait again for a handler that does not
+/// return.
+fn finish_at_exit() {
     static FINISHED: AtomicBool = AtomicBool::new(false);
     if !FINISHED.swap(true, Relaxed) {
         finish(AT_EXIT, FinishMode::All);

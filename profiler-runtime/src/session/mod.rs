@@ -26,7 +26,7 @@ mod transition;
 mod window;
 mod worker;
 
-pub(crate) use at_exit::{FinishMode, finish, finish_at_exit};
+pub(crate) use at_exit::{FinishMode, finish};
 pub use event::{Event, Frame, GpuSpan};
 pub(crate) use opening::{
     EndedScope, FutureRecord, Shapes, close, close_future, close_poll, ending, lose, open, opened,

@@ -1,13 +1,14 @@
-//! What [`init`](crate::startup::init) can refuse.
+//! The error of [`init`](crate::startup::init).
 
 use std::fmt;
 
 use crate::log::LogError;
 
-/// Why the profiler could not be set up as asked. The program can go on: what is annotated is
-/// measured all the same, only the part that failed is missing.
+/// Why the profiler could not be set up as asked.
 ///
-/// It is shown in words by `Debug` too: that is what a `main` that returns it prints.
+/// The program can continue: annotated functions are measured, and only the part that failed is missing.
+///
+/// `Debug` prints the same text as `Display`, since a `main` that returns the error prints it with `Debug`.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum InitError {

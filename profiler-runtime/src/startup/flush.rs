@@ -1,4 +1,4 @@
-//! Waiting, bounded, until what was logged has arrived.
+//! Waiting, for a bounded time, until everything that was logged has reached its logger.
 
 use std::time::{Duration, Instant};
 
@@ -6,9 +6,9 @@ use crate::collect;
 use crate::cuda;
 use crate::process::fork;
 
-/// What became of the log entries of this process so far. An entry for several loggers is one for each of them.
+/// The state of all log entries of this process. An entry for several loggers counts once for each of them.
 ///
-/// Each entry is in one of `delivered`, `dropped` and `left`, so that they add up to what was logged before the call.
+/// `delivered`, `dropped` and `left` add up to the number of entries logged before the call.
 ///
 /// # Examples
 ///
@@ -16,28 +16,29 @@ use crate::process::fork;
 /// use std::time::Duration;
 ///
 /// let report = profiler_runtime::flush(Duration::from_secs(1));
-/// assert_eq!(report.left, 0, "all that was logged before has arrived");
+/// assert_eq!(report.left, 0, "everything logged before has arrived");
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FlushReport {
-    /// Entries that their loggers took and, as far as they say so, brought to safety.
+    /// Entries that their loggers took and saved. If a logger does not say what it has saved, every entry that it took
+    /// counts.
     pub delivered: u64,
-    /// Entries that were dropped; the summary says why.
+    /// Entries that were dropped. The summary gives the reasons.
     pub dropped: u64,
-    /// Entries logged before the call that are still on their way: the time did not suffice, or a
-    /// logger does not return or cannot save what it took.
+    /// Entries logged before the call that have not arrived: the timeout was too short, or a logger does not return or
+    /// cannot save what it took.
     pub left: u64,
-    /// Scopes measured before the call whose GPU time has not been read: the device is still at work on
-    /// them, or the driver does not answer.
+    /// Scopes measured before the call whose GPU time has not been read: the device is still working on them, or the
+    /// driver does not answer.
     pub unread: u64,
 }
 
-/// Waits until the GPU times measured so far have been read, everything logged so far has reached its logger
-/// and the loggers are flushed, or until the time is over.
+/// Waits until the GPU times measured so far have been read, everything logged so far has reached its logger, and the
+/// loggers are flushed; at most for `timeout`.
 ///
-/// This is the only thing in the profiler that waits for the device, but for the argument `sync`. Measured
-/// threads go on meanwhile. It never waits longer than `timeout`, whatever the loggers do.
+/// Apart from the argument `sync`, nothing else in the profiler waits for the device. Measured threads continue. A logger
+/// that does not return does not prolong the wait.
 ///
 /// # Examples
 ///
@@ -49,23 +50,23 @@ pub fn flush(timeout: Duration) -> FlushReport {
     flush_within(timeout, false)
 }
 
-/// The same at the end of a program; then nothing that was made for measuring on the GPU is left.
+/// Flushes at the end of the program, and releases everything that was created for measuring on the GPU.
 pub(crate) fn flush_and_close(timeout: Duration) -> FlushReport {
     flush_within(timeout, true)
 }
 
 fn flush_within(timeout: Duration, close: bool) -> FlushReport {
-    // A forked process has none of our threads: what waits there stays.
-    let own = fork::is_own_process();
+    // A forked process has none of the profiler's threads, which would do the work.
+    let is_own_process = fork::is_own_process();
     let start = Instant::now();
-    // Entries may wait for the device; what does not is not to wait for a device that hangs.
-    let unread = if own {
+    // GPU times first, since log entries may wait for them. Leave time for the others if the device hangs.
+    let unread = if is_own_process {
         cuda::wait_until_read(timeout / 4 * 3, close)
     } else {
         0
     };
     let rest = timeout.saturating_sub(start.elapsed());
-    let counts = collect::flush(own.then_some(rest));
+    let counts = collect::flush(is_own_process.then_some(rest));
     FlushReport {
         delivered: counts.delivered,
         dropped: counts.dropped,

@@ -1,9 +1,10 @@
-//! Setting up, and the guard that closes down.
+//! Setting the profiler up, and the guard that closes it down.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
+use super::exit_summary;
 use super::flush::flush_and_close;
 use crate::collect;
 use crate::config::{Backend, Filter, SummaryTarget};
@@ -12,26 +13,24 @@ use crate::diagnostics::catch_own_panic;
 use crate::log::{IntoLogger, Logger};
 use crate::session;
 use crate::startup::error::InitError;
-use crate::startup::exit;
 use crate::switch::with_control;
 
-/// How many guards there are: the last one closes down.
+/// The number of guards. The last one closes the profiler down.
 static GUARDS: AtomicUsize = AtomicUsize::new(0);
 
-/// How long a guard waits for loggers when it is dropped.
-const CLOSING: Duration = Duration::from_secs(5);
+/// How long the last guard waits for loggers, and for sessions.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Sets the profiler up as the environment asks. The guard flushes the loggers and writes the summary
-/// when it is dropped: keep it to the end of `main`.
+/// Sets the profiler up as the environment asks. The guard flushes the loggers and writes the summary when it is dropped:
+/// keep it to the end of `main`.
 ///
-/// A program need not call this: without it everything works too, but what the environment asks for
-/// and cannot be had (a folder that cannot be written) is only warned of, and the end of the program
-/// is caught as well as an exit handler can.
+/// A program need not call this. Without it the profiler starts with the first measured call, only warns of what fails (a
+/// folder that cannot be written), and does the work of the guard in an exit handler.
 ///
 /// # Errors
 ///
-/// If the environment asks for a log that cannot be opened, or for GPU times (`PROFILER_BACKEND=cuda`) where
-/// there are none.
+/// Returns an error if the environment asks for a log that cannot be opened, or for GPU times (`PROFILER_BACKEND=cuda`)
+/// where there are none.
 ///
 /// # Examples
 ///
@@ -46,8 +45,7 @@ pub fn init() -> Result<Profiler, InitError> {
     builder().init()
 }
 
-/// Sets the profiler up with defaults of the program's own; variables of the environment that are set
-/// win over them.
+/// Returns a builder for the program's own defaults. Variables of the environment take precedence over them.
 ///
 /// # Examples
 ///
@@ -64,7 +62,7 @@ pub fn builder() -> Builder {
     Builder::default()
 }
 
-/// Defaults for [`init`]; see [`builder`].
+/// The program's defaults for [`init`]; see [`builder`].
 #[derive(Debug, Default)]
 #[must_use = "nothing is set up until `init` is called"]
 pub struct Builder {
@@ -77,7 +75,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Whether calls are measured, unless `PROFILER_ENABLED` says otherwise; on by default.
+    /// Sets whether calls are measured, unless `PROFILER_ENABLED` is set. They are by default.
     pub fn enabled(self, enabled: bool) -> Self {
         Self {
             enabled: Some(enabled),
@@ -85,8 +83,8 @@ impl Builder {
         }
     }
 
-    /// Which names are measured, unless `PROFILER_FILTER` says otherwise: globs separated by commas,
-    /// `-` before one excludes.
+    /// Sets which names are measured, unless `PROFILER_FILTER` is set: globs separated by commas. A glob after `-` excludes
+    /// names.
     pub fn filter(self, globs: &str) -> Self {
         Self {
             filter: Some(Filter::parse(globs)),
@@ -94,7 +92,7 @@ impl Builder {
         }
     }
 
-    /// Where the summary goes when the guard is dropped, unless `PROFILER_SUMMARY` says otherwise.
+    /// Sets where the summary is written when the guard is dropped, unless `PROFILER_SUMMARY` is set.
     pub fn summary(self, target: SummaryTarget) -> Self {
         Self {
             summary: Some(target),
@@ -102,8 +100,8 @@ impl Builder {
         }
     }
 
-    /// Writes each call of a name without a `log` of its own to a TensorBoard log in this folder,
-    /// unless `PROFILER_TENSORBOARD` names another.
+    /// Writes each call that has no `log` of its own to a TensorBoard log in this folder, unless `PROFILER_TENSORBOARD` is
+    /// set.
     pub fn tensorboard(self, dir: impl Into<PathBuf>) -> Self {
         Self {
             tensorboard: Some(dir.into()),
@@ -111,7 +109,7 @@ impl Builder {
         }
     }
 
-    /// What takes the times, unless `PROFILER_BACKEND` says otherwise; [`Backend::Auto`] by default.
+    /// Sets which times are measured, unless `PROFILER_BACKEND` is set. The default is [`Backend::Auto`].
     pub fn backend(self, backend: Backend) -> Self {
         Self {
             backend: Some(backend),
@@ -119,8 +117,7 @@ impl Builder {
         }
     }
 
-    /// Hands each call of a name without a `log` of its own to this logger. May be given several
-    /// times.
+    /// Adds a logger for each call that has no `log` of its own.
     pub fn logger<Marker>(mut self, logger: impl IntoLogger<Marker>) -> Self {
         self.loggers.push(logger.into_logger());
         self
@@ -130,17 +127,17 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// If a log that was asked for cannot be opened, or the crate was built without it; if GPU times were
-    /// asked for ([`Backend::Cuda`]) and cannot be had.
+    /// Returns an error if a log cannot be opened or the crate was built without it, or if GPU times are required
+    /// ([`Backend::Cuda`]) and there are none.
     pub fn init(self) -> Result<Profiler, InitError> {
         super::ensure_started();
-        let tensorboard_set = with_control(|control| {
+        let has_tensorboard = with_control(|control| {
             let settings = &mut control.settings;
-            let is_free = |name| !settings.from_environment.contains(&name);
-            let enabled = self.enabled.filter(|_| is_free("PROFILER_ENABLED"));
-            let filter = self.filter.filter(|_| is_free("PROFILER_FILTER"));
-            let summary = self.summary.filter(|_| is_free("PROFILER_SUMMARY"));
-            let backend = self.backend.filter(|_| is_free("PROFILER_BACKEND"));
+            let is_unset = |name| !settings.from_environment.contains(&name);
+            let enabled = self.enabled.filter(|_| is_unset("PROFILER_ENABLED"));
+            let filter = self.filter.filter(|_| is_unset("PROFILER_FILTER"));
+            let summary = self.summary.filter(|_| is_unset("PROFILER_SUMMARY"));
+            let backend = self.backend.filter(|_| is_unset("PROFILER_BACKEND"));
             settings.backend = backend.unwrap_or(settings.backend);
             cuda::apply_backend(settings.backend);
             settings.enabled = enabled.unwrap_or(settings.enabled);
@@ -150,14 +147,14 @@ impl Builder {
             }
             control.settings.tensorboard.is_some()
         });
-        // A stripped program keeps its set-up code, and writes nothing.
+        // A stripped program keeps its calls of `init`, and writes nothing.
         if !cfg!(feature = "strip") {
             require_cuda()?;
             collect::open_from_environment()?;
             for logger in self.loggers {
                 collect::add_default(logger);
             }
-            if let Some(dir) = self.tensorboard.filter(|_| !tensorboard_set) {
+            if let Some(dir) = self.tensorboard.filter(|_| !has_tensorboard) {
                 collect::add_default(open_tensorboard(dir)?);
             }
         }
@@ -166,7 +163,7 @@ impl Builder {
     }
 }
 
-/// GPU times that were asked for in so many words are to be had, or it is an error.
+/// Returns an error if GPU times are required and there are none.
 fn require_cuda() -> Result<(), CudaError> {
     if with_control(|control| control.settings.backend) != Backend::Cuda {
         return Ok(());
@@ -190,9 +187,9 @@ fn open_tensorboard(_dir: PathBuf) -> Result<Logger, InitError> {
     Err(InitError::NoTensorBoard)
 }
 
-/// Flushes the loggers and writes the summary when it is dropped.
+/// A guard that flushes the loggers and writes the summary when it is dropped.
 ///
-/// Made by [`init`]. Where there are several, the last one to go does it.
+/// Created by [`init`]. If there are several guards, the last one to be dropped does it.
 #[derive(Debug)]
 #[must_use = "the summary is written when the guard is dropped: keep it to the end of `main`"]
 pub struct Profiler {
@@ -202,14 +199,14 @@ pub struct Profiler {
 impl Drop for Profiler {
     fn drop(&mut self) {
         if GUARDS.fetch_sub(1, Relaxed) == 1 {
-            // One after the other, so that a panic in one leaves the others.
-            catch_own_panic("its guard went", cuda::return_magazines);
-            // What is written of windows may need GPU times, which are read until all is closed.
+            // Each step on its own, so that a panic in one does not skip the others.
+            catch_own_panic("its guard was dropped", cuda::return_magazines);
+            // Before the flush, which stops reading GPU times: the last windows may need some.
             catch_own_panic("sessions were closed", || {
-                session::finish(CLOSING, session::FinishMode::Environment);
+                session::finish(CLOSE_TIMEOUT, session::FinishMode::Environment);
             });
-            catch_own_panic("loggers were flushed", || flush_and_close(CLOSING));
-            catch_own_panic("the summary was written", exit::write_summary);
+            catch_own_panic("loggers were flushed", || flush_and_close(CLOSE_TIMEOUT));
+            catch_own_panic("the summary was written", exit_summary::write);
         }
     }
 }

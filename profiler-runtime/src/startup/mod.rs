@@ -1,54 +1,82 @@
-//! Setting the profiler up and closing it down: the one place that knows all its parts.
+//! Starting the profiler and closing it down: the modules that know all of its parts.
+//!
+//! [`ensure_started`] starts what the environment asks for. [`init`] and its guard do the same explicitly, with errors
+//! and at a known time. `exit_hooks` does what the guard does for programs without one.
 
-mod control;
+mod enabled;
 mod environment;
 mod error;
-mod exit;
+mod exit_hooks;
+mod exit_summary;
+mod external_control;
 mod flush;
 mod init;
+#[cfg(feature = "trace")]
+mod trace_file;
 
 use std::sync::atomic::{
     AtomicBool,
     Ordering::{Acquire, Release},
 };
 
-use crate::switch::{is_enabled, with_control};
+use crate::process;
+use crate::switch::{self, with_control};
 use crate::sync::{Lock, ReentrancyGuard};
-use crate::{clock, collect, cuda};
+use crate::{clock, collect, cuda, diagnostics};
 
+pub use enabled::{bypass, is_enabled, set_enabled};
 pub use environment::step;
 pub use error::InitError;
 pub use flush::{FlushReport, flush};
 pub use init::{Builder, Profiler, builder, init};
 
-/// Starts what the environment asks for, on the first call in the process: the default logger, the exit handler and the
-/// session. Call sites call it when they decide, before they read the settings.
+/// Starts the profiler on the first call in the process: the environment's default logger, the exit hooks, and the
+/// environment's session.
+///
+/// Call sites call this before they decide, and so does every public function that turns measuring on or off or that
+/// works on the environment's session. Sessions of the program register their own exit hook.
+///
+/// # Several threads, re-entrancy, forks
+///
+/// One thread starts the profiler; others that call this wait for the default logger and the exit hooks, which the lock
+/// protects. `STARTED` is stored with `Release` and loaded with `Acquire`, so that a thread that skips the lock finds
+/// them too. The session starts after that, with the lock released, because its handlers may call measured functions.
+/// Another thread may decide before the session has started: starting it begins a new generation of the switch.
+///
+/// The environment is read before the lock is taken: warnings about it reach `tracing` subscribers, which may call back
+/// into this function. Under the lock no user code runs, except a measured allocator; the [`ReentrancyGuard`] keeps that
+/// from deciding for its own call site.
+///
+/// A child that was forked while another thread started the profiler finds `STARTED` unset, gets a new lock (see
+/// [`Lock`]) and starts again. What was registered twice is the same hooks, and a default logger of which the child has
+/// no thread.
 #[cold]
 pub(crate) fn ensure_started() {
-    /// Stored with `Release` after the default logger is set, and loaded with `Acquire`: a thread that finds it set
-    /// finds the logger too.
     static STARTED: AtomicBool = AtomicBool::new(false);
     static STARTING: Lock<()> = Lock::new(());
 
     if cfg!(feature = "strip") || STARTED.load(Acquire) {
         return;
     }
-    {
-        // A default logger may allocate, and the allocator may be measured.
-        let _guard = ReentrancyGuard::try_enter();
+    let settings = with_control(|control| control.settings.clone());
+    let has_exit_hooks = {
+        let _reentrancy = ReentrancyGuard::try_enter();
         let _starting = STARTING.lock();
         if STARTED.load(Acquire) {
             return;
         }
-        let settings = with_control(|control| control.settings.clone());
+        process::fork::settle();
         collect::set_default_from(&settings);
         collect::on_each_round(cuda::poll_discovery_if_active);
+        let has_exit_hooks = exit_hooks::register_all();
         STARTED.store(true, Release);
+        has_exit_hooks
+    };
+    if !has_exit_hooks {
+        diagnostics::warn_once(process::exit::NO_HANDLER);
     }
-    // With the lock released: what starts here may call measured code.
-    exit::register();
-    environment::begin(&with_control(|control| control.settings.session.clone()));
-    if is_enabled() {
+    environment::begin(&settings.session);
+    if switch::is_enabled() {
         clock::warn_if_fallback();
     }
 }

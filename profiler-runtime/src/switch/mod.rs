@@ -51,7 +51,7 @@ pub(crate) const fn is_off(switch: u32) -> bool {
 /// The state behind the switch word. A measured call locks it only to decide for its site.
 pub(crate) struct Control {
     pub(crate) settings: Settings,
-    /// The number of running [`bypass`] calls.
+    /// The number of [`bypass`] calls that are running.
     bypasses: u32,
     generation: u32,
     /// `true` if calls without a `log` of their own are logged.
@@ -162,57 +162,27 @@ impl Control {
     }
 }
 
-/// Turns measuring on or off, at once on all threads.
-///
-/// A scope that is open at that moment ends as it began: it is measured to its end, or not at all. Off, a measured call
-/// costs one relaxed load and a branch. The initial state is that of the variable `PROFILER_ENABLED`, or on.
-///
-/// With the feature `strip` measuring is always off.
-///
-/// # Examples
-///
-/// ```
-/// use profiler_runtime::{is_enabled, set_enabled};
-///
-/// set_enabled(false);
-/// assert!(!is_enabled());
-/// ```
-pub fn set_enabled(enabled: bool) {
+/// Turns measuring on or off.
+pub(crate) fn set_enabled(enabled: bool) {
     with_control(|control| control.settings.enabled = enabled);
-    if enabled && !cfg!(feature = "strip") {
-        crate::clock::warn_if_fallback();
-    }
 }
 
-/// Returns `true` while calls are measured: the switch is on, and no [`bypass`] is running.
-///
-/// # Examples
-///
-/// ```
-/// profiler_runtime::bypass(|| assert!(!profiler_runtime::is_enabled()));
-/// ```
-#[must_use]
-pub fn is_enabled() -> bool {
-    let switch = load();
-    if switch == UNINITIALIZED {
-        with_control(|control| control.is_on())
+/// Returns `true` if the environment has been read.
+pub(crate) fn is_initialized() -> bool {
+    load() != UNINITIALIZED
+}
+
+/// Returns `true` while calls are measured.
+pub(crate) fn is_enabled() -> bool {
+    if is_initialized() {
+        !is_off(load())
     } else {
-        !is_off(switch)
+        with_control(|control| control.is_on())
     }
 }
 
-/// Runs `f` with measuring off on all threads, until `f` returns or panics.
-///
-/// Nested and simultaneous bypasses add up: measuring continues when the last one ends. To leave out single calls, use
-/// the attribute's argument `bypass`.
-///
-/// # Examples
-///
-/// ```
-/// let warm = profiler_runtime::bypass(|| 6 * 7);
-/// assert_eq!(warm, 42);
-/// ```
-pub fn bypass<T>(f: impl FnOnce() -> T) -> T {
+/// Runs `f` with measuring off on all threads.
+pub(crate) fn bypass<T>(f: impl FnOnce() -> T) -> T {
     struct EndOnDrop;
     impl Drop for EndOnDrop {
         fn drop(&mut self) {

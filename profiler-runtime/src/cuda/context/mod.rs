@@ -21,7 +21,7 @@ use crate::diagnostics;
 use crate::sync::Lock;
 use crate::sync::ReentrancyGuard;
 
-pub(crate) use registry::{all, of, on_first_context};
+pub(crate) use registry::{all, of};
 
 /// How many refused calls are printed for each context.
 const MAX_WARNED_REFUSALS: u32 = 16;

@@ -7,8 +7,9 @@ use super::Context;
 use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::driver::RawContext;
 use crate::diagnostics;
+use crate::process::exit;
 use crate::switch::with_control;
-use crate::sync::{Lock, RaceCell};
+use crate::sync::Lock;
 
 /// The most contexts that GPU times are taken in. Programs have one for each device.
 const MAX_CONTEXTS: usize = 256;
@@ -43,7 +44,7 @@ pub(crate) fn of(driver: &impl EventApi, raw: RawContext) -> Option<&'static Con
     contexts.push(context);
     drop(contexts);
     // The program has a context, so it has initialised the driver.
-    run_first_context_hook();
+    precede_driver_at_exit();
     // Not left to the resolver: a short program may have released the context before the resolver's first round.
     let _ = driver.relaxed(|| {
         driver.with_context(raw, || {
@@ -66,18 +67,11 @@ fn warn_too_many() {
     }
 }
 
-static FIRST_CONTEXT_HOOK: RaceCell<fn()> = RaceCell::new();
-
-/// Has `hook` called once, when the first context is added. The driver is initialised by then.
-pub(crate) fn on_first_context(hook: fn()) {
-    FIRST_CONTEXT_HOOK.get_or_init(|| hook);
-}
-
-fn run_first_context_hook() {
+/// Makes the exit hooks run before the exit handler of the driver, which has registered it by now: the hooks read the last
+/// GPU times. What is measured after them, a second run writes to a file.
+fn precede_driver_at_exit() {
     static DONE: AtomicBool = AtomicBool::new(false);
-    if let Some(hook) = FIRST_CONTEXT_HOOK.get()
-        && !DONE.swap(true, Relaxed)
-    {
-        hook();
+    if !DONE.swap(true, Relaxed) && !exit::run_before_registered_handlers() {
+        diagnostics::warn_once(exit::NO_HANDLER);
     }
 }

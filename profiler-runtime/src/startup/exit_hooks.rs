@@ -1,0 +1,41 @@
+//! The hooks of the exit that need several parts of the profiler. Sessions register a hook of their own.
+
+use std::time::Duration;
+
+use super::exit_summary;
+use super::flush::flush;
+use crate::cuda;
+use crate::process::exit::{Hook, Phase, Run, register};
+
+/// How long an exiting process waits for loggers.
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// How long it waits for those that were called after the first run of the hooks.
+const LATER_TIMEOUT: Duration = Duration::from_millis(100);
+
+static LOGGERS: Hook = Hook {
+    phase: Phase::Loggers,
+    run: |run| {
+        flush(match run {
+            Run::First => TIMEOUT,
+            Run::Later => LATER_TIMEOUT,
+        });
+    },
+};
+
+static SUMMARY: Hook = Hook {
+    phase: Phase::Summary,
+    run: exit_summary::write_at_exit,
+};
+
+/// The driver's own exit handler is next, and destroys its objects whether they are in use or not.
+static DRIVER: Hook = Hook {
+    phase: Phase::Driver,
+    run: |_| cuda::shut_down(),
+};
+
+/// Registers the hooks. Returns `false` if the system takes no more exit handlers.
+pub(super) fn register_all() -> bool {
+    [&LOGGERS, &SUMMARY, &DRIVER]
+        .into_iter()
+        .fold(true, |all, hook| register(hook) && all)
+}

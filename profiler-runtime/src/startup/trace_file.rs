@@ -1,0 +1,124 @@
+//! The files that `PROFILER_TRACE` names.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::clock::clock;
+use crate::report::export::{ExportError, own_rank};
+use crate::session::Trace;
+use crate::sync::RaceCell;
+
+/// The path of a trace file. Further windows get other paths beside it.
+#[derive(Debug, PartialEq)]
+pub(super) struct TraceFile {
+    path: PathBuf,
+    /// The name without the extensions. It need not be text.
+    stem: OsString,
+    /// `json`, or `json` and `gz`, as they are written in the path.
+    extensions: Vec<OsString>,
+}
+
+impl TraceFile {
+    /// Returns `None` if the path is a folder, or does not end in `.json` or `.json.gz`.
+    pub(super) fn parse(path: &Path) -> Option<Self> {
+        let mut stem = path.file_name()?.to_owned();
+        if path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            return None;
+        }
+        let mut extensions = Vec::new();
+        for (expected, is_required) in [("gz", false), ("json", true)] {
+            let rest = PathBuf::from(&stem);
+            match rest.extension() {
+                Some(extension) if extension.eq_ignore_ascii_case(expected) => {
+                    extensions.insert(0, extension.to_owned());
+                    rest.file_stem()?.clone_into(&mut stem);
+                }
+                _ if is_required => return None,
+                _ => {}
+            }
+        }
+        Some(Self {
+            path: path.to_owned(),
+            stem,
+            extensions,
+        })
+    }
+
+    /// Writes a window. From the second one on the name has a number, so that no window overwrites another one, of this
+    /// or an earlier session. Step numbers would not do: the last two windows can end with the same one.
+    pub(super) fn write(&self, trace: &Trace) -> Result<(), ExportError> {
+        static WRITTEN: AtomicU64 = AtomicU64::new(0);
+        static PROCESS: RaceCell<String> = RaceCell::new();
+
+        let number = WRITTEN.fetch_add(1, Relaxed) + 1;
+        let process = PROCESS.get_or_init(|| process_suffix(&self.path));
+        let suffix = if number > 1 {
+            format!("{process}_{number}")
+        } else {
+            process.clone()
+        };
+        trace.export_chrome_trace(self.with_suffix(&suffix))
+    }
+
+    fn with_suffix(&self, suffix: &str) -> PathBuf {
+        let mut name = self.stem.clone();
+        name.push(suffix);
+        for extension in &self.extensions {
+            name.push(".");
+            name.push(extension);
+        }
+        self.path.with_file_name(name)
+    }
+}
+
+/// Returns what distinguishes the files of this process from those of other processes with the same variables: the rank if
+/// there is one, or the process id if another process has written the file since this one began.
+fn process_suffix(path: &Path) -> String {
+    if let Some(rank) = own_rank() {
+        return format!("_rank{rank}");
+    }
+    let began = clock().began();
+    let written = std::fs::metadata(path).and_then(|file| file.modified());
+    if written.is_ok_and(|written| written >= began) {
+        format!("_{}", std::process::id())
+    } else {
+        String::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_suffix(path: &str) -> Option<PathBuf> {
+        Some(TraceFile::parse(Path::new(path))?.with_suffix("_2"))
+    }
+
+    #[test]
+    fn a_suffix_stands_before_the_extensions() {
+        for (path, expected) in [
+            ("trace.json", "trace_2.json"),
+            ("a/b.c/trace.json.gz", "a/b.c/trace_2.json.gz"),
+            ("trace.v1.JSON.GZ", "trace.v1_2.JSON.GZ"),
+        ] {
+            assert_eq!(with_suffix(path), Some(PathBuf::from(expected)));
+        }
+    }
+
+    #[test]
+    fn other_paths_are_folders() {
+        let folder = std::env::temp_dir();
+        assert_eq!(TraceFile::parse(&folder), None);
+        for path in [
+            "traces",
+            "trace.json/",
+            "trace.gz",
+            "trace.txt",
+            ".json",
+            "/",
+        ] {
+            assert_eq!(with_suffix(path), None, "{path}");
+        }
+    }
+}
