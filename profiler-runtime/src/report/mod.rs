@@ -6,5 +6,7 @@ mod own_cost;
 pub(crate) mod summary;
 #[cfg(feature = "tensorboard")]
 mod tensorboard;
+mod text;
+mod times;
 
 pub use own_cost::OwnCost;

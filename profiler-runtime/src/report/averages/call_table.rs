@@ -3,8 +3,7 @@
 use super::callers::{CallEdge, CallEdges, EdgeTimes, Side};
 use super::cells::time;
 use crate::diagnostics::printable;
-use crate::report::export::columns::{Column, calls};
-use crate::report::export::table::{draw, terminal_width};
+use crate::report::text::table::{self, Column, calls};
 
 type OfEdge = fn(&CallEdge) -> Option<EdgeTimes>;
 
@@ -39,15 +38,13 @@ pub(super) fn render(edges: &CallEdges) -> String {
         if edges.edges.iter().any(|edge| times(edge).is_some()) {
             columns.push(Column::of(
                 &edges.edges,
-                &format!("{device} total"),
+                format!("{device} total"),
                 |edge| times(edge).map(|times| time(times.total_ns)),
             ));
-            columns.push(Column::of(
-                &edges.edges,
-                &format!("Self {device}"),
-                |edge| times(edge).map(|times| time(times.self_ns)),
-            ));
+            columns.push(Column::of(&edges.edges, format!("Self {device}"), |edge| {
+                times(edge).map(|times| time(times.self_ns))
+            }));
         }
     }
-    draw("Function", &labels, &columns, terminal_width(None))
+    table::draw("Function", &labels, &columns, table::width(None))
 }

@@ -1,4 +1,4 @@
-//! Interner as the cells of a table.
+//! Formats times, percentages and numbers of bytes as torch does.
 
 /// Formats a time in nanoseconds as torch does: `1.234s`, `12.345ms`, `12.345us`.
 pub(super) fn time(ns: f64) -> String {

@@ -4,7 +4,7 @@ use super::GroupBy;
 use super::cells::{bytes, percent, time};
 use super::row::{AverageMemory, AverageRow};
 use super::times::AverageTimes;
-use crate::report::export::columns::{Column, calls};
+use crate::report::text::table::{Column, calls};
 
 type OfTimes = fn(&AverageTimes) -> f64;
 
@@ -127,16 +127,4 @@ fn memory(columns: &mut Vec<Column>, rows: &[AverageRow], statistics: bool) {
 
 fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
-}
-
-impl Column {
-    /// Returns a cell for each row; a dash if there is no value.
-    pub(super) fn of<Row>(
-        rows: &[Row],
-        title: &str,
-        cell: impl Fn(&Row) -> Option<String>,
-    ) -> Self {
-        let cell = |row: &Row| cell(row).unwrap_or_else(|| "-".to_owned());
-        Self::numbers(title, rows.iter().map(cell).collect())
-    }
 }

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use super::callers::{CallEdge, EdgeTimes};
-use super::group::{GroupBy, Groups};
+use super::group::Groups;
+use super::group_by::GroupBy;
 use super::memory;
 use super::nesting::{Visit, Walk};
 use super::row::AverageRow;

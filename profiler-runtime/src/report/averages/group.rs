@@ -2,62 +2,10 @@
 
 use std::collections::HashMap;
 
+use super::GroupBy;
+use super::interner::{Interner, to_number};
 use super::row::AverageRow;
 use crate::session::{NONE, Trace};
-
-/// What calls must have in common to share a row, besides the name.
-///
-/// # Examples
-///
-/// ```no_run
-/// use profiler_runtime::{AveragesTable, GroupBy, SortKey, Trace};
-///
-/// fn handler(trace: &Trace) {
-///     let by = GroupBy::new().group_by_input_shape(true).group_by_stack(5);
-///     let options = AveragesTable::new().sort_by(SortKey::SelfCudaTimeTotal).row_limit(10);
-///     println!("{}", trace.key_averages_by(by).table(&options));
-/// }
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[must_use = "grouping does nothing until it is given to `Trace::key_averages_by`"]
-pub struct GroupBy {
-    shapes: bool,
-    stack: usize,
-}
-
-impl GroupBy {
-    /// Groups by name only, as [`Trace::key_averages`](crate::Trace::key_averages) does.
-    pub const fn new() -> Self {
-        Self {
-            shapes: false,
-            stack: 0,
-        }
-    }
-
-    /// Groups by input shapes too, in a session that records them
-    /// ([`record_shapes`](crate::ProfileBuilder::record_shapes)).
-    pub const fn group_by_input_shape(self, shapes: bool) -> Self {
-        Self { shapes, ..self }
-    }
-
-    /// Groups by this many enclosing scopes too, counted from the innermost; 0 for none. Torch calls this
-    /// `group_by_stack_n`.
-    #[doc(alias = "group_by_stack_n")]
-    pub const fn group_by_stack(self, scopes: usize) -> Self {
-        Self {
-            stack: scopes,
-            ..self
-        }
-    }
-
-    pub(super) const fn has_stack(self) -> bool {
-        self.stack > 0
-    }
-
-    pub(super) const fn has_shapes(self) -> bool {
-        self.shapes
-    }
-}
 
 /// The key of a row; shapes and stacks are interned.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -80,33 +28,6 @@ pub(super) struct Groups<'t> {
     shapes: Interner<&'t Shapes>,
     stacks: Interner<Vec<u32>>,
     stack: Vec<u32>,
-}
-
-/// Interns values as small numbers, in the order in which they first occur.
-struct Interner<T> {
-    numbers: HashMap<T, u32>,
-    things: Vec<T>,
-}
-
-impl<T: Clone + std::hash::Hash + Eq> Interner<T> {
-    fn new() -> Self {
-        Self {
-            numbers: HashMap::new(),
-            things: Vec::new(),
-        }
-    }
-
-    fn add(&mut self, thing: T) -> u32 {
-        let number = number(self.things.len());
-        self.numbers.insert(thing.clone(), number);
-        self.things.push(thing);
-        number
-    }
-}
-
-/// Fits: there are at most as many rows as scopes, which 32 bits count.
-fn number(place: usize) -> u32 {
-    u32::try_from(place).unwrap_or(NONE)
 }
 
 impl<'t> Groups<'t> {
@@ -170,7 +91,7 @@ impl<'t> Groups<'t> {
         if let Some(known) = known.filter(|known| *known != NONE) {
             return known;
         }
-        let number = number(self.keys.len());
+        let number = to_number(self.keys.len());
         self.keys.push(key);
         match self.by_name.get_mut(key.name as usize).filter(|_| is_plain) {
             Some(slot) => *slot = number,
@@ -187,8 +108,7 @@ impl<'t> Groups<'t> {
         let Some(shapes) = extra.and_then(|extra| extra.shapes.as_deref()) else {
             return NONE;
         };
-        let known = self.shapes.numbers.get(shapes).copied();
-        known.unwrap_or_else(|| self.shapes.add(shapes))
+        self.shapes.number(shapes, || shapes)
     }
 
     /// Returns the enclosing scopes of a scope, up to the limit: as the scope recorded them, or else from the window.
@@ -212,8 +132,8 @@ impl<'t> Groups<'t> {
     }
 
     fn stack_number(&mut self) -> u32 {
-        let known = self.stacks.numbers.get(self.stack.as_slice()).copied();
-        known.unwrap_or_else(|| self.stacks.add(self.stack.clone()))
+        let stack = &self.stack;
+        self.stacks.number(stack.as_slice(), || stack.clone())
     }
 
     /// Creates a row with zero counts.
@@ -223,8 +143,8 @@ impl<'t> Groups<'t> {
         };
         let name = self.trace.names.get(key.name as usize);
         let location = name.map(|name| name.location);
-        let shapes = self.shapes.things.get(key.shapes as usize);
-        let stack = self.stacks.things.get(key.stack as usize);
+        let shapes = self.shapes.get(key.shapes);
+        let stack = self.stacks.get(key.stack);
         let frames = |stack: &Vec<u32>| stack.iter().map(|name| self.frame(*name)).collect();
         AverageRow {
             name: self.trace.name_of(key.name).to_owned(),

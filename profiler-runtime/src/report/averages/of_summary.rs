@@ -1,11 +1,12 @@
 //! Averages of the running statistics.
 
 use super::gather::{share_cpu, share_cuda};
-use super::group::GroupBy;
+use super::group_by::GroupBy;
 use super::row::AverageRow;
 use super::times::AverageTimes;
 use super::{KeyAverages, SortKey};
 use crate::report::summary::{CudaTimes, Row, Summary};
+use crate::report::times::Times;
 
 pub(super) fn of_summary(summary: &Summary) -> KeyAverages {
     let counted = |row: &&Row| row.calls > 0 || row.cuda.is_some();
@@ -33,16 +34,7 @@ fn average(row: &Row) -> AverageRow {
         primitive_calls: row.primitive_calls,
         cpu: (row.calls > 0).then(|| AverageTimes {
             calls: row.calls,
-            total_ns: row.total_ns,
-            self_ns: row.self_ns,
-            mean_ns: row.mean_ns,
-            std_ns: row.std_ns,
-            min_ns: row.min_ns,
-            max_ns: row.max_ns,
-            p50_ns: row.p50_ns,
-            p95_ns: row.p95_ns,
-            p99_ns: row.p99_ns,
-            ..AverageTimes::default()
+            ..Times::from(row).into()
         }),
         cuda: row.cuda.as_ref().map(cuda),
         launch_bound: row.cuda.as_ref().map(|cuda| cuda.launch_bound),
@@ -59,16 +51,7 @@ fn average(row: &Row) -> AverageRow {
 fn cuda(times: &CudaTimes) -> AverageTimes {
     AverageTimes {
         calls: times.calls,
-        total_ns: times.total_ns,
-        self_ns: times.self_ns,
-        mean_ns: times.mean_ns,
-        std_ns: times.std_ns,
-        min_ns: times.min_ns,
-        max_ns: times.max_ns,
-        p50_ns: times.p50_ns,
-        p95_ns: times.p95_ns,
-        p99_ns: times.p99_ns,
-        ..AverageTimes::default()
+        ..Times::from(times).into()
     }
 }
 

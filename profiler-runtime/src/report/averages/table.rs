@@ -5,8 +5,7 @@ use super::columns::columns;
 use super::row::AverageRow;
 use super::{KeyAverages, SortKey, sort};
 use crate::diagnostics::printable;
-use crate::report::export::columns::Column;
-use crate::report::export::table::{draw, terminal_width};
+use crate::report::text::table::{self, Column, TOO_SHORT};
 
 /// The options of a table of averages.
 ///
@@ -81,21 +80,19 @@ pub(super) fn render(averages: &KeyAverages, options: &AveragesTable) -> String 
     if let Some(key) = options.sort_by {
         sort::sort(&mut rows, key);
     }
-    let hidden = rows
-        .len()
-        .saturating_sub(options.row_limit.unwrap_or(usize::MAX));
-    rows.truncate(rows.len() - hidden);
+    let hidden = table::truncate(&mut rows, options.row_limit);
 
     let mut columns = columns(&rows, averages.by, options.statistics);
-    let mut names: Vec<String> = rows.iter().map(shown_name).collect();
+    let label = |row: &AverageRow| table::label(&row.name, row.too_short);
+    let mut labels: Vec<String> = rows.iter().map(label).collect();
     if averages.by.has_stack() {
-        let stacks = unfold(&rows, &mut names, &mut columns);
+        let stacks = unfold(&rows, &mut labels, &mut columns);
         columns.push(stacks);
     }
-    let mut table = draw("Name", &names, &columns, terminal_width(options.width));
+    let mut text = table::draw("Name", &labels, &columns, table::width(options.width));
     let mut note = |line: &str| {
-        table.push_str(line);
-        table.push('\n');
+        text.push_str(line);
+        text.push('\n');
     };
     if hidden > 0 {
         note(&format!("… and {hidden} more"));
@@ -116,20 +113,12 @@ pub(super) fn render(averages: &KeyAverages, options: &AveragesTable) -> String 
     for line in &averages.notes {
         note(&printable(line));
     }
-    table
+    text
 }
 
-const TOO_SHORT: &str =
-    "~ too short to be timed one by one: totals and means are right, single values are not";
-
-/// Marks names whose individual values are not reliable.
-fn shown_name(row: &AverageRow) -> String {
-    let mark = if row.too_short { "~ " } else { "" };
-    format!("{mark}{}", printable(&row.name))
-}
-
-/// The column of stacks has a line for each scope; all other columns get as many lines.
-fn unfold(rows: &[AverageRow], names: &mut Vec<String>, columns: &mut [Column]) -> Column {
+/// Returns the column of stacks, which has a line for each scope. Inserts empty lines into the labels and the other
+/// columns to match.
+fn unfold(rows: &[AverageRow], labels: &mut Vec<String>, columns: &mut [Column]) -> Column {
     let lines = |row: &AverageRow| row.stack.as_ref().map_or(1, |stack| stack.len().max(1));
     let spread = |cells: &mut Vec<String>| {
         let cells_of_rows = std::mem::take(cells).into_iter().zip(rows);
@@ -138,7 +127,7 @@ fn unfold(rows: &[AverageRow], names: &mut Vec<String>, columns: &mut [Column]) 
             cells.extend(std::iter::repeat_n(String::new(), lines(row) - 1));
         }
     };
-    spread(names);
+    spread(labels);
     for column in columns {
         spread(&mut column.cells);
     }

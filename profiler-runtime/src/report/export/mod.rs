@@ -2,10 +2,6 @@
 
 #[cfg(feature = "trace")]
 mod chrome;
-pub(crate) mod columns;
-pub(crate) mod csv;
-pub(crate) mod json;
-pub(crate) mod table;
 #[cfg(feature = "validate")]
 mod validate;
 

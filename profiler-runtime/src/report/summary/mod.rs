@@ -1,7 +1,14 @@
 //! Summaries: a snapshot of everything measured so far, with a row for each name.
 
+mod columns;
+mod csv;
 mod cuda_times;
+mod fields;
+mod json;
+mod notes;
 mod row;
+mod table;
+mod units;
 
 use std::fmt;
 
@@ -10,14 +17,12 @@ use crate::collect;
 use crate::cuda::{self, CudaHealth};
 use crate::diagnostics::{self, DropReason};
 use crate::name;
-use crate::report::export;
 use crate::report::own_cost::{self, OwnCost};
 use crate::switch::{is_enabled, with_control};
 
 pub use cuda_times::{CudaTimes, Verdict};
 pub use row::Row;
-
-pub use crate::report::export::table::{SortBy, TableOptions};
+pub use table::{SortBy, TableOptions};
 
 /// A snapshot of everything measured so far.
 ///
@@ -140,19 +145,19 @@ impl Summary {
     /// Returns the table, with the order, limit and width that `options` set.
     #[must_use]
     pub fn table(&self, options: &TableOptions) -> String {
-        export::table::render(self, options)
+        table::render(self, options)
     }
 
     /// Returns all numbers as a JSON object: times in nanoseconds, shares as fractions.
     #[must_use]
     pub fn to_json(&self) -> String {
-        export::json::render(self)
+        json::render(self)
     }
 
     /// Returns the rows as CSV with a header line: times in nanoseconds, shares as fractions.
     #[must_use]
     pub fn to_csv(&self) -> String {
-        export::csv::render(self)
+        csv::render(self)
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::json::write_list;
 use super::rank::Rank;
 use crate::cuda;
-use crate::report::export::json::string;
+use crate::report::text::json::string;
 use crate::session::Trace;
 
 /// Keys that the tools interpret. Metadata of the program with one of these keys is renamed.

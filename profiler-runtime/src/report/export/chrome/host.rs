@@ -7,7 +7,7 @@ use super::memory::{self, MemoryDelta};
 use super::times::{ReadEnd, length, write_whole};
 use super::tracks::OverlapTracks;
 use super::{TraceWriter, is_placed, whole};
-use crate::report::export::json::string;
+use crate::report::text::json::string;
 use crate::session::{Event, Frame, RecordEnding, RecordKind, ScopeRecord};
 
 /// An open scope that may enclose others, as drawn.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::times::{write_us, write_whole};
-use crate::report::export::json::string;
+use crate::report::text::json::string;
 
 /// A JSON string, including its quotes.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! Names as they are written to a trace.
 
 use super::json::Quoted;
-use crate::report::export::json::string;
+use crate::report::text::json::string;
 use crate::session::Trace;
 
 /// The tools treat every name that contains this word as a step; in names of scopes it is written differently.

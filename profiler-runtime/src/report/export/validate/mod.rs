@@ -1,12 +1,16 @@
 //! Checks that the tools will read a trace correctly, for traces of the profiler and of PyTorch.
 
+mod arrows;
 mod check;
+mod correlations;
+mod devices;
 mod event;
 mod nesting;
 mod rank;
 mod read;
 mod rule;
 mod source;
+mod violations;
 
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,56 @@
+//! The options of grouping.
+
+/// What calls must have in common to share a row, besides the name.
+///
+/// # Examples
+///
+/// ```no_run
+/// use profiler_runtime::{AveragesTable, GroupBy, SortKey, Trace};
+///
+/// fn handler(trace: &Trace) {
+///     let by = GroupBy::new().group_by_input_shape(true).group_by_stack(5);
+///     let options = AveragesTable::new().sort_by(SortKey::SelfCudaTimeTotal).row_limit(10);
+///     println!("{}", trace.key_averages_by(by).table(&options));
+/// }
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[must_use = "grouping does nothing until it is given to `Trace::key_averages_by`"]
+pub struct GroupBy {
+    pub(super) shapes: bool,
+    /// How many enclosing scopes; zero for none.
+    pub(super) stack: usize,
+}
+
+impl GroupBy {
+    /// Groups by name only, as [`Trace::key_averages`](crate::Trace::key_averages) does.
+    pub const fn new() -> Self {
+        Self {
+            shapes: false,
+            stack: 0,
+        }
+    }
+
+    /// Groups by input shapes too, in a session that records them
+    /// ([`record_shapes`](crate::ProfileBuilder::record_shapes)).
+    pub const fn group_by_input_shape(self, shapes: bool) -> Self {
+        Self { shapes, ..self }
+    }
+
+    /// Groups by this many enclosing scopes too, counted from the innermost; 0 for none. Torch calls this
+    /// `group_by_stack_n`.
+    #[doc(alias = "group_by_stack_n")]
+    pub const fn group_by_stack(self, scopes: usize) -> Self {
+        Self {
+            stack: scopes,
+            ..self
+        }
+    }
+
+    pub(super) const fn has_stack(self) -> bool {
+        self.stack > 0
+    }
+
+    pub(super) const fn has_shapes(self) -> bool {
+        self.shapes
+    }
+}
