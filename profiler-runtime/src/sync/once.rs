@@ -136,15 +136,35 @@ mod loom_tests {
 
     use super::*;
 
+    /// A value whose accesses loom notes: it finds one that is seen before it is complete.
+    struct Value(loom::cell::UnsafeCell<u32>);
+
+    // SAFETY: written before it is shared, and read only after that.
+    unsafe impl Sync for Value {}
+
+    impl Value {
+        fn new(number: u32) -> Self {
+            let value = Self(loom::cell::UnsafeCell::new(0));
+            // SAFETY: no other thread has it yet.
+            value.0.with_mut(|inner| unsafe { *inner = number });
+            value
+        }
+
+        fn get(&self) -> u32 {
+            // SAFETY: it is not written any more.
+            self.0.with(|inner| unsafe { *inner })
+        }
+    }
+
     #[test]
-    fn threads_that_race_get_one_value() {
+    fn threads_that_race_get_one_complete_value() {
         loom::model(|| {
             let cell = Arc::new(RaceCell::new());
             let its_cell = Arc::clone(&cell);
-            let thread = thread::spawn(move || *its_cell.get_or_init(|| 1));
-            let here = *cell.get_or_init(|| 2);
+            let thread = thread::spawn(move || its_cell.get_or_init(|| Value::new(1)).get());
+            let here = cell.get_or_init(|| Value::new(2)).get();
             assert_eq!(here, thread.join().unwrap());
-            assert_eq!(cell.get(), Some(&here));
+            assert_eq!(cell.get().map(Value::get), Some(here));
         });
     }
 }
