@@ -189,7 +189,7 @@ mod tests {
     #[cfg(all(unix, not(miri)))]
     #[test]
     fn a_call_in_a_forked_child_has_no_collector() {
-        fork::settle();
+        fork::set_home();
         fork::tests::fork_and(|| {
             let before = diagnostics::dropped(DropReason::NoCollector);
             log(None, u32::MAX, (0, 0), LogRequest::new(1));

@@ -1,11 +1,12 @@
-//! What this machine is called.
+//! The name of this machine.
 
 use std::env;
 use std::fs;
 
-const LONGEST: usize = 64;
+/// The longest name that is returned, in characters.
+const MAX_LENGTH: usize = 64;
 
-/// The host's name as far as it can be had without a system call of its own; safe in a file name.
+/// Returns the host name from the kernel's files or the environment, or `localhost`. The name is safe in a file name.
 pub(crate) fn name() -> String {
     let kernel = || fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let file = || fs::read_to_string("/etc/hostname").ok();
@@ -15,22 +16,22 @@ pub(crate) fn name() -> String {
         .or_else(variable("HOSTNAME"))
         .or_else(variable("COMPUTERNAME"))
         .unwrap_or_default();
-    tidy(&name)
+    sanitize(&name)
 }
 
-/// Keeps what is safe in a file name on every system.
-fn tidy(name: &str) -> String {
+/// Replaces the characters that are not safe in a file name on every system.
+fn sanitize(name: &str) -> String {
     let safe = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
-    let tidy: String = name
+    let sanitized: String = name
         .trim()
         .chars()
-        .take(LONGEST)
+        .take(MAX_LENGTH)
         .map(|letter| if safe(letter) { letter } else { '_' })
         .collect();
-    if tidy.is_empty() {
+    if sanitized.is_empty() {
         "localhost".to_owned()
     } else {
-        tidy
+        sanitized
     }
 }
 
@@ -40,9 +41,9 @@ mod tests {
 
     #[test]
     fn a_host_name_is_safe_in_a_file_name() {
-        assert_eq!(tidy("node-7.cluster\n"), "node-7.cluster");
-        assert_eq!(tidy("../Büro pc"), ".._B_ro_pc");
-        assert_eq!(tidy(" \n"), "localhost");
-        assert_eq!(tidy(&"x".repeat(500)).len(), LONGEST);
+        assert_eq!(sanitize("node-7.cluster\n"), "node-7.cluster");
+        assert_eq!(sanitize("../Büro pc"), ".._B_ro_pc");
+        assert_eq!(sanitize(" \n"), "localhost");
+        assert_eq!(sanitize(&"x".repeat(500)).len(), MAX_LENGTH);
     }
 }

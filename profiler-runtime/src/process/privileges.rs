@@ -1,24 +1,24 @@
-//! Whether the process may do more than whoever started it.
+//! Raised privileges: a process that may do more than the user who started it.
 
-/// Returns whether the process runs with raised privileges: started from a set-user-ID or set-group-ID file, or from
-/// one with capabilities. Its environment is then chosen by somebody who may do less.
+/// Returns `true` if the process runs with raised privileges: it was started from a set-user-ID or set-group-ID file, or
+/// from one with capabilities. The user who chose its environment may then do less than the process.
 ///
-/// Linux says so in the auxiliary vector, which also covers capabilities and security modules, and which stays as it
-/// is when the process gives its privileges up.
+/// Linux reports this in the auxiliary vector, which also covers capabilities and security modules, and does not change
+/// when the process drops its privileges. See `AT_SECURE` in getauxval(3).
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn are_raised() -> bool {
-    // SAFETY: reads a number that the kernel gave the process when it was started.
+    // SAFETY: reads a number that the kernel passed to the process at its start.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// Returns whether the process runs with another user's or group's privileges than those of whoever started it.
+/// Returns `true` if the effective user or group of the process is not its real one.
 #[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
 pub(crate) fn are_raised() -> bool {
-    // SAFETY: these functions take nothing, and always succeed.
+    // SAFETY: these functions take no arguments and always succeed.
     unsafe { libc::getuid() != libc::geteuid() || libc::getgid() != libc::getegid() }
 }
 
-/// Other systems start no process with more privileges than its environment's author has.
+/// Returns `false`: other systems start no process with more privileges than the author of its environment has.
 #[cfg(not(unix))]
 pub(crate) fn are_raised() -> bool {
     false

@@ -1,7 +1,9 @@
-//! Signals belong to the program: the profiler's threads take none, and its writes raise none.
+//! Signals belong to the program: the profiler's threads receive none, and its writes raise none.
 
+#[cfg(all(test, unix, not(miri)))]
+pub(crate) use unix::is_blocked;
 #[cfg(unix)]
-pub(crate) use unix::{Mask, protect_write, unblock};
+pub(crate) use unix::{SignalMask, protect_write, unblock};
 
 #[cfg(unix)]
 mod unix {
@@ -11,9 +13,9 @@ mod unix {
 
     use libc::{c_int, sigset_t};
 
-    /// Raised by an instruction of the thread itself. They stay deliverable: a logger or a handler that faults on a
-    /// thread of the profiler must meet the program's own handler (a crash reporter, a language runtime), which a
-    /// blocked fault does not; the kernel ends the process instead.
+    /// Signals that an instruction of the thread itself raises. They are never blocked: a logger that faults on a thread
+    /// of the profiler must reach the program's handler (a crash reporter, a language runtime). If such a signal is
+    /// blocked, the kernel kills the process instead.
     const FAULTS: [c_int; 6] = [
         libc::SIGSEGV,
         libc::SIGBUS,
@@ -23,13 +25,12 @@ mod unix {
         libc::SIGSYS,
     ];
 
-    /// Raised by `write`, on the thread that called it: at the limit of a file's size, and in a pipe or socket without
-    /// a reader.
-    const OF_WRITES: [c_int; 2] = [libc::SIGXFSZ, libc::SIGPIPE];
+    /// Signals that `write` sends to its thread: at the limit of a file's size, and for a pipe or socket without a reader.
+    const WRITE_SIGNALS: [c_int; 2] = [libc::SIGXFSZ, libc::SIGPIPE];
 
     fn empty() -> sigset_t {
         let mut set = MaybeUninit::uninit();
-        // SAFETY: `sigemptyset` writes the whole set, and cannot fail for an address that is there.
+        // SAFETY: `sigemptyset` initialises the whole set, and cannot fail for a valid address.
         unsafe {
             libc::sigemptyset(set.as_mut_ptr());
             set.assume_init()
@@ -39,7 +40,7 @@ mod unix {
     fn set_of(signals: &[c_int]) -> sigset_t {
         let mut set = empty();
         for signal in signals {
-            // SAFETY: the set is initialised; a number that is no signal's is refused.
+            // SAFETY: the set is initialised. The call rejects a number that is not a signal.
             unsafe { libc::sigaddset(&raw mut set, *signal) };
         }
         set
@@ -47,7 +48,7 @@ mod unix {
 
     fn all_but_faults() -> sigset_t {
         let mut set = empty();
-        // SAFETY: the set is initialised. The C library leaves out the signals that it needs for itself.
+        // SAFETY: the set is initialised. The C library leaves out the signals that it uses itself.
         unsafe {
             libc::sigfillset(&raw mut set);
             for signal in FAULTS {
@@ -62,24 +63,23 @@ mod unix {
         unsafe { libc::sigismember(ptr::from_ref(set), signal) == 1 }
     }
 
-    /// The signals that are blocked and waiting, for this thread or for the process.
+    /// Returns the signals that are blocked and pending, for this thread or for the process.
     fn pending() -> sigset_t {
         let mut set = empty();
-        // SAFETY: the set is there to be written; where the call fails, it stays empty.
+        // SAFETY: the set is valid for writes. If the call fails, it stays empty.
         unsafe { libc::sigpending(&raw mut set) };
         set
     }
 
-    /// Puts the calling thread's mask back when it is dropped.
-    pub(crate) struct Mask {
+    /// Restores the signal mask of the calling thread when it is dropped.
+    pub(crate) struct SignalMask {
         before: Option<sigset_t>,
-        /// A mask is one thread's.
+        /// A mask belongs to one thread.
         _not_send: PhantomData<*const ()>,
     }
 
-    impl Mask {
-        /// Blocks every signal but faults on the calling thread. Threads that it starts meanwhile inherit the mask, so
-        /// that there is no moment at which they could take a signal.
+    impl SignalMask {
+        /// Blocks all signals except faults on the calling thread. Threads that it starts inherit the mask.
         pub(crate) fn block_all() -> Self {
             Self::block(&all_but_faults())
         }
@@ -97,10 +97,10 @@ mod unix {
         }
     }
 
-    impl Drop for Mask {
+    impl Drop for SignalMask {
         fn drop(&mut self) {
             if let Some(before) = &self.before {
-                // SAFETY: the set is one that the system gave for this thread.
+                // SAFETY: the set was returned by the system for this thread.
                 unsafe {
                     libc::pthread_sigmask(libc::SIG_SETMASK, ptr::from_ref(before), ptr::null_mut())
                 };
@@ -108,39 +108,40 @@ mod unix {
         }
     }
 
-    /// Has the calling thread, one of the profiler's, take a signal that the profiler was told to take.
+    /// Unblocks a signal on the calling thread: one that the program has assigned to the profiler.
     pub(crate) fn unblock(signal: c_int) {
         let set = set_of(&[signal]);
         // SAFETY: the set is initialised and lives longer than the call.
         unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, ptr::null_mut()) };
     }
 
-    /// Runs `write`, and keeps the signals that it raises from the program; it fails with the error alone.
+    /// Calls `write`, and discards the signals that it raises: a failed write only returns its error.
     ///
-    /// Both signals are sent to the thread that writes. They are blocked here, and what is pending afterwards and was
-    /// not before is taken off the queue. One that was pending before is the program's, and stays.
+    /// The kernel sends these signals to the writing thread. This function blocks them there, and afterwards takes the
+    /// ones off the queue that were not pending before. One that was pending before belongs to the program, and stays.
     pub(crate) fn protect_write<T>(write: impl FnOnce() -> T) -> T {
-        let mask = Mask::block(&set_of(&OF_WRITES));
+        let mask = SignalMask::block(&set_of(&WRITE_SIGNALS));
         if mask.before.is_none() {
             return write();
         }
-        let consume = Consume { before: pending() };
+        let discard = DiscardRaised { before: pending() };
         let result = write();
-        // Before the mask: unblocked, it would be delivered.
-        drop(consume);
+        // Before the mask is restored, which would deliver the signal.
+        drop(discard);
         drop(mask);
         result
     }
 
-    /// Takes what was raised meanwhile off the queue; also where `write` panics, before the mask goes.
-    struct Consume {
+    /// Takes the signals off the queue that were raised since `before`. A destructor, so that this also happens if `write`
+    /// panics.
+    struct DiscardRaised {
         before: sigset_t,
     }
 
-    impl Drop for Consume {
+    impl Drop for DiscardRaised {
         fn drop(&mut self) {
             let after = pending();
-            for signal in OF_WRITES {
+            for signal in WRITE_SIGNALS {
                 if contains(&after, signal) && !contains(&self.before, signal) {
                     take(signal);
                 }
@@ -148,29 +149,38 @@ mod unix {
         }
     }
 
-    /// Takes a pending signal off the queue, without waiting for one.
+    /// Takes a pending signal off the queue.
     #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
     fn take(signal: c_int) {
         let set = set_of(&[signal]);
-        let at_once = libc::timespec {
+        let no_wait = libc::timespec {
             tv_sec: 0,
             tv_nsec: 0,
         };
         // SAFETY: the set and the time are initialised and live longer than the call; nothing is written.
-        unsafe { libc::sigtimedwait(&raw const set, ptr::null_mut(), &raw const at_once) };
+        unsafe { libc::sigtimedwait(&raw const set, ptr::null_mut(), &raw const no_wait) };
     }
 
-    /// The same where the system has no `sigtimedwait`: `sigwait` returns at once, as the signal is pending for this
-    /// thread and no other one can take it.
+    /// Takes a pending signal off the queue. This system has no `sigtimedwait`, but `sigwait` does not wait either: the
+    /// signal is pending for this thread, and no other thread can take it.
     #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
     fn take(signal: c_int) {
         let set = set_of(&[signal]);
         let mut taken = 0;
-        // SAFETY: the set is initialised, the number there to be written.
+        // SAFETY: the set is initialised, and `taken` is valid for writes.
         unsafe { libc::sigwait(&raw const set, &raw mut taken) };
     }
 
-    #[cfg(test)]
+    /// Returns `true` if the calling thread blocks a signal.
+    #[cfg(all(test, not(miri)))]
+    pub(crate) fn is_blocked(signal: c_int) -> bool {
+        let mut set = empty();
+        // SAFETY: the set is valid for writes; no mask is changed.
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, ptr::null(), &raw mut set) };
+        contains(&set, signal)
+    }
+
+    #[cfg(all(test, not(miri)))]
     mod tests {
         use std::io::{self, Write};
         use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -185,24 +195,26 @@ mod unix {
             contains(&pending(), signal)
         }
 
-        /// Blocked, a signal is queued even where its action is to be ignored, as it is in a test.
+        // A blocked signal is queued even if its action is to ignore it, as it is in a test.
         #[test]
-        fn what_a_write_raises_is_taken_off_the_queue() {
-            let _mask = Mask::block(&set_of(&OF_WRITES));
-            let error = broken_pipe().write(b"lost").expect_err("nobody reads");
+        fn a_signal_that_a_write_raises_is_discarded() {
+            let _mask = SignalMask::block(&set_of(&WRITE_SIGNALS));
+            let error = broken_pipe()
+                .write(b"lost")
+                .expect_err("there is no reader");
             assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
             assert!(is_pending(libc::SIGPIPE), "by a write without protection");
             take(libc::SIGPIPE);
 
             let mut pipe = broken_pipe();
-            let error = protect_write(|| pipe.write(b"lost")).expect_err("nobody reads");
+            let error = protect_write(|| pipe.write(b"lost")).expect_err("there is no reader");
             assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
             assert!(!is_pending(libc::SIGPIPE));
         }
 
         #[test]
-        fn what_was_pending_before_is_the_programs() {
-            let _mask = Mask::block(&set_of(&OF_WRITES));
+        fn a_signal_that_was_pending_before_stays() {
+            let _mask = SignalMask::block(&set_of(&WRITE_SIGNALS));
             // SAFETY: a signal that is blocked on this thread, which is the one it is sent to.
             assert_eq!(unsafe { libc::raise(libc::SIGPIPE) }, 0);
             let mut pipe = broken_pipe();
@@ -213,13 +225,8 @@ mod unix {
         }
 
         #[test]
-        fn the_mask_is_put_back_even_by_a_panic() {
-            let blocked = || {
-                let mut set = empty();
-                // SAFETY: the set is there to be written; no mask is changed.
-                unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, ptr::null(), &raw mut set) };
-                OF_WRITES.map(|signal| contains(&set, signal))
-            };
+        fn a_panic_restores_the_mask() {
+            let blocked = || WRITE_SIGNALS.map(is_blocked);
             assert_eq!(blocked(), [false, false]);
             let mut pipe = broken_pipe();
             let panicked = catch_unwind(AssertUnwindSafe(|| {
@@ -236,7 +243,7 @@ mod unix {
     }
 }
 
-/// Other systems have no such signals.
+/// Calls `write`: other systems have no such signals.
 #[cfg(not(unix))]
 pub(crate) fn protect_write<T>(write: impl FnOnce() -> T) -> T {
     write()

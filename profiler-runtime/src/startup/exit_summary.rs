@@ -7,7 +7,7 @@ use crate::config::SummaryTarget;
 use crate::diagnostics;
 use crate::process::exit::Run;
 use crate::process::fork;
-use crate::process::new_file;
+use crate::process::output::new_file;
 use crate::process::output::{Output, PATIENCE, Wait};
 use crate::report::summary::{Summary, TableOptions, summary};
 use crate::switch::with_control;

@@ -65,7 +65,7 @@ pub(crate) fn ensure_started() {
         if STARTED.load(Acquire) {
             return;
         }
-        process::fork::settle();
+        process::fork::set_home();
         collect::set_default_from(&settings);
         collect::on_each_round(cuda::poll_discovery_if_active);
         let has_exit_hooks = exit_hooks::register_all();

@@ -6,7 +6,7 @@ use std::path::Path;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::process::new_file::NewFile;
+use crate::process::output::new_file::NewFile;
 use crate::process::output::{PATIENCE, Wait};
 
 /// The buffer size for one write.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::output::{Output, Wait};
+use super::{Output, Wait};
 
 /// Where what the process has open stands, which may be a file: that is written to as well.
 const DESCRIPTORS: [&str; 4] = ["/dev/fd", "/dev/stderr", "/dev/stdout", "/proc"];

@@ -6,7 +6,10 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use super::descriptor::OwnFile;
+use self::own_file::OwnFile;
+pub(crate) mod new_file;
+mod own_file;
+
 use super::signals;
 
 /// How long a reader may take to make room, or to open a FIFO.
