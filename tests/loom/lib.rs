@@ -65,3 +65,9 @@ mod stats {
 mod collect {
     mod takeover;
 }
+
+#[path = "../../profiler-runtime/src/cuda/resolver"]
+mod resolver {
+    pub(crate) mod exit_gate;
+    pub(crate) mod progress;
+}

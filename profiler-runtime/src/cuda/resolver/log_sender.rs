@@ -66,7 +66,7 @@ impl LogSender {
         cpu_ns: f64,
         cuda: Option<CudaSpan>,
     ) {
-        let cpu_ms = cpu_ns / 1e6;
+        let cpu_milliseconds = cpu_ns / 1e6;
         let milliseconds = match (name.decide_time_source(TimeSource::Cuda), &cuda) {
             (TimeSource::Cuda, Some(cuda)) => cuda.ms,
             (TimeSource::Cuda, None) => {
@@ -75,13 +75,13 @@ impl LogSender {
                 user_code::drop_value(request);
                 return;
             }
-            _ => cpu_ms,
+            _ => cpu_milliseconds,
         };
         let wall = self.wall.get_or_insert_with(WallAnchor::now);
         let entry = collect::LogEntry {
             name,
             milliseconds,
-            cpu_ms,
+            cpu_ms: cpu_milliseconds,
             cuda,
             step: request.step.unwrap_or_default(),
             wall_time: wall.wall_time(end),

@@ -16,6 +16,7 @@ use crate::cuda::thread::ring;
 /// Everything that the resolver keeps between rounds.
 pub(super) struct ResolverState<D: 'static> {
     /// Scopes that came out of the rings.
+    #[allow(clippy::vec_box, reason = "a scope stays in its box from ring to pool")]
     drained: Vec<Box<GpuMeasurement>>,
     /// Scopes of `drained` in their final order, on their way to the queues of their contexts.
     ordered: VecDeque<Box<GpuMeasurement>>,

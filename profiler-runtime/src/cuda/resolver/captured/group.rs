@@ -79,6 +79,7 @@ fn gap_before_first_replay(age_ns: f64) -> f64 {
 }
 
 #[cfg(test)]
+#[allow(clippy::float_cmp, reason = "eighths of whole numbers are exact")]
 mod tests {
     use super::*;
 
