@@ -1,30 +1,32 @@
-//! GPU time: how long the work that a scope launched takes on the device.
+//! GPU time: how long the device takes for the work that a scope launches.
 //!
-//! Kernels run asynchronously: a function that launches them returns long before they are done, and its CPU
-//! time says nothing about them. So a scope puts an event of the driver's into the stream when it begins and
-//! one when it ends. The device notes the time when it comes to them; a thread of the profiler's reads it
-//! later. Nothing waits for the device, and the events come from a pool.
+//! Kernels run asynchronously. A function that launches them returns long before they are complete, and its CPU time says
+//! nothing about theirs. So a scope records a CUDA event in its stream when it begins, and another one when it ends. The
+//! device notes the time when it passes each event, and a thread of the profiler reads both times later. No call waits
+//! for the device, and the events are reused.
 //!
-//! # Which stream
+//! # Which stream is measured
 //!
-//! 1. The one that the call names: `#[measure_execution_time(stream = …)]`, `scope!("name", stream = …)`,
+//! The first of these that applies:
+//!
+//! 1. The stream of the call: `#[measure_execution_time(stream = …)]`, `scope!("name", stream = …)`, or
 //!    [`Measured::stream`](crate::Measured::stream).
-//! 2. Else the thread's current stream: [`with_stream`], [`set_current_stream`], [`StreamFuture`].
-//! 3. Else the process's default stream: [`set_default_stream`].
-//! 4. Else, where `PROFILER_CUDA_STREAM` asks for it and a CUDA context is current on the thread, the legacy or
-//!    the per-thread default stream of that context.
-//! 5. Else there is no GPU time, and the driver is not called, but to ask now and then whether the thread has a
-//!    context.
+//! 2. The current stream of the thread: [`with_stream`], [`set_current_stream`], [`StreamFuture`].
+//! 3. The default stream of the process: [`set_default_stream`].
+//! 4. The legacy or per-thread default stream of the CUDA context that is current on the thread, if
+//!    `PROFILER_CUDA_STREAM` requests it.
+//! 5. None: the scope has no GPU time. The driver is only asked now and then whether the thread has a context, to note
+//!    in the summary that a stream should be named.
 //!
-//! The legacy default stream is not taken unasked: it waits for every blocking stream, and they wait for it, so
-//! that an event in it slows independent streams down and invalidates their captures. It says nothing about work
-//! on streams that do not wait for it, which are all that cudarc makes: name those.
+//! The profiler does not use the legacy default stream unless requested. That stream synchronizes with all blocking
+//! streams, so an event in it would slow independent streams down and invalidate their captures. It also shows nothing of
+//! non-blocking streams, which are all that cudarc creates: name those streams.
 //!
-//! # When there is CUDA
+//! # When CUDA is used
 //!
-//! The profiler uses the driver library that the program has loaded; it loads it itself only when it is
-//! handed a stream or told to (`PROFILER_BACKEND=cuda`, `PROFILER_CUDA_LIBRARY`). Without one, all is timed on
-//! the CPU. [`status`] says what there is.
+//! The profiler uses the driver library that the program has loaded. It loads the library itself only if it is given a
+//! stream, or if `PROFILER_BACKEND=cuda` or `PROFILER_CUDA_LIBRARY` requests it. Without a driver, all times are CPU
+//! times. [`status`] returns the state of CUDA in the process.
 //!
 //! # Examples
 //!

@@ -16,7 +16,7 @@ use crate::cuda::loss::CudaLoss;
 const TRIM_AFTER_NS: f64 = 5e9;
 const KEPT_PAIRS: usize = 48;
 
-/// What the resolver keeps about a context in which something was measured.
+/// The resolver's state of one context in which something was measured.
 pub(super) struct ContextState {
     context: &'static Context,
     /// Created when a start time on the host is first needed.

@@ -30,39 +30,51 @@ struct Flush {
 pub(super) struct Flushes(VecDeque<Flush>);
 
 impl Flushes {
-    /// Returns the latest request, and `true` if it has not been answered.
-    ///
-    /// To be called before a round empties the rings: a later request may wait for scopes that the round does not take.
-    pub(super) fn requested() -> (u64, bool) {
-        let issued = REQUESTS.issued();
-        (issued, issued > REQUESTS.answered())
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Notes the requests up to `issued`, for which this round has emptied the rings. Answers those whose scopes have
-    /// been read and delivered.
+    /// Answers the requests whose scopes have been read and delivered. `issued` is from [`requested`], before the round.
     pub(super) fn update<D: EventApi>(&mut self, issued: u64, state: &mut ResolverState<D>) {
-        let last = self.0.back().map(|flush| flush.request);
-        if issued > last.unwrap_or_else(|| REQUESTS.answered()) && state.has_drained() {
-            self.0.push_back(Flush {
-                request: issued,
-                end: state.next_sequence(),
-            });
+        if state.has_drained() {
+            self.add(issued, REQUESTS.answered(), state.next_sequence());
         }
-        while let Some(flush) = self.0.front()
-            && state.oldest_pending() >= flush.end
-            && state.is_delivered()
-        {
+        if !state.is_delivered() {
+            return;
+        }
+        while let Some(request) = self.pop_complete(state.oldest_pending()) {
             if DESTROY_EVENTS.swap(false, Relaxed) {
                 state.destroy_events();
             }
-            REQUESTS.answer_up_to(flush.request);
-            self.0.pop_front();
+            REQUESTS.answer_up_to(request);
         }
     }
+
+    /// Adds the requests up to `issued`, if they are new. The rings have been emptied since they were issued, and `end` is
+    /// the sequence number of the next scope.
+    fn add(&mut self, issued: u64, answered: u64, end: u64) {
+        let known = self.0.back().map_or(answered, |flush| flush.request);
+        if issued > known {
+            let request = issued;
+            self.0.push_back(Flush { request, end });
+        }
+    }
+
+    /// Removes the oldest request if its scopes have been read. `oldest_pending` is the sequence number of the oldest
+    /// scope that has not been read.
+    fn pop_complete(&mut self, oldest_pending: u64) -> Option<u64> {
+        let is_complete = |flush: &Flush| flush.end <= oldest_pending;
+        self.0.front().filter(|flush| is_complete(flush))?;
+        self.0.pop_front().map(|flush| flush.request)
+    }
+}
+
+/// Returns the latest request, and `true` if it has not been answered.
+///
+/// To be called before a round empties the rings: a later request may wait for scopes that the round does not take.
+pub(super) fn requested() -> (u64, bool) {
+    let issued = REQUESTS.issued();
+    (issued, issued > REQUESTS.answered())
 }
 
 /// Makes the waiting threads notice that the resolver has ended.
@@ -108,5 +120,39 @@ fn warn_if_stuck(waited: Duration, left: u64) {
             "the CUDA driver has not returned from a call that should not wait: {left} GPU times are not read; \
              see what `nvidia-smi` says"
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_waits_for_the_scopes_before_it_and_for_no_later_ones() {
+        let mut flushes = Flushes::default();
+        // The scopes 0 to 9 had left the rings.
+        flushes.add(1, 0, 10);
+        assert_eq!(flushes.pop_complete(9), None);
+        assert_eq!(flushes.pop_complete(10), Some(1));
+        assert!(flushes.is_empty());
+        // Nothing was measured since.
+        flushes.add(2, 1, 10);
+        assert_eq!(flushes.pop_complete(u64::MAX), Some(2));
+    }
+
+    #[test]
+    fn requests_are_answered_in_order() {
+        let mut flushes = Flushes::default();
+        flushes.add(1, 0, 10);
+        // A round without a new request.
+        flushes.add(1, 0, 20);
+        // Two that were issued in one round are answered together.
+        flushes.add(3, 0, 30);
+        assert_eq!(flushes.pop_complete(10), Some(1));
+        assert_eq!(flushes.pop_complete(29), None);
+        assert_eq!(flushes.pop_complete(30), Some(3));
+        assert_eq!(flushes.pop_complete(30), None);
+        flushes.add(3, 3, 40);
+        assert!(flushes.is_empty(), "all requests have been answered");
     }
 }

@@ -106,7 +106,7 @@ fn run() {
         let Some(inside) = GATE.enter(began) else {
             return;
         };
-        let (issued, has_waiting) = Flushes::requested();
+        let (issued, has_waiting) = flush::requested();
         let progress = state.round(has_waiting);
         if let Some(ns) = state.uncertainty() {
             gauges::set_uncertainty(ns);

@@ -142,7 +142,7 @@ impl<D: EventApi> ResolverState<D> {
     ///
     /// Let P be a scope of step 3, and C a child of P. C was pushed before P ended, so before `last`. The scope that ended
     /// at `last` was itself in a ring in step 1. So C was in its ring when step 1 was over, and step 2 took it at the
-    /// latest.
+    /// latest. (Ticks of all threads are comparable: see [`clock`](crate::clock).)
     fn drain_rings(&mut self) -> bool {
         ring::drain(&mut self.drained);
         let ends = self.drained.iter().map(|measurement| measurement.span.end);
