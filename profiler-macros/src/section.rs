@@ -255,14 +255,7 @@ fn reject_await(block: TokenStream, errors: &mut Errors) {
     let mut trees = block.into_iter().peekable();
     while let Some(tree) = trees.next() {
         if item::is_word(Some(&tree), "async") {
-            // An `.await` inside an `async` block or closure suspends only that future. It extends
-            // to the end of the block, or of the statement for a closure without braces.
-            for skipped in trees.by_ref() {
-                let block = item::group(Some(&skipped), Delimiter::Brace).is_some();
-                if block || item::is_punct(Some(&skipped), ';') {
-                    break;
-                }
-            }
+            skip_future(&mut trees);
         } else if item::is_punct(Some(&tree), '.') && item::is_word(trees.peek(), "await") {
             errors.at(
                 trees.peek().map_or_else(Span::call_site, TokenTree::span),
@@ -271,6 +264,22 @@ fn reject_await(block: TokenStream, errors: &mut Errors) {
             );
         } else if let TokenTree::Group(group) = tree {
             reject_await(group.stream(), errors);
+        }
+    }
+}
+
+/// Skips an `async` block, closure or function after its `async`: an `.await` inside suspends only that
+/// future. It ends with its braces, or for a closure without braces, with its expression.
+fn skip_future(trees: &mut impl Iterator<Item = TokenTree>) {
+    // A comma before the second bar separates the parameters of the closure.
+    let mut bars = 0;
+    for tree in trees {
+        bars += usize::from(item::is_punct(Some(&tree), '|'));
+        let ends_expression = bars >= 2 && item::is_punct(Some(&tree), ',');
+        let ends_statement = item::is_punct(Some(&tree), ';');
+        if ends_expression || ends_statement || item::group(Some(&tree), Delimiter::Brace).is_some()
+        {
+            return;
         }
     }
 }

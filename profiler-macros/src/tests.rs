@@ -1,6 +1,7 @@
 //! Compares expansions with the expected tokens, without compiling them.
 
 mod blocks;
+mod sections;
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -301,23 +302,6 @@ fn a_function_inherits_the_stream_and_the_flags_of_its_block() {
 
 #[cfg(not(feature = "strip"))]
 #[test]
-fn a_section_sets_its_stream_as_a_function_does() {
-    let expected = quote! {
-        if __profiler_builder.wants_stream() { __profiler_builder.stream(&stream); }
-        __profiler_builder.synchronous();
-        if __profiler_builder.wants_step() { __profiler_builder.step(1); }
-        __profiler_builder.start()
-    };
-    for name in [quote!("launch"), quote!(format!("launch {layer}"))] {
-        let section = quote!([profiler_runtime] #name, global_step = 1, sync, stream = &stream);
-        contains(&text(&crate::section::scope(section.clone())), &expected);
-        let section = quote!(#section, { launch() });
-        contains(&text(&crate::section::context(section)), &expected);
-    }
-}
-
-#[cfg(not(feature = "strip"))]
-#[test]
 fn shapes_are_evaluated_in_order_and_only_if_wanted() {
     let expected = quote! {
         if __profiler_builder.wants_stream() { __profiler_builder.stream(stream); }
@@ -369,39 +353,6 @@ fn a_parameter_that_only_the_shapes_use_is_marked_as_used() {
         ),
     );
     contains(&expanded, &quote!(let rows = rows; let _ = &rows;));
-}
-
-#[test]
-fn record_function_measures_a_block_at_its_end_and_else_returns_a_guard() {
-    let name = quote!([profiler_runtime] "load");
-    let run = quote!({ run() });
-    for (arguments, is_block) in [
-        (quote!(#name), false),
-        (quote!(#name,), false),
-        (quote!(#name, #run), true),
-        (quote!(#name, #run,), true),
-        (quote!(#name, global_step = 1, #run), true),
-        (quote!(#name, global_step = { 1 }), false),
-        (quote!(#name, log = move |_, _, _| { run() }), false),
-        (quote!([profiler_runtime] format!("load {i}"), #run), true),
-        (quote!([profiler_runtime] format!("load {i}")), false),
-        // Errors name the form that the user meant.
-        (quote!(#name #run), true),
-        (quote!([profiler_runtime] #run), true),
-    ] {
-        let same = if is_block {
-            crate::section::context(arguments.clone())
-        } else {
-            crate::section::scope(arguments.clone())
-        };
-        let usage = if is_block {
-            "record_function!(\\\"name\\\",{…})"
-        } else {
-            "record_function!(\\\"name\\\")"
-        };
-        let same = text(&same).replace("measure_execution_time_context!(\\\"name\\\",{…})", usage);
-        assert_eq!(text(&crate::section::record_function(arguments)), same);
-    }
 }
 
 #[cfg(feature = "strip")]
