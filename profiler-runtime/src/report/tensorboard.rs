@@ -16,7 +16,7 @@ const WIDTH: usize = 500;
 
 /// The times of the calls of one name, in milliseconds.
 #[derive(Default)]
-struct Times {
+struct Samples {
     cpu: Vec<f64>,
     cuda: Vec<f64>,
 }
@@ -73,9 +73,9 @@ fn log(board: &TensorBoardLogger, trace: &Trace) -> Result<(), LogError> {
     }
     let (step, end) = (step_of(trace), trace.start() + trace.duration());
     let mut outcome = Ok(());
-    for (name, times) in times(trace) {
+    for (name, samples) in samples(trace) {
         let tag = tag_of(trace, name);
-        for (clock, values) in [("cpu_ms", times.cpu), ("cuda_ms", times.cuda)] {
+        for (clock, values) in [("cpu_ms", samples.cpu), ("cuda_ms", samples.cuda)] {
             if !values.is_empty() {
                 let tag = format!("{tag}/{clock}");
                 outcome = outcome.and(board.add_histogram_at(&tag, values, step, end));
@@ -94,14 +94,14 @@ fn step_of(trace: &Trace) -> u64 {
 }
 
 /// Returns the times by name id, which is the order of first use.
-fn times(trace: &Trace) -> BTreeMap<u32, Times> {
-    let mut names = BTreeMap::<u32, Times>::new();
+fn samples(trace: &Trace) -> BTreeMap<u32, Samples> {
+    let mut names = BTreeMap::<u32, Samples>::new();
     for event in trace.events() {
-        let times = names.entry(event.record().name).or_default();
+        let samples = names.entry(event.record().name).or_default();
         if event.has_cpu() {
-            times.cpu.push(event.cpu_ns() / 1e6);
+            samples.cpu.push(event.cpu_ns() / 1e6);
         }
-        times.cuda.extend(event.gpu().map(|gpu| gpu.ns / 1e6));
+        samples.cuda.extend(event.gpu().map(|gpu| gpu.ns / 1e6));
     }
     for replay in trace.replays.iter().filter(|replay| replay.loss.is_none()) {
         names

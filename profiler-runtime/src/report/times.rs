@@ -10,7 +10,7 @@ use super::text::Field;
     clippy::struct_field_names,
     reason = "the public types have these names"
 )]
-pub(super) struct Times {
+pub(super) struct TimeStats {
     pub(super) total_ns: f64,
     pub(super) self_ns: f64,
     pub(super) mean_ns: f64,
@@ -22,7 +22,7 @@ pub(super) struct Times {
     pub(super) p99_ns: f64,
 }
 
-/// Calls a macro with the names of the fields of [`Times`].
+/// Calls a macro with the names of the fields of [`TimeStats`].
 macro_rules! with_times {
     ($macro:ident!($($arguments:tt)*)) => {
         $macro! {
@@ -34,7 +34,7 @@ macro_rules! with_times {
 
 macro_rules! from_fields_of {
     (($type:ty) $($time:ident)*) => {
-        impl From<&$type> for Times {
+        impl From<&$type> for TimeStats {
             fn from(of: &$type) -> Self {
                 Self { $($time: of.$time),* }
             }
@@ -44,8 +44,8 @@ macro_rules! from_fields_of {
 
 macro_rules! to_fields_of {
     (($type:ty) $($time:ident)*) => {
-        impl From<Times> for $type {
-            fn from(times: Times) -> Self {
+        impl From<TimeStats> for $type {
+            fn from(times: TimeStats) -> Self {
                 Self { $($time: times.$time,)* ..Self::default() }
             }
         }
@@ -63,7 +63,7 @@ with_times!(from_fields_of!(CudaTimes));
 with_times!(from_fields_of!(AverageTimes));
 with_times!(to_fields_of!(AverageTimes));
 
-impl Times {
+impl TimeStats {
     /// Returns the times with their keys.
     pub(super) fn fields(self) -> Vec<Field> {
         with_times!(list!(self))
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn each_time_keeps_its_name() {
-        let times = Times {
+        let times = TimeStats {
             total_ns: 1.0,
             self_ns: 2.0,
             mean_ns: 3.0,
@@ -88,7 +88,7 @@ mod tests {
             p95_ns: 8.0,
             p99_ns: 9.0,
         };
-        let again = Times::from(&AverageTimes::from(times));
+        let again = TimeStats::from(&AverageTimes::from(times));
         let text = "{\"total_ns\":1.0,\"self_ns\":2.0,\"mean_ns\":3.0,\"std_ns\":4.0,\"min_ns\":5.0,\"max_ns\":6.0,\
                     \"p50_ns\":7.0,\"p95_ns\":8.0,\"p99_ns\":9.0}";
         assert_eq!(object(again.fields()), text);

@@ -4,7 +4,7 @@ use super::row::{AverageMemory, AverageRow};
 use super::times::AverageTimes;
 use crate::report::summary::Verdict;
 use crate::report::text::Field;
-use crate::report::times::Times;
+use crate::report::times::TimeStats;
 
 /// Returns the counts of a row.
 pub(super) fn counts(row: &AverageRow) -> Vec<Field> {
@@ -28,7 +28,7 @@ pub(super) fn counts(row: &AverageRow) -> Vec<Field> {
 pub(super) fn times(times: &AverageTimes) -> Vec<Field> {
     let percent = |key, percent: f64| Field::raw(key, format!("{percent:.2}"));
     let mut fields = vec![Field::raw("calls", times.calls)];
-    for field in Times::from(times).fields() {
+    for field in TimeStats::from(times).fields() {
         // Each percentage follows its time.
         let share = match field.key() {
             "total_ns" => Some(percent("total_percent", times.total_percent)),

@@ -1,6 +1,6 @@
 //! The options of grouping.
 
-/// What calls must have in common to share a row, besides the name.
+/// The properties besides the name that calls of a row have in common.
 ///
 /// # Examples
 ///

@@ -70,12 +70,12 @@ impl Iterator for Walk {
 
 /// The number of open calls of one kind at a point of a walk, in total and on each stream.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Open {
+pub(super) struct OpenCalls {
     calls: u32,
     streams: Vec<(StreamKey, u32)>,
 }
 
-impl Open {
+impl OpenCalls {
     /// Enters a call. Returns `true` if it is outermost.
     pub(super) fn enter(&mut self) -> bool {
         self.calls += 1;

@@ -6,7 +6,7 @@ use super::row::AverageRow;
 use super::times::AverageTimes;
 use super::{KeyAverages, SortKey};
 use crate::report::summary::{CudaTimes, Row, Summary};
-use crate::report::times::Times;
+use crate::report::times::TimeStats;
 
 pub(super) fn of_summary(summary: &Summary) -> KeyAverages {
     let counted = |row: &&Row| row.calls > 0 || row.cuda.is_some();
@@ -34,7 +34,7 @@ fn average(row: &Row) -> AverageRow {
         primitive_calls: row.primitive_calls,
         cpu: (row.calls > 0).then(|| AverageTimes {
             calls: row.calls,
-            ..Times::from(row).into()
+            ..TimeStats::from(row).into()
         }),
         cuda: row.cuda.as_ref().map(cuda),
         launch_bound: row.cuda.as_ref().map(|cuda| cuda.launch_bound),
@@ -51,7 +51,7 @@ fn average(row: &Row) -> AverageRow {
 fn cuda(times: &CudaTimes) -> AverageTimes {
     AverageTimes {
         calls: times.calls,
-        ..Times::from(times).into()
+        ..TimeStats::from(times).into()
     }
 }
 

@@ -59,13 +59,11 @@ impl fmt::Display for Restriction {
 #[non_exhaustive]
 pub enum RestrictionError {
     /// The fraction is not between 0 and 1.
-    #[error(
-        "{0} is no part of the rows: give a fraction from 0 to 1, or a whole number for so many rows"
-    )]
+    #[error("{0} is not a fraction of the rows: give one from 0 to 1, or a whole number of rows")]
     Part(f64),
     /// The regular expression is not valid.
     #[error(
-        "`{pattern}` is no regular expression: {reason}; put a `\\` before what is to be found as it stands"
+        "`{pattern}` is not a regular expression: {reason}; put a `\\` before special characters"
     )]
     Pattern {
         /// The regular expression.

@@ -174,7 +174,7 @@ impl fmt::Display for SortKey {
 
 /// A name that no [`SortKey`] has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is nothing that rows can be sorted by: use one of {names}", names = names())]
+#[error("`{0}` is not a sort key: use one of {names}", names = names())]
 pub struct SortKeyError(String);
 
 fn names() -> String {
@@ -200,11 +200,11 @@ pub(super) fn sort(rows: &mut [AverageRow], by: SortKey) {
             (Some(left), Some(right)) => right.total_cmp(&left),
             (left, right) => right.is_some().cmp(&left.is_some()),
         };
-        largest_first.then_with(|| by_what_they_are(left, right))
+        largest_first.then_with(|| by_identity(left, right))
     });
 }
 
-fn by_what_they_are(left: &AverageRow, right: &AverageRow) -> Ordering {
+fn by_identity(left: &AverageRow, right: &AverageRow) -> Ordering {
     let names = left.name.cmp(&right.name);
     let shapes = || left.input_shapes.cmp(&right.input_shapes);
     names
@@ -248,10 +248,10 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_answered_with_all_that_there_are() {
+    fn an_unknown_name_is_answered_with_all_keys() {
         let error = "cpu_total".parse::<SortKey>().expect_err("no such key");
         let text = error.to_string();
-        assert!(text.starts_with("`cpu_total` is nothing that rows can be sorted by"));
+        assert!(text.starts_with("`cpu_total` is not a sort key"));
         for key in SortKey::ALL {
             assert!(text.contains(key.as_str()), "{text}");
         }

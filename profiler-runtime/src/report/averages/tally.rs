@@ -1,7 +1,7 @@
 //! The sums of a walk through a trace: for each row, and for each pair of caller and callee.
 
 use super::memory;
-use super::nesting::Open;
+use super::nesting::OpenCalls;
 use super::row::{AverageMemory, AverageRow};
 use super::times::AverageTimes;
 use crate::clock::clock;
@@ -23,7 +23,7 @@ pub(super) struct Sums {
     cuda_calls: u64,
     cuda_total: f64,
     cuda_own: f64,
-    open: Open,
+    open: OpenCalls,
 }
 
 /// One scope of a walk.

@@ -1,4 +1,4 @@
-//! Formats: one file or folder for each, all pure functions of a summary or a trace.
+//! Traces as files: the Chrome trace format, and a checker of such files.
 
 #[cfg(feature = "trace")]
 mod chrome;

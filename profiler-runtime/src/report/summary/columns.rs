@@ -3,7 +3,7 @@
 use super::units::Unit;
 use super::{CudaTimes, Row};
 use crate::report::text::table::{Column, calls};
-use crate::report::times::Times;
+use crate::report::times::TimeStats;
 
 /// The units of a table: one for totals and one for the times of single calls, so that rows are comparable.
 struct Units {
@@ -15,7 +15,12 @@ impl Units {
     fn of(rows: &[&Row]) -> Self {
         let times = || {
             rows.iter()
-                .flat_map(|row| [Some(Times::from(*row)), row.cuda.as_ref().map(Times::from)])
+                .flat_map(|row| {
+                    [
+                        Some(TimeStats::from(*row)),
+                        row.cuda.as_ref().map(TimeStats::from),
+                    ]
+                })
                 .flatten()
         };
         Self {
@@ -25,7 +30,7 @@ impl Units {
     }
 }
 
-type Time = fn(&Times) -> f64;
+type Time = fn(&TimeStats) -> f64;
 
 /// The columns of times of all calls together.
 const TOTALS: [(&str, Time); 2] = [
@@ -92,7 +97,7 @@ fn push_times(
     (title, time): (&str, Time),
     unit: &Unit,
     has_cuda: bool,
-    cpu: fn(&Row) -> Option<Times>,
+    cpu: fn(&Row) -> Option<TimeStats>,
 ) {
     let cpu = |row: &Row| cpu(row).as_ref().map(time);
     if !has_cuda {

@@ -2,7 +2,7 @@
 
 use super::{CudaTimes, Row};
 use crate::report::text::Field;
-use crate::report::times::Times;
+use crate::report::times::TimeStats;
 
 /// Returns the values of a row except its GPU times.
 pub(super) fn fields(row: &Row) -> Vec<Field> {
@@ -13,7 +13,7 @@ pub(super) fn fields(row: &Row) -> Vec<Field> {
         Field::raw("calls", row.calls),
         Field::raw("primitive_calls", row.primitive_calls),
     ];
-    fields.extend(Times::from(row).fields());
+    fields.extend(TimeStats::from(row).fields());
     fields.extend([
         Field::raw("wall_share", format!("{:.6}", row.wall_share)),
         Field::raw("futures", row.futures),
@@ -34,7 +34,7 @@ pub(super) fn fields(row: &Row) -> Vec<Field> {
 /// Returns the numbers of a row's GPU times.
 pub(super) fn cuda_fields(times: &CudaTimes) -> Vec<Field> {
     let mut fields = vec![Field::raw("calls", times.calls)];
-    fields.extend(Times::from(times).fields());
+    fields.extend(TimeStats::from(times).fields());
     fields.extend([
         Field::raw("launch_bound", format!("{:.6}", times.launch_bound)),
         Field::nanoseconds("elsewhere_ns", times.elsewhere_ns),

@@ -97,7 +97,7 @@ fn mutual_recursion_counts_once_too() {
 }
 
 #[test]
-fn what_runs_on_another_thread_is_nobodys_child() {
+fn a_scope_on_another_thread_is_no_child() {
     let mut sample = Sample::new();
     sample.ms("tests: spawner", 0, 0.0, 10.0);
     let start = ms(1.0);

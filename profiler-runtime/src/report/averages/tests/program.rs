@@ -44,7 +44,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What is open: a scope, or a poll of a future.
+/// An open scope, or an open poll of a future.
 #[derive(Clone, Copy)]
 struct Frame {
     record: usize,
@@ -67,7 +67,7 @@ pub(super) struct Program {
     pub(super) sample: Sample,
     now: u64,
     open: [Vec<Frame>; THREADS],
-    /// By record; polls are none.
+    /// By record; `None` for polls.
     known: Vec<Option<Known>>,
     futures: [Option<Future>; FUTURES],
     pub(super) top_level: i64,
@@ -79,7 +79,7 @@ struct Future {
     end: u64,
     polled: i64,
     own: i64,
-    /// What its first poll was in.
+    /// The scope around its first poll.
     around: Option<Frame>,
 }
 
@@ -246,14 +246,14 @@ impl Program {
         known.filter_map(|(index, known)| Some((index, known.as_ref()?)))
     }
 
-    /// The device takes as long as the CPU, on streams that know nothing of each other.
+    /// The device takes as long as the CPU, on independent streams.
     fn read_gpu(&mut self) {
         let mut own: BTreeMap<usize, f64> = BTreeMap::new();
         for (index, known) in self.known() {
             let Some(on) = known.stream else { continue };
             let elapsed = known.elapsed as f64;
             *own.entry(index).or_default() += elapsed;
-            // What a future's scopes take on the device may have nothing to do with what it was first polled in.
+            // The GPU time of a future's scopes is not subtracted from the scope around its first poll.
             let known = |around: &usize| self.known[*around].as_ref();
             let mut around = self
                 .around(index)
@@ -301,7 +301,7 @@ pub(super) struct Counted {
 }
 
 impl Program {
-    /// What is to be counted for each kind of call.
+    /// Returns the expected counts for each kind of call.
     pub(super) fn count<K: Ord>(&self, kind: impl Fn(usize) -> K) -> BTreeMap<K, Counted> {
         let mut counted: BTreeMap<K, Counted> = BTreeMap::new();
         for (index, known) in self.known() {

@@ -94,19 +94,22 @@ fn the_table_says_what_was_left_out() {
 }
 
 #[test]
-fn what_cannot_be_followed_is_told() {
+fn an_invalid_restriction_is_an_error() {
     let error = |restriction: Restriction| {
         let refused = averages(&NAMES).restrict(restriction);
         refused.expect_err("an error").to_string()
     };
     for part in [-0.1, 1.5, 50.0, f64::NAN] {
-        let said = error(part.into());
-        assert!(said.contains("give a fraction from 0 to 1"), "{said}");
+        let error_text = error(part.into());
+        assert!(
+            error_text.contains("is not a fraction of the rows: give one from 0 to 1"),
+            "{error_text}"
+        );
     }
-    let said = error("a(b".into());
+    let error_text = error("a(b".into());
     assert!(
-        said.starts_with("`a(b` is no regular expression: "),
-        "{said}"
+        error_text.starts_with("`a(b` is not a regular expression: "),
+        "{error_text}"
     );
     let pattern = averages(&NAMES).restrict("[").expect_err("an error");
     assert!(matches!(pattern, RestrictionError::Pattern { .. }));

@@ -390,7 +390,7 @@ fn a_gpu_time_that_is_missing_says_why() {
 }
 
 #[test]
-fn without_the_cpu_there_are_launches_of_nobody() {
+fn without_cpu_times_launches_have_no_operator() {
     let mut sample = training();
     sample.options.cpu = false;
     let events = events(&sample.trace());

@@ -104,7 +104,7 @@ pub struct Violation {
     pub event: Option<usize>,
     /// The name of the event, if it has one.
     pub name: Option<String>,
-    /// What is wrong, and what to do.
+    /// The problem and its remedy.
     pub what: String,
 }
 

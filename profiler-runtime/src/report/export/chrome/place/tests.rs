@@ -103,7 +103,7 @@ fn an_empty_child_at_the_end_of_its_parent_stays_in_it() {
 }
 
 #[test]
-fn time_in_which_nothing_was_open_is_nobodys() {
+fn time_without_an_open_scope_belongs_to_none() {
     let drawn = drawn(&[item(10_000, 20_000, NONE), item(50_000, 5_000, 0)]);
     assert_eq!((own(&drawn, 0), own(&drawn, 1)), (20_000, 5_000));
 }
