@@ -124,8 +124,8 @@ pub fn on_driver(
     }
     set_up(&mut command);
     let output = command.output().expect("it runs");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (stdout, stderr) = (lossy(&output.stdout), lossy(&output.stderr));
     assert!(
         output.status.success(),
         "{}: {}\n{stdout}\n{stderr}",

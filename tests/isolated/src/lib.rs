@@ -28,12 +28,11 @@ pub fn test(_arguments: TokenStream, function: TokenStream) -> TokenStream {
     let mut isolated = parse(&format!(
         "if ::profiler_tests::isolated::ran_elsewhere(::core::concat!(::core::module_path!(), \"::{name}\")) {{ return ::profiler_tests::isolated::passed(); }}"
     ));
-    isolated.extend(body.stream());
-    let mut body_with_guard = Group::new(Delimiter::Brace, isolated);
-    body_with_guard.set_span(body.span());
+    // As a block, so that items still stand before all statements of theirs.
+    isolated.extend([TokenTree::Group(body)]);
     let mut test = parse("#[::core::prelude::v1::test]");
     test.extend(tokens);
-    test.extend([TokenTree::Group(body_with_guard)]);
+    test.extend([TokenTree::Group(Group::new(Delimiter::Brace, isolated))]);
     test
 }
 

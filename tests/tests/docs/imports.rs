@@ -18,7 +18,10 @@ const ROOT: &str = "lib.rs";
 #[test]
 fn imports_among_modules_have_no_cycle() {
     let imports = imports_of(&runtime());
-    assert!(imports.len() > 10, "the sources were not read: {imports:#?}");
+    assert!(
+        imports.len() > 10,
+        "the sources were not read: {imports:#?}"
+    );
     let order = layers(&imports).unwrap_or_else(|cycle| panic!("{}", describe(&cycle, &imports)));
     println!("{}", order.join(" < "));
 }
@@ -29,7 +32,10 @@ fn modules_stand_in_the_documented_order() {
     let documented = documented_order();
     let modules: BTreeSet<&str> = imports.keys().map(String::as_str).collect();
     let listed: BTreeSet<&str> = documented.iter().map(String::as_str).collect();
-    assert_eq!(modules, listed, "the modules, and those in docs/architecture.md");
+    assert_eq!(
+        modules, listed,
+        "the modules, and those in docs/architecture.md"
+    );
     let place = |module: &str| documented.iter().position(|listed| listed == module);
     for (module, imported) in &imports {
         for (other, places) in imported {
@@ -61,11 +67,17 @@ fn an_import_that_leads_up_is_found() {
 #[test]
 fn what_only_tests_import_does_not_count() {
     let sources = [
-        ("low/mod.rs", "#[cfg(test)] mod tests; #[cfg(test)] use crate::high::High;"),
+        (
+            "low/mod.rs",
+            "#[cfg(test)] mod tests; #[cfg(test)] use crate::high::High;",
+        ),
         ("low/tests.rs", "use crate::high::High;"),
         ("high.rs", "use crate::low;"),
     ];
-    assert_eq!(layers(&collect(sources)), Ok(vec!["low".to_owned(), "high".to_owned()]));
+    assert_eq!(
+        layers(&collect(sources)),
+        Ok(vec!["low".to_owned(), "high".to_owned()])
+    );
 }
 
 fn runtime() -> PathBuf {
@@ -88,7 +100,11 @@ fn imports_of(root: &Path) -> Imports {
             }
         }
     }
-    collect(files.iter().map(|(path, text)| (path.as_str(), text.as_str())))
+    collect(
+        files
+            .iter()
+            .map(|(path, text)| (path.as_str(), text.as_str())),
+    )
 }
 
 fn collect<'a>(sources: impl IntoIterator<Item = (&'a str, &'a str)>) -> Imports {
@@ -110,7 +126,10 @@ fn collect<'a>(sources: impl IntoIterator<Item = (&'a str, &'a str)>) -> Imports
             continue;
         };
         let found = imports.entry(top.clone()).or_default();
-        let mut reader = Reader { module: module.clone(), found: Vec::new() };
+        let mut reader = Reader {
+            module: module.clone(),
+            found: Vec::new(),
+        };
         reader.visit_file(file);
         for other in reader.found.into_iter().filter(|other| other != top) {
             found.entry(other).or_default().insert((*path).to_owned());
@@ -119,21 +138,36 @@ fn collect<'a>(sources: impl IntoIterator<Item = (&'a str, &'a str)>) -> Imports
     imports.entry(ROOT.to_owned()).or_default();
     let modules: BTreeSet<String> = imports.keys().cloned().collect();
     for imported in imports.values_mut() {
-        let items: Vec<String> = imported.keys().filter(|name| !modules.contains(*name)).cloned().collect();
+        let items: Vec<String> = imported
+            .keys()
+            .filter(|name| !modules.contains(*name))
+            .cloned()
+            .collect();
         for item in items {
             let places = imported.remove(&item).unwrap_or_default();
             imported.entry(ROOT.to_owned()).or_default().extend(places);
         }
     }
-    let all: Vec<String> = imports.keys().filter(|name| *name != ROOT).cloned().collect();
+    let all: Vec<String> = imports
+        .keys()
+        .filter(|name| *name != ROOT)
+        .cloned()
+        .collect();
     let root = imports.entry(ROOT.to_owned()).or_default();
-    root.extend(all.into_iter().map(|module| (module, BTreeSet::from([ROOT.to_owned()]))));
+    root.extend(
+        all.into_iter()
+            .map(|module| (module, BTreeSet::from([ROOT.to_owned()]))),
+    );
     imports
 }
 
 /// Returns the path of the module that a file holds, empty for `lib.rs`.
 fn module_of(path: &str) -> Vec<String> {
-    let mut parts: Vec<String> = path.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
+    let mut parts: Vec<String> = path
+        .trim_end_matches(".rs")
+        .split('/')
+        .map(str::to_owned)
+        .collect();
     if matches!(parts.last().map(String::as_str), Some("mod" | "lib")) {
         parts.pop();
     }
@@ -148,7 +182,9 @@ fn test_modules(module: &[String], file: &syn::File) -> Vec<Vec<String>> {
         }
         _ => None,
     });
-    declared.map(|name| module.iter().cloned().chain([name]).collect()).collect()
+    declared
+        .map(|name| module.iter().cloned().chain([name]).collect())
+        .collect()
 }
 
 /// Returns `true` if an item is compiled for tests alone.
@@ -164,8 +200,12 @@ fn is_for_tests(attributes: &[Attribute]) -> bool {
 /// Returns `true` if a condition cannot hold without `test`: it is `test`, or `all` of several with it.
 fn requires_test(condition: &str) -> bool {
     let condition = condition.replace(' ', "");
-    let all = condition.strip_prefix("all(").and_then(|rest| rest.strip_suffix(')'));
-    all.unwrap_or(&condition).split(',').any(|part| part == "test")
+    let all = condition
+        .strip_prefix("all(")
+        .and_then(|rest| rest.strip_suffix(')'));
+    all.unwrap_or(&condition)
+        .split(',')
+        .any(|part| part == "test")
 }
 
 /// Reads the top-level modules that one file refers to.
@@ -180,7 +220,10 @@ impl Reader {
         let target = match segments.first().map(String::as_str) {
             Some("crate") => segments.get(1),
             Some("super") => {
-                let up = segments.iter().take_while(|segment| *segment == "super").count();
+                let up = segments
+                    .iter()
+                    .take_while(|segment| *segment == "super")
+                    .count();
                 let kept = self.module.len().checked_sub(up);
                 match kept {
                     // At the root: what comes next is a top-level module or an item of `lib.rs`.
@@ -190,17 +233,27 @@ impl Reader {
             }
             _ => None,
         };
-        self.found.extend(target.filter(|name| *name != "self").cloned());
+        self.found
+            .extend(target.filter(|name| *name != "self").cloned());
     }
 
     fn note_tree(&mut self, prefix: &[String], tree: &UseTree) {
-        let with = |last: &syn::Ident| prefix.iter().cloned().chain([last.to_string()]).collect::<Vec<_>>();
+        let with = |last: &syn::Ident| {
+            prefix
+                .iter()
+                .cloned()
+                .chain([last.to_string()])
+                .collect::<Vec<_>>()
+        };
         match tree {
             UseTree::Path(path) => self.note_tree(&with(&path.ident), &path.tree),
             UseTree::Name(name) => self.note(&with(&name.ident)),
             UseTree::Rename(rename) => self.note(&with(&rename.ident)),
             UseTree::Glob(_) => self.note(&[prefix, &["*".to_owned()]].concat()),
-            UseTree::Group(group) => group.items.iter().for_each(|item| self.note_tree(prefix, item)),
+            UseTree::Group(group) => group
+                .items
+                .iter()
+                .for_each(|item| self.note_tree(prefix, item)),
         }
     }
 
@@ -211,7 +264,9 @@ impl Reader {
             match token {
                 TokenTree::Ident(ident) => {
                     let ident = ident.to_string();
-                    if ident == "crate" || (ident == "super" && path.last().is_none_or(|last| last != "super")) {
+                    if ident == "crate"
+                        || (ident == "super" && path.last().is_none_or(|last| last != "super"))
+                    {
                         path.clear();
                     }
                     path.push(ident);
@@ -271,7 +326,11 @@ impl<'ast> Visit<'ast> for Reader {
     }
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
-        let segments: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        let segments: Vec<String> = path
+            .segments
+            .iter()
+            .map(|segment| segment.ident.to_string())
+            .collect();
         self.note(&segments);
         visit::visit_path(self, path);
     }
@@ -289,7 +348,8 @@ fn layers(imports: &Imports) -> Result<Vec<String>, Vec<String>> {
     let mut order: Vec<String> = Vec::new();
     let mut left: BTreeSet<&String> = imports.keys().collect();
     while !left.is_empty() {
-        let is_lowest = |module: &&String| imports[*module].keys().all(|other| !left.contains(other));
+        let is_lowest =
+            |module: &&String| imports[*module].keys().all(|other| !left.contains(other));
         let lowest: Vec<&String> = left.iter().copied().filter(is_lowest).collect();
         if lowest.is_empty() {
             return Err(cycle(imports, &left));
@@ -305,8 +365,15 @@ fn layers(imports: &Imports) -> Result<Vec<String>, Vec<String>> {
 
 /// Follows imports among modules that are all part of a cycle, or above one, until one comes again.
 fn cycle(imports: &Imports, left: &BTreeSet<&String>) -> Vec<String> {
-    let mut path: Vec<String> = left.iter().take(1).map(|module| (*module).clone()).collect();
-    while let Some(next) = path.last().and_then(|last| imports[last].keys().find(|other| left.contains(other))) {
+    let mut path: Vec<String> = left
+        .iter()
+        .take(1)
+        .map(|module| (*module).clone())
+        .collect();
+    while let Some(next) = path
+        .last()
+        .and_then(|last| imports[last].keys().find(|other| left.contains(other)))
+    {
         if let Some(start) = path.iter().position(|module| module == next) {
             return path.split_off(start);
         }
@@ -316,10 +383,16 @@ fn cycle(imports: &Imports, left: &BTreeSet<&String>) -> Vec<String> {
 }
 
 fn describe(cycle: &[String], imports: &Imports) -> String {
-    let mut lines = vec!["these modules import each other in a circle; move what the lower one needs down:".to_owned()];
+    let mut lines = vec![
+        "these modules import each other in a circle; move what the lower one needs down:"
+            .to_owned(),
+    ];
     for (index, module) in cycle.iter().enumerate() {
         let next = &cycle[(index + 1) % cycle.len()];
-        lines.push(format!("  {module} -> {next}: {:?}", imports[module].get(next)));
+        lines.push(format!(
+            "  {module} -> {next}: {:?}",
+            imports[module].get(next)
+        ));
     }
     lines.join("\n")
 }
@@ -328,8 +401,16 @@ fn describe(cycle: &[String], imports: &Imports) -> String {
 fn documented_order() -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/architecture.md");
     let text = fs::read_to_string(path).expect("docs/architecture.md");
-    let table = text.split("## profiler-runtime").nth(1).expect("the section on profiler-runtime");
-    let rows = table.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
-    let names = rows.filter_map(|row| row.split('`').nth(1)).map(|name| name.trim_end_matches(['/']).trim_end_matches(".rs"));
+    let table = text
+        .split("## profiler-runtime")
+        .nth(1)
+        .expect("the section on profiler-runtime");
+    let rows = table
+        .lines()
+        .skip_while(|line| !line.starts_with('|'))
+        .take_while(|line| line.starts_with('|'));
+    let names = rows
+        .filter_map(|row| row.split('`').nth(1))
+        .map(|name| name.trim_end_matches(['/']).trim_end_matches(".rs"));
     names.map(str::to_owned).chain([ROOT.to_owned()]).collect()
 }

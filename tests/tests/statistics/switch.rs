@@ -1,8 +1,7 @@
 //! Turning measuring on and off is effective at once on all threads, and breaks nothing that is open.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use profiler_runtime::{bypass, is_enabled, measure_execution_time, scope, set_enabled};
 use profiler_tests::{if_measuring, row};
@@ -17,29 +16,57 @@ fn inner(depth: u64) -> u64 {
     outer(depth - 1)
 }
 
+const THREADS: usize = 4;
+
+/// Waits until each thread has begun and ended a round since now: of three that end, the first may have begun before, and the
+/// second may have begun before the thread saw this thread's latest writes.
+fn wait_for_whole_rounds(rounds: &[AtomicU64; THREADS]) {
+    let seen = rounds.each_ref().map(|count| count.load(SeqCst));
+    for (count, seen) in rounds.iter().zip(seen) {
+        while count.load(SeqCst) < seen + 3 {
+            thread::yield_now();
+        }
+    }
+}
+
 #[test]
-fn flipping_every_millisecond_loses_nothing_and_breaks_nothing() {
+fn flipping_the_switch_loses_no_call_and_breaks_none() {
+    const FLIPS: u64 = 50;
+    /// Calls of `outer` in a round.
+    const CALLS: u64 = 11;
+
     let initially = is_enabled();
-    let (done, calls) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (done, rounds) = (
+        AtomicBool::new(false),
+        [const { AtomicU64::new(0) }; THREADS],
+    );
     thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                while !done.load(Relaxed) {
-                    assert_eq!(outer(10), 11);
-                    calls.fetch_add(11, Relaxed);
+        for count in &rounds {
+            let done = &done;
+            scope.spawn(move || {
+                while !done.load(SeqCst) {
+                    assert_eq!(outer(10), CALLS);
+                    count.fetch_add(1, SeqCst);
                 }
             });
         }
-        let start = Instant::now();
-        while start.elapsed() < Duration::from_millis(500) {
-            set_enabled(!is_enabled());
-            thread::sleep(Duration::from_millis(1));
+        for flip in 0..2 * FLIPS {
+            set_enabled(flip % 2 == 0);
+            wait_for_whole_rounds(&rounds);
         }
-        done.store(true, Relaxed);
+        done.store(true, SeqCst);
     });
     set_enabled(initially);
+    let all = rounds.iter().map(|count| count.load(SeqCst)).sum::<u64>() * CALLS;
+    let at_least = THREADS as u64 * FLIPS * CALLS;
     let measured = row("flip: outer");
-    assert!(measured.calls <= calls.load(Relaxed));
+    if cfg!(feature = "strip") {
+        assert_eq!(measured.calls, 0);
+    } else {
+        // At least one whole round of each thread ran in each state.
+        let possible = at_least..=all - at_least;
+        assert!(possible.contains(&measured.calls), "{measured:?} of {all}");
+    }
     assert_eq!((measured.open, measured.disordered), (0, 0));
     assert!(measured.self_ns <= measured.total_ns + 1.0);
 }
