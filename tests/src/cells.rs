@@ -1,6 +1,6 @@
-//! The cells of an exported CSV, as whoever takes their apostrophes off reads them.
+//! The cells of an exported CSV, with the apostrophes that neutralise formulas removed.
 
-/// What a spreadsheet takes for the beginning of a formula.
+/// Characters that a spreadsheet reads as the beginning of a formula.
 pub const FORMULA: &[char] = &[
     '=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',
 ];

@@ -187,7 +187,7 @@ impl Compiler {
     fn normalised(&self, messages: &str) -> String {
         let workspace = format!("{}/", self.workspace.display());
         let mut text = String::new();
-        // Whether the source lines that follow are those of another file.
+        // `true` while the source lines belong to another file.
         let mut is_elsewhere = false;
         for line in messages.lines() {
             let start = line.trim_start();

@@ -1,8 +1,8 @@
-//! What a test expects of the summary, in each of the three modes: on, off, stripped.
+//! The counts that a test expects in the summary, in each of the three modes: on, off, stripped.
 
 use profiler_runtime::{Row, is_enabled, summary};
 
-/// The calls that are counted of so many that are made.
+/// Returns how many of `calls` calls are counted.
 pub fn expected(calls: u64) -> u64 {
     if is_enabled() && !cfg!(feature = "strip") {
         calls
@@ -11,7 +11,7 @@ pub fn expected(calls: u64) -> u64 {
     }
 }
 
-/// What one column of a name's row holds, nothing where there is no row.
+/// Returns one column of a name's row, or zero if there is no row.
 pub fn column(name: &str, of: fn(&Row) -> u64) -> u64 {
     summary().row(name).map_or(0, of)
 }
@@ -21,7 +21,7 @@ pub fn calls(name: &str) -> u64 {
     column(name, |row| row.calls)
 }
 
-/// Says that so many calls were made under each of these names, which stand in `module`.
+/// Asserts the number of calls under each of these names in `module`.
 #[track_caller]
 pub fn assert_calls(module: &str, made: &[(&str, u64)]) {
     for (name, made) in made {

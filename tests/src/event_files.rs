@@ -39,7 +39,7 @@ pub struct ReadText {
     pub text: String,
 }
 
-/// What one event file holds.
+/// The contents of one event file.
 #[derive(Debug, Default)]
 pub struct ReadFile {
     /// In the order of the file.

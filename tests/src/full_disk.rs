@@ -6,7 +6,7 @@ use rlimit::{Resource, getrlimit, setrlimit};
 
 use crate::child;
 
-/// Makes every file of this process larger than `bytes` fail to be written, for ever or until the
+/// Makes every file of this process larger than `bytes` fail to be written, permanently or until the
 /// next call.
 pub fn limit_files(bytes: u64) -> io::Result<()> {
     let (_, hard) = getrlimit(Resource::FSIZE)?;

@@ -25,7 +25,7 @@ const PTX: &str = "
 
 const CHILD: &str = "PROFILER_TESTS_ON_THE_DRIVER";
 
-/// What a test's program left behind.
+/// The results of a test's program.
 pub struct Ran {
     pub report: Report,
     pub stderr: String,
@@ -42,18 +42,18 @@ impl Ran {
 /// The variable by which the parent tells the child what to do.
 pub const TOLD: &str = "PROFILER_TESTS_TOLD";
 
-/// What the parent has told, as words.
+/// Returns the words that the parent passed to this process.
 pub fn told() -> String {
     std::env::var(TOLD).unwrap_or_default()
 }
 
-/// Whether this process is the one that has the driver.
+/// Returns whether this process is the one that has the driver.
 pub fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()
 }
 
-/// Whether this process has the driver, where something is measured; another one with the driver runs the
-/// test called `name` otherwise.
+/// Returns whether this process has the driver. If it does not and calls are measured, another process runs the test
+/// with the driver first.
 pub fn is_here(script: &str) -> bool {
     if !is_child() && crate::measuring() {
         on_the_driver(script);
@@ -61,7 +61,7 @@ pub fn is_here(script: &str) -> bool {
     is_child()
 }
 
-/// The same, with GPU times on the legacy default stream for scopes that name no stream.
+/// Like [`is_here`], with GPU times on the legacy default stream for scopes that name no stream.
 pub fn is_here_with_legacy_stream(script: &str) -> bool {
     if !is_child() && crate::measuring() {
         on_the_driver_with_legacy_stream(script);
@@ -80,12 +80,12 @@ pub fn on_the_driver(script: &str) -> Ran {
     checked(on_the_driver_with(script, |_| {}))
 }
 
-/// The same, with GPU times on the legacy default stream for scopes that name no stream.
+/// Like [`on_the_driver`], with GPU times on the legacy default stream for scopes that name no stream.
 pub fn on_the_driver_with_legacy_stream(script: &str) -> Ran {
     checked(on_the_driver_with(script, legacy_stream))
 }
 
-/// What a program ran to, which must have left no misuse and no event behind.
+/// Asserts that a program left no misuse and no event behind, and returns its results.
 pub fn checked(ran: Ran) -> Ran {
     assert_eq!(ran.report.misuses, []);
     assert_eq!(
@@ -95,12 +95,12 @@ pub fn checked(ran: Ran) -> Ran {
     ran
 }
 
-/// The same, with more to be said to the process, and nothing taken for granted of what it leaves.
+/// Like [`on_the_driver`], with a set-up for the process, and without the checks of its results.
 pub fn on_the_driver_with(script: &str, set_up: impl FnOnce(&mut Command)) -> Ran {
     on_driver(Installation::new, script, set_up)
 }
 
-/// The same on another driver.
+/// Like [`on_the_driver_with`], on another driver.
 pub fn on_driver(
     installation: impl FnOnce(&Path) -> Installation,
     script: &str,
@@ -168,7 +168,7 @@ impl Gpu {
         self.context.new_stream().expect("a stream")
     }
 
-    /// Launches a kernel that takes so many nanoseconds.
+    /// Launches a kernel that takes `ns` nanoseconds.
     pub fn spin(&self, stream: &CudaStream, ns: u64) {
         let one = LaunchConfig {
             grid_dim: (1, 1, 1),

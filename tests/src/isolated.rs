@@ -13,7 +13,7 @@ const TEST: &str = "PROFILER_TESTS_TEST";
 /// How long a test may run. It decides nothing but how soon a test that hangs is reported.
 const LIMIT: Duration = Duration::from_secs(900);
 
-/// What a test returns in the process that only started another one.
+/// The result of a test in the process that only started another one.
 pub trait Passed {
     /// Returns the value that means success.
     fn passed() -> Self;

@@ -19,7 +19,7 @@ pub fn poll_once<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Gives the thread away so many times.
+/// Yields `times` times.
 pub async fn yields(times: usize) {
     for _ in 0..times {
         let mut given = false;

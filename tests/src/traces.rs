@@ -17,7 +17,7 @@ pub fn events(trace: &Trace) -> Vec<Value> {
         if !found.is_empty()
             && let Ok(text) = std::fs::read_to_string(&path)
         {
-            // What the numbers in what follows stand for.
+            // The lines that the numbers in the report refer to.
             for (number, line) in text
                 .lines()
                 .filter(|line| line.starts_with("{\"ph"))
@@ -33,7 +33,7 @@ pub fn events(trace: &Trace) -> Vec<Value> {
     serde_json::from_value(whole["traceEvents"].take()).expect("a list")
 }
 
-/// The same; and the trace stays for other programs to read, where the variable names a folder for that.
+/// Like [`events`]; also keeps the trace for other programs if a variable names a folder for it.
 #[track_caller]
 pub fn kept_events(trace: &Trace, name: &str) -> Vec<Value> {
     if let Some(folder) = std::env::var_os(KEEP) {
@@ -75,7 +75,7 @@ pub fn of_category<'e>(events: &'e [Value], category: &str) -> Vec<&'e Value> {
         .collect()
 }
 
-/// What the events of a category took together, by name, in nanoseconds.
+/// Returns the total duration of the events of a category with this name, in nanoseconds.
 pub fn total_ns(events: &[Value], category: &str, name: &str) -> f64 {
     let events = of_category(events, category)
         .into_iter()

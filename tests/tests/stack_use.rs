@@ -87,7 +87,7 @@ extern "C" fn call(_: *mut c_void) -> *mut c_void {
 
 #[test]
 fn threads_with_the_smallest_stack_run_measured_functions() {
-    // What the first call of a process sets up takes more: it is not made there.
+    // The first call of a process needs more stack for its set-up, so it is not made on those threads.
     known();
     for _ in 0..8 {
         on_the_smallest_stack(call);

@@ -9,7 +9,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 use syn::{Attribute, ImplItemFn, Item, ItemFn, ItemUse, Macro, UseTree};
 
-/// What a module imports: the modules, each with the places where it does.
+/// The modules that a module imports, each with the places where it does.
 type Imports = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
 /// The name under which imports from `lib.rs` itself are listed.

@@ -1,4 +1,4 @@
-//! What stands twice stands alike: the table of variables in the documents is that in the code.
+//! The table of variables in the documents equals the one in the code.
 
 use std::fs;
 use std::path::Path;

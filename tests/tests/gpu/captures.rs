@@ -1,5 +1,5 @@
-//! What a program captures into a graph is what it would have captured without the profiler: a scope in it has
-//! no GPU time, and that is counted; nor does anything the profiler does elsewhere spoil a capture.
+//! The profiler does not change a graph that the program captures: a scope inside a capture has no GPU time and is
+//! counted. Nothing that the profiler does elsewhere invalidates a capture.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -114,7 +114,7 @@ fn another_context_under_the_same_handle_is_measured_again() {
         for round in 1..=ROUNDS {
             let own = Own::made(&driver);
             handles.push(own.context);
-            // In some rounds nobody has had the time to look at the one before.
+            // In some rounds the resolver has not had time to look at the previous one.
             let mut tries = 0;
             while cuda("met").calls < round && tries < 10 {
                 own.measure("met", 1);
@@ -406,7 +406,7 @@ fn a_context_that_is_destroyed_when_all_was_read_is_not_touched_any_more() {
         settle();
         assert_eq!(driver.cuCtxDestroy_v2(going.context), 0);
         assert_eq!(driver.cuCtxSetCurrent(staying.context), 0);
-        // What looks as if another one was destroyed has them all looked after.
+        // A sign that another context was destroyed makes the resolver check all of them.
         simulator()
             .run("fault cuEventRecord nth 1 return 709")
             .expect("it is right");

@@ -57,7 +57,7 @@ fn scopes_have_what_they_took_and_gave_back() {
                 assert_eq!(driver.cuMemFreeAsync(third, stream), 0);
                 let _fourth: usize =
                     made(|address| driver.cuMemAllocAsync(address, 5 * MIB, stream));
-                // What a stream gives back is back when the device has come to it.
+                // Memory that a stream frees is available when the device has executed the call.
                 assert_eq!(driver.cuStreamSynchronize(stream), 0);
             }
             let _ = second;

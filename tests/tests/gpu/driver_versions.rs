@@ -47,8 +47,8 @@ fn drivers_of_all_versions_measure_exactly() {
             command.env(TOLD, said).env("PROFILER_BACKEND", "cuda");
         });
         assert_eq!(ran.report.misuses, []);
-        // Those in a graph stay for as long as it may be launched. Without numbers of contexts nobody knows whether
-        // the device was reset: what may have gone with it is left alone.
+        // Those in a graph stay for as long as it may be launched. Without context ids the profiler
+        // cannot know whether the device was reset, so it does not touch events that may be gone.
         let in_graph = if said.is_empty() { 2 } else { 0 };
         let alive = ran.report.alive.events;
         if ran.report.calls_of("cuCtxGetId") > 0 {

@@ -1,4 +1,4 @@
-//! Whatever there is of CUDA, from nothing to the newest driver, a program runs, and is told once and in words.
+//! A program runs with any state of CUDA, from no driver to the newest one, and reports that state once, in words.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -10,7 +10,7 @@ use profiler_tests::gpu;
 use profiler_tests::gpu::{Gpu, TOLD, is_child, on_driver, on_the_driver_with, row, settle, told};
 use profiler_tests::{isolated, measuring};
 
-/// What every driver from CUDA 11 on has, and the profiler cannot do without.
+/// The functions that every driver from CUDA 11 on has, and that the profiler needs.
 const REQUIRED: [&str; 22] = [
     "cuInit",
     "cuDriverGetVersion",
@@ -72,7 +72,7 @@ fn a_program_on_the_cpu() {
     }
 }
 
-/// `init` must refuse with this status; the program goes on.
+/// Returns the status with which `init` must fail; the program continues.
 fn refused() -> Status {
     let Err(InitError::Cuda(error)) = init() else {
         panic!("PROFILER_BACKEND=cuda is refused where there is none");
@@ -202,7 +202,7 @@ fn a_driver_that_lacks_anything_is_too_old_and_the_lack_is_named() {
                 .env(TOLD, symbol);
         });
         let stderr = String::from_utf8_lossy(&output.stderr);
-        // Who called `init` has its answer.
+        // The caller of `init` has the error.
         assert_eq!(warnings(&stderr), 0, "{symbol}: {stderr}");
     };
     for symbol in REQUIRED {
@@ -400,7 +400,7 @@ fn a_program_without_cuda_never_loads_the_driver() {
         .create()
         .expect("a driver was built");
     let output = without_a_driver(|command| {
-        // There is one to be had.
+        // A driver is available.
         command
             .env("LD_LIBRARY_PATH", folder.path())
             .env_remove("PROFILER_CUDA_LIBRARY")

@@ -69,7 +69,7 @@ fn a_pool_at_its_cap_costs_gpu_times_only() {
         command.env("PROFILER_CUDA_EVENTS", "8");
     });
     assert_eq!((ran.report.alive.events, ran.report.misuses.len()), (0, 0));
-    // Eight pairs; nobody wants to know where they stand on the time line.
+    // Eight pairs; no logger or session needs their places on the time line.
     assert_eq!(ran.report.created.events, 16);
 }
 

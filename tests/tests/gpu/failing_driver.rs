@@ -16,7 +16,7 @@ use profiler_tests::gpu::{
 use profiler_tests::measuring;
 use profiler_tests::poll::run;
 
-/// What the profiler calls again and again.
+/// The functions that the profiler calls repeatedly.
 const OFTEN: [&str; 18] = [
     "cuInit",
     "cuDriverGetVersion",
@@ -38,7 +38,7 @@ const OFTEN: [&str; 18] = [
     "cuEventElapsedTime",
 ];
 
-/// What it calls once for each context, and once for each that is not the primary one of its device.
+/// The functions that it calls once for each context, and once for each that is not the primary one of its device.
 const ONCE: [&str; 5] = [
     "cuCtxGetDevice",
     "cuDevicePrimaryCtxGetState",
@@ -448,10 +448,10 @@ fn a_notice_names_the_call_that_failed() {
     assert!(!says("cuEventCreate"), "{}", ran.stderr);
 }
 
-/// What host functions measure on: a stream and its context.
+/// The stream on which host functions measure, and its context.
 static MEASURED_ON: OnceLock<[usize; 2]> = OnceLock::new();
 
-/// Measures in a host function, or not where it is told to leave that out.
+/// Measures in a host function, unless `bypassed` is set.
 extern "C" fn measure_in_a_host_function(bypassed: usize) {
     let [stream, context] = *MEASURED_ON.get().expect("the test has set it");
     for _ in 0..100 {
@@ -492,7 +492,7 @@ fn host_functions_ask_a_driver_that_refuses_seldom() {
         // After 64 scopes, 128 more, and so on; each time once or twice.
         let asked = report.host_function_calls;
         assert!((1..=16).contains(&asked), "{asked} calls in host functions");
-        // The program's own threads go on.
+        // The program's own threads are still measured.
         program.burst(1);
         program.step();
         let mut wrong = Vec::new();
@@ -559,8 +559,8 @@ fn the_context_of_a_thread_stays_the_programs() {
         let mut wrong = Vec::new();
         for using in 1..=6 {
             let mut program = Program::new(using - 1, &format!("use {using}"));
-            // The events for the other context are made in that one, on this thread. What is returned may be an
-            // earlier failure, and the context be current all the same.
+            // The events for the other context are made in that one, on this thread. The code may be that of
+            // an earlier failure although the context is current.
             let script = format!("fault cuCtxSetCurrent nth {using} return 1 after");
             simulator().run(&script).expect("it is right");
             program.step();
@@ -611,7 +611,7 @@ fn an_error_of_the_programs_own_work_reaches_the_program() {
         assert_eq!(row("fails").calls, 20);
         assert_eq!(cuda("fails").calls + row("fails").without_cuda, 20);
         assert_eq!((cuda("after").calls, row("after").without_cuda), (0, 5));
-        // Another context goes on.
+        // Another context is still measured.
         assert_eq!(other.driver.cuCtxSetCurrent(other.context), 0);
         other.step();
         let mut wrong = Vec::new();

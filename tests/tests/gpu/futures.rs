@@ -82,7 +82,7 @@ fn any_future_on_the_stream_it_is_given() {
     run(launch(&gpu, &given, &[5_000, 6_000])
         .measure_execution_time("given")
         .stream(&given));
-    // What is current where a future is made is so wherever it is polled, for what it measures, too.
+    // The current stream where a future is created also applies wherever it is polled, and to scopes inside it.
     let made = with_stream(&current, || {
         let inside = async {
             launch(&gpu, &current, &[7_000]).await;

@@ -1,6 +1,6 @@
-//! A driver that hangs, goes away, or has a context fail costs GPU times, each of them counted; the program goes
-//! on, and ends when it wants to. What it measured last is read before its driver ends; nobody calls the driver then,
-//! nor in a forked process.
+//! If the driver hangs or shuts down, or a context fails, GPU times are lost and counted; the program continues and
+//! ends normally. The last times are read before the driver shuts down. After that, and in a forked process, no thread
+//! calls the driver.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -15,13 +15,13 @@ use profiler_tests::gpu::{
 };
 use profiler_tests::measuring;
 
-/// So many scopes of 10 us on a stream of the driver's.
+/// Measures `scopes` scopes of 10 us on a stream of the driver.
 fn measured(gpu: &Gpu, name: &str, scopes: usize) {
     let stream = pending(gpu, name, scopes);
     stream.synchronize().expect("nothing failed");
 }
 
-/// The same; nobody waits for the stream.
+/// Like [`measured`], without waiting for the stream.
 fn pending(gpu: &Gpu, name: &str, scopes: usize) -> Arc<CudaStream> {
     let stream = gpu.stream();
     for _ in 0..scopes {
@@ -52,7 +52,7 @@ fn a_flush_does_not_wait_for_a_call_that_hangs() {
             1
         );
         assert!(summary().cuda.in_flight > 0);
-        // Measuring goes on meanwhile.
+        // Calls are still measured.
         measured(&gpu, "meanwhile", 10);
         assert_eq!(row("meanwhile").calls, 10);
         simulator()
@@ -401,10 +401,10 @@ fn a_forked_process_leaves_the_driver_to_its_parent() {
             unsafe { libc::_exit(i32::from(calls() != before)) }
         }
         let mut status = 0;
-        // SAFETY: the child is ours, and `status` is there to be written.
+        // SAFETY: this process forked the child, and `status` may be written.
         unsafe { libc::waitpid(child, &raw mut status, 0) };
         assert_eq!(status, 0);
-        // The parent goes on.
+        // The parent still measures.
         measure();
         settle();
         assert_eq!(cuda("either").calls, 20);

@@ -18,7 +18,7 @@ use profiler_tests::measuring;
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
-/// A call that takes so many nanoseconds on the GPU.
+/// A call that takes `ns` nanoseconds on the GPU.
 fn call(gpu: &Gpu, stream: &CudaStream, name: &str, ns: u64, log: &Arc<Kept>) {
     let _scope = scope!(name, stream = stream, log = log.clone());
     gpu.spin(stream, ns);
@@ -210,7 +210,7 @@ fn steps_are_gap_free_across_threads() {
     assert_eq!(summary().dropped, []);
 }
 
-/// What the fields of events held.
+/// The fields of events.
 #[derive(Clone, Default)]
 struct Events(Arc<Mutex<Vec<Fields>>>);
 

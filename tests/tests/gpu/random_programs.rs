@@ -17,7 +17,7 @@ const NAMES: usize = 4;
 const STREAMS: usize = 4;
 const DEFAULT: usize = STREAMS - 1;
 
-/// A step of a program. What cannot be done where it stands is left out.
+/// A step of a program. A step that is impossible in the current state is skipped.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Open {
@@ -75,7 +75,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What is expected of one name.
+/// The expected results of one name.
 #[derive(Clone, Copy, Debug, Default)]
 struct Expected {
     calls: u64,
@@ -91,11 +91,11 @@ struct Open {
     name: usize,
     stream: usize,
     begin: Option<u64>,
-    /// What measured scopes inside it took on its stream.
+    /// The time of the measured scopes inside it on its stream.
     children: u64,
 }
 
-/// What the device and the profiler do, in a few lines.
+/// A model of the device and the profiler, in a few lines.
 #[derive(Debug, Default)]
 struct Model {
     now: u64,
@@ -143,7 +143,7 @@ impl Model {
         let mut around =
             around.filter(|outer| outer.stream == scope.stream && outer.begin.is_some());
         let (Some(begin), Some(end), false) = (scope.begin, end, unreadable) else {
-            // What is inside of it is inside of what is around it.
+            // Its children count as children of the enclosing scope.
             if let Some(outer) = around.next() {
                 outer.children += scope.children;
             }

@@ -16,7 +16,7 @@ use profiler_tests::gpu::{
 };
 use profiler_tests::measuring;
 
-/// Runs a test whose graphs keep the events of so many scopes to the end.
+/// Runs a test whose graphs keep the events of `scopes` scopes to the end.
 fn is_here_with_graphs(scopes: u64) -> bool {
     if !gpu::is_child() && measuring() {
         let ran = on_the_driver_with("", |_| {});

@@ -141,7 +141,7 @@ fn a_measured_call_makes_two_records_and_no_call_that_can_block() {
         let expected = [
             // The default stream is that of the context that is current at both ends.
             ("cuCtxGetCurrent", 2 * STEPS),
-            // Whether the device was reset, before each record.
+            // Detects a reset of the device before each record.
             ("cuCtxGetId", 6 * STEPS),
             ("cuEventRecord", 6 * STEPS),
             // The program's own.
@@ -228,7 +228,7 @@ fn lengths_alone_take_no_stream() {
         program.finish();
         assert_eq!((cuda("outer").calls, made() - before), (10, 0));
         assert_eq!(summary().cuda.uncertainty_ns, None);
-        // A logger is told where they stand on the time line.
+        // A logger receives their places on the time line.
         drop(scope!("logged", stream = &program.lent, log = |_, _, _| {}));
         program.finish();
         assert_eq!((cuda("logged").calls, made() - before), (1, 1));

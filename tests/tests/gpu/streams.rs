@@ -86,7 +86,7 @@ fn the_current_stream_nests_and_is_put_back() {
         measure("inside");
         with_stream(third.clone(), || measure("deeper"));
         measure("inside again");
-        // What is set inside lasts to the end of the inside.
+        // A stream set inside applies until the inner closure ends.
         set_current_stream(&third);
         measure("set inside");
     });

@@ -189,7 +189,7 @@ fn threads_measure_on_a_stream_they_share_and_on_their_own() {
     exact(own.total_ns, 36_000.0 * CALLS as f64);
     exact(own.self_ns, own.total_ns);
     exact(own.max_ns, 8_000.0);
-    // Their stream ran what others put in between, too: no more than all there was, and no less than theirs.
+    // Their stream also ran work that others submitted in between: no more than all of it, no less than their own.
     let all = 23_000.0 * calls as f64;
     assert!(in_turn.min_ns >= 19_999.5 && crowd.min_ns >= 2_999.5);
     assert!(in_turn.max_ns <= all && crowd.max_ns <= all);
@@ -298,7 +298,7 @@ fn all_times_are_those_that_the_device_took() {
     }
 }
 
-/// A sum of so many readings, each of which is exact to half a nanosecond.
+/// Asserts a sum of `readings` readings, each of which is exact to half a nanosecond.
 #[track_caller]
 fn near(ns: f64, expected: f64, readings: u64) {
     assert!(

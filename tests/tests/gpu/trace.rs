@@ -14,8 +14,8 @@ fn traced(gpu: &Gpu, f: impl FnOnce()) -> Arc<Trace> {
     let _profiler = init().expect("nothing forbids it");
     let run = |_: &Profile| {
         f();
-        // The clock of the driver stands still until somebody waits for the device.
-        gpu.context.synchronize().expect("the device goes on");
+        // The clock of the driver stands still until a thread waits for the device.
+        gpu.context.synchronize().expect("the device continues");
     };
     let ((), trace) = Profile::builder().run(run);
     let trace = trace.expect("a window");
@@ -63,7 +63,7 @@ fn kernels_are_what_scopes_took_themselves() {
     for name in ["shown: outer", "shown: inner"] {
         let (kernels, own) = (total_ns(&events, "kernel", name), self_ns(&trace, name));
         assert!(own > 0.0);
-        // Each reading is told in steps of half a microsecond.
+        // Each reading has a resolution of half a microsecond.
         assert!(
             (kernels - own).abs() <= 20.0 * 1000.0,
             "{name}: {kernels} instead of {own} ns"

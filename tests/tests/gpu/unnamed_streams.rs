@@ -1,6 +1,6 @@
 //! An event goes only into a stream that the program or its user has named: by an argument, as the current stream of
-//! a thread or a future, as the default stream of the process, or by `PROFILER_CUDA_STREAM`. What names none is not
-//! slowed down, spoils no capture, calls no driver, and is noted.
+//! a thread or a future, as the default stream of the process, or by `PROFILER_CUDA_STREAM`. A scope without
+//! a stream is not slowed down, invalidates no capture, calls no driver, and is noted.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -64,7 +64,7 @@ fn independent_streams_stay_independent() {
         checked(run_with("PROFILER_CUDA_STREAM", "none"));
         checked(run_with("PROFILER_ENABLED", "0"));
         checked(run_with("PROFILER_CUDA_STREAM", "per-thread"));
-        // What was asked for has its price, which the guide names.
+        // The legacy stream has side effects, which the guide lists.
         checked(run_with("PROFILER_CUDA_STREAM", "legacy"));
         return;
     }
@@ -123,7 +123,7 @@ fn captures_beside_a_measuring_thread_are_valid() {
     assert!(!calls.contains_key("cuEventRecord"), "{calls:?}");
 }
 
-/// What was called between two reports.
+/// Returns the calls between two reports.
 fn called(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> Vec<(String, u64)> {
     let difference = after.iter().map(|(name, calls)| {
         let before = before.get(name).copied().unwrap_or_default();
@@ -212,7 +212,7 @@ fn names_without_a_stream_are_noted_where_a_context_is_current() {
         for _ in 0..3 {
             let _elsewhere = scope!("without a context");
         }
-        // What takes long asks once more.
+        // A long call makes the profiler ask again.
         let _makes = scope!("makes a context");
         gpu.context.bind_to_thread().expect("nothing failed");
         work(200);
@@ -379,7 +379,7 @@ fn a_default_stream_of_the_drivers_is_taken_where_it_is_asked_for() {
         gpu.spin(&per_thread, 5_000);
     }
     gpu.context.synchronize().expect("nothing failed");
-    // What is named goes before it.
+    // A named stream takes precedence.
     set_default_stream(&gpu.context);
     drop(scope!("named"));
     settle();

@@ -1,5 +1,5 @@
-//! The tests on the simulated driver would fail if the profiler waited for a device: where it does as it is
-//! told, with `sync`, they do.
+//! The tests on the simulated driver would fail if the profiler waited for a device. With `sync` it does wait, and
+//! they fail.
 
 use std::panic::catch_unwind;
 

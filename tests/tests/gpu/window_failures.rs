@@ -18,7 +18,7 @@ use profiler_tests::{measuring, work};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the profiler calls while scopes come and go.
+/// The functions that the profiler calls while scopes open and close.
 const ENTRIES: [&str; 19] = [
     "cuInit",
     "cuDriverGetVersion",
@@ -43,7 +43,7 @@ const ENTRIES: [&str; 19] = [
 
 const USES: [&str; 3] = ["nth 1", "nth 2", "nth 100"];
 
-/// What became of the GPU's side of a scope.
+/// The outcome of the GPU's side of a scope.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Outcome {
     Timed(f64),
@@ -133,7 +133,7 @@ fn check(profile: &Profile, windows: &Receiver<Window>, steps: u64, wrong: &mut 
             ));
         }
     }
-    // What a summary has counted, the windows have.
+    // The windows hold everything that the summary has counted.
     for row in &summary().rows {
         let [timed, lost, neither] = seen.get(&*row.name).copied().unwrap_or_default();
         let cuda = row.cuda.as_ref().map_or(0, |cuda| cuda.calls);
@@ -345,8 +345,8 @@ fn what_there_is_no_room_for_is_counted() {
         let gpu = Gpu::new(0);
         let stream = gpu.stream();
         let (profile, windows) = session();
-        // The device comes to nothing meanwhile, and nobody empties the rings. No more than there is room for without
-        // GPU times.
+        // The device completes nothing in the meantime, and no thread drains the rings. The window holds no more scopes
+        // than fit without GPU times.
         let hangs = "fault cuEventQuery from 1 hang";
         simulator().run(hangs).expect("it is right");
         for _ in 0..100 {
@@ -396,7 +396,7 @@ fn what_the_device_has_passed_is_never_called_unread() {
         .expect("started");
     let is_done = AtomicBool::new(false);
     let seen: Vec<(usize, u64)> = thread::scope(|threads| {
-        // What others record has to be sorted in at the same time.
+        // Records of other threads have to be sorted in at the same time.
         threads.spawn(|| {
             while !is_done.load(Relaxed) {
                 drop(scope!("beside"));
@@ -408,7 +408,7 @@ fn what_the_device_has_passed_is_never_called_unread() {
                 gpu.spin(&stream, 500);
             }
             profile.step();
-            // The device passes it while somebody looks whether it has.
+            // The device completes it while the resolver polls it.
             work(500 + u64::from(step * 37 % 3000));
             stream.synchronize().expect("nothing failed");
             assert!(profile.wait(PATIENCE));

@@ -79,7 +79,7 @@ fn each_stands_in_the_window_that_was_open() {
             replay(&graph, &stream);
             settle();
         }
-        // The window closes before anybody has noticed this one.
+        // The window closes before the resolver has noticed this replay.
         replay(&graph, &stream);
         profile.step();
         assert!(profile.wait(PATIENCE));

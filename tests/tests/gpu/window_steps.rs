@@ -13,8 +13,8 @@ fn each_step() -> ProfileBuilder {
     Profile::builder().schedule(Schedule::new().active(1))
 }
 
-/// What the windows have of the scopes called `work`: their cycle, the GPU times, how many were not read, how many
-/// were given up since the handler was behind.
+/// The scopes called `work` in a window: its cycle, the GPU times, how many were not read, how many were given up
+/// because the handler was behind.
 type Window = (u64, Vec<Option<f64>>, u64, u64);
 
 fn window(trace: &Trace) -> Window {
@@ -106,7 +106,7 @@ fn a_device_that_has_come_to_nothing_is_not_waited_for() {
         .on_trace_ready(told(sender))
         .start()
         .expect("started");
-    // The clock of the device stands: it comes to the first kernel when it is told to.
+    // The clock of the device stands still: it reaches the first kernel only when the test advances it.
     for _ in 0..STEPS {
         let work = scope!("work", stream = &stream);
         gpu.spin(&stream, 10_000);

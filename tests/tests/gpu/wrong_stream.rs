@@ -121,13 +121,13 @@ fn calls_whose_time_is_right_are_left_in_peace() {
             gpu.spin(&stream, 5_000_000);
         }
         {
-            // Somebody named its stream, and knows why.
+            // The program named its stream, and knows why.
             let _named = scope!("named", stream = &gpu.context);
             let _part = scope!("part", stream = &stream);
             gpu.spin(&stream, 5_000_000);
         }
         {
-            // What is idle now and then.
+            // A scope that is idle now and then.
             let _now_and_then = scope!("now and then");
             if round % 2 == 0 {
                 gpu.spin(&default, 3_000_000);

@@ -1,4 +1,4 @@
-//! Loggers that panic, block or fail are contained, counted and reported once; the others go on.
+//! Loggers that panic, block or fail are contained, counted and reported once; the others still receive entries.
 
 #![cfg(not(feature = "strip"))]
 
@@ -476,7 +476,7 @@ fn one_that_blocks_for_many_names_costs_one_thread() {
     wait_until("it comes back", || flush(LONG).left == 0);
 }
 
-/// What all entries of this process came to: each is in one of the three.
+/// Returns the number of all entries of this process: each is in one of the three counts.
 fn all(report: &FlushReport) -> u64 {
     report.delivered + report.dropped + report.left
 }
@@ -521,7 +521,7 @@ fn each_entry_is_delivered_or_dropped_or_left() {
     }
     let before = flush(LONG);
     assert_eq!(before.left, 0);
-    // What the program logs by itself is none of the profiler's entries.
+    // Entries that the program logs directly do not count as the profiler's.
     SAVING.add_scalar("its own", 1.0, 0).unwrap();
     for _ in 0..5 {
         saves_later();
@@ -534,7 +534,7 @@ fn each_entry_is_delivered_or_dropped_or_left() {
     for _ in 0..2 {
         saves_later();
     }
-    // The same ones are asked for again with each flush.
+    // Each flush asks the loggers for these entries again.
     let report = flush(LONG);
     assert_eq!((all(&report), report.left), (all(&before) + 12, 7));
     SAVING.is_allowed.store(true, Relaxed);

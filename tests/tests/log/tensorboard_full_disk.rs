@@ -1,5 +1,5 @@
-//! A disk that takes nothing more is an error that says so; the log stays readable and goes on
-//! when there is room again, and every value is in it or counted.
+//! A disk that takes nothing more is an error that says so; the log stays readable and continues
+//! when there is space again, and every value is in it or counted.
 #![cfg(unix)]
 
 use profiler_tests::child;

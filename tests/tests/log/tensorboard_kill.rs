@@ -1,4 +1,4 @@
-//! What was flushed is in the log, however the process ends.
+//! Flushed values are in the log, however the process ends.
 #![cfg(unix)]
 
 use profiler_tests::child;

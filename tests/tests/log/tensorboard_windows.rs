@@ -21,7 +21,7 @@ type Outcome = Result<(), Box<dyn Error>>;
 
 const PATIENCE: Duration = Duration::from_secs(59);
 
-/// What a window is to have in the log: by tag, the milliseconds of the calls.
+/// The expected log of a window: by tag, the milliseconds of the calls.
 #[derive(Debug)]
 struct Expected {
     step: u64,

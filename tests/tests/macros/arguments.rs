@@ -1,4 +1,4 @@
-//! What each argument promises, seen from a logger: on, off, stripped.
+//! Each argument keeps its promise, as seen by a logger: on, off, stripped.
 #![cfg_attr(
     feature = "strip",
     allow(
@@ -16,7 +16,7 @@ use profiler_runtime::{
 };
 use profiler_tests::counts::{calls, expected};
 
-/// Keeps the steps that it is told, with their tags.
+/// Keeps the steps that it receives, with their tags.
 #[derive(Default)]
 struct Told(Mutex<Vec<(String, u64)>>);
 

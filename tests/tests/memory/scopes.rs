@@ -39,7 +39,7 @@ fn host(trace: &Trace, name: &str) -> Vec<(i64, u64, u64)> {
         .collect()
 }
 
-/// What `f` did, after a first run that pays for what comes once.
+/// Traces `f`, after a first run that makes all one-time allocations.
 fn traced<T>(builder: impl Fn() -> ProfileBuilder, f: impl Fn() -> T) -> Arc<Trace> {
     let mut last = None;
     for _ in 0..2 {

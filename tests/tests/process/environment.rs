@@ -1,5 +1,5 @@
-//! A program with annotations and no other line of ours gets a table and a log by its environment, and
-//! whatever cannot be understood is said once.
+//! A program that has only annotations gets a table and a log by its environment. A value that cannot be understood
+//! is reported once.
 
 #![cfg(not(feature = "strip"))]
 
@@ -374,7 +374,7 @@ fn a_log_that_cannot_be_written_is_an_error_of_init_and_else_a_notice() {
     assert_eq!(text.matches("cannot write").count(), 1, "said once: {text}");
 }
 
-/// Whoever starts a set-user-ID program has chosen the variables, and not what it may do.
+/// The user who starts a set-user-ID program controls its variables, but must not gain its privileges.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_program_with_raised_privileges_ignores_paths() {

@@ -1,5 +1,5 @@
-//! A process that is forked while other threads are inside of the profiler goes on: nothing in it waits for a thread
-//! that does not exist there, and what is measured in it is counted.
+//! A process that is forked while other threads are inside the profiler continues: nothing in it waits for a thread
+//! that does not exist there, and its calls are counted.
 
 use std::process::exit;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -28,8 +28,8 @@ fn logged() {}
 #[measure_execution_time(name = "fork: in the child")]
 fn in_the_child() {}
 
-/// What other threads do when a process is forked: whatever lock there is, one of them holds it now and then. Each
-/// fork finds them in the middle of it, and they rest when they have done their share.
+/// Starts threads that hold every lock of the profiler now and then. Each fork finds them in the middle of that; they
+/// stop when they have done their share.
 fn disturb<'s, 'e: 's>(
     threads: &'s thread::Scope<'s, 'e>,
     forks: &'e Forks,
@@ -109,7 +109,7 @@ fn fork_and(work: impl FnOnce() -> bool, exit: impl FnOnce(i32) -> i32) {
         unsafe { libc::_exit(status) };
     }
     let mut status = 0;
-    // SAFETY: the child is ours, and `status` is there to be written.
+    // SAFETY: this process forked the child, and `status` may be written.
     let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
     assert_eq!(waited, child);
     assert!(
@@ -158,7 +158,7 @@ fn whatever_other_threads_held_a_child_goes_on() {
         assert!(status.expect("it runs").success());
         return;
     }
-    // Known before, as far as the children can tell: what is only theirs is counted in them alone.
+    // These names exist before the forks; calls of the children are counted only in the children.
     known();
     let forks = Forks::default();
     thread::scope(|threads| {

@@ -1,4 +1,4 @@
-//! Where there is no memory for the profiler, measurements are lost and counted; the program goes on.
+//! If there is no memory for the profiler, measurements are lost and counted; the program continues.
 #![cfg(not(feature = "strip"))]
 
 use std::thread;
@@ -15,7 +15,7 @@ use profiler_tests::gpu;
 use profiler_tests::gpu::Gpu;
 use profiler_tests::row;
 
-/// Runs a test in a process of its own: what is refused there is refused to nobody else. True in that process.
+/// Runs a test in a process of its own, so that no other test is refused memory. Returns `true` in that process.
 fn is_child() -> bool {
     if child::dir().is_some() {
         return true;
@@ -42,7 +42,7 @@ fn calls_without_memory_for_their_statistics_are_counted() {
     if !is_child() || !is_enabled() {
         return;
     }
-    // What the profiler takes once.
+    // The profiler's one-time allocations.
     drop(scope!("memory: first"));
     let refused = refusing(CELLS, || {
         for _ in 0..5 {
@@ -131,7 +131,7 @@ fn gpu_times_without_memory_for_their_ring_are_lost_under_a_reason() {
             gpu.spin(&stream, 10_000);
         }
     };
-    // What is made once for all threads is there, and this thread has no ring.
+    // Everything that is created once for all threads exists, and this thread has no ring.
     thread::scope(|scope| {
         scope.spawn(|| run(1));
     });
@@ -155,7 +155,7 @@ fn until_one_is_refused() {
     }
 }
 
-/// What is missing of windows for want of memory, and what is there.
+/// Returns the scopes in a window, and what is missing for lack of memory.
 fn account(trace: &profiler_runtime::Trace) -> (usize, Truncation) {
     let named = |name: &str| name.starts_with("memory: window");
     let held = trace.events().filter(|event| named(event.name()));

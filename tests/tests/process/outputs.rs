@@ -1,5 +1,5 @@
-//! What the profiler writes to may take nothing, or be taken away: the program ends all the same, what was not written
-//! is told, and nothing is written to what is not the profiler's.
+//! An output of the profiler may accept nothing, or be closed. The program still ends, missing output is reported, and
+//! nothing is written to files of the program.
 
 #![cfg(all(target_os = "linux", not(feature = "strip")))]
 
@@ -196,7 +196,7 @@ fn a_summary_replaces_a_file_once_it_is_whole() {
     assert!(fs::symlink_metadata(&link).is_ok_and(|link| link.is_symlink()));
     assert!(path.is_file());
 
-    // What is no file is written to, and stays what it is.
+    // An output that is not a regular file is written to and not replaced.
     let command = program("steps", "10", "PROFILER_SUMMARY", Path::new("/dev/null")).spawn();
     assert!(end(command.expect("it runs")).status.success());
     let is_device = |kind: fs::Metadata| kind.file_type().is_char_device();
@@ -269,7 +269,7 @@ impl Log {
         let written = unsafe { libc::write(number, b"!".as_ptr().cast(), 1) };
         assert_eq!(written, 1, "{}", io::Error::last_os_error());
         assert_eq!(fs::read(&mine).expect("it is there"), b"mine!");
-        // SAFETY: as above; nobody else has the number.
+        // SAFETY: as above; nothing else owns the descriptor.
         unsafe { libc::close(number) };
         folder
     }

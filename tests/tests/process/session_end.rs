@@ -83,7 +83,7 @@ fn a_forked_process_neither_hangs_nor_waits() {
             .expect("started");
         let is_over = AtomicBool::new(false);
         thread::scope(|threads| {
-            // Whatever lock there is, somebody holds it now and then.
+            // This thread holds every lock now and then.
             threads.spawn(|| {
                 while !is_over.load(Relaxed) {
                     drop(scope!("end: scope"));
@@ -96,7 +96,7 @@ fn a_forked_process_neither_hangs_nor_waits() {
                     0 => in_child(&profile),
                     child => {
                         let mut status = 0;
-                        // SAFETY: the child is ours, and `status` is there to be written.
+                        // SAFETY: this process forked the child, and `status` may be written.
                         unsafe { libc::waitpid(child, &raw mut status, 0) };
                         assert_eq!(status, 0);
                     }

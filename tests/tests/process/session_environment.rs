@@ -33,7 +33,7 @@ fn mode() -> String {
     std::env::var(MODE).unwrap_or_default()
 }
 
-/// What this test leaves in a folder, run again with variables; `DIR` in their values is that folder.
+/// The files that this test leaves in a folder when it runs again with variables; `DIR` in their values is that folder.
 struct Ran {
     folder: tempfile::TempDir,
     output: Output,
@@ -473,7 +473,7 @@ fn a_place_that_cannot_be_written_to_is_told_of() {
     assert!(said[0].contains("/proc/no/such"), "{said:?}");
 }
 
-/// Turns the session on and off by `turn` until so many traces lie there.
+/// Turns the session on and off by `turn` until the folder holds `files_wanted` traces.
 fn turn_until(files_wanted: usize, turn: impl Fn(bool)) {
     let folder = child::dir().expect("a folder");
     let traces = || {
@@ -635,7 +635,7 @@ fn a_forked_process_leaves_the_trace_to_its_parent() {
             }
             child => {
                 let mut status = 0;
-                // SAFETY: the child is ours, and `status` is there to be written.
+                // SAFETY: this process forked the child, and `status` may be written.
                 unsafe { libc::waitpid(child, &raw mut status, 0) };
                 assert_eq!(status, 0);
             }

@@ -169,7 +169,7 @@ fn fields(debug: &str) -> Vec<String> {
     names
 }
 
-/// What is a number in a JSON object, or true or false, by what its column is called in CSV.
+/// Returns the numbers and booleans of a JSON object, by the names of their columns in CSV.
 fn numbers(object: &serde_json::Value, prefix: &str) -> Vec<(String, serde_json::Value)> {
     let fields = object.as_object().into_iter().flatten();
     fields

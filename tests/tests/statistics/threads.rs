@@ -205,7 +205,7 @@ fn calls_from_destructors_of_posix_keys_are_counted() {
     // The profiler's own key is made when the first thread ends, and keys have their turns in that order.
     thread::spawn(other).join().unwrap();
     let mut key: libc::pthread_key_t = 0;
-    // SAFETY: the key is written to a place of ours; the destructor takes what any key holds.
+    // SAFETY: `key` may be written; the destructor accepts any value of the key.
     let made = unsafe { libc::pthread_key_create(&raw mut key, Some(call_last)) };
     assert_eq!(made, 0);
     for _ in 0..2 {

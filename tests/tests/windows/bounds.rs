@@ -21,7 +21,7 @@ fn scopes(count: u64) {
     }
 }
 
-/// What a window says of each scope that was made: it holds it, or counts it as missing.
+/// The account of a window: it holds each scope that was opened, or counts it as missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Account {
     held: u64,
@@ -293,7 +293,7 @@ thread_local! {
     static LATE: AtTheEnd = const { AtTheEnd(Cell::new(0)) };
 }
 
-/// What a thread does.
+/// The work of a thread.
 #[derive(Clone, Copy, Debug)]
 struct Load {
     rounds: u64,
@@ -399,7 +399,7 @@ impl Starved {
         // SAFETY: the structures are plain numbers, and zero is a value of each.
         let (parameter, mut processors): (libc::sched_param, libc::cpu_set_t) =
             unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
-        // SAFETY: the set is ours to write, and as large as is said; the thread is one of this process. Both run on
+        // SAFETY: the CPU set may be written and has the stated size; the thread is one of this process. Both run on
         // the first processor that this thread may use.
         unsafe {
             let size = size_of::<libc::cpu_set_t>();

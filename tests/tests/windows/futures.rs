@@ -79,7 +79,7 @@ fn its_parts_are_its_own_on_whatever_threads_they_run() {
         around.iter().map(|around| around.start_ns()).min(),
         "that of its first poll"
     );
-    // What ran in it is not its own time, nor that of who polled it.
+    // The scopes inside it are not its self time, nor that of the polling scope.
     let inside: f64 = parts.iter().map(|part| part.cpu_ns()).sum();
     assert!(
         future.self_cpu_ns() >= 6.0 * 20_000.0 && future.self_cpu_ns() + inside <= future.cpu_ns()

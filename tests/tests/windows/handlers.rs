@@ -32,7 +32,7 @@ fn has_said(words: &[&str]) -> bool {
         .any(|notice| words.iter().all(|word| notice.contains(word)))
 }
 
-/// What panics again when it is dropped.
+/// A payload that panics again when it is dropped.
 struct Spiteful;
 
 impl Drop for Spiteful {
@@ -253,7 +253,7 @@ fn one_that_fails_is_told_of_with_its_step_and_called_again() {
     assert!(has_said(&["step 2", "the disk of this test is full"]));
 }
 
-/// What a handler reaches its own session by.
+/// The way for a handler to reach its own session.
 type Own = Arc<OnceLock<Arc<Profile>>>;
 
 fn own(builder: impl FnOnce(Own) -> ProfileBuilder) -> Arc<Profile> {
@@ -415,7 +415,7 @@ fn windows_that_the_end_of_the_program_cuts_off_are_told_of() {
     assert_eq!(said, 1, "{stderr}");
 }
 
-/// What panics whenever it is dropped, and says that it was.
+/// A value that panics when it is dropped, and reports the drop.
 struct Bomb(Sender<()>);
 
 impl Bomb {

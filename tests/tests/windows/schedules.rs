@@ -191,7 +191,7 @@ fn one_that_leaves_without_saving_is_told_of_and_delivers_nothing() {
         assert_eq!(play(actions), [], "{actions:?}");
         assert!(has_said(&words), "{words:?}: {:?}", summary().notices);
     }
-    // What comes later is as if nothing had been.
+    // Later windows are not affected.
     let seen = play(&[Record, Nothing, RecordAndSave, Nothing]);
     let scopes: Vec<_> = seen.iter().map(|(.., names)| names.clone()).collect();
     assert_eq!(scopes, [["2"]]);
@@ -214,7 +214,7 @@ fn every_kind_of_transition_delivers_the_steps_that_belong_to_it() {
         steps(&profile, "any", 2);
         drop(scope!("schedules: any 2"));
         let seen = of("any", windows(&profile, &seen));
-        // What a reader of torch's documentation expects.
+        // The windows that torch's documentation describes.
         let mut expected = Vec::new();
         let mut open = Vec::new();
         for (step, action) in actions.iter().enumerate() {

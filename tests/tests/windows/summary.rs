@@ -1,5 +1,4 @@
-//! What is counted and logged all the time is the same whether sessions record or not, whatever they record and
-//! however many there are.
+//! Statistics and logs do not depend on sessions: on their number, nor on the data that they record.
 
 use std::sync::Arc;
 use std::thread;
@@ -21,7 +20,7 @@ fn recurse(label: &str, depth: u32) {
     }
 }
 
-/// The same calls each time, under names of their own.
+/// Makes an identical series of calls each time, under separate names.
 fn program(label: &str, logger: &Arc<Kept>, step: impl Fn()) {
     for round in 0..30_u64 {
         let _outer = scope!(

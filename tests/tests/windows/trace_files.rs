@@ -67,7 +67,7 @@ fn what_is_no_file_stays_what_it_is() {
     let pipe = folder.path().join("pipe");
     let made = Command::new("mkfifo").arg(&pipe).status();
     assert!(made.is_ok_and(|made| made.success()));
-    // Not waited for where nobody writes.
+    // The reader blocks until the export opens the pipe, so it has a thread of its own.
     let to_read = pipe.clone();
     let reader = std::thread::spawn(|| fs::read_to_string(to_read));
     one.export_chrome_trace(&pipe).expect("somebody reads");

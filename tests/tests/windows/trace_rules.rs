@@ -176,7 +176,7 @@ fn totals_are_those_of_the_trace() {
     );
 }
 
-/// What one thread does, one after the other.
+/// An action of one thread.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Open,

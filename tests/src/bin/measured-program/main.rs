@@ -45,7 +45,7 @@ fn main() {
         .unwrap_or(100);
     match arguments.get(1).map_or("", String::as_str) {
         "steps" => steps(count),
-        // In the folder that it is told.
+        // In the folder that the argument names.
         "elsewhere" => {
             steps(count);
             let moved = arguments.get(3).map(env::set_current_dir);
@@ -95,7 +95,7 @@ fn main() {
                 0 => exit(0),
                 child => {
                     let mut status = 0;
-                    // SAFETY: the child is ours, and `status` is there to be written.
+                    // SAFETY: this process forked the child, and `status` may be written.
                     unsafe { libc::waitpid(child, &raw mut status, 0) };
                 }
             }

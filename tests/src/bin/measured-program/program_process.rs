@@ -1,5 +1,5 @@
-//! What a process does to itself that its profiler must neither be harmed by nor pass on: signals, limits, pipes
-//! without a reader.
+//! Actions of a process that must neither harm its profiler nor spread through it: signals, limits, pipes without a
+//! reader.
 
 use std::fs;
 use std::io;
@@ -94,7 +94,7 @@ fn wait_in_ppoll() {
 
     let _profiler = set_up();
     block(libc::SIGUSR1);
-    // SAFETY: the handler does nothing; the structures live longer than the calls, and zero is a value of theirs.
+    // SAFETY: the handler does nothing; the structures live longer than the calls, and zero is a valid value of each field.
     let (result, error) = unsafe {
         let mut action: libc::sigaction = mem::zeroed();
         action.sa_sigaction = handler as extern "C" fn(libc::c_int) as usize;
@@ -119,14 +119,14 @@ fn wait_in_ppoll() {
     println!("woken");
 }
 
-/// What each thread blocks, in hexadecimal: the program's own before and after, then the others by name.
+/// Prints the signal mask of each thread in hexadecimal: this thread's before and after, then the others' by name.
 fn show_masks() {
     println!("before {}", mask("self").unwrap_or_default());
     let profiler = set_up();
     let profile = Profile::builder().start().ok();
     measured();
     println!("after {}", mask("self").unwrap_or_default());
-    // Threads name themselves, and sessions start theirs, a moment later.
+    // Threads name themselves, and sessions start their threads, a moment later.
     let expected = [
         "profiler-collec",
         "profiler-log",
@@ -221,7 +221,7 @@ fn new_pipe() -> [libc::c_int; 2] {
     ends
 }
 
-/// Standard error and output are pipes that nobody will ever read, and the signal's action is the default one.
+/// Makes standard error and output pipes without a reader, with the default action for the signal.
 fn break_standard_error() {
     default_action(libc::SIGPIPE);
     measured();
@@ -253,7 +253,7 @@ fn fill_standard_error() {
     }
 }
 
-/// Whether the system says that the process may do more than who started it.
+/// Prints whether the system reports that the process has more privileges than the user who started it.
 fn show_privileges() {
     // SAFETY: asks for a number that the kernel has given the process.
     let is_raised = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;

@@ -25,7 +25,7 @@ pub(crate) struct Program {
     pub(crate) own_spin: usize,
     /// The names of its scopes.
     pub(crate) label: String,
-    /// What the device has failed with.
+    /// The code that the device has failed with.
     pub(crate) failed: u32,
 }
 
@@ -73,7 +73,7 @@ impl Program {
         format!("{}: {scope}", self.label)
     }
 
-    /// What the program's own call returned: what it would without the profiler.
+    /// Checks the code of the program's own call: it must be the one without the profiler.
     pub(crate) fn check(&mut self, code: u32) {
         if self.failed == 0 && code == 700 && told().contains("sticky 700") {
             self.failed = code;
@@ -97,7 +97,7 @@ impl Program {
     pub(crate) fn burst(&mut self, scopes: u32) {
         let stream = on(self.stream, self.context);
         for _ in 0..scopes {
-            // Whoever logs is told where it stands on the time line, which takes calls of its own.
+            // A logger receives the place on the time line, which takes further driver calls.
             let name = self.name("burst");
             let _scope = scope!(name, stream = &stream, log = |_, _, _| {});
             self.launch(self.stream, 500);
