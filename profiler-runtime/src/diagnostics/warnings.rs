@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::printable;
 use super::user_code;
 use crate::process::fork;
-use crate::process::output::{Output, Wait};
+use crate::process::output::{Output, WriteTimeout};
 use crate::sync::{self, Lock, ReentrancyGuard};
 
 /// The longest time that a warning waits for a full pipe. The waiting thread may be one of the program's.
@@ -84,7 +84,7 @@ fn write_to_stderr(line: &str) -> bool {
     } else {
         STDERR_TIMEOUT
     };
-    let written = Output::stderr(Wait::InAll(limit)).write_whole(line.as_bytes());
+    let written = Output::stderr(WriteTimeout::Total(limit)).write_whole(line.as_bytes());
     let is_full = |error: &io::Error| error.kind() == io::ErrorKind::TimedOut;
     WAS_FULL.store(written.as_ref().is_err_and(is_full), Relaxed);
     written.is_ok()

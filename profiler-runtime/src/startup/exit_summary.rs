@@ -8,7 +8,7 @@ use crate::diagnostics;
 use crate::process::exit::Run;
 use crate::process::fork;
 use crate::process::output::new_file;
-use crate::process::output::{Output, PATIENCE, Wait};
+use crate::process::output::{Output, READER_TIMEOUT, WriteTimeout};
 use crate::report::summary::{Summary, TableOptions, summary};
 use crate::switch::with_control;
 
@@ -16,7 +16,7 @@ use crate::switch::with_control;
 static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
 /// How long the summary waits for a reader of its output.
-const WAIT: Wait = Wait::InAll(PATIENCE);
+const WAIT: WriteTimeout = WriteTimeout::Total(READER_TIMEOUT);
 
 /// Writes the summary in an exit hook, unless a guard of `init` has written one and nothing was measured since.
 pub(super) fn write_at_exit(run: Run) {

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use super::seconds_since_epoch;
 use crate::process::host;
-use crate::process::output::{Output, PATIENCE, Wait};
+use crate::process::output::{Output, READER_TIMEOUT, WriteTimeout};
 
 /// How many names are tried. The first one is free unless clock, host name and process number repeat, as in containers
 /// that share a folder.
@@ -31,7 +31,12 @@ pub(super) fn create_file(dir: &Path) -> io::Result<(Output, PathBuf)> {
         match OpenOptions::new().write(true).create_new(true).open(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
-            Ok(file) => return Ok((Output::new(file, Wait::InAll(PATIENCE))?, path)),
+            Ok(file) => {
+                return Ok((
+                    Output::new(file, WriteTimeout::Total(READER_TIMEOUT))?,
+                    path,
+                ));
+            }
         }
     }
     Err(io::Error::new(

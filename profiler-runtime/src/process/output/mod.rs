@@ -1,5 +1,11 @@
-//! Everything the profiler writes goes through here: it raises no signal, waits for nobody for ever, and never goes
-//! into a file that is not the profiler's.
+//! Output: all files and streams that the profiler writes to.
+//!
+//! A write raises no signal in the program, waits for a reader for a bounded time, and never goes to a descriptor that the
+//! program has closed and reused.
+
+pub(crate) mod new_file;
+mod own_file;
+mod standard;
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -7,20 +13,17 @@ use std::path::Path;
 use std::time::Duration;
 
 use self::own_file::OwnFile;
-pub(crate) mod new_file;
-mod own_file;
-
 use super::signals;
 
-/// How long a reader may take to make room, or to open a FIFO.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
+/// The usual bound on the wait for a reader that empties a pipe or opens a FIFO.
+pub(crate) const READER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long may be waited for whoever reads a pipe, a socket or a terminal. Regular files are never waited for.
+/// The bound on waits for the reader of a pipe, a socket or a terminal. A regular file needs none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wait {
-    /// So long in all: the end of the program is kept from nobody.
-    InAll(Duration),
-    /// So long without a byte being taken: a reader that goes on reading gets everything.
+pub(crate) enum WriteTimeout {
+    /// Bounds the sum of all waits: the output must not delay the end of the program for longer.
+    Total(Duration),
+    /// Bounds each wait in which no byte is taken: a slow reader gets everything.
     #[cfg_attr(
         not(feature = "trace"),
         allow(dead_code, reason = "only traces are that long")
@@ -28,69 +31,82 @@ pub(crate) enum Wait {
     WithoutProgress(Duration),
 }
 
-/// Where the profiler writes to: a file that it has opened, or a standard stream of the program.
+impl WriteTimeout {
+    fn duration(self) -> Duration {
+        let (Self::Total(limit) | Self::WithoutProgress(limit)) = self;
+        limit
+    }
+}
+
+/// A file that the profiler has opened, or a standard stream of the program.
 #[derive(Debug)]
 #[cfg_attr(
     not(unix),
-    allow(dead_code, reason = "other systems are not asked for room")
+    allow(dead_code, reason = "other systems have no bounded writes")
 )]
 pub(crate) struct Output {
     target: Target,
-    wait: Wait,
-    /// What is left of it.
+    timeout: WriteTimeout,
+    /// The rest of the timeout.
     left: Duration,
-    /// Whether writing may block: it is no regular file.
+    /// `true` if a write may block: the target is not a regular file.
     may_block: bool,
 }
 
 #[derive(Debug)]
 enum Target {
     Own(OwnFile),
-    /// One of the standard streams by its number, which the program may direct where it likes; of a terminal only where
-    /// it cannot be opened once more.
+    /// The descriptor of a standard stream, wherever the program has redirected it. Used for a terminal only if it cannot
+    /// be opened once more.
     Standard(i32),
 }
 
 impl Output {
+    /// Writes to a file that the profiler has opened.
+    ///
     /// # Errors
     ///
-    /// Where the system does not tell what file it is.
-    pub(crate) fn new(file: File, wait: Wait) -> io::Result<Self> {
+    /// Returns the system's error if it does not report the metadata of the file.
+    pub(crate) fn new(file: File, timeout: WriteTimeout) -> io::Result<Self> {
         let may_block = !file.metadata()?.is_file();
-        Ok(Self::of(Target::Own(OwnFile::new(file)?), wait, may_block))
+        Ok(Self::of(
+            Target::Own(OwnFile::new(file)?),
+            timeout,
+            may_block,
+        ))
     }
 
-    /// Standard output, past the lock of `std`, which another thread may hold for as long as it likes, and past its
-    /// buffer: what is in there comes later.
-    pub(crate) fn stdout(wait: Wait) -> Self {
-        Self::standard(1, wait)
+    /// Writes to standard output, without the lock of the standard library, which another thread may hold for any time,
+    /// and without its buffer, whose contents are written later.
+    pub(crate) fn stdout(timeout: WriteTimeout) -> Self {
+        Self::standard(1, timeout)
     }
 
-    /// Standard error, likewise.
-    pub(crate) fn stderr(wait: Wait) -> Self {
-        Self::standard(2, wait)
+    /// Writes to standard error; see [`stdout`](Self::stdout).
+    pub(crate) fn stderr(timeout: WriteTimeout) -> Self {
+        Self::standard(2, timeout)
     }
 
-    fn standard(number: i32, wait: Wait) -> Self {
-        let target = own_terminal(number).map_or(Target::Standard(number), Target::Own);
-        Self::of(target, wait, !is_regular_file(number))
+    fn standard(descriptor: i32, timeout: WriteTimeout) -> Self {
+        let terminal = standard::reopen_terminal(descriptor);
+        let target = terminal.map_or(Target::Standard(descriptor), Target::Own);
+        Self::of(target, timeout, !standard::is_regular_file(descriptor))
     }
 
-    fn of(target: Target, wait: Wait, may_block: bool) -> Self {
-        let (Wait::InAll(left) | Wait::WithoutProgress(left)) = wait;
+    fn of(target: Target, timeout: WriteTimeout, may_block: bool) -> Self {
         Self {
             target,
-            wait,
-            left,
+            timeout,
+            left: timeout.duration(),
             may_block,
         }
     }
 
-    /// Returns the file, to be used at once.
+    /// Returns the file, for immediate use.
     ///
     /// # Errors
     ///
-    /// Where it is none that the profiler has opened, or the program has closed its descriptor.
+    /// Returns an error if this is a standard stream, or if the program has closed the descriptor.
     #[cfg_attr(
         not(feature = "tensorboard"),
         allow(dead_code, reason = "only a log stays open for long")
@@ -102,7 +118,7 @@ impl Output {
         }
     }
 
-    /// Returns whether its descriptor is still that of what it was opened for.
+    /// Returns `true` if the descriptor still refers to the file that was opened.
     #[cfg_attr(
         not(feature = "tensorboard"),
         allow(dead_code, reason = "only a log stays open for long")
@@ -114,11 +130,11 @@ impl Output {
         }
     }
 
-    /// Opens a file again that the program has closed; see [`OwnFile::reopen`].
+    /// Opens a file again whose descriptor the program has closed; see [`OwnFile::reopen`].
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Returns the errors of [`OwnFile::reopen`], and one for a standard stream.
     #[cfg_attr(
         not(feature = "tensorboard"),
         allow(dead_code, reason = "only a log stays open for long")
@@ -130,11 +146,12 @@ impl Output {
         }
     }
 
-    /// Writes all of `bytes`; the error of what took only a part of them says how many.
+    /// Writes all of `bytes`.
     ///
     /// # Errors
     ///
-    /// The system's, or [`io::ErrorKind::TimedOut`] where nobody made room in time.
+    /// Returns the system's error, or [`io::ErrorKind::TimedOut`] if the reader was too slow. If some bytes were written, the
+    /// message says how many.
     pub(crate) fn write_whole(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut written = 0;
         while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
@@ -176,7 +193,7 @@ impl Output {
     fn write_now(&self, bytes: &[u8]) -> io::Result<usize> {
         match &self.target {
             Target::Own(file) => file.get()?.write(bytes),
-            Target::Standard(number) => write_to(*number, bytes),
+            Target::Standard(descriptor) => standard::write(*descriptor, bytes),
         }
     }
 
@@ -185,24 +202,24 @@ impl Output {
         self.write_now(bytes)
     }
 
-    /// Writes a piece once there is room for it.
+    /// Writes some bytes once the target takes them.
     ///
-    /// Whether the descriptor blocks is a flag that the program shares, and so is left as it is. One that blocks is
-    /// written to only when it is said to have room, and then no more than there is for certain (`PIPE_BUF`). Another
-    /// thread of the program may take that room meanwhile; then this waits as the program itself does.
+    /// Whether a descriptor blocks is a flag that the program shares, so it is left alone. A blocking one is written to only
+    /// when `poll` reports it as writable, and then with at most `PIPE_BUF` bytes, for which there is space. Another thread
+    /// of the program may take that space in between; then this call waits as long as the program itself would.
     #[cfg(unix)]
     fn write_bounded(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let piece = &bytes[..bytes.len().min(libc::PIPE_BUF)];
         loop {
-            self.wait_for_room()?;
+            self.wait_until_writable()?;
             match self.write_now(piece) {
-                // There is room, and not enough; it is asked again a moment later.
+                // A non-blocking target is writable, but takes fewer bytes than these.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.pause(Duration::from_millis(1))?;
                 }
                 Err(error) => return Err(error),
                 Ok(written) => {
-                    if let Wait::WithoutProgress(limit) = self.wait {
+                    if let WriteTimeout::WithoutProgress(limit) = self.timeout {
                         self.left = limit;
                     }
                     return Ok(written);
@@ -211,34 +228,34 @@ impl Output {
         }
     }
 
-    /// Waits until something can be written without waiting, or until writing says why it cannot.
+    /// Waits until a write returns at once, with bytes taken or with an error.
     #[cfg(unix)]
-    fn wait_for_room(&mut self) -> io::Result<()> {
+    fn wait_until_writable(&mut self) -> io::Result<()> {
         use std::os::fd::AsRawFd;
         use std::time::Instant;
 
-        let number = match &self.target {
+        let descriptor = match &self.target {
             Target::Own(file) => file.get()?.as_raw_fd(),
-            Target::Standard(number) => *number,
+            Target::Standard(descriptor) => *descriptor,
         };
         loop {
-            let mut asked = libc::pollfd {
-                fd: number,
+            let mut request = libc::pollfd {
+                fd: descriptor,
                 events: libc::POLLOUT,
                 revents: 0,
             };
             let start = Instant::now();
-            // Up to the next millisecond: cut off, the last part of one would be asked for again and again.
+            // Round up to milliseconds: rounded down, the last fraction would be a busy loop of zero timeouts.
             let limit = i32::try_from(self.left.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
-            // SAFETY: one structure, which lives longer than the call.
-            let answers = unsafe { libc::poll(&raw mut asked, 1, limit) };
+            // SAFETY: one structure, which is valid during the call.
+            let ready = unsafe { libc::poll(&raw mut request, 1, limit) };
             let error = io::Error::last_os_error();
             self.left = self.left.saturating_sub(start.elapsed());
-            match answers {
-                0 => return Err(timed_out(self.wait)),
+            match ready {
+                0 => return Err(timed_out(self.timeout)),
                 1.. => return Ok(()),
                 _ if error.kind() != io::ErrorKind::Interrupted => return Err(error),
-                // A signal of the program's; the rest of the time is waited for.
+                // A signal of the program: wait for the rest of the time.
                 _ => {}
             }
         }
@@ -247,7 +264,7 @@ impl Output {
     #[cfg(unix)]
     fn pause(&mut self, time: Duration) -> io::Result<()> {
         if self.left.is_zero() {
-            return Err(timed_out(self.wait));
+            return Err(timed_out(self.timeout));
         }
         std::thread::sleep(time);
         self.left = self.left.saturating_sub(time);
@@ -256,164 +273,13 @@ impl Output {
 }
 
 #[cfg(unix)]
-fn timed_out(wait: Wait) -> io::Error {
-    let (Wait::InAll(limit) | Wait::WithoutProgress(limit)) = wait;
+fn timed_out(timeout: WriteTimeout) -> io::Error {
+    let limit = timeout.duration();
     io::Error::new(
         io::ErrorKind::TimedOut,
-        format!("whoever reads it has made no room for {limit:?}"),
+        format!("its reader has taken nothing for {limit:?}"),
     )
 }
 
-/// A file takes all at once: what other threads and processes write there does not come in between.
-#[cfg(unix)]
-fn is_regular_file(number: i32) -> bool {
-    let mut status = std::mem::MaybeUninit::<libc::stat>::zeroed();
-    // SAFETY: there is room for the structure, of which all bits zero is a value. A number that is not open is an error
-    // of the call.
-    let status = unsafe {
-        if libc::fstat(number, status.as_mut_ptr()) != 0 {
-            return false;
-        }
-        status.assume_init()
-    };
-    status.st_mode & libc::S_IFMT == libc::S_IFREG
-}
-
-#[cfg(not(unix))]
-fn is_regular_file(_number: i32) -> bool {
-    false
-}
-
-/// Opens the terminal behind a standard stream once more, for writing without blocking. Returns none where the stream is
-/// no terminal, or where that cannot be opened.
-///
-/// `poll` says of a terminal that it has room where there is any, which may be less than `PIPE_BUF`: a blocking write
-/// would wait for the rest for as long as nobody reads. `O_NONBLOCK` belongs to the open file, so that the program's own
-/// writes block as before.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn own_terminal(number: i32) -> Option<OwnFile> {
-    use std::fs::OpenOptions;
-    use std::os::unix::fs::OpenOptionsExt;
-
-    // SAFETY: a plain number. One that is not open is an error of the call.
-    if unsafe { libc::isatty(number) } != 1 {
-        return None;
-    }
-    let mut options = OpenOptions::new();
-    options.write(true);
-    options.custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
-    // Leads to the terminal whatever its name is here, in a container too.
-    let file = options.open(format!("/proc/self/fd/{number}")).ok()?;
-    OwnFile::new(file).ok()
-}
-
-/// Other systems have no way to open it that does not depend on its name.
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn own_terminal(_number: i32) -> Option<OwnFile> {
-    None
-}
-
-fn write_to(number: i32, bytes: &[u8]) -> io::Result<usize> {
-    #[cfg_attr(
-        unix,
-        allow(clippy::useless_conversion, reason = "other systems take 32 bits")
-    )]
-    let length = bytes.len().try_into().unwrap_or_default();
-    // SAFETY: the bytes are there for as long as the call. A descriptor that is not open is an error of the call, one
-    // that the program has reused for something else is the program's word.
-    let written = unsafe { libc::write(number, bytes.as_ptr().cast(), length) };
-    usize::try_from(written).map_err(|_| io::Error::last_os_error())
-}
-
 #[cfg(all(test, unix))]
-mod tests {
-    use std::io::Read;
-    use std::os::fd::OwnedFd;
-
-    use super::*;
-
-    const SHORT: Duration = Duration::from_millis(20);
-
-    fn pipe(wait: Wait) -> (io::PipeReader, Output) {
-        let (reader, writer) = io::pipe().expect("a pipe");
-        let writer = File::from(OwnedFd::from(writer));
-        (reader, Output::new(writer, wait).expect("an open pipe"))
-    }
-
-    #[test]
-    fn a_full_pipe_is_waited_for_until_the_limit_and_says_what_it_took() {
-        let (mut reader, mut output) = pipe(Wait::InAll(SHORT));
-        let bytes = vec![7; 1 << 20];
-        let error = output.write_whole(&bytes).expect_err("nobody reads");
-        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        drop(output);
-        let mut taken = Vec::new();
-        reader.read_to_end(&mut taken).expect("it is open");
-        let said = format!("({} of {} bytes were written)", taken.len(), bytes.len());
-        assert!(error.to_string().contains(&said), "{error}");
-    }
-
-    #[cfg(all(target_os = "linux", not(miri)))]
-    #[test]
-    fn a_terminal_that_nobody_reads_is_waited_for_until_the_limit() {
-        use std::os::fd::{AsRawFd, FromRawFd};
-        use std::ptr::{null, null_mut};
-        use std::sync::mpsc::channel;
-
-        let (mut reader, mut terminal) = (-1, -1);
-        // SAFETY: both numbers are there to be written; a name and settings are not asked for.
-        let opened = unsafe {
-            libc::openpty(
-                &raw mut reader,
-                &raw mut terminal,
-                null_mut(),
-                null(),
-                null(),
-            )
-        };
-        assert_eq!(opened, 0, "{}", io::Error::last_os_error());
-        // SAFETY: both are open, and nobody else has them.
-        let ends = unsafe { [reader, terminal].map(|number| OwnedFd::from_raw_fd(number)) };
-        let (ended, has_ended) = channel();
-        let number = ends[1].as_raw_fd();
-        std::thread::spawn(move || {
-            let mut output = Output::standard(number, Wait::InAll(SHORT));
-            // Line ends take more room than they have bytes.
-            let _ = ended.send(output.write_whole(&b"a line\n".repeat(1 << 17)));
-        });
-        let written = has_ended.recv_timeout(Duration::from_secs(60));
-        let error = written
-            .expect("it does not hang")
-            .expect_err("nobody reads");
-        assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
-        // SAFETY: asks for the flags of a number that is open.
-        let flags = unsafe { libc::fcntl(number, libc::F_GETFL) };
-        assert_eq!(
-            flags & libc::O_NONBLOCK,
-            0,
-            "the program's own still blocks"
-        );
-    }
-
-    #[test]
-    fn a_reader_that_reads_gets_all() {
-        let (mut reader, mut output) = pipe(Wait::WithoutProgress(Duration::from_secs(60)));
-        let bytes = vec![7; 1 << 20];
-        let taken = std::thread::spawn(move || {
-            let mut taken = Vec::new();
-            reader.read_to_end(&mut taken).map(|_| taken)
-        });
-        output.write_whole(&bytes).expect("somebody reads");
-        drop(output);
-        let taken = taken.join().expect("it does not panic");
-        assert!(taken.expect("it is open") == bytes);
-    }
-
-    #[test]
-    fn a_pipe_without_a_reader_is_an_error_at_once() {
-        let (reader, mut output) = pipe(Wait::InAll(Duration::from_secs(60)));
-        drop(reader);
-        let error = output.write_whole(b"lost").expect_err("nobody reads");
-        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
-    }
-}
+mod tests;

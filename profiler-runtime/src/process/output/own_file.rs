@@ -1,31 +1,33 @@
-//! A file that stays open for long, in a process that may close any descriptor.
+//! A file that stays open in a process that may close any descriptor.
 //!
-//! A program that closes descriptors it did not open (as daemons do: all from 3 on) closes the profiler's with them, and
-//! the next file it opens gets the number. What the profiler then wrote would go into the program's file.
+//! Daemons close all descriptors from 3 on, the profiler's among them. The next file that the program opens gets the same
+//! number, and a later write of the profiler would go to that file.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::mem::{self, ManuallyDrop};
 use std::path::Path;
 
-/// Which file it is, whatever its name or number.
+/// The device and inode of a file: which file it is, whatever its name or descriptor.
 #[cfg(unix)]
 type Identity = (u64, u64);
 #[cfg(not(unix))]
 type Identity = ();
 
-/// A file that is used only while its descriptor still is that file's.
+/// A file that is used only while its descriptor refers to it.
 #[derive(Debug)]
 pub(crate) struct OwnFile {
-    /// Closed by `drop`, unless it is somebody else's by then.
+    /// Closed by `drop`, unless the descriptor refers to another file by then.
     file: ManuallyDrop<File>,
     identity: Identity,
 }
 
 impl OwnFile {
+    /// Takes an open file.
+    ///
     /// # Errors
     ///
-    /// Where the system does not tell what file it is.
+    /// Returns the system's error if it does not report the metadata of the file.
     pub(crate) fn new(file: File) -> io::Result<Self> {
         let identity = identity(&file)?;
         Ok(Self {
@@ -34,19 +36,19 @@ impl OwnFile {
         })
     }
 
-    /// Returns whether the descriptor is still that of this file.
+    /// Returns `true` if the descriptor still refers to this file.
     ///
-    /// Between this and the use of it another thread may still close it. That is a window of one system call; there is
-    /// no call that compares and writes at once.
+    /// Another thread may close it between this check and its use. That window is one system call long; there is no call
+    /// that compares and writes at once.
     pub(crate) fn is_intact(&self) -> bool {
         identity(&self.file).is_ok_and(|now| now == self.identity)
     }
 
-    /// Returns the file, to be used at once.
+    /// Returns the file, for immediate use.
     ///
     /// # Errors
     ///
-    /// Where the program has closed the descriptor, or uses its number for something else.
+    /// Returns an error if the program has closed the descriptor, or reused its number.
     pub(crate) fn get(&self) -> io::Result<&File> {
         if self.is_intact() {
             Ok(&self.file)
@@ -57,11 +59,11 @@ impl OwnFile {
         }
     }
 
-    /// Opens the file again by its path, where it is still the same file.
+    /// Opens the file again by its path, if that still leads to the same file.
     ///
     /// # Errors
     ///
-    /// The system's; [`io::ErrorKind::NotFound`] where the path leads to no file, or to another one.
+    /// Returns the system's error, or [`io::ErrorKind::NotFound`] if the path leads to another file.
     #[cfg_attr(
         not(feature = "tensorboard"),
         allow(dead_code, reason = "only a log stays open for long")
@@ -72,14 +74,14 @@ impl OwnFile {
         #[cfg(unix)]
         {
             use std::os::unix::fs::OpenOptionsExt;
-            // A FIFO that has come under the name must not be waited for.
+            // The name may be that of a FIFO by now: do not wait for its reader.
             options.custom_flags(libc::O_NONBLOCK);
         }
         let new = Self::new(options.open(path)?)?;
         if new.identity != self.identity {
             return Err(io::ErrorKind::NotFound.into());
         }
-        // The old one must not be dropped: its number was free, and may be the new one's.
+        // Do not drop the old one: its number was free, and may be the new one's, which its destructor would close.
         mem::forget(mem::replace(self, new));
         Ok(())
     }
@@ -88,7 +90,7 @@ impl OwnFile {
 impl Drop for OwnFile {
     fn drop(&mut self) {
         if self.is_intact() {
-            // SAFETY: the file is not used after this, as the whole is being dropped.
+            // SAFETY: the file is not used afterwards, since `self` is being dropped.
             unsafe { ManuallyDrop::drop(&mut self.file) };
         }
     }
@@ -102,8 +104,75 @@ fn identity(file: &File) -> io::Result<Identity> {
     Ok((metadata.dev(), metadata.ino()))
 }
 
-/// A handle of these systems is not a number that a program closes by counting.
+/// Returns nothing: on these systems a program does not close files by counting descriptors.
 #[cfg(not(unix))]
 fn identity(_file: &File) -> io::Result<Identity> {
     Ok(())
+}
+
+#[cfg(all(test, unix, not(miri)))]
+mod tests {
+    use std::fs;
+    use std::io::Write;
+    use std::os::fd::{AsRawFd, IntoRawFd};
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn path(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("profiler-own-file-{}-{name}", std::process::id()))
+    }
+
+    fn created(path: &Path) -> OwnFile {
+        OwnFile::new(File::create(path).expect("a new file")).expect("it has metadata")
+    }
+
+    /// Makes the descriptor refer to another file, as a program does that closes it and opens that file.
+    fn redirect(file: &OwnFile, other: &Path) {
+        let other = File::create(other).expect("a new file").into_raw_fd();
+        // SAFETY: both are open descriptors of this test.
+        unsafe {
+            assert!(libc::dup2(other, file.file.as_raw_fd()) >= 0);
+            libc::close(other);
+        }
+    }
+
+    #[test]
+    fn a_descriptor_that_was_reused_is_neither_written_nor_closed() {
+        let (own, other) = (path("own"), path("other"));
+        let file = created(&own);
+        assert!(file.is_intact());
+        redirect(&file, &other);
+        assert!(!file.is_intact() && file.get().is_err());
+        let descriptor = file.file.as_raw_fd();
+        drop(file);
+        // SAFETY: reads the flags of a descriptor, and closes it, which nothing else does.
+        unsafe {
+            assert!(libc::fcntl(descriptor, libc::F_GETFD) >= 0, "still open");
+            libc::close(descriptor);
+        }
+        assert_eq!(fs::read(&other).expect("it is there"), b"");
+        let _ = (fs::remove_file(own), fs::remove_file(other));
+    }
+
+    #[test]
+    fn a_file_is_reopened_by_its_path_unless_another_one_has_it() {
+        let (own, other) = (path("again"), path("another"));
+        let mut file = created(&own);
+        redirect(&file, &other);
+        // Kept open by hand: `reopen` must leave the reused descriptor alone.
+        let reused = file.file.as_raw_fd();
+        file.reopen(&own).expect("it is the same file");
+        file.get()
+            .expect("it is open")
+            .write_all(b"more")
+            .expect("it is written");
+        assert_eq!(fs::read(&own).expect("it is there"), b"more");
+        fs::rename(&other, &own).expect("it is replaced");
+        let error = file.reopen(&own).expect_err("it is another file");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        // SAFETY: closes a descriptor that nothing else closes.
+        unsafe { libc::close(reused) };
+        let _ = fs::remove_file(own);
+    }
 }

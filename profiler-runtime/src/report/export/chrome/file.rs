@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::process::output::new_file::NewFile;
-use crate::process::output::{PATIENCE, Wait};
+use crate::process::output::{READER_TIMEOUT, WriteTimeout};
 
 /// The buffer size for one write.
 const BUFFER: usize = 1 << 16;
@@ -21,7 +21,7 @@ pub(super) enum TraceFile {
 impl TraceFile {
     /// Creates the file; compressed if the name ends with `.gz`.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
-        let file = NewFile::create(path, Wait::WithoutProgress(PATIENCE))?;
+        let file = NewFile::create(path, WriteTimeout::WithoutProgress(READER_TIMEOUT))?;
         let is_gzip = path
             .extension()
             .is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
