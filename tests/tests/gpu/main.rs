@@ -9,7 +9,7 @@ use profiler_tests::allocator::TestAllocator;
 #[global_allocator]
 static ALLOCATOR: TestAllocator = TestAllocator;
 
-#[path = "../../simulated-driver/tests/support/mod.rs"]
+#[path = "../../simulated-driver/tests/driver/support.rs"]
 mod raw;
 
 mod support {

@@ -218,12 +218,16 @@ pub(crate) fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()
 }
 
-/// Returns a command that runs the test called `name` again in another process, with a driver.
-pub(crate) fn again(name: &str, driver: &Installed, script: &str) -> Command {
+/// Returns a command that runs the test called `name` of a module again in another process, with a driver.
+pub(crate) fn again(module: &str, name: &str, driver: &Installed, script: &str) -> Command {
     let program = std::env::current_exe().expect("a test knows its program");
+    let test = match module.split_once("::") {
+        Some((_crate, module)) => format!("{module}::{name}"),
+        None => name.to_owned(),
+    };
     let mut command = driver.command(program, script);
     command
-        .args([name, "--exact", "--nocapture", "--test-threads=1"])
+        .args([test.as_str(), "--exact", "--nocapture", "--test-threads=1"])
         .env(CHILD, "1");
     command
 }

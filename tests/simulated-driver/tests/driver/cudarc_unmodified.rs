@@ -1,11 +1,10 @@
 //! A program written with cudarc runs on the simulated driver as on a real one.
 
-mod support;
-
 use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
+use crate::support::{PTX, again, installed, is_child};
 use cudarc::driver::sys::{
     CUevent_flags, CUgraphInstantiate_flags, CUresult, CUstreamCaptureMode, CUstreamCaptureStatus,
 };
@@ -13,7 +12,6 @@ use cudarc::driver::{CudaContext, CudaEvent, CudaFunction, CudaStream, DriverErr
 use cudarc::driver::{LaunchConfig, PushKernelArg, result};
 use cudarc::nvrtc::Ptx;
 use profiler_simulated_driver::{Report, Simulator};
-use support::{PTX, again, installed, is_child};
 
 const TIMED: Option<CUevent_flags> = Some(CUevent_flags::CU_EVENT_DEFAULT);
 const ONE: LaunchConfig = LaunchConfig {
@@ -32,7 +30,7 @@ fn on_the_driver(name: &str) -> Report {
         "clock virtual\ndevices 2\nreport-at-exit {}",
         path.display()
     );
-    let output = again(name, &installed(folder.path()), &script)
+    let output = again(module_path!(), name, &installed(folder.path()), &script)
         .output()
         .expect("it runs");
     assert!(

@@ -1,13 +1,11 @@
 //! Older drivers lack functions, some machines have no device, and every driver shuts down
 //! eventually.
 
-mod support;
-
 use std::ffi::{CString, c_void};
 use std::ptr::{null, null_mut};
 
+use crate::support::{Driver, again, installed, is_child, made};
 use profiler_simulated_driver::{Installation, Report, Simulator};
-use support::{Driver, again, installed, is_child, made};
 
 fn has(simulator: &Simulator, name: &str) -> bool {
     // SAFETY: the symbol is only looked up, not used.
@@ -144,7 +142,7 @@ fn a_process_writes_its_report_when_it_exits() {
     let path = folder.path().join("report.json");
     let name = "a_process_writes_its_report_when_it_exits";
     let script = format!("report-at-exit {}\nshutdown at-exit", path.display());
-    let status = again(name, &installed(folder.path()), &script)
+    let status = again(module_path!(), name, &installed(folder.path()), &script)
         .status()
         .expect("it runs");
     assert!(status.success());

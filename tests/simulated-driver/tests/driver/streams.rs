@@ -1,10 +1,8 @@
 //! The work of one stream runs in order, and the default streams synchronize with other streams.
 
-mod support;
-
 use std::thread;
 
-use support::{Driver, NON_BLOCKING, PER_THREAD, made};
+use crate::support::{Driver, NON_BLOCKING, PER_THREAD, made};
 
 /// Returns start and end of the kernels in launch order, relative to the start of the first.
 fn spans(driver: &Driver) -> Vec<(u64, u64)> {

@@ -1,12 +1,10 @@
 //! A run that forbids waiting for a device aborts with a message when a thread waits.
 
-mod support;
-
 use std::os::unix::process::ExitStatusExt;
 use std::process::Output;
 
+use crate::support::{Driver, again, installed, is_child};
 use profiler_simulated_driver::Simulator;
-use support::{Driver, again, installed, is_child};
 
 fn driver() -> Driver {
     let driver = Driver::of(Simulator::open("libcuda.so.1".as_ref()).expect("it is on the path"));
@@ -17,7 +15,7 @@ fn driver() -> Driver {
 
 fn run(name: &str, script: &str) -> Output {
     let folder = tempfile::tempdir().expect("a folder");
-    again(name, &installed(folder.path()), script)
+    again(module_path!(), name, &installed(folder.path()), script)
         .output()
         .expect("it runs")
 }
@@ -48,7 +46,7 @@ fn a_waiting_call_aborts() {
 fn a_copy_to_pageable_memory_is_a_waiting_call() {
     if is_child() {
         let driver = driver();
-        let device: usize = support::made(|address| driver.cuMemAllocAsync(address, 4, 0));
+        let device: usize = crate::support::made(|address| driver.cuMemAllocAsync(address, 4, 0));
         assert_eq!(
             driver.cuMemcpyDtoHAsync_v2([0; 4].as_mut_ptr(), device, 4, 0),
             0
@@ -81,7 +79,12 @@ fn a_region_can_allow_waiting_on_its_thread() {
     let name = "a_region_can_allow_waiting_on_its_thread";
     assert!(run(name, "synchronise abort").status.success());
     let folder = tempfile::tempdir().expect("a folder");
-    let mut outside = again(name, &installed(folder.path()), "synchronise abort");
+    let mut outside = again(
+        module_path!(),
+        name,
+        &installed(folder.path()),
+        "synchronise abort",
+    );
     let output = outside.env("AND_OUTSIDE", "1").output().expect("it runs");
     assert!(was_aborted(&output, "cuCtxSynchronize"));
 }
@@ -110,7 +113,7 @@ fn waiting_can_be_forbidden_to_one_crate() {
         return;
     }
     let name = "waiting_can_be_forbidden_to_one_crate";
-    let blamed = "synchronise abort-from waiting_can_be_forbidden::suspect::";
+    let blamed = "synchronise abort-from driver::waiting::suspect::";
     let output = run(name, blamed);
     assert!(was_aborted(&output, "cuCtxSynchronize"));
     assert!(String::from_utf8_lossy(&output.stdout).contains("other code waited"));

@@ -1,11 +1,9 @@
 //! Each entry point fails, waits or hangs as a script says, and so does the work of a stream.
 
-mod support;
-
 use std::thread;
 
+use crate::support::{Driver, NON_BLOCKING, made};
 use profiler_simulated_driver::Objects;
-use support::{Driver, NON_BLOCKING, made};
 
 #[test]
 fn a_call_returns_a_code_by_its_number() {

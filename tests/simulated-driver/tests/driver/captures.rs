@@ -1,11 +1,9 @@
 //! Captures turn work into graphs, and are invalidated by the calls that invalidate them on a real
 //! driver.
 
-mod support;
-
 use std::thread;
 
-use support::{Driver, NON_BLOCKING, PER_THREAD, made};
+use crate::support::{Driver, NON_BLOCKING, PER_THREAD, made};
 
 const GLOBAL: u32 = 0;
 const THREAD_LOCAL: u32 = 1;

@@ -1,12 +1,10 @@
 //! Copies transfer bytes and host functions run, both in stream order.
 
-mod support;
-
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
-use support::{Driver, NON_BLOCKING, made};
+use crate::support::{Driver, NON_BLOCKING, made};
 
 #[test]
 fn copies_and_fills_move_bytes() {

@@ -1,8 +1,6 @@
 //! Events hold times, report if they have none, and fail if their context failed or ended.
 
-mod support;
-
-use support::{Driver, NON_BLOCKING, made};
+use crate::support::{Driver, NON_BLOCKING, made};
 
 #[test]
 fn two_events_measure_the_work_between_them() {
