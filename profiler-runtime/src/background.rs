@@ -16,12 +16,12 @@ use crate::sync::{Lock, RaceCell, ReentrancyGuard};
 /// The number of panics after which a thread starts over; after one more it ends.
 const MAX_PANICS: u32 = 8;
 
-/// Whether annotated functions that a thread calls are measured.
+/// How calls of annotated functions on a background thread are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Calls {
-    /// They are not: the thread runs the profiler's own code, and loggers.
+    /// They are not measured: the thread runs the profiler's own code, and loggers.
     Unmeasured,
-    /// They are, as on a thread of the program.
+    /// They are measured, as on a thread of the program.
     Measured,
 }
 

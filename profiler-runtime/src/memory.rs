@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 use crate::cuda::{self, DeviceMemory};
 use crate::sync::ReentrancyGuard;
 
-/// A global allocator that counts for sessions that profile memory, and hands on to another one: the system's,
-/// unless it is given.
+/// A global allocator that counts allocations for sessions, and forwards them to another allocator: by default, the
+/// system's.
 ///
-/// It counts only while a session records with [`profile_memory`](crate::ProfileBuilder::profile_memory), for each
-/// thread by itself; else it costs one relaxed load for each allocation. Without it traces have no host memory.
+/// It counts for each thread separately, and only while a session records with
+/// [`profile_memory`](crate::ProfileBuilder::profile_memory). Otherwise it costs one relaxed load per allocation.
+/// Without this allocator, traces contain no host memory.
 ///
 /// # Examples
 ///
@@ -38,7 +39,7 @@ pub struct ProfilerAllocator<A = System> {
 }
 
 impl ProfilerAllocator {
-    /// Counts what the system's allocator gives.
+    /// Creates an allocator that forwards to the system's allocator.
     #[must_use]
     pub const fn system() -> Self {
         Self { inner: System }
@@ -46,28 +47,30 @@ impl ProfilerAllocator {
 }
 
 impl<A> ProfilerAllocator<A> {
-    /// Counts what another allocator gives.
+    /// Creates an allocator that forwards to `inner`.
     #[must_use]
     pub const fn new(inner: A) -> Self {
         Self { inner }
     }
 }
 
-/// What a scope did to memory, in bytes. Futures have none: what is allocated between two of their polls is not theirs.
+/// The memory that a scope used, in bytes.
+///
+/// Futures have none: allocations between two polls of a future belong to other scopes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryUse {
-    /// Host bytes allocated less those freed on the scope's thread, with what it called.
+    /// Host bytes allocated minus those freed on the scope's thread, including functions called.
     pub host_net: i64,
-    /// Host bytes allocated on the scope's thread, with what it called.
+    /// Host bytes allocated on the scope's thread, including functions called.
     pub host_allocated: u64,
-    /// The most host bytes that were in use on the thread at once, over what was in use when the scope opened.
+    /// The peak of the host bytes in use on the thread, above those in use when the scope opened.
     pub host_peak: u64,
-    /// Host bytes in use by the process when the scope ended, over the least that were in use since the recording
-    /// began: how many there were then is not known.
+    /// Host bytes in use by the process when the scope ended, above the minimum since the recording began. The absolute
+    /// number is unknown, because blocks allocated before the recording are not counted.
     pub host_total: u64,
-    /// Device bytes in use at the end less those at the beginning, in the context of the scope's thread; none
-    /// where no context was current.
+    /// Device bytes in use at the end minus those at the beginning, in the current context of the scope's thread; `None`
+    /// if no context was current.
     pub device_net: Option<i64>,
     /// Device bytes in use when the scope ended.
     pub device_total: Option<u64>,
@@ -75,17 +78,17 @@ pub struct MemoryUse {
     pub device_reserved: Option<u64>,
 }
 
-/// What a thread has counted, in bytes.
+/// The counts of a thread, in bytes.
 struct Counts {
-    /// Allocated less freed.
+    /// Bytes allocated minus bytes freed.
     held: Cell<i64>,
     allocated: Cell<u64>,
-    /// The most that was held since the innermost scope that counts opened.
+    /// The maximum of `held` since the innermost recorded scope opened.
     peak: Cell<i64>,
 }
 
 thread_local! {
-    // No destructor: it counts to the thread's very end.
+    // It has no destructor, so it can be used until the thread ends.
     static COUNTS: Counts = const {
         Counts {
             held: Cell::new(0),
@@ -104,7 +107,7 @@ fn is_wanted() -> bool {
     WANTED.load(Relaxed)
 }
 
-/// Counts from now on, or stops counting.
+/// Starts or stops counting.
 pub(crate) fn set_wanted(wanted: bool) {
     if wanted && !is_wanted() {
         start_over();
@@ -112,29 +115,29 @@ pub(crate) fn set_wanted(wanted: bool) {
     WANTED.store(wanted, Relaxed);
 }
 
-/// Of all threads, since the counting began.
+/// Bytes allocated minus bytes freed on all threads since the counting began.
 static TOTAL: AtomicI64 = AtomicI64::new(0);
-/// The least that was, below zero where older blocks were freed.
+/// The minimum of `TOTAL`; negative if older blocks were freed.
 static LEAST: AtomicI64 = AtomicI64::new(0);
 
-/// What was freed while nothing was counted must not be in the total for ever.
+/// Resets the total: it lacks the blocks that were freed while nothing was counted.
 fn start_over() {
     TOTAL.store(0, Relaxed);
     LEAST.store(0, Relaxed);
 }
 
-/// Over the least since the counting began.
+/// Returns the bytes in use, above the minimum since the counting began.
 fn total() -> u64 {
     let total = TOTAL.load(Relaxed) - LEAST.load(Relaxed);
     u64::try_from(total).unwrap_or_default()
 }
 
 fn count(allocated: usize, freed: usize) {
-    // What the profiler takes for itself is nobody's.
+    // Do not attribute the profiler's own allocations to a scope.
     if !is_wanted() || ReentrancyGuard::is_entered() {
         return;
     }
-    // An allocation is no more than half of the address space.
+    // These casts do not overflow: an allocation is at most half of the address space.
     let grown = allocated.cast_signed() as i64 - freed.cast_signed() as i64;
     let total = TOTAL.fetch_add(grown, Relaxed) + grown;
     if total < LEAST.load(Relaxed) {
@@ -149,11 +152,11 @@ fn count(allocated: usize, freed: usize) {
     });
 }
 
-// SAFETY: every call is handed to the inner allocator as it came, and what that returns is returned; counting
-// neither allocates nor unwinds, nor looks at the memory.
+// SAFETY: every call is forwarded unchanged to the inner allocator, and its result is returned. Counting neither
+// allocates nor unwinds, and does not access the memory.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for ProfilerAllocator<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise is the one that the inner allocator asks for.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc`, which the inner allocator requires.
         let block = unsafe { self.inner.alloc(layout) };
         if !block.is_null() {
             count(layout.size(), 0);
@@ -186,26 +189,26 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for ProfilerAllocator<A> {
     }
 }
 
-/// Memory at both ends of a scope.
+/// The memory at both ends of a scope.
 #[derive(Debug)]
 pub(crate) struct Mark {
-    /// On the device, before.
+    /// The device memory before the scope opened.
     device: Option<DeviceMemory>,
     host: Option<Host>,
-    /// Once it has ended.
+    /// The result, after the scope has ended.
     used: Option<MemoryUse>,
 }
 
-/// What the thread had counted when a scope opened.
+/// The counts of the thread when a scope opened.
 #[derive(Clone, Copy, Debug, Default)]
 struct Host {
     held: i64,
     allocated: u64,
-    /// The peak of the scope around it.
+    /// The peak of the enclosing scope so far.
     outer_peak: i64,
 }
 
-/// Asks for what is to be known before a scope opens: the driver may take its time.
+/// Queries the device memory before a scope opens, because the query may take long and must not be part of the scope.
 pub(crate) fn before() -> Mark {
     Mark {
         device: cuda::device_memory(),
@@ -215,7 +218,7 @@ pub(crate) fn before() -> Mark {
 }
 
 impl Mark {
-    /// The scope is open.
+    /// Notes the counts when the scope opens.
     pub(crate) fn begin(&mut self) {
         let look = |counts: &Counts| {
             let held = counts.held.get();
@@ -228,14 +231,15 @@ impl Mark {
         self.host = COUNTS.try_with(look).ok();
     }
 
-    /// The scope has ended, before those that opened later and are still open: guards may be dropped in any order.
+    /// Computes the result when the scope ends. `younger` are the scopes that opened later and are still open, since
+    /// guards may be dropped in any order.
     pub(crate) fn end<'m>(&mut self, younger: impl Iterator<Item = &'m mut Self>) {
         let Some(host) = self.host else { return };
         let mut inside = younger.filter_map(|mark| mark.host.as_mut());
         let look = |counts: &Counts| {
             let mut peak = counts.peak.get();
             if let Some(first) = inside.next() {
-                // It has put aside what was the most before it opened.
+                // The younger scope has saved the peak before its opening.
                 peak = peak.max(first.outer_peak);
                 first.outer_peak = first.outer_peak.max(host.outer_peak);
                 peak = inside.fold(peak, |peak, other| peak.max(other.outer_peak));
@@ -254,7 +258,7 @@ impl Mark {
     }
 }
 
-/// What a scope did, with what the device has after it; none where it was not told of both of its ends.
+/// Returns the memory that a scope used, with the device memory after it; `None` unless both of its ends were recorded.
 pub(crate) fn after(mark: &Mark) -> Option<MemoryUse> {
     let used = mark.used?;
     let device = cuda::device_memory();

@@ -1,14 +1,14 @@
-//! What the profiler itself costs, measured while it runs.
+//! The cost of the profiler itself, measured while it runs.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::clock::clock;
 
-/// The processor time of the profiler's own threads, in nanoseconds.
+/// The processor time of background threads, in nanoseconds.
 static BACKGROUND: AtomicU64 = AtomicU64::new(0);
 
-/// Notes what the calling thread, one of the profiler's own, has used so far.
+/// Records the processor time that the calling background thread has used so far.
 pub(crate) fn note_background() {
     thread_local! {
         static NOTED: Cell<u64> = const { Cell::new(0) };
@@ -39,20 +39,21 @@ fn thread_time() -> u64 {
     0
 }
 
-/// The time that was found in some GPU scopes, in ticks, and how many they were.
+/// The total cost of the sampled GPU scopes, in ticks.
 static SAMPLED: AtomicU64 = AtomicU64::new(0);
+/// The number of sampled GPU scopes.
 static SAMPLES: AtomicU64 = AtomicU64::new(0);
+/// The least cost of a sampled GPU scope, in ticks; `u64::MAX` before the first sample.
 static LEAST: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// Notes what both ends of one GPU scope took.
+/// Records the cost of both ends of one GPU scope.
 pub(crate) fn note_sample(ticks: u64) {
     SAMPLED.fetch_add(ticks, Relaxed);
     SAMPLES.fetch_add(1, Relaxed);
     LEAST.fetch_min(ticks, Relaxed);
 }
 
-/// What both ends of a GPU scope take where nothing interferes, in nanoseconds; zero as long as that was not
-/// found out.
+/// Returns the least cost of both ends of a GPU scope, in nanoseconds; zero before the first sample.
 pub(crate) fn least_sample() -> f64 {
     match LEAST.load(Relaxed) {
         u64::MAX => 0.0,
@@ -60,13 +61,13 @@ pub(crate) fn least_sample() -> f64 {
     }
 }
 
-/// Returns the mean cost of a GPU scope on its thread, in nanoseconds; zero before one was timed.
+/// Returns the mean cost of a GPU scope on its thread, in nanoseconds; zero before the first sample.
 pub(crate) fn mean_sample() -> f64 {
     let samples = SAMPLES.load(Relaxed).max(1) as f64;
     clock().nanoseconds(SAMPLED.load(Relaxed) as f64) / samples
 }
 
-/// Returns the processor time of the profiler's own threads, in nanoseconds.
+/// Returns the processor time of background threads, in nanoseconds.
 pub(crate) fn background_ns() -> u64 {
     BACKGROUND.load(Relaxed)
 }

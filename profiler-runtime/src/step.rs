@@ -1,15 +1,15 @@
-//! Steps: whatever integer a program counts with.
+//! Integers as steps.
 
-/// An integer that can be a step: any of the primitive ones, or a reference to one.
+/// An integer that can be a step: any primitive integer, or a reference to one.
 ///
-/// Steps start at zero; a negative one counts as zero.
+/// Steps start at zero; a negative integer counts as zero.
 #[diagnostic::on_unimplemented(
     message = "`global_step` takes an integer, not `{Self}`",
     label = "not an integer",
     note = "write the step the call belongs to, such as `global_step = epoch * batches + batch`"
 )]
 pub trait IntoStep {
-    /// The step.
+    /// Converts the integer to a step.
     fn into_step(self) -> u64;
 }
 
@@ -18,7 +18,7 @@ macro_rules! integers {
         impl IntoStep for $integer {
             #[inline]
             fn into_step(self) -> u64 {
-                // Only a negative one, or one beyond 64 bits, is no u64.
+                // The conversion fails only for negative integers and for those beyond 64 bits.
                 u64::try_from(self).unwrap_or(if self > 0 { u64::MAX } else { 0 })
             }
         }

@@ -16,22 +16,22 @@ unsafe impl Send for RawStream {}
 unsafe impl Sync for RawStream {}
 
 impl RawStream {
-    /// `CU_STREAM_LEGACY`, which the null handle means too.
+    /// `CU_STREAM_LEGACY`; the null handle means the same stream.
     pub(crate) const LEGACY: Self = Self(ptr::null_mut());
     /// `CU_STREAM_PER_THREAD`.
     pub(crate) const PER_THREAD: Self = Self(ptr::without_provenance_mut(2));
 
-    /// Whether the handle means the stream of whichever context is current.
+    /// Returns whether the handle means a default stream of the current context.
     pub(crate) fn is_default(self) -> bool {
         self == Self::LEGACY || self.is_per_thread()
     }
 
-    /// Whether the handle means another stream on every thread.
+    /// Returns whether the handle means a different stream on each thread.
     pub(crate) fn is_per_thread(self) -> bool {
         self == Self::PER_THREAD
     }
 
-    /// The one handle of a stream that has two.
+    /// Returns one handle for a stream that has two.
     pub(crate) fn canonical(self) -> Self {
         if self.0.addr() == 1 {
             Self::LEGACY
@@ -41,18 +41,19 @@ impl RawStream {
     }
 }
 
-/// What runs in one order on a device.
+/// The unit of order on a device: work with equal keys runs in the order of its submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct StreamKey {
     pub(crate) context: u32,
-    /// The thread whose stream it is, where the handle means another one on each.
+    /// The thread, if the handle means a different stream on each; otherwise zero.
     pub(crate) thread: u32,
     pub(crate) stream: RawStream,
 }
 
-/// A stream that GPU time was taken on. It displays as the summary names it: `default`,
-/// `per-thread default of thread 3`, or the handle in hexadecimal digits, and its context where that is not the
-/// first one.
+/// A stream on which GPU time was measured.
+///
+/// It displays as in the summary: `default`, `per-thread default of thread 3`, or the handle in hexadecimal digits,
+/// followed by its context if that is not the first one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StreamId(pub(crate) StreamKey);
 
@@ -63,7 +64,7 @@ impl fmt::Display for StreamId {
 }
 
 impl StreamKey {
-    /// That of scopes whose stream is not known.
+    /// The key of scopes whose stream is unknown.
     pub(crate) const NOWHERE: Self = Self {
         context: u32::MAX,
         stream: RawStream::LEGACY,

@@ -83,7 +83,7 @@ enum Content {
     NotRegular,
 }
 
-/// What a control file says.
+/// The contents of a control file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Command {
     Start,

@@ -48,8 +48,8 @@ pub use init::{Builder, Profiler, builder, init};
 /// from deciding for its own call site.
 ///
 /// A child that was forked while another thread started the profiler finds `STARTED` unset, gets a new lock (see
-/// [`Lock`]) and starts again. What was registered twice is the same hooks, and a default logger of which the child has
-/// no thread.
+/// [`Lock`]) and starts again. The second registration repeats the hooks, and adds a default logger whose
+/// thread does not exist in the child.
 #[cold]
 pub(crate) fn ensure_started() {
     static STARTED: AtomicBool = AtomicBool::new(false);

@@ -9,7 +9,7 @@ use crate::sync::wait::wait_while;
 /// Requests that one thread answers in the order in which they were issued.
 ///
 /// Both counts change under one lock, and waiters check them under it before they sleep, so an answer between the check
-/// and the sleep is not missed. Whoever issues a request wakes the answering thread afterwards; that thread reads
+/// and the sleep is not missed. The thread that issues a request wakes the answering thread afterwards; that thread reads
 /// [`issued`](Self::issued) after it has cleared its wakeup, and so sees the request (see
 /// [`Background::wake`](crate::background::Background::wake)).
 pub(crate) struct Requests {

@@ -28,7 +28,7 @@ pub fn test(_arguments: TokenStream, function: TokenStream) -> TokenStream {
     let mut isolated = parse(&format!(
         "if ::profiler_tests::isolated::ran_elsewhere(::core::concat!(::core::module_path!(), \"::{name}\")) {{ return ::profiler_tests::isolated::passed(); }}"
     ));
-    // As a block, so that items still stand before all statements of theirs.
+    // As a block, so that its items still precede its statements.
     isolated.extend([TokenTree::Group(body)]);
     let mut test = parse("#[::core::prelude::v1::test]");
     test.extend(tokens);

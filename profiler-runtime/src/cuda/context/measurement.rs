@@ -143,9 +143,9 @@ impl Pair {
 /// It is always in a box, and the box moves: from the context's pool to a thread's magazine, to the open scope, through
 /// the thread's ring to the resolver, and back to the pool. Its owner must pass it on, or call
 /// [`give_back`](Self::give_back): dropping it loses the pair, and leaks its events.
-// Fields are ordered by who writes them. What a scope only reads comes first. What each scope writes follows, in one
-// cache line: writing a line that the resolver's core has read last takes as long as everything else that the measured
-// thread does. What rarely changes comes last, and is written only where it differs.
+// Fields are ordered by their writers. Fields that a scope only reads come first. Those that each scope writes follow,
+// in one cache line: writing a line that the resolver's core has read last takes as long as everything else that the
+// measured thread does. Fields that rarely change come last, and are written only if they differ.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct GpuMeasurement {

@@ -75,7 +75,7 @@ pub(crate) struct Context {
     /// Generation counters of destroyed pairs, for new pairs. See [`Pair::generation`](measurement::Pair).
     spare_generations: Lock<Vec<&'static AtomicU32>>,
     pool: Pool<Box<GpuMeasurement>>,
-    /// Pairs of this epoch that exist, whoever owns them.
+    /// Pairs of this epoch that exist, with any owner.
     pairs: AtomicUsize,
 }
 

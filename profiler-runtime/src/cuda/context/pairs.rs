@@ -16,7 +16,7 @@ const MADE_AT_ONCE: usize = 16;
 const MAX_CAPTURED: usize = 256;
 
 impl Context {
-    /// Returns the number of pairs of the current epoch, whoever owns them.
+    /// Returns the number of pairs of the current epoch, with any owner.
     pub(crate) fn pairs(&self) -> usize {
         self.pairs.load(Relaxed)
     }

@@ -34,7 +34,7 @@ const SEGMENTS: usize = 32;
 /// whatever the interleaving. While a value is in a caller's hands, [`take`](Self::take) and [`len`](Self::len) do not
 /// see it: `take` may return nothing although the pool is not empty. Its callers then make new values or try again
 /// later. A magazine is only taken whole, so that no other value is hidden for long. `empty` keeps the vectors of taken
-/// magazines, so that nobody allocates or frees one: `magazines` counts them all, and only the resolver adds to it.
+/// magazines, so that no thread allocates or frees one: `magazines` counts them all, and only the resolver adds to it.
 ///
 /// # Segments
 ///

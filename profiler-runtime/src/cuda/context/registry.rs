@@ -68,7 +68,7 @@ fn warn_too_many() {
 }
 
 /// Makes the exit hooks run before the exit handler of the driver, which has registered it by now: the hooks read the last
-/// GPU times. What is measured after them, a second run writes to a file.
+/// GPU times. A second run writes later measurements to a file.
 fn precede_driver_at_exit() {
     static DONE: AtomicBool = AtomicBool::new(false);
     if !DONE.swap(true, Relaxed) && !exit::run_before_registered_handlers() {

@@ -1,11 +1,11 @@
 //! Result codes of the driver. They are plain integers, since a newer driver may return codes that are unknown here.
 
-/// What a driver call returned.
+/// The result code of a driver call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub(crate) struct Code(pub(crate) u32);
 
-/// What a code other than success means for a measurement.
+/// The meaning of an error code for a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// The device has not finished the work yet.

@@ -27,7 +27,7 @@ impl CaptureMode {
     pub(crate) const RELAXED: Self = Self(2);
 }
 
-/// What [`EventApi::capturing`] found out about a stream.
+/// The result of [`EventApi::capturing`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Capturing {
     /// Nothing is captured: an event can be recorded.

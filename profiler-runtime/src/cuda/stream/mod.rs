@@ -38,7 +38,7 @@ pub(crate) struct StreamHandles {
     pub(crate) context: RawContext,
 }
 
-/// What keeps a stream alive.
+/// The owner that keeps a stream alive.
 #[derive(Clone)]
 pub(crate) enum KeepAlive {
     /// Nothing: the caller of [`Stream::from_raw`] promised that the stream exists.
@@ -168,7 +168,7 @@ impl StreamRef<'_> {
     }
 }
 
-/// What GPU time can be taken on: a [`Stream`], or a stream or context of cudarc (feature `cudarc`).
+/// Anything that names a stream to measure on: a [`Stream`], or a stream or context of cudarc (feature `cudarc`).
 ///
 /// An `Arc`, or a reference to one, is cloned and kept as long as it is needed. A reference to the stream itself is
 /// borrowed until the scope ends. A context stands for its default stream.

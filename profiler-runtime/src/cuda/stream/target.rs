@@ -13,7 +13,7 @@ pub(crate) struct Target {
     pub(crate) named_by: NamedBy,
 }
 
-/// Who named the stream that a scope is measured on.
+/// The way in which a scope's stream was named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NamedBy {
     /// The call.

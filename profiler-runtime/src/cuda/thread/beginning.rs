@@ -20,7 +20,7 @@ use crate::cuda::stream::target::{NamedBy, Target, target};
 use crate::stream_key::RawStream;
 use crate::sync::ReentrancyGuard;
 
-/// Whether a scope has a GPU part.
+/// The GPU part of a scope that has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Begun {
     /// It has one.

@@ -2,7 +2,7 @@
 
 use crate::clock::clock;
 
-/// Whether a CUDA context has been current on a thread at the end of a scope that names no stream.
+/// The search for a current CUDA context on a thread, at the ends of scopes that name no stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ContextSeen {
     Yes,

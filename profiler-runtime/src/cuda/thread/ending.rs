@@ -22,7 +22,7 @@ use crate::own_cost;
 use crate::stats::StatCell;
 use crate::sync::ReentrancyGuard;
 
-/// What happened to a measurement at the end of its scope.
+/// The destination of a measurement at the end of its scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sent {
     /// The resolver gets it.
@@ -38,8 +38,8 @@ enum Sent {
 /// A measurement that is complete, or that must wait for the device first.
 type Closed = Result<Sent, Box<GpuMeasurement>>;
 
-/// What is dropped after the thread's state is released: the destructor of a logger is user code, and that of a stream
-/// may call the driver.
+/// Values that are dropped after the thread's state is released: the destructor of a logger is user code, and that of a
+/// stream may call the driver.
 pub(super) struct DeferredDrops<'a> {
     log: &'a mut Option<LogRequest>,
     pub(super) ownership: StreamOwnership,

@@ -97,7 +97,7 @@ pub(crate) fn abandon(opened: OpenGpuScope) {
     }
 }
 
-/// What keeps a scope's stream alive until the scope ends.
+/// The owner that keeps a scope's stream alive until the scope ends.
 #[derive(Debug)]
 pub(super) enum StreamOwnership {
     /// Something outside: the caller's borrow, or the process, whose default stream is never freed.

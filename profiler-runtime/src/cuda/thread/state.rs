@@ -23,7 +23,7 @@ use crate::sync::ring::Producer;
 /// The most boxes of ended futures that a thread keeps.
 const MAX_TASK_BOXES: usize = 64;
 
-/// What a thread keeps for GPU measurements.
+/// The per-thread state of GPU measurements.
 pub(crate) struct GpuThread {
     /// Unique among the threads of the process; zero until it is needed.
     number: u32,

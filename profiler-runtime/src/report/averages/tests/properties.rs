@@ -28,7 +28,7 @@ fn check_shares(averages: &KeyAverages) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// How long anything was open, thread by thread. What is open on a thread is nested.
+/// How long anything was open, thread by thread. Open scopes of a thread are nested.
 fn covered(scopes: &[ScopeRecord]) -> i64 {
     let mut open: Vec<&ScopeRecord> = scopes.iter().collect();
     open.retain(|scope| !matches!(scope.kind, RecordKind::Future { .. }));
