@@ -39,7 +39,7 @@ pub(crate) fn log(
         elapsed,
         request,
     };
-    // In an `Option`, so that a record which is not taken is left here and dropped under `discard`.
+    // In an `Option`, so that a record which is not taken stays here and is dropped by `drop_value`.
     let mut record = Some(record);
     let outcome =
         local::with_ring(|ring| push(ring, &mut record)).unwrap_or_else(|| push_late(&mut record));
