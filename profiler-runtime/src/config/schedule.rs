@@ -1,34 +1,33 @@
-//! When a session records: which steps belong to a window.
+//! Schedules: which steps of a session belong to its windows.
 
 use std::fmt;
 
-/// What a session does during a step; the names are those of `torch.profiler.ProfilerAction`.
+/// What a session does during a step. The names are those of `torch.profiler.ProfilerAction`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// Nothing is recorded.
+    /// Records nothing.
     #[default]
     None,
-    /// Calls are recorded and thrown away, so that what a first recording costs is not in the window.
+    /// Records calls and discards them, so that one-time costs of recording are not in the window.
     Warmup,
-    /// Calls belong to the window.
+    /// Records calls for the window.
     Record,
-    /// The same, and the window is handed over after this step.
+    /// Records calls for the window, which ends and is delivered after this step.
     RecordAndSave,
 }
 
 impl Action {
-    /// Whether calls belong to a window.
+    /// Returns `true` if calls are recorded for a window.
     #[must_use]
     pub const fn is_recording(self) -> bool {
         matches!(self, Self::Record | Self::RecordAndSave)
     }
 }
 
-/// Which steps a session records, in cycles: `wait` steps of nothing, `warmup` steps that are recorded and
-/// thrown away, `active` steps that make one window. It follows `torch.profiler.schedule` step by step.
+/// A repeating pattern of steps: each cycle has `wait` steps without recording, `warmup` steps that are recorded and
+/// discarded, and `active` steps that form one window. Follows `torch.profiler.schedule` step by step.
 ///
-/// All numbers are counts of steps, from 0 on; `active` is at least 1 (0 is taken for 1, and warned of when the
-/// session starts).
+/// All fields are numbers of steps. `active` is at least 1: a session treats 0 as 1 and warns of it when it starts.
 ///
 /// # Examples
 ///
@@ -49,15 +48,15 @@ impl Action {
 pub struct Schedule {
     /// Steps before the first cycle.
     pub skip_first: u64,
-    /// Steps of each cycle in which nothing is recorded.
+    /// Steps of each cycle without recording.
     pub wait: u64,
-    /// Steps of each cycle that are recorded and thrown away.
+    /// Steps of each cycle that are recorded and discarded.
     pub warmup: u64,
     /// Steps of each window.
     pub active: u64,
-    /// How many cycles there are; 0 for no end.
+    /// The number of cycles, or 0 for no limit.
     pub repeat: u64,
-    /// Whether the first cycle does without its `wait` steps, `skip_first` having been enough.
+    /// `true` if the first cycle has no `wait` steps, since `skip_first` replaces them.
     pub skip_first_wait: bool,
 }
 
@@ -68,7 +67,7 @@ impl Default for Schedule {
 }
 
 impl Schedule {
-    /// Every step is a window of its own, for ever.
+    /// Creates a schedule in which every step is a window of its own, without an end.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -81,37 +80,37 @@ impl Schedule {
         }
     }
 
-    /// Steps before the first cycle.
+    /// Sets the number of steps before the first cycle.
     #[must_use]
     pub const fn skip_first(self, skip_first: u64) -> Self {
         Self { skip_first, ..self }
     }
 
-    /// Steps of each cycle in which nothing is recorded.
+    /// Sets the number of steps of each cycle without recording.
     #[must_use]
     pub const fn wait(self, wait: u64) -> Self {
         Self { wait, ..self }
     }
 
-    /// Steps of each cycle that are recorded and thrown away.
+    /// Sets the number of steps of each cycle that are recorded and discarded.
     #[must_use]
     pub const fn warmup(self, warmup: u64) -> Self {
         Self { warmup, ..self }
     }
 
-    /// Steps of each window, at least 1.
+    /// Sets the number of steps of each window, at least 1.
     #[must_use]
     pub const fn active(self, active: u64) -> Self {
         Self { active, ..self }
     }
 
-    /// How many cycles there are; 0 for no end.
+    /// Sets the number of cycles. 0 means no limit.
     #[must_use]
     pub const fn repeat(self, repeat: u64) -> Self {
         Self { repeat, ..self }
     }
 
-    /// Whether the first cycle does without its `wait` steps.
+    /// Sets whether the first cycle has no `wait` steps.
     #[must_use]
     pub const fn skip_first_wait(self, skip_first_wait: bool) -> Self {
         Self {
@@ -120,7 +119,7 @@ impl Schedule {
         }
     }
 
-    /// What is done during a step; the first one has the number 0.
+    /// Returns the action of a step. The first step has the number 0.
     #[must_use]
     pub const fn action(&self, step: u64) -> Action {
         let Some(mut step) = step.checked_sub(self.skip_first) else {
@@ -135,23 +134,23 @@ impl Schedule {
         if self.repeat > 0 && step / cycle >= self.repeat {
             return Action::None;
         }
-        let place = step % cycle;
-        if place < self.wait {
+        let step_of_cycle = step % cycle;
+        if step_of_cycle < self.wait {
             Action::None
-        } else if place < before {
+        } else if step_of_cycle < before {
             Action::Warmup
-        } else if place < cycle - 1 {
+        } else if step_of_cycle < cycle - 1 {
             Action::Record
         } else {
             Action::RecordAndSave
         }
     }
 
-    /// Reads a schedule as the variable `PROFILER_SCHEDULE` spells it: `wait=1,warmup=1,active=3,repeat=2`.
+    /// Parses a schedule as the variable `PROFILER_SCHEDULE` spells it: `wait=1,warmup=1,active=3,repeat=2`.
     ///
     /// # Errors
     ///
-    /// If a part is no `key=number`, a key is not known or given twice, or `active` is 0.
+    /// Returns an error if a part is not `key=number`, if a key is unknown or given twice, or if `active` is 0.
     ///
     /// # Examples
     ///
@@ -212,7 +211,7 @@ impl Schedule {
 }
 
 impl fmt::Display for Schedule {
-    /// As [`Schedule::parse`] reads it.
+    /// Formats the schedule as [`Schedule::parse`] reads it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -226,7 +225,7 @@ impl fmt::Display for Schedule {
     }
 }
 
-/// Why a text is no [`Schedule`].
+/// The error of [`Schedule::parse`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScheduleError {
@@ -238,7 +237,7 @@ pub enum ScheduleError {
         /// The part.
         part: String,
     },
-    /// A key is not known.
+    /// A key is unknown.
     #[error(
         "a schedule has no `{key}`: it takes `skip_first`, `wait`, `warmup`, `active`, `repeat` and \
          `skip_first_wait`"
@@ -258,17 +257,18 @@ pub enum ScheduleError {
     NothingActive,
 }
 
-/// What decides on the action of each step: a [`Schedule`], or a function of the step's number.
+/// A type that decides on the action of each step: a [`Schedule`], or a function of the step's number.
 pub trait IntoSchedule {
-    /// The function that is asked once for each step.
+    /// Returns the function that is called once for each step.
     fn into_schedule(self) -> ActionFn;
-    /// What is wrong with it, in words, if anything is.
+    /// Returns a warning to show when the session starts, if the schedule has a flaw.
     fn objection(&self) -> Option<String> {
         None
     }
 }
 
-/// A function of the step's number. It is asked while the session is locked, and must not call it.
+/// A function from the number of a step to its action. It is called with the session locked, and must not call the
+/// session.
 pub type ActionFn = Box<dyn Fn(u64) -> Action + Send>;
 
 impl IntoSchedule for Schedule {
@@ -278,10 +278,10 @@ impl IntoSchedule for Schedule {
 
     fn objection(&self) -> Option<String> {
         if self.active == 0 {
-            Some("the schedule's `active` is 0, and taken for 1: set it to 1 or more".into())
+            Some("the schedule's `active` is 0, which counts as 1: set it to 1 or more".into())
         } else if self.warmup == 0 && self.wait > 0 {
             Some(
-                "the schedule has no warm-up: what a first recording costs is in its windows; set `warmup` to 1"
+                "the schedule has no warm-up: one-time costs of recording are in its windows; set `warmup` to 1"
                     .into(),
             )
         } else {
@@ -310,9 +310,9 @@ mod tests {
         (0..steps).map(letter).collect()
     }
 
-    /// What `torch.profiler.schedule` gives for the same arguments.
+    // The rows are what `torch.profiler.schedule` returns for the same arguments.
     #[test]
-    fn it_is_torchs_step_by_step() {
+    fn a_schedule_follows_torch_step_by_step() {
         let new = Schedule::new;
         let four = new().wait(4).warmup(1).active(2).repeat(2).skip_first(2);
         let rows = [
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_read_as_it_is_written() {
+    fn a_schedule_is_parsed_as_it_is_formatted() {
         let schedule = Schedule::new()
             .wait(1)
             .warmup(2)
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_text_is_said() {
+    fn an_error_names_the_wrong_part() {
         let wrong = |text: &str| Schedule::parse(text).map_err(|error| error.to_string());
         for (text, word) in [
             ("wait", "`wait` is not `key=number`"),
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_numbers_are_no_trap() {
+    fn the_largest_numbers_do_not_overflow() {
         let schedule = Schedule::new()
             .wait(u64::MAX)
             .warmup(u64::MAX)

@@ -1,10 +1,10 @@
-//! What variables take that is neither a number nor a path.
+//! The values of variables that are neither numbers nor paths.
 
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where the summary goes at the end of the program.
+/// Where the summary is written at the end of the program.
 ///
 /// # Examples
 ///
@@ -24,11 +24,11 @@ pub enum SummaryTarget {
     Stderr,
     /// To standard output.
     Stdout,
-    /// To a file: as JSON or CSV where its name ends so, else as a table.
+    /// To a file: as JSON or CSV if its name ends in `.json` or `.csv`, otherwise as a table.
     File(PathBuf),
 }
 
-/// A path that means the same wherever the program goes to.
+/// Makes a path absolute: the program may change its working directory before the path is used.
 pub(super) fn absolute(path: &OsStr) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path))
 }
@@ -45,7 +45,7 @@ impl fmt::Display for SummaryTarget {
 }
 
 impl SummaryTarget {
-    /// A file's name need not be text. A program may have gone elsewhere when it is written.
+    /// Reads a target that may be the path of a file, which need not be text.
     pub(super) fn from_os(value: &OsStr) -> Self {
         let target = value
             .to_str()
@@ -56,8 +56,7 @@ impl SummaryTarget {
         }
     }
 
-    /// Reads a target as the variable `PROFILER_SUMMARY` spells it; anything that is no keyword is a
-    /// file.
+    /// Parses a target as the variable `PROFILER_SUMMARY` spells it. Anything but a keyword is the path of a file.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         match text.trim().to_ascii_lowercase().as_str() {
@@ -69,7 +68,7 @@ impl SummaryTarget {
     }
 }
 
-/// What takes the times.
+/// The times that are measured.
 ///
 /// # Examples
 ///
@@ -82,12 +81,13 @@ impl SummaryTarget {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Backend {
-    /// The GPU too, where the program uses CUDA.
+    /// CPU times, and GPU times if the program uses CUDA.
     #[default]
     Auto,
-    /// The GPU too; that it cannot is an error of [`init`](crate::startup::init), and a warning without it.
+    /// CPU and GPU times. Without a device [`init`](crate::startup::init) returns an error, and a program that does not
+    /// call it gets a warning.
     Cuda,
-    /// The CPU alone.
+    /// CPU times only.
     Cpu,
 }
 
@@ -102,7 +102,7 @@ impl Backend {
     }
 }
 
-/// Which default stream of the driver's is taken where no stream is named.
+/// The default stream of the driver that is used if no stream is named.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum ImplicitStream {
@@ -123,7 +123,7 @@ impl ImplicitStream {
     }
 }
 
-/// A signal by its name, as far as programs are free to use it.
+/// Parses the name of a signal that programs may use freely.
 #[cfg(unix)]
 pub(super) fn parse_signal(text: &str) -> Option<i32> {
     let text = text.trim().to_ascii_uppercase();
@@ -138,4 +138,35 @@ pub(super) fn parse_signal(text: &str) -> Option<i32> {
 #[cfg(not(unix))]
 pub(super) fn parse_signal(_: &str) -> Option<i32> {
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_keywords_or_files() {
+        for (text, target) in [
+            ("", SummaryTarget::Off),
+            (" OFF ", SummaryTarget::Off),
+            ("1", SummaryTarget::Stderr),
+            ("stderr", SummaryTarget::Stderr),
+            ("Stdout", SummaryTarget::Stdout),
+            ("out.csv", SummaryTarget::File("out.csv".into())),
+        ] {
+            assert_eq!(SummaryTarget::parse(text), target, "{text}");
+        }
+        let SummaryTarget::File(path) = SummaryTarget::from_os(OsStr::new("out.csv")) else {
+            panic!("it is a file");
+        };
+        assert!(path.is_absolute() && path.ends_with("out.csv"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn signals_are_known_with_and_without_their_prefix() {
+        assert_eq!(parse_signal("SIGUSR1"), Some(libc::SIGUSR1));
+        assert_eq!(parse_signal("usr2"), Some(libc::SIGUSR2));
+        assert_eq!(parse_signal("KILL"), None);
+    }
 }

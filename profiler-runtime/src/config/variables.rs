@@ -1,22 +1,22 @@
-//! Every `PROFILER_*` variable, in one table.
+//! The table of all `PROFILER_*` variables.
 
-/// A variable that the profiler reads, once, when it is first used.
+/// An environment variable. The profiler reads all of them once, when it is first used.
 #[derive(Clone, Copy, Debug)]
 pub struct Variable {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// What it takes.
+    /// The values that it takes.
     pub takes: &'static str,
-    /// What holds where it is not set.
+    /// The default.
     pub default: &'static str,
-    /// What it does.
+    /// The effect.
     pub meaning: &'static str,
-    /// Whether its value may name a file or a folder. With raised privileges such a value is ignored: whoever starts a
-    /// set-user-ID program must not choose what it loads, reads or overwrites.
+    /// `true` if the value may be the path of a file or a folder. A process with raised privileges ignores such a value:
+    /// the user who starts a set-user-ID program must not choose what it loads, reads or overwrites.
     pub names_path: bool,
 }
 
-/// All of them; `docs/environment.md` shows the same table, and a test holds them together.
+/// All variables. A test compares this table with the one in `docs/environment.md`.
 pub const VARIABLES: [Variable; 15] = [
     Variable {
         name: "PROFILER_ENABLED",

@@ -1,0 +1,190 @@
+//! Reading environment variables, and problems with them.
+
+use std::ffi::{OsStr, OsString};
+
+use super::{VARIABLES, Variable};
+use crate::process::privileges;
+
+/// The privileges of the process, compared to those of the user who chose its environment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Privileges {
+    Same,
+    Raised,
+}
+
+impl Privileges {
+    pub(super) fn of_process() -> Self {
+        if privileges::are_raised() {
+            Self::Raised
+        } else {
+            Self::Same
+        }
+    }
+}
+
+/// Reads variables and collects what is to be reported about them.
+pub(super) struct Reader<'e> {
+    /// Returns the value of a variable.
+    pub(super) get: &'e dyn Fn(&str) -> Option<OsString>,
+    pub(super) privileges: Privileges,
+    /// The variables that had a valid value.
+    pub(super) set: Vec<&'static str>,
+    /// The variables that were ignored because they name a path and the privileges are raised.
+    pub(super) ignored: Vec<&'static str>,
+    /// Warnings.
+    pub(super) problems: Vec<String>,
+}
+
+impl<'e> Reader<'e> {
+    pub(super) fn new(get: &'e dyn Fn(&str) -> Option<OsString>, privileges: Privileges) -> Self {
+        Self {
+            get,
+            privileges,
+            set: Vec::new(),
+            ignored: Vec::new(),
+            problems: Vec::new(),
+        }
+    }
+
+    /// Reads a value that must be text.
+    pub(super) fn text<T>(
+        &mut self,
+        name: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Option<T> {
+        self.value(name, |value| parse(value.to_str()?))
+    }
+
+    /// Reads a value that need not be text, such as a path.
+    pub(super) fn value<T>(
+        &mut self,
+        name: &str,
+        parse: impl FnOnce(&OsStr) -> Option<T>,
+    ) -> Option<T> {
+        self.value_or_path(name, parse, |_| true)
+    }
+
+    /// Reads a value of which only some forms are paths, as `is_path` tells.
+    pub(super) fn value_or_path<T>(
+        &mut self,
+        name: &str,
+        parse: impl FnOnce(&OsStr) -> Option<T>,
+        is_path: impl FnOnce(&T) -> bool,
+    ) -> Option<T> {
+        let variable = VARIABLES.iter().find(|variable| variable.name == name)?;
+        // An empty value counts as unset: scripts pass variables on that may be empty.
+        let text = (self.get)(name).filter(|text| !text.is_empty())?;
+        let value = parse(&text);
+        let is_forbidden = self.privileges == Privileges::Raised && variable.names_path;
+        if is_forbidden && value.as_ref().is_some_and(is_path) {
+            self.ignored.push(variable.name);
+            return None;
+        }
+        if value.is_some() {
+            self.set.push(variable.name);
+        } else {
+            let Variable { takes, default, .. } = variable;
+            self.problems.push(format!(
+                "{name}={} is not understood: it takes {takes}; {default} holds",
+                text.display()
+            ));
+        }
+        value
+    }
+
+    /// Returns the valid variables and all problems: of the values, of the privileges and of the names that are set.
+    pub(super) fn finish(mut self, names: &[String]) -> (Vec<&'static str>, Vec<String>) {
+        if !self.ignored.is_empty() {
+            self.problems.push(format!(
+                "the program runs with raised privileges, so its environment must not choose files for it: {} ignored; \
+                 `builder()` sets what the program itself wants",
+                with_verb(&self.ignored)
+            ));
+        }
+        let misspelled = names.iter().filter_map(|name| misspelled(name));
+        self.problems.extend(misspelled);
+        (self.set, self.problems)
+    }
+}
+
+/// Joins names, followed by "is" or "are".
+fn with_verb(names: &[&str]) -> String {
+    let verb = if names.len() == 1 { "is" } else { "are" };
+    format!("{} {verb}", names.join(", "))
+}
+
+pub(super) fn parse_bool(text: &str) -> Option<bool> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "1" | "true" | "on" | "yes" => Some(true),
+        "0" | "false" | "off" | "no" => Some(false),
+        _ => None,
+    }
+}
+
+/// Parses a number from `least` to `most`.
+pub(super) fn parse_number(text: &str, least: usize, most: usize) -> Option<usize> {
+    text.trim()
+        .parse()
+        .ok()
+        .filter(|number| (least..=most).contains(number))
+}
+
+/// Returns a warning for a variable whose name is one or two letters away from one of the profiler's: it would silently
+/// have no effect.
+fn misspelled(name: &str) -> Option<String> {
+    if !name.starts_with("PROFILER") || VARIABLES.iter().any(|variable| variable.name == name) {
+        return None;
+    }
+    let near = VARIABLES
+        .iter()
+        .find(|variable| distance(variable.name, name) <= 2)?;
+    Some(format!(
+        "{name} is not a variable of the profiler; did you mean {}?",
+        near.name
+    ))
+}
+
+/// Returns the Levenshtein distance of two words.
+fn distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (index, char) in left.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = index + 1;
+        for (column, other) in right.iter().enumerate() {
+            let substituted = diagonal + usize::from(char != *other);
+            diagonal = row[column + 1];
+            row[column + 1] = substituted.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_distance_counts_changed_added_and_removed_letters() {
+        for (left, right, expected) in [
+            ("", "abc", 3),
+            ("ring", "ring", 0),
+            ("ring", "rung", 1),
+            ("ring", "rings", 1),
+            ("ring", "rng", 1),
+            ("kitten", "sitting", 3),
+        ] {
+            assert_eq!(distance(left, right), expected, "{left} {right}");
+            assert_eq!(distance(right, left), expected, "{right} {left}");
+        }
+    }
+
+    #[test]
+    fn numbers_have_bounds() {
+        assert_eq!(parse_number(" 16 ", 16, 20), Some(16));
+        assert_eq!(parse_number("20", 16, 20), Some(20));
+        for wrong in ["15", "21", "-16", "x", "99999999999999999999999"] {
+            assert_eq!(parse_number(wrong, 16, 20), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! The settings that the environment variables make.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use super::reader::{Privileges, Reader, parse_bool, parse_number};
+use super::values::{self, absolute};
+use super::{Backend, Filter, ImplicitStream, Schedule, SummaryTarget};
+
+/// The values of all variables.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) enabled: bool,
+    pub(crate) filter: Filter,
+    pub(crate) summary: SummaryTarget,
+    pub(crate) tensorboard: Option<PathBuf>,
+    pub(crate) max_names: usize,
+    pub(crate) ring: usize,
+    pub(crate) backend: Backend,
+    pub(crate) cuda_library: Option<PathBuf>,
+    pub(crate) cuda_events: usize,
+    pub(crate) cuda_stream: ImplicitStream,
+    pub(crate) session: SessionSettings,
+    /// The variables that were set. They take precedence over the builder of the program.
+    pub(crate) from_environment: Vec<&'static str>,
+}
+
+impl Settings {
+    /// Reads the environment. A value that is not valid is left at its default; returns the warnings about these.
+    pub(crate) fn from_environment() -> (Self, Vec<String>) {
+        let names: Vec<String> = env::vars_os()
+            .map(|(name, _)| name.to_string_lossy().into_owned())
+            .collect();
+        Self::read(&|name| env::var_os(name), &names, Privileges::of_process())
+    }
+
+    fn read(
+        get: &dyn Fn(&str) -> Option<OsString>,
+        names: &[String],
+        privileges: Privileges,
+    ) -> (Self, Vec<String>) {
+        let mut reader = Reader::new(get, privileges);
+        let mut settings = Self::read_values(&mut reader);
+        let (set, mut problems) = reader.finish(names);
+        settings.from_environment = set;
+        if settings.tensorboard.is_some() && !cfg!(feature = "tensorboard") {
+            problems.push(
+                "PROFILER_TENSORBOARD is set, but profiler-runtime was built without its feature \
+                 `tensorboard`: nothing is written; build it with the feature"
+                    .to_owned(),
+            );
+        }
+        (settings, problems)
+    }
+
+    fn read_values(reader: &mut Reader<'_>) -> Self {
+        let number = |reader: &mut Reader<'_>, name, (least, most), default| {
+            let parse = |text: &str| parse_number(text, least, most);
+            reader.text(name, parse).unwrap_or(default)
+        };
+        Self {
+            enabled: reader.text("PROFILER_ENABLED", parse_bool).unwrap_or(true),
+            filter: reader
+                .text("PROFILER_FILTER", |text| Some(Filter::parse(text)))
+                .unwrap_or_default(),
+            summary: reader
+                .value_or_path(
+                    "PROFILER_SUMMARY",
+                    |value| Some(SummaryTarget::from_os(value)),
+                    |target| matches!(target, SummaryTarget::File(_)),
+                )
+                .unwrap_or_default(),
+            tensorboard: reader.value("PROFILER_TENSORBOARD", |path| Some(absolute(path))),
+            max_names: number(reader, "PROFILER_MAX_NAMES", (1, 60_000), 4096),
+            ring: number(reader, "PROFILER_RING", (16, 1 << 20), 2048),
+            backend: reader
+                .text("PROFILER_BACKEND", Backend::parse)
+                .unwrap_or_default(),
+            cuda_library: reader.value("PROFILER_CUDA_LIBRARY", |path| Some(PathBuf::from(path))),
+            cuda_events: number(reader, "PROFILER_CUDA_EVENTS", (1, 1 << 20), 4096),
+            cuda_stream: reader
+                .text("PROFILER_CUDA_STREAM", ImplicitStream::parse)
+                .unwrap_or_default(),
+            session: SessionSettings::read(reader),
+            from_environment: Vec::new(),
+        }
+    }
+}
+
+/// The session that the environment describes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SessionSettings {
+    pub(crate) schedule: Option<Schedule>,
+    /// Where its traces go. Without it there is no session.
+    pub(crate) trace: Option<PathBuf>,
+    /// The name whose calls are its steps.
+    pub(crate) step: Option<String>,
+    /// The file that starts and stops it.
+    pub(crate) control: Option<PathBuf>,
+    /// The signal that starts and stops it.
+    pub(crate) signal: Option<i32>,
+}
+
+impl SessionSettings {
+    fn read(reader: &mut Reader<'_>) -> Self {
+        let mut error = None;
+        let schedule = reader.text("PROFILER_SCHEDULE", |text| {
+            Schedule::parse(text)
+                .map_err(|wrong| error = Some(wrong))
+                .ok()
+        });
+        // Replace the general message by the one of the error, which names the wrong part.
+        if let (Some(error), Some(problem)) = (error, reader.problems.last_mut()) {
+            *problem = format!("PROFILER_SCHEDULE: {error}; one window from start to end holds");
+        }
+        let settings = Self {
+            schedule,
+            trace: reader.value("PROFILER_TRACE", |path| Some(absolute(path))),
+            step: reader.text("PROFILER_STEP", |name| Some(name.to_owned())),
+            control: reader.value("PROFILER_CONTROL", |path| Some(absolute(path))),
+            signal: reader.text("PROFILER_SIGNAL", values::parse_signal),
+        };
+        // A trace that was ignored has a warning of its own.
+        if settings.trace.is_none() && !reader.ignored.contains(&"PROFILER_TRACE") {
+            let without_effect = [
+                ("PROFILER_SCHEDULE", settings.schedule.is_some()),
+                ("PROFILER_STEP", settings.step.is_some()),
+                ("PROFILER_CONTROL", settings.control.is_some()),
+                ("PROFILER_SIGNAL", settings.signal.is_some()),
+            ];
+            for (name, _) in without_effect.iter().filter(|(_, is_set)| *is_set) {
+                reader.problems.push(format!(
+                    "{name} is set and PROFILER_TRACE is not, so that nothing would be written: set it to a file or a \
+                     folder"
+                ));
+            }
+        }
+        settings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{VARIABLES, Variable};
+    use super::*;
+
+    fn read(variables: &[(&str, &str)]) -> (Settings, Vec<String>) {
+        read_with(Privileges::Same, variables)
+    }
+
+    fn read_with(privileges: Privileges, variables: &[(&str, &str)]) -> (Settings, Vec<String>) {
+        let variables: Vec<(String, String)> = variables
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()))
+            .collect();
+        let get = |name: &str| {
+            variables
+                .iter()
+                .find(|(other, _)| other == name)
+                .map(|(_, value)| value.clone().into())
+        };
+        let names: Vec<String> = variables.iter().map(|(name, _)| name.clone()).collect();
+        Settings::read(&get, &names, privileges)
+    }
+
+    // Tests each variable alone: a new one that takes a path must be marked in the table.
+    #[test]
+    fn with_raised_privileges_no_variable_names_a_path() {
+        const PATH: &str = "/a/path.json";
+        // These take any text, and name no file.
+        let names = ["PROFILER_FILTER", "PROFILER_STEP"];
+        for Variable {
+            name, names_path, ..
+        } in VARIABLES
+        {
+            let (settings, _) = read(&[(name, PATH)]);
+            let has_path = format!("{settings:?}").contains(PATH);
+            assert_eq!(has_path && !names.contains(&name), names_path, "{name}");
+
+            let (settings, problems) = read_with(Privileges::Raised, &[(name, PATH)]);
+            let has_path = format!("{settings:?}").contains(PATH);
+            assert_eq!(has_path, names.contains(&name), "{name}: {settings:?}");
+            assert_eq!(settings.from_environment.contains(&name), has_path);
+            let is_reported = problems
+                .iter()
+                .any(|problem| problem.contains("raised privileges"));
+            assert_eq!(is_reported, names_path, "{name}: {problems:?}");
+        }
+    }
+
+    #[test]
+    fn raised_privileges_are_reported_once_and_leave_the_rest() {
+        let (settings, problems) = read_with(
+            Privileges::Raised,
+            &[
+                ("PROFILER_TRACE", "trace.json"),
+                ("PROFILER_SCHEDULE", "active=1"),
+                ("PROFILER_TENSORBOARD", "runs"),
+                ("PROFILER_SUMMARY", "stderr"),
+                ("PROFILER_RING", "64"),
+            ],
+        );
+        assert_eq!(settings.summary, SummaryTarget::Stderr);
+        assert_eq!(settings.ring, 64);
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(
+            problems[0].contains("PROFILER_TENSORBOARD, PROFILER_TRACE are ignored"),
+            "{problems:?}"
+        );
+    }
+
+    #[test]
+    fn booleans_have_several_spellings() {
+        for (text, expected) in [
+            ("1", true),
+            ("TRUE", true),
+            ("on", true),
+            ("Yes", true),
+            ("0", false),
+            ("false", false),
+            ("off", false),
+            ("no", false),
+        ] {
+            let (settings, problems) = read(&[("PROFILER_ENABLED", text)]);
+            assert_eq!((settings.enabled, problems.len()), (expected, 0), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_is_not_valid_is_reported_and_left_at_the_default() {
+        let (settings, problems) = read(&[("PROFILER_ENABLED", "perhaps"), ("PROFILER_RING", "3")]);
+        assert!(settings.enabled);
+        assert_eq!(settings.ring, 2048);
+        assert!(problems[0].contains("PROFILER_ENABLED=perhaps") && problems[0].contains("`off`"));
+        assert!(problems[1].contains("from 16 to 1048576"));
+    }
+
+    #[test]
+    fn a_misspelled_variable_is_reported_with_the_right_name() {
+        let (_, problems) = read(&[("PROFILER_ENABLE", "0"), ("PROFILER_HOME", "x")]);
+        assert_eq!(problems.len(), 1);
+        assert!(problems[0].contains("did you mean PROFILER_ENABLED?"));
+    }
+
+    #[test]
+    fn an_empty_variable_counts_as_unset() {
+        let (settings, problems) = read(&[("PROFILER_ENABLED", ""), ("PROFILER_TENSORBOARD", "")]);
+        assert!(settings.enabled && settings.tensorboard.is_none() && problems.is_empty());
+    }
+
+    #[test]
+    fn parts_of_a_session_without_a_trace_are_reported() {
+        let parts = [
+            ("PROFILER_SCHEDULE", "active=1"),
+            ("PROFILER_STEP", "step"),
+            ("PROFILER_CONTROL", "control"),
+        ];
+        for part in parts {
+            let (_, problems) = read(&[part]);
+            assert_eq!(problems.len(), 1, "{problems:?}");
+            assert!(
+                problems[0].starts_with(&format!("{} is set and PROFILER_TRACE is not", part.0))
+            );
+            let (_, problems) = read(&[part, ("PROFILER_TRACE", "trace.json")]);
+            assert!(problems.is_empty(), "{problems:?}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_schedule_is_reported_by_its_wrong_part() {
+        let (settings, problems) =
+            read(&[("PROFILER_SCHEDULE", "wiat=1"), ("PROFILER_TRACE", "t")]);
+        assert!(settings.session.schedule.is_none());
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(
+            problems[0].contains("a schedule has no `wiat`"),
+            "{problems:?}"
+        );
+    }
+}
