@@ -34,11 +34,11 @@ const PHASES: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Run {
     First,
-    /// A later one. What the first run waited for has had its time.
+    /// A later run. It does not repeat the waits of the first run.
     Later,
 }
 
-/// What a module does when the process exits.
+/// The work of a module when the process exits.
 ///
 /// Other threads may hold any lock at that time. A hook takes only locks of the profiler, and waits for a bounded time.
 pub(crate) struct Hook {
@@ -87,7 +87,7 @@ fn add_handler() -> bool {
 extern "C" fn on_exit() {
     static HAS_RUN: AtomicBool = AtomicBool::new(false);
 
-    // A forked process has none of the profiler's threads, and could wait for them for ever.
+    // A forked process has none of the profiler's threads, and would wait for them forever.
     if !fork::is_own_process() {
         return;
     }

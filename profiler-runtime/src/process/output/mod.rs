@@ -204,8 +204,8 @@ impl Output {
 
     /// Writes some bytes once the target takes them.
     ///
-    /// Whether a descriptor blocks is a flag that the program shares, so it is left alone. A blocking one is written to only
-    /// when `poll` reports it as writable, and then with at most `PIPE_BUF` bytes, for which there is space. Another thread
+    /// The program shares the flag that makes a descriptor non-blocking, so the flag is not changed. A blocking descriptor
+    /// is written to only when `poll` reports it as writable, and then with at most `PIPE_BUF` bytes, for which there is space. Another thread
     /// of the program may take that space in between; then this call waits as long as the program itself would.
     #[cfg(unix)]
     fn write_bounded(&mut self, bytes: &[u8]) -> io::Result<usize> {
