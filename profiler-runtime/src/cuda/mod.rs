@@ -1,9 +1,9 @@
 //! GPU time: how long the device takes for the work that a scope launches.
 //!
-//! Kernels run asynchronously. A function that launches them returns long before they are complete, and its CPU time says
-//! nothing about theirs. So a scope records a CUDA event in its stream when it begins, and another one when it ends. The
-//! device notes the time when it passes each event, and a thread of the profiler reads both times later. No call waits
-//! for the device, and the events are reused.
+//! Kernels run asynchronously. A function that launches them returns long before they are complete, and its CPU time
+//! says nothing about theirs. So a scope records a CUDA event in its stream when it begins, and another one when it
+//! ends. The device notes the time when it passes each event, and a thread of the profiler reads both times later. No
+//! call waits for the device, and the events are reused.
 //!
 //! # Which stream is measured
 //!
@@ -19,8 +19,8 @@
 //!    in the summary that a stream should be named.
 //!
 //! The profiler does not use the legacy default stream unless requested. That stream synchronizes with all blocking
-//! streams, so an event in it would slow independent streams down and invalidate their captures. It also shows nothing of
-//! non-blocking streams, which are all that cudarc creates: name those streams.
+//! streams, so an event in it would slow independent streams down and invalidate their captures. It also shows nothing
+//! of non-blocking streams, which are all that cudarc creates: name those streams.
 //!
 //! # When CUDA is used
 //!

@@ -165,9 +165,9 @@ pub(crate) struct GpuMeasurement {
     pub(crate) is_fallback: bool,
     /// The driver's number of the capture that its events are part of; zero if there is none, or no number.
     pub(crate) capture: u64,
+    pub(crate) log: Option<LogRequest>,
     /// The position of the scope in the order in which scopes left the rings. Set by the resolver.
     pub(crate) sequence: u64,
-    pub(crate) log: Option<LogRequest>,
 }
 
 /// Everything that each scope writes is in one cache line. (CUDA has drivers for 64-bit systems only.)
@@ -208,8 +208,8 @@ impl GpuMeasurement {
             loss: None,
             is_fallback: false,
             capture: 0,
-            sequence: 0,
             log: None,
+            sequence: 0,
         })
     }
 

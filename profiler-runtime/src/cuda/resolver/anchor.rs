@@ -1,12 +1,13 @@
 //! Converts times of a device to times of the host.
 //!
-//! The driver tells only how far apart two events are. To find out when an event was passed on the host's time line, the
-//! resolver records an event of its own, the anchor, on a stream that never has other work. The device passes it at once,
-//! so readings of the host's clock before and after tell when, to within the distance of the two readings. The time of
-//! any other event follows from its distance to the anchor.
+//! The driver tells only how far apart two events are. To find out when an event was passed on the host's time line,
+//! the resolver records an event of its own, the anchor, on a stream that never has other work. The device passes it at
+//! once, so readings of the host's clock before and after tell when, to within the distance of the two readings. The
+//! time of any other event follows from its distance to the anchor.
 //!
-//! Two errors grow with that distance: the driver rounds it to the 24 bits of an `f32`, and the clocks of host and device
-//! drift apart. So the anchor is renewed about once a second, and the drift is measured from one anchor to the next.
+//! Two errors grow with that distance: the driver rounds it to the 24 bits of an `f32`, and the clocks of host and
+//! device drift apart. So the anchor is renewed about once a second, and the drift is measured from one anchor to the
+//! next.
 
 use std::time::{Duration, SystemTime};
 
@@ -44,8 +45,8 @@ pub(super) struct Anchor {
 /// When the device passed the anchor's event, and how its clock relates to the host's.
 #[derive(Clone, Copy, Debug)]
 struct Calibration {
-    /// The host's time between the two readings. Not converted from ticks: the length of a tick is known to some parts in
-    /// 10⁴ only, which is a tenth of a millisecond in a second.
+    /// The host's time between the two readings. Not converted from ticks: the length of a tick is known to some parts
+    /// in 10⁴ only, which is a tenth of a millisecond in a second.
     wall: SystemTime,
     /// The distance of the two readings, in nanoseconds: the event was passed no farther from `wall`.
     uncertainty_ns: f64,

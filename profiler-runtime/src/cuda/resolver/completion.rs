@@ -3,7 +3,7 @@
 use std::num::NonZero;
 
 use super::anchor::Anchor;
-use super::children::Children;
+use super::child_times::ChildTimes;
 use super::gpu_record::{self, GpuRecord};
 use super::log_sender::{self, LogSender, cuda_span};
 use super::totals;
@@ -19,7 +19,7 @@ use crate::stats::GpuCall;
 /// Completes scopes. Each scope that left a ring ends in one of its functions or in [`lose_unread`].
 pub(super) struct Completion<D: 'static> {
     pub(super) driver: &'static D,
-    children: Children,
+    children: ChildTimes,
     /// All names at some moment, by id: found without the lock of the registry.
     names: Vec<&'static Name>,
     pub(super) log: LogSender,
@@ -31,7 +31,7 @@ impl<D: EventApi> Completion<D> {
     pub(super) fn new(driver: &'static D) -> Self {
         Self {
             driver,
-            children: Children::default(),
+            children: ChildTimes::default(),
             names: Vec::new(),
             log: LogSender::default(),
             current_name: None,

@@ -132,8 +132,8 @@ impl ContextState {
     /// Returns `false` if nothing can be read in this round.
     ///
     /// To ask whether a context exists is to use it, and some drivers crash if a context is used after its destruction.
-    /// A context that is retained exists. One that is not may be destroyed by the program at any time, so it is touched only
-    /// if that `is_needed`.
+    /// A context that is retained exists. One that is not may be destroyed by the program at any time, so it is touched
+    /// only if that `is_needed`.
     fn make_current(
         &mut self,
         completion: &mut Completion<impl EventApi>,
@@ -262,8 +262,8 @@ impl ContextState {
 
     /// Gives back memory that was not used for a while.
     fn trim(&mut self, driver: &impl EventApi) {
-        // Without context ids, a reset of the device goes unnoticed, and some drivers crash if an event is destroyed that
-        // went with it.
+        // Without context ids, a reset of the device goes unnoticed, and some drivers crash if an event is destroyed
+        // that went with it.
         if driver.has_context_ids() {
             self.context.shrink_to(driver, KEPT_PAIRS);
         }
@@ -275,8 +275,8 @@ impl ContextState {
     pub(super) fn destroy_events(&mut self, driver: &impl EventApi) {
         // Nothing is left to trim, unless something is measured again.
         self.is_trimmed = true;
-        // Leave the events to the driver if the context may be gone: see `make_current` and `trim`. If scopes still wait
-        // in it, their events are in use.
+        // Leave the events to the driver if the context may be gone: see `make_current` and `trim`. If scopes still
+        // wait in it, their events are in use.
         if !self.context.is_retained()
             || !driver.has_context_ids()
             || self.context.has_failed()

@@ -19,10 +19,11 @@ use crate::sync::primitive::{AtomicBool, AtomicU64, const_unless_loom};
 /// | `SeqCst` fence | `SeqCst` fence |
 /// | load `is_closed` | load `entered_at` |
 ///
-/// Each side announces itself before it looks at the other (Dekker's algorithm). The two fences have one order that both
-/// threads agree on, and the load after the later fence sees the store before the earlier one. So either the resolver
-/// finds the gate closed and stays outside, or the exit handler finds it occupied and waits. Release and acquire would
-/// not do: each processor may keep its store in its store buffer until after its load, and both could pass.
+/// Each side announces itself before it looks at the other (Dekker's algorithm). The two fences have one order that
+/// both threads agree on, and the load after the later fence sees the store before the earlier one. So either the
+/// resolver finds the gate closed and stays outside, or the exit handler finds it occupied and waits. Release and
+/// acquire would not do: each processor may keep its store in its store buffer until after its load, and both could
+/// pass.
 ///
 /// Leaving is a release store that [`is_occupied`](Self::is_occupied) acquires: an exit handler that finds the gate
 /// unoccupied comes after all driver calls of the resolver.

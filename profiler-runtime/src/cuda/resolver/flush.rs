@@ -34,7 +34,8 @@ impl Flushes {
         self.0.is_empty()
     }
 
-    /// Answers the requests whose scopes have been read and delivered. `issued` is from [`requested`], before the round.
+    /// Answers the requests whose scopes have been read and delivered. `issued` is from [`requested`], before the
+    /// round.
     pub(super) fn update<D: EventApi>(&mut self, issued: u64, state: &mut ResolverState<D>) {
         if state.has_drained() {
             self.add(issued, REQUESTS.answered(), state.next_sequence());
@@ -50,8 +51,8 @@ impl Flushes {
         }
     }
 
-    /// Adds the requests up to `issued`, if they are new. The rings have been emptied since they were issued, and `end` is
-    /// the sequence number of the next scope.
+    /// Adds the requests up to `issued`, if they are new. The rings have been emptied since they were issued, and `end`
+    /// is the sequence number of the next scope.
     fn add(&mut self, issued: u64, answered: u64, end: u64) {
         let known = self.0.back().map_or(answered, |flush| flush.request);
         if issued > known {

@@ -7,14 +7,14 @@
 //!
 //! - [`state`]: one round; [`context_state`]: the part of a round that concerns one CUDA context.
 //! - [`queues`]: scopes that wait for the device, by stream. [`captured`]: scopes in CUDA graphs, read at each replay.
-//! - [`anchor`]: converts device times to host times. [`children`]: subtracts inner scopes from outer ones.
+//! - [`anchor`]: converts device times to host times. [`child_times`]: subtracts inner scopes from outer ones.
 //! - [`completion`]: where a time goes that was read or lost. [`log_sender`]: its log entry. [`gpu_record`]: its record
 //!   for sessions.
 //! - [`exit_gate`], [`progress`], [`flush`]: how other threads wait for the resolver.
 
 mod anchor;
 mod captured;
-mod children;
+mod child_times;
 mod completion;
 mod context_state;
 mod exit_gate;
@@ -43,7 +43,7 @@ use self::flush::Flushes;
 pub(crate) use self::flush::wait_until_read;
 pub(crate) use self::gauges::{high_water, in_flight, uncertainty};
 use self::pace::Pace;
-use self::progress::Progress;
+use self::progress::ReadProgress;
 pub(crate) use self::progress::ReadSoFar;
 use self::state::ResolverState;
 use crate::background::Background;
@@ -58,7 +58,7 @@ use crate::own_cost;
 
 static THREAD: Background = Background::new("profiler-cuda", run, ended);
 static GATE: ExitGate = ExitGate::new();
-static PROGRESS: Progress = Progress::new();
+static PROGRESS: ReadProgress = ReadProgress::new();
 /// `true` if a context was suspected since the last round.
 static HAS_SUSPECT: AtomicBool = AtomicBool::new(false);
 

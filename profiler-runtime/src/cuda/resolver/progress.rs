@@ -15,7 +15,7 @@ use crate::sync::primitive::{AtomicU64, const_unless_loom};
 /// The opposite combination would be wrong: a new `drained_at` promises that the rings were emptied, while an old
 /// `oldest_unread` ignores the scopes that came out of them and wait for the device.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct ReadProgress {
     /// When the round began, in ticks. Every scope that was in a ring by then has been taken out.
     drained_at: AtomicU64,
     /// When the oldest scope that waited for the device after the round had ended on the CPU, in ticks; `u64::MAX` if
@@ -30,7 +30,7 @@ pub(crate) struct ReadSoFar {
     oldest_unread: u64,
 }
 
-impl Progress {
+impl ReadProgress {
     const_unless_loom! {
         pub(crate) fn new() -> Self {
             Self {
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_scope_is_included_once_its_ring_was_drained_and_nothing_older_waits() {
-        let progress = Progress::new();
+        let progress = ReadProgress::new();
         assert!(!progress.read().includes(10, 12), "no round yet");
         progress.publish(11, u64::MAX);
         assert!(!progress.read().includes(10, 12), "the round was too early");
@@ -97,7 +97,7 @@ mod loom_tests {
     #[test]
     fn a_drained_scope_is_not_included_while_it_waits_for_the_device() {
         loom::model(|| {
-            let progress = Arc::new(Progress::new());
+            let progress = Arc::new(ReadProgress::new());
             let shared = Arc::clone(&progress);
             // The scope ended at 5. The round at 10 takes it out of its ring, the round at 20 reads its time.
             let is_read = Arc::new(loom::sync::atomic::AtomicBool::new(false));

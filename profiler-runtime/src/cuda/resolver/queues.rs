@@ -1,7 +1,7 @@
 //! Scopes that wait for the device, by stream.
 //!
-//! A device passes the events of one stream in the order in which they were recorded. So the resolver finds out how many
-//! scopes of a stream are complete with a few queries, however many wait.
+//! A device passes the events of one stream in the order in which they were recorded. So the resolver finds out how
+//! many scopes of a stream are complete with a few queries, however many wait.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,12 +17,12 @@ use crate::stream_key::StreamKey;
 const MAX_QUEUES: usize = 1024;
 
 /// The scopes of one stream, in the order in which they left the rings.
-type Queue = VecDeque<Box<GpuMeasurement>>;
+type StreamQueue = VecDeque<Box<GpuMeasurement>>;
 
 /// The queues of one context.
 #[derive(Default)]
 pub(super) struct StreamQueues {
-    queues: BTreeMap<StreamKey, Queue>,
+    queues: BTreeMap<StreamKey, StreamQueue>,
     /// `true` while a waiting scope may have a log entry, which tells when the GPU time began.
     wants_start_times: bool,
 }
@@ -123,7 +123,7 @@ impl StreamQueues {
 
 /// Reads the times of the first `count` scopes, all of which the device has passed.
 fn read_front(
-    queue: &mut Queue,
+    queue: &mut StreamQueue,
     count: usize,
     completion: &mut Completion<impl EventApi>,
     anchor: Option<&Anchor>,
@@ -140,8 +140,8 @@ fn read_front(
     Ok(())
 }
 
-/// Reads the time of a scope and completes it. Returns the scope if the device has not passed it after all: threads that
-/// share a stream may record their end events in another order than their scopes end.
+/// Reads the time of a scope and completes it. Returns the scope if the device has not passed it after all: threads
+/// that share a stream may record their end events in another order than their scopes end.
 fn read_one(
     measurement: Box<GpuMeasurement>,
     completion: &mut Completion<impl EventApi>,
@@ -166,7 +166,7 @@ fn read_one(
 /// The last scope is queried first and the first one second: usually all have been passed, or none. Otherwise the
 /// boundary is found by bisection.
 fn count_passed(
-    queue: &mut Queue,
+    queue: &mut StreamQueue,
     completion: &mut Completion<impl EventApi>,
 ) -> Result<usize, Fault> {
     'restart: loop {
@@ -192,7 +192,7 @@ fn count_passed(
 
 /// Asks the driver whether the device has passed scope `number` of the queue, counted from one.
 fn query(
-    queue: &mut Queue,
+    queue: &mut StreamQueue,
     completion: &mut Completion<impl EventApi>,
     number: usize,
 ) -> Result<Query, Fault> {

@@ -70,7 +70,8 @@ impl<D: EventApi> ResolverState<D> {
         progress
     }
 
-    /// Returns the contexts that may have been destroyed, each with a state: nothing may have been measured in them yet.
+    /// Returns the contexts that may have been destroyed, each with a state: nothing may have been measured in them
+    /// yet.
     fn suspects(&mut self) -> Vec<&'static Context> {
         if !take_suspicion() {
             return Vec::new();
@@ -129,20 +130,20 @@ impl<D: EventApi> ResolverState<D> {
         uncertainties.reduce(f64::max)
     }
 
-    /// Takes the scopes out of the rings, and enqueues those of which all children are known. Returns `true` if the rings
-    /// held any.
+    /// Takes the scopes out of the rings, and enqueues those of which all children are known. Returns `true` if the
+    /// rings held any.
     ///
-    /// [`Children`](super::children::Children) requires that a child is enqueued before its parent. A child may have run
-    /// on another thread than its parent, as futures do, and its ring may be drained before its parent's. It may then
-    /// arrive in a ring that is already drained, while its parent is taken from a later one. The remedy:
+    /// [`ChildTimes`](super::child_times::ChildTimes) requires that a child is enqueued before its parent. A child may
+    /// have run on another thread than its parent, as futures do, and its ring may be drained before its parent's. It
+    /// may then arrive in a ring that is already drained, while its parent is taken from a later one. The remedy:
     ///
     /// 1. Drain the rings, and let `last` be the latest end of a scope in them.
     /// 2. Drain the rings again.
     /// 3. Enqueue the scopes that ended at `last` or before. Later ones wait for the next round.
     ///
-    /// Let P be a scope of step 3, and C a child of P. C was pushed before P ended, so before `last`. The scope that ended
-    /// at `last` was itself in a ring in step 1. So C was in its ring when step 1 was over, and step 2 took it at the
-    /// latest. (Ticks of all threads are comparable: see [`clock`](crate::clock).)
+    /// Let P be a scope of step 3, and C a child of P. C was pushed before P ended, so before `last`. The scope that
+    /// ended at `last` was itself in a ring in step 1. So C was in its ring when step 1 was over, and step 2 took it at
+    /// the latest. (Ticks of all threads are comparable: see [`clock`](crate::clock).)
     fn drain_rings(&mut self) -> bool {
         ring::drain(&mut self.drained);
         let ends = self.drained.iter().map(|measurement| measurement.span.end);

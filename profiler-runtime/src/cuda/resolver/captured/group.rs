@@ -4,8 +4,8 @@ use super::age_ns;
 use crate::clock::now;
 use crate::stream_key::StreamKey;
 
-/// Before its first replay, a group is polled again when its age has grown by this part. The driver answers each of these
-/// queries with an error, and there is no other way to ask.
+/// Before its first replay, a group is polled again when its age has grown by this part. The driver answers each of
+/// these queries with an error, and there is no other way to ask.
 const PART_OF_AGE: f64 = 1.0 / 8.0;
 /// The longest time between two polls, in nanoseconds.
 const MAX_GAP_NS: f64 = 1e9;

@@ -1,9 +1,10 @@
 //! Scopes in captured CUDA graphs. Each replay of a graph has GPU times of its own.
 //!
-//! A scope with `captured` records its two events while the stream is being captured, and they become part of the graph.
-//! Each launch of the graph, a replay, records them again. The driver does not report replays, so the resolver notices
-//! them by the end events: after a replay, they are at another distance from the anchor than before. A replay overwrites
-//! the events of the one before, so replays that follow each other faster than the resolver polls are seen as one.
+//! A scope with `captured` records its two events while the stream is being captured, and they become part of the
+//! graph. Each launch of the graph, a replay, records them again. The driver does not report replays, so the resolver
+//! notices them by the end events: after a replay, they are at another distance from the anchor than before. A replay
+//! overwrites the events of the one before, so replays that follow each other faster than the resolver polls are seen
+//! as one.
 //!
 //! # Reading a replay
 //!
@@ -14,11 +15,11 @@
 //!    another member, a different one in each poll: members need not run together, because nodes of a graph can be
 //!    disabled or conditional. A member that moves without the first one gets a group of its own.
 //! 2. Noticed: the first member's end has moved. All members are marked as due.
-//! 3. Read: due members are read in order, until one that the device has not passed. Inner scopes end before outer ones,
-//!    so the times of the children are known when a parent is read. The rest stays due until the next poll.
+//! 3. Read: due members are read in order, until one that the device has not passed. Inner scopes end before outer
+//!    ones, so the times of the children are known when a parent is read. The rest stays due until the next poll.
 //!
-//! A replay may begin at any moment, also between two queries for the same scope. So the end is located before and after
-//! the length is read, and the time counts only if both agree ([`CapturedScope::read_replay`]).
+//! A replay may begin at any moment, also between two queries for the same scope. So the end is located before and
+//! after the length is read, and the time counts only if both agree ([`CapturedScope::read_replay`]).
 //!
 //! A graph can be launched while its scopes are still on their way to the resolver. A scope that joins a group that has
 //! been replayed is due at once: the replay that was noticed before it arrived includes it.

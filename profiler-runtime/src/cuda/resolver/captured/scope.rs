@@ -49,8 +49,8 @@ impl CapturedScope {
         end.is_some() && end != self.last_end
     }
 
-    /// Reads the time of a replay, in nanoseconds. Returns `None` if there was none since the last one that was read, or
-    /// the device has not passed both events of it.
+    /// Reads the time of a replay, in nanoseconds. Returns `None` if there was none since the last one that was read,
+    /// or the device has not passed both events of it.
     pub(super) fn read_replay(&mut self, driver: &impl EventApi, anchor: Event) -> Option<f64> {
         let end = driver.distance(anchor, self.pair.end)?;
         if self.last_end == Some(end) {

@@ -14,7 +14,7 @@ const MAX_LOST: usize = 1 << 12;
 
 /// The times of the children of all parents that have not been read, by the keys of the parents.
 #[derive(Debug, Default)]
-pub(super) struct Children {
+pub(super) struct ChildTimes {
     by_parent: HashMap<u64, Covered>,
     /// The scope around each lost scope.
     outer_of_lost: HashMap<u64, u64>,
@@ -33,11 +33,11 @@ struct Covered {
     fixed_until: f64,
     /// The begin and end of each further interval, in nanoseconds from the parent's begin. Disjoint, and in order.
     intervals: Vec<(f64, f64)>,
-    /// The value of [`Children::additions`] when a child was last added.
+    /// The value of [`ChildTimes::additions`] when a child was last added.
     last_addition: u64,
 }
 
-impl Children {
+impl ChildTimes {
     /// Adds a child that overlaps no other child of its parent, as those of one thread do not.
     pub(super) fn add(&mut self, parent: u64, ns: f64) {
         self.entry(parent).fixed += ns;
@@ -48,8 +48,8 @@ impl Children {
         self.entry(parent).add_interval(begin, end);
     }
 
-    /// Removes a scope that has no GPU time. Its children count as children of the scope around it, those that are added
-    /// later too.
+    /// Removes a scope that has no GPU time. Its children count as children of the scope around it, those that are
+    /// added later too.
     pub(super) fn remove_lost(&mut self, lost: u64, outer: Option<u64>) {
         let covered = self.take(lost);
         let Some(outer) = outer else { return };
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn overlapping_children_count_once() {
-        let mut children = Children::default();
+        let mut children = ChildTimes::default();
         for (begin, end) in [
             (10.0, 20.0),
             (15.0, 30.0),
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn the_number_of_parents_is_bounded() {
-        let mut children = Children::default();
+        let mut children = ChildTimes::default();
         for parent in 0..3 * MAX_PARENTS as u64 {
             children.add(parent, 1.0);
         }
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn children_of_a_lost_scope_belong_to_the_scope_around_it() {
-        let mut children = Children::default();
+        let mut children = ChildTimes::default();
         children.add(2, 3.0);
         children.remove_lost(2, Some(1));
         children.add(2, 4.0);
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn the_number_of_lost_scopes_is_bounded() {
-        let mut children = Children::default();
+        let mut children = ChildTimes::default();
         for lost in 1..=2 * MAX_LOST as u64 {
             children.remove_lost(lost, Some(lost + (1 << 40)));
         }
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn more_intervals_than_are_kept_apart_are_all_counted() {
-        let mut children = Children::default();
+        let mut children = ChildTimes::default();
         let all = 3 * u16::try_from(MAX_INTERVALS).expect("it is small");
         for child in 0..all {
             let begin = 10.0 * f64::from(child);
@@ -212,8 +212,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn overlapping_children_cover_what_a_model_covers(intervals in prop::collection::vec((0_u16..500, 1_u16..60), 0..60)) {
-            let mut children = Children::default();
+        fn overlapping_children_cover_what_a_model_covers(
+            intervals in prop::collection::vec((0_u16..500, 1_u16..60), 0..60),
+        ) {
+            let mut children = ChildTimes::default();
             let mut model = [false; 600];
             for (begin, length) in intervals {
                 children.add_interval(7, begin.into(), (begin + length).into());
