@@ -276,7 +276,7 @@ impl ContextState {
         // Nothing is left to trim, unless something is measured again.
         self.is_trimmed = true;
         // Leave the events to the driver if the context may be gone: see `make_current` and `trim`. If scopes still
-        // wait in it, their events are in use.
+        // wait in it, the anchor is in use.
         if !self.context.is_retained()
             || !driver.has_context_ids()
             || self.context.has_failed()
