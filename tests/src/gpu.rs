@@ -132,6 +132,7 @@ pub fn on_driver(
         isolated::test_name(),
         output.status
     );
+    assert!(!stdout.contains("running 0 tests"), "the test is not found");
     Ran {
         report: Report::read(&path).expect("a report"),
         stderr,

@@ -116,12 +116,12 @@ struct Mode {
     on: bool,
 }
 
-const MODES: [Mode; 6] = [
+// Stripped, the attribute returns what it was put on: one form is enough, the one that puts it on blocks and functions.
+const MODES: [Mode; 5] = [
     Mode::new("each function, on", Form::Functions, false, true),
     Mode::new("each function, off", Form::Functions, false, false),
     Mode::new("whole blocks, on", Form::Blocks, false, true),
     Mode::new("whole blocks, off", Form::Blocks, false, false),
-    Mode::new("each function, stripped", Form::Functions, true, true),
     Mode::new("whole blocks, stripped", Form::Blocks, true, true),
 ];
 

@@ -71,6 +71,13 @@ fn flipping_the_switch_loses_no_call_and_breaks_none() {
     assert!(measured.self_ns <= measured.total_ns + 1.0);
 }
 
+/// Many tests return at once where nothing is measured; this one holds that something is, wherever it should be.
+#[test]
+fn measuring_is_on_unless_it_is_stripped_or_switched_off() {
+    let is_off = std::env::var_os("PROFILER_ENABLED").is_some_and(|value| value == "0");
+    assert_eq!(is_enabled(), !is_off && !cfg!(feature = "strip"));
+}
+
 #[test]
 fn a_scope_ends_as_it_began() {
     let initially = is_enabled();
