@@ -41,7 +41,7 @@ pub struct CudaHealth {
     /// How long recording events took.
     pub records: RecordTimes,
     /// `true` if the user knows why GPU times cannot be measured, so that no further note is needed.
-    pub(crate) is_known: bool,
+    pub(crate) is_explained: bool,
 }
 
 /// Returns `true` if a warning has reported this status to the user.
@@ -51,9 +51,9 @@ fn was_reported(status: &str) -> bool {
 
 /// Warns that the driver refuses a call.
 #[cold]
-pub(crate) fn refused(driver: &impl EventApi, call: &str, code: Code) {
+pub(crate) fn warn_of_refused_call(driver: &impl EventApi, call: &str, code: Code) {
     let name = {
-        let _busy = ReentrancyGuard::try_enter();
+        let _guard = ReentrancyGuard::try_enter();
         driver.name_of(code)
     };
     diagnostics::warn_once(&format!(
@@ -66,7 +66,7 @@ pub(crate) fn refused(driver: &impl EventApi, call: &str, code: Code) {
 ///
 /// The warning has no error name: `cuGetErrorName` must not be called there either.
 #[cold]
-pub(crate) fn not_permitted() {
+pub(crate) fn warn_of_host_function() {
     static WARNED: AtomicBool = AtomicBool::new(false);
     if !WARNED.swap(true, Relaxed) {
         diagnostics::warn_once(
@@ -83,7 +83,7 @@ pub(crate) fn health() -> CudaHealth {
     CudaHealth {
         ready: status.is_ready(),
         // The user chose these two states.
-        is_known: matches!(status, Status::Off | Status::NotBuilt) || was_reported(&text),
+        is_explained: matches!(status, Status::Off | Status::NotBuilt) || was_reported(&text),
         status: text,
         in_flight: resolver::in_flight(),
         pairs: context::all()

@@ -230,12 +230,12 @@ impl Context {
         let fault = code.fault();
         match fault {
             Fault::Sticky => self.fail(driver, code, call),
-            Fault::NotPermitted => health::not_permitted(),
+            Fault::NotPermitted => health::warn_of_host_function(),
             // Every refusal is counted, but printing takes time.
             Fault::Refused | Fault::InvalidHandle
                 if self.refusals.fetch_add(1, Relaxed) < MAX_WARNED_REFUSALS =>
             {
-                health::refused(driver, call, code);
+                health::warn_of_refused_call(driver, call, code);
             }
             _ => {}
         }

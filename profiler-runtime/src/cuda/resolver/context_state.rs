@@ -131,8 +131,8 @@ impl ContextState {
     /// Makes the context current on this thread. If its events are gone, completes the waiting scopes without a time.
     /// Returns `false` if nothing can be read in this round.
     ///
-    /// To ask whether a context exists is to use it, and some drivers crash if a context is used after its destruction.
-    /// A context that is retained exists. One that is not may be destroyed by the program at any time, so it is touched
+    /// A context that is retained exists until the process ends. Any other may be destroyed by the program at any time,
+    /// even between two calls of the resolver, and some drivers crash on events of a destroyed context. So it is touched
     /// only if that `is_needed`.
     fn make_current(
         &mut self,

@@ -106,12 +106,12 @@ pub(super) fn open<'t>(
     let target = match target.in_context(driver) {
         Ok(target) => target.ok_or(Begun::NoContext)?,
         Err(code) if code.fault() == Fault::NotPermitted => {
-            health::not_permitted();
+            health::warn_of_host_function();
             thread.backoff.extend();
             return open_without(thread, serial, name, CudaLoss::HostFunction);
         }
         Err(code) => {
-            health::refused(driver, "cuCtxGetCurrent", code);
+            health::warn_of_refused_call(driver, "cuCtxGetCurrent", code);
             return open_without(thread, serial, name, CudaLoss::DriverRefused);
         }
     };

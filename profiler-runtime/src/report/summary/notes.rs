@@ -127,7 +127,7 @@ fn names(rows: &[&Row], has_property: impl Fn(&Row) -> bool) -> Option<String> {
 fn cuda(summary: &Summary) -> Option<String> {
     let health = &summary.cuda;
     if !health.ready {
-        return (!health.is_known).then(|| format!("times are CPU times: {}", health.status));
+        return (!health.is_explained).then(|| format!("times are CPU times: {}", health.status));
     }
     let place = health.uncertainty_ns.map_or(String::new(), |ns| {
         format!("; placed on the time line to ±{:.1} µs", ns / 1e3)
