@@ -9,7 +9,7 @@ use std::mem::ManuallyDrop;
 
 use super::entry::{LogEntry, Recipient, fan_out};
 use super::unflushed;
-use super::watchdog::{CallInfo, Outcome, Watchdog, is_stuck};
+use super::watchdog::{CallInfo, CallOutcome, Watchdog, is_stuck};
 use super::{collector, dispatcher, ledger};
 use crate::diagnostics::user_code;
 use crate::diagnostics::{self, DropReason, count_dropped};
@@ -31,7 +31,7 @@ pub(super) fn deliver(watchdog: &Watchdog, entry: &LogEntry, recipient: Recipien
         entries: 1,
     };
     let mut oldest = None;
-    let Outcome { result, is_owner } = watchdog.run(call, || {
+    let CallOutcome { result, is_owner } = watchdog.run(call, || {
         if refusal.is_some() {
             // Under watch as well: this may be the last handle, and its destructor is user code.
             user_code::drop_value(logger);

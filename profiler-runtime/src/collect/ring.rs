@@ -46,15 +46,15 @@ pub(crate) fn log(
     // A logger's destructor is user code.
     user_code::drop_value(record);
     match (outcome, cell) {
-        (Outcome::Pushed, Some(cell)) => cell.skipped.set(0),
-        (Outcome::Full, Some(cell)) => {
+        (PushOutcome::Pushed, Some(cell)) => cell.skipped.set(0),
+        (PushOutcome::Full, Some(cell)) => {
             cell.skipped.add(every.into());
             cell.ring_full.add(1);
         }
-        (Outcome::Pushed, None) => {}
-        (Outcome::Full, None) => count_dropped(DropReason::RingFull, 1),
-        (Outcome::NoCollector, _) => count_dropped(DropReason::NoCollector, 1),
-        (Outcome::NoMemory, _) => count_dropped(DropReason::NoMemory, 1),
+        (PushOutcome::Pushed, None) => {}
+        (PushOutcome::Full, None) => count_dropped(DropReason::RingFull, 1),
+        (PushOutcome::NoCollector, _) => count_dropped(DropReason::NoCollector, 1),
+        (PushOutcome::NoMemory, _) => count_dropped(DropReason::NoMemory, 1),
     }
 }
 
@@ -72,7 +72,7 @@ fn refusal(has_entered: bool) -> Option<DropReason> {
     }
 }
 
-enum Outcome {
+enum PushOutcome {
     Pushed,
     Full,
     /// There is no collector, and there cannot be one.
@@ -81,7 +81,7 @@ enum Outcome {
     NoMemory,
 }
 
-fn push(ring: &mut Option<Producer<LogRecord>>, record: &mut Option<LogRecord>) -> Outcome {
+fn push(ring: &mut Option<Producer<LogRecord>>, record: &mut Option<LogRecord>) -> PushOutcome {
     let ring = match ring {
         Some(ring) => ring,
         empty => match make_ring() {
@@ -90,7 +90,7 @@ fn push(ring: &mut Option<Producer<LogRecord>>, record: &mut Option<LogRecord>) 
         },
     };
     let Some(taken) = record.take() else {
-        return Outcome::NoCollector;
+        return PushOutcome::NoCollector;
     };
     match ring.push(taken) {
         Ok(()) => {
@@ -98,39 +98,39 @@ fn push(ring: &mut Option<Producer<LogRecord>>, record: &mut Option<LogRecord>) 
             if ring.is_half_full() {
                 collector::wake();
             }
-            Outcome::Pushed
+            PushOutcome::Pushed
         }
         Err(rejected) => {
             *record = Some(rejected);
             collector::wake();
-            Outcome::Full
+            PushOutcome::Full
         }
     }
 }
 
 #[cold]
-fn make_ring() -> Result<Producer<LogRecord>, Outcome> {
+fn make_ring() -> Result<Producer<LogRecord>, PushOutcome> {
     let capacity = with_control(|control| control.settings.ring);
     if !collector::ensure_started() {
-        return Err(Outcome::NoCollector);
+        return Err(PushOutcome::NoCollector);
     }
-    RINGS.add(capacity, ()).ok_or(Outcome::NoMemory)
+    RINGS.add(capacity, ()).ok_or(PushOutcome::NoMemory)
 }
 
 #[cold]
-fn push_late(record: &mut Option<LogRecord>) -> Outcome {
+fn push_late(record: &mut Option<LogRecord>) -> PushOutcome {
     if !collector::ensure_started() {
-        return Outcome::NoCollector;
+        return PushOutcome::NoCollector;
     }
     let mut late = LATE.lock();
     if late.len() >= MAX_LATE {
-        return Outcome::Full;
+        return PushOutcome::Full;
     }
     if late.try_reserve(1).is_err() {
-        return Outcome::NoMemory;
+        return PushOutcome::NoMemory;
     }
     late.extend(record.take());
-    Outcome::Pushed
+    PushOutcome::Pushed
 }
 
 /// Moves the records that are in the rings now to `batch`, and removes the rings of threads that have ended.

@@ -155,7 +155,7 @@ mod loom_tests {
 
     /// State that the worker and the supervisor share.
     #[derive(Default)]
-    struct Shared {
+    struct Setup {
         takeover: Takeover<u32>,
         /// Written by the worker before a call.
         flush_id: AtomicU64,
@@ -163,7 +163,7 @@ mod loom_tests {
         blocked: AtomicU64,
     }
 
-    impl Shared {
+    impl Setup {
         /// Returns `true` if the worker was replaced. `flush_id` is what it wrote before the call that began then.
         fn supervise(&self) -> bool {
             let Some(since) = self.takeover.since() else {
@@ -194,7 +194,7 @@ mod loom_tests {
     #[test]
     fn worker_and_supervisor_agree_on_the_owner() {
         loom::model(|| {
-            let shared = Arc::new(Shared::default());
+            let shared = Arc::new(Setup::default());
             let supervisor = thread::spawn({
                 let shared = Arc::clone(&shared);
                 move || shared.supervise()
@@ -209,7 +209,7 @@ mod loom_tests {
     #[test]
     fn two_supervisors_replace_a_worker_once() {
         loom::model(|| {
-            let shared = Arc::new(Shared::default());
+            let shared = Arc::new(Setup::default());
             let other = thread::spawn({
                 let shared = Arc::clone(&shared);
                 move || shared.supervise()

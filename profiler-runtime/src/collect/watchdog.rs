@@ -49,7 +49,7 @@ pub(super) struct CallInfo {
 }
 
 /// The result of a call of user code.
-pub(super) struct Outcome<T> {
+pub(super) struct CallOutcome<T> {
     /// The returned value; `None` if the call panicked.
     pub(super) result: Option<T>,
     /// `true` if the worker still owns the queue; the call took too long otherwise.
@@ -78,7 +78,7 @@ impl Watchdog {
     /// Runs user code under watch, and contains its panics.
     ///
     /// `None` from `f` says that `f` has contained one itself.
-    pub(super) fn run<T>(&self, call: CallInfo, f: impl FnOnce() -> Option<T>) -> Outcome<T> {
+    pub(super) fn run<T>(&self, call: CallInfo, f: impl FnOnce() -> Option<T>) -> CallOutcome<T> {
         let (id, breaker) = (call.id, call.breaker);
         self.call.begin(call, clock().ticks());
         let result = user_code::call(f).flatten();
@@ -91,7 +91,7 @@ impl Watchdog {
                 name_of(Some(id))
             ));
         }
-        Outcome { result, is_owner }
+        CallOutcome { result, is_owner }
     }
 
     /// Ends the call that the worker is in, if any: it returned, or the profiler itself panicked. Returns `false` if
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn a_call_that_panics_opens_the_breaker() {
         let (watchdog, breaker) = (Watchdog::default(), breaker());
-        let outcome: Outcome<()> = watchdog.run(call(breaker, None), || {
+        let outcome: CallOutcome<()> = watchdog.run(call(breaker, None), || {
             std::panic::panic_any("a test panics");
         });
         assert!(outcome.result.is_none() && outcome.is_owner);

@@ -66,43 +66,43 @@ pub trait IntoLogger<Marker> {
 mod form {
     /// `Arc<impl ScalarLogger>`.
     #[derive(Debug)]
-    pub enum Shared {}
+    pub enum ArcLogger {}
     /// `Arc<dyn ScalarLogger>`.
     #[derive(Debug)]
-    pub enum SharedDyn {}
+    pub enum ArcDyn {}
     /// `Arc` of a closure.
     #[derive(Debug)]
-    pub enum SharedClosure {}
+    pub enum ArcClosure {}
     /// `&'static impl ScalarLogger`.
     #[derive(Debug)]
-    pub enum Static {}
+    pub enum StaticLogger {}
     /// `&'static dyn ScalarLogger`.
     #[derive(Debug)]
     pub enum StaticDyn {}
     /// `Box<dyn ScalarLogger>`.
     #[derive(Debug)]
-    pub enum Boxed {}
+    pub enum BoxDyn {}
     /// A closure or `fn`.
     #[derive(Debug)]
     pub enum Closure {}
     /// A logger of this crate, by value.
     #[derive(Debug)]
-    pub enum Value {}
+    pub enum OwnLogger {}
 }
 
-impl<L: ScalarLogger + 'static> IntoLogger<form::Shared> for Arc<L> {
+impl<L: ScalarLogger + 'static> IntoLogger<form::ArcLogger> for Arc<L> {
     fn into_logger(self) -> Logger {
         Logger(Handle::Shared(self))
     }
 }
 
-impl IntoLogger<form::SharedDyn> for Arc<dyn ScalarLogger> {
+impl IntoLogger<form::ArcDyn> for Arc<dyn ScalarLogger> {
     fn into_logger(self) -> Logger {
         Logger(Handle::Shared(self))
     }
 }
 
-impl<F, R> IntoLogger<form::SharedClosure> for Arc<F>
+impl<F, R> IntoLogger<form::ArcClosure> for Arc<F>
 where
     F: Fn(&str, f64, u64) -> R + Send + Sync + 'static,
     R: LogOutcome,
@@ -112,7 +112,7 @@ where
     }
 }
 
-impl<L: ScalarLogger> IntoLogger<form::Static> for &'static L {
+impl<L: ScalarLogger> IntoLogger<form::StaticLogger> for &'static L {
     fn into_logger(self) -> Logger {
         Logger(Handle::Static(self))
     }
@@ -124,7 +124,7 @@ impl IntoLogger<form::StaticDyn> for &'static dyn ScalarLogger {
     }
 }
 
-impl IntoLogger<form::Boxed> for Box<dyn ScalarLogger> {
+impl IntoLogger<form::BoxDyn> for Box<dyn ScalarLogger> {
     fn into_logger(self) -> Logger {
         Logger(Handle::Owned(self))
     }
@@ -140,7 +140,7 @@ where
     }
 }
 
-impl<F, R> IntoLogger<form::Value> for LogFn<F>
+impl<F, R> IntoLogger<form::OwnLogger> for LogFn<F>
 where
     F: Fn(&str, f64, u64) -> R + Send + Sync + 'static,
     R: LogOutcome,
@@ -151,20 +151,20 @@ where
     }
 }
 
-impl IntoLogger<form::Value> for Logger {
+impl IntoLogger<form::OwnLogger> for Logger {
     fn into_logger(self) -> Logger {
         self
     }
 }
 
-impl IntoLogger<form::Value> for TracingLogger {
+impl IntoLogger<form::OwnLogger> for TracingLogger {
     fn into_logger(self) -> Logger {
         Logger(Handle::Static(&Self))
     }
 }
 
 #[cfg(feature = "tensorboard")]
-impl IntoLogger<form::Value> for super::TensorBoardLogger {
+impl IntoLogger<form::OwnLogger> for super::TensorBoardLogger {
     fn into_logger(self) -> Logger {
         Logger(Handle::Owned(Box::new(self)))
     }
@@ -179,19 +179,19 @@ mod tensorboard_rs_forms {
     use super::super::TensorBoardRsLogger;
     use super::{Handle, IntoLogger, Logger, form};
 
-    impl IntoLogger<form::Value> for TensorBoardRsLogger {
+    impl IntoLogger<form::OwnLogger> for TensorBoardRsLogger {
         fn into_logger(self) -> Logger {
             Logger(Handle::TensorBoardRs(self))
         }
     }
 
-    impl IntoLogger<form::Value> for SummaryWriter {
+    impl IntoLogger<form::OwnLogger> for SummaryWriter {
         fn into_logger(self) -> Logger {
             Arc::new(Mutex::new(self)).into_logger()
         }
     }
 
-    impl IntoLogger<form::Value> for Arc<Mutex<SummaryWriter>> {
+    impl IntoLogger<form::OwnLogger> for Arc<Mutex<SummaryWriter>> {
         fn into_logger(self) -> Logger {
             TensorBoardRsLogger::unchecked(self).into_logger()
         }

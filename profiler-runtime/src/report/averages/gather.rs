@@ -9,7 +9,7 @@ use super::memory;
 use super::nesting::{Visit, Walk};
 use super::row::AverageRow;
 use super::share::{share_of_total, shares};
-use super::tally::{Call, Sums, Tally};
+use super::tally::{ScopeCall, Sums, Tally};
 use super::{KeyAverages, SortKey};
 use crate::session::{Activity, Event, NONE, RecordKind, Trace, Truncation};
 
@@ -33,10 +33,10 @@ pub(super) fn gather(trace: &Trace, by: GroupBy) -> KeyAverages {
         .collect();
     let mut tallies = vec![Tally::default(); groups.len()];
     let mut edges = Edges::default();
-    let mut children = memory::Children::new(parents.len(), trace.meta.options.profile_memory);
+    let mut children = memory::ChildMemory::new(parents.len(), trace.meta.options.profile_memory);
     for step in Walk::new(&parents, is_event) {
         let (Visit::Enter(index) | Visit::Leave(index)) = step;
-        let call = Call::new(Event::new(trace, index), trace.nodes[index].own);
+        let call = ScopeCall::new(Event::new(trace, index), trace.nodes[index].own);
         let caller = trace.scopes.get(parents[index] as usize);
         let edge = edges.between(caller.map_or(NONE, |caller| caller.name), call.scope.name);
         let tally = &mut tallies[row_of[index] as usize];

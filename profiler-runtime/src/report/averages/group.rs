@@ -15,7 +15,7 @@ struct Key {
     stack: u32,
 }
 
-type Shapes = [Box<[usize]>];
+type ShapeList = [Box<[usize]>];
 
 /// Assigns the scopes of a trace to rows.
 pub(super) struct Groups<'t> {
@@ -25,7 +25,7 @@ pub(super) struct Groups<'t> {
     by_name: Vec<u32>,
     by_key: HashMap<Key, u32>,
     keys: Vec<Key>,
-    shapes: Interner<&'t Shapes>,
+    shapes: Interner<&'t ShapeList>,
     stacks: Interner<Vec<u32>>,
     stack: Vec<u32>,
 }

@@ -4,7 +4,7 @@ use super::row::AverageMemory;
 use crate::memory::MemoryUse;
 
 /// Memory that the children of each scope of a walk used.
-pub(super) struct Children(Vec<Used>);
+pub(super) struct ChildMemory(Vec<Used>);
 
 #[derive(Clone, Copy, Default)]
 struct Used {
@@ -13,7 +13,7 @@ struct Used {
     device: i64,
 }
 
-impl Children {
+impl ChildMemory {
     /// Creates space for this many scopes; `None` if memory was not profiled.
     pub(super) fn new(scopes: usize, is_profiled: bool) -> Self {
         Self(vec![Used::default(); if is_profiled { scopes } else { 0 }])

@@ -28,7 +28,7 @@ pub(super) struct Sums {
 
 /// One scope of a walk.
 #[derive(Clone, Copy)]
-pub(super) struct Call<'t> {
+pub(super) struct ScopeCall<'t> {
     pub(super) event: Event<'t>,
     pub(super) scope: &'t ScopeRecord,
     /// Its time without its children, in ticks.
@@ -37,7 +37,7 @@ pub(super) struct Call<'t> {
     pub(super) gpu: Option<&'t GpuRecord>,
 }
 
-impl<'t> Call<'t> {
+impl<'t> ScopeCall<'t> {
     pub(super) fn new(event: Event<'t>, own: i64) -> Self {
         Self {
             event,
@@ -71,7 +71,7 @@ impl<'t> Call<'t> {
 
 impl Sums {
     /// Enters a call. Returns `true` if it is outermost.
-    pub(super) fn enter(&mut self, call: &Call) -> bool {
+    pub(super) fn enter(&mut self, call: &ScopeCall) -> bool {
         let is_outermost = self.open.enter();
         self.calls += 1;
         self.own += call.own;
@@ -88,7 +88,7 @@ impl Sums {
     }
 
     /// Leaves a call. Returns `true` if it was outermost.
-    pub(super) fn leave(&mut self, call: &Call) -> bool {
+    pub(super) fn leave(&mut self, call: &ScopeCall) -> bool {
         self.open.leave(call.stream())
     }
 
@@ -127,7 +127,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn enter(&mut self, call: &Call, timeline: &Timeline) {
+    pub(super) fn enter(&mut self, call: &ScopeCall, timeline: &Timeline) {
         self.sums.enter(call);
         if call.event.has_cpu() {
             self.cpu.push(timeline.ns(call.elapsed()));
@@ -151,7 +151,12 @@ impl Tally {
         }
     }
 
-    pub(super) fn leave(&mut self, call: &Call, parent: u32, children: &mut memory::Children) {
+    pub(super) fn leave(
+        &mut self,
+        call: &ScopeCall,
+        parent: u32,
+        children: &mut memory::ChildMemory,
+    ) {
         let is_outermost = self.sums.leave(call);
         let memory = call.event.memory();
         children.leave(

@@ -9,11 +9,11 @@ use super::{csv, json};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::report) struct Field {
     key: Cow<'static, str>,
-    value: Value,
+    value: FieldValue,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Value {
+enum FieldValue {
     /// A number or a boolean, or an object or array in JSON: written as it is.
     Raw(String),
     /// Written in quotes where the format needs them.
@@ -25,7 +25,7 @@ enum Value {
 impl Field {
     /// Creates a field of a number, a boolean, or a value that is JSON already.
     pub(in crate::report) fn raw(key: &'static str, value: impl Display) -> Self {
-        Self::with(key, Value::Raw(value.to_string()))
+        Self::with(key, FieldValue::Raw(value.to_string()))
     }
 
     pub(in crate::report) fn nanoseconds(key: &'static str, ns: f64) -> Self {
@@ -33,11 +33,11 @@ impl Field {
     }
 
     pub(in crate::report) fn text(key: &'static str, text: &str) -> Self {
-        Self::with(key, Value::Text(text.to_owned()))
+        Self::with(key, FieldValue::Text(text.to_owned()))
     }
 
     pub(in crate::report) fn missing(key: &'static str) -> Self {
-        Self::with(key, Value::Missing)
+        Self::with(key, FieldValue::Missing)
     }
 
     /// Creates a field as [`raw`](Self::raw) does, or without a value.
@@ -50,7 +50,7 @@ impl Field {
         text.map_or_else(|| Self::missing(key), |text| Self::text(key, text))
     }
 
-    fn with(key: &'static str, value: Value) -> Self {
+    fn with(key: &'static str, value: FieldValue) -> Self {
         Self {
             key: Cow::Borrowed(key),
             value,
@@ -60,7 +60,7 @@ impl Field {
     /// Removes the value.
     pub(in crate::report) fn without_value(self) -> Self {
         Self {
-            value: Value::Missing,
+            value: FieldValue::Missing,
             ..self
         }
     }
@@ -80,9 +80,9 @@ impl Field {
     /// Returns the field as a member of a JSON object.
     pub(super) fn to_json(&self) -> String {
         let value = match &self.value {
-            Value::Raw(value) => value.clone(),
-            Value::Text(text) => json::string(text),
-            Value::Missing => "null".to_owned(),
+            FieldValue::Raw(value) => value.clone(),
+            FieldValue::Text(text) => json::string(text),
+            FieldValue::Missing => "null".to_owned(),
         };
         format!("{}:{value}", json::string(&self.key))
     }
@@ -90,9 +90,9 @@ impl Field {
     /// Returns the value as a cell of a CSV line.
     pub(super) fn to_csv(&self) -> String {
         match &self.value {
-            Value::Raw(value) => value.clone(),
-            Value::Text(text) => csv::quoted(text),
-            Value::Missing => String::new(),
+            FieldValue::Raw(value) => value.clone(),
+            FieldValue::Text(text) => csv::quoted(text),
+            FieldValue::Missing => String::new(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::json::{Events, Quoted};
+use super::event_writer::{EventWriter, Quoted};
 use crate::session::{Event, Trace};
 
 const PLACES: u16 = 2048;
@@ -52,7 +52,7 @@ impl InFlight {
         self.changes[end] -= 1;
     }
 
-    pub(super) fn write<W: Write>(&self, events: &mut Events<W>, pid: u64) -> io::Result<()> {
+    pub(super) fn write<W: Write>(&self, events: &mut EventWriter<W>, pid: u64) -> io::Result<()> {
         let mut count = 0;
         let changes = (0..).zip(&self.changes);
         for (part, change) in changes.filter(|(_, change)| **change != 0) {
@@ -67,7 +67,7 @@ impl InFlight {
 
 /// Writes the memory in use that scopes found when they ended; the last value of each part.
 pub(super) fn write_memory<W: Write>(
-    events: &mut Events<W>,
+    events: &mut EventWriter<W>,
     trace: &Trace,
     pid: u64,
     (start, end): (i64, i64),

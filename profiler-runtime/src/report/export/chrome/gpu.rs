@@ -12,8 +12,8 @@ use std::io::{self, Write};
 
 use super::TraceWriter;
 use super::counters::InFlight;
+use super::event_writer::{ArrowEnd, EventWriter, Quoted, Track};
 use super::host::id_of;
-use super::json::{ArrowEnd, Events, Quoted, Track};
 use super::names::Names;
 use super::place::{self, GpuSlice, PlacedSlice, SelfTimePiece, SliceSink};
 use super::times::{ReadEnd, length};
@@ -173,7 +173,7 @@ struct StreamWriter<'d, 't, W> {
     category: &'static str,
     track_of_gpu: &'d [u64],
     tracks: &'d mut Tracks,
-    events: &'d mut Events<W>,
+    events: &'d mut EventWriter<W>,
     in_flight: &'d mut InFlight,
     correlation: u64,
 }

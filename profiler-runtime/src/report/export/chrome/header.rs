@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::json::write_list;
+use super::event_writer::write_list;
 use super::rank::Rank;
 use crate::cuda;
 use crate::report::text::json::string;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::json::{Event as Line, Quoted, Track, write_list};
+use super::event_writer::{EventLine, Quoted, Track, write_list};
 use super::memory::{self, MemoryDelta};
 use super::times::{ReadEnd, length, write_whole};
 use super::tracks::OverlapTracks;
@@ -11,7 +11,7 @@ use crate::report::text::json::string;
 use crate::session::{Event, Frame, RecordEnding, RecordKind, ScopeRecord};
 
 /// An open scope that may enclose others, as drawn.
-struct Open {
+struct OpenSlice {
     scope: usize,
     track: Track,
     start: i64,
@@ -84,7 +84,7 @@ impl<W: Write> TraceWriter<'_, W> {
     /// Scopes of one thread come in the order of opening: each one lies inside the scopes that have not ended when it
     /// begins.
     fn write_thread(&mut self, first: usize, scopes: &[ScopeRecord]) -> io::Result<()> {
-        let mut open: Vec<Open> = Vec::new();
+        let mut open: Vec<OpenSlice> = Vec::new();
         let mut lanes = OverlapTracks::default();
         for (index, scope) in (first..).zip(scopes) {
             let (start, end) = self.extent(scope);
@@ -108,7 +108,7 @@ impl<W: Write> TraceWriter<'_, W> {
                 note_operator(&mut open, scope.name, start, end);
             }
             self.write_scope(index, track, start, length)?;
-            open.push(Open {
+            open.push(OpenSlice {
                 scope: index,
                 track,
                 start,
@@ -127,7 +127,7 @@ impl<W: Write> TraceWriter<'_, W> {
     }
 
     /// Closes the innermost scope and writes what depends on its children.
-    fn close(&mut self, open: &mut Vec<Open>) -> io::Result<()> {
+    fn close(&mut self, open: &mut Vec<OpenSlice>) -> io::Result<()> {
         let Some(ended) = open.pop() else {
             return Ok(());
         };
@@ -169,7 +169,7 @@ impl<W: Write> TraceWriter<'_, W> {
 
     /// TensorBoard's trace plugin merges an operator with its parent if both have the same name and the operator is the
     /// only child. A marker as a second child prevents that.
-    fn keep_recursion(&mut self, ended: &Open) -> io::Result<()> {
+    fn keep_recursion(&mut self, ended: &OpenSlice) -> io::Result<()> {
         let Operators::One(name, start, end) = ended.operators else {
             return Ok(());
         };
@@ -233,13 +233,13 @@ fn is_future(scope: &ScopeRecord) -> bool {
     matches!(scope.kind, RecordKind::Future { .. })
 }
 
-fn pass_on(open: &mut [Open], taken: MemoryDelta) {
+fn pass_on(open: &mut [OpenSlice], taken: MemoryDelta) {
     if let Some(top) = open.last_mut() {
         top.inside = top.inside.with(taken);
     }
 }
 
-fn note_operator(open: &mut [Open], name: u32, start: i64, end: i64) {
+fn note_operator(open: &mut [OpenSlice], name: u32, start: i64, end: i64) {
     let Some(around) = open.iter_mut().rev().find(|around| around.is_operator) else {
         return;
     };
@@ -249,7 +249,7 @@ fn note_operator(open: &mut [Open], name: u32, start: i64, end: i64) {
     };
 }
 
-fn with_flags<'w, W: Write>(mut line: Line<'w, W>, event: Event<'_>) -> Line<'w, W> {
+fn with_flags<'w, W: Write>(mut line: EventLine<'w, W>, event: Event<'_>) -> EventLine<'w, W> {
     let scope = event.record();
     line = match scope.ending {
         RecordEnding::Returned => line,
@@ -269,7 +269,7 @@ fn with_flags<'w, W: Write>(mut line: Line<'w, W>, event: Event<'_>) -> Line<'w,
     }
 }
 
-fn with_memory<'w, W: Write>(line: Line<'w, W>, event: Event<'_>) -> Line<'w, W> {
+fn with_memory<'w, W: Write>(line: EventLine<'w, W>, event: Event<'_>) -> EventLine<'w, W> {
     let Some(memory) = event.memory() else {
         return line;
     };
@@ -283,7 +283,7 @@ fn with_memory<'w, W: Write>(line: Line<'w, W>, event: Event<'_>) -> Line<'w, W>
 }
 
 /// Element types are not known; PyTorch writes an empty string in that case too.
-fn with_shapes<'w, W: Write>(line: Line<'w, W>, event: Event<'_>) -> Line<'w, W> {
+fn with_shapes<'w, W: Write>(line: EventLine<'w, W>, event: Event<'_>) -> EventLine<'w, W> {
     let Some(shapes) = event.shapes() else {
         return line;
     };
@@ -297,10 +297,10 @@ fn with_shapes<'w, W: Write>(line: Line<'w, W>, event: Event<'_>) -> Line<'w, W>
 }
 
 fn with_stacks<'w, W: Write>(
-    mut line: Line<'w, W>,
+    mut line: EventLine<'w, W>,
     event: Event<'_>,
     with_stack: bool,
-) -> Line<'w, W> {
+) -> EventLine<'w, W> {
     if with_stack {
         line = line.text("Call stack", &call_stack(event));
     }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::json::{Events, Quoted, Track};
+use super::event_writer::{EventWriter, Quoted, Track};
 use crate::memory::MemoryUse;
 
 /// Bytes allocated, and bytes allocated less bytes freed.
@@ -56,7 +56,7 @@ const CUDA: u64 = 1;
 /// Writes one event for the memory that the scope itself allocated, one for the memory it freed and one for the device.
 /// Totals are those at its end.
 pub(super) fn write<W: Write>(
-    events: &mut Events<W>,
+    events: &mut EventWriter<W>,
     place: &Place,
     memory: &MemoryUse,
     own: MemoryDelta,
@@ -94,7 +94,7 @@ struct Total {
 }
 
 fn event<W: Write>(
-    events: &mut Events<W>,
+    events: &mut EventWriter<W>,
     place: &Place,
     bytes: i64,
     total: &Total,

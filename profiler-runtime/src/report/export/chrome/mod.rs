@@ -4,17 +4,17 @@
 //! on their streams.
 
 mod counters;
-mod file;
+mod event_writer;
 mod gpu;
 mod header;
 mod host;
-mod json;
 mod memory;
 mod names;
 mod place;
 mod rank;
 mod tensorboard;
 mod times;
+mod trace_output;
 mod tracks;
 
 #[cfg(test)]
@@ -25,12 +25,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use self::counters::InFlight;
-use self::file::TraceFile;
+use self::event_writer::EventWriter;
 use self::header::Header;
-use self::json::Events;
 use self::names::Names;
 use self::rank::Rank;
 use self::times::Times;
+use self::trace_output::TraceOutput;
 use self::tracks::Tracks;
 use crate::cuda::GpuRecord;
 use crate::session::{Event, Trace};
@@ -126,7 +126,7 @@ impl Trace {
 
 fn export(trace: &Trace, path: &Path, launches: LaunchCategory) -> Result<(), ExportError> {
     let write = || {
-        let file = TraceFile::create(path)?;
+        let file = TraceOutput::create(path)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let rank = Rank::of_process();
         write_trace(trace, file, &name, rank, launches)?.finish()
@@ -156,7 +156,7 @@ fn write_trace<W: Write>(
         rank,
     };
     head.write(&mut out)?;
-    let mut writer = TraceWriter::new(trace, times, tracks, Events::new(out), launches);
+    let mut writer = TraceWriter::new(trace, times, tracks, EventWriter::new(out), launches);
     writer.write_events()?;
     let mut out = writer.events.into_inner();
     out.write_all(b"\n]}\n")?;
@@ -183,7 +183,7 @@ struct TraceWriter<'t, W> {
     times: Times<'t>,
     tracks: Tracks,
     names: Names,
-    events: Events<W>,
+    events: EventWriter<W>,
     launch_category: &'static str,
     /// For each GPU time, the track of its scope.
     track_of_gpu: Vec<u64>,
@@ -198,7 +198,7 @@ impl<'t, W: Write> TraceWriter<'t, W> {
         trace: &'t Trace,
         times: Times<'t>,
         tracks: Tracks,
-        events: Events<W>,
+        events: EventWriter<W>,
         launches: LaunchCategory,
     ) -> Self {
         let opened = times.of_ticks(trace.meta.opened);

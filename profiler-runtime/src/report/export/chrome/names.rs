@@ -1,6 +1,6 @@
 //! Names as they are written to a trace.
 
-use super::json::Quoted;
+use super::event_writer::Quoted;
 use crate::report::text::json::string;
 use crate::session::Trace;
 

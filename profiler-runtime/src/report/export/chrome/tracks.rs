@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::io::{self, Write};
 use std::process;
 
-use super::json::{Events, Track};
+use super::event_writer::{EventWriter, Track};
 use crate::cuda::GpuRecord;
 use crate::session::Trace;
 use crate::stream_key::StreamKey;
@@ -223,7 +223,7 @@ impl Tracks {
     }
 
     /// Writes the names of the processes.
-    pub(super) fn write_processes<W: Write>(&self, events: &mut Events<W>) -> io::Result<()> {
+    pub(super) fn write_processes<W: Write>(&self, events: &mut EventWriter<W>) -> io::Result<()> {
         let program = program_name();
         let label = format!("CPU, process {}", process::id());
         write_process(events, self.host, &program, &label, 0)?;
@@ -235,7 +235,7 @@ impl Tracks {
     }
 
     /// Writes the names of the tracks; last, when all are known.
-    pub(super) fn write_names<W: Write>(&self, events: &mut Events<W>) -> io::Result<()> {
+    pub(super) fn write_names<W: Write>(&self, events: &mut EventWriter<W>) -> io::Result<()> {
         for named in &self.named {
             let name = events.about("thread_name", named.track);
             name.text("name", &named.name).end()?;
@@ -253,7 +253,7 @@ fn sort_index(thread: u64) -> u64 {
 }
 
 fn write_process<W: Write>(
-    events: &mut Events<W>,
+    events: &mut EventWriter<W>,
     pid: u64,
     name: &str,
     label: &str,

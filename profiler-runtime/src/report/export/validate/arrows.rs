@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::event::Event;
+use super::event::TraceEvent;
 use super::rule::Rule;
 use super::violations::Violations;
 
@@ -47,7 +47,7 @@ struct Arrow {
 
 impl Arrows {
     /// Checks one end of an arrow, and remembers it.
-    pub(super) fn event(&mut self, index: usize, event: &Event<'_>) -> Option<(Rule, String)> {
+    pub(super) fn event(&mut self, index: usize, event: &TraceEvent<'_>) -> Option<(Rule, String)> {
         let (Some(id), Some(ts)) = (event.get("id"), event.number("ts")) else {
             return Some((Rule::Arrow, "it needs `id` and `ts`".into()));
         };

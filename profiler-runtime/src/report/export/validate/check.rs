@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::arrows::Arrows;
 use super::correlations::Correlations;
 use super::devices::Devices;
-use super::event::{Category, Event};
+use super::event::{Category, TraceEvent};
 use super::nesting::{self, Slice};
 use super::rule::{Rule, Violation};
 use super::violations::Violations;
@@ -51,7 +51,7 @@ impl Checker {
     }
 
     pub(super) fn event(&mut self, event: &Map<String, Value>) {
-        let event = Event(event);
+        let event = TraceEvent(event);
         let index = self.count;
         self.count += 1;
         let Some(name) = event.text("name") else {
@@ -77,7 +77,7 @@ impl Checker {
         }
     }
 
-    fn slice(&mut self, index: usize, name: &str, event: &Event<'_>) -> Vec<(Rule, String)> {
+    fn slice(&mut self, index: usize, name: &str, event: &TraceEvent<'_>) -> Vec<(Rule, String)> {
         let mut found = Vec::new();
         let category = event.text("cat").map(Category::of);
         let extent = event
@@ -129,7 +129,7 @@ impl Checker {
         index: usize,
         name: &str,
         category: Category,
-        event: &Event<'_>,
+        event: &TraceEvent<'_>,
     ) -> Option<(Rule, String)> {
         match category {
             Category::Operator => self.correlations.operator(index, event),
@@ -180,7 +180,7 @@ impl Checker {
 fn on_device(
     name: &str,
     category: Category,
-    event: &Event<'_>,
+    event: &TraceEvent<'_>,
     has_correlation: bool,
 ) -> Option<(Rule, &'static str)> {
     let device = event.get("pid").and_then(Value::as_i64);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::event::Event;
+use super::event::TraceEvent;
 use super::rule::Rule;
 use super::violations::Violations;
 
@@ -28,7 +28,11 @@ struct OnDevice {
 
 impl Correlations {
     /// Checks an operator on the host, and remembers it.
-    pub(super) fn operator(&mut self, index: usize, event: &Event<'_>) -> Option<(Rule, String)> {
+    pub(super) fn operator(
+        &mut self,
+        index: usize,
+        event: &TraceEvent<'_>,
+    ) -> Option<(Rule, String)> {
         let Some(id) = event.external_id().filter(|id| *id > 0) else {
             let what = "it has no `External id` above 0: give it one of its own";
             return Some((Rule::ExternalId, what.to_owned()));
@@ -39,7 +43,7 @@ impl Correlations {
     }
 
     /// Checks a launch on the host, and remembers it.
-    pub(super) fn launch(&mut self, event: &Event<'_>) -> Option<(Rule, String)> {
+    pub(super) fn launch(&mut self, event: &TraceEvent<'_>) -> Option<(Rule, String)> {
         let external_id = event.external_id();
         if let Some(correlation) = event.whole("correlation") {
             self.launches
@@ -55,7 +59,7 @@ impl Correlations {
     }
 
     /// Remembers an event on the device. Returns `false` if it has no correlation above 0.
-    pub(super) fn on_device(&mut self, index: usize, name: &str, event: &Event<'_>) -> bool {
+    pub(super) fn on_device(&mut self, index: usize, name: &str, event: &TraceEvent<'_>) -> bool {
         let correlation = event.whole("correlation");
         let Some(correlation) = correlation.filter(|correlation| *correlation > 0) else {
             return false;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::event::Event;
+use super::event::TraceEvent;
 use super::rule::Rule;
 use super::violations::Violations;
 
@@ -20,7 +20,11 @@ impl Devices {
     }
 
     /// Checks an event of memory, and remembers its device.
-    pub(super) fn memory(&mut self, index: usize, event: &Event<'_>) -> Option<(Rule, String)> {
+    pub(super) fn memory(
+        &mut self,
+        index: usize,
+        event: &TraceEvent<'_>,
+    ) -> Option<(Rule, String)> {
         let keys = [
             "Device Type",
             "Device Id",

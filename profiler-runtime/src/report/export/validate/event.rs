@@ -41,9 +41,9 @@ impl Category {
     }
 }
 
-pub(super) struct Event<'e>(pub(super) &'e Map<String, Value>);
+pub(super) struct TraceEvent<'e>(pub(super) &'e Map<String, Value>);
 
-impl<'e> Event<'e> {
+impl<'e> TraceEvent<'e> {
     pub(super) fn text(&self, key: &str) -> Option<&'e str> {
         self.0.get(key)?.as_str()
     }

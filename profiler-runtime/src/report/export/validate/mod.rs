@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 
 use self::check::Checker;
-use self::source::{Over, Progress};
+use self::source::{Over, ReadProgress};
 pub use rule::{Rule, Violation};
 
 /// The default size limit of a trace that [`validate`] reads, in bytes after decompression: 256 MiB.
@@ -191,7 +191,7 @@ enum Trouble {
 }
 
 fn check(trace: impl Read, max_bytes: u64) -> Result<Vec<Violation>, Trouble> {
-    let progress = Progress::new(max_bytes);
+    let progress = ReadProgress::new(max_bytes);
     let mut checker = Checker::default();
     match read::read(trace, &progress, &mut checker) {
         Ok(()) => Ok(checker.finish(progress.rank())),

@@ -94,7 +94,7 @@ fn check_track(track: &[Slice], found: &mut Found) {
 }
 
 /// An operator that has not ended, and the operators directly inside it.
-struct Open {
+struct OpenSpan {
     slice: Slice,
     end: f64,
     inside: usize,
@@ -102,7 +102,7 @@ struct Open {
 }
 
 fn check_tree(tree: &[Slice], found: &mut Found) {
-    let mut open: Vec<Open> = Vec::new();
+    let mut open: Vec<OpenSpan> = Vec::new();
     for slice in tree {
         let end = slice.ts + slice.dur;
         while open.last().is_some_and(|top| top.end <= slice.ts) {
@@ -122,7 +122,7 @@ fn check_tree(tree: &[Slice], found: &mut Found) {
             }
             (top.inside, top.last) = (top.inside + 1, Some(*slice));
         }
-        open.push(Open {
+        open.push(OpenSpan {
             slice: *slice,
             end,
             inside: 0,
@@ -134,7 +134,7 @@ fn check_tree(tree: &[Slice], found: &mut Found) {
     }
 }
 
-fn close(open: &mut Vec<Open>, found: &mut Found) {
+fn close(open: &mut Vec<OpenSpan>, found: &mut Found) {
     let Some(ended) = open.pop() else { return };
     let Some(inside) = ended.last.filter(|_| ended.inside == 1) else {
         return;

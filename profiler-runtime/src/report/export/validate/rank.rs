@@ -6,11 +6,11 @@ const KEY: &[u8] = b"\"rank\":";
 /// Searches the bytes of a file for the first digits after `"rank":` and a space, in any context.
 #[derive(Debug, Default)]
 pub(super) struct RankFinder {
-    state: State,
+    state: ScanState,
 }
 
 #[derive(Debug)]
-enum State {
+enum ScanState {
     /// This many bytes of the key matched.
     Key(usize),
     /// The key matched, and this many spaces.
@@ -20,7 +20,7 @@ enum State {
     Found(Option<i64>),
 }
 
-impl Default for State {
+impl Default for ScanState {
     fn default() -> Self {
         Self::Key(0)
     }
@@ -29,7 +29,7 @@ impl Default for State {
 impl RankFinder {
     pub(super) fn look(&mut self, bytes: &[u8]) {
         for byte in bytes {
-            if matches!(self.state, State::Found(_)) {
+            if matches!(self.state, ScanState::Found(_)) {
                 return;
             }
             self.state = self.state.next(*byte);
@@ -38,13 +38,13 @@ impl RankFinder {
 
     pub(super) fn rank(&self) -> Option<i64> {
         match self.state {
-            State::Digits(rank) | State::Found(rank) => rank,
-            State::Key(_) | State::Space(_) => None,
+            ScanState::Digits(rank) | ScanState::Found(rank) => rank,
+            ScanState::Key(_) | ScanState::Space(_) => None,
         }
     }
 }
 
-impl State {
+impl ScanState {
     fn next(&self, byte: u8) -> Self {
         match *self {
             Self::Key(seen) if KEY.get(seen) == Some(&byte) && seen + 1 == KEY.len() => {

@@ -7,22 +7,22 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use serde_json::{Map, Value};
 
 use super::check::Checker;
-use super::source::{Progress, Source};
+use super::source::{ProgressReader, ReadProgress};
 
 /// Passes the whole trace to the checker. Fails if it is not valid JSON, has no events, or exceeds a limit.
 pub(super) fn read(
     trace: impl Read,
-    progress: &Progress,
+    progress: &ReadProgress,
     checker: &mut Checker,
 ) -> serde_json::Result<()> {
-    let mut json = serde_json::Deserializer::from_reader(Source::new(trace, progress));
+    let mut json = serde_json::Deserializer::from_reader(ProgressReader::new(trace, progress));
     json.deserialize_map(Whole { checker, progress })?;
     json.end()
 }
 
 struct Whole<'c> {
     checker: &'c mut Checker,
-    progress: &'c Progress,
+    progress: &'c ReadProgress,
 }
 
 impl<'de> Visitor<'de> for Whole<'_> {
@@ -40,7 +40,7 @@ impl<'de> Visitor<'de> for Whole<'_> {
             map.next_key::<String>()?
         } {
             if key == "traceEvents" {
-                map.next_value_seed(Events { checker, progress })?;
+                map.next_value_seed(EventList { checker, progress })?;
                 has_events = true;
             } else if Checker::wants(&key) {
                 let value = map.next_value::<Value>()?;
@@ -60,12 +60,12 @@ impl<'de> Visitor<'de> for Whole<'_> {
     }
 }
 
-struct Events<'c> {
+struct EventList<'c> {
     checker: &'c mut Checker,
-    progress: &'c Progress,
+    progress: &'c ReadProgress,
 }
 
-impl<'de> DeserializeSeed<'de> for Events<'_> {
+impl<'de> DeserializeSeed<'de> for EventList<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -73,7 +73,7 @@ impl<'de> DeserializeSeed<'de> for Events<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Events<'_> {
+impl<'de> Visitor<'de> for EventList<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

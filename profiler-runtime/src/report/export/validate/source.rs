@@ -19,7 +19,7 @@ pub(super) enum Over {
 }
 
 /// The state of reading. Shared, because the parser owns the reader.
-pub(super) struct Progress {
+pub(super) struct ReadProgress {
     left: Cell<u64>,
     /// Bytes read since the current value began; `None` while the parser keeps no value.
     in_value: Cell<Option<u64>>,
@@ -27,7 +27,7 @@ pub(super) struct Progress {
     rank: RefCell<RankFinder>,
 }
 
-impl Progress {
+impl ReadProgress {
     pub(super) fn new(max_bytes: u64) -> Self {
         Self {
             left: Cell::new(max_bytes),
@@ -81,18 +81,18 @@ impl Progress {
 }
 
 /// A reader that stops at a limit.
-pub(super) struct Source<'p, R> {
+pub(super) struct ProgressReader<'p, R> {
     inner: R,
-    progress: &'p Progress,
+    progress: &'p ReadProgress,
 }
 
-impl<'p, R: Read> Source<'p, R> {
-    pub(super) fn new(inner: R, progress: &'p Progress) -> BufReader<Self> {
+impl<'p, R: Read> ProgressReader<'p, R> {
+    pub(super) fn new(inner: R, progress: &'p ReadProgress) -> BufReader<Self> {
         BufReader::with_capacity(64 << 10, Self { inner, progress })
     }
 }
 
-impl<R: Read> Read for Source<'_, R> {
+impl<R: Read> Read for ProgressReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
         self.progress.note(&buffer[..count])?;

@@ -151,7 +151,7 @@ fn keep_apart(items: &[GpuSlice], shifts: &mut [i64]) {
     }
 }
 
-struct Open {
+struct OpenItem {
     placed: PlacedSlice,
     launched: i64,
     has_piece: bool,
@@ -161,7 +161,7 @@ struct Sweep<'i, D> {
     items: &'i [GpuSlice],
     draw: &'i mut D,
     /// In the order of opening.
-    open: Vec<Open>,
+    open: Vec<OpenItem>,
     /// Everything before this time has been emitted.
     until: i64,
 }
@@ -189,7 +189,7 @@ impl<D: SliceSink> Sweep<'_, D> {
             is_beside,
         };
         self.draw.item(placed)?;
-        self.open.push(Open {
+        self.open.push(OpenItem {
             placed,
             launched: self.items[item].host.0,
             has_piece: false,

@@ -24,13 +24,13 @@ pub(super) struct Track {
 }
 
 /// Writes events to a file.
-pub(super) struct Events<W> {
+pub(super) struct EventWriter<W> {
     out: W,
     line: Vec<u8>,
     is_first: bool,
 }
 
-impl<W: Write> Events<W> {
+impl<W: Write> EventWriter<W> {
     pub(super) fn new(out: W) -> Self {
         Self {
             out,
@@ -51,7 +51,7 @@ impl<W: Write> Events<W> {
         track: Track,
         ts: i64,
         dur: i64,
-    ) -> Event<'_, W> {
+    ) -> EventLine<'_, W> {
         let mut event = self.event("X", Some(category), name, track, ts);
         event.line().extend(br#","dur":"#);
         write_us(event.line(), dur);
@@ -65,13 +65,13 @@ impl<W: Write> Events<W> {
         name: Quoted<'_>,
         track: Track,
         ts: i64,
-    ) -> Event<'_, W> {
+    ) -> EventLine<'_, W> {
         let mut event = self.event("i", Some(category), name, track, ts);
         event.line().extend(br#","s":"t""#);
         event
     }
 
-    pub(super) fn counter(&mut self, name: Quoted<'_>, pid: u64, ts: i64) -> Event<'_, W> {
+    pub(super) fn counter(&mut self, name: Quoted<'_>, pid: u64, ts: i64) -> EventLine<'_, W> {
         self.event("C", None, name, Track { pid, tid: 0 }, ts)
     }
 
@@ -97,7 +97,7 @@ impl<W: Write> Events<W> {
     }
 
     /// Writes the name, the label or the sort index of a track.
-    pub(super) fn about(&mut self, what: &str, track: Track) -> Event<'_, W> {
+    pub(super) fn about(&mut self, what: &str, track: Track) -> EventLine<'_, W> {
         self.event("M", None, Quoted(&string(what)), track, 0)
     }
 
@@ -108,7 +108,7 @@ impl<W: Write> Events<W> {
         name: Quoted<'_>,
         Track { pid, tid }: Track,
         ts: i64,
-    ) -> Event<'_, W> {
+    ) -> EventLine<'_, W> {
         self.line.clear();
         if !self.is_first {
             self.line.extend(b",\n");
@@ -127,7 +127,7 @@ impl<W: Write> Events<W> {
         write_whole(&mut self.line, tid);
         self.line.extend(br#","ts":"#);
         write_us(&mut self.line, ts);
-        Event {
+        EventLine {
             events: self,
             has_args: false,
         }
@@ -142,12 +142,12 @@ pub(super) enum ArrowEnd {
 
 /// An event that is written by its [`end`](Self::end).
 #[must_use = "an event is written by `end`"]
-pub(super) struct Event<'e, W> {
-    events: &'e mut Events<W>,
+pub(super) struct EventLine<'e, W> {
+    events: &'e mut EventWriter<W>,
     has_args: bool,
 }
 
-impl<W: Write> Event<'_, W> {
+impl<W: Write> EventLine<'_, W> {
     fn line(&mut self) -> &mut Vec<u8> {
         &mut self.events.line
     }

@@ -13,12 +13,12 @@ use crate::process::output::{READER_TIMEOUT, WriteTimeout};
 const BUFFER: usize = 1 << 16;
 
 /// A trace file being written. Dropping it unfinished removes what was written.
-pub(super) enum TraceFile {
+pub(super) enum TraceOutput {
     Plain(BufWriter<NewFile>),
     Gzip(Box<BufWriter<GzEncoder<NewFile>>>),
 }
 
-impl TraceFile {
+impl TraceOutput {
     /// Creates the file; compressed if the name ends with `.gz`.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
         let file = NewFile::create(path, WriteTimeout::WithoutProgress(READER_TIMEOUT))?;
@@ -50,7 +50,7 @@ impl TraceFile {
     }
 }
 
-impl Write for TraceFile {
+impl Write for TraceOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Plain(file) => file.write(bytes),
