@@ -3,7 +3,7 @@
 use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::{NameSource, decide, is_outdated};
+use super::{NameSource, decide, valid};
 use crate::name;
 use crate::scope::builder::ScopeBuilder;
 use crate::scope::future::FutureScope;
@@ -137,10 +137,7 @@ impl CallSite {
     /// Returns what a call does now, or `None` if it is not measured.
     #[inline]
     pub(super) fn decision(&'static self, switch: u32, source: NameSource) -> Option<SiteDecision> {
-        let valid = self.stored().under(switch);
-        let decision = valid
-            .filter(|decision| !is_outdated(*decision))
-            .or_else(|| self.decide(source));
+        let decision = valid(self.stored(), switch).or_else(|| self.decide(source));
         decision.filter(|decision| !decision.is_excluded())
     }
 

@@ -7,7 +7,7 @@
 use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::decide;
+use super::{decide, valid};
 use crate::local;
 use crate::name::{self, Name};
 use crate::scope::builder::ScopeBuilder;
@@ -70,7 +70,7 @@ fn for_short_text(
     find: impl FnOnce() -> &'static Name,
 ) -> Option<SiteDecision> {
     let cached = local::cached_decision(site, text).map(StampedDecision::from_raw);
-    if let Some(decision) = cached.and_then(|cached| cached.under(switch)) {
+    if let Some(decision) = cached.and_then(|cached| valid(cached, switch)) {
         return Some(decision);
     }
     let name = find();
@@ -87,7 +87,7 @@ fn for_short_text(
 fn for_overflow(name: &Name, switch: u32) -> Option<SiteDecision> {
     static DECISION: AtomicU64 = AtomicU64::new(StampedDecision::NONE.raw());
     let stored = StampedDecision::from_raw(DECISION.load(Relaxed));
-    stored.under(switch).or_else(|| {
+    valid(stored, switch).or_else(|| {
         let decision = decide(name);
         DECISION.store(decision.raw(), Relaxed);
         decision.if_on()

@@ -72,12 +72,17 @@ impl NameSource {
     }
 }
 
-/// Returns `true` if the program has loaded the CUDA driver since the decision.
-fn is_outdated(decision: SiteDecision) -> bool {
-    decision.is_cuda_pending() && {
-        cuda::poll_discovery();
-        cuda::is_in_use()
-    }
+/// Returns the decision if it was made under this switch word, and the program has not loaded the CUDA driver since.
+#[inline]
+fn valid(stored: StampedDecision, switch: u32) -> Option<SiteDecision> {
+    stored
+        .under(switch)
+        .filter(|decision| !decision.is_cuda_pending() || !is_cuda_loaded())
+}
+
+fn is_cuda_loaded() -> bool {
+    cuda::poll_discovery();
+    cuda::is_in_use()
 }
 
 /// Decides what calls of a name do.

@@ -7,7 +7,7 @@ use profiler_runtime::cuda::{IntoStream, Status, Stream, status};
 use profiler_runtime::{InitError, init, scope, summary};
 use profiler_simulated_driver::Installation;
 use profiler_tests::gpu;
-use profiler_tests::gpu::{Gpu, TOLD, is_child, on_driver, on_the_driver_with, row, settle, told};
+use profiler_tests::gpu::{Gpu, TOLD, is_child, is_here_with_legacy_stream, on_driver, on_the_driver_with, row, settle, told};
 use profiler_tests::{isolated, measuring};
 
 /// The functions that every driver from CUDA 11 on has, and that the profiler needs.
@@ -407,4 +407,31 @@ fn a_program_without_cuda_never_loads_the_driver() {
             .env("PROFILER_BACKEND", "auto");
     });
     assert_eq!(warnings(&String::from_utf8_lossy(&output.stderr)), 0);
+}
+
+#[test]
+fn a_name_built_at_run_time_notices_a_driver_that_is_loaded_later() {
+    if !is_here_with_legacy_stream("") {
+        return;
+    }
+    let profiler = init().expect("set up");
+    let name = format!("late {}", "driver");
+    // The process has no driver yet. The decision for this name says so.
+    drop(scope!(name.as_str()));
+    let gpu = Gpu::new(0);
+    let stream = gpu.context.default_stream();
+    // Calls look for a driver again, at growing intervals. No other call site does it for them.
+    for _ in 0..20 {
+        let scope = scope!(name.as_str());
+        gpu.spin(&stream, 1_000);
+        drop(scope);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    stream.synchronize().expect("the work is done");
+    settle();
+    let row = row(&name);
+    drop(profiler);
+    assert_eq!(row.calls, 21);
+    let timed = row.cuda.map_or(0, |cuda| cuda.calls);
+    assert!((1..=20).contains(&timed), "{timed} calls have a GPU time");
 }
