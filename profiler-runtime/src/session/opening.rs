@@ -9,7 +9,7 @@ use super::options::details;
 use super::record::{RecordEnding, RecordKind, ScopeDetails, ScopeRecord};
 use super::{recording, ring};
 use crate::local;
-use crate::memory;
+use crate::memory::ScopeMemory;
 use crate::sync::ReentrancyGuard;
 
 /// Open scopes with details that one thread remembers. Beyond that, the older half is presumed leaked.
@@ -40,7 +40,7 @@ const MAX_AROUND: usize = 512;
 struct OpenScope {
     serial: u64,
     shapes: Shapes,
-    memory: Option<memory::Mark>,
+    memory: Option<ScopeMemory>,
     chain: Option<Chain>,
     native: Option<Backtrace>,
 }
@@ -82,7 +82,7 @@ fn remember(wanted: u32, name: u32, serial: u64, parent: u64, shapes: Shapes) ->
     let scope = OpenScope {
         serial,
         shapes,
-        memory: wants_memory.then(memory::before),
+        memory: wants_memory.then(ScopeMemory::before_scope),
         chain,
         native,
     };
@@ -100,8 +100,8 @@ fn remember(wanted: u32, name: u32, serial: u64, parent: u64, shapes: Shapes) ->
 pub(crate) fn opened(serial: u64) {
     with_open(|open| {
         let last = open.last_mut().filter(|scope| scope.serial == serial);
-        if let Some(mark) = last.and_then(|scope| scope.memory.as_mut()) {
-            mark.begin();
+        if let Some(memory) = last.and_then(|scope| scope.memory.as_mut()) {
+            memory.begin();
         }
     });
 }
@@ -181,7 +181,7 @@ fn take(serial: u64) -> Option<Arc<ScopeDetails>> {
         Some(open.remove(place))
     })??;
     let _busy = ReentrancyGuard::try_enter();
-    let memory = scope.memory.as_ref().and_then(memory::after);
+    let memory = scope.memory.as_ref().and_then(ScopeMemory::after_scope);
     Some(Arc::new(ScopeDetails {
         shapes: scope.shapes.map(|shapes| *shapes),
         memory,
