@@ -26,6 +26,8 @@ struct State {
     is_held: bool,
     handles: usize,
     events: HashMap<Event, EventState>,
+    /// Events that the device passes after this many further reads of times.
+    scheduled: Vec<(usize, Event, f32)>,
     errors: HashMap<&'static str, Code>,
     calls: HashMap<&'static str, usize>,
 }
@@ -51,6 +53,7 @@ impl FakeDriver {
             is_held: false,
             handles: 0,
             events: HashMap::new(),
+            scheduled: Vec::new(),
             errors: HashMap::new(),
             calls: HashMap::new(),
         }))
@@ -82,6 +85,26 @@ impl FakeDriver {
     pub(crate) fn pass(&self, event: Event, milliseconds: f32) {
         let passed = EventState::Passed(milliseconds);
         self.0.borrow_mut().events.insert(event, passed);
+    }
+
+    /// As [`pass`](Self::pass), after `reads` further calls of `cuEventElapsedTime`: between two calls of the code under
+    /// test.
+    pub(crate) fn pass_after(&self, reads: usize, event: Event, milliseconds: f32) {
+        let mut state = self.0.borrow_mut();
+        state.scheduled.push((reads, event, milliseconds));
+    }
+
+    fn pass_scheduled(&self) {
+        let mut state = self.0.borrow_mut();
+        let scheduled = std::mem::take(&mut state.scheduled);
+        for (reads, event, milliseconds) in scheduled {
+            if reads == 0 {
+                let passed = EventState::Passed(milliseconds);
+                state.events.insert(event, passed);
+            } else {
+                state.scheduled.push((reads - 1, event, milliseconds));
+            }
+        }
     }
 
     /// Has each call of a driver function return `code` until it is [repaired](Self::repair).
@@ -249,6 +272,7 @@ impl EventApi for FakeDriver {
     }
 
     fn elapsed(&self, from: Event, to: Event) -> Result<Elapsed, Code> {
+        self.pass_scheduled();
         self.code("cuEventElapsedTime")?;
         let state = self.0.borrow();
         let time = |event| match state.events.get(&event) {

@@ -52,6 +52,13 @@ impl Fixture {
         }
     }
 
+    /// As [`replay`](Self::replay), after `reads` further reads of times.
+    fn replay_after(&self, reads: usize, key: u64, times: [f32; 2]) {
+        for (event, time) in events(key).into_iter().zip(times) {
+            self.driver.pass_after(reads, event, time);
+        }
+    }
+
     /// Returns the key, the time and the own time, in microseconds, of each scope that has been replayed.
     fn poll(&mut self) -> Vec<(u64, u32, u32)> {
         let mut replays = Vec::new();
@@ -155,6 +162,33 @@ fn a_time_that_a_further_replay_overwrites_is_not_counted() {
     assert_eq!(fixture.poll(), []);
     fixture.replay(1, [5.0, 6.0]);
     assert_eq!(fixture.poll(), [(1, 1_000, 1_000)]);
+}
+
+#[test]
+fn a_replay_between_the_reads_of_two_members_leaves_them_together() {
+    let mut fixture = Fixture::new();
+    (1..=2).for_each(|key| {
+        fixture.capture(key, 0);
+        fixture.replay(key, [1.0, 2.0]);
+    });
+    assert_eq!(fixture.poll().len(), 2);
+    // The first member has not moved when it is read, and the other one has.
+    (1..=2).for_each(|key| fixture.replay_after(1, key, [3.0, 4.0]));
+    assert_eq!(fixture.poll(), []);
+    assert_eq!(fixture.scopes.groups.len(), 1);
+    assert_eq!(fixture.poll(), [(1, 1_000, 1_000), (2, 1_000, 1_000)]);
+}
+
+#[test]
+fn a_replay_while_another_one_is_read_is_counted_once() {
+    let mut fixture = Fixture::new();
+    fixture.capture(1, 0);
+    fixture.replay(1, [1.0, 2.0]);
+    // The end has been located twice when the next replay overwrites both events.
+    fixture.replay_after(2, 1, [3.0, 6.0]);
+    assert_eq!(fixture.poll(), []);
+    assert_eq!(fixture.poll(), [(1, 3_000, 3_000)]);
+    assert_eq!(fixture.poll(), []);
 }
 
 #[test]
