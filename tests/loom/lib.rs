@@ -66,6 +66,16 @@ mod collect {
     mod takeover;
 }
 
+#[path = "../../profiler-runtime/src/cuda/context"]
+mod context {
+    mod epoch;
+}
+
+#[path = "../../profiler-runtime/src/cuda/stream"]
+mod stream {
+    mod leaked_list;
+}
+
 #[path = "../../profiler-runtime/src/cuda/resolver"]
 mod resolver {
     pub(crate) mod exit_gate;

@@ -1,16 +1,15 @@
 //! Contexts that GPU time is taken in, and their pools of event pairs.
 
+mod epoch;
 pub(crate) mod measurement;
 mod pairs;
 pub(crate) mod pool;
 mod prefetch;
 mod registry;
 
-use std::sync::atomic::{
-    AtomicBool, AtomicU32, AtomicU64, AtomicUsize,
-    Ordering::{Acquire, Relaxed, Release},
-};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
+use self::epoch::Epoch;
 use self::measurement::GpuMeasurement;
 use self::pool::{MAGAZINE_SIZE, Pool};
 use crate::cuda::ffi::EventApi;
@@ -30,32 +29,14 @@ const RETAIN_ATTEMPTS: u32 = 4;
 
 /// A context handle. It exists until the process ends.
 ///
-/// # Epochs
-///
-/// The driver reuses the handle of a destroyed context, and a device reset replaces a context under its handle. The
-/// contexts that a handle has stood for, one after another, are its epochs. Events are destroyed with their context, and
-/// some drivers crash when they are given such an event, so each pair carries the epoch in which it was made.
-///
-/// Drivers since CUDA 12 number contexts, so the handle's current [`id`](Self::id) tells the epochs apart:
-///
-/// 1. A measured thread finds another id than `id`, right before it would record an event. It records nothing, and sets
-///    [`suspect`](Self::suspect); other threads see that flag and record nothing either.
-/// 2. The resolver confirms it, and calls [`advance_epoch`](Self::advance_epoch): it increments `epoch`, resets the
-///    counters, and last stores zero in `id`, with `Release`.
-/// 3. The next thread that reads the driver's id loads the zero, and adopts the new id by exchange.
-///
-/// A thread that finds its id equal to `id` (loaded with `Acquire`) and then finds its pair's epoch equal to `epoch` may
-/// record the pair. If `id` was adopted in a new epoch, the load synchronizes with the store of zero: the adopting
-/// exchange continues its release sequence. So the thread sees the incremented epoch, and rejects pairs of the epoch
-/// before. The order of the two checks matters: an equal epoch that was read first may be outdated by the time the id
-/// is compared. All other fields are counters and flags, for which `Relaxed` suffices.
+/// The contexts that the handle stands for, one after another, are its epochs: [`Epoch`] tells how measured threads and
+/// the resolver keep them apart. All other fields are counters and flags, for which `Relaxed` suffices.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) raw: RawContext,
     /// The number of the context in the profiler: its position in the list of all contexts.
     pub(crate) index: u32,
-    /// Incremented when the context turns out to be destroyed.
-    epoch: AtomicU32,
+    epoch: Epoch,
     /// `true` once the context has failed. Nothing is measured in it until the next epoch.
     failed: AtomicBool,
     /// `true` while the context may be destroyed. Nothing is recorded in it until the resolver has found out.
@@ -64,8 +45,6 @@ pub(crate) struct Context {
     retain_attempts: AtomicU32,
     /// `true` if it is a primary context, which the profiler has retained.
     retained: AtomicBool,
-    /// The driver's id of the current epoch; zero if it is not known. No context has the id zero.
-    id: AtomicU64,
     /// The device's ordinal + 1; zero if it is not known.
     device: AtomicU32,
     /// Calls that the driver refused.
@@ -84,12 +63,11 @@ impl Context {
         Self {
             raw,
             index,
-            epoch: AtomicU32::new(0),
+            epoch: Epoch::new(),
             failed: AtomicBool::new(false),
             suspect: AtomicBool::new(false),
             retain_attempts: AtomicU32::new(0),
             retained: AtomicBool::new(false),
-            id: AtomicU64::new(0),
             device: AtomicU32::new(0),
             refusals: AtomicU32::new(0),
             captured: AtomicUsize::new(0),
@@ -100,7 +78,7 @@ impl Context {
     }
 
     pub(crate) fn epoch(&self) -> u32 {
-        self.epoch.load(Relaxed)
+        self.epoch.current()
     }
 
     pub(crate) fn has_failed(&self) -> bool {
@@ -158,15 +136,13 @@ impl Context {
 
     /// Begins the next epoch: the context has been destroyed, and its events with it. Called by the resolver.
     pub(crate) fn advance_epoch(&self) {
-        self.epoch.fetch_add(1, Relaxed);
-        self.pairs.store(0, Relaxed);
-        self.failed.store(false, Relaxed);
-        self.retain_attempts.store(0, Relaxed);
-        self.retained.store(false, Relaxed);
-        self.captured.store(0, Relaxed);
-        // Last, so that a thread that adopts the next id sees the stores above: the pairs it makes are counted from
-        // zero. See the type's comment.
-        self.id.store(0, Release);
+        self.epoch.advance(|| {
+            self.pairs.store(0, Relaxed);
+            self.failed.store(false, Relaxed);
+            self.retain_attempts.store(0, Relaxed);
+            self.retained.store(false, Relaxed);
+            self.captured.store(0, Relaxed);
+        });
         let retire =
             |item: Box<GpuMeasurement>| item.pair.iter().for_each(|pair| self.retire(pair));
         while self.pool.take(MAGAZINE_SIZE, retire) {}
@@ -207,22 +183,7 @@ impl Context {
     #[inline]
     pub(crate) fn has_other_id(&self, driver: &impl EventApi) -> Option<Result<bool, Code>> {
         let id = driver.context_id(self.raw)?;
-        Some(id.map(|id| {
-            // `Acquire` pairs with `advance_epoch`: see the type's comment.
-            let known = self.id.load(Acquire);
-            if known == 0 {
-                self.adopt_id(id)
-            } else {
-                known != id
-            }
-        }))
-    }
-
-    /// Stores the id of the current epoch. Returns `true` if another thread has just stored a different one.
-    #[cold]
-    fn adopt_id(&self, id: u64) -> bool {
-        let known = self.id.compare_exchange(0, id, Acquire, Acquire);
-        known.is_err_and(|known| known != id)
+        Some(id.map(|id| self.epoch.is_other(id)))
     }
 
     /// Handles an error of a call in this context: marks the context as failed if it is, and prints a warning.

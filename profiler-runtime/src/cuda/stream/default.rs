@@ -6,50 +6,23 @@
 //! that an event in it serialises independent streams. Recording into it while another thread captures one of them
 //! invalidates the capture, and no query can prevent that: the capture may begin between the query and the record.
 //!
-//! # Why the default stream is never freed
-//!
-//! A measured thread reads [`DEFAULT`] with one load, and uses the node without a lock or a reference count. A scope may
-//! stay open on the stream while another thread sets a different one. So nodes are leaked, and linked in [`NODES`] so that
-//! setting the same stream again finds its node:
-//!
-//! - A node is written before it is published, and never changed afterwards. Both statics are stored with `Release` (as
-//!   part of `AcqRel`) and loaded with `Acquire`, so a thread that sees a node's address sees its contents.
-//! - `NODES` is a stack that only grows, so the exchange in [`node_for`] cannot suffer from ABA: an address that has
-//!   been its head never becomes its head again.
-//! - Two threads that set the same new stream at once may add a node each. Both nodes are valid; one of them is not
-//!   found again, which costs its memory.
+//! A measured thread reads the default stream with one load. Any thread may have a scope open on it when another one is
+//! set, so it is never freed: see [`LeakedList`].
 
-use std::ptr;
-use std::sync::atomic::{
-    AtomicPtr, AtomicU8, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed,
-};
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use super::current::owned;
+use super::leaked_list::LeakedList;
 use super::{IntoStream, Stream};
 use crate::config::ImplicitStream;
 use crate::stream_key::RawStream;
 use crate::sync::ReentrancyGuard;
 
-/// A stream that has been the default stream. Never freed.
-struct Node {
-    stream: Stream,
-    next: *const Node,
-}
-
-/// The default stream; null for none.
-static DEFAULT: AtomicPtr<Node> = AtomicPtr::new(ptr::null_mut());
-
-/// The newest of all nodes.
-static NODES: AtomicPtr<Node> = AtomicPtr::new(ptr::null_mut());
+/// The default stream, and those that have been.
+static DEFAULT: LeakedList<Stream> = LeakedList::new();
 
 /// `PROFILER_CUDA_STREAM`, as an [`ImplicitStream`].
 static IMPLICIT: AtomicU8 = AtomicU8::new(ImplicitStream::None as u8);
-
-/// A node is shared between threads through a pointer, which the compiler does not check.
-const _: fn() = || {
-    fn is_shared<T: Send + Sync>() {}
-    is_shared::<Stream>();
-};
 
 /// Makes a stream the default stream of the process. Returns the default stream before.
 ///
@@ -79,9 +52,9 @@ const _: fn() = || {
 /// ```
 pub fn set_default_stream(stream: impl IntoStream<'static>) -> Option<Stream> {
     let stream = owned(stream)?;
-    // The node is an allocation of the profiler, which a measured allocator must not attribute to the program.
+    // A measured allocator must not attribute the profiler's allocations to the program.
     let _guard = ReentrancyGuard::try_enter();
-    replace(node_for(stream))
+    DEFAULT.select(stream, Stream::can_replace).cloned()
 }
 
 /// Leaves the process without a default stream. Returns the default stream before.
@@ -94,7 +67,7 @@ pub fn set_default_stream(stream: impl IntoStream<'static>) -> Option<Stream> {
 /// assert!(profiler_runtime::cuda::clear_default_stream().is_none());
 /// ```
 pub fn clear_default_stream() -> Option<Stream> {
-    replace(ptr::null())
+    DEFAULT.deselect().cloned()
 }
 
 /// Returns the default stream of the process, if one is set.
@@ -112,38 +85,7 @@ pub fn default_stream() -> Option<Stream> {
 /// Returns the default stream of the process: one load.
 #[inline]
 pub(crate) fn get() -> Option<&'static Stream> {
-    let node = DEFAULT.load(Acquire);
-    // SAFETY: null, or a leaked node, which was published with `Release` and is never changed.
-    unsafe { node.as_ref() }.map(|node| &node.stream)
-}
-
-fn replace(node: *const Node) -> Option<Stream> {
-    let before = DEFAULT.swap(node.cast_mut(), AcqRel);
-    // SAFETY: as in `get`.
-    unsafe { before.as_ref() }.map(|node| node.stream.clone())
-}
-
-/// Returns the node of a stream, and adds one if there is none.
-fn node_for(stream: Stream) -> *const Node {
-    let mut first = NODES.load(Acquire);
-    let mut node: *const Node = first;
-    // SAFETY: null, or a node that was leaked below.
-    while let Some(known) = unsafe { node.as_ref() } {
-        if known.stream.can_replace(&stream) {
-            return node;
-        }
-        node = known.next;
-    }
-    let new = Box::into_raw(Box::new(Node {
-        stream,
-        next: first,
-    }));
-    while let Err(other) = NODES.compare_exchange_weak(first, new, AcqRel, Acquire) {
-        first = other;
-        // SAFETY: not published yet, so no other thread can access it.
-        unsafe { (*new).next = first };
-    }
-    new
+    DEFAULT.selected()
 }
 
 /// Stores `PROFILER_CUDA_STREAM`, before the driver is published to measured threads.
@@ -160,44 +102,5 @@ pub(crate) fn implicit() -> Option<RawStream> {
         LEGACY => Some(RawStream::LEGACY),
         PER_THREAD => Some(RawStream::PER_THREAD),
         _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cuda::ffi::driver::RawContext;
-    use crate::cuda::stream::StreamHandles;
-
-    fn stream(handle: usize) -> Stream {
-        Stream::unowned(StreamHandles {
-            stream: RawStream(ptr::without_provenance_mut(handle)),
-            context: RawContext::NONE,
-        })
-    }
-
-    #[test]
-    fn a_stream_that_is_set_again_has_one_node() {
-        let [one, other] = [0x101, 0x102].map(stream);
-        let node = node_for(one.clone());
-        assert_ne!(node, node_for(other));
-        assert_eq!(node, node_for(one));
-    }
-
-    #[test]
-    fn nodes_that_threads_add_at_once_are_all_linked() {
-        let handles = 0x200..0x208;
-        std::thread::scope(|scope| {
-            for handle in handles.clone() {
-                scope.spawn(move || _ = node_for(stream(handle)));
-            }
-        });
-        for handle in handles {
-            let node = node_for(stream(handle));
-            assert_eq!(node, node_for(stream(handle)));
-            // SAFETY: nodes are leaked.
-            let known = unsafe { &*node };
-            assert_eq!(known.stream.handles.stream.0.addr(), handle);
-        }
     }
 }

@@ -4,6 +4,7 @@
 mod cudarc;
 pub(crate) mod current;
 pub(crate) mod default;
+mod leaked_list;
 pub(crate) mod target;
 
 use std::ffi::c_void;

@@ -177,7 +177,7 @@ fn record_begin(
     is_sampled: bool,
 ) -> Result<Box<GpuMeasurement>, CudaLoss> {
     let context = cache.context;
-    // Before a pair is taken, and its epoch compared: see `Context`.
+    // Before a pair is taken, and its epoch compared: see `Epoch`.
     if context.is_replaced(driver) {
         resolver::suspect(context);
         return Err(CudaLoss::ContextGone);

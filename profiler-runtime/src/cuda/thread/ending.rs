@@ -259,7 +259,7 @@ fn record_end(
         return Err(CudaLoss::ContextGone);
     }
     // Again, after the id: since the first comparison the resolver may have advanced the epoch, and another thread may
-    // have adopted the new id. The id is then right, and the event is one of the epoch before. See `Context`.
+    // have adopted the new id. The id is then right, and the event is one of the epoch before. See `Epoch`.
     if pair.epoch != context.epoch() {
         return Err(CudaLoss::ContextGone);
     }
