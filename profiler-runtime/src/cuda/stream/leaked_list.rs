@@ -207,8 +207,8 @@ mod loom_tests {
                 (before, others),
                 (None, Some(2)) | (Some(1), None)
             ));
-            let last = list.selected().map(number);
-            assert_eq!(last, Some(if before.is_some() { 2 } else { 1 }));
+            let selected = list.selected().map(number);
+            assert_eq!(selected, Some(if before.is_some() { 2 } else { 1 }));
         });
     }
 }
