@@ -2,6 +2,7 @@ use std::panic::Location;
 use std::thread;
 
 use super::*;
+use crate::clock::mock::MockClock;
 use crate::local;
 use crate::name::{self, Name};
 use crate::stats::Totals;
@@ -23,8 +24,16 @@ fn counted<const N: usize>(
     texts: [&str; N],
     f: impl FnOnce([&'static Name; N]) + Send + 'static,
 ) -> [Totals; N] {
+    timed(texts, |names, _| f(names))
+}
+
+/// Runs `f` on a thread of its own whose clock `f` sets, and returns what it counted for each of the names.
+fn timed<const N: usize>(
+    texts: [&str; N],
+    f: impl FnOnce([&'static Name; N], &MockClock) + Send + 'static,
+) -> [Totals; N] {
     let names = texts.map(name);
-    thread::spawn(move || f(names))
+    thread::spawn(move || f(names, &MockClock::at(1_000)))
         .join()
         .expect("does not panic");
     names.map(Name::totals)
@@ -32,14 +41,20 @@ fn counted<const N: usize>(
 
 #[test]
 fn a_scope_inside_is_a_child() {
-    let [outer, inner] = counted(["scope: outer", "scope: inner"], |[outer, inner]| {
+    let texts = ["scope: outer", "scope: inner"];
+    let [outer, inner] = timed(texts, |[outer, inner], clock| {
         let _outer = open(outer);
-        drop(open(inner));
-        drop(open(inner));
+        clock.advance(1);
+        for ticks in [20, 30] {
+            let _inner = open(inner);
+            clock.advance(ticks);
+        }
+        clock.advance(4);
     });
     assert_eq!((outer.calls(), inner.calls()), (1, 2));
-    assert_eq!(inner.own, inner.total);
-    assert_eq!(outer.own, outer.total - inner.total);
+    assert_eq!((inner.total, inner.own), (50, 50));
+    assert_eq!((outer.total, outer.own), (55, 5));
+    assert_eq!((inner.min, inner.max), (20, 30));
     assert_eq!(outer.disordered + inner.disordered, 0);
 }
 
@@ -78,28 +93,36 @@ fn a_flag_takes_a_call_off_the_fast_path() {
 
 #[test]
 fn recursive_calls_count_once_in_the_total() {
-    let [name] = counted(["scope: recursive"], |[name]| {
+    let [name] = timed(["scope: recursive"], |[name], clock| {
         let _outer = open(name);
-        drop(open(name));
+        clock.advance(3);
+        let _inner = open(name);
+        clock.advance(7);
     });
     assert_eq!((name.calls(), name.recursive_calls), (2, 1));
-    assert_eq!(name.own, name.total);
+    assert_eq!((name.total, name.own, name.recursive_total), (10, 10, 7));
 }
 
 #[test]
 fn an_outer_guard_that_goes_first_keeps_both_counted() {
-    let [outer, inner, next] = counted(
+    let [outer, inner, next] = timed(
         ["scope: first", "scope: second", "scope: third"],
-        |[outer, inner, next]| {
+        |[outer, inner, next], clock| {
             let first = open(outer);
+            clock.advance(10);
             let second = open(inner);
+            clock.advance(20);
             drop(first);
             assert_eq!(local::innermost(), 0);
             drop(open(next));
+            clock.advance(40);
             drop(second);
             assert_eq!(local::innermost(), 0);
         },
     );
+    // Out of order, all of the elapsed time counts as the scope's own.
+    assert_eq!((outer.total, outer.own), (30, 30));
+    assert_eq!((inner.total, inner.own), (60, 60));
     assert_eq!([outer.calls(), inner.calls(), next.calls()], [1, 1, 1]);
     // The second guard outlived its outer scope.
     assert_eq!((outer.disordered, inner.disordered), (1, 1));

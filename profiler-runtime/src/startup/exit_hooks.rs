@@ -35,7 +35,9 @@ static DRIVER: Hook = Hook {
 
 /// Registers the hooks. Returns `false` if the system takes no more exit handlers.
 pub(super) fn register_all() -> bool {
-    [&LOGGERS, &SUMMARY, &DRIVER]
-        .into_iter()
-        .fold(true, |all, hook| register(hook) && all)
+    let mut is_registered = true;
+    for hook in [&LOGGERS, &SUMMARY, &DRIVER] {
+        is_registered &= register(hook);
+    }
+    is_registered
 }

@@ -39,10 +39,10 @@ pub(super) fn write() {
     let result = match &target {
         SummaryTarget::Off => Ok(()),
         SummaryTarget::Stderr => {
-            let table = table(without_shown_notices(summary));
+            let table = table(&without_shown_notices(summary));
             Output::stderr(WAIT).write_whole(table.as_bytes())
         }
-        SummaryTarget::Stdout => Output::stdout(WAIT).write_whole(table(summary).as_bytes()),
+        SummaryTarget::Stdout => Output::stdout(WAIT).write_whole(table(&summary).as_bytes()),
         SummaryTarget::File(path) => {
             new_file::write(path, file_content(&summary, path).as_bytes(), WAIT)
         }
@@ -71,7 +71,7 @@ fn without_shown_notices(mut summary: Summary) -> Summary {
     summary
 }
 
-fn table(summary: Summary) -> String {
+fn table(summary: &Summary) -> String {
     format!("\n{summary}\n")
 }
 

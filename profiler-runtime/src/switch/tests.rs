@@ -55,7 +55,7 @@ fn a_new_generation_makes_every_decision_outdated() {
 #[test]
 fn generations_wrap_around_to_one_that_is_not_zero() {
     let mut control = control();
-    control.generation = u32::MAX & !ON;
+    control.generation = !ON;
     control.new_generation();
     assert_eq!(control.generation, GENERATION);
 }

@@ -5,6 +5,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use super::*;
+use crate::clock::mock::MockClock;
 use crate::local;
 use crate::name::{self, Name};
 use crate::stats::Totals;
@@ -111,14 +112,31 @@ fn a_poll_is_the_innermost_scope_while_it_runs() {
 #[test]
 fn futures_that_are_polled_in_turn_are_not_nested() {
     let totals = counted("future: in turn", |name| {
-        let mut one = pin!(measure(scope_of(name), pending_for(1)));
-        let mut other = pin!(measure(scope_of(name), pending_for(1)));
+        let clock = MockClock::at(1_000);
+        let takes = |ticks| {
+            let clock = &clock;
+            let mut is_ready = false;
+            poll_fn(move |_| {
+                clock.advance(ticks);
+                if std::mem::replace(&mut is_ready, true) {
+                    Poll::Ready(())
+                } else {
+                    Poll::Pending
+                }
+            })
+        };
+        let mut one = pin!(measure(scope_of(name), takes(1)));
+        let mut other = pin!(measure(scope_of(name), takes(10)));
         for _ in 0..2 {
             let _ = poll_once(one.as_mut());
             let _ = poll_once(other.as_mut());
+            clock.advance(100);
         }
     });
     assert_eq!((totals.calls(), totals.recursive_calls), (2, 0));
+    // From its first poll to its last, each future has two polls of its own, one of the other and 100 ticks between.
+    assert_eq!(totals.polled, (1 + 1) + (10 + 10));
+    assert_eq!(totals.total, (1 + 10 + 100 + 1) + (10 + 100 + 1 + 10));
     assert_eq!(totals.own, totals.polled);
 }
 
