@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a session does during a step. The names are those of `torch.profiler.ProfilerAction`.
+/// The action of a session during a step. The names are those of `torch.profiler.ProfilerAction`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Action {
     /// Records nothing.

@@ -20,7 +20,7 @@ use super::ScalarLogger;
 /// ```
 pub struct Logger(pub(super) Handle);
 
-/// Who owns the logger.
+/// A logger with its form of ownership.
 pub(super) enum Handle {
     Shared(Arc<dyn ScalarLogger>),
     Static(&'static dyn ScalarLogger),

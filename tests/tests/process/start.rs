@@ -11,7 +11,7 @@ use std::time::Duration;
 use profiler_runtime::{Profile, Schedule, Trace, bypass, init, is_enabled, set_enabled, step};
 use profiler_tests::child;
 
-/// What the child does, by the name in this variable.
+/// The variable that names the action of the child.
 const ACTION: &str = "PROFILER_TESTS_ACTION";
 
 /// Runs this test again in a process that does `action` alone, with variables; `DIR` in their values is `folder`.
