@@ -6,23 +6,27 @@ use crate::sync::primitive::{AtomicU32, AtomicU64, const_unless_loom};
 /// The epoch of a context handle.
 ///
 /// The driver reuses the handle of a destroyed context, and a device reset replaces a context under its handle. The
-/// contexts that a handle has stood for, one after another, are its epochs. Events are destroyed with their context, and
-/// some drivers crash when they are given such an event, so each event pair carries the epoch in which it was made.
+/// contexts that a handle has stood for, one after another, are its epochs. Events are destroyed with their context,
+/// and some drivers crash when they are given such an event, so each event pair carries the epoch in which it was made.
 ///
 /// Drivers since CUDA 12 number contexts. The saved [`id`](Self::id) of the current epoch tells the epochs apart:
 ///
 /// 1. A measured thread reads an id from the driver that differs from the saved one, right before it would record an
-///    event. It records nothing, and marks the context as suspect; other threads see that mark and record nothing either.
-/// 2. The resolver confirms it, and calls [`advance`](Self::advance): it increments `epoch`, and stores zero in `id` with
-///    `Release`.
+///    event. It records nothing, and marks the context as suspect; other threads see that mark and record nothing
+///    either.
+/// 2. The resolver confirms it, and calls [`advance`](Self::advance): it increments `epoch`, and stores zero in `id`
+///    with `Release`.
 /// 3. The next thread that reads the driver's id loads the zero, and adopts the driver's id by exchange.
 ///
-/// A thread may record a pair if first [`is_other`](Self::is_other) has returned `false`, and then the pair's epoch equals
-/// [`current`](Self::current). Suppose the pair is one of an earlier epoch. The driver's id was then adopted after the
-/// resolver's store of zero, by this thread or another one. This thread has loaded the id with `Acquire`. It has loaded
-/// the zero itself, or the value of the adopting exchange, which continues the release sequence of the zero. Either way
-/// the load synchronizes with the store of zero, and the thread sees the incremented epoch. In the other order the check
-/// would be useless: an epoch that was equal when it was read may be outdated when the id is compared.
+/// A thread may record a pair if first [`is_other`](Self::is_other) has returned `false`, and then the pair's epoch
+/// equals [`current`](Self::current). Suppose the pair is one of an earlier epoch. The driver's id was then adopted
+/// after the resolver's store of zero, by this thread or another one. This thread has loaded the id with `Acquire`. It
+/// has loaded the zero itself, or the value of the adopting exchange, which continues the release sequence of the zero.
+/// Either way the load synchronizes with the store of zero, and the thread sees the incremented epoch. In the other
+/// order the check would be useless: an epoch that was equal when it was read may be outdated when the id is compared.
+///
+/// A thread may adopt an id that it read before a reset, after the resolver has advanced the epoch. The next thread then
+/// finds another id, and the epoch advances once more: some scopes are lost, and no destroyed event is recorded.
 #[derive(Debug)]
 pub(crate) struct Epoch {
     /// Incremented by the resolver only.

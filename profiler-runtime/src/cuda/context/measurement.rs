@@ -59,7 +59,8 @@ impl Enclosing {
     };
 }
 
-/// The event at the start of a scope that may have ended since. Its pair may then measure another scope, or be destroyed.
+/// The event at the start of a scope that may have ended since. Its pair may then measure another scope, or be
+/// destroyed.
 ///
 /// # Generations
 ///
@@ -69,9 +70,9 @@ impl Enclosing {
 /// `Relaxed` suffices, although the comparison and the driver call after it are not atomic together:
 ///
 /// - The event exists during the call, because only the resolver destroys events.
-/// - The scope's pair normally comes back through the resolver too. A measured thread gives it back only if the scope is
-///   abandoned. The event may then be recorded anew during the call, and the resulting distance is wrong. But it counts
-///   towards the self time of the abandoned scope, which is never computed.
+/// - The scope's pair normally comes back through the resolver too. A measured thread gives it back only if the scope
+///   is abandoned. The event may then be recorded anew during the call, and the resulting distance is wrong. But it
+///   counts towards the self time of the abandoned scope, which is never computed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StartEvent {
     event: Event,
@@ -107,8 +108,8 @@ pub(crate) struct CpuSpan {
     pub(crate) outermost: bool,
 }
 
-/// Two events around a scope's work. They are owned by the owner of the [`GpuMeasurement`] that contains the pair; a copy
-/// of the pair only names them.
+/// Two events around a scope's work. They are owned by the owner of the [`GpuMeasurement`] that contains the pair; a
+/// copy of the pair only names them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pair {
     pub(crate) begin: Event,
@@ -221,9 +222,9 @@ impl GpuMeasurement {
         } else {
             without_events().pop()
         };
-        let mut item = free.unwrap_or_else(|| Self::new(None));
-        item.loss = Some(loss);
-        item
+        let mut measurement = free.unwrap_or_else(|| Self::new(None));
+        measurement.loss = Some(loss);
+        measurement
     }
 
     /// Prefetches the cache line that each scope writes.
@@ -291,12 +292,12 @@ mod tests {
         let (context, driver) = (Context::with_capacity(64), FakeDriver::new());
         let mut magazine = std::collections::VecDeque::new();
         context.refill(&driver, &mut magazine).unwrap();
-        let item = magazine.pop_back().unwrap();
-        let pair = item.pair.unwrap();
+        let measurement = magazine.pop_back().unwrap();
+        let pair = measurement.pair.unwrap();
         let start = StartEvent::of(&pair);
         assert_eq!(start.event(pair.epoch), Some(pair.begin));
         assert_eq!(start.event(pair.epoch + 1), None, "another epoch");
-        item.give_back();
+        measurement.give_back();
         assert_eq!(start.event(pair.epoch), None, "another generation");
     }
 
@@ -307,7 +308,7 @@ mod tests {
             Event::for_test(0x10),
             Event::for_test(0x11),
         );
-        let mut item = GpuMeasurement::new(Some(pair));
+        let mut measurement = GpuMeasurement::new(Some(pair));
         let span = CpuSpan {
             end: 9,
             elapsed: 3,
@@ -323,15 +324,15 @@ mod tests {
             parent_elsewhere: Some(2),
         };
         for (enclosing, is_fallback) in [(inside, true), (Enclosing::NONE, false)] {
-            item.fill(&scope, &enclosing, is_fallback, &span);
-            assert_eq!(item.parent, enclosing.parent);
-            assert_eq!(item.parent_elsewhere, enclosing.parent_elsewhere);
+            measurement.fill(&scope, &enclosing, is_fallback, &span);
+            assert_eq!(measurement.parent, enclosing.parent);
+            assert_eq!(measurement.parent_elsewhere, enclosing.parent_elsewhere);
             assert_eq!(
-                item.parent_start.is_some(),
+                measurement.parent_start.is_some(),
                 enclosing.parent_start.is_some()
             );
-            assert_eq!(item.is_fallback, is_fallback);
-            assert_eq!((item.scope.key, item.span.end), (7, 9));
+            assert_eq!(measurement.is_fallback, is_fallback);
+            assert_eq!((measurement.scope.key, measurement.span.end), (7, 9));
         }
     }
 }

@@ -100,11 +100,11 @@ impl Context {
         self.retained.load(Relaxed)
     }
 
-    /// Retains this context, which must be current, if it is a primary one: its events must not be destroyed before they
-    /// are read, whenever the program releases it.
+    /// Retains this context, which must be current, if it is a primary one: its events must not be destroyed before
+    /// they are read, whenever the program releases it.
     ///
-    /// It is never released. Releasing the last reference waits for the device, and frees at the end of the process what
-    /// the driver frees then anyway.
+    /// It is never released. Releasing the last reference waits for the device, and frees at the end of the process
+    /// what the driver frees then anyway.
     pub(crate) fn retain(&self, driver: &impl EventApi) {
         let attempt = |attempts| (attempts < RETAIN_ATTEMPTS).then_some(attempts + 1);
         if self
@@ -143,8 +143,9 @@ impl Context {
             self.retained.store(false, Relaxed);
             self.captured.store(0, Relaxed);
         });
-        let retire =
-            |item: Box<GpuMeasurement>| item.pair.iter().for_each(|pair| self.retire(pair));
+        let retire = |measurement: Box<GpuMeasurement>| {
+            measurement.pair.iter().for_each(|pair| self.retire(pair))
+        };
         while self.pool.take(MAGAZINE_SIZE, retire) {}
     }
 
@@ -167,8 +168,8 @@ impl Context {
     /// Returns `true` if the context in which the events were made is gone: another context has its handle, as after a
     /// device reset, or the driver says that it is destroyed. Always `false` if the driver does not number contexts.
     ///
-    /// Called at both ends of each scope, right before an event is recorded. Only the driver knows of a reset, and it may
-    /// crash if it is given an event that was destroyed with its context.
+    /// Called at both ends of each scope, right before an event is recorded. Only the driver knows of a reset, and it
+    /// may crash if it is given an event that was destroyed with its context.
     #[inline]
     pub(crate) fn is_replaced(&self, driver: &impl EventApi) -> bool {
         match self.has_other_id(driver) {
@@ -178,8 +179,8 @@ impl Context {
         }
     }
 
-    /// Returns whether the driver's id of the handle differs from the known one, and adopts it if none is known. Returns
-    /// `None` if the driver does not number contexts.
+    /// Returns whether the driver's id of the handle differs from the known one, and adopts it if none is known.
+    /// Returns `None` if the driver does not number contexts.
     #[inline]
     pub(crate) fn has_other_id(&self, driver: &impl EventApi) -> Option<Result<bool, Code>> {
         let id = driver.context_id(self.raw)?;
@@ -250,13 +251,13 @@ mod tests {
         let (context, driver) = (Context::with_capacity(64), FakeDriver::new());
         context.retain(&driver);
         context.handle_error(&driver, Code(719), "cuEventQuery");
-        let item = context.make_for_graph(&driver).unwrap().unwrap();
+        let measurement = context.make_for_graph(&driver).unwrap().unwrap();
         assert!(context.is_retained() && context.has_failed());
         assert_eq!(context.pairs(), 1);
         context.advance_epoch();
         assert!(!context.is_retained() && !context.has_failed());
         assert_eq!((context.epoch(), context.pairs()), (1, 0));
-        assert!(!context.is_current_epoch(&item));
+        assert!(!context.is_current_epoch(&measurement));
     }
 
     #[test]

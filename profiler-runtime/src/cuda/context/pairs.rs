@@ -21,14 +21,17 @@ impl Context {
         self.pairs.load(Relaxed)
     }
 
-    /// Returns `true` if the item has events that exist: those of an earlier epoch were destroyed with their context.
+    /// Returns `true` if the measurement has events that exist: those of an earlier epoch were destroyed with their
+    /// context.
     #[inline]
-    pub(crate) fn is_current_epoch(&self, item: &GpuMeasurement) -> bool {
-        item.pair.is_some_and(|pair| pair.epoch == self.epoch())
+    pub(crate) fn is_current_epoch(&self, measurement: &GpuMeasurement) -> bool {
+        measurement
+            .pair
+            .is_some_and(|pair| pair.epoch == self.epoch())
     }
 
-    /// Appends some items to a thread's magazine, possibly some of an earlier epoch. Appends none if the pool is empty and
-    /// at its capacity.
+    /// Appends some measurements to a thread's magazine, possibly some of an earlier epoch. Appends none if the pool is
+    /// empty and at its capacity.
     ///
     /// # Errors
     ///
@@ -40,7 +43,10 @@ impl Context {
         magazine: &mut VecDeque<Box<GpuMeasurement>>,
     ) -> Result<(), Failed> {
         let size = self.refill_size();
-        if self.pool.take(size, |item| magazine.push_back(item)) {
+        if self
+            .pool
+            .take(size, |measurement| magazine.push_back(measurement))
+        {
             return Ok(());
         }
         let made = driver.relaxed(|| {
@@ -52,8 +58,8 @@ impl Context {
         if magazine.is_empty() { made } else { Ok(()) }
     }
 
-    /// Returns how many items a thread takes at once: a magazine, and fewer as the pool nears its capacity, down to one.
-    /// Items in the magazines of idle threads are unavailable to the others.
+    /// Returns how many measurements a thread takes at once: a magazine, and fewer as the pool nears its capacity, down
+    /// to one. Items in the magazines of idle threads are unavailable to the others.
     fn refill_size(&self) -> usize {
         let in_use = self.pairs().saturating_sub(self.pool.len());
         let available = self.pool.capacity().saturating_sub(in_use);
@@ -93,7 +99,8 @@ impl Context {
         let end = driver
             .create_event()
             .inspect_err(|_| driver.destroy_event(begin))?;
-        // In a statement of its own, which releases the lock before anything is allocated: an allocator may be measured.
+        // In a statement of its own, which releases the lock before anything is allocated: an allocator may be
+        // measured.
         let spare = self.spare_generations.lock().pop();
         Ok(Pair {
             begin,
@@ -115,14 +122,18 @@ impl Context {
         let mut made: Vec<Box<GpuMeasurement>> = Vec::new();
         driver.relaxed(|| driver.with_context(self.raw, || self.make(driver, 1, &mut made)))?;
         self.captured.fetch_add(made.len(), Relaxed);
-        let mut item = made.pop();
-        if let Some(pair) = item.as_mut().and_then(|item| item.pair.as_mut()) {
+        let mut measurement = made.pop();
+        if let Some(pair) = measurement
+            .as_mut()
+            .and_then(|measurement| measurement.pair.as_mut())
+        {
             pair.is_graph = true;
         }
-        Ok(item)
+        Ok(measurement)
     }
 
-    /// Returns `true` if one more scope may become part of a graph. Each keeps its events until the context is destroyed.
+    /// Returns `true` if one more scope may become part of a graph. Each keeps its events until the context is
+    /// destroyed.
     pub(crate) fn has_room_for_graph(&self) -> bool {
         self.captured.load(Relaxed) < MAX_CAPTURED
     }
@@ -133,8 +144,8 @@ impl Context {
         let _ = self.captured.fetch_update(Relaxed, Relaxed, less);
     }
 
-    /// Returns `true` if nearly all pairs are in use, so that the resolver must be woken. Until then its own pace is fast
-    /// enough, and waking it would cost the measured thread a system call.
+    /// Returns `true` if nearly all pairs are in use, so that the resolver must be woken. Until then its own pace is
+    /// fast enough, and waking it would cost the measured thread a system call.
     pub(crate) fn is_low(&self) -> bool {
         self.pool.len() <= self.pairs() / 8
     }
@@ -152,14 +163,14 @@ impl Context {
         let _ = self.pairs.fetch_update(Relaxed, Relaxed, less);
     }
 
-    /// Takes an item back into the pool.
-    pub(crate) fn put_back(&self, item: Box<GpuMeasurement>) {
-        let Some(pair) = item.pair else { return };
+    /// Takes an measurement back into the pool.
+    pub(crate) fn put_back(&self, measurement: Box<GpuMeasurement>) {
+        let Some(pair) = measurement.pair else { return };
         if pair.epoch == self.epoch() && !self.has_failed() {
             pair.generation.fetch_add(1, Relaxed);
-            // The pool has a place for each pair of one epoch. It is full only if an item of an earlier epoch was put
-            // back between the check above and the epoch's end.
-            if self.pool.put(item).is_err() {
+            // The pool has a place for each pair of one epoch. It is full only if an measurement of an earlier epoch
+            // was put back between the check above and the epoch's end.
+            if self.pool.put(measurement).is_err() {
                 self.decrement_pairs();
                 self.retire(&pair);
             }
@@ -168,8 +179,8 @@ impl Context {
         }
     }
 
-    /// Fills magazines from the items that came back; near the capacity, empties them so that threads can take single
-    /// items. Called by the resolver.
+    /// Fills magazines from the measurements that came back; near the capacity, empties them so that threads can take
+    /// single measurements. Called by the resolver.
     pub(crate) fn balance_magazines(&self) {
         if self.refill_size() == MAGAZINE_SIZE {
             self.pool.fill_magazines();
@@ -178,8 +189,8 @@ impl Context {
         }
     }
 
-    /// Makes pairs until there are twice as many as are in use, so that measured threads need not make any. Called by the
-    /// resolver.
+    /// Makes pairs until there are twice as many as are in use, so that measured threads need not make any. Called by
+    /// the resolver.
     pub(crate) fn grow_if_low(&'static self, driver: &impl EventApi) {
         let pairs = self.pairs();
         let in_use = pairs.saturating_sub(self.pool.len());
@@ -190,8 +201,8 @@ impl Context {
         let mut made: Vec<Box<GpuMeasurement>> = Vec::new();
         // A measured thread that needs a pair will meet the same error, and report it.
         let _ = driver.with_context(self.raw, || self.make(driver, wanted, &mut made));
-        for item in made {
-            self.put_back(item);
+        for measurement in made {
+            self.put_back(measurement);
         }
     }
 
@@ -201,8 +212,11 @@ impl Context {
             return;
         }
         let _ = driver.with_context(self.raw, || {
-            let destroy = |item: Box<GpuMeasurement>| {
-                item.pair.iter().for_each(|pair| self.destroy(driver, pair));
+            let destroy = |measurement: Box<GpuMeasurement>| {
+                measurement
+                    .pair
+                    .iter()
+                    .for_each(|pair| self.destroy(driver, pair));
             };
             self.pool.empty_magazines();
             while self.pool.len() > keep && self.pool.take(1, destroy) {}
@@ -233,9 +247,9 @@ mod tests {
         magazine
     }
 
-    fn put_all(context: &Context, items: impl IntoIterator<Item = Box<GpuMeasurement>>) {
-        for item in items {
-            context.put_back(item);
+    fn put_all(context: &Context, measurements: impl IntoIterator<Item = Box<GpuMeasurement>>) {
+        for measurement in measurements {
+            context.put_back(measurement);
         }
     }
 
@@ -299,10 +313,16 @@ mod tests {
         assert_eq!((context.pool.len(), context.pairs()), (0, 0));
         assert_eq!(driver.calls("cuEventDestroy_v2"), 0);
         let fresh = refilled(context, &driver);
-        assert!(fresh.iter().all(|item| context.is_current_epoch(item)));
+        assert!(
+            fresh
+                .iter()
+                .all(|measurement| context.is_current_epoch(measurement))
+        );
         assert_eq!(driver.events(), events + 2 * fresh.len());
-        let counters = |items: &VecDeque<Box<GpuMeasurement>>| {
-            let pairs = items.iter().filter_map(|item| item.pair);
+        let counters = |measurements: &VecDeque<Box<GpuMeasurement>>| {
+            let pairs = measurements
+                .iter()
+                .filter_map(|measurement| measurement.pair);
             pairs
                 .map(|pair| std::ptr::from_ref::<AtomicU32>(pair.generation))
                 .collect::<std::collections::BTreeSet<_>>()
@@ -315,8 +335,8 @@ mod tests {
     fn captured_scopes_are_bounded() {
         let (context, driver) = (Context::with_capacity(4096), FakeDriver::new());
         while context.has_room_for_graph() {
-            let item = context.make_for_graph(&driver).unwrap().unwrap();
-            assert!(item.pair.is_some_and(|pair| pair.is_graph));
+            let measurement = context.make_for_graph(&driver).unwrap().unwrap();
+            assert!(measurement.pair.is_some_and(|pair| pair.is_graph));
         }
         assert_eq!(context.pairs(), MAX_CAPTURED);
     }

@@ -38,13 +38,13 @@ const SEGMENTS: usize = 32;
 ///
 /// # Segments
 ///
-/// An [`ArrayQueue`] has its full size from the start, and a program may make many contexts that need a few pairs each. So
-/// the pool begins with a small segment, and adds a segment of twice the size when more values have been made than fit.
-/// [`take`](Self::take) empties old segments first; [`put`](Self::put) uses only the newest, whose number is stored with
-/// `Release` after the segment exists. A thread that puts a value into a segment that is not the newest any more does no
-/// harm, since `take` looks at all of them. If that segment is full, the thread sees the new number when it loads it
-/// again: the value did not fit because more exist than it holds, and each thread calls [`reserve`](Self::reserve)
-/// before it makes a value.
+/// An [`ArrayQueue`] has its full size from the start, and a program may make many contexts that need a few pairs each.
+/// So the pool begins with a small segment, and adds a segment of twice the size when more values have been made than
+/// fit. [`take`](Self::take) empties old segments first; [`put`](Self::put) uses only the newest, whose number is
+/// stored with `Release` after the segment exists. A thread that puts a value into a segment that is not the newest any
+/// more does no harm, since `take` looks at all of them. If that segment is full, the thread sees the new number when
+/// it loads it again: the value did not fit because more exist than it holds, and each thread calls
+/// [`reserve`](Self::reserve) before it makes a value.
 #[derive(Debug)]
 pub(crate) struct Pool<T> {
     capacity: usize,
@@ -129,8 +129,8 @@ impl<T> Pool<T> {
         }
     }
 
-    /// Passes up to `wanted` values to `to`, or a whole magazine if there are no single ones. Returns `false` if it found
-    /// none.
+    /// Passes up to `wanted` values to `to`, or a whole magazine if there are no single ones. Returns `false` if it
+    /// found none.
     pub(crate) fn take(&self, wanted: usize, mut to: impl FnMut(T)) -> bool {
         self.all().any(|segment| segment.take(wanted, &mut to))
     }

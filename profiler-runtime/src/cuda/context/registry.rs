@@ -67,8 +67,8 @@ fn warn_too_many() {
     }
 }
 
-/// Makes the exit hooks run before the exit handler of the driver, which has registered it by now: the hooks read the last
-/// GPU times. A second run writes later measurements to a file.
+/// Makes the exit hooks run before the exit handler of the driver, which has registered it by now: the hooks read the
+/// last GPU times. A second run writes later measurements to a file.
 fn precede_driver_at_exit() {
     static DONE: AtomicBool = AtomicBool::new(false);
     if !DONE.swap(true, Relaxed) && !exit::run_before_registered_handlers() {

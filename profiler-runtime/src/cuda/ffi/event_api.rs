@@ -92,8 +92,8 @@ pub(crate) trait EventApi {
     /// Records an event in a stream. Does not wait for the device.
     fn record(&self, event: Event, stream: RawStream) -> Result<(), Failed>;
 
-    /// Records an event in a capturing stream such that each replay of the graph records it again. Fails if the driver is
-    /// too old to do so.
+    /// Records an event in a capturing stream such that each replay of the graph records it again. Fails if the driver
+    /// is too old to do so.
     fn record_external(&self, event: Event, stream: RawStream) -> Result<(), Failed>;
 
     /// Returns [`Code::SUCCESS`] if the device has passed an event, or if the event was never recorded.

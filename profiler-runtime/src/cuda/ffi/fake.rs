@@ -87,8 +87,8 @@ impl FakeDriver {
         self.0.borrow_mut().events.insert(event, passed);
     }
 
-    /// As [`pass`](Self::pass), after `reads` further calls of `cuEventElapsedTime`: between two calls of the code under
-    /// test.
+    /// As [`pass`](Self::pass), after `reads` further calls of `cuEventElapsedTime`: between two calls of the code
+    /// under test.
     pub(crate) fn pass_after(&self, reads: usize, event: Event, milliseconds: f32) {
         let mut state = self.0.borrow_mut();
         state.scheduled.push((reads, event, milliseconds));

@@ -43,8 +43,8 @@ pub(crate) fn driver() -> Option<&'static Driver> {
 /// Has [`driver`] return `None` from now on.
 ///
 /// `Relaxed` is enough for measured threads: one that has read the flag just before may still call the driver while the
-/// process exits, as the program's own CUDA calls on that thread may. The resolver, for which the profiler can wait, goes
-/// through the `ExitGate` too.
+/// process exits, as the program's own CUDA calls on that thread may. The resolver, for which the profiler can wait,
+/// goes through the `ExitGate` too.
 pub(crate) fn shut_down() {
     SHUT_DOWN.store(true, Relaxed);
 }

@@ -12,11 +12,12 @@ use crate::sync::primitive::{AtomicPtr, const_unless_loom};
 /// Readers use the selected value without a lock or a reference count, and may still use it when another one has been
 /// selected. So values are leaked, in nodes that are linked in `nodes`; selecting an equal value again finds its node.
 ///
-/// - A node is written before it is published, and never changed afterwards. Both pointers are stored with `Release` (as
-///   part of `AcqRel`) and loaded with `Acquire`, so a thread that sees a node's address sees its contents. The nodes
-///   that it links to were published before, and each exchange of `nodes` continues the release sequences before it.
-/// - `nodes` is a stack that only grows. So the exchange that adds a node cannot suffer from ABA: no address becomes its
-///   head twice.
+/// - A node is written before it is published, and never changed afterwards. Both pointers are stored with `Release`
+///   (as part of `AcqRel`) and loaded with `Acquire`, so a thread that sees a node's address sees its contents. The
+///   nodes that it links to were published before, and each exchange of `nodes` continues the release sequences before
+///   it.
+/// - `nodes` is a stack that only grows. So the exchange that adds a node cannot suffer from ABA: no address becomes
+///   its head twice.
 /// - Two threads that select the same new value at once may add a node each. Both nodes are valid. The older one is not
 ///   found again, which costs its memory.
 #[derive(Debug)]

@@ -103,8 +103,8 @@ impl Stream {
         self.keep_alive
     }
 
-    /// Returns `true` if this stream can replace `other`: it has the same handles, and keeps the stream alive if `other`
-    /// does.
+    /// Returns `true` if this stream can replace `other`: it has the same handles, and keeps the stream alive if
+    /// `other` does.
     pub(crate) fn can_replace(&self, other: &Self) -> bool {
         let is_promise = |stream: &Self| matches!(stream.keep_alive, KeepAlive::Promise);
         self.handles == other.handles && (!is_promise(self) || is_promise(other))

@@ -9,11 +9,12 @@ const MAX_LENGTH: u32 = 1 << 20;
 ///
 /// The driver gives this answer inside a host function (`cuLaunchHostFunc`). Threads that run host functions belong to
 /// the driver and usually run nothing else, but that is not documented, and nothing reports when a host function has
-/// ended. So the next 64 scopes of the thread skip the driver, after another refusal the next 128, and so on. A thread of
-/// the program that got the answer once is measured again soon; a thread of the driver's asks some twenty times in all.
+/// ended. So the next 64 scopes of the thread skip the driver, after another refusal the next 128, and so on. A thread
+/// of the program that got the answer once is measured again soon; a thread of the driver's asks some twenty times in
+/// all.
 ///
-/// There are two states: `remaining == 0`, where scopes call the driver, and `remaining > 0`, where each scope decrements
-/// it. The length is never reset: a call that succeeds does not tell that the next one is allowed.
+/// There are two states: `remaining == 0`, where scopes call the driver, and `remaining > 0`, where each scope
+/// decrements it. The length is never reset: a call that succeeds does not tell that the next one is allowed.
 #[derive(Debug)]
 pub(super) struct HostFunctionBackoff {
     /// How many of the next scopes skip the driver.

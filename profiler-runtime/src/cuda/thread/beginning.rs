@@ -25,13 +25,13 @@ use crate::sync::ReentrancyGuard;
 pub(crate) enum Begun {
     /// It has one.
     Opened,
-    /// It is to be measured on a default stream of the driver, and no context is current; or the driver cannot be called
-    /// here.
+    /// It is to be measured on a default stream of the driver, and no context is current; or the driver cannot be
+    /// called here.
     NoContext,
     /// No stream is named for it.
     NoStream,
     /// No driver was in use when it began, so its stream was not looked for.
-    NotAsked,
+    NoDriver,
 }
 
 /// Opens the GPU part of a scope on this thread.
@@ -124,10 +124,10 @@ pub(super) fn open<'t>(
     let stream_key = state::stream_key(context, target.handles.stream, number);
     let enclosing = thread.stack.enclosing(stream_key, is_future);
     let key = thread.next_key();
-    if let Ok(item) = &mut outcome {
+    if let Ok(measurement) = &mut outcome {
         // The end of the scope writes this again. Touch the line early: the resolver's core last wrote it, and the
         // transfer overlaps the call.
-        item.scope.key = key;
+        measurement.scope.key = key;
     } else if let Err(CudaLoss::HostFunction) = outcome {
         thread.backoff.extend();
     }
@@ -190,19 +190,19 @@ fn record_begin(
     }
     let stream = target.handles.stream;
     in_own_context(driver, context, stream, target.is_implicit(), || {
-        let item = if is_graph(driver, context, stream, mode)? {
+        let measurement = if is_graph(driver, context, stream, mode)? {
             take_for_graph(driver, context, stream)?
         } else {
             cache.take(driver)?
         };
-        let pair = item.pair.as_ref().ok_or(CudaLoss::PoolEmpty)?;
+        let pair = measurement.pair.as_ref().ok_or(CudaLoss::PoolEmpty)?;
         let recorded = record_times::timed(is_sampled, || {
             record(driver, context, pair.begin, stream, pair.is_graph)
         });
         match recorded {
-            Ok(()) => Ok(item),
+            Ok(()) => Ok(measurement),
             Err(failed) => {
-                cache.put_back(item);
+                cache.put_back(measurement);
                 Err(loss_of(driver, context, failed.code, failed.call))
             }
         }
@@ -219,10 +219,10 @@ fn take_for_graph(
     if !context.has_room_for_graph() {
         return Err(CudaLoss::TooManyCaptured);
     }
-    let mut item = context
+    let mut measurement = context
         .make_for_graph(driver)
         .map_err(|failed| loss_of(driver, context, failed.code, failed.call))?
         .ok_or(CudaLoss::PoolEmpty)?;
-    item.capture = driver.capture_id(context.raw, stream).unwrap_or(0);
-    Ok(item)
+    measurement.capture = driver.capture_id(context.raw, stream).unwrap_or(0);
+    Ok(measurement)
 }

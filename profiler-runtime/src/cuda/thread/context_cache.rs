@@ -31,16 +31,16 @@ impl ContextCache {
     pub(crate) fn take(&mut self, driver: &impl EventApi) -> Result<Box<GpuMeasurement>, CudaLoss> {
         loop {
             match self.magazine.pop_front() {
-                Some(item) if self.context.is_current_epoch(&item) => {
+                Some(measurement) if self.context.is_current_epoch(&measurement) => {
                     // Fetch the line that the next scope writes: the resolver's core wrote it last, and the transfer
                     // overlaps this scope.
                     if let Some(next) = self.magazine.front() {
                         next.prefetch();
                     }
-                    return Ok(item);
+                    return Ok(measurement);
                 }
                 // The events were destroyed with their context.
-                Some(item) => item.give_back(),
+                Some(measurement) => measurement.give_back(),
                 None => self.refill(driver)?,
             }
         }
@@ -63,14 +63,14 @@ impl ContextCache {
 
     /// Puts back a pair whose first event could not be recorded. The next scope takes it.
     #[cold]
-    pub(crate) fn put_back(&mut self, mut item: Box<GpuMeasurement>) {
-        if let Some(pair) = &mut item.pair {
+    pub(crate) fn put_back(&mut self, mut measurement: Box<GpuMeasurement>) {
+        if let Some(pair) = &mut measurement.pair {
             if pair.is_graph {
                 pair.is_graph = false;
                 self.context.uncount_captured();
             }
             pair.generation.fetch_add(1, Relaxed);
-            self.magazine.push_front(item);
+            self.magazine.push_front(measurement);
         }
     }
 
@@ -111,8 +111,8 @@ mod tests {
     fn a_returned_magazine_is_in_the_pool() {
         let (context, driver) = (Context::with_capacity(4096), FakeDriver::new());
         let mut cache = ContextCache::new(context);
-        let item = cache.take(&driver).unwrap();
-        cache.put_back(item);
+        let measurement = cache.take(&driver).unwrap();
+        cache.put_back(measurement);
         cache.return_magazine();
         let made = driver.events();
         assert!(cache.take(&driver).is_ok());

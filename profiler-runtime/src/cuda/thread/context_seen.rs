@@ -16,10 +16,10 @@ const LONG_NS: f64 = 100_000.0;
 impl ContextSeen {
     /// Returns `true` if the driver must be asked at the end of a scope that took `elapsed` ticks.
     ///
-    /// Only a driver call on the thread itself tells whether it has a context, and most threads keep a context once they
-    /// have one. So a thread asks until the answer is yes, and never again. A thread without a context, as in a pool of
-    /// workers, must not ask for every call either: it asks when its first, second, fourth, eighth… scope ends, and when
-    /// a long scope ends, as all scopes are that create a context.
+    /// Only a driver call on the thread itself tells whether it has a context, and most threads keep a context once
+    /// they have one. So a thread asks until the answer is yes, and never again. A thread without a context, as in a
+    /// pool of workers, must not ask for every call either: it asks when its first, second, fourth, eighth… scope ends,
+    /// and when a long scope ends, as all scopes are that create a context.
     pub(crate) fn is_due(&mut self, elapsed: i64) -> bool {
         let Self::NotAfter(scopes) = self else {
             return false;

@@ -106,14 +106,14 @@ fn end_scope(serial: u64, span: CpuSpan, mut log: Option<LogRequest>) -> Sent {
         // Read in place: a copy of it would take longer than everything else here.
         let opened = thread.stack.innermost(serial)?;
         let begun = opened.cost.map(|cost| now().saturating_sub(cost.get()));
-        let item = close(opened, number, driver, &span, &mut drops);
-        let must_wait = must_wait(opened, &item);
+        let measurement = close(opened, number, driver, &span, &mut drops);
+        let must_wait = must_wait(opened, &measurement);
         thread.stack.drop_innermost();
         if must_wait {
             // The call asked to wait for the device, so that is no cost of measuring.
-            return Some(Err(item));
+            return Some(Err(measurement));
         }
-        let sent = send(thread, item, &mut drops);
+        let sent = send(thread, measurement, &mut drops);
         if let Some(begun) = begun {
             own_cost::note_sample(now().saturating_sub(begun));
         }
@@ -121,7 +121,7 @@ fn end_scope(serial: u64, span: CpuSpan, mut log: Option<LogRequest>) -> Sent {
     });
     // Without a scope it was abandoned, and counted then; or the thread is ending.
     let closed: Closed = closed.flatten().unwrap_or(Ok(Sent::Nothing));
-    closed.unwrap_or_else(|item| wait_and_send(driver, item, &mut drops))
+    closed.unwrap_or_else(|measurement| wait_and_send(driver, measurement, &mut drops))
 }
 
 fn end_opened(mut opened: OpenGpuScope, span: CpuSpan, mut log: Option<LogRequest>) -> Sent {
@@ -130,18 +130,18 @@ fn end_opened(mut opened: OpenGpuScope, span: CpuSpan, mut log: Option<LogReques
     };
     let mut drops = DeferredDrops::new(&mut log);
     let closed = state::with(|thread| {
-        let item = close(&mut opened, thread.number(), driver, &span, &mut drops);
-        if must_wait(&opened, &item) {
-            return Err(item);
+        let measurement = close(&mut opened, thread.number(), driver, &span, &mut drops);
+        if must_wait(&opened, &measurement) {
+            return Err(measurement);
         }
-        Ok(send(thread, item, &mut drops))
+        Ok(send(thread, measurement, &mut drops))
     });
     if let Some(closed) = closed {
-        return closed.unwrap_or_else(|item| wait_and_send(driver, item, &mut drops));
+        return closed.unwrap_or_else(|measurement| wait_and_send(driver, measurement, &mut drops));
     }
     // The thread is ending, and its ring is gone.
-    if let Ok(item) = opened.outcome {
-        item.give_back();
+    if let Ok(measurement) = opened.outcome {
+        measurement.give_back();
     }
     Sent::Rejected
 }
@@ -149,10 +149,10 @@ fn end_opened(mut opened: OpenGpuScope, span: CpuSpan, mut log: Option<LogReques
 fn send_without_context(name: u32, span: CpuSpan, mut log: Option<LogRequest>) -> Sent {
     let mut drops = DeferredDrops::new(&mut log);
     let sent = state::with(|thread| {
-        let mut item = GpuMeasurement::without(CudaLoss::NoContext);
+        let mut measurement = GpuMeasurement::without(CudaLoss::NoContext);
         let scope = thread.unplaced_scope(name);
-        item.fill(&scope, &Enclosing::NONE, false, &span);
-        send(thread, item, &mut drops)
+        measurement.fill(&scope, &Enclosing::NONE, false, &span);
+        send(thread, measurement, &mut drops)
     });
     sent.unwrap_or(Sent::Rejected)
 }
@@ -168,41 +168,41 @@ pub(super) fn close(
 ) -> Box<GpuMeasurement> {
     drops.ownership = opened.ownership.take();
     let outcome = std::mem::replace(&mut opened.outcome, Err(CudaLoss::Abandoned));
-    let mut item = outcome.unwrap_or_else(GpuMeasurement::without);
-    if let Some(pair) = &item.pair {
+    let mut measurement = outcome.unwrap_or_else(GpuMeasurement::without);
+    if let Some(pair) = &measurement.pair {
         let ended = record_end(number, driver, pair, opened);
-        item.set_loss(ended.err());
+        measurement.set_loss(ended.err());
     }
-    item.fill(&opened.scope, &opened.enclosing, opened.is_fallback, span);
-    item
+    measurement.fill(&opened.scope, &opened.enclosing, opened.is_fallback, span);
+    measurement
 }
 
 /// Returns `true` if the call asked to wait for the device.
 #[inline]
-pub(super) fn must_wait(opened: &OpenGpuScope, item: &GpuMeasurement) -> bool {
-    opened.mode == Mode::Synchronous && item.loss.is_none()
+pub(super) fn must_wait(opened: &OpenGpuScope, measurement: &GpuMeasurement) -> bool {
+    opened.mode == Mode::Synchronous && measurement.loss.is_none()
 }
 
 /// Sends a measurement to the resolver, or gives it back.
 #[inline]
 fn send(
     thread: &mut GpuThread,
-    mut item: Box<GpuMeasurement>,
+    mut measurement: Box<GpuMeasurement>,
     drops: &mut DeferredDrops<'_>,
 ) -> Sent {
     if drops.log.is_some() {
-        item.log = drops.log.take();
+        measurement.log = drops.log.take();
     }
-    match ring::push(thread, item) {
+    match ring::push(thread, measurement) {
         Ok(()) => Sent::ToResolver,
-        Err(item) => take_back(item, drops),
+        Err(measurement) => take_back(measurement, drops),
     }
 }
 
 #[cold]
-fn take_back(mut item: Box<GpuMeasurement>, drops: &mut DeferredDrops<'_>) -> Sent {
-    *drops.log = item.log.take();
-    item.give_back();
+fn take_back(mut measurement: Box<GpuMeasurement>, drops: &mut DeferredDrops<'_>) -> Sent {
+    *drops.log = measurement.log.take();
+    measurement.give_back();
     Sent::Rejected
 }
 
@@ -210,19 +210,19 @@ fn take_back(mut item: Box<GpuMeasurement>, drops: &mut DeferredDrops<'_>) -> Se
 #[cold]
 fn wait_and_send(
     driver: &Driver,
-    mut item: Box<GpuMeasurement>,
+    mut measurement: Box<GpuMeasurement>,
     drops: &mut DeferredDrops<'_>,
 ) -> Sent {
     let wants_log = drops.log.is_some();
-    if let Some(pair) = item.pair {
-        let waited = synchronous::log_now(driver, &item, pair, drops.log);
-        item.set_loss(waited.err());
+    if let Some(pair) = measurement.pair {
+        let waited = synchronous::log_now(driver, &measurement, pair, drops.log);
+        measurement.set_loss(waited.err());
     }
     let is_logged = wants_log && drops.log.is_none();
-    let mut item = Some(item);
-    let sent = state::with(|thread| Some(send(thread, item.take()?, drops))).flatten();
+    let mut measurement = Some(measurement);
+    let sent = state::with(|thread| Some(send(thread, measurement.take()?, drops))).flatten();
     let sent = sent.unwrap_or_else(|| {
-        item.into_iter().for_each(GpuMeasurement::give_back);
+        measurement.into_iter().for_each(GpuMeasurement::give_back);
         Sent::Rejected
     });
     match sent {
@@ -327,7 +327,8 @@ fn rejection() -> CudaLoss {
     }
 }
 
-/// Ends a scope with `end`, and counts what did not reach the resolver: the GPU time, and the log entry that waits for it.
+/// Ends a scope with `end`, and counts what did not reach the resolver: the GPU time, and the log entry that waits for
+/// it.
 fn account(
     cell: Option<&'static StatCell>,
     mut log: Option<LogRequest>,

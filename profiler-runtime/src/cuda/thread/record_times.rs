@@ -1,8 +1,8 @@
 //! How long the driver takes to record an event.
 //!
-//! A record does not wait for the device's work, but it needs a slot in the driver's launch queue. If the queue is full,
-//! the record waits until the device has taken something out, as the program's own launches do. Only the duration of the
-//! call reveals that. It is measured in one scope of 64, in which the profiler's own cost is sampled too.
+//! A record does not wait for the device's work, but it needs a slot in the driver's launch queue. If the queue is
+//! full, the record waits until the device has taken something out, as the program's own launches do. Only the duration
+//! of the call reveals that. It is measured in one scope of 64, in which the profiler's own cost is sampled too.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -22,8 +22,8 @@ static LONGEST: AtomicU64 = AtomicU64::new(0);
 pub struct RecordTimes {
     /// How many records were timed.
     pub timed: u64,
-    /// How many of these took longer than 100 µs. Either the driver's launch queue was full, and the record waited for a
-    /// slot as the program's launches do; or the system suspended the thread during the call.
+    /// How many of these took longer than 100 µs. Either the driver's launch queue was full, and the record waited for
+    /// a slot as the program's launches do; or the system suspended the thread during the call.
     pub long: u64,
     /// The duration of the longest, in nanoseconds.
     pub longest_ns: f64,

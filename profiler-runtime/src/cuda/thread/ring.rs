@@ -18,16 +18,16 @@ static RINGS: Rings<Box<GpuMeasurement>> = Rings::new();
 #[inline]
 pub(crate) fn push(
     thread: &mut GpuThread,
-    item: Box<GpuMeasurement>,
+    measurement: Box<GpuMeasurement>,
 ) -> Result<(), Box<GpuMeasurement>> {
     let ring = match &mut thread.ring {
         Some(ring) => ring,
         empty => match create() {
             Some(created) => empty.insert(created),
-            None => return Err(item),
+            None => return Err(measurement),
         },
     };
-    match ring.push(item) {
+    match ring.push(measurement) {
         Ok(()) => {
             if ring.is_half_full() {
                 resolver::wake();

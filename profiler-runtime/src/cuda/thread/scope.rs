@@ -92,8 +92,8 @@ impl OpenGpuScope {
 #[cold]
 pub(crate) fn abandon(opened: OpenGpuScope) {
     totals::count_without(opened.scope.name, CudaLoss::Abandoned);
-    if let Ok(item) = opened.outcome {
-        item.give_back();
+    if let Ok(measurement) = opened.outcome {
+        measurement.give_back();
     }
 }
 

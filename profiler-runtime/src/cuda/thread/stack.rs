@@ -15,9 +15,9 @@ const MAX_OPEN: usize = 4096;
 
 /// The open scopes of a thread, innermost last.
 ///
-/// Scopes usually end in reverse order of their beginning. One that does not is displaced: a scope whose enclosing scope
-/// ends first, or a guard that a future holds from one poll to the next. It may still end, and is found by its serial
-/// number.
+/// Scopes usually end in reverse order of their beginning. One that does not is displaced: a scope whose enclosing
+/// scope ends first, or a guard that a future holds from one poll to the next. It may still end, and is found by its
+/// serial number.
 #[derive(Debug)]
 pub(super) struct ScopeStack {
     frames: Vec<Frame>,

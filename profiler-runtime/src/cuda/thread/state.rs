@@ -81,8 +81,8 @@ impl GpuThread {
         self.number
     }
 
-    /// Returns a key that no other GPU scope of the process has: the thread's number in the upper 24 bits, and the number
-    /// of the thread's scope in the lower 40.
+    /// Returns a key that no other GPU scope of the process has: the thread's number in the upper 24 bits, and the
+    /// number of the thread's scope in the lower 40.
     pub(super) fn next_key(&mut self) -> u64 {
         self.opened += 1;
         u64::from(self.number()) << 40 | self.opened & ((1 << 40) - 1)
@@ -128,7 +128,7 @@ impl GpuThread {
     }
 
     /// Replaces the thread's current stream. Open scopes on the stream before own it from now on.
-    fn replace_current(&mut self, stream: Option<Stream>) -> Option<Stream> {
+    pub(super) fn replace_current(&mut self, stream: Option<Stream>) -> Option<Stream> {
         let before = std::mem::replace(&mut self.current, stream);
         if let Some(before) = &before {
             self.stack.own_stream(before);

@@ -20,11 +20,11 @@ use crate::name::{self, TimeSource};
 #[cold]
 pub(super) fn log_now(
     driver: &impl EventApi,
-    item: &GpuMeasurement,
+    measurement: &GpuMeasurement,
     pair: Pair,
     log: &mut Option<LogRequest>,
 ) -> Result<(), CudaLoss> {
-    let (context, scope, span) = (pair.context, item.scope, item.span);
+    let (context, scope, span) = (pair.context, measurement.scope, measurement.span);
     let wait = || {
         driver.synchronize(pair.end).ok_of("cuEventSynchronize")?;
         driver.elapsed(pair.begin, pair.end).map_err(|code| Failed {

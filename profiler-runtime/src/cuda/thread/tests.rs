@@ -13,6 +13,7 @@ use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::driver::RawContext;
 use crate::cuda::ffi::fake::FakeDriver;
 use crate::cuda::loss::CudaLoss;
+use crate::cuda::stream::target::{NamedBy, target};
 use crate::cuda::stream::{Stream, StreamHandles};
 use crate::stream_key::RawStream;
 
@@ -87,13 +88,13 @@ impl Bench {
         let mut log = None;
         let mut drops = DeferredDrops::new(&mut log);
         let opened = self.thread.stack.innermost(serial).unwrap();
-        let item = close(opened, number, &self.driver, &span, &mut drops);
+        let measurement = close(opened, number, &self.driver, &span, &mut drops);
         assert_eq!(
-            must_wait(opened, &item),
-            opened.mode == Mode::Synchronous && item.loss.is_none()
+            must_wait(opened, &measurement),
+            opened.mode == Mode::Synchronous && measurement.loss.is_none()
         );
         self.thread.stack.drop_innermost();
-        item
+        measurement
     }
 
     fn records(&self) -> usize {
@@ -106,11 +107,18 @@ fn a_scope_records_one_event_at_each_end() {
     let mut bench = Bench::new();
     let scope = bench.begin();
     assert_eq!(bench.records(), 1);
-    let item = bench.end(scope);
+    let measurement = bench.end(scope);
     assert_eq!(bench.records(), 2);
-    assert_eq!((item.loss, item.scope.name, item.span.end), (None, NAME, 9));
-    assert!(item.scope.has_begun && !item.is_fallback);
-    assert_eq!(item.scope.stream_key.stream, STREAM);
+    assert_eq!(
+        (
+            measurement.loss,
+            measurement.scope.name,
+            measurement.span.end
+        ),
+        (None, NAME, 9)
+    );
+    assert!(measurement.scope.has_begun && !measurement.is_fallback);
+    assert_eq!(measurement.scope.stream_key.stream, STREAM);
 }
 
 #[test]
@@ -161,13 +169,13 @@ fn a_capture_is_left_alone_unless_the_call_asks_for_it() {
     let mut bench = Bench::new();
     bench.driver.set_capture(7);
     let scope = bench.begin();
-    let item = bench.end(scope);
-    assert_eq!(item.loss, Some(CudaLoss::Captured));
-    assert!(!item.scope.has_begun);
+    let measurement = bench.end(scope);
+    assert_eq!(measurement.loss, Some(CudaLoss::Captured));
+    assert!(!measurement.scope.has_begun);
     let scope = bench.begin_on(STREAM, Mode::Captured).unwrap();
-    let item = bench.end(scope);
-    assert_eq!((item.loss, item.capture), (None, 7));
-    assert!(item.pair.unwrap().is_graph);
+    let measurement = bench.end(scope);
+    assert_eq!((measurement.loss, measurement.capture), (None, 7));
+    assert!(measurement.pair.unwrap().is_graph);
     assert_eq!(bench.records(), 0);
     assert_eq!(bench.driver.calls("cuEventRecordWithFlags"), 2);
 }
@@ -200,9 +208,9 @@ fn no_event_is_recorded_after_a_reset() {
     let mut bench = Bench::new();
     let scope = bench.begin();
     bench.driver.set_context_id(Some(2));
-    let item = bench.end(scope);
-    assert_eq!(item.loss, Some(CudaLoss::ContextGone));
-    let context = item.pair.unwrap().context;
+    let measurement = bench.end(scope);
+    assert_eq!(measurement.loss, Some(CudaLoss::ContextGone));
+    let context = measurement.pair.unwrap().context;
     assert!(context.is_suspect());
     let scope = bench.begin();
     assert_eq!(bench.end(scope).loss, Some(CudaLoss::ContextGone));
@@ -252,8 +260,8 @@ fn a_per_thread_stream_ends_on_its_thread() {
     let mut bench = Bench::new();
     let begin = |bench: &mut Bench| bench.begin_on(RawStream::PER_THREAD, Mode::Later).unwrap();
     let scope = begin(&mut bench);
-    let item = bench.end_on_thread(scope, Some(u32::MAX));
-    assert_eq!(item.loss, Some(CudaLoss::OtherThread));
+    let measurement = bench.end_on_thread(scope, Some(u32::MAX));
+    assert_eq!(measurement.loss, Some(CudaLoss::OtherThread));
     let scope = begin(&mut bench);
     assert_eq!(bench.end(scope).loss, None);
 }
@@ -283,9 +291,52 @@ fn a_synchronous_scope_waits_and_rejects_impossible_times() {
         let scope = bench.begin_on(STREAM, Mode::Synchronous).unwrap();
         bench.driver.set_time(end);
         bench.driver.hold();
-        let item = bench.end(scope);
-        let logged = log_now(&bench.driver, &item, item.pair.unwrap(), &mut None);
+        let measurement = bench.end(scope);
+        let logged = log_now(
+            &bench.driver,
+            &measurement,
+            measurement.pair.unwrap(),
+            &mut None,
+        );
         assert_eq!(logged, waited);
         assert_eq!(bench.driver.calls("cuEventSynchronize"), 1);
     }
+}
+
+#[test]
+fn the_stream_of_the_call_comes_before_that_of_the_thread() {
+    let mut bench = Bench::new();
+    let handles = |handle| StreamHandles {
+        stream: RawStream(ptr::without_provenance_mut(handle)),
+        context: bench.context,
+    };
+    let (current, explicit) = (handles(0x60), handles(0x61));
+    assert_eq!(target(&bench.thread, None), None);
+    bench.thread.replace_current(Some(Stream::unowned(current)));
+    let named = |explicit| {
+        let target = target(&bench.thread, explicit).unwrap();
+        assert!(!target.is_fallback() && !target.is_implicit());
+        (target.handles, target.named_by)
+    };
+    assert_eq!(named(None), (current, NamedBy::Thread));
+    assert_eq!(named(Some(explicit)), (explicit, NamedBy::Call));
+}
+
+#[test]
+fn a_scope_on_the_current_stream_does_not_own_it_while_it_is_current() {
+    let mut bench = Bench::new();
+    let stream = Stream::unowned(StreamHandles {
+        stream: STREAM,
+        context: bench.context,
+    });
+    bench.thread.replace_current(Some(stream));
+    open(&mut bench.thread, &bench.driver, 1, NAME, None, false).unwrap();
+    let ownership = |bench: &mut Bench| {
+        let opened = bench.thread.stack.innermost(1).unwrap();
+        matches!(opened.ownership, StreamOwnership::Owned { .. })
+    };
+    assert!(!ownership(&mut bench));
+    bench.thread.replace_current(None);
+    assert!(ownership(&mut bench), "replaced while the scope is open");
+    assert_eq!(bench.end(1).loss, None);
 }

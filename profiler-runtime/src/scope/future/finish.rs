@@ -104,7 +104,7 @@ impl Progress {
         let has_no_stream = match &self.cuda {
             Err(Begun::NoStream) => true,
             // There was no driver at the first poll. If there is one now, find out whether there was a stream.
-            Err(Begun::NotAsked) => cuda::has_no_stream(),
+            Err(Begun::NoDriver) => cuda::has_no_stream(),
             _ => false,
         };
         if has_no_stream {

@@ -67,7 +67,7 @@ impl<'a> PollGuard<'a> {
         let (cuda, record) = if is_first {
             self.begin(decision, is_reentrant)
         } else {
-            (Err(Begun::NotAsked), None)
+            (Err(Begun::NoDriver), None)
         };
         // Last, as for any scope.
         self.start = now();
@@ -99,12 +99,12 @@ impl<'a> PollGuard<'a> {
             None => (None, None),
         };
         if is_reentrant {
-            return (Err(Begun::NotAsked), None);
+            return (Err(Begun::NoDriver), None);
         }
         let cuda = if decision.is_cuda() || gpu.is_some() {
             cuda::begin_task(decision.id(), gpu.as_mut())
         } else {
-            Err(Begun::NotAsked)
+            Err(Begun::NoDriver)
         };
         (cuda, FutureRecord::begin(local::innermost(), shapes))
     }

@@ -102,8 +102,8 @@ impl EventApi for Driver {
     #[inline]
     fn capture_status(&self, stream: RawStream) -> Result<CaptureStatus, Failed> {
         let mut status = 0;
-        // SAFETY: the stream's owner promised that it exists, and the scope keeps it. Writes one integer, which outlives
-        // the call.
+        // SAFETY: the stream's owner promised that it exists, and the scope keeps it. Writes one integer, which
+        // outlives the call.
         unsafe { (self.table.stream_capturing)(stream, &raw mut status) }
             .ok_of("cuStreamIsCapturing")?;
         Ok(CaptureStatus(status))
@@ -162,8 +162,8 @@ impl EventApi for Driver {
 
     fn elapsed(&self, from: Event, to: Event) -> Result<Elapsed, Code> {
         let mut milliseconds = 0.0_f32;
-        // SAFETY: the caller owns the events' pairs, or has compared their generation and epoch. Writes one number, which
-        // outlives the call.
+        // SAFETY: the caller owns the events' pairs, or has compared their generation and epoch. Writes one number,
+        // which outlives the call.
         unsafe { (self.elapsed)(&raw mut milliseconds, from, to) }.ok()?;
         Ok(Elapsed::from_milliseconds(milliseconds))
     }

@@ -15,7 +15,8 @@ use crate::stream_key::RawStream;
 
 /// A handle of a driver event.
 ///
-/// Made by [`EventApi::create_event`](super::EventApi::create_event); destroyed by the owner of the pair that it is part of.
+/// Made by [`EventApi::create_event`](super::EventApi::create_event); destroyed by the owner of the pair that it is
+/// part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub(crate) struct Event(*mut c_void);
