@@ -144,7 +144,7 @@ impl Context {
             self.captured.store(0, Relaxed);
         });
         let retire = |measurement: Box<GpuMeasurement>| {
-            measurement.pair.iter().for_each(|pair| self.retire(pair))
+            measurement.pair.iter().for_each(|pair| self.retire(pair));
         };
         while self.pool.take(MAGAZINE_SIZE, retire) {}
     }
