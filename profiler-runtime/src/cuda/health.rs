@@ -19,7 +19,7 @@ use crate::sync::ReentrancyGuard;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct CudaHealth {
-    /// The state of CUDA in one line: see [`Status`](super::Status).
+    /// The state of CUDA in one line: see [`Status`].
     pub status: String,
     /// `true` if GPU times can be measured.
     pub ready: bool,

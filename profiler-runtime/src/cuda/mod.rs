@@ -26,7 +26,7 @@
 //!
 //! The profiler uses the driver library that the program has loaded. It loads the library itself only if it is given a
 //! stream, or if `PROFILER_BACKEND=cuda` or `PROFILER_CUDA_LIBRARY` requests it. Without a driver, all times are CPU
-//! times. [`status`] returns the state of CUDA in the process.
+//! times. [`status()`] returns the state of CUDA in the process.
 //!
 //! # Examples
 //!

@@ -180,7 +180,7 @@ impl CapturedScopes {
         anchor: Event,
         complete: &mut impl FnMut(&GpuMeasurement, f64, f64),
     ) {
-        let mut is_passed_over = None;
+        let mut have_later_passed = None;
         for position in 0..self.groups[group].members.len() {
             let member = self.groups[group].members[position];
             if !self.scopes[member].is_due {
@@ -188,7 +188,7 @@ impl CapturedScopes {
             }
             let Some(ns) = self.scopes[member].read_replay(driver, anchor) else {
                 let later = || self.has_passed_later_member(group, driver, anchor);
-                if *is_passed_over.get_or_insert_with(later) {
+                if *have_later_passed.get_or_insert_with(later) {
                     // This member takes no part in the replay.
                     continue;
                 }
