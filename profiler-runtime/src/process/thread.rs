@@ -20,13 +20,12 @@ pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Resu
     Ok(handle.thread().clone())
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix, not(miri)))]
 mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
 
-    #[cfg(all(unix, not(miri)))]
     #[test]
     fn a_thread_receives_no_signal_but_faults() {
         use crate::process::signals::is_blocked;
