@@ -1,5 +1,6 @@
 use super::*;
 use crate::scope::builder::ScopeBuilder;
+#[cfg(not(feature = "strip"))]
 use crate::switch;
 
 /// Returns what a call does now, or `None` where calls are not measured at all.
@@ -7,6 +8,7 @@ fn decision_of(builder: &ScopeBuilder<'_>) -> Option<SiteDecision> {
     builder.decision
 }
 
+#[cfg(not(feature = "strip"))]
 fn name_of(builder: &ScopeBuilder<'_>) -> Option<&'static Name> {
     name::by_id(decision_of(builder)?.id())
 }

@@ -18,6 +18,7 @@ fn name(text: &str) -> &'static Name {
     name::declared(text, Location::caller())
 }
 
+#[cfg(not(feature = "strip"))]
 fn decision(control: &Control, text: &str) -> SiteDecision {
     let stamped = control.decide(name(text));
     stamped.under(control.word()).expect("made under this word")
