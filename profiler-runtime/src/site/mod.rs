@@ -92,13 +92,41 @@ fn decide(name: &Name) -> StampedDecision {
     if !cuda::is_in_use() {
         cuda::scan_loaded();
     }
-    let has_cuda = cuda::is_in_use();
-    with_control(|control| control.decide(name))
+    decide_with(name, CudaUse::now)
+}
+
+/// What a decision depends on that is not behind the switch.
+#[derive(Clone, Copy)]
+struct CudaUse {
+    /// `true` if GPU times are taken.
+    is_in_use: bool,
+    /// `true` if the program may still load the driver.
+    is_discovering: bool,
+}
+
+impl CudaUse {
+    fn now() -> Self {
+        Self {
+            is_in_use: cuda::is_in_use(),
+            is_discovering: cuda::is_discovering(),
+        }
+    }
+}
+
+/// Combines the settings with `cuda`, which is called after the switch word was read.
+///
+/// Another thread that finds the driver publishes it first, and starts a new generation then. So a decision that carries
+/// the new generation was made with the driver. In the other order, a decision could carry the new generation and lack
+/// the driver, and would be kept.
+fn decide_with(name: &Name, cuda: impl FnOnce() -> CudaUse) -> StampedDecision {
+    let decision = with_control(|control| control.decide(name));
+    let cuda = cuda();
+    decision
         .with(SiteDecision::SYSTEM_CLOCK, !clock::has_counter())
-        .with(SiteDecision::CUDA, has_cuda)
+        .with(SiteDecision::CUDA, cuda.is_in_use)
         .with(
             SiteDecision::CUDA_PENDING,
-            !has_cuda && cuda::is_discovering(),
+            !cuda.is_in_use && cuda.is_discovering,
         )
 }
 

@@ -80,6 +80,22 @@ fn a_long_name_built_at_run_time_is_truncated_once() {
 }
 
 #[test]
+#[cfg(not(feature = "strip"))]
+fn a_decision_made_before_the_driver_is_found_does_not_hold_after_it() {
+    let name = name::declared("site: driver found", Location::caller());
+    let found_just_after = || {
+        let before = CudaUse {
+            is_in_use: false,
+            is_discovering: false,
+        };
+        switch::with_control(switch::Control::new_generation);
+        before
+    };
+    let decision = decide_with(name, found_just_after);
+    assert_eq!(decision.under(switch::load()), None);
+}
+
+#[test]
 fn no_site_decides_within_the_profiler() {
     use crate::sync::ReentrancyGuard;
 
