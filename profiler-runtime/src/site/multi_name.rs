@@ -56,7 +56,10 @@ impl MultiNameSite {
         let decision = if self.first.matches_or_set(source.text) {
             self.site.decision(switch, source)
         } else {
-            let _reentrancy = ReentrancyGuard::try_enter();
+            // Deciding takes locks, which a call from within the profiler may find locked by its own thread.
+            let Some(_reentrancy) = ReentrancyGuard::try_enter() else {
+                return ScopeBuilder::off();
+            };
             // The location is part of the key: functions of two sites can have the same path, but not the same name.
             let site = ptr::from_ref(source.location).addr();
             let decision = decision_for_text(site, source.text, switch, || source.name());

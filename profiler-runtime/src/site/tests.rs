@@ -100,9 +100,13 @@ fn no_site_decides_within_the_profiler() {
     use crate::sync::ReentrancyGuard;
 
     static SITE: CallSite = CallSite::NEW;
+    static SEVERAL: MultiNameSite = MultiNameSite::NEW;
     let _reentrancy = ReentrancyGuard::try_enter();
     assert_eq!(decision_of(&SITE.begin_named("site: reentrant", 1)), None);
     assert_eq!(decision_of(&begin_dynamic("site: reentrant")), None);
+    for text in ["site: reentrant", "site: another, reentrant"] {
+        assert_eq!(decision_of(&SEVERAL.begin_named(text, 1)), None);
+    }
 }
 
 /// The process's own switch is turned in forked children, so that tests beside them are measured.
