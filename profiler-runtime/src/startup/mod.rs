@@ -49,7 +49,8 @@ pub use init::{Builder, Profiler, builder, init};
 ///
 /// A child that was forked while another thread started the profiler finds `STARTED` unset, gets a new lock (see
 /// [`Lock`]) and starts again. The second registration repeats the hooks, and adds a default logger whose
-/// thread does not exist in the child.
+/// thread does not exist in the child. No child of a process that has the profiler's threads starts the session: nothing
+/// would end it.
 #[cold]
 pub(crate) fn ensure_started() {
     static STARTED: AtomicBool = AtomicBool::new(false);
@@ -75,7 +76,9 @@ pub(crate) fn ensure_started() {
     if !has_exit_hooks {
         diagnostics::warn_once(process::exit::NO_HANDLER);
     }
-    environment::begin(&settings.session);
+    if process::fork::is_own_process() {
+        environment::begin(&settings.session);
+    }
     if switch::is_enabled() {
         clock::warn_if_fallback();
     }

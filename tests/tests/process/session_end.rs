@@ -127,6 +127,38 @@ fn in_child(profile: &Profile) -> ! {
     unsafe { libc::_exit(i32::from(!as_told)) }
 }
 
+/// The parent has the profiler's threads, but has measured no call: the first one of the child starts the profiler.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_first_measured_call_of_a_forked_process_starts_no_thread() {
+    if child::dir().is_some() {
+        let profile = Profile::builder().start().expect("started");
+        // SAFETY: the child calls the profiler, which is what is tested, and exits.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: an alarm ends the process, as nothing here handles it.
+            unsafe { libc::alarm(20) };
+            drop(scope!("end: scope"));
+            step();
+            let threads = fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
+            // SAFETY: ends the process at once, without handlers of the parent's.
+            unsafe { libc::_exit(i32::from(threads != 1)) }
+        }
+        let mut status = 0;
+        // SAFETY: this process forked the child, and `status` may be written.
+        unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert_eq!(status, 0);
+        drop(profile);
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let session = ("PROFILER_TRACE", "DIR/trace.json");
+    for variables in [&[session][..], &[session, ("PROFILER_CONTROL", "DIR/control")]] {
+        let status = again(folder.path(), variables).status().expect("it runs");
+        assert!(status.success(), "{variables:?}");
+    }
+}
+
 #[test]
 fn no_process_writes_over_what_another_one_wrote() {
     if let Some(folder) = child::dir() {
