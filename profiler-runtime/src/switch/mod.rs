@@ -26,8 +26,8 @@ const ON: u32 = 1;
 /// The lowest generation, and the difference between two. No site holds a decision of generation 0.
 const GENERATION: u32 = 2;
 
-/// The word before the environment is read. It is on, so that the first call does not return early but decides, and
-/// thereby reads the environment.
+/// The word before the profiler has started. It is on, so that the first call does not return early but decides, and
+/// thereby starts the profiler.
 const UNINITIALIZED: u32 = ON;
 
 static SWITCH: AtomicU32 = AtomicU32::new(UNINITIALIZED);
@@ -54,6 +54,9 @@ pub(crate) struct Control {
     /// The number of [`bypass`] calls that are running.
     bypasses: u32,
     generation: u32,
+    /// `true` once the profiler has started. Until then the word stays [`UNINITIALIZED`], though the settings may have
+    /// been read and turn measuring off: no call would start the profiler, and no summary would say that it is off.
+    is_published: bool,
     /// `true` if calls without a `log` of their own are logged.
     pub(crate) default_logger: bool,
     /// `true` while a session records calls.
@@ -80,7 +83,9 @@ pub(crate) fn with_control<T>(change: impl FnOnce(&mut Control) -> T) -> T {
         Control::new(settings)
     });
     let result = change(control);
-    SWITCH.store(control.word(), Relaxed);
+    if control.is_published {
+        SWITCH.store(control.word(), Relaxed);
+    }
     drop(guard);
     drop(reentrancy);
     // Warn with the lock released: a `tracing` subscriber may itself be measured.
@@ -97,6 +102,7 @@ impl Control {
             settings,
             bypasses: 0,
             generation: GENERATION,
+            is_published: false,
             default_logger,
             recording: false,
         }
@@ -110,12 +116,18 @@ impl Control {
 
     /// Returns the environment's state, on or off and in a later generation than `switch`.
     fn restored(environment: &Settings, switch: u32) -> Self {
+        let is_published = switch != UNINITIALIZED;
         let settings = Settings {
-            enabled: !is_off(switch),
+            enabled: if is_published {
+                !is_off(switch)
+            } else {
+                environment.enabled
+            },
             ..environment.clone()
         };
         let mut control = Self {
             generation: switch & !ON,
+            is_published,
             default_logger: false,
             ..Self::new(settings)
         };
@@ -167,7 +179,12 @@ pub(crate) fn set_enabled(enabled: bool) {
     with_control(|control| control.settings.enabled = enabled);
 }
 
-/// Returns `true` if the environment has been read.
+/// Publishes the switch word, now and with each change from now on: the profiler has started.
+pub(crate) fn publish() {
+    with_control(|control| control.is_published = true);
+}
+
+/// Returns `true` if the profiler has started.
 pub(crate) fn is_initialized() -> bool {
     load() != UNINITIALIZED
 }

@@ -106,6 +106,14 @@ fn a_child_keeps_the_switch_and_forgets_what_the_program_set() {
     }
 }
 
+#[test]
+fn a_child_of_a_process_that_has_not_started_keeps_what_the_environment_says() {
+    let mut environment = control().settings;
+    environment.enabled = false;
+    let child = Control::restored(&environment, UNINITIALIZED);
+    assert!(!child.is_published && is_off(child.word()));
+}
+
 /// Tests of the process's own switch run in forked children, so that tests beside them are measured.
 #[cfg(all(unix, not(miri), not(feature = "strip")))]
 mod of_the_process {
@@ -127,6 +135,7 @@ mod of_the_process {
     #[test]
     fn a_bypass_keeps_a_switch_that_is_off() {
         fork_and(|| {
+            publish();
             set_enabled(false);
             bypass(|| set_enabled(true));
             let on = is_enabled();

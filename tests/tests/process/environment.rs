@@ -8,6 +8,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use profiler_runtime::scope;
+use profiler_tests::child;
+
 const VARIABLES: [&str; 6] = [
     "PROFILER_ENABLED",
     "PROFILER_FILTER",
@@ -143,6 +146,24 @@ fn off_means_off_and_says_how_to_turn_it_on() {
             "{text}"
         );
     }
+}
+
+#[test]
+fn off_is_said_also_where_the_program_asks_before_its_first_call() {
+    if child::dir().is_some() {
+        // Reads the settings, and does not start the profiler.
+        assert!(profiler_runtime::summary().rows.is_empty());
+        drop(scope!("environment: off"));
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let output = child::again(folder.path())
+        .env("PROFILER_ENABLED", "0")
+        .env("PROFILER_SUMMARY", "stderr")
+        .output()
+        .unwrap();
+    let text = stderr(&output);
+    assert!(text.contains("nothing was measured"), "{text}");
 }
 
 #[test]
