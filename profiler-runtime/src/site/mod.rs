@@ -95,7 +95,7 @@ fn decide(name: &Name) -> StampedDecision {
     decide_with(name, CudaUse::now)
 }
 
-/// What a decision depends on that is not behind the switch.
+/// The inputs of a decision that are not behind the switch.
 #[derive(Clone, Copy)]
 struct CudaUse {
     /// `true` if GPU times are taken.

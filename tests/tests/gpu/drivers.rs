@@ -7,7 +7,10 @@ use profiler_runtime::cuda::{IntoStream, Status, Stream, status};
 use profiler_runtime::{InitError, init, scope, summary};
 use profiler_simulated_driver::Installation;
 use profiler_tests::gpu;
-use profiler_tests::gpu::{Gpu, TOLD, is_child, is_here_with_legacy_stream, on_driver, on_the_driver_with, row, settle, told};
+use profiler_tests::gpu::{
+    Gpu, TOLD, is_child, is_here_with_legacy_stream, on_driver, on_the_driver_with, row, settle,
+    told,
+};
 use profiler_tests::{isolated, measuring};
 
 /// The functions that every driver from CUDA 11 on has, and that the profiler needs.

@@ -153,7 +153,10 @@ fn the_first_measured_call_of_a_forked_process_starts_no_thread() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let session = ("PROFILER_TRACE", "DIR/trace.json");
-    for variables in [&[session][..], &[session, ("PROFILER_CONTROL", "DIR/control")]] {
+    for variables in [
+        &[session][..],
+        &[session, ("PROFILER_CONTROL", "DIR/control")],
+    ] {
         let status = again(folder.path(), variables).status().expect("it runs");
         assert!(status.success(), "{variables:?}");
     }
