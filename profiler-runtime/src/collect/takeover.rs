@@ -66,7 +66,7 @@ impl<T> Takeover<T> {
         self.since.store(now.clamp(1, TAKEN_OVER - 1), Relaxed);
     }
 
-    /// Notes on the worker that user code has returned. Does nothing but say so if it was in none.
+    /// Notes on the worker that user code has returned. If the worker was in no user code, changes nothing and returns no call.
     pub(super) fn end(&self) -> Ended<T> {
         let is_owner = self.since.swap(IDLE, Relaxed) != TAKEN_OVER;
         // Waits until a supervisor that took over has recorded it.

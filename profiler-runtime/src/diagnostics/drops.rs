@@ -12,7 +12,8 @@ pub enum DropReason {
     LoggerFailed,
     /// The logger panicked, for this entry or an earlier one. It is not called again for that name.
     LoggerPanicked,
-    /// The logger has not returned for seconds. It is not called for that name until it returns.
+    /// The logger has not returned for seconds. Until it returns, a shared logger is not called for any name, and a logger
+    /// of a single call not for its name.
     LoggerBlocked,
     /// The name is logged by its GPU time, and the call had none. The summary says why.
     NoCudaTime,

@@ -34,7 +34,7 @@ impl Counts {
 
 #[derive(Debug)]
 struct Shared {
-    /// The totals of threads that have ended.
+    /// The totals of ended threads, buckets that running threads have spilled, and calls without a cell.
     folded: Totals,
     live: Vec<CellRef>,
     kept: Vec<CellRef>,
@@ -52,8 +52,8 @@ impl Shared {
         }
     }
 
-    /// Returns the counts for a child that was forked while another thread held the lock. The totals of threads that had
-    /// ended before are lost, which the summary of the child says.
+    /// Returns the counts for a child that was forked while another thread held the lock. These totals
+    /// are lost, which the summary of the child says.
     fn after_fork() -> Self {
         Self {
             must_find_cells: true,

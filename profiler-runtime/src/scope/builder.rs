@@ -151,6 +151,9 @@ impl<'s> ScopeBuilder<'s> {
     /// Opens the scope. Reads the clock last.
     #[inline]
     pub fn start(mut self) -> ScopeWithArgs<'s> {
+        if self.decision.is_none() {
+            return ScopeWithArgs::off();
+        }
         self.resolve_sampling();
         ScopeWithArgs::open(self)
     }

@@ -85,8 +85,8 @@ impl OpenScope {
                 // Dropped out of order: before a younger guard, or after an older one. The elapsed time is exact. The
                 // time of the children is not known, so all of it counts as the scope's own.
                 self.cell.count_disordered();
-                // Restore the outer scope if only younger scopes are open inside. A guard from before the current poll
-                // has its outer scope elsewhere.
+                // Restore the outer scope if only younger scopes are open inside. A guard that was opened before the
+                // current poll must not restore: the end of the poll does.
                 if serial < innermost && serial > state.innermost_poll.get() {
                     self.restore_outer(state, elapsed);
                     local::presume_leaked_above(serial);

@@ -80,6 +80,17 @@ pub struct ScopeWithArgs<'s> {
 }
 
 impl<'s> ScopeWithArgs<'s> {
+    /// Returns a scope that is not measured.
+    #[inline]
+    pub(crate) const fn off() -> Self {
+        Self {
+            open: None,
+            log: None,
+            not_send: PhantomData,
+            borrowed_stream: PhantomData,
+        }
+    }
+
     pub(crate) fn open(mut builder: ScopeBuilder<'s>) -> Self {
         let log = builder.take_request();
         // The builder has decided whether the call is logged; opening the scope must not count the call again.

@@ -79,7 +79,7 @@ fn node(scope: &ScopeRecord, gpu: &[GpuRecord]) -> Node {
 }
 
 /// Finds the parent of each scope and subtracts the scope's time from the parent's own time. Records come in the order
-/// of scope, so that every possible parent stands before its children.
+/// of opening, so that every possible parent stands before its children.
 fn nest(
     scopes: &[ScopeRecord],
     first_future: usize,

@@ -43,7 +43,7 @@ pub(super) struct Session {
 struct State {
     step: u64,
     action: Action,
-    /// Open of the step, in ticks.
+    /// When the current step began, in ticks.
     began: u64,
     /// The id of the open window.
     open: Option<u64>,
@@ -74,7 +74,7 @@ impl State {
 enum Closes {
     Nothing,
     /// The window before it.
-    First,
+    Previous,
 }
 
 /// The parameters of a session.
@@ -258,7 +258,7 @@ impl Session {
         let before = state.action;
         let effects = effects_of(before, next);
         if effects.contains(&Effect::Deliver) && effects.contains(&Effect::Open) {
-            self.open(state, Closes::First);
+            self.open(state, Closes::Previous);
             state.action = next.unwrap_or_default();
             return;
         }
@@ -296,7 +296,7 @@ impl Session {
     /// recorded scope belongs to one of them.
     fn open(self: &Arc<Self>, state: &mut State, closes: Closes) {
         let _busy = ReentrancyGuard::try_enter();
-        let closing = (closes == Closes::First).then(|| self.closing(state, false));
+        let closing = (closes == Closes::Previous).then(|| self.closing(state, false));
         let first = WallAnchor::narrow();
         let mut registry = registry();
         // Read the clock with the registry locked: a thread that takes a scope which began later finds the window.

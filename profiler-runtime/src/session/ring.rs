@@ -1,4 +1,4 @@
-//! The way of recorded scopes to the thread that sorts them into windows: one bounded ring for each thread.
+//! Per-thread rings of recorded scopes, drained by the thread that sorts them into windows.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -11,24 +11,24 @@ use crate::sync::ReentrancyGuard;
 use crate::sync::Rings;
 use crate::sync::ring::Producer;
 
-/// Scopes that a thread holds until they are taken, for each entry of `PROFILER_RING`: by default 16,384 in all, which
-/// is 16 milliseconds at a million a second.
-const FOR_EACH: usize = 8;
+/// Entries of the ring for each entry of `PROFILER_RING`: 16,384 by default, which is 16 milliseconds at a million
+/// scopes a second.
+const SCOPES_PER_ENTRY: usize = 8;
 
-/// A thread's own end.
-struct Near {
+/// The writing end of a thread's ring.
+struct ThreadRing {
     ring: Producer<ScopeRecord>,
     thread: Arc<ThreadInfo>,
 }
 
 thread_local! {
-    static NEAR: RefCell<Option<Near>> = const { RefCell::new(None) };
+    static THREAD_RING: RefCell<Option<ThreadRing>> = const { RefCell::new(None) };
 }
 
 static RINGS: Rings<ScopeRecord, Arc<ThreadInfo>> = Rings::new();
-/// Scopes that found the ring full, or none, since their thread was ending.
+/// Scopes that found their ring full, or had no ring because the thread was ending.
 static RING_FULL: AtomicU64 = AtomicU64::new(0);
-/// Scopes that there was no memory for.
+/// Scopes that were lost because memory was short.
 static NO_MEMORY: AtomicU64 = AtomicU64::new(0);
 
 /// Scopes that could not be recorded, by reason.
@@ -69,7 +69,7 @@ pub(super) fn push(record: ScopeRecord) {
     let Some(_busy) = ReentrancyGuard::try_enter() else {
         return lose(1);
     };
-    match with_near(|near| offer(near, record)) {
+    match with_thread_ring(|thread_ring| offer(thread_ring, record)) {
         Ok(true) => {}
         Ok(false) | Err(NoRing::Unusable) => lose(1),
         Err(NoRing::NoMemory) => lose_for_memory(),
@@ -86,39 +86,39 @@ fn lose_for_memory() {
     NO_MEMORY.fetch_add(1, Relaxed);
 }
 
-fn offer(near: &mut Near, record: ScopeRecord) -> bool {
-    let pushed = near.ring.push(record).is_ok();
-    if !pushed || near.ring.is_half_full() {
+fn offer(thread_ring: &mut ThreadRing, record: ScopeRecord) -> bool {
+    let pushed = thread_ring.ring.push(record).is_ok();
+    if !pushed || thread_ring.ring.is_half_full() {
         worker::wake();
     }
     pushed
 }
 
-fn with_near<T>(f: impl FnOnce(&mut Near) -> T) -> Result<T, NoRing> {
-    let with = |near: &RefCell<Option<Near>>| {
-        let mut near = near.try_borrow_mut().map_err(|_| NoRing::Unusable)?;
-        let near = match &mut *near {
-            Some(near) => near,
+fn with_thread_ring<T>(f: impl FnOnce(&mut ThreadRing) -> T) -> Result<T, NoRing> {
+    let with = |thread_ring: &RefCell<Option<ThreadRing>>| {
+        let mut thread_ring = thread_ring.try_borrow_mut().map_err(|_| NoRing::Unusable)?;
+        let thread_ring = match &mut *thread_ring {
+            Some(thread_ring) => thread_ring,
             // Without memory the next scope tries again.
             empty => empty.insert(make().ok_or(NoRing::NoMemory)?),
         };
-        Ok(f(near))
+        Ok(f(thread_ring))
     };
-    NEAR.try_with(with).unwrap_or(Err(NoRing::Unusable))
+    THREAD_RING.try_with(with).unwrap_or(Err(NoRing::Unusable))
 }
 
 #[cold]
-fn make() -> Option<Near> {
+fn make() -> Option<ThreadRing> {
     let thread = Arc::new(ThreadInfo::current());
-    let capacity = with_control(|control| control.settings.ring).saturating_mul(FOR_EACH);
+    let capacity = with_control(|control| control.settings.ring).saturating_mul(SCOPES_PER_ENTRY);
     let ring = RINGS.add(capacity, Arc::clone(&thread))?;
-    Some(Near { ring, thread })
+    Some(ThreadRing { ring, thread })
 }
 
 /// The calling thread as windows know it; none where it is ending.
 pub(super) fn this_thread() -> Option<Arc<ThreadInfo>> {
     let _busy = ReentrancyGuard::try_enter();
-    with_near(|near| Arc::clone(&near.thread)).ok()
+    with_thread_ring(|thread_ring| Arc::clone(&thread_ring.thread)).ok()
 }
 
 /// Calls `take` with each scope that is in the rings now. A scope whose `take` panics counts as lost.

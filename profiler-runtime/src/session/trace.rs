@@ -21,7 +21,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// [`ProfileBuilder::run`](crate::ProfileBuilder::run) returns it in an `Arc`.
 #[derive(Debug)]
 pub struct Trace {
-    /// Scopes and polls by thread and in the order of scope, then futures by their start.
+    /// Scopes and polls by thread and in the order in which they opened, then futures by their start.
     pub(crate) scopes: Vec<ScopeRecord>,
     /// For each record in `scopes`, its links to other records.
     pub(crate) nodes: Vec<Node>,
@@ -128,7 +128,7 @@ impl Drop for Trace {
 }
 
 impl Trace {
-    /// Returns the scopes of the window: by thread and in the order of scope, then futures.
+    /// Returns the scopes of the window: by thread and in the order in which they opened, then futures.
     pub fn events(&self) -> impl Iterator<Item = Event<'_>> {
         let is_event = |index: &usize| !matches!(self.scopes[*index].kind, RecordKind::Poll { .. });
         (0..self.scopes.len())

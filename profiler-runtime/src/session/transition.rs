@@ -17,7 +17,7 @@ pub(super) enum Effect {
     Discard,
     /// Stops recording.
     StopRecording,
-    /// Warns: the schedule leaves a window without saving it, or a warm-up without scope a window.
+    /// Warns: the schedule leaves a window without saving it, or a warm-up without ever opening a window.
     Warn,
 }
 

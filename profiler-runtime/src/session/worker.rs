@@ -190,7 +190,7 @@ impl WindowSorter {
         threads.clear();
     }
 
-    /// Delivers complete windows in the order of scope. Returns `true` if some window is not complete.
+    /// Delivers complete windows, those of each session in the order in which they opened. Returns `true` if some window is not complete.
     fn complete(&mut self, specs: &[WindowSpec], begun: u64, read: &ReadSoFar) -> bool {
         let grace = clock().in_ticks(GRACE);
         let mut blocked: Vec<(u64, usize)> = Vec::new();

@@ -49,7 +49,7 @@ stat_cell! {
         polling: state,
         /// Open scopes that were presumed leaked when an older scope closed.
         presumed_leaked: state,
-        /// Scopes that ended while younger ones were open. Their self time is an upper bound.
+        /// Scopes that ended out of order: before a scope inside them, or after the one around them. Their self time is an upper bound.
         disordered: count(disordered),
         /// Log entries that found the ring full since the last one that did not.
         pub(crate) skipped: on_drain(unreported_skips),

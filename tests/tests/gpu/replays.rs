@@ -70,6 +70,41 @@ fn each_replay_of_what_was_captured_on_purpose_is_measured() {
 }
 
 #[test]
+fn each_replay_reaches_the_logger_of_the_captured_call() {
+    if !is_here_with_graphs(1) {
+        return;
+    }
+    let profiler = init().expect("set up");
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    stream
+        .begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)
+        .expect("it may capture");
+    let (logged, entries) = std::sync::mpsc::channel();
+    {
+        // The closure owns a value, so it belongs to this call alone.
+        let log = move |_: &str, milliseconds: f64, step: u64| logged.send((milliseconds, step));
+        let _replayed = scope!("replayed", stream = &stream, captured, log = log);
+        gpu.spin(&stream, 10_000);
+    }
+    let graph = end(&stream);
+    for _ in 0..3 {
+        graph.launch().expect("nothing failed");
+        stream.synchronize().expect("nothing failed");
+        settle();
+    }
+    drop(profiler);
+    let mut steps = Vec::new();
+    for (milliseconds, step) in entries.try_iter() {
+        exact(milliseconds * 1e6, 10_000.0);
+        steps.push(step);
+    }
+    // Step 0 is the captured call itself, which has no GPU time.
+    assert_eq!(steps, [1, 2, 3]);
+    assert_eq!(summary().dropped, []);
+}
+
+#[test]
 fn replays_that_follow_each_other_are_told_apart() {
     if !is_here_with_graphs(1) {
         return;

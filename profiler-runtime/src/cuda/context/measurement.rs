@@ -71,8 +71,8 @@ impl Enclosing {
 ///
 /// - The event exists during the call, because only the resolver destroys events.
 /// - The scope's pair normally comes back through the resolver too. A measured thread gives it back only if the scope
-///   is abandoned. The event may then be recorded anew during the call, and the resulting distance is wrong. But it
-///   counts towards the self time of the abandoned scope, which is never computed.
+///   is abandoned or its ring rejected it. The event may then be recorded again during the call, and the resulting
+///   distance is wrong. But it counts towards the self time of that scope, which is never computed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StartEvent {
     event: Event,

@@ -163,12 +163,12 @@ impl Context {
         let _ = self.pairs.fetch_update(Relaxed, Relaxed, less);
     }
 
-    /// Takes an measurement back into the pool.
+    /// Takes a measurement back into the pool.
     pub(crate) fn put_back(&self, measurement: Box<GpuMeasurement>) {
         let Some(pair) = measurement.pair else { return };
         if pair.epoch == self.epoch() && !self.has_failed() {
             pair.generation.fetch_add(1, Relaxed);
-            // The pool has a place for each pair of one epoch. It is full only if an measurement of an earlier epoch
+            // The pool has a place for each pair of one epoch. It is full only if a measurement of an earlier epoch
             // was put back between the check above and the epoch's end.
             if self.pool.put(measurement).is_err() {
                 self.decrement_pairs();

@@ -246,7 +246,7 @@ mod tests {
 
     fn put_all(pool: &Pool<usize>, all: impl IntoIterator<Item = usize>) {
         for value in all {
-            pool.put(value).expect("there is segment");
+            pool.put(value).expect("there is room");
         }
     }
 

@@ -11,6 +11,7 @@ use crate::cuda::context::measurement::{GpuMeasurement, Pair};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::code::{Failed, Fault};
 use crate::cuda::loss::CudaLoss;
+use crate::log::Logger;
 
 /// A pool that was not used for this long is trimmed to [`KEPT_PAIRS`] pairs.
 const TRIM_AFTER_NS: f64 = 5e9;
@@ -48,13 +49,17 @@ impl ContextState {
     }
 
     /// Adds a finished scope that was measured with `pair`.
-    pub(super) fn add(&mut self, measurement: Box<GpuMeasurement>, pair: Pair) {
+    pub(super) fn add(&mut self, mut measurement: Box<GpuMeasurement>, pair: Pair) {
         self.last_used = now();
         self.is_trimmed = false;
         if pair.is_graph {
             // The scope itself has no GPU time. Each replay of the graph has one.
             if gpu_record::are_wanted() {
                 gpu_record::push(GpuRecord::lost(&measurement, CudaLoss::Captured));
+            }
+            // Each replay is logged, so the logger of the call must outlive the call.
+            if let Some(request) = &mut measurement.log {
+                request.logger = request.logger.take().map(Logger::into_shared);
             }
             self.captured.add(measurement, pair);
         } else {

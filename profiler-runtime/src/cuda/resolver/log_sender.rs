@@ -44,14 +44,9 @@ impl LogSender {
 
     /// Logs a replay of a graph that contains the scope.
     pub(super) fn send_again(&mut self, name: &'static Name, log: &LogRequest, cuda: CudaSpan) {
-        let own_logger = log.logger.as_ref();
-        let shared = own_logger.and_then(Logger::share);
-        // A logger that belongs to one call only has received that call.
-        if own_logger.is_some() && shared.is_none() {
-            return;
-        }
         let request = LogRequest {
-            logger: shared,
+            // Shared since the scope was captured.
+            logger: log.logger.as_ref().and_then(Logger::share),
             step: Some(next_step(name, 0, log.every)),
             ..LogRequest::new(log.every)
         };

@@ -47,13 +47,13 @@ pub(super) fn log_now(
         TimeSource::Cuda => cuda.ms,
         _ => cpu_ms,
     };
-    let own = || next_step(name, log.skipped, log.every);
+    let automatic = || next_step(name, log.skipped, log.every);
     let entry = collect::LogEntry {
         name,
         milliseconds,
         cpu_ms,
         cuda: Some(cuda),
-        step: log.step.unwrap_or_else(own),
+        step: log.step.unwrap_or_else(automatic),
         wall_time: WallAnchor::now().wall_time(span.end),
     };
     collect::log_here(entry, log.logger);

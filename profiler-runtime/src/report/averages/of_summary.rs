@@ -73,7 +73,7 @@ fn notes(summary: &Summary) -> Vec<String> {
     let disordered = summary.rows.iter().filter(|row| row.disordered > 0);
     notes.extend(disordered.map(|row| {
         format!(
-            "{}: {} ended before a scope inside them, so that self is an upper bound",
+            "{}: {} ended out of order, so that self is an upper bound",
             row.name, row.disordered
         )
     }));

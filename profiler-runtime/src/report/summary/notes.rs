@@ -32,7 +32,7 @@ fn calls_with_a_count(rows: &[&Row]) -> Vec<String> {
         ("dropped before done", |row| row.dropped_futures),
         ("still open, in no column", |row| row.open),
         (
-            "ended before a scope inside them, so that self is an upper bound",
+            "ended out of order, so that self is an upper bound",
             |row| row.disordered,
         ),
     ];

@@ -51,7 +51,7 @@ pub struct Row {
     pub open: u64,
     /// Log entries that found the ring full. The calls are in all other columns.
     pub dropped_entries: u64,
-    /// Calls that ended before a scope opened inside them: the self time is an upper bound.
+    /// Calls that ended out of order, before a scope inside them or after the one around them: the self time is an upper bound.
     pub disordered: u64,
     /// `true` if the calls are too short to be timed individually. The mean is correct; single values (minimum,
     /// maximum, percentiles, deviation) are not.

@@ -106,7 +106,7 @@ fn what_statistics_do_not_know_is_said() {
         ..work("held", 1e6, 1e6)
     };
     let table = summary(vec![disordered]).key_averages().to_string();
-    let note = "\nheld: 2 ended before a scope inside them, so that self is an upper bound\n";
+    let note = "\nheld: 2 ended out of order, so that self is an upper bound\n";
     assert!(table.contains(note), "{table}");
 
     let nothing = Summary {
