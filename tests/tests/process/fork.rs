@@ -15,7 +15,7 @@ use profiler_tests::gpu::{Gpu, is_child, on_a_thread, on_the_driver_with, settle
 use profiler_tests::measuring;
 
 /// How many children there are.
-const FORKS: usize = 150;
+const FORKS: usize = 400;
 /// A child that takes longer hangs: it ends by the signal of its alarm.
 const WATCHDOG_SECONDS: u32 = 60;
 
