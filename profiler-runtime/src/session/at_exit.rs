@@ -5,7 +5,7 @@ use std::sync::{Arc, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use super::live::Session;
-use super::{environment, worker};
+use super::{environment, window_sorter};
 use crate::diagnostics;
 use crate::process::exit::{self, Hook, Phase};
 use crate::process::fork;
@@ -87,11 +87,11 @@ pub(crate) fn finish(timeout: Duration, ending: FinishMode) {
     if wait(timeout / 2) {
         return;
     }
-    worker::skip_unread(true);
+    window_sorter::skip_unread(true);
     let _ = wait(timeout);
     let mut own = known.iter().filter(|session| session.is_environment);
     let _ = own.all(|session| session.delivery.wait(rest(WRITING)));
-    worker::skip_unread(false);
+    window_sorter::skip_unread(false);
     let left: u64 = known.iter().map(|session| session.delivery.left()).sum();
     if left > 0 {
         diagnostics::warn_once(&format!(

@@ -8,7 +8,7 @@ use super::handler::Handler;
 use super::queue::Queue;
 use super::trace::Trace;
 use super::window::{WindowBuilder, WindowClose, WindowSpec};
-use super::worker;
+use super::window_sorter;
 use crate::diagnostics::{catch_own_panic, user_code};
 use crate::own_cost;
 use crate::process::fork;
@@ -67,7 +67,7 @@ impl Delivery {
         if !fork::is_own_process() {
             return false;
         }
-        worker::wake();
+        window_sorter::wake();
         let has_thread = || !self.has_failed.load(Relaxed);
         self.windows
             .wait(self.windows.issued(), timeout, has_thread)

@@ -10,7 +10,7 @@ use super::handler::Handler;
 use super::registry::{WindowRegistry, registry};
 use super::transition::{Effect, effects_of};
 use super::window::{StepRecord, WindowClose, WindowSpec};
-use super::{Activity, Options, at_exit, recording, ring, worker};
+use super::{Activity, Options, at_exit, recording, ring, window_sorter};
 use crate::background::{self, Calls};
 use crate::clock::{WallAnchor, now};
 use crate::config::{Action, ActionFn};
@@ -92,7 +92,7 @@ impl Session {
         let _busy = ReentrancyGuard::try_enter();
         let (session, handlers) = Self::new(setup);
         at_exit::remember(&session);
-        worker::ensure_started()?;
+        window_sorter::ensure_started()?;
         let (running, failed) = (Arc::clone(&session), Arc::clone(&session));
         let mut handlers = handlers;
         // Handlers are user code, which is measured.
@@ -240,7 +240,7 @@ impl Session {
                  written; lessen `skip_first`, `wait` or `warmup`"
             ));
         }
-        worker::ended(self);
+        window_sorter::ended(self);
         notices.say();
         true
     }
@@ -320,7 +320,7 @@ impl Session {
         drop(registry);
         state.cycle += 1;
         state.began = opened;
-        worker::wake();
+        window_sorter::wake();
     }
 
     fn close(&self, state: &mut State, is_cut: bool) {
@@ -330,7 +330,7 @@ impl Session {
         let closed = now();
         Self::close_at(&mut registry, state, closing, closed);
         drop(registry);
-        worker::wake();
+        window_sorter::wake();
     }
 
     fn closing(&self, state: &mut State, is_cut: bool) -> WindowClose {

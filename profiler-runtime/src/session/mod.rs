@@ -24,7 +24,7 @@ mod timeline;
 mod trace;
 mod transition;
 mod window;
-mod worker;
+mod window_sorter;
 
 pub(crate) use at_exit::{FinishMode, finish};
 pub use event::{Event, Frame, GpuSpan};

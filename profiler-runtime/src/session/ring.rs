@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::record::{ScopeRecord, ThreadInfo};
-use super::worker;
+use super::window_sorter;
 use crate::switch::with_control;
 use crate::sync::ReentrancyGuard;
 use crate::sync::Rings;
@@ -89,7 +89,7 @@ fn lose_for_memory() {
 fn offer(thread_ring: &mut ThreadRing, record: ScopeRecord) -> bool {
     let pushed = thread_ring.ring.push(record).is_ok();
     if !pushed || thread_ring.ring.is_half_full() {
-        worker::wake();
+        window_sorter::wake();
     }
     pushed
 }

@@ -367,13 +367,20 @@ fn account_log(
         {
             count_dropped(DropReason::NoCollector, 1);
         }
-        (Sent::Rejected | Sent::Nothing, _) if rejection == Some(CudaLoss::NoMemory) => {
+        // The scope was abandoned, or its thread is ending: no GPU time will ever arrive for the entry.
+        (Sent::Nothing, cell) => {
+            if let Some(cell) = cell {
+                cell.skipped.add(every.into());
+            }
+            count_dropped(DropReason::NoCudaTime, 1);
+        }
+        (Sent::Rejected, _) if rejection == Some(CudaLoss::NoMemory) => {
             count_dropped(DropReason::NoMemory, 1);
         }
-        (Sent::Rejected | Sent::Nothing, Some(cell)) => {
+        (Sent::Rejected, Some(cell)) => {
             cell.skipped.add(every.into());
             cell.ring_full.add(1);
         }
-        (Sent::Rejected | Sent::Nothing, None) => count_dropped(DropReason::RingFull, 1),
+        (Sent::Rejected, None) => count_dropped(DropReason::RingFull, 1),
     }
 }
