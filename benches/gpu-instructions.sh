@@ -6,6 +6,9 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
+# Incremental builds inline less.
+export CARGO_INCREMENTAL=0
+
 calls=${CALLS:-4000}
 for tool in valgrind cargo; do
     command -v "$tool" >/dev/null || {

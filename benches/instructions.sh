@@ -7,6 +7,8 @@ set -euo pipefail
 cd "$(dirname "$0")"
 # With CUDA, calls take a slower path while the profiler searches for a driver, in the first two seconds.
 export PROFILER_BACKEND=cpu
+# Incremental builds inline less.
+export CARGO_INCREMENTAL=0
 
 calls=${CALLS:-20000}
 for tool in valgrind objdump cargo; do

@@ -59,7 +59,7 @@ fn work(watchdog: &Watchdog) {
                 is_owner
             }
             Some(Job::Flush(flush_id)) => {
-                // Published by the release of `Takeover::begin` before any logger is called.
+                // Published by the lock in `Takeover::begin` before any logger is called.
                 watchdog.flush_id.store(flush_id, Relaxed);
                 let is_owner = flush_all(watchdog);
                 watchdog.flush_id.store(0, Relaxed);

@@ -32,10 +32,19 @@ pub(crate) fn step() {
 pub(crate) fn start(
     start: impl FnOnce() -> Result<Profile, ProfileError>,
 ) -> Result<(), ProfileError> {
-    let mut own = own();
-    if own.is_none() {
-        *own = Some(start()?);
+    if is_running() {
+        return Ok(());
     }
+    // With the lock released: starting may warn, and a `tracing` subscriber may call `step`.
+    let started = start()?;
+    let mut own = own();
+    let surplus = if own.is_none() {
+        own.replace(started)
+    } else {
+        Some(started)
+    };
+    drop(own);
+    drop(surplus);
     Ok(())
 }
 
