@@ -42,6 +42,8 @@ impl Context {
         driver: &impl EventApi,
         magazine: &mut VecDeque<Box<GpuMeasurement>>,
     ) -> Result<(), Failed> {
+        // Do not attribute the memory to the program's scopes.
+        let _reentrancy = ReentrancyGuard::try_enter();
         let size = self.refill_size();
         if self
             .pool

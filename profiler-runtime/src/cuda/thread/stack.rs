@@ -6,6 +6,7 @@ use super::scope::{OpenGpuScope, StreamOwnership, TaskGpuScope, abandon};
 use crate::cuda::context::measurement::{Enclosing, ScopeRef, StartEvent};
 use crate::cuda::stream::Stream;
 use crate::stream_key::StreamKey;
+use crate::sync::ReentrancyGuard;
 
 /// The most displaced scopes. The oldest one more is abandoned.
 const MAX_DISPLACED: usize = 64;
@@ -100,11 +101,21 @@ impl ScopeStack {
         if self.frames.len() >= MAX_OPEN {
             self.abandon_older_half();
         }
+        if self.frames.len() == self.frames.capacity() {
+            self.grow();
+        }
         self.frames.push(Frame::Scope {
             serial,
             opened: OpenGpuScope::EMPTY,
         });
         self.last_opened()
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        // Do not attribute the memory to the program's scopes.
+        let _reentrancy = ReentrancyGuard::try_enter();
+        self.frames.reserve(8);
     }
 
     #[inline]
@@ -174,6 +185,9 @@ impl ScopeStack {
         let parent = frames.find(|frame| is_parent(frame.scope()));
         if let Some(Frame::Scope { opened, .. }) = parent {
             opened.has_futures = true;
+        }
+        if self.frames.len() == self.frames.capacity() {
+            self.grow();
         }
         self.frames.push(Frame::Poll { scope, start });
         Some(scope.key)

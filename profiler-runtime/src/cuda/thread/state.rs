@@ -115,6 +115,8 @@ impl GpuThread {
             .position(|cache| cache.context.raw == raw);
         let index = known.unwrap_or(self.caches.len());
         if known.is_none() {
+            // Do not attribute the memory to the program's scopes.
+            let _reentrancy = ReentrancyGuard::try_enter();
             let context = context::of(driver, raw)?;
             self.caches.push(ContextCache::new(context));
         }
