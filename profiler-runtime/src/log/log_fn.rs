@@ -6,7 +6,7 @@ use super::{LogError, ScalarLogger};
 
 /// Wraps a closure as a [`ScalarLogger`], for places that need one, such as `Arc<dyn ScalarLogger>`.
 ///
-/// [`IntoLogger`] accepts closures without it. Closures do not implement `ScalarLogger` themselves:
+/// [`IntoLogger`](crate::IntoLogger) accepts closures without it. Closures do not implement `ScalarLogger` themselves:
 /// the trait is implemented for `Arc`s and references, and a blanket implementation for all closures
 /// would overlap with these.
 ///

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::ScalarLogger;
 
-/// A logger in any of the forms that [`IntoLogger`] accepts.
+/// A logger in any of the forms that [`IntoLogger`](crate::IntoLogger) accepts.
 ///
 /// # Examples
 ///
