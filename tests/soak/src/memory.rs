@@ -7,7 +7,15 @@ use std::fs;
 const GROWTH_KIB: u64 = 8 * 1024;
 
 /// Returns the resident memory in KiB, if the system shows it.
+///
+/// Free memory of the heap is given back first. How much of it there is depends on how far the profiler's threads were
+/// behind at any time, and so on how busy the machine is.
 pub(crate) fn resident_kib() -> Option<u64> {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: the function only releases free memory, and may be called from any thread.
+    unsafe {
+        libc::malloc_trim(0);
+    }
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status
         .lines()
