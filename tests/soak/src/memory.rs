@@ -23,9 +23,9 @@ pub(crate) fn resident_kib() -> Option<u64> {
     line.trim().trim_end_matches("kB").trim().parse().ok()
 }
 
-/// Returns an error if much more memory is resident than `settled`.
-pub(crate) fn compare(settled: Option<u64>) -> Result<(), String> {
-    match (settled, resident_kib()) {
+/// Returns an error if much more memory is resident than at any report in the first half of the run.
+pub(crate) fn compare(first_half: Option<u64>) -> Result<(), String> {
+    match (first_half, resident_kib()) {
         (Some(before), Some(now)) if now > before + GROWTH_KIB => Err(format!(
             "resident memory grew from {before} to {now} KiB in the second half of the run"
         )),
