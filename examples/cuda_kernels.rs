@@ -17,7 +17,8 @@ use cudarc::driver::{
 };
 use cudarc::nvrtc::Ptx;
 use profiler_examples::device;
-use profiler_runtime::{Row, Summary, flush, measure_execution_time, scope, summary};
+use profiler_runtime::report::Row;
+use profiler_runtime::{Summary, flush, measure_execution_time, scope, summary};
 
 /// Any driver from CUDA 11 on compiles this for any device from `sm_75` on. The comment is for the
 /// simulated driver of the tests.

@@ -10,7 +10,8 @@
 use profiler_examples::digits::Digits;
 use profiler_examples::network::Network;
 use profiler_examples::random::Random;
-use profiler_runtime::{Row, SortBy, Summary, TableOptions, measure_execution_time, summary};
+use profiler_runtime::report::{Row, SortBy, TableOptions};
+use profiler_runtime::{Summary, measure_execution_time, summary};
 
 const EPOCHS: usize = 5;
 const BATCH: usize = 32;

@@ -131,7 +131,7 @@ fn show_streams() {
             row.name,
             cuda.total_ns / 1e6,
             cuda.streams.len(),
-            cuda.elsewhere_ns / 1e6
+            cuda.other_streams_ns / 1e6
         );
     }
 }

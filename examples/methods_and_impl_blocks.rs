@@ -6,7 +6,8 @@
 //! ```
 
 use profiler_examples::random::Random;
-use profiler_runtime::{SortBy, TableOptions, measure_execution_time, summary};
+use profiler_runtime::report::{SortBy, TableOptions};
+use profiler_runtime::{measure_execution_time, summary};
 
 /// A binary search tree.
 #[derive(Default)]

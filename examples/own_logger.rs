@@ -16,7 +16,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use profiler_examples::digits::Digits;
-use profiler_runtime::{LogError, ScalarLogger, measure_execution_time, summary};
+use profiler_runtime::log::LogError;
+use profiler_runtime::{ScalarLogger, measure_execution_time, summary};
 
 /// Writes one line for each call: `tag,step,milliseconds`.
 struct CsvLogger {

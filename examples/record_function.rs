@@ -24,10 +24,9 @@ use profiler_examples::digits::{CLASSES, Digits, PIXELS};
 use profiler_examples::model::Outcome;
 use profiler_examples::network::Network;
 use profiler_examples::random::Random;
-use profiler_runtime::{
-    Activity, AveragesTable, GroupBy, Profile, SortKey, ToShape, measure_execution_time,
-    record_function,
-};
+use profiler_runtime::report::{AveragesTable, GroupBy, SortKey};
+use profiler_runtime::session::ToShape;
+use profiler_runtime::{Activity, Profile, measure_execution_time, record_function};
 
 /// A matrix, stored row by row.
 struct Tensor {

@@ -32,9 +32,9 @@ use profiler_examples::digits::Digits;
 use profiler_examples::model::{self, Model, Outcome};
 use profiler_examples::network::Network;
 use profiler_examples::random::Random;
+use profiler_runtime::report::{AveragesTable, SortKey};
 use profiler_runtime::{
-    Activity, AveragesTable, Profile, Schedule, SortKey, Trace, cuda, measure_execution_time,
-    tensorboard_trace_handler,
+    Activity, Profile, Schedule, Trace, cuda, measure_execution_time, tensorboard_trace_handler,
 };
 
 const BATCH: usize = 128;

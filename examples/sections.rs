@@ -8,7 +8,8 @@
 use std::error::Error;
 
 use profiler_examples::digits::{CLASSES, Digits, PIXELS};
-use profiler_runtime::{SortBy, TableOptions, measure_execution_time_context, scope, summary};
+use profiler_runtime::report::{SortBy, TableOptions};
+use profiler_runtime::{measure_execution_time_context, scope, summary};
 
 /// Recognizes digits by the nearest mean image.
 struct Reader {
@@ -78,7 +79,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let read = measure_execution_time_context!(
             "read",
             bypass = number < 100,
-            every = 500,
+            log_every = 500,
             global_step = number,
             log = |tag, milliseconds, step| println!("{tag} {step}: {:.1} µs", 1e3 * milliseconds),
             { reader.read(digits.image(number)) }

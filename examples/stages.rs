@@ -14,7 +14,8 @@ use profiler_examples::digits::Digits;
 use profiler_examples::model::{self, Model, Outcome};
 use profiler_examples::network::Network;
 use profiler_examples::random::Random;
-use profiler_runtime::{Profile, ProfileError, Schedule, Trace, cuda, measure_execution_time};
+use profiler_runtime::session::ProfileError;
+use profiler_runtime::{Profile, Schedule, Trace, cuda, measure_execution_time};
 
 const EPOCHS: usize = 4;
 const BATCH: usize = 64;

@@ -15,7 +15,7 @@ use std::error::Error;
 use profiler_examples::digits::Digits;
 use profiler_examples::network::Network;
 use profiler_examples::random::Random;
-use profiler_runtime::{bypass, is_enabled, measure_execution_time, set_enabled, summary};
+use profiler_runtime::{is_enabled, measure_execution_time, pause, set_enabled, summary};
 
 #[measure_execution_time]
 fn infer(network: &Network, digits: &Digits) -> usize {
@@ -64,9 +64,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
 
     // Turns measuring off on all threads while the closure runs, for example during a warm-up.
-    bypass(|| infer(&network, &digits));
+    pause(|| infer(&network, &digits));
     println!(
-        "infer, inside of bypass: 1 call, {} counted",
+        "infer, inside of pause: 1 call, {} counted",
         counted("infer")
     );
 

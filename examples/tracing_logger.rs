@@ -17,7 +17,7 @@ fn standardise(digits: &Digits) -> Digits {
 
 // With `log`, it is logged there instead. For a short function, every tenth call is enough; calls
 // and times in the table include all calls.
-#[measure_execution_time(log = TracingLogger, every = 10)]
+#[measure_execution_time(log = TracingLogger, log_every = 10)]
 fn brightest(digits: &Digits, number: usize) -> f32 {
     digits.image(number).iter().copied().fold(0.0, f32::max)
 }

@@ -4,7 +4,8 @@ use std::error::Error;
 use std::fs;
 use std::time::Duration;
 
-use profiler_runtime::{Row, Summary, TensorBoardLogger};
+use profiler_runtime::report::Row;
+use profiler_runtime::{Summary, TensorBoardLogger};
 
 use crate::options::Options;
 

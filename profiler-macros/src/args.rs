@@ -26,11 +26,11 @@ pub(crate) struct Args {
     pub(crate) log: Option<Expr>,
     pub(crate) global_step: Option<Expr>,
     pub(crate) bypass: Option<Expr>,
-    pub(crate) every: Option<u32>,
+    pub(crate) log_every: Option<u32>,
     pub(crate) stream: Option<Expr>,
     pub(crate) shapes: Option<Vec<Expr>>,
     pub(crate) sync: Option<bool>,
-    pub(crate) captured: Option<bool>,
+    pub(crate) cuda_graph: Option<bool>,
     pub(crate) per_instance: Option<bool>,
     pub(crate) skip: bool,
     pub(crate) krate: Option<Path>,
@@ -75,17 +75,17 @@ impl Args {
     /// those that it does not have.
     pub(crate) fn inherit(self, block: &Self) -> Self {
         let named = self.name.is_some();
-        let (sync, captured) = (self.sync == Some(true), self.captured == Some(true));
+        let (sync, cuda_graph) = (self.sync == Some(true), self.cuda_graph == Some(true));
         Self {
             name: self.name,
             log: self.log.or_else(|| block.log.clone()),
             global_step: self.global_step.or_else(|| block.global_step.clone()),
             bypass: self.bypass.or_else(|| block.bypass.clone()),
-            every: self.every.or(block.every),
+            log_every: self.log_every.or(block.log_every),
             stream: self.stream.or_else(|| block.stream.clone()),
             shapes: self.shapes.or_else(|| block.shapes.clone()),
-            sync: inherited(self.sync, captured, block.sync),
-            captured: inherited(self.captured, sync, block.captured),
+            sync: inherited(self.sync, cuda_graph, block.sync),
+            cuda_graph: inherited(self.cuda_graph, sync, block.cuda_graph),
             per_instance: inherited(self.per_instance, named, block.per_instance),
             skip: self.skip,
             krate: self.krate.or_else(|| block.krate.clone()),
@@ -101,11 +101,11 @@ impl Args {
             && self.log.is_none()
             && self.global_step.is_none()
             && self.bypass.is_none()
-            && self.every.is_none()
+            && self.log_every.is_none()
             && self.stream.is_none()
             && self.shapes.is_none()
             && self.sync != Some(true)
-            && self.captured != Some(true)
+            && self.cuda_graph != Some(true)
     }
 
     /// Returns `true` if an argument that is evaluated at each call mentions a variable.
@@ -150,8 +150,8 @@ impl Args {
                  remove one of the two",
             );
         }
-        if let (Some(true), Some(true)) = (self.sync, self.captured)
-            && let Some(span) = self.last_span_of(&[Key::Sync, Key::Captured])
+        if let (Some(true), Some(true)) = (self.sync, self.cuda_graph)
+            && let Some(span) = self.last_span_of(&[Key::Sync, Key::CudaGraph])
         {
             errors.at(
                 span,
@@ -202,11 +202,11 @@ impl Args {
             Key::Log => self.log = Some(values::logger(input)?),
             Key::GlobalStep => self.global_step = Some(values::step(input)?),
             Key::Bypass => self.bypass = Some(values::condition(input)?),
-            Key::Every => self.every = Some(values::every(input)?),
+            Key::LogEvery => self.log_every = Some(values::log_every(input)?),
             Key::Stream => self.stream = Some(values::stream(input)?),
             Key::Shapes => self.shapes = Some(values::shapes(input)?),
             Key::Crate => self.krate = Some(values::path(input)?),
-            Key::PerInstance | Key::Sync | Key::Captured | Key::Skip => {}
+            Key::PerInstance | Key::Sync | Key::CudaGraph | Key::Skip => {}
         }
         Ok(())
     }
@@ -216,7 +216,7 @@ impl Args {
         match key {
             Key::PerInstance => Some(&mut self.per_instance),
             Key::Sync => Some(&mut self.sync),
-            Key::Captured => Some(&mut self.captured),
+            Key::CudaGraph => Some(&mut self.cuda_graph),
             _ => None,
         }
     }

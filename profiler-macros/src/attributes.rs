@@ -4,8 +4,8 @@ use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 
 use crate::item;
 
-/// The name of this crate's attribute.
-const OWN_NAME: &str = "measure_execution_time";
+/// The names of this crate's attribute.
+const OWN_NAMES: [&str; 2] = ["measure_execution_time", "measured"];
 
 /// An attribute, as far as this crate distinguishes them.
 pub(crate) enum Attribute {
@@ -48,13 +48,15 @@ fn read(attribute: &Group) -> Attribute {
     let arguments = item::group(inside.get(at + 1), Delimiter::Parenthesis);
     let span = name.span();
     match name.to_string().as_str() {
-        OWN_NAME => Attribute::Own {
+        name if OWN_NAMES.contains(&name) => Attribute::Own {
             span,
             arguments: arguments.map(|group| group.stream()).unwrap_or_default(),
         },
         "naked" => Attribute::Naked(span),
         "unsafe" if mentions(arguments.as_ref(), "naked").is_some() => Attribute::Naked(span),
-        "cfg_attr" => mentions(arguments.as_ref(), OWN_NAME)
+        "cfg_attr" => OWN_NAMES
+            .iter()
+            .find_map(|name| mentions(arguments.as_ref(), name))
             .map_or(Attribute::Other, Attribute::ConditionalOwn),
         _ => Attribute::Other,
     }

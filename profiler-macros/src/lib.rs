@@ -59,7 +59,7 @@
 //! ```text
 //! let mut __profiler_builder = { /* Here and SITE */ SITE.begin(type_name::<Here>(), 1) };
 //! if __profiler_builder.wants_stream() { __profiler_builder.stream(&self.stream); }
-//! __profiler_builder.synchronous(); // `sync`; `captured` says `__profiler_builder.captured();` instead
+//! __profiler_builder.synchronous(); // `sync`; `cuda_graph` says `__profiler_builder.cuda_graph();` instead
 //! if __profiler_builder.wants_shapes() { __profiler_builder.shape(&(x.shape())); __profiler_builder.shape(&(w.shape())); }
 //! if __profiler_builder.wants_log() { __profiler_builder.log(self.board.clone()); }
 //! if __profiler_builder.wants_step() { __profiler_builder.step(self.epoch); }
@@ -138,18 +138,18 @@ const STRIP: bool = cfg!(feature = "strip");
 /// | `log = …` | an expression that returns a logger: an `Arc` or a `&'static` of a `ScalarLogger`, or a closure `\|tag, milliseconds, step\|` | logs each call, on another thread (with `sync`, on the calling thread); the expression may use `self` and the parameters, and is evaluated when the function begins |
 /// | `global_step = …` | an expression that returns an integer from 0 | the step at which the value is logged; default: this name's own counter, from 0 and without gaps |
 /// | `bypass = …` | an expression that returns a `bool`, evaluated at each call | `true`: this call is not measured |
-/// | `every = …` | an integer literal from 1 | logs only every n-th call; the call count and the statistics stay exact |
+/// | `log_every = …` | an integer literal from 1 | logs only every n-th call; the call count and the statistics stay exact |
 /// | `stream = …` | an expression that returns a CUDA stream: an `Arc<CudaStream>` or a reference to one, a `&CudaStream`, a context (its default stream), or the runtime's `cuda::Stream` | the stream on which the GPU time of the call is measured; evaluated when the function begins, for calls that are measured, if a CUDA driver is loaded; default: the thread's current stream (`cuda::with_stream`), else, if a context is current, its legacy default stream, else only CPU time is measured |
 /// | `shapes = […]` | a list in brackets of values that have shapes: slices, arrays and vectors of integers, tuples, an integer, or your own `ToShape` | the shapes of the call's inputs, in the order of the list; evaluated when the function begins, only in an active window of a session that records shapes (`record_shapes(true)`); borrowed only while they are read |
 /// | `sync` | nothing, or `= true` or `= false` | waits at the end of the call until its work on the stream has finished, and logs immediately; intended for programs whose timers always synchronized, since waiting slows down the measured code |
-/// | `captured` | nothing, or `= true` or `= false` | the stream is being captured into a graph: each launch of that graph is measured, and the capture is not |
+/// | `cuda_graph` | nothing, or `= true` or `= false` | the stream is being captured into a graph: each launch of that graph is measured, and the capture is not |
 /// | `per_instance` | nothing, or `= true` or `= false` | each instance of a generic function has its own name (`app::W<u8>::get`); by default they share one (`app::W<_>::get`) |
 /// | `skip` | nothing | inside a measured block: does not measure this function, `impl` or module |
 /// | `crate = …` | a path | the path of the runtime crate, if it has another name |
 ///
 /// ```text
 /// impl Trainer {
-///     #[measure_execution_time(log = self.board.clone(), global_step = self.epoch, every = 10)]
+///     #[measure_execution_time(log = self.board.clone(), global_step = self.epoch, log_every = 10)]
 ///     fn train(&mut self, batch: &Batch) -> f32 { … }
 /// }
 /// ```
@@ -177,11 +177,11 @@ const STRIP: bool = cfg!(feature = "strip");
 /// - Pass the `Arc<CudaStream>` that cudarc creates, or a reference to it, rather than the
 ///   `&CudaStream` inside. A `&CudaStream` stays borrowed to the end of the call, so the body can
 ///   neither change the `self` that holds it nor move the stream, and a future cannot hold it.
-/// - `sync` and `captured` exclude each other: work that is captured into a graph does not run yet.
+/// - `sync` and `cuda_graph` exclude each other: work that is captured into a graph does not run yet.
 ///   Neither can be used on an `async fn` or another function that returns a future: a future must
 ///   not block its executor, and a capture must not span an `.await`. Put a section around the
 ///   launch inside: `measure_execution_time_context!("name", sync, { … })`.
-/// - A function's own argument overrides that of its block: `captured` on the function replaces the
+/// - A function's own argument overrides that of its block: `cuda_graph` on the function replaces the
 ///   block's `sync`, and `sync = false` excludes a future from it.
 ///
 /// # Functions of every kind
@@ -205,11 +205,11 @@ const STRIP: bool = cfg!(feature = "strip");
 /// # Blocks
 ///
 /// ```text
-/// #[measure_execution_time(every = 100)]
+/// #[measure_execution_time(log_every = 100)]
 /// impl Model {
 ///     pub fn forward(&self, input: &Tensor) -> Tensor { … }   // measured
 ///
-///     #[measure_execution_time(every = 1)]
+///     #[measure_execution_time(log_every = 1)]
 ///     pub fn update(&mut self) { … }                           // measured; all calls are logged
 ///
 ///     #[measure_execution_time(skip)]
@@ -233,13 +233,22 @@ pub fn measure_execution_time(
 ) -> proc_macro::TokenStream {
     let mut errors = Errors::default();
     let args = Args::of_attribute(arguments.into(), &mut errors);
-    let mut item = measured(item.into(), &args, &mut errors);
+    let mut item = expand(item.into(), &args, &mut errors);
     item.extend(errors.into_tokens());
     item.into()
 }
 
+/// An alias of [`macro@measure_execution_time`].
+#[proc_macro_attribute]
+pub fn measured(
+    arguments: proc_macro::TokenStream,
+    item: proc_macro::TokenStream,
+) -> proc_macro::TokenStream {
+    measure_execution_time(arguments, item)
+}
+
 /// Expands the attribute on an item.
-fn measured(item: TokenStream, args: &Args, errors: &mut Errors) -> TokenStream {
+fn expand(item: TokenStream, args: &Args, errors: &mut Errors) -> TokenStream {
     let trees = item::trees(item);
     let head = Head::read(&trees);
     match head.kind {
@@ -252,6 +261,13 @@ fn measured(item: TokenStream, args: &Args, errors: &mut Errors) -> TokenStream 
         }
         _ => reject::measure_or_reject(trees, head, args, false, errors),
     }
+}
+
+/// Implements `profiler_runtime::measure!`, which prepends the path of the runtime to its arguments.
+#[doc(hidden)]
+#[proc_macro]
+pub fn measure(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    section::measure(input.into()).into()
 }
 
 /// Implements `profiler_runtime::scope!`, which prepends the path of the runtime to its arguments.

@@ -84,8 +84,8 @@ pub(crate) fn measure_function(
     for (key, flag, why) in [
         (Key::Sync, args.sync, "a future must not block its executor"),
         (
-            Key::Captured,
-            args.captured,
+            Key::CudaGraph,
+            args.cuda_graph,
             "the capture of a graph must not span an `.await`",
         ),
     ] {

@@ -23,10 +23,17 @@ enum SectionName {
 }
 
 // The usage of each macro, for error messages.
+const MEASURE: &str = "measure!(\"name\")";
+const MEASURE_BLOCK: &str = "measure!(\"name\", { … })";
 const SCOPE: &str = "scope!(\"name\")";
 const CONTEXT: &str = "measure_execution_time_context!(\"name\", { … })";
 const RECORD: &str = "record_function!(\"name\")";
 const RECORD_BLOCK: &str = "record_function!(\"name\", { … })";
+
+/// Expands `measure!([crate] name, arguments…)`, with or without a block at the end.
+pub(crate) fn measure(input: TokenStream) -> TokenStream {
+    either(input, MEASURE, MEASURE_BLOCK)
+}
 
 /// Expands `scope!([crate] name, arguments…)`.
 pub(crate) fn scope(input: TokenStream) -> TokenStream {
@@ -40,10 +47,15 @@ pub(crate) fn context(input: TokenStream) -> TokenStream {
 
 /// Expands `record_function!([crate] name, arguments…)`, with or without a block at the end.
 pub(crate) fn record_function(input: TokenStream) -> TokenStream {
+    either(input, RECORD, RECORD_BLOCK)
+}
+
+/// Expands a section that is a block if the input ends with one, and the rest of the enclosing block otherwise.
+fn either(input: TokenStream, guard_usage: &str, block_usage: &str) -> TokenStream {
     if ends_with_a_block(input.clone()) {
-        block(input, RECORD_BLOCK)
+        block(input, block_usage)
     } else {
-        guard(input, RECORD)
+        guard(input, guard_usage)
     }
 }
 
@@ -214,7 +226,7 @@ impl Section {
         let SectionName::Dynamic(name) = &self.name else {
             return TokenStream::new();
         };
-        let every = self.args.every.map(|every| {
+        let every = self.args.log_every.map(|every| {
             let every = Literal::u32_unsuffixed(every);
             quote_spanned!(span=> .every(#every))
         });

@@ -132,7 +132,7 @@ impl SiteCode<'_> {
     }
 
     fn begin_call(&self) -> TokenStream {
-        let every = Literal::u32_unsuffixed(self.args.every.unwrap_or(1));
+        let every = Literal::u32_unsuffixed(self.args.log_every.unwrap_or(1));
         self.method_call("begin", &quote_spanned!(Span::mixed_site()=> , #every))
     }
 
@@ -231,9 +231,9 @@ impl SiteCode<'_> {
         let is_set = |flag| flag == Some(true);
         let sync = is_set(self.args.sync)
             .then(|| quote_spanned!(span=> __profiler_builder.synchronous();));
-        let captured = is_set(self.args.captured)
-            .then(|| quote_spanned!(span=> __profiler_builder.captured();));
-        quote_spanned!(span=> #stream #sync #captured)
+        let cuda_graph = is_set(self.args.cuda_graph)
+            .then(|| quote_spanned!(span=> __profiler_builder.cuda_graph();));
+        quote_spanned!(span=> #stream #sync #cuda_graph)
     }
 
     /// Returns statements that pass the shapes of the call's inputs to the builder. They only

@@ -13,7 +13,7 @@ use crate::errors::Errors;
 fn expand(arguments: TokenStream, item: TokenStream) -> String {
     let mut errors = Errors::default();
     let args = Args::of_attribute(arguments, &mut errors);
-    let tokens = crate::measured(item, &args, &mut errors);
+    let tokens = crate::expand(item, &args, &mut errors);
     assert!(errors.is_empty(), "{}", errors.into_tokens());
     text(&tokens)
 }
@@ -164,11 +164,11 @@ fn a_block_keeps_items_that_cannot_be_measured() {
 #[test]
 fn a_functions_arguments_override_those_of_its_block() {
     let expanded = expand(
-        quote!(every = 10, bypass = off()),
+        quote!(log_every = 10, bypass = off()),
         quote! {
             mod m {
                 #[inline]
-                #[measure_execution_time(every = 2, name = "own")]
+                #[measure_execution_time(log_every = 2, name = "own")]
                 fn own() {}
                 #[profiler_runtime::measure_execution_time(skip)]
                 fn skipped() {}
@@ -248,10 +248,10 @@ fn a_flag_without_a_value_means_true() {
             quote!(__profiler_builder.synchronous(); let __profiler_scope = __profiler_builder.start();),
         ),
         (
-            quote!(captured),
-            quote!(captured = true),
-            quote!(captured = false),
-            quote!(__profiler_builder.captured(); let __profiler_scope = __profiler_builder.start();),
+            quote!(cuda_graph),
+            quote!(cuda_graph = true),
+            quote!(cuda_graph = false),
+            quote!(__profiler_builder.cuda_graph(); let __profiler_scope = __profiler_builder.start();),
         ),
     ] {
         let expanded = expand(alone, function.clone());
@@ -260,7 +260,7 @@ fn a_flag_without_a_value_means_true() {
         let plain = expand(quote!(), function.clone());
         assert_eq!(expand(unset, function.clone()), plain);
     }
-    expand(quote!(sync = false, captured), function);
+    expand(quote!(sync = false, cuda_graph), function);
 }
 
 #[cfg(not(feature = "strip"))]
@@ -271,7 +271,7 @@ fn a_function_inherits_the_stream_and_the_flags_of_its_block() {
         quote! {
             impl Trainer {
                 fn train(&self) { 1 }
-                #[measure_execution_time(captured)]
+                #[measure_execution_time(cuda_graph)]
                 fn capture(&self) { 2 }
                 #[measure_execution_time(sync = false, stream = other)]
                 async fn fetch(&self) { 3 }
@@ -288,7 +288,7 @@ fn a_function_inherits_the_stream_and_the_flags_of_its_block() {
     contains(&expanded, &quote!(#one 1));
     let two = expected(
         quote!(&self.stream),
-        quote!(__profiler_builder.captured();),
+        quote!(__profiler_builder.cuda_graph();),
         start,
     );
     contains(&expanded, &quote!(#two 2));
@@ -367,7 +367,7 @@ fn a_stripped_function_is_unchanged() {
         &expand(
             quote!(
                 log = logger,
-                every = 2,
+                log_every = 2,
                 stream = stream,
                 shapes = [a.shape()]
             ),
@@ -402,7 +402,7 @@ fn a_stripped_build_ignores_sync_and_captured() {
     let function = quote!(
         fn f(stream: &CudaStream) {}
     );
-    for flag in [quote!(sync), quote!(captured)] {
+    for flag in [quote!(sync), quote!(cuda_graph)] {
         same(
             &expand(quote!(#flag, stream = stream), function.clone()),
             &function,

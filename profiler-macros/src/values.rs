@@ -120,8 +120,8 @@ pub(crate) fn condition(input: ParseStream) -> syn::Result<Expr> {
     }
 }
 
-/// Parses the value of `every = 100`.
-pub(crate) fn every(input: ParseStream) -> syn::Result<u32> {
+/// Parses the value of `log_every = 100`.
+pub(crate) fn log_every(input: ParseStream) -> syn::Result<u32> {
     let value = expression(input)?;
     let found = match literal(&value) {
         Some(Lit::Int(number)) => match number.base10_parse() {
@@ -129,14 +129,16 @@ pub(crate) fn every(input: ParseStream) -> syn::Result<u32> {
             Ok(count) => return Ok(count),
             Err(_) => "one above 4294967295; write a smaller number",
         },
-        _ if is_negative(&value) => "a negative number; write `every = 100` for one call in 100",
+        _ if is_negative(&value) => {
+            "a negative number; write `log_every = 100` for one call in 100"
+        }
         Some(Lit::Str(_)) => "a string; write the number without quotes",
-        Some(Lit::Float(_)) => "a fraction; write `every = 100` for one call in 100",
-        _ => "an expression; write `every = 100` for one call in 100",
+        Some(Lit::Float(_)) => "a fraction; write `log_every = 100` for one call in 100",
+        _ => "an expression; write `log_every = 100` for one call in 100",
     };
     Err(error_at(
         &value,
-        &format!("`every` takes an integer literal from 1, not {found}"),
+        &format!("`log_every` takes an integer literal from 1, not {found}"),
     ))
 }
 

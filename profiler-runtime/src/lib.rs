@@ -13,7 +13,7 @@
 //! # In a program
 //!
 //! ```
-//! use profiler_runtime::{measure_execution_time, measure_execution_time_context, scope};
+//! use profiler_runtime::{measure, measure_execution_time};
 //!
 //! #[measure_execution_time]
 //! fn load(path: &str) -> String {
@@ -24,8 +24,8 @@
 //!     let _profiler = profiler_runtime::init()?;
 //!     for epoch in 0..2 {
 //!         let data = load("data");
-//!         let length = measure_execution_time_context!("train", global_step = epoch, { data.len() });
-//!         let _scope = scope!("report");
+//!         let length = measure!("train", global_step = epoch, { data.len() });
+//!         let _guard = measure!("report");
 //!         assert_eq!(length, 12);
 //!     }
 //!     println!("{}", profiler_runtime::summary());
@@ -36,13 +36,13 @@
 //! | to | use |
 //! |---|---|
 //! | measure a function, an `impl` block or a module | [`macro@measure_execution_time`] |
-//! | measure a block, the rest of a block, or a future | [`measure_execution_time_context!`], [`scope!`], [`MeasureFuture`] |
+//! | measure a block, the rest of a block, or a future | [`measure!`], [`MeasureFuture`] |
 //! | see totals, self times, percentiles | [`summary`], `PROFILER_SUMMARY` |
 //! | see GPU times | `stream = …`, [`cuda::with_stream`], [`cuda::status`] |
-//! | log every call | `log = …` with a [`TensorBoardLogger`], a [`TracingLogger`], a closure or any [`ScalarLogger`]; `PROFILER_TENSORBOARD` |
-//! | record windows of a run, as with torch.profiler | [`Profile`], [`Schedule`], [`record_function!`], `PROFILER_TRACE` |
-//! | evaluate a window | [`Trace::key_averages`], `Trace::export_chrome_trace`, `tensorboard_trace_handler` |
-//! | turn measuring on and off | [`set_enabled`], [`bypass`], `PROFILER_ENABLED`, `PROFILER_FILTER`; the feature `strip` |
+//! | log every call | `log = …` with a [`TensorBoardLogger`], a [`TracingLogger`], a closure or any [`ScalarLogger`]; the module [`log`]; `PROFILER_TENSORBOARD` |
+//! | record windows of a run, as with torch.profiler | [`Profile`], [`Schedule`], the module [`session`], `PROFILER_TRACE` |
+//! | evaluate a window | [`Trace::key_averages`], `Trace::export_chrome_trace`, `tensorboard_trace_handler`, the module [`report`] |
+//! | turn measuring on and off | [`set_enabled`], [`pause`], `PROFILER_ENABLED`, `PROFILER_FILTER`; the feature `strip` |
 //! | set the profiler up, and shut it down in order | [`init`], [`builder`], [`flush`] |
 //!
 //! # Cost
@@ -92,14 +92,14 @@ mod config;
 pub mod cuda;
 mod diagnostics;
 mod local;
-mod log;
+pub mod log;
 mod memory;
 mod name;
 mod own_cost;
 mod process;
-mod report;
+pub mod report;
 mod scope;
-mod session;
+pub mod session;
 mod site;
 mod startup;
 mod stats;
@@ -108,17 +108,13 @@ mod stream_key;
 mod switch;
 mod sync;
 
-pub use config::{Action, ActionFn, Backend, IntoSchedule, Schedule, ScheduleError, SummaryTarget};
-pub use diagnostics::DropReason;
+pub use config::{Backend, Schedule, SummaryTarget};
 #[cfg(feature = "tensorboard")]
 pub use log::TensorBoardLogger;
 #[cfg(feature = "tensorboard-rs")]
 pub use log::TensorBoardRsLogger;
-pub use log::{
-    CudaSpan, IntoLogger, LogError, LogFn, LogOutcome, Logger, Scalar, ScalarLogger, TracingLogger,
-};
-pub use memory::{MemoryUse, ProfilerAllocator};
-pub use name::TimeSource;
+pub use log::{ScalarLogger, TracingLogger};
+pub use memory::ProfilerAllocator;
 /// # Examples
 ///
 /// ```
@@ -149,69 +145,38 @@ pub use name::TimeSource;
 /// # }
 /// ```
 pub use profiler_macros::measure_execution_time;
-pub use report::OwnCost;
-pub use report::averages::{
-    AverageMemory, AverageRow, AverageTimes, AveragesTable, CallEdge, CallEdges, EdgeTimes,
-    GroupBy, KeyAverages, Restriction, RestrictionError, SortKey, SortKeyError,
-};
-#[cfg(feature = "validate")]
-pub use report::export::{
-    DEFAULT_MAX_TRACE_BYTES, Rule, ValidateError, ValidateOptions, Violation, validate,
-    validate_with,
-};
+pub use profiler_macros::measured;
 #[cfg(feature = "trace")]
-pub use report::export::{
-    ExportError, LaunchCategory, TensorBoardTraces, tensorboard_trace_handler,
-};
-pub use report::summary::{CudaTimes, Row, SortBy, Summary, TableOptions, Verdict, summary};
+pub use report::tensorboard_trace_handler;
+pub use report::{Summary, summary};
 pub use scope::future::Measured;
-pub use session::{
-    Activity, DEFAULT_CAPACITY, Event, Extent, Frame, GpuSpan, Profile, ProfileBuilder,
-    ProfileError, ToShape, Trace, Truncation,
-};
+pub use session::{Activity, Profile, Trace};
 pub use site::MeasureFuture;
 pub use startup::{
-    Builder, FlushReport, InitError, Profiler, builder, bypass, flush, init, is_enabled,
+    Builder, FlushReport, InitError, ProfilerGuard, builder, flush, init, is_enabled, pause,
     set_enabled, step,
 };
 pub use step::IntoStep;
 
-/// Opens a scope that lasts until its guard is dropped.
+/// Measures a block, or the rest of the enclosing block.
 ///
-/// `scope!(name, key = value, …)` takes the name, then any of the attribute's arguments `log`, `global_step`, `bypass`,
-/// `every`, `stream`, `shapes`, `sync` and `captured`. A literal name is looked up once. Any other string expression is
-/// looked up at each call (some 20 ns); `PROFILER_MAX_NAMES` limits the number of such names.
+/// `measure!(name, key = value, …, { block })` measures the block and returns its value. `return`, `?`, `break` and
+/// `continue` inside the block refer to the enclosing function and loops.
 ///
-/// # Examples
+/// `measure!(name, key = value, …)` returns a guard, which measures until it is dropped. Bind it to a variable
+/// (`let _guard = measure!("load");`): `let _ = …` drops it at once.
 ///
-/// ```
-/// use profiler_runtime::scope;
-///
-/// for layer in 0..3 {
-///     let _scope = scope!(format!("layer {layer}"), global_step = layer);
-///     // compute the layer
-/// }
-/// # if profiler_runtime::is_enabled() {
-/// assert_eq!(profiler_runtime::summary().row("layer 2").map(|row| row.calls), Some(1));
-/// # }
-/// ```
-#[macro_export]
-macro_rules! scope {
-    ($($arguments:tt)*) => { $crate::__private::scope!([$crate] $($arguments)*) };
-}
-
-/// Measures a block and returns its value.
-///
-/// `measure_execution_time_context!(name, key = value, …, { block })` takes the arguments of [`scope!`], followed by a
-/// block. `return`, `?`, `break` and `continue` inside the block refer to the enclosing function and loops.
+/// The arguments are those of the attribute: `log`, `global_step`, `bypass`, `log_every`, `stream`, `shapes`, `sync` and
+/// `cuda_graph`. A literal name is looked up once. Any other string expression is looked up at each call (some 20 ns);
+/// `PROFILER_MAX_NAMES` limits the number of such names.
 ///
 /// # Examples
 ///
 /// ```
-/// use profiler_runtime::measure_execution_time_context;
+/// use profiler_runtime::measure;
 ///
 /// fn parse(text: &str) -> Result<i32, std::num::ParseIntError> {
-///     let number = measure_execution_time_context!(
+///     let number = measure!(
 ///         "parse",
 ///         log = |tag, milliseconds, step| println!("{tag} {step}: {milliseconds} ms"),
 ///         { text.trim().parse::<i32>()? }
@@ -219,16 +184,49 @@ macro_rules! scope {
 ///     Ok(number + 1)
 /// }
 /// assert_eq!(parse(" 41 "), Ok(42));
+///
+/// for layer in 0..3 {
+///     let _guard = measure!(format!("layer {layer}"), global_step = layer);
+///     // compute the layer
+/// }
+/// # if profiler_runtime::is_enabled() {
+/// assert_eq!(profiler_runtime::summary().row("layer 2").map(|row| row.calls), Some(1));
+/// # }
+/// ```
+#[macro_export]
+macro_rules! measure {
+    ($($arguments:tt)*) => { $crate::__private::measure!([$crate] $($arguments)*) };
+}
+
+/// An alias of [`measure!`] without a block.
+///
+/// # Examples
+///
+/// ```
+/// use profiler_runtime::scope;
+///
+/// let _scope = scope!("load");
+/// ```
+#[macro_export]
+macro_rules! scope {
+    ($($arguments:tt)*) => { $crate::__private::scope!([$crate] $($arguments)*) };
+}
+
+/// An alias of [`measure!`] with a block, under the name that mdml-tools uses.
+///
+/// # Examples
+///
+/// ```
+/// use profiler_runtime::measure_execution_time_context;
+///
+/// assert_eq!(measure_execution_time_context!("sum", { 1 + 2 }), 3);
 /// ```
 #[macro_export]
 macro_rules! measure_execution_time_context {
     ($($arguments:tt)*) => { $crate::__private::context!([$crate] $($arguments)*) };
 }
 
-/// Measures a block, or the rest of the enclosing block, under the name that `torch.profiler` uses.
-///
-/// With a block it is an alias of [`measure_execution_time_context!`], without one of [`scope!`]. It takes the arguments
-/// of these macros.
+/// An alias of [`measure!`], under the name that `torch.profiler` uses.
 ///
 /// # Examples
 ///
@@ -281,7 +279,7 @@ pub mod __private {
     pub use std::any::type_name;
     pub use std::pin::pin;
 
-    pub use profiler_macros::{context, record_function, scope};
+    pub use profiler_macros::{context, measure, record_function, scope};
 
     pub use crate::config::{VARIABLES, Variable};
     pub use crate::local::blocks_made;

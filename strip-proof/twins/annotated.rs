@@ -63,7 +63,7 @@ pub fn largest<T: PartialOrd + Copy, const N: usize>(values: &[T; N]) -> Option<
     log = |tag: &str, milliseconds: f64, step: u64| println!("{tag} {milliseconds} {step}"),
     global_step = values.len(),
     bypass = factor == 0.0,
-    every = 10
+    log_every = 10
 )]
 pub fn scale(values: &mut [f64], factor: f64) {
     for value in values {
@@ -105,7 +105,7 @@ pub struct Counter {
     counts: Vec<u64>,
 }
 
-#[measure_execution_time(every = 100)]
+#[measure_execution_time(log_every = 100)]
 impl Counter {
     /// Without a receiver.
     #[inline(never)]

@@ -1,6 +1,7 @@
 //! The counts that a test expects in the summary, in each of the three modes: on, off, stripped.
 
-use profiler_runtime::{Row, is_enabled, summary};
+use profiler_runtime::report::Row;
+use profiler_runtime::{is_enabled, summary};
 
 /// Returns how many of `calls` calls are counted.
 pub fn expected(calls: u64) -> u64 {

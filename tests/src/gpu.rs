@@ -8,7 +8,8 @@ use std::time::Duration;
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
 use cudarc::nvrtc::Ptx;
 use profiler_runtime::cuda::CudaLoss;
-use profiler_runtime::{CudaTimes, FlushReport, Row, flush, summary};
+use profiler_runtime::report::{CudaTimes, Row};
+use profiler_runtime::{FlushReport, flush, summary};
 use profiler_simulated_driver::{Installation, Report, Simulator};
 
 use crate::isolated;

@@ -3,7 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::thread::ThreadId;
 
-use profiler_runtime::{CudaSpan, LogError, Scalar, ScalarLogger};
+use profiler_runtime::ScalarLogger;
+use profiler_runtime::log::{CudaSpan, LogError, Scalar};
 
 /// One value that a logger got.
 #[derive(Clone, Debug)]

@@ -22,7 +22,8 @@ pub mod kept;
 pub mod poll;
 pub mod traces;
 
-use profiler_runtime::{Row, summary};
+use profiler_runtime::report::Row;
+use profiler_runtime::summary;
 
 /// Returns whether calls are measured in this build and process: not where profiling is stripped or off.
 #[must_use]

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use profiler_runtime::{LaunchCategory, TensorBoardTraces, Trace, validate};
+use profiler_runtime::Trace;
+use profiler_runtime::report::{LaunchCategory, TensorBoardTraces, validate};
 use serde_json::Value;
 
 /// A folder for traces that other programs are to read.

@@ -5,7 +5,8 @@ use std::hint::black_box;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use profiler_runtime::{LogError, ScalarLogger, measure_execution_time, scope};
+use profiler_runtime::log::LogError;
+use profiler_runtime::{ScalarLogger, measure_execution_time, scope};
 
 /// A logger that does nothing, so that only the delivery to it is measured.
 struct NoOp;
@@ -95,7 +96,7 @@ pub(crate) fn logged(x: u64) -> u64 {
 }
 
 #[inline(never)]
-#[measure_execution_time(log = &NO_OP, every = 100)]
+#[measure_execution_time(log = &NO_OP, log_every = 100)]
 pub(crate) fn logged_rarely(x: u64) -> u64 {
     body(x)
 }

@@ -97,7 +97,7 @@ pub(crate) fn all() -> Vec<Subject> {
                 late::batch(n, subjects::plain);
             }))
         },
-        profiled(Variant::new("log = …, every = 100", |n| {
+        profiled(Variant::new("log = …, log_every = 100", |n| {
             batch(n, subjects::logged_rarely);
         })),
         profiled(

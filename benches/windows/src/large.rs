@@ -7,7 +7,8 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use bench_harness::memory::resident;
-use profiler_runtime::{AveragesTable, Profile, SortKey, Trace};
+use profiler_runtime::report::{AveragesTable, SortKey};
+use profiler_runtime::{Profile, Trace};
 use serde::Serialize;
 
 use crate::work;

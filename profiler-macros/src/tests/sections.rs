@@ -52,7 +52,7 @@ fn a_section_rejects_awaits_of_its_own_but_not_those_of_futures_inside() {
 }
 
 #[test]
-fn record_function_measures_a_block_at_its_end_and_else_returns_a_guard() {
+fn measure_and_record_function_measure_a_block_at_their_end_and_else_return_a_guard() {
     let name = quote!([profiler_runtime] "load");
     let run = quote!({ run() });
     for (arguments, is_block) in [
@@ -74,12 +74,14 @@ fn record_function_measures_a_block_at_its_end_and_else_returns_a_guard() {
         } else {
             crate::section::scope(arguments.clone())
         };
-        let usage = if is_block {
-            "record_function!(\\\"name\\\",{…})"
-        } else {
-            "record_function!(\\\"name\\\")"
+        let same = text(&same);
+        let in_words_of = |name: &str| {
+            same.replace("measure_execution_time_context!", &format!("{name}!"))
+                .replace("scope!(\\\"", &format!("{name}!(\\\""))
         };
-        let same = text(&same).replace("measure_execution_time_context!(\\\"name\\\",{…})", usage);
-        assert_eq!(text(&crate::section::record_function(arguments)), same);
+        let record_function = crate::section::record_function(arguments.clone());
+        assert_eq!(text(&record_function), in_words_of("record_function"));
+        let measure = crate::section::measure(arguments);
+        assert_eq!(text(&measure), in_words_of("measure"));
     }
 }

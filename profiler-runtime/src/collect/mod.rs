@@ -6,7 +6,7 @@
 //! 2. [`LogRecord`](crate::log::LogRecord): what the measured thread pushes to its ring when the call ends.
 //! 3. [`LogEntry`]: what the collector makes of the record, with the step and the wall time. (The GPU's resolver makes
 //!    entries itself.) A job of the dispatcher is an entry with one [`Recipient`](entry::Recipient).
-//! 4. [`Scalar`](crate::Scalar): a view of the entry, passed to the logger.
+//! 4. [`Scalar`](crate::log::Scalar): a view of the entry, passed to the logger.
 //!
 //! A measured thread only pushes to its own ring. The collector's thread empties the rings and numbers the steps; it
 //! runs no user code. Loggers are user code: they run on the dispatcher's worker, under a watchdog.

@@ -32,7 +32,8 @@ impl Action {
 /// # Examples
 ///
 /// ```
-/// use profiler_runtime::{Action, Schedule};
+/// use profiler_runtime::session::Action;
+/// use profiler_runtime::Schedule;
 ///
 /// let schedule = Schedule::new().wait(1).warmup(1).active(2).repeat(1);
 /// let actions: String = (0..6).map(|step| match schedule.action(step) {
@@ -159,7 +160,7 @@ impl Schedule {
     ///
     /// let schedule = Schedule::parse("wait=1, warmup=1, active=3")?;
     /// assert_eq!(schedule, Schedule::new().wait(1).warmup(1).active(3));
-    /// # Ok::<(), profiler_runtime::ScheduleError>(())
+    /// # Ok::<(), profiler_runtime::session::ScheduleError>(())
     /// ```
     pub fn parse(text: &str) -> Result<Self, ScheduleError> {
         let mut schedule = Self::new();

@@ -11,7 +11,7 @@ pub enum CudaLoss {
     NoContext,
     /// The stream was being captured: captured work runs later, in replays of the graph.
     Captured,
-    /// The context already has 256 scopes with `captured`, the limit per context.
+    /// The context already has 256 scopes with `cuda_graph`, the limit per context.
     TooManyCaptured,
     /// The program has made more than 256 contexts, the limit per process.
     TooManyContexts,
@@ -89,7 +89,7 @@ impl CudaLoss {
             Self::ContextGone => "context destroyed",
             Self::InvalidHandle => "invalid handle (stream destroyed too early?)",
             Self::ImpossibleTime => "the driver reported an impossible time",
-            Self::HostFunction => "inside a host function (use `bypass`)",
+            Self::HostFunction => "inside a host function (use `pause`)",
             Self::DriverRefused => "refused by the driver",
             Self::Abandoned => "guard forgotten",
         }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// # Examples
 ///
 /// ```
-/// use profiler_runtime::LogError;
+/// use profiler_runtime::log::LogError;
 ///
 /// let error = LogError::other("the metrics server is gone");
 /// assert_eq!(error.to_string(), "the metrics server is gone");

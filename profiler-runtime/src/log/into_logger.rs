@@ -31,7 +31,8 @@ use super::{LogFn, LogOutcome, ScalarLogger, TracingLogger};
 /// ```
 /// use std::sync::{Arc, mpsc};
 ///
-/// use profiler_runtime::{IntoLogger, Logger, TracingLogger};
+/// use profiler_runtime::log::{IntoLogger, Logger};
+/// use profiler_runtime::TracingLogger;
 ///
 /// fn takes_a_logger<Marker>(logger: impl IntoLogger<Marker>) -> Logger {
 ///     logger.into_logger()
@@ -47,7 +48,7 @@ use super::{LogFn, LogOutcome, ScalarLogger, TracingLogger};
 ///
 /// logger.as_dyn().add_scalar("load", 2.5, 0)?;
 /// assert_eq!(receiver.recv(), Ok(2.5));
-/// # Ok::<(), profiler_runtime::LogError>(())
+/// # Ok::<(), profiler_runtime::log::LogError>(())
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a logger",

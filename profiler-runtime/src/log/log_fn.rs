@@ -6,7 +6,7 @@ use super::{LogError, ScalarLogger};
 
 /// Wraps a closure as a [`ScalarLogger`], for places that need one, such as `Arc<dyn ScalarLogger>`.
 ///
-/// [`IntoLogger`](crate::IntoLogger) accepts closures without it. Closures do not implement `ScalarLogger` themselves:
+/// [`IntoLogger`](crate::log::IntoLogger) accepts closures without it. Closures do not implement `ScalarLogger` themselves:
 /// the trait is implemented for `Arc`s and references, and a blanket implementation for all closures
 /// would overlap with these.
 ///
@@ -15,13 +15,14 @@ use super::{LogError, ScalarLogger};
 /// ```
 /// use std::sync::Arc;
 ///
-/// use profiler_runtime::{LogFn, ScalarLogger};
+/// use profiler_runtime::log::LogFn;
+/// use profiler_runtime::ScalarLogger;
 ///
 /// let log: Arc<dyn ScalarLogger> = Arc::new(LogFn::new(|tag, milliseconds, step| {
 ///     println!("{tag} {step}: {milliseconds} ms");
 /// }));
 /// log.add_scalar("load", 2.5, 0)?;
-/// # Ok::<(), profiler_runtime::LogError>(())
+/// # Ok::<(), profiler_runtime::log::LogError>(())
 /// ```
 #[derive(Clone, Copy)]
 pub struct LogFn<F>(pub(super) F);
@@ -58,7 +59,7 @@ where
 /// # Examples
 ///
 /// ```
-/// use profiler_runtime::LogOutcome;
+/// use profiler_runtime::log::LogOutcome;
 ///
 /// assert!(().into_result().is_ok());
 /// let error = Err("the queue is full").into_result().unwrap_err();

@@ -5,18 +5,19 @@ use std::sync::Arc;
 
 use super::ScalarLogger;
 
-/// A logger in any of the forms that [`IntoLogger`](crate::IntoLogger) accepts.
+/// A logger in any of the forms that [`IntoLogger`](crate::log::IntoLogger) accepts.
 ///
 /// # Examples
 ///
 /// ```
 /// use std::sync::Arc;
 ///
-/// use profiler_runtime::{IntoLogger, TracingLogger};
+/// use profiler_runtime::log::IntoLogger;
+/// use profiler_runtime::TracingLogger;
 ///
 /// let logger = Arc::new(TracingLogger).into_logger();
 /// logger.as_dyn().add_scalar("train/step", 12.5, 3)?;
-/// # Ok::<(), profiler_runtime::LogError>(())
+/// # Ok::<(), profiler_runtime::log::LogError>(())
 /// ```
 pub struct Logger(pub(super) Handle);
 

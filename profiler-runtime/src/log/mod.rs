@@ -1,4 +1,6 @@
-//! Loggers: the [`ScalarLogger`] trait, a file or folder for each destination, and records of calls to be logged.
+//! Loggers: they get the time of each call, under its tag and step.
+//!
+//! [`ScalarLogger`] is the trait; closures are loggers too, see [`IntoLogger`].
 
 mod error;
 mod into_logger;
@@ -40,7 +42,8 @@ pub use tracing_logger::TracingLogger;
 /// ```
 /// use std::sync::Mutex;
 ///
-/// use profiler_runtime::{LogError, ScalarLogger};
+/// use profiler_runtime::log::LogError;
+/// use profiler_runtime::ScalarLogger;
 ///
 /// #[derive(Default)]
 /// struct Longest(Mutex<f64>);

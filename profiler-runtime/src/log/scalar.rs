@@ -11,7 +11,7 @@ use crate::stream_key::StreamId;
 /// ```
 /// use std::time::SystemTime;
 ///
-/// use profiler_runtime::Scalar;
+/// use profiler_runtime::log::Scalar;
 ///
 /// let scalar = Scalar::new("model/forward", 1.25, 7, SystemTime::now());
 /// assert_eq!(scalar.tag, "model/forward");

@@ -27,7 +27,7 @@ static RATE_LIMIT: RateLimit = RateLimit::new();
 ///   to stderr.
 /// - In a program built with `panic = "abort"` no panic can be caught: [`new`](Self::new) and
 ///   [`shared`](Self::shared) return an error, and values logged through
-///   [`IntoLogger`](crate::IntoLogger) are refused.
+///   [`IntoLogger`](crate::log::IntoLogger) are refused.
 /// - It passes on at most 65,536 values at once, and 50,000 a second, for all such writers together;
 ///   `tensorboard-rs` writes several times as fast. Further values are refused with
 ///   [`LogError::Refused`].
@@ -57,7 +57,7 @@ static RATE_LIMIT: RateLimit = RateLimit::new();
 /// writer.lock().unwrap().add_scalar("train/loss", 0.25, 3);
 /// # drop((logger, writer));
 /// # std::fs::remove_dir_all(dir).unwrap();
-/// # Ok::<(), profiler_runtime::LogError>(())
+/// # Ok::<(), profiler_runtime::log::LogError>(())
 /// ```
 #[derive(Clone)]
 pub struct TensorBoardRsLogger {
@@ -84,7 +84,7 @@ impl TensorBoardRsLogger {
     /// logger.add_scalar("train/step", 12.5, 3)?;
     /// # drop(logger);
     /// # std::fs::remove_dir_all(dir).unwrap();
-    /// # Ok::<(), profiler_runtime::LogError>(())
+    /// # Ok::<(), profiler_runtime::log::LogError>(())
     /// ```
     pub fn new(writer: SummaryWriter) -> Result<Self, LogError> {
         Self::shared(Arc::new(Mutex::new(writer)))
@@ -223,7 +223,7 @@ fn step_too_large(step: u64) -> LogError {
 fn too_fast() -> LogError {
     LogError::Refused(format!(
         "more than {} values a second, too fast for a bounded queue of tensorboard-rs; log fewer calls \
-         with `every = …`, or log with `TensorBoardLogger`",
+         with `log_every = …`, or log with `TensorBoardLogger`",
         rate_limit::PER_SECOND
     ))
 }

@@ -13,7 +13,7 @@ use super::{LogError, Scalar, ScalarLogger};
 /// use profiler_runtime::{ScalarLogger, TracingLogger};
 ///
 /// TracingLogger.add_scalar("train/step", 12.5, 3)?;
-/// # Ok::<(), profiler_runtime::LogError>(())
+/// # Ok::<(), profiler_runtime::log::LogError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TracingLogger;

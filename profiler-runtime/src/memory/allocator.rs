@@ -8,7 +8,7 @@ use super::counters::count;
 /// system's.
 ///
 /// It counts for each thread separately, and only while a session records with
-/// [`profile_memory`](crate::ProfileBuilder::profile_memory). Otherwise it costs one relaxed load per allocation.
+/// [`profile_memory`](crate::session::ProfileBuilder::profile_memory). Otherwise it costs one relaxed load per allocation.
 /// Without this allocator, traces contain no host memory.
 ///
 /// # Examples
@@ -28,7 +28,7 @@ use super::counters::count;
 /// let memory = trace.events().find(|event| event.name() == "fill").and_then(|event| event.memory());
 /// assert!(memory.is_some_and(|memory| memory.host_net >= 1000));
 /// # }
-/// # Ok::<(), profiler_runtime::ProfileError>(())
+/// # Ok::<(), profiler_runtime::session::ProfileError>(())
 /// ```
 #[derive(Debug, Default)]
 pub struct ProfilerAllocator<A = System> {

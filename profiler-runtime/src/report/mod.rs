@@ -1,4 +1,7 @@
-//! Reports: summaries, averages and traces as tables, JSON, CSV and files.
+//! Summaries, key averages and traces as tables, JSON, CSV and files.
+//!
+//! [`summary`] reports everything since the program started, [`Trace::key_averages`](crate::Trace::key_averages) one
+//! window of a session. Both have one [`Row`] for each name.
 
 pub(crate) mod averages;
 pub(crate) mod export;
@@ -9,4 +12,18 @@ mod tensorboard;
 mod text;
 mod times;
 
+pub use crate::diagnostics::DropReason;
+pub use crate::name::TimeSource;
+pub use averages::{
+    AverageMemory, AverageRow, AverageTimes, AveragesTable, CallEdge, CallEdges, EdgeTimes,
+    GroupBy, KeyAverages, Restriction, RestrictionError, SortKey, SortKeyError,
+};
+#[cfg(feature = "validate")]
+pub use export::{
+    DEFAULT_MAX_TRACE_BYTES, Rule, ValidateError, ValidateOptions, Violation, validate,
+    validate_with,
+};
+#[cfg(feature = "trace")]
+pub use export::{ExportError, LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
 pub use own_cost::OwnCost;
+pub use summary::{CudaTimes, Row, SortBy, Summary, TableOptions, Verdict, summary};

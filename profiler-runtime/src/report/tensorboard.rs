@@ -22,7 +22,7 @@ struct Samples {
 }
 
 impl TensorBoardLogger {
-    /// Returns a handler for [`on_trace_ready`](crate::ProfileBuilder::on_trace_ready) that writes each window to the
+    /// Returns a handler for [`on_trace_ready`](crate::session::ProfileBuilder::on_trace_ready) that writes each window to the
     /// log, beside the scalars.
     ///
     /// For each name of the window it writes a histogram of the times of its calls in milliseconds, `TAG/cpu_ms` and,

@@ -105,7 +105,7 @@ impl<'s> ScopeBuilder<'s> {
 
     /// Makes the scope's events part of the CUDA graph that is being captured.
     #[inline]
-    pub fn captured(&mut self) {
+    pub fn cuda_graph(&mut self) {
         self.args.gpu.get_or_insert_default().mode = Mode::Captured;
     }
 

@@ -55,7 +55,7 @@ fn a_scope_inside_is_a_child() {
     assert_eq!((inner.total, inner.own), (50, 50));
     assert_eq!((outer.total, outer.own), (55, 5));
     assert_eq!((inner.min, inner.max), (20, 30));
-    assert_eq!(outer.disordered + inner.disordered, 0);
+    assert_eq!(outer.out_of_order + inner.out_of_order, 0);
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn the_slow_path_counts_as_the_fast_one() {
     });
     assert_eq!((slow.calls(), fast.calls()), (1, 2));
     assert!(slow.total >= slow.own);
-    assert_eq!(slow.disordered + fast.disordered, 0);
+    assert_eq!(slow.out_of_order + fast.out_of_order, 0);
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn an_outer_guard_that_goes_first_keeps_both_counted() {
     assert_eq!((inner.total, inner.own), (60, 60));
     assert_eq!([outer.calls(), inner.calls(), next.calls()], [1, 1, 1]);
     // The second guard outlived its outer scope.
-    assert_eq!((outer.disordered, inner.disordered), (1, 1));
+    assert_eq!((outer.out_of_order, inner.out_of_order), (1, 1));
     assert_eq!((outer.open, inner.open), (0, 0));
 }
 
@@ -135,7 +135,7 @@ fn a_leaked_guard_is_shown_as_open() {
         let _outer = open(outer);
         std::mem::forget(open(leaked));
     });
-    assert_eq!((outer.calls(), outer.disordered), (1, 1));
+    assert_eq!((outer.calls(), outer.out_of_order), (1, 1));
     assert_eq!((leaked.calls(), leaked.open), (0, 1));
 }
 
@@ -236,5 +236,5 @@ fn empty_scopes_leave_no_trace() {
         run_empty_scopes(10);
         let _inner = open(outer);
     });
-    assert_eq!((outer.calls(), outer.disordered), (2, 0));
+    assert_eq!((outer.calls(), outer.out_of_order), (2, 0));
 }

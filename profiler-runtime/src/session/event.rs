@@ -107,7 +107,7 @@ impl<'t> Event<'t> {
     }
 
     /// Returns the enclosing scopes, innermost first. Scopes that began before the window or ended after it are
-    /// included only with [`with_stack`](crate::ProfileBuilder::with_stack), which records the innermost 512.
+    /// included only with [`with_stack`](crate::session::ProfileBuilder::with_stack), which records the innermost 512.
     pub fn stack(self) -> impl Iterator<Item = Frame<'t>> {
         let wanted = self.trace.meta.options.with_stack;
         let extra = self.record().extra.as_deref().filter(|_| wanted);

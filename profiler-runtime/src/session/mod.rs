@@ -1,4 +1,6 @@
 //! Sessions: they record every scope for some steps, and deliver what they recorded in windows.
+//!
+//! A [`Profile`] follows a [`Schedule`] of steps. When a window of steps is complete, its handlers get a [`Trace`].
 
 mod assemble;
 mod at_exit;
@@ -26,6 +28,8 @@ mod transition;
 mod window;
 mod window_sorter;
 
+pub use crate::config::{Action, ActionFn, IntoSchedule, Schedule, ScheduleError};
+pub use crate::memory::MemoryUse;
 pub(crate) use at_exit::{FinishMode, finish};
 pub use event::{Event, Frame, GpuSpan};
 pub(crate) use opening::{
@@ -38,7 +42,7 @@ pub use profile::{DEFAULT_CAPACITY, Profile, ProfileBuilder, ProfileError};
 pub(crate) use record::ScopeDetails;
 pub(crate) use record::{RecordEnding, RecordKind, ScopeRecord};
 pub(crate) use recording::{is_recording, wants_shapes};
-pub use shape::{Extent, ToShape};
+pub use shape::{Dimension, ToShape};
 pub(crate) use timeline::Timeline;
 pub(crate) use trace::NONE;
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub const DEFAULT_CAPACITY: usize = 1_000_000;
 /// }
 /// profile.stop();
 /// assert!(profile.wait(Duration::from_secs(10)));
-/// # Ok::<(), profiler_runtime::ProfileError>(())
+/// # Ok::<(), profiler_runtime::session::ProfileError>(())
 /// ```
 #[derive(Debug)]
 #[must_use = "a session ends when its guard is dropped: bind it, as in `let profile = Profile::builder().start()?;`"]
@@ -214,7 +214,7 @@ impl ProfileBuilder {
     }
 
     /// Sets how many scopes a window holds at most; [`DEFAULT_CAPACITY`] by default, at least 1. Scopes beyond that are
-    /// counted ([`Truncation::over_capacity`](crate::Truncation)); the next window starts empty.
+    /// counted ([`Truncation::over_capacity`](crate::session::Truncation)); the next window starts empty.
     pub fn capacity(self, scopes: usize) -> Self {
         Self {
             capacity: scopes.clamp(1, u32::MAX as usize - 1),
@@ -283,7 +283,7 @@ impl ProfileBuilder {
     /// # if profiler_runtime::is_enabled() {
     /// assert_eq!(trace.events().filter(|event| event.name() == "sum").count(), 1);
     /// # }
-    /// # Ok::<(), profiler_runtime::ProfileError>(())
+    /// # Ok::<(), profiler_runtime::session::ProfileError>(())
     /// ```
     pub fn run<T>(self, f: impl FnOnce(&Profile) -> T) -> (T, Result<Arc<Trace>, ProfileError>) {
         match self.start() {

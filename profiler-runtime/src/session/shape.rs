@@ -9,7 +9,8 @@
 /// # Examples
 ///
 /// ```
-/// use profiler_runtime::{ToShape, measure_execution_time};
+/// use profiler_runtime::session::ToShape;
+/// use profiler_runtime::measure_execution_time;
 ///
 /// struct Matrix {
 ///     rows: usize,
@@ -49,16 +50,16 @@ pub trait ToShape {
     label = "not integers",
     note = "a shape is given by the integers that count along its dimensions, such as `x.shape()`"
 )]
-pub trait Extent: Copy {
+pub trait Dimension: Copy {
     #[doc(hidden)]
-    fn to_extent(self) -> usize;
+    fn to_dimension(self) -> usize;
 }
 
 macro_rules! integers {
     ($($integer:ty),+) => {$(
-        impl Extent for $integer {
+        impl Dimension for $integer {
             #[inline]
-            fn to_extent(self) -> usize {
+            fn to_dimension(self) -> usize {
                 // Only a negative extent, which libraries use for "unknown", or one that is too large does not fit.
                 usize::try_from(self).unwrap_or(if self > 0 { usize::MAX } else { 0 })
             }
@@ -66,7 +67,7 @@ macro_rules! integers {
 
         impl ToShape for $integer {
             fn to_shape(&self) -> Box<[usize]> {
-                Box::new([self.to_extent()])
+                Box::new([self.to_dimension()])
             }
         }
     )+};
@@ -74,9 +75,9 @@ macro_rules! integers {
 
 integers!(u8, u16, u32, u64, u128, i8, i16, i32, i64, i128, isize);
 
-impl Extent for usize {
+impl Dimension for usize {
     #[inline]
-    fn to_extent(self) -> usize {
+    fn to_dimension(self) -> usize {
         self
     }
 }
@@ -87,19 +88,19 @@ impl ToShape for usize {
     }
 }
 
-impl<T: Extent> ToShape for [T] {
+impl<T: Dimension> ToShape for [T] {
     fn to_shape(&self) -> Box<[usize]> {
-        self.iter().map(|extent| extent.to_extent()).collect()
+        self.iter().map(|extent| extent.to_dimension()).collect()
     }
 }
 
-impl<T: Extent, const RANK: usize> ToShape for [T; RANK] {
+impl<T: Dimension, const RANK: usize> ToShape for [T; RANK] {
     fn to_shape(&self) -> Box<[usize]> {
         self.as_slice().to_shape()
     }
 }
 
-impl<T: Extent> ToShape for Vec<T> {
+impl<T: Dimension> ToShape for Vec<T> {
     fn to_shape(&self) -> Box<[usize]> {
         self.as_slice().to_shape()
     }
@@ -114,11 +115,11 @@ impl ToShape for () {
 
 macro_rules! tuples {
     ($(($($extent:ident),+))+) => {$(
-        impl<$($extent: Extent),+> ToShape for ($($extent,)+) {
+        impl<$($extent: Dimension),+> ToShape for ($($extent,)+) {
             fn to_shape(&self) -> Box<[usize]> {
                 #[allow(non_snake_case, reason = "values are called as their types")]
                 let ($($extent,)+) = *self;
-                Box::new([$($extent.to_extent()),+])
+                Box::new([$($extent.to_dimension()),+])
             }
         }
     )+};

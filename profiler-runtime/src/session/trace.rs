@@ -17,8 +17,8 @@ pub(crate) const NONE: u32 = u32::MAX;
 
 /// The scopes that began and ended in one window of a session, with their CPU and GPU times.
 ///
-/// Handlers get it by reference ([`ProfileBuilder::on_trace_ready`](crate::ProfileBuilder::on_trace_ready));
-/// [`ProfileBuilder::run`](crate::ProfileBuilder::run) returns it in an `Arc`.
+/// Handlers get it by reference ([`ProfileBuilder::on_trace_ready`](crate::session::ProfileBuilder::on_trace_ready));
+/// [`ProfileBuilder::run`](crate::session::ProfileBuilder::run) returns it in an `Arc`.
 #[derive(Debug)]
 pub struct Trace {
     /// Scopes and polls by thread and in the order in which they opened, then futures by their start.
@@ -82,7 +82,7 @@ pub(crate) struct Meta {
 /// # Examples
 ///
 /// ```
-/// use profiler_runtime::Truncation;
+/// use profiler_runtime::session::Truncation;
 ///
 /// assert!(Truncation::default().is_complete());
 /// ```

@@ -136,7 +136,7 @@ mod in_a_child {
             static SITE: CallSite = CallSite::NEW;
             let is_measured = || decision_of(&SITE.begin_named("site: off", 1)).is_some();
             let before = is_measured();
-            let inside = switch::bypass(is_measured);
+            let inside = switch::pause(is_measured);
             before && !inside && is_measured()
         });
     }

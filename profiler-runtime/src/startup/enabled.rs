@@ -27,12 +27,12 @@ pub fn set_enabled(enabled: bool) {
     }
 }
 
-/// Returns `true` while calls are measured: the switch is on, and no [`bypass`] is running.
+/// Returns `true` while calls are measured: the switch is on, and no [`pause`] is running.
 ///
 /// # Examples
 ///
 /// ```
-/// profiler_runtime::bypass(|| assert!(!profiler_runtime::is_enabled()));
+/// profiler_runtime::pause(|| assert!(!profiler_runtime::is_enabled()));
 /// ```
 #[must_use]
 pub fn is_enabled() -> bool {
@@ -50,10 +50,10 @@ pub fn is_enabled() -> bool {
 /// # Examples
 ///
 /// ```
-/// let warm = profiler_runtime::bypass(|| 6 * 7);
+/// let warm = profiler_runtime::pause(|| 6 * 7);
 /// assert_eq!(warm, 42);
 /// ```
-pub fn bypass<T>(f: impl FnOnce() -> T) -> T {
+pub fn pause<T>(f: impl FnOnce() -> T) -> T {
     ensure_started();
-    switch::bypass(f)
+    switch::pause(f)
 }

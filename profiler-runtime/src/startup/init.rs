@@ -41,7 +41,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 ///     Ok(())
 /// }
 /// ```
-pub fn init() -> Result<Profiler, InitError> {
+pub fn init() -> Result<ProfilerGuard, InitError> {
     builder().init()
 }
 
@@ -129,7 +129,7 @@ impl Builder {
     ///
     /// Returns an error if a log cannot be opened or the crate was built without it, or if GPU times are required
     /// ([`Backend::Cuda`]) and there are none.
-    pub fn init(self) -> Result<Profiler, InitError> {
+    pub fn init(self) -> Result<ProfilerGuard, InitError> {
         super::ensure_started();
         let has_tensorboard = with_control(|control| {
             let settings = &mut control.settings;
@@ -159,7 +159,7 @@ impl Builder {
             }
         }
         GUARDS.fetch_add(1, Relaxed);
-        Ok(Profiler { _private: () })
+        Ok(ProfilerGuard { _private: () })
     }
 }
 
@@ -192,11 +192,11 @@ fn open_tensorboard(_dir: PathBuf) -> Result<Logger, InitError> {
 /// Created by [`init`]. If there are several guards, the last one to be dropped does it.
 #[derive(Debug)]
 #[must_use = "the summary is written when the guard is dropped: keep it to the end of `main`"]
-pub struct Profiler {
+pub struct ProfilerGuard {
     _private: (),
 }
 
-impl Drop for Profiler {
+impl Drop for ProfilerGuard {
     fn drop(&mut self) {
         if GUARDS.fetch_sub(1, Relaxed) == 1 {
             // Each step on its own, so that a panic in one does not skip the others.

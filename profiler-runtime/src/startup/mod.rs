@@ -24,11 +24,11 @@ use crate::switch::{self, with_control};
 use crate::sync::{Lock, ReentrancyGuard};
 use crate::{clock, collect, cuda, diagnostics};
 
-pub use enabled::{bypass, is_enabled, set_enabled};
+pub use enabled::{is_enabled, pause, set_enabled};
 pub use environment::step;
 pub use error::InitError;
 pub use flush::{FlushReport, flush};
-pub use init::{Builder, Profiler, builder, init};
+pub use init::{Builder, ProfilerGuard, builder, init};
 
 /// Starts the profiler on the first call in the process: the environment's default logger, the exit hooks, and the
 /// environment's session.

@@ -50,7 +50,7 @@ stat_cell! {
         /// Open scopes that were presumed leaked when an older scope closed.
         presumed_leaked: state,
         /// Scopes that ended out of order: before a scope inside them, or after the one around them. Their self time is an upper bound.
-        disordered: count(disordered),
+        out_of_order: count(out_of_order),
         /// Log entries that found the ring full since the last one that did not.
         pub(crate) skipped: on_drain(unreported_skips),
         /// Log entries that found the ring full.
@@ -212,7 +212,7 @@ impl StatCell {
     /// Counts a scope that ended out of order.
     #[cold]
     pub(crate) fn count_disordered(&self) {
-        self.disordered.add(1);
+        self.out_of_order.add(1);
     }
 
     /// Moves the counts of full buckets to `totals`, whose lock the caller holds; see [`CellBuckets`].

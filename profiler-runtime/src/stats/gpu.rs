@@ -32,7 +32,7 @@ pub(crate) struct GpuTimes {
     /// Calls that kept the CPU busy for at least as long as the GPU.
     pub(crate) launch_bound: u64,
     /// The time of scopes that ran inside these calls on other streams.
-    pub(crate) elsewhere: f64,
+    pub(crate) other_streams: f64,
     /// Calls that should have a GPU time and have none.
     pub(crate) without: u64,
     pub(crate) stream_keys: Vec<StreamKey>,
@@ -75,7 +75,7 @@ impl GpuTimes {
             max: 0.0,
             buckets: Buckets::new(),
             launch_bound: 0,
-            elsewhere: 0.0,
+            other_streams: 0.0,
             without: 0,
             stream_keys: Vec::new(),
             is_warned: false,
@@ -120,9 +120,9 @@ impl GpuTimes {
     fn detect_wrong_stream(&mut self) -> bool {
         let measured_nothing =
             self.calls >= MIN_CALLS_TO_JUDGE && self.are_nearly_all(self.maybe_idle);
-        let worked_elsewhere =
-            self.elsewhere > IDLE_NS * self.calls as f64 && 2.0 * self.elsewhere > self.sum;
-        let is_new = !self.is_warned && measured_nothing && worked_elsewhere;
+        let worked_on_other_streams =
+            self.other_streams > IDLE_NS * self.calls as f64 && 2.0 * self.other_streams > self.sum;
+        let is_new = !self.is_warned && measured_nothing && worked_on_other_streams;
         self.is_warned |= is_new;
         is_new
     }
@@ -134,7 +134,7 @@ impl GpuTimes {
     }
 
     /// Returns `true` if all calls fell back to a default stream and nearly all found it idle.
-    pub(crate) fn saw_no_work(&self) -> bool {
+    pub(crate) fn idle_stream(&self) -> bool {
         self.are_nearly_all(self.idle)
     }
 
@@ -218,7 +218,7 @@ mod tests {
     fn a_wrong_stream_is_detected_once() {
         let mut times = GpuTimes::new();
         let detected = (0..100_u64).filter(|_| {
-            times.elsewhere += 50_000.0;
+            times.other_streams += 50_000.0;
             times.count(&IDLE_CALL)
         });
         assert_eq!(detected.collect::<Vec<_>>(), [MIN_CALLS_TO_JUDGE - 1]);
@@ -228,7 +228,7 @@ mod tests {
     fn a_stream_that_worked_is_not_wrong() {
         let mut times = GpuTimes::new();
         for _ in 0..100 {
-            times.elsewhere += 50_000.0;
+            times.other_streams += 50_000.0;
             let worked = GpuCall {
                 launch_ns: 5_000.0,
                 ..IDLE_CALL
@@ -241,29 +241,29 @@ mod tests {
     fn a_stream_that_the_call_named_is_not_wrong() {
         let mut times = GpuTimes::new();
         for _ in 0..100 {
-            times.elsewhere += 50_000.0;
+            times.other_streams += 50_000.0;
             let named = GpuCall {
                 is_fallback: false,
                 ..IDLE_CALL
             };
             assert!(!times.count(&named));
         }
-        assert!(!times.saw_no_work());
+        assert!(!times.idle_stream());
     }
 
     #[test]
-    fn nineteen_of_twenty_idle_calls_saw_no_work() {
+    fn nineteen_of_twenty_idle_calls_mean_an_idle_stream() {
         let mut times = GpuTimes::new();
         for call in 0..20 {
             let ns = if call == 0 { 1e6 } else { 2_000.0 };
             times.count(&GpuCall { ns, ..IDLE_CALL });
         }
-        assert!(times.saw_no_work());
+        assert!(times.idle_stream());
         times.count(&GpuCall {
             ns: 1e6,
             ..IDLE_CALL
         });
-        assert!(!times.saw_no_work());
+        assert!(!times.idle_stream());
     }
 
     #[test]

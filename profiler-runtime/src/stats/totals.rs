@@ -22,7 +22,7 @@ pub(crate) struct Totals {
     pub(crate) dropped_futures: u64,
     pub(crate) polled: i64,
     pub(crate) futures: u64,
-    pub(crate) disordered: u64,
+    pub(crate) out_of_order: u64,
     pub(crate) ring_full: u64,
     /// Calls whose GPU time found the ring full.
     pub(crate) without_cuda: u64,
@@ -49,7 +49,7 @@ impl Totals {
             dropped_futures: 0,
             polled: 0,
             futures: 0,
-            disordered: 0,
+            out_of_order: 0,
             ring_full: 0,
             without_cuda: 0,
             without_stream: 0,

@@ -51,7 +51,7 @@ pub(crate) const fn is_off(switch: u32) -> bool {
 /// The state behind the switch word. A measured call locks it only to decide for its site.
 pub(crate) struct Control {
     pub(crate) settings: Settings,
-    /// The number of [`bypass`] calls that are running.
+    /// The number of [`pause`] calls that are running.
     bypasses: u32,
     generation: u32,
     /// `true` once the profiler has started. Until then the word stays [`UNINITIALIZED`], though the settings may have
@@ -199,7 +199,7 @@ pub(crate) fn is_enabled() -> bool {
 }
 
 /// Runs `f` with measuring off on all threads.
-pub(crate) fn bypass<T>(f: impl FnOnce() -> T) -> T {
+pub(crate) fn pause<T>(f: impl FnOnce() -> T) -> T {
     struct EndOnDrop;
     impl Drop for EndOnDrop {
         fn drop(&mut self) {

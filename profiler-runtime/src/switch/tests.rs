@@ -124,9 +124,9 @@ mod of_the_process {
     fn bypasses_nest_and_end_with_a_panic() {
         fork_and(|| {
             set_enabled(true);
-            let inner = bypass(|| bypass(is_enabled) || is_enabled());
+            let inner = pause(|| pause(is_enabled) || is_enabled());
             let panicked = std::panic::catch_unwind(|| {
-                bypass(|| std::panic::resume_unwind(Box::new("ends here")))
+                pause(|| std::panic::resume_unwind(Box::new("ends here")))
             });
             !inner && panicked.is_err() && is_enabled()
         });
@@ -137,10 +137,10 @@ mod of_the_process {
         fork_and(|| {
             publish();
             set_enabled(false);
-            bypass(|| set_enabled(true));
+            pause(|| set_enabled(true));
             let on = is_enabled();
             set_enabled(false);
-            bypass(|| ());
+            pause(|| ());
             on && !is_enabled() && is_off(load())
         });
     }

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use profiler_runtime::cuda::CudaLoss;
-use profiler_runtime::{CudaTimes, Row, flush, summary};
+use profiler_runtime::report::{CudaTimes, Row};
+use profiler_runtime::{flush, summary};
 
 use crate::findings::Findings;
 use crate::trouble::Trouble;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use profiler_runtime::{Profile, ProfileError, flush};
+use profiler_runtime::session::ProfileError;
+use profiler_runtime::{Profile, flush};
 
 use crate::account::Account;
 use crate::gpu::Gpu;

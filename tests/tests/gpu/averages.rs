@@ -3,10 +3,8 @@
 
 use std::sync::Arc;
 
-use profiler_runtime::{
-    Activity, AverageRow, GroupBy, KeyAverages, MeasureFuture, Profile, SortKey, Trace, init,
-    scope, summary,
-};
+use profiler_runtime::report::{AverageRow, GroupBy, KeyAverages, SortKey};
+use profiler_runtime::{Activity, MeasureFuture, Profile, Trace, init, scope, summary};
 use profiler_tests::gpu::{Gpu, exact, is_here};
 use profiler_tests::poll::{run, yields};
 use profiler_tests::{measuring, work};
@@ -80,7 +78,9 @@ fn rows_are_those_of_the_statistics() {
         .iter()
         .filter_map(|row| Some(row.cpu.as_ref()?.self_ns))
         .sum();
-    let top_level: f64 = top_level.map(profiler_runtime::Event::cpu_ns).sum();
+    let top_level: f64 = top_level
+        .map(profiler_runtime::session::Event::cpu_ns)
+        .sum();
     assert!((own - top_level).abs() < 1.0, "{own} for {top_level}");
     let shares = averages.rows.iter().filter_map(|row| row.cpu.as_ref());
     let shares: f64 = shares.map(|times| times.self_percent).sum();

@@ -150,7 +150,7 @@ fn a_capture_that_the_program_has_spoiled() {
     );
     {
         let _in_it = scope!("in it", stream = &stream);
-        let _explicit = scope!("explicit", stream = &stream, captured);
+        let _explicit = scope!("explicit", stream = &stream, cuda_graph);
     }
     let refused = stream.end_capture(CUgraphInstantiate_flags(0)).map(drop);
     let reason = sys::CUresult::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;

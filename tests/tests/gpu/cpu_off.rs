@@ -1,6 +1,7 @@
 //! With the CPU turned off and the GPU on, a scope keeps its GPU time alone, in the trace and in its table.
 
-use profiler_runtime::{Activity, Event, Profile, init, scope};
+use profiler_runtime::session::Event;
+use profiler_runtime::{Activity, Profile, init, scope};
 use profiler_tests::gpu::{Gpu, exact, is_here};
 use profiler_tests::traces::{events, of_category};
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::thread;
 
 use crate::raw::{self, Driver, made};
-use profiler_runtime::{Event, MemoryUse, Profile, Trace, init, is_enabled, scope};
+use profiler_runtime::session::{Event, MemoryUse};
+use profiler_runtime::{Profile, Trace, init, is_enabled, scope};
 use profiler_tests::gpu;
 use profiler_tests::gpu::{is_here, simulator};
 

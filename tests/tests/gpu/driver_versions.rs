@@ -96,7 +96,7 @@ fn captured(refused: bool) {
         .begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED)
         .expect("it captures");
     {
-        let _scope = scope!("captured", stream = &stream, captured);
+        let _scope = scope!("captured", stream = &stream, cuda_graph);
         gpu.spin(&stream, 9_000);
     }
     if refused {

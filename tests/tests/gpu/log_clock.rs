@@ -8,7 +8,8 @@ use std::time::{Duration, SystemTime};
 use cudarc::driver::CudaStream;
 use cudarc::driver::sys::CUgraphInstantiate_flags;
 use cudarc::driver::sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-use profiler_runtime::{DropReason, TimeSource, TracingLogger, init, scope, summary};
+use profiler_runtime::report::{DropReason, TimeSource};
+use profiler_runtime::{TracingLogger, init, scope, summary};
 use profiler_tests::gpu;
 use profiler_tests::gpu::{
     Gpu, cuda, exact, is_here, on_a_thread, on_the_driver_with, on_threads, row, settle, simulator,
@@ -355,7 +356,7 @@ fn each_replay_is_logged_as_a_step_of_its_own() {
         .begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)
         .expect("it may capture");
     {
-        let _scope = scope!("replayed", stream = &stream, log = kept.clone(), captured);
+        let _scope = scope!("replayed", stream = &stream, log = kept.clone(), cuda_graph);
         gpu.spin(&stream, 30_000);
     }
     let graph = stream.end_capture(CUgraphInstantiate_flags(0));

@@ -374,7 +374,10 @@ impl<'a> Program<'a> {
             let figures = BTreeMap::from([
                 ("total", (times.total_ns, expected.total)),
                 ("self", (times.self_ns, expected.own)),
-                ("elsewhere", (times.elsewhere_ns, expected.elsewhere)),
+                (
+                    "other streams",
+                    (times.other_streams_ns, expected.elsewhere),
+                ),
             ]);
             for (figure, (found, expected)) in figures {
                 // The driver's numbers have 24 bits.

@@ -37,7 +37,7 @@ fn each_replay_of_what_was_captured_on_purpose_is_measured() {
     for (round, mode) in MODES.into_iter().enumerate() {
         stream.begin_capture(mode).expect("it may capture");
         {
-            let _replayed = scope!(format!("replayed {round}"), stream = &stream, captured);
+            let _replayed = scope!(format!("replayed {round}"), stream = &stream, cuda_graph);
             gpu.spin(&stream, 10_000);
             gpu.spin(&stream, 20_000);
         }
@@ -84,7 +84,7 @@ fn each_replay_reaches_the_logger_of_the_captured_call() {
     {
         // The closure owns a value, so it belongs to this call alone.
         let log = move |_: &str, milliseconds: f64, step: u64| logged.send((milliseconds, step));
-        let _replayed = scope!("replayed", stream = &stream, captured, log = log);
+        let _replayed = scope!("replayed", stream = &stream, cuda_graph, log = log);
         gpu.spin(&stream, 10_000);
     }
     let graph = end(&stream);
@@ -116,7 +116,7 @@ fn replays_that_follow_each_other_are_told_apart() {
         .begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)
         .expect("it may capture");
     {
-        let _replayed = scope!("replayed", stream = &stream, captured);
+        let _replayed = scope!("replayed", stream = &stream, cuda_graph);
         gpu.spin(&stream, 10_000);
     }
     let graph = end(&stream);
@@ -150,7 +150,7 @@ fn a_new_anchor_is_no_replay() {
         .begin_capture(CU_STREAM_CAPTURE_MODE_GLOBAL)
         .expect("it may capture");
     {
-        let _replayed = scope!("replayed", stream = &stream, captured);
+        let _replayed = scope!("replayed", stream = &stream, cuda_graph);
         gpu.spin(&stream, 10_000);
     }
     let graph = end(&stream);
@@ -176,7 +176,7 @@ fn capture_many(gpu: &Gpu, stream: &Arc<CudaStream>) -> CudaGraph {
         .begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)
         .expect("it may capture");
     for number in 0..MANY {
-        let _replayed = scope!(format!("replayed {number}"), stream = stream, captured);
+        let _replayed = scope!(format!("replayed {number}"), stream = stream, cuda_graph);
         gpu.spin(stream, 10_000);
     }
     end(stream)
@@ -268,9 +268,9 @@ fn scopes_inside_of_what_is_replayed_are_not_their_parents_own_time() {
         .begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)
         .expect("it may capture");
     {
-        let _outer = scope!("outer", stream = &stream, captured);
+        let _outer = scope!("outer", stream = &stream, cuda_graph);
         gpu.spin(&stream, 10_000);
-        let _inner = scope!("inner", stream = &stream, captured);
+        let _inner = scope!("inner", stream = &stream, cuda_graph);
         gpu.spin(&stream, 20_000);
     }
     let graph = end(&stream);
@@ -294,14 +294,14 @@ fn what_may_be_captured_and_is_not_is_measured_as_ever() {
     let gpu = Gpu::new(0);
     let stream = gpu.stream();
     for _ in 0..3 {
-        let _scope = scope!("either", stream = &stream, captured = true);
+        let _scope = scope!("either", stream = &stream, cuda_graph = true);
         gpu.spin(&stream, 10_000);
     }
     stream
         .begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)
         .expect("it may capture");
     {
-        let _scope = scope!("neither", stream = &stream, captured = false);
+        let _scope = scope!("neither", stream = &stream, cuda_graph = false);
         gpu.spin(&stream, 10_000);
     }
     let graph = end(&stream);

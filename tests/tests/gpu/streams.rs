@@ -181,7 +181,7 @@ fn the_per_thread_default_stream_is_another_one_on_each_thread() {
     exact(outer.total_ns, 1_665_000.0);
     exact(outer.self_ns, 555_000.0);
     exact(inner.total_ns, 1_110_000.0);
-    exact(outer.elsewhere_ns, 0.0);
+    exact(outer.other_streams_ns, 0.0);
     assert_eq!(outer.streams.len(), 3, "{:?}", outer.streams);
     assert!(
         outer

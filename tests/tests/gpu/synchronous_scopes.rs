@@ -8,7 +8,8 @@ use cudarc::driver::sys::CUstreamCaptureMode::{
     CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_RELAXED,
 };
 use profiler_runtime::cuda::CudaLoss;
-use profiler_runtime::{DropReason, init, scope, summary};
+use profiler_runtime::report::DropReason;
+use profiler_runtime::{init, scope, summary};
 use profiler_tests::gpu::{Gpu, cuda, exact, is_here, on_a_thread, row, settle, simulator};
 use profiler_tests::kept::Kept;
 

@@ -105,14 +105,14 @@ fn children_on_other_streams_are_told_apart() {
     let (step, copy, back, reduce) = (cuda("step"), cuda("copy"), cuda("back"), cuda("reduce"));
     exact(step.total_ns, 650_000.0);
     exact(step.self_ns, 500_000.0);
-    exact(step.elsewhere_ns, 600_000.0);
+    exact(step.other_streams_ns, 600_000.0);
     exact(copy.total_ns, 350_000.0);
     exact(copy.self_ns, 350_000.0);
-    exact(copy.elsewhere_ns, 150_000.0);
+    exact(copy.other_streams_ns, 150_000.0);
     exact(back.total_ns, 150_000.0);
     exact(back.self_ns, 150_000.0);
     exact(reduce.total_ns, 250_000.0);
-    exact(reduce.elsewhere_ns, 0.0);
+    exact(reduce.other_streams_ns, 0.0);
     let streams = [step.streams, copy.streams, back.streams, reduce.streams];
     assert_eq!(
         streams,
@@ -193,7 +193,7 @@ fn threads_measure_on_a_stream_they_share_and_on_their_own() {
     let all = 23_000.0 * calls as f64;
     assert!(in_turn.min_ns >= 19_999.5 && crowd.min_ns >= 2_999.5);
     assert!(in_turn.max_ns <= all && crowd.max_ns <= all);
-    exact(own.elsewhere_ns, in_turn.total_ns + crowd.total_ns);
+    exact(own.other_streams_ns, in_turn.total_ns + crowd.total_ns);
     assert_eq!(in_turn.streams, [name_of(&shared)]);
     assert_eq!(own.streams.len(), THREADS);
 }
@@ -226,9 +226,9 @@ fn scopes_on_two_devices() {
     let (first, second, both) = (cuda("first"), cuda("second"), cuda("both"));
     exact(first.total_ns, 100_000.0);
     exact(first.self_ns, 100_000.0);
-    exact(first.elsewhere_ns, 240_000.0);
+    exact(first.other_streams_ns, 240_000.0);
     exact(second.total_ns, 240_000.0);
-    exact(second.elsewhere_ns, 20_000.0);
+    exact(second.other_streams_ns, 20_000.0);
     assert_eq!(both.calls, 5);
     exact(both.total_ns, 31_000.0);
     assert_eq!(
@@ -294,7 +294,7 @@ fn all_times_are_those_that_the_device_took() {
         assert_eq!((cuda.calls, row.without_cuda), (row.calls, 0));
         near(cuda.self_ns, own, cuda.calls);
         near(cuda.total_ns, below, cuda.calls);
-        exact(cuda.elsewhere_ns, 0.0);
+        exact(cuda.other_streams_ns, 0.0);
     }
 }
 

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use cudarc::driver::CudaStream;
-use profiler_runtime::{Event, MeasureFuture, Profile, Trace, init, scope};
+use profiler_runtime::session::Event;
+use profiler_runtime::{MeasureFuture, Profile, Trace, init, scope};
 use profiler_tests::gpu;
 use profiler_tests::gpu::{Gpu, is_here, on_threads};
 use profiler_tests::poll;

@@ -29,7 +29,7 @@ fn captured(gpu: &Gpu, stream: &Arc<CudaStream>) -> CudaGraph {
         .begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)
         .expect("it may capture");
     {
-        let _replayed = scope!("replayed", stream = stream, captured);
+        let _replayed = scope!("replayed", stream = stream, cuda_graph);
         gpu.spin(stream, 30_000);
     }
     let graph = stream.end_capture(CUgraphInstantiate_flags(0));

@@ -4,7 +4,8 @@
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
-use profiler_runtime::{Profile, ProfileBuilder, Schedule, Trace, init, is_enabled, scope};
+use profiler_runtime::session::ProfileBuilder;
+use profiler_runtime::{Profile, Schedule, Trace, init, is_enabled, scope};
 use profiler_tests::gpu::{Gpu, exact, is_here, simulator};
 
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -6,8 +6,9 @@ use profiler_tests::poll;
 use std::time::Duration;
 
 use profiler_runtime::cuda::CudaLoss;
+use profiler_runtime::session::Event;
 use profiler_runtime::{
-    Activity, Event, MeasureFuture, Profile, Schedule, Trace, init, measure_execution_time, scope,
+    Activity, MeasureFuture, Profile, Schedule, Trace, init, measure_execution_time, scope,
 };
 use profiler_tests::gpu::{Gpu, exact, is_here, simulator};
 

@@ -60,7 +60,7 @@ fn calls_that_are_read_one_by_one() {
     }
     assert_eq!((warnings_of("forward"), warnings_of("layer")), (1, 0));
     assert_eq!((notes_of("forward"), notes_of("layer")), (1, 0));
-    assert!(cuda("forward").saw_no_work && !cuda("layer").saw_no_work);
+    assert!(cuda("forward").idle_stream && !cuda("layer").idle_stream);
 }
 
 #[test]

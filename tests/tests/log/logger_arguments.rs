@@ -4,9 +4,8 @@ use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
-use profiler_runtime::{
-    IntoLogger, LogError, LogFn, LogOutcome, Logger, ScalarLogger, TensorBoardLogger, TracingLogger,
-};
+use profiler_runtime::log::{IntoLogger, LogError, LogFn, LogOutcome, Logger};
+use profiler_runtime::{ScalarLogger, TensorBoardLogger, TracingLogger};
 
 type Outcome = Result<(), Box<dyn Error>>;
 

@@ -3,7 +3,8 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use profiler_runtime::{IntoLogger, ScalarLogger, TracingLogger};
+use profiler_runtime::log::IntoLogger;
+use profiler_runtime::{ScalarLogger, TracingLogger};
 use profiler_tests::allocator;
 
 /// Returns how many blocks `convert` allocates, and the drop of its result.

@@ -7,9 +7,9 @@ use std::sync::{Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use profiler_runtime::{
-    DropReason, FlushReport, LogError, ScalarLogger, flush, measure_execution_time, scope, summary,
-};
+use profiler_runtime::log::LogError;
+use profiler_runtime::report::DropReason;
+use profiler_runtime::{FlushReport, ScalarLogger, flush, measure_execution_time, scope, summary};
 use profiler_tests::{measuring, row};
 
 /// No test gets here: it is how long one that hangs does.

@@ -42,7 +42,7 @@ fn they_have_neither_gaps_nor_doubles_over_threads() {
 
 static EVERY: Steps = Mutex::new(Vec::new());
 
-#[measure_execution_time(name = "steps: every", every = 7, log = |_, _, step| EVERY.lock().unwrap().push(step))]
+#[measure_execution_time(name = "steps: every", log_every = 7, log = |_, _, step| EVERY.lock().unwrap().push(step))]
 fn now_and_then() {}
 
 #[test]
@@ -65,7 +65,7 @@ fn one_call_in_so_many_is_logged_under_its_number() {
 
 static THREAD_EACH: Steps = Mutex::new(Vec::new());
 
-#[measure_execution_time(name = "steps: a thread each", every = 10, log = |_, _, step| THREAD_EACH.lock().unwrap().push(step))]
+#[measure_execution_time(name = "steps: a thread each", log_every = 10, log = |_, _, step| THREAD_EACH.lock().unwrap().push(step))]
 fn on_a_thread_of_its_own() {}
 
 #[test]
@@ -83,7 +83,7 @@ fn one_call_in_so_many_is_logged_however_many_threads_make_them() {
 
 static WAVES: Steps = Mutex::new(Vec::new());
 
-#[measure_execution_time(name = "steps: waves", every = 100, log = |_, _, step| WAVES.lock().unwrap().push(step))]
+#[measure_execution_time(name = "steps: waves", log_every = 100, log = |_, _, step| WAVES.lock().unwrap().push(step))]
 fn in_waves() {}
 
 #[test]
@@ -105,7 +105,7 @@ fn short_lived_threads_at_once_log_their_share() {
 
 static SHARED: Steps = Mutex::new(Vec::new());
 
-#[measure_execution_time(name = "steps: shared", every = 3, log = |_, _, step| SHARED.lock().unwrap().push(step))]
+#[measure_execution_time(name = "steps: shared", log_every = 3, log = |_, _, step| SHARED.lock().unwrap().push(step))]
 fn thinned() {}
 
 #[measure_execution_time(name = "steps: shared", log = |_, _, step| SHARED.lock().unwrap().push(step))]

@@ -9,7 +9,8 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-use profiler_runtime::{LogError, ScalarLogger, TensorBoardLogger};
+use profiler_runtime::log::LogError;
+use profiler_runtime::{ScalarLogger, TensorBoardLogger};
 
 type Outcome = Result<(), Box<dyn Error>>;
 

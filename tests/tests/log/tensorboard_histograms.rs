@@ -8,7 +8,8 @@ use profiler_tests::event_files;
 use std::error::Error;
 use std::sync::Arc;
 
-use profiler_runtime::{LogError, ScalarLogger, TensorBoardLogger};
+use profiler_runtime::log::LogError;
+use profiler_runtime::{ScalarLogger, TensorBoardLogger};
 
 type Outcome = Result<(), Box<dyn Error>>;
 

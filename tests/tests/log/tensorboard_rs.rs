@@ -8,7 +8,8 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use profiler_runtime::{IntoLogger, LogError, ScalarLogger, TensorBoardRsLogger};
+use profiler_runtime::log::{IntoLogger, LogError};
+use profiler_runtime::{ScalarLogger, TensorBoardRsLogger};
 use tensorboard_rs::summary_writer::SummaryWriter;
 
 type Outcome = Result<(), Box<dyn Error>>;

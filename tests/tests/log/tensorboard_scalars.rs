@@ -4,7 +4,8 @@ use profiler_tests::event_files;
 use std::error::Error;
 use std::time::{Duration, SystemTime};
 
-use profiler_runtime::{LogError, Scalar, ScalarLogger, TensorBoardLogger};
+use profiler_runtime::log::{LogError, Scalar};
+use profiler_runtime::{ScalarLogger, TensorBoardLogger};
 
 type Outcome = Result<(), Box<dyn Error>>;
 

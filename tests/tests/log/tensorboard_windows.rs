@@ -7,9 +7,10 @@ use std::fs;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, SystemTime};
 
+use profiler_runtime::log::LogError;
 use profiler_runtime::{
-    Activity, LogError, Profile, ScalarLogger, Schedule, TensorBoardLogger, Trace, flush, init,
-    is_enabled, scope, summary,
+    Activity, Profile, ScalarLogger, Schedule, TensorBoardLogger, Trace, flush, init, is_enabled,
+    scope, summary,
 };
 use profiler_tests::child;
 use profiler_tests::event_files;

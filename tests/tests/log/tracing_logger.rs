@@ -5,7 +5,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use profiler_runtime::{Scalar, ScalarLogger, TracingLogger};
+use profiler_runtime::log::Scalar;
+use profiler_runtime::{ScalarLogger, TracingLogger};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};

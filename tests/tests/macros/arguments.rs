@@ -11,8 +11,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use profiler_runtime::log::LogError;
 use profiler_runtime::{
-    LogError, ScalarLogger, flush, measure_execution_time, measure_execution_time_context, scope,
+    ScalarLogger, flush, measure_execution_time, measure_execution_time_context, scope,
 };
 use profiler_tests::counts::{calls, expected};
 
@@ -100,7 +101,7 @@ fn without_a_step_the_calls_are_counted_from_zero() {
 
 #[test]
 fn every_logs_one_call_in_so_many_and_counts_all() {
-    #[measure_execution_time(name = "seldom", log = told.clone(), every = 10)]
+    #[measure_execution_time(name = "seldom", log = told.clone(), log_every = 10)]
     fn seldom(told: &Arc<Told>) {}
 
     let told = Arc::new(Told::default());
@@ -127,7 +128,7 @@ fn arguments_are_evaluated_only_for_a_call_that_is_logged() {
     #[measure_execution_time(
         name = "evaluated",
         log = { evaluated.set(evaluated.get() + 1); told.clone() },
-        every = 5,
+        log_every = 5,
         bypass = bypassed
     )]
     fn run(told: &Arc<Told>, evaluated: &std::cell::Cell<u64>, bypassed: bool) {}

@@ -18,7 +18,7 @@ macro_rules! made {
     };
 }
 
-#[measure_execution_time(every = 10)]
+#[measure_execution_time(log_every = 10)]
 impl<T: Copy + Into<f64>, const N: usize> Model<T, N>
 where
     [T; N]: Sized,
@@ -38,7 +38,7 @@ where
         self.weights.len()
     }
 
-    #[measure_execution_time(name = "a name of its own", every = 5)]
+    #[measure_execution_time(name = "a name of its own", log_every = 5)]
     fn named() -> usize {
         Self::LAYERS
     }

@@ -423,7 +423,7 @@ mod taken_names {
         inside() + entry
     }
 
-    #[measure_execution_time(name = NAME, bypass = entry == 2, every = 2)]
+    #[measure_execution_time(name = NAME, bypass = entry == 2, log_every = 2)]
     pub(super) fn full() -> u8 {
         name
     }

@@ -14,8 +14,9 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
+use profiler_runtime::session::{ProfileBuilder, ToShape};
 use profiler_runtime::{
-    MeasureFuture, Profile, ProfileBuilder, Schedule, ToShape, Trace, measure_execution_time,
+    MeasureFuture, Profile, Schedule, Trace, measure_execution_time,
     measure_execution_time_context, record_function, scope,
 };
 use profiler_tests::counts::expected;

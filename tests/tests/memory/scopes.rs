@@ -9,9 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use crate::ALLOCATOR;
-use profiler_runtime::{
-    MeasureFuture, MemoryUse, Profile, ProfileBuilder, Schedule, Trace, is_enabled, scope,
-};
+use profiler_runtime::session::{MemoryUse, ProfileBuilder};
+use profiler_runtime::{MeasureFuture, Profile, Schedule, Trace, is_enabled, scope};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

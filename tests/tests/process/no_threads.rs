@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use profiler_runtime::cuda::CudaLoss;
-use profiler_runtime::{DropReason, Profile, ProfileError, flush, init, scope, summary};
+use profiler_runtime::report::DropReason;
+use profiler_runtime::session::ProfileError;
+use profiler_runtime::{Profile, flush, init, scope, summary};
 use profiler_tests::gpu;
 use profiler_tests::gpu::{Gpu, Ran, is_child, on_the_driver_with, row};
 use profiler_tests::measuring;

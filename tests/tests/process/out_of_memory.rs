@@ -5,10 +5,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use profiler_runtime::cuda::CudaLoss;
-use profiler_runtime::{
-    DropReason, Profile, Truncation, flush, init, is_enabled, measure_execution_time, scope,
-    summary,
-};
+use profiler_runtime::report::DropReason;
+use profiler_runtime::session::Truncation;
+use profiler_runtime::{Profile, flush, init, is_enabled, measure_execution_time, scope, summary};
 use profiler_tests::allocator::{refusals, refusing};
 use profiler_tests::child;
 use profiler_tests::gpu;

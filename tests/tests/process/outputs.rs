@@ -13,7 +13,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use profiler_runtime::{ExportError, Profile, ScalarLogger, TensorBoardLogger, is_enabled, scope};
+use profiler_runtime::report::ExportError;
+use profiler_runtime::{Profile, ScalarLogger, TensorBoardLogger, is_enabled, scope};
 
 /// No end of a program takes so long by itself.
 const HANGS: Duration = Duration::from_secs(60);

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use profiler_runtime::{Profile, ProfileError, Schedule, Trace, is_enabled, scope, step};
+use profiler_runtime::session::ProfileError;
+use profiler_runtime::{Profile, Schedule, Trace, is_enabled, scope, step};
 
 const SCOPE: &str = "end: scope";
 

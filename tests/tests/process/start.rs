@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Output;
 use std::time::Duration;
 
-use profiler_runtime::{Profile, Schedule, Trace, bypass, init, is_enabled, set_enabled, step};
+use profiler_runtime::{Profile, Schedule, Trace, init, is_enabled, pause, set_enabled, step};
 use profiler_tests::child;
 
 /// The variable that names the action of the child.
@@ -34,7 +34,7 @@ fn run(folder: &Path, action: &str, variables: &[(&str, &str)]) -> Output {
 fn act(action: &str) -> ! {
     match action {
         "set_enabled" => set_enabled(true),
-        "bypass" => bypass(|| ()),
+        "pause" => pause(|| ()),
         "is_enabled" => assert!(is_enabled()),
         "step" => step(),
         "init" => std::mem::forget(init().expect("set up")),
@@ -54,7 +54,7 @@ fn each_public_function_starts_what_the_environment_asks_for() {
         ("PROFILER_SUMMARY", "DIR/summary.json"),
         ("PROFILER_TRACE", "DIR/trace.json"),
     ];
-    for action in ["set_enabled", "bypass", "is_enabled", "step", "init"] {
+    for action in ["set_enabled", "pause", "is_enabled", "step", "init"] {
         let folder = tempfile::tempdir().expect("a folder");
         run(folder.path(), action, &variables);
         for file in ["summary.json", "trace.json"] {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use profiler_runtime::{LogError, ScalarLogger, flush, measure_execution_time, scope};
+use profiler_runtime::log::LogError;
+use profiler_runtime::{ScalarLogger, flush, measure_execution_time, scope};
 use profiler_tests::allocator::{allocations, process_allocations};
 use profiler_tests::if_measuring;
 
@@ -36,7 +37,7 @@ fn to_an_arc(logger: &Arc<Nowhere>, step: u64) {
 #[measure_execution_time(log = |_, _, _| {})]
 fn to_a_closure() {}
 
-#[measure_execution_time(log = &NOWHERE, every = 10)]
+#[measure_execution_time(log = &NOWHERE, log_every = 10)]
 fn now_and_then() {}
 
 #[measure_execution_time(bypass = true)]

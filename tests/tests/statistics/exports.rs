@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use profiler_runtime::{Profiler, TableOptions, flush, init, scope, summary};
+use profiler_runtime::report::TableOptions;
+use profiler_runtime::{ProfilerGuard, flush, init, scope, summary};
 use profiler_tests::cells::{FORMULA, text_of};
 use profiler_tests::child;
 use profiler_tests::measuring;
@@ -57,7 +58,7 @@ fn a_name_of_any_length_is_drawn() {
         assert_eq!(stderr.contains("drawn: nnnn"), measuring(), "{stderr}");
         return;
     };
-    let profiler: Profiler = init().unwrap();
+    let profiler: ProfilerGuard = init().unwrap();
     {
         let _scope = scope!(format!("drawn: {}", "n".repeat(65_536)));
     }

@@ -149,9 +149,12 @@ fn a_guard_held_across_polls_spoils_only_its_own_self_time() {
         row("futures: held"),
         row("futures: held guard"),
     );
-    assert_eq!((root.disordered, guard.disordered), (0, if_measuring(1)));
+    assert_eq!(
+        (root.out_of_order, guard.out_of_order),
+        (0, if_measuring(1))
+    );
     assert!(
-        future.disordered > 0 || !measuring(),
+        future.out_of_order > 0 || !measuring(),
         "what its first poll lost is said"
     );
     let difference = root.total_ns - root.self_ns - future.polled_ns;

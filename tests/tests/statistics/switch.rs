@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread;
 
-use profiler_runtime::{bypass, is_enabled, measure_execution_time, scope, set_enabled};
+use profiler_runtime::{is_enabled, measure_execution_time, pause, scope, set_enabled};
 use profiler_tests::{if_measuring, row};
 
 #[measure_execution_time(name = "flip: outer")]
@@ -67,7 +67,7 @@ fn flipping_the_switch_loses_no_call_and_breaks_none() {
         let possible = at_least..=all - at_least;
         assert!(possible.contains(&measured.calls), "{measured:?} of {all}");
     }
-    assert_eq!((measured.open, measured.disordered), (0, 0));
+    assert_eq!((measured.open, measured.out_of_order), (0, 0));
     assert!(measured.self_ns <= measured.total_ns + 1.0);
 }
 
@@ -98,9 +98,9 @@ fn a_scope_ends_as_it_began() {
 fn a_bypass_holds_on_all_threads_until_the_last_one_ends() {
     let call = || drop(scope!("flip: bypassed"));
     call();
-    bypass(|| {
+    pause(|| {
         assert!(!is_enabled());
-        bypass(call);
+        pause(call);
         call();
         thread::scope(|scope| drop(scope.spawn(call)));
     });
@@ -111,7 +111,7 @@ fn a_bypass_holds_on_all_threads_until_the_last_one_ends() {
 #[test]
 fn a_bypass_ends_with_a_panic_too() {
     let before = is_enabled();
-    let result = std::panic::catch_unwind(|| bypass(|| panic!("as asked")));
+    let result = std::panic::catch_unwind(|| pause(|| panic!("as asked")));
     assert!(result.is_err());
     assert_eq!(is_enabled(), before);
 }
@@ -120,7 +120,7 @@ fn a_bypass_ends_with_a_panic_too() {
 fn a_bypass_inside_a_switched_off_program_turns_nothing_on() {
     let initially = is_enabled();
     set_enabled(false);
-    bypass(|| assert!(!is_enabled()));
+    pause(|| assert!(!is_enabled()));
     assert!(!is_enabled());
     set_enabled(initially);
 }

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
 use profiler_runtime::__private::{blocks_made, cells_made};
-use profiler_runtime::{DropReason, flush, measure_execution_time, scope, summary};
+use profiler_runtime::report::DropReason;
+use profiler_runtime::{flush, measure_execution_time, scope, summary};
 use profiler_tests::{if_measuring, row, work};
 
 static LOGGED: AtomicU64 = AtomicU64::new(0);
@@ -298,5 +299,5 @@ fn a_guard_that_ends_late_leaves_the_calls_of_others_alone() {
         (row.calls, row.primitive_calls, row.open),
         (if_measuring(2), if_measuring(2), 0)
     );
-    assert_eq!(row.disordered, 0);
+    assert_eq!(row.out_of_order, 0);
 }

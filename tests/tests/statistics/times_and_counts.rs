@@ -138,7 +138,7 @@ fn guards_dropped_out_of_order_keep_their_times() {
         (older.calls, younger.calls),
         (if_measuring(1), if_measuring(1))
     );
-    assert_eq!(older.disordered, if_measuring(1), "and it is said");
+    assert_eq!(older.out_of_order, if_measuring(1), "and it is said");
     if measuring() {
         assert!(older.total_ns >= 100e3 && younger.total_ns >= 200e3);
     }

@@ -1,6 +1,7 @@
 //! Names may hold anything: tables of averages are drawn, JSON and CSV give back what was measured.
 
-use profiler_runtime::{AveragesTable, Profile, scope, summary};
+use profiler_runtime::report::AveragesTable;
+use profiler_runtime::{Profile, scope, summary};
 use profiler_tests::cells::{FORMULA, text_of};
 use profiler_tests::{if_measuring, measuring};
 use proptest::prelude::*;

@@ -6,9 +6,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use profiler_runtime::{
-    Activity, Event, MeasureFuture, Profile, Schedule, Trace, Truncation, is_enabled, scope,
-};
+use profiler_runtime::session::{Event, Truncation};
+use profiler_runtime::{Activity, MeasureFuture, Profile, Schedule, Trace, is_enabled, scope};
 use profiler_tests::gpu;
 use profiler_tests::poll;
 use proptest::prelude::*;

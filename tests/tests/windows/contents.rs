@@ -5,7 +5,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use profiler_runtime::{Activity, Event, Profile, Schedule, Trace, is_enabled, scope};
+use profiler_runtime::session::Event;
+use profiler_runtime::{Activity, Profile, Schedule, Trace, is_enabled, scope};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 

@@ -8,8 +8,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use profiler_runtime::session::Event;
 use profiler_runtime::{
-    Event, MeasureFuture, Profile, Schedule, Trace, init, is_enabled, measure_execution_time, scope,
+    MeasureFuture, Profile, Schedule, Trace, init, is_enabled, measure_execution_time, scope,
 };
 use profiler_tests::gpu::{Gpu, exact, is_here};
 use profiler_tests::poll;

@@ -7,9 +7,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use profiler_runtime::{
-    Action, Profile, ProfileBuilder, ProfileError, Schedule, Trace, is_enabled, scope, summary,
-};
+use profiler_runtime::session::{Action, ProfileBuilder, ProfileError};
+use profiler_runtime::{Profile, Schedule, Trace, is_enabled, scope, summary};
 use profiler_tests::child;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};

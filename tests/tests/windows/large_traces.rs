@@ -5,9 +5,8 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use profiler_runtime::{
-    Activity, Profile, TensorBoardTraces, is_enabled, measure_execution_time, scope, validate,
-};
+use profiler_runtime::report::{TensorBoardTraces, validate};
+use profiler_runtime::{Activity, Profile, is_enabled, measure_execution_time, scope};
 
 /// A folder for traces that other programs are to read; they are to open a million.
 const KEEP: &str = "PROFILER_TESTS_TRACES";

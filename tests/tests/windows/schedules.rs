@@ -5,10 +5,8 @@ use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use profiler_runtime::{
-    Action, Activity, Event, IntoSchedule, Profile, ProfileBuilder, ProfileError, Schedule, Trace,
-    is_enabled, scope, summary,
-};
+use profiler_runtime::session::{Action, Event, IntoSchedule, ProfileBuilder, ProfileError};
+use profiler_runtime::{Activity, Profile, Schedule, Trace, is_enabled, scope, summary};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

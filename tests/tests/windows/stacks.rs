@@ -7,9 +7,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use profiler_runtime::session::{Event, ProfileBuilder};
 use profiler_runtime::{
-    Event, MeasureFuture, Profile, ProfileBuilder, Schedule, Trace, is_enabled,
-    measure_execution_time, scope,
+    MeasureFuture, Profile, Schedule, Trace, is_enabled, measure_execution_time, scope,
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -218,15 +218,15 @@ fn guards_that_are_dropped_in_another_order_leave_a_chain_that_ends() {
     }
     let ((), trace) = with_stack().run(|_| {
         for _ in 0..100 {
-            let first = scope!("disordered: first");
-            let second = scope!("disordered: second");
+            let first = scope!("out_of_order: first");
+            let second = scope!("out_of_order: second");
             drop(first);
-            drop(scope!("disordered: inside"));
+            drop(scope!("out_of_order: inside"));
             drop(second);
-            std::mem::forget(scope!("disordered: forgotten"));
+            std::mem::forget(scope!("out_of_order: forgotten"));
         }
-        let _later = scope!("disordered: later");
-        drop(scope!("disordered: last"));
+        let _later = scope!("out_of_order: later");
+        drop(scope!("out_of_order: last"));
     });
     let trace = trace.expect("a window");
     for (name, events) in [
@@ -236,12 +236,12 @@ fn guards_that_are_dropped_in_another_order_leave_a_chain_that_ends() {
         ("forgotten", 0),
         ("later", 1),
     ] {
-        let stacks = stacks(&trace, &format!("disordered: {name}"));
+        let stacks = stacks(&trace, &format!("out_of_order: {name}"));
         assert_eq!(stacks.len(), events, "{name}");
     }
     assert_eq!(
-        stacks(&trace, "disordered: last")[0][0],
-        "disordered: later"
+        stacks(&trace, "out_of_order: last")[0][0],
+        "out_of_order: later"
     );
 }
 

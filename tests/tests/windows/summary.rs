@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use profiler_runtime::report::Row;
+use profiler_runtime::session::ProfileBuilder;
 use profiler_runtime::{
-    MeasureFuture, Profile, ProfileBuilder, Row, Schedule, Trace, flush, is_enabled, scope, summary,
+    MeasureFuture, Profile, Schedule, Trace, flush, is_enabled, scope, summary,
 };
 use profiler_tests::kept::Kept;
 use profiler_tests::poll;
@@ -26,7 +28,7 @@ fn program(label: &str, logger: &Arc<Kept>, step: impl Fn()) {
         let _outer = scope!(
             format!("{label}: outer"),
             log = Arc::clone(logger),
-            every = 3
+            log_every = 3
         );
         recurse(label, 4);
         poll::run(
@@ -68,7 +70,7 @@ fn counts(label: &str) -> Vec<(String, [u64; 6])> {
             row.panicked,
             row.dropped_futures,
             row.dropped_entries,
-            row.disordered,
+            row.out_of_order,
             row.without_cuda,
         ]
     };

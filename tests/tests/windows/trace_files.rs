@@ -9,10 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use profiler_runtime::{
-    ExportError, Profile, TensorBoardTraces, Trace, is_enabled, scope, tensorboard_trace_handler,
-    validate,
-};
+use profiler_runtime::report::{ExportError, TensorBoardTraces, validate};
+use profiler_runtime::{Profile, Trace, is_enabled, scope, tensorboard_trace_handler};
 
 fn trace(scopes: usize) -> Option<Arc<Trace>> {
     if !is_enabled() {

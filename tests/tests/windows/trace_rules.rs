@@ -6,9 +6,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::thread;
 
+use profiler_runtime::session::{Event, ProfileBuilder};
 use profiler_runtime::{
-    Event, MeasureFuture, Profile, ProfileBuilder, Schedule, Trace, is_enabled,
-    measure_execution_time, scope,
+    MeasureFuture, Profile, Schedule, Trace, is_enabled, measure_execution_time, scope,
 };
 use profiler_tests::poll;
 use profiler_tests::traces::{events, kept_events, of_category, total_ns};

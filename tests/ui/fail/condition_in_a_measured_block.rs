@@ -4,7 +4,7 @@ struct Model;
 
 #[measure_execution_time]
 impl Model {
-    #[cfg_attr(debug_assertions, measure_execution_time(every = 2))]
+    #[cfg_attr(debug_assertions, measure_execution_time(log_every = 2))]
     fn train(&self) {}
 }
 

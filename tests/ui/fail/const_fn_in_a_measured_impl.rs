@@ -4,7 +4,7 @@ struct Shape;
 
 #[measure_execution_time]
 impl Shape {
-    #[measure_execution_time(every = 2)]
+    #[measure_execution_time(log_every = 2)]
     pub const fn sides(&self) -> u32 {
         4
     }

@@ -1,5 +1,5 @@
 use profiler_runtime::measure_execution_time_context;
 
 fn main() {
-    measure_execution_time_context!("load", every = 2);
+    measure_execution_time_context!("load", log_every = 2);
 }

@@ -1,6 +1,6 @@
 use profiler_runtime::measure_execution_time;
 
-#[measure_execution_time(nmae = "train", every = 0, log, bypass = "no")]
+#[measure_execution_time(nmae = "train", log_every = 0, log, bypass = "no")]
 const fn train() {}
 
 fn main() {}

@@ -1,6 +1,6 @@
 use profiler_runtime::measure_execution_time;
 
-#[measure_execution_time(every = 2, sync)]
+#[measure_execution_time(log_every = 2, sync)]
 async fn train() {}
 
 fn main() {}

@@ -56,7 +56,7 @@ fn object(number: u8) -> Box<dyn Fn(u8) -> u8> {
 }
 
 // Names that the expansion could be thought to use itself.
-#[measure_execution_time(every = 2)]
+#[measure_execution_time(log_every = 2)]
 fn borrowed_names<Here, const SITE: usize>(_scope: Here, site: u8, entry: u8, scope: u8) -> usize {
     let guard = site + entry + scope;
     SITE + usize::from(guard)

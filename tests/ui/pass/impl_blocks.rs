@@ -17,7 +17,7 @@ macro_rules! made {
     };
 }
 
-#[measure_execution_time(every = 10)]
+#[measure_execution_time(log_every = 10)]
 impl<T: Copy + Into<f64>, const N: usize> Model<T, N>
 where
     [T; N]: Sized,
@@ -38,7 +38,7 @@ where
         N
     }
 
-    #[measure_execution_time(name = "its own", every = 5)]
+    #[measure_execution_time(name = "its own", log_every = 5)]
     fn own_name(&self) -> usize {
         Self::LAYERS
     }

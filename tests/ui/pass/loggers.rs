@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use profiler_runtime::{LogError, ScalarLogger, measure_execution_time};
+use profiler_runtime::log::LogError;
+use profiler_runtime::{ScalarLogger, measure_execution_time};
 
 #[derive(Default)]
 struct Last(AtomicU64);
@@ -29,7 +30,7 @@ impl Trainer {
         self.epoch += 1;
     }
 
-    #[measure_execution_time(log = Arc::clone(&self.board), every = 100)]
+    #[measure_execution_time(log = Arc::clone(&self.board), log_every = 100)]
     async fn later(self) -> u32 {
         self.epoch
     }

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use profiler_runtime::{LogError, ScalarLogger, measure_execution_time_context, scope};
+use profiler_runtime::log::LogError;
+use profiler_runtime::{ScalarLogger, measure_execution_time_context, scope};
 
 struct Nowhere;
 
@@ -33,7 +34,7 @@ fn main() {
         measure_execution_time_context!(
             "all",
             log = |_, _, _| {},
-            every = 2,
+            log_every = 2,
             bypass = step == 3,
             {
                 total += step;

@@ -5,9 +5,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use profiler_runtime::{
-    ToShape, measure_execution_time, measure_execution_time_context, record_function, scope,
-};
+use profiler_runtime::session::ToShape;
+use profiler_runtime::{measure_execution_time, measure_execution_time_context, record_function, scope};
 
 struct Tensor {
     shape: Vec<usize>,
@@ -86,7 +85,7 @@ fn generic<T: Copy>(x: &[usize], of: T) -> T {
 
 fn sections(x: Tensor, layer: u32) -> usize {
     let _scope = scope!("literal", shapes = [x]);
-    let _layer = scope!(format!("layer {layer}"), shapes = [x.shape()], every = 2);
+    let _layer = scope!(format!("layer {layer}"), shapes = [x.shape()], log_every = 2);
     let length = measure_execution_time_context!("block", shapes = [x.shape], { x.shape.len() });
     record_function!("torch", shapes = [x], {
         drop(x);

@@ -63,7 +63,7 @@ impl Trainer {
         self.epoch += 1;
     }
 
-    #[measure_execution_time(stream = &self.stream, captured)]
+    #[measure_execution_time(stream = &self.stream, cuda_graph)]
     fn consumed(self) -> Arc<CudaStream> {
         self.stream
     }
@@ -121,7 +121,7 @@ impl Inheriting {
         self.stream = stream;
     }
 
-    #[measure_execution_time(captured)]
+    #[measure_execution_time(cuda_graph)]
     fn captured(&self) -> Arc<CudaStream> {
         self.stream.clone()
     }
@@ -144,15 +144,15 @@ fn sections(trainer: &mut Trainer, layer: u32) {
         let _named = scope!(
             format!("layer {layer}"),
             stream = &*trainer.stream,
-            captured
+            cuda_graph
         );
     }
     let _scope = scope!("shared", stream = &trainer.stream, log = |_, _, _| {}, sync);
     let _current = scope!("current", sync = true);
-    measure_execution_time_context!("block", stream = trainer.shared(), captured = false, {
+    measure_execution_time_context!("block", stream = trainer.shared(), cuda_graph = false, {
         trainer.epoch += 1;
     });
-    measure_execution_time_context!("context", stream = &trainer.context, every = 2, {
+    measure_execution_time_context!("context", stream = &trainer.context, log_every = 2, {
         trainer.epoch += 1
     });
 }
@@ -162,7 +162,7 @@ fn without_a_stream() -> u8 {
     1
 }
 
-#[measure_execution_time(captured)]
+#[measure_execution_time(cuda_graph)]
 fn captured_without_a_stream() -> u8 {
     2
 }

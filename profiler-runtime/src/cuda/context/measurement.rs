@@ -47,7 +47,7 @@ pub(crate) struct Enclosing {
     /// The start of that scope, if other scopes inside it may overlap this one.
     pub(crate) parent_start: Option<StartEvent>,
     /// The name of the scope directly around it, if that is on another stream.
-    pub(crate) parent_elsewhere: Option<u32>,
+    pub(crate) parent_on_other_stream: Option<u32>,
 }
 
 impl Enclosing {
@@ -55,7 +55,7 @@ impl Enclosing {
     pub(crate) const NONE: Self = Self {
         parent: None,
         parent_start: None,
-        parent_elsewhere: None,
+        parent_on_other_stream: None,
     };
 }
 
@@ -159,7 +159,7 @@ pub(crate) struct GpuMeasurement {
     pub(crate) parent: Option<NonZero<u64>>,
     pub(crate) span: CpuSpan,
     /// As in [`Enclosing`].
-    pub(crate) parent_elsewhere: Option<u32>,
+    pub(crate) parent_on_other_stream: Option<u32>,
     /// Why the scope has no GPU time.
     pub(crate) loss: Option<CudaLoss>,
     /// `true` if neither the call nor its thread named the stream.
@@ -205,7 +205,7 @@ impl GpuMeasurement {
                 elapsed: 0,
                 outermost: false,
             },
-            parent_elsewhere: None,
+            parent_on_other_stream: None,
             loss: None,
             is_fallback: false,
             capture: 0,
@@ -248,8 +248,8 @@ impl GpuMeasurement {
         if self.parent_start.is_some() || enclosing.parent_start.is_some() {
             self.parent_start = enclosing.parent_start;
         }
-        if self.parent_elsewhere != enclosing.parent_elsewhere {
-            self.parent_elsewhere = enclosing.parent_elsewhere;
+        if self.parent_on_other_stream != enclosing.parent_on_other_stream {
+            self.parent_on_other_stream = enclosing.parent_on_other_stream;
         }
         if self.is_fallback != is_fallback {
             self.is_fallback = is_fallback;
@@ -321,12 +321,15 @@ mod tests {
         let inside = Enclosing {
             parent: NonZero::new(5),
             parent_start: Some(StartEvent::of(&pair)),
-            parent_elsewhere: Some(2),
+            parent_on_other_stream: Some(2),
         };
         for (enclosing, is_fallback) in [(inside, true), (Enclosing::NONE, false)] {
             measurement.fill(&scope, &enclosing, is_fallback, &span);
             assert_eq!(measurement.parent, enclosing.parent);
-            assert_eq!(measurement.parent_elsewhere, enclosing.parent_elsewhere);
+            assert_eq!(
+                measurement.parent_on_other_stream,
+                enclosing.parent_on_other_stream
+            );
             assert_eq!(
                 measurement.parent_start.is_some(),
                 enclosing.parent_start.is_some()

@@ -144,8 +144,8 @@ impl<D: EventApi> Completion<D> {
                 None => self.children.add(parent.get(), ns),
             }
         }
-        if let Some(parent) = measurement.parent_elsewhere {
-            totals::count_elsewhere(parent, ns);
+        if let Some(parent) = measurement.parent_on_other_stream {
+            totals::count_on_other_streams(parent, ns);
         }
     }
 }

@@ -14,9 +14,9 @@ pub(super) fn count(name: &Name, call: &GpuCall) {
 }
 
 /// Counts the time of a scope on another stream inside a call of this name.
-pub(super) fn count_elsewhere(id: u32, ns: f64) {
+pub(super) fn count_on_other_streams(id: u32, ns: f64) {
     if let Some(name) = name::by_id(id) {
-        name.cuda.with(|totals| totals.elsewhere += ns);
+        name.cuda.with(|totals| totals.other_streams += ns);
     }
 }
 

@@ -91,7 +91,7 @@ impl ScopeStack {
         Enclosing {
             parent: parent.and_then(|frame| NonZero::new(frame.scope().key)),
             parent_start: parent.and_then(|frame| frame.start_if_overlapped(is_future)),
-            parent_elsewhere: is_elsewhere.then_some(innermost.scope().name),
+            parent_on_other_stream: is_elsewhere.then_some(innermost.scope().name),
         }
     }
 
@@ -307,16 +307,19 @@ mod tests {
         assert_eq!(parent(&open(&mut stack, 1, 7)), 0);
         let other = open(&mut stack, 2, 8);
         assert_eq!(
-            (parent(&other), other.parent_elsewhere),
+            (parent(&other), other.parent_on_other_stream),
             (0, Some(name_of(1)))
         );
         let inner = open(&mut stack, 3, 7);
         assert_eq!(
-            (parent(&inner), inner.parent_elsewhere),
+            (parent(&inner), inner.parent_on_other_stream),
             (1, Some(name_of(2)))
         );
         let innermost = open(&mut stack, 4, 7);
-        assert_eq!((parent(&innermost), innermost.parent_elsewhere), (3, None));
+        assert_eq!(
+            (parent(&innermost), innermost.parent_on_other_stream),
+            (3, None)
+        );
     }
 
     #[test]

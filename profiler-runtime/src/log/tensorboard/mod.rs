@@ -55,7 +55,7 @@ use crate::sync::Lock;
 /// assert_eq!(logger.lost(), 0);
 /// // Then: tensorboard --logdir runs
 /// # std::fs::remove_dir_all(dir).unwrap();
-/// # Ok::<(), profiler_runtime::LogError>(())
+/// # Ok::<(), profiler_runtime::log::LogError>(())
 /// ```
 #[derive(Debug)]
 pub struct TensorBoardLogger {
@@ -101,7 +101,7 @@ impl TensorBoardLogger {
     /// logger.add_scalars(&[("train/loss", 0.25), ("train/accuracy", 0.9)], 17)?;
     /// # drop(logger);
     /// # std::fs::remove_dir_all(dir).unwrap();
-    /// # Ok::<(), profiler_runtime::LogError>(())
+    /// # Ok::<(), profiler_runtime::log::LogError>(())
     /// ```
     pub fn add_scalars(
         &self,
@@ -140,7 +140,7 @@ impl TensorBoardLogger {
     /// assert!(logger.add_histogram("layer1/gradients", [f64::NAN], 17).is_err());
     /// # drop(logger);
     /// # std::fs::remove_dir_all(dir).unwrap();
-    /// # Ok::<(), profiler_runtime::LogError>(())
+    /// # Ok::<(), profiler_runtime::log::LogError>(())
     /// ```
     pub fn add_histogram(
         &self,
@@ -183,7 +183,7 @@ impl TensorBoardLogger {
     /// logger.add_text("settings", "| batch | rate |\n|---|---|\n| 64 | 0.01 |", 0)?;
     /// # drop(logger);
     /// # std::fs::remove_dir_all(dir).unwrap();
-    /// # Ok::<(), profiler_runtime::LogError>(())
+    /// # Ok::<(), profiler_runtime::log::LogError>(())
     /// ```
     pub fn add_text(&self, tag: &str, text: &str, step: u64) -> Result<(), LogError> {
         self.add_text_at(tag, text, step, SystemTime::now())
@@ -212,7 +212,7 @@ impl TensorBoardLogger {
     /// assert_eq!(logger.dir(), dir);
     /// # drop(logger);
     /// # std::fs::remove_dir_all(dir).unwrap();
-    /// # Ok::<(), profiler_runtime::LogError>(())
+    /// # Ok::<(), profiler_runtime::log::LogError>(())
     /// ```
     pub fn dir(&self) -> &Path {
         &self.dir
@@ -231,7 +231,7 @@ impl TensorBoardLogger {
     /// assert!(logger.path().is_file());
     /// # drop(logger);
     /// # std::fs::remove_dir_all(dir).unwrap();
-    /// # Ok::<(), profiler_runtime::LogError>(())
+    /// # Ok::<(), profiler_runtime::log::LogError>(())
     /// ```
     pub fn path(&self) -> PathBuf {
         self.with_file(|file| file.path().to_owned())
@@ -251,7 +251,7 @@ impl TensorBoardLogger {
     /// assert_eq!(logger.lost(), 1);
     /// # drop(logger);
     /// # std::fs::remove_dir_all(dir).unwrap();
-    /// # Ok::<(), profiler_runtime::LogError>(())
+    /// # Ok::<(), profiler_runtime::log::LogError>(())
     /// ```
     pub fn lost(&self) -> u64 {
         self.with_file(|file| file.lost()).unwrap_or(0)

@@ -50,7 +50,7 @@ impl CallEdge {
 /// # Examples
 ///
 /// ```no_run
-/// # fn handler(trace: &profiler_runtime::Trace) -> Result<(), profiler_runtime::RestrictionError> {
+/// # fn handler(trace: &profiler_runtime::Trace) -> Result<(), profiler_runtime::report::RestrictionError> {
 /// let averages = trace.key_averages().restrict("attention")?;
 /// println!("{}", averages.callers());
 /// for edge in &averages.callees().edges {

@@ -5,7 +5,8 @@
 /// # Examples
 ///
 /// ```no_run
-/// use profiler_runtime::{AveragesTable, GroupBy, SortKey, Trace};
+/// use profiler_runtime::report::{AveragesTable, GroupBy, SortKey};
+/// use profiler_runtime::Trace;
 ///
 /// fn handler(trace: &Trace) {
 ///     let by = GroupBy::new().group_by_input_shape(true).group_by_stack(5);
@@ -31,7 +32,7 @@ impl GroupBy {
     }
 
     /// Groups by input shapes too, in a session that records them
-    /// ([`record_shapes`](crate::ProfileBuilder::record_shapes)).
+    /// ([`record_shapes`](crate::session::ProfileBuilder::record_shapes)).
     pub const fn group_by_input_shape(self, shapes: bool) -> Self {
         Self { shapes, ..self }
     }

@@ -51,7 +51,8 @@ pub use times::AverageTimes;
 /// # Examples
 ///
 /// ```
-/// use profiler_runtime::{AveragesTable, SortKey, scope, summary};
+/// use profiler_runtime::report::{AveragesTable, SortKey};
+/// use profiler_runtime::{scope, summary};
 ///
 /// for batch in 0..3 {
 ///     let _scope = scope!("model::forward");
@@ -62,7 +63,7 @@ pub use times::AverageTimes;
 ///
 /// let model = averages.restrict("^model::")?.restrict(2)?;
 /// assert!(model.rows.len() <= 2);
-/// # Ok::<(), profiler_runtime::RestrictionError>(())
+/// # Ok::<(), profiler_runtime::report::RestrictionError>(())
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -102,12 +103,13 @@ impl KeyAverages {
     /// # Examples
     ///
     /// ```
-    /// use profiler_runtime::{SortKey, summary};
+    /// use profiler_runtime::report::SortKey;
+    /// use profiler_runtime::summary;
     ///
     /// let averages = summary().key_averages().sort_by(SortKey::Count);
     /// let most_called = averages.restrict("^model::")?.restrict(0.5)?.restrict(10)?;
     /// assert!(most_called.rows.len() <= 10);
-    /// # Ok::<(), profiler_runtime::RestrictionError>(())
+    /// # Ok::<(), profiler_runtime::report::RestrictionError>(())
     /// ```
     pub fn restrict(self, to: impl Into<Restriction>) -> Result<Self, RestrictionError> {
         restrict::restrict(self, &to.into())

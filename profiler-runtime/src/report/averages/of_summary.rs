@@ -70,11 +70,11 @@ fn notes(summary: &Summary) -> Vec<String> {
     let mut notes: Vec<String> = nothing
         .map(|reason| format!("nothing was measured: {reason}"))
         .collect();
-    let disordered = summary.rows.iter().filter(|row| row.disordered > 0);
-    notes.extend(disordered.map(|row| {
+    let out_of_order = summary.rows.iter().filter(|row| row.out_of_order > 0);
+    notes.extend(out_of_order.map(|row| {
         format!(
             "{}: {} ended out of order, so that self is an upper bound",
-            row.name, row.disordered
+            row.name, row.out_of_order
         )
     }));
     notes

@@ -13,7 +13,7 @@ use super::times::AverageTimes;
 /// # Examples
 ///
 /// ```
-/// use profiler_runtime::SortKey;
+/// use profiler_runtime::report::SortKey;
 ///
 /// assert_eq!("self_cuda_time_total".parse(), Ok(SortKey::SelfCudaTimeTotal));
 /// assert!("self_time".parse::<SortKey>().unwrap_err().to_string().contains("self_cpu_time_total"));

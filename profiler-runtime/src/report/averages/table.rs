@@ -12,7 +12,8 @@ use crate::report::text::table::{self, Column, TOO_SHORT};
 /// # Examples
 ///
 /// ```
-/// use profiler_runtime::{AveragesTable, SortKey, summary};
+/// use profiler_runtime::report::{AveragesTable, SortKey};
+/// use profiler_runtime::summary;
 ///
 /// let options = AveragesTable::new().sort_by(SortKey::CpuTimeTotal).row_limit(10);
 /// println!("{}", summary().key_averages().table(&options));

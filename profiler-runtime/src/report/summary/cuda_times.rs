@@ -30,12 +30,12 @@ pub struct CudaTimes {
     /// The fraction of calls whose CPU time was at least as long as the GPU time: the device waited for launches.
     pub launch_bound: f64,
     /// The time of scopes directly inside it on other streams. It is in no other column of this name.
-    pub elsewhere_ns: f64,
+    pub other_streams_ns: f64,
     /// The first eight streams it was measured on, by their handles.
     pub streams: Vec<String>,
     /// `true` if it was measured on a default stream, because neither its calls nor their threads named one, and saw
     /// almost no work there.
-    pub saw_no_work: bool,
+    pub idle_stream: bool,
 }
 
 /// The limiting factor of a function.
@@ -107,13 +107,13 @@ impl CudaTimes {
             p95_ns: p95,
             p99_ns: p99,
             launch_bound: totals.launch_bound as f64 / calls,
-            elsewhere_ns: totals.elsewhere,
+            other_streams_ns: totals.other_streams,
             streams: totals
                 .stream_keys
                 .iter()
                 .map(crate::stream_key::StreamKey::to_string)
                 .collect(),
-            saw_no_work: totals.saw_no_work(),
+            idle_stream: totals.idle_stream(),
         };
         (Some(times), totals.without)
     }

@@ -22,7 +22,7 @@ pub(super) fn fields(row: &Row) -> Vec<Field> {
         Field::raw("dropped_futures", row.dropped_futures),
         Field::raw("open", row.open),
         Field::raw("dropped_entries", row.dropped_entries),
-        Field::raw("disordered", row.disordered),
+        Field::raw("out_of_order", row.out_of_order),
         Field::raw("too_short", row.too_short),
         Field::raw("without_cuda", row.without_cuda),
         Field::raw("without_stream", row.without_stream),
@@ -37,8 +37,8 @@ pub(super) fn cuda_fields(times: &CudaTimes) -> Vec<Field> {
     fields.extend(TimeStats::from(times).fields());
     fields.extend([
         Field::raw("launch_bound", format!("{:.6}", times.launch_bound)),
-        Field::nanoseconds("elsewhere_ns", times.elsewhere_ns),
-        Field::raw("saw_no_work", times.saw_no_work),
+        Field::nanoseconds("other_streams_ns", times.other_streams_ns),
+        Field::raw("idle_stream", times.idle_stream),
     ]);
     fields
 }

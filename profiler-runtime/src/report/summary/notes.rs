@@ -33,7 +33,7 @@ fn calls_with_a_count(rows: &[&Row]) -> Vec<String> {
         ("still open, in no column", |row| row.open),
         (
             "ended out of order, so that self is an upper bound",
-            |row| row.disordered,
+            |row| row.out_of_order,
         ),
     ];
     let mut notes = Vec::new();
@@ -82,8 +82,8 @@ fn slow_records(summary: &Summary) -> Option<String> {
 
 /// Reports names that are measured on the wrong stream, or on none.
 fn missing_streams(rows: &[&Row]) -> impl Iterator<Item = String> + use<> {
-    let saw_no_work = |row: &Row| row.cuda.as_ref().is_some_and(|cuda| cuda.saw_no_work);
-    let wrong = names(rows, saw_no_work).map(|names| {
+    let idle_stream = |row: &Row| row.cuda.as_ref().is_some_and(|cuda| cuda.idle_stream);
+    let wrong = names(rows, idle_stream).map(|names| {
         format!(
             "almost no GPU time on the default stream: {names}; what launches on another stream wants \
              `stream = …`"

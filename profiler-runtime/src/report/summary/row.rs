@@ -52,7 +52,7 @@ pub struct Row {
     /// Log entries that found the ring full. The calls are in all other columns.
     pub dropped_entries: u64,
     /// Calls that ended out of order, before a scope inside them or after the one around them: the self time is an upper bound.
-    pub disordered: u64,
+    pub out_of_order: u64,
     /// `true` if the calls are too short to be timed individually. The mean is correct; single values (minimum,
     /// maximum, percentiles, deviation) are not.
     pub too_short: bool,
@@ -109,7 +109,7 @@ impl Row {
             dropped_futures: totals.dropped_futures,
             open: totals.open(),
             dropped_entries: totals.ring_full,
-            disordered: totals.disordered,
+            out_of_order: totals.out_of_order,
             too_short: calls > 0 && p50 < clock().too_short() as f64,
             cuda,
             without_cuda: without_cuda + totals.without_cuda,

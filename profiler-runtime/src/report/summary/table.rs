@@ -37,7 +37,8 @@ pub enum SortBy {
 /// # Examples
 ///
 /// ```
-/// use profiler_runtime::{SortBy, TableOptions, summary};
+/// use profiler_runtime::report::{SortBy, TableOptions};
+/// use profiler_runtime::summary;
 ///
 /// let options = TableOptions::default().sort_by(SortBy::SelfTime).limit(10);
 /// println!("{}", summary().table(&options));

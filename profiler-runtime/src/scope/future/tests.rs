@@ -106,7 +106,7 @@ fn a_poll_is_the_innermost_scope_while_it_runs() {
         assert!(matches!(poll_once(future.as_mut()), Poll::Ready(serial) if serial != 0));
         assert_eq!(local::innermost(), 0);
     });
-    assert_eq!(totals.disordered, 0);
+    assert_eq!(totals.out_of_order, 0);
 }
 
 #[test]

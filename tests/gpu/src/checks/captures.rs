@@ -28,7 +28,7 @@ pub(crate) const THEME: Theme = Theme {
             run: left_alone,
         },
         Check {
-            name: "a scope with `captured` is measured at each launch of the graph",
+            name: "a scope with `cuda_graph` is measured at each launch of the graph",
             bound: "as many measurements as launches; the median is at least 300 µs (the \
                     kernels) less a timer step and 3 %, and at most 50 µs more; the next \
                     launch begins after the previous one was read, within a second",
@@ -104,7 +104,7 @@ fn replays(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     let stream = gpu.stream()?;
     let handle = raw(&stream);
     let graph = Graph::capture(gpu.driver, handle, THREAD_LOCAL, || {
-        let _scope = scope!("in a graph", captured, stream = &stream);
+        let _scope = scope!("in a graph", cuda_graph, stream = &stream);
         gpu.kernels.spin(handle, 300_000, 0)
     })?;
     let mut longest = Duration::ZERO;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use cudarc::driver::CudaStream;
-use profiler_runtime::{TimeSource, scope};
+use profiler_runtime::report::TimeSource;
+use profiler_runtime::scope;
 
 use crate::device::{Gpu, Stamp, Stamps, raw};
 use crate::figures::{differences, least, median, most};

@@ -4,7 +4,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use profiler_runtime::{CudaSpan, LogError, Profile, Scalar, ScalarLogger, scope};
+use profiler_runtime::log::{CudaSpan, LogError, Scalar};
+use profiler_runtime::{Profile, ScalarLogger, scope};
 use serde_json::Value;
 
 use crate::device::{Gpu, raw};

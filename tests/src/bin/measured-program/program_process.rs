@@ -46,7 +46,7 @@ pub(crate) fn run(mode: &str, count: u64) -> bool {
 }
 
 /// Has the profiler's threads running: they are there before the program turns to its signals.
-fn set_up() -> profiler_runtime::Profiler {
+fn set_up() -> profiler_runtime::ProfilerGuard {
     let profiler = profiler_runtime::init().unwrap_or_else(|error| {
         eprintln!("init: {error}");
         exit(3)

@@ -151,7 +151,7 @@ impl Program {
         let code = driver.cuStreamBeginCapture_v2(self.stream, RELAXED);
         self.check(code);
         {
-            let _captured = scope!(self.name("captured"), stream = &stream, captured);
+            let _captured = scope!(self.name("captured"), stream = &stream, cuda_graph);
             self.launch(self.stream, 5_000);
         }
         let (mut graph, mut exec) = (0, 0);

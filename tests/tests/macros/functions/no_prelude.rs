@@ -34,7 +34,7 @@ pub(crate) fn plain(_scope: u8) -> u8 {
     SITE + _scope
 }
 
-#[measure_execution_time(bypass = SITE == 2, global_step = SITE, every = 2)]
+#[measure_execution_time(bypass = SITE == 2, global_step = SITE, log_every = 2)]
 pub(crate) fn full(entry: u8, site: u8, name: u8, bypassed: u8) -> u8 {
     let scope = entry + site;
     scope + name + bypassed

@@ -1,6 +1,6 @@
 //! Scopes in captured CUDA graphs. Each replay of a graph has GPU times of its own.
 //!
-//! A scope with `captured` records its two events while the stream is being captured, and they become part of the
+//! A scope with `cuda_graph` records its two events while the stream is being captured, and they become part of the
 //! graph. Each launch of the graph, a replay, records them again. The driver does not report replays, so the resolver
 //! notices them by the end events: after a replay, they are at another distance from the anchor than before. A replay
 //! overwrites the events of the one before, so replays that follow each other faster than the resolver polls are seen

@@ -101,11 +101,11 @@ fn what_statistics_do_not_know_is_said() {
         "{table}"
     );
 
-    let disordered = Row {
-        disordered: 2,
+    let out_of_order = Row {
+        out_of_order: 2,
         ..work("held", 1e6, 1e6)
     };
-    let table = summary(vec![disordered]).key_averages().to_string();
+    let table = summary(vec![out_of_order]).key_averages().to_string();
     let note = "\nheld: 2 ended out of order, so that self is an upper bound\n";
     assert!(table.contains(note), "{table}");
 

@@ -115,7 +115,7 @@ impl Trace {
     /// let path = std::env::temp_dir().join(format!("trace-{}.json.gz", std::process::id()));
     /// trace.export_chrome_trace(&path)?;
     /// # #[cfg(feature = "validate")]
-    /// assert!(profiler_runtime::validate(&path)?.is_empty());
+    /// assert!(profiler_runtime::report::validate(&path)?.is_empty());
     /// # std::fs::remove_file(path)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -32,7 +32,7 @@ impl LaunchCategory {
     }
 }
 
-/// Returns a handler for [`on_trace_ready`](crate::ProfileBuilder::on_trace_ready) that writes each trace to `folder`
+/// Returns a handler for [`on_trace_ready`](crate::session::ProfileBuilder::on_trace_ready) that writes each trace to `folder`
 /// as `{worker}.{time}.pt.trace.json`, like PyTorch's function of this name. The folder is created if it does not
 /// exist. [`TensorBoardTraces`] has options.
 ///
@@ -66,7 +66,8 @@ pub fn tensorboard_trace_handler(
 /// # Examples
 ///
 /// ```
-/// use profiler_runtime::{LaunchCategory, Profile, TensorBoardTraces};
+/// use profiler_runtime::report::{LaunchCategory, TensorBoardTraces};
+/// use profiler_runtime::Profile;
 ///
 /// # let dir = std::env::temp_dir().join(format!("named-traces-{}", std::process::id()));
 /// let traces = TensorBoardTraces::new(&dir)
@@ -77,7 +78,7 @@ pub fn tensorboard_trace_handler(
 /// profile.stop();
 /// # assert!(profile.wait(std::time::Duration::from_secs(10)));
 /// # let _ = std::fs::remove_dir_all(dir);
-/// # Ok::<(), profiler_runtime::ProfileError>(())
+/// # Ok::<(), profiler_runtime::session::ProfileError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "nothing is written before `handler` is given to a session, or `export` called"]
@@ -119,7 +120,7 @@ impl TensorBoardTraces {
     }
 
     /// Returns the handler that writes each window of a session, for
-    /// [`on_trace_ready`](crate::ProfileBuilder::on_trace_ready).
+    /// [`on_trace_ready`](crate::session::ProfileBuilder::on_trace_ready).
     pub fn handler(
         self,
     ) -> impl FnMut(&Trace) -> Result<(), ExportError> + Clone + Send + Sync + 'static {

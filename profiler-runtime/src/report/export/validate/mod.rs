@@ -34,7 +34,7 @@ pub const DEFAULT_MAX_TRACE_BYTES: u64 = 256 << 20;
 /// # Examples
 ///
 /// ```
-/// use profiler_runtime::ValidateOptions;
+/// use profiler_runtime::report::ValidateOptions;
 ///
 /// let options = ValidateOptions::default().max_bytes(4 << 30);
 /// ```
@@ -120,7 +120,7 @@ impl fmt::Debug for ValidateError {
 /// # Examples
 ///
 /// ```
-/// use profiler_runtime::{Rule, validate};
+/// use profiler_runtime::report::{Rule, validate};
 ///
 /// let path = std::env::temp_dir().join(format!("broken-{}.json", std::process::id()));
 /// std::fs::write(&path, r#"{"traceEvents": [{"ph": "X", "name": "forward", "ts": 1.5, "dur": -2}]}"#)?;
@@ -144,7 +144,7 @@ pub fn validate(path: impl AsRef<Path>) -> Result<Vec<Violation>, ValidateError>
 /// # Examples
 ///
 /// ```
-/// use profiler_runtime::{ValidateError, ValidateOptions, validate_with};
+/// use profiler_runtime::report::{ValidateError, ValidateOptions, validate_with};
 ///
 /// let path = std::env::temp_dir().join(format!("long-{}.json", std::process::id()));
 /// std::fs::write(&path, r#"{"traceEvents": []}"#)?;

@@ -1,6 +1,8 @@
 use profiler_runtime::measure_execution_time;
 
-#[measure_execution_time(every = -1)]
+const OFTEN: u32 = 10;
+
+#[measure_execution_time(log_every = OFTEN)]
 fn train() {}
 
 fn main() {}

@@ -1,6 +1,6 @@
 use profiler_runtime::measure_execution_time;
 
-#[measure_execution_time(every = 10_000_000_000)]
+#[measure_execution_time(sync, cuda_graph)]
 fn train() {}
 
 fn main() {}

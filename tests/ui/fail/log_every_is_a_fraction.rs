@@ -1,6 +1,6 @@
 use profiler_runtime::measure_execution_time;
 
-#[measure_execution_time(captured, captured)]
+#[measure_execution_time(log_every = 0.5)]
 fn train() {}
 
 fn main() {}

@@ -1,6 +1,6 @@
 use profiler_runtime::measure_execution_time;
 
-#[measure_execution_time(captured = true)]
+#[measure_execution_time(cuda_graph = true)]
 async fn train() {}
 
 fn main() {}

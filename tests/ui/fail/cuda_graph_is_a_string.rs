@@ -1,8 +1,6 @@
 use profiler_runtime::measure_execution_time;
 
-const OFTEN: u32 = 10;
-
-#[measure_execution_time(every = OFTEN)]
+#[measure_execution_time(cuda_graph = "graph")]
 fn train() {}
 
 fn main() {}
