@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use profiler_runtime::Trace;
-use profiler_runtime::report::{LaunchCategory, TensorBoardTraces, validate};
+use profiler_runtime::report::{LaunchCategory, TensorBoardTraces};
+use profiler_trace_validator::validate;
 use serde_json::Value;
 
 /// A folder for traces that other programs are to read.

@@ -18,11 +18,6 @@ pub use averages::{
     AverageMemory, AverageRow, AverageTimes, AveragesTable, CallEdge, CallEdges, EdgeTimes,
     GroupBy, KeyAverages, Restriction, RestrictionError, SortKey, SortKeyError,
 };
-#[cfg(feature = "validate")]
-pub use export::{
-    DEFAULT_MAX_TRACE_BYTES, Rule, ValidateError, ValidateOptions, Violation, validate,
-    validate_with,
-};
 #[cfg(feature = "trace")]
 pub use export::{ExportError, LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
 pub use own_cost::OwnCost;

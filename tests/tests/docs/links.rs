@@ -79,7 +79,7 @@ fn links_lead_to_files_and_sections() {
 
 /// Paths in backticks that are relative to the root of the repository.
 fn paths(text: &str) -> impl Iterator<Item = &str> {
-    const FOLDERS: [&str; 8] = [
+    const FOLDERS: [&str; 9] = [
         "tests/",
         "examples/",
         "benches/",
@@ -88,6 +88,7 @@ fn paths(text: &str) -> impl Iterator<Item = &str> {
         "strip-proof/",
         "profiler-runtime/",
         "profiler-macros/",
+        "trace-validator/",
     ];
     text.lines()
         .flat_map(|line| line.split('`').skip(1).step_by(2))

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use profiler_runtime::report::{TensorBoardTraces, validate};
+use profiler_runtime::report::TensorBoardTraces;
 use profiler_runtime::{Activity, Profile, is_enabled, measure_execution_time, scope};
+use profiler_trace_validator::validate;
 
 /// A folder for traces that other programs are to read; they are to open a million.
 const KEEP: &str = "PROFILER_TESTS_TRACES";

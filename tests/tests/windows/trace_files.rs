@@ -9,8 +9,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use profiler_runtime::report::{ExportError, TensorBoardTraces, validate};
+use profiler_runtime::report::{ExportError, TensorBoardTraces};
 use profiler_runtime::{Profile, Trace, is_enabled, scope, tensorboard_trace_handler};
+use profiler_trace_validator::validate;
 
 fn trace(scopes: usize) -> Option<Arc<Trace>> {
     if !is_enabled() {

@@ -114,8 +114,7 @@ impl Trace {
     /// let trace = trace?;
     /// let path = std::env::temp_dir().join(format!("trace-{}.json.gz", std::process::id()));
     /// trace.export_chrome_trace(&path)?;
-    /// # #[cfg(feature = "validate")]
-    /// assert!(profiler_runtime::report::validate(&path)?.is_empty());
+    /// assert!(profiler_trace_validator::validate(&path)?.is_empty());
     /// # std::fs::remove_file(path)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A rule for traces; see [`validate`](crate::report::validate). Variants are in the order of their numbers.
+/// A rule for traces; see [`validate`](crate::validate). Variants are in the order of their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Rule {
@@ -126,7 +126,8 @@ impl fmt::Display for Violation {
             write!(f, ", event {event}")?;
         }
         if let Some(name) = &self.name {
-            write!(f, " `{name}`")?;
+            // A name may hold escape sequences of a terminal.
+            write!(f, " `{}`", name.escape_debug())?;
         }
         write!(f, ": {}", self.what)
     }

@@ -1,4 +1,33 @@
-//! Checks that the tools will read a trace correctly, for traces of the profiler and of PyTorch.
+//! Checks that the tools will read a trace correctly.
+//!
+//! Perfetto, TensorBoard's trace plugin (torch-tb-profiler 0.4.3), HTA (0.5) and speedscope all open the traces that
+//! PyTorch's profiler and `profiler-runtime` write. Each drops events, shows wrong numbers or crashes on some inputs, and
+//! rarely says so. [`validate`] reports such inputs as violations of numbered [`Rule`]s, each with its remedy. Use it in
+//! the tests of a program that writes traces:
+//!
+//! ```
+//! use profiler_trace_validator::validate;
+//!
+//! # let path = std::env::temp_dir().join(format!("good-{}.json", std::process::id()));
+//! # std::fs::write(&path, r#"{"traceEvents": [
+//! #     {"ph": "X", "cat": "cpu_op", "name": "forward", "pid": 1, "tid": 1, "ts": 1.5, "dur": 2, "args": {"External id": 1}}
+//! # ]}"#)?;
+//! let violations = validate(&path)?;
+//! assert!(violations.is_empty(), "{violations:#?}");
+//! # std::fs::remove_file(path)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # On the command line
+//!
+//! `cargo install profiler-trace-validator` installs a program that prints the violations, one on each line:
+//!
+//! ```text
+//! $ profiler-trace-validator trace.json.gz
+//! trace.json.gz: rule 6 (Slice), event 0 `forward`: it needs `cat`, `ts`, and a `dur` that is not negative
+//! ```
+//!
+//! Its exit status is 0 if there are no violations, 1 if there are some, and 2 if a file cannot be read.
 
 mod arrows;
 mod check;
@@ -34,7 +63,7 @@ pub const DEFAULT_MAX_TRACE_BYTES: u64 = 256 << 20;
 /// # Examples
 ///
 /// ```
-/// use profiler_runtime::report::ValidateOptions;
+/// use profiler_trace_validator::ValidateOptions;
 ///
 /// let options = ValidateOptions::default().max_bytes(4 << 30);
 /// ```
@@ -75,7 +104,7 @@ pub enum ValidateError {
     /// The trace is larger than the options allow.
     #[error(
         "the trace {} has more than {max_bytes} bytes once it is decompressed: give `validate_with` a larger \
-         `ValidateOptions::max_bytes`, or record a shorter window", path.display()
+         `ValidateOptions::max_bytes` (on the command line: --max-bytes), or record a shorter window", path.display()
     )]
     TooLarge {
         /// The path of the file.
@@ -120,7 +149,7 @@ impl fmt::Debug for ValidateError {
 /// # Examples
 ///
 /// ```
-/// use profiler_runtime::report::{Rule, validate};
+/// use profiler_trace_validator::{Rule, validate};
 ///
 /// let path = std::env::temp_dir().join(format!("broken-{}.json", std::process::id()));
 /// std::fs::write(&path, r#"{"traceEvents": [{"ph": "X", "name": "forward", "ts": 1.5, "dur": -2}]}"#)?;
@@ -144,7 +173,7 @@ pub fn validate(path: impl AsRef<Path>) -> Result<Vec<Violation>, ValidateError>
 /// # Examples
 ///
 /// ```
-/// use profiler_runtime::report::{ValidateError, ValidateOptions, validate_with};
+/// use profiler_trace_validator::{ValidateError, ValidateOptions, validate_with};
 ///
 /// let path = std::env::temp_dir().join(format!("long-{}.json", std::process::id()));
 /// std::fs::write(&path, r#"{"traceEvents": []}"#)?;
