@@ -64,7 +64,7 @@
 //! # Features
 //!
 //! - `cuda` (default): GPU times. The driver is searched for when the program runs.
-//! - `cudarc` (default): accepts streams and contexts of cudarc 0.19 as streams.
+//! - `cudarc-0_19` (default): accepts streams and contexts of cudarc 0.19 as streams.
 //! - `tensorboard` (default): [`TensorBoardLogger`].
 //! - `trace` (default): traces for Perfetto, TensorBoard's trace plugin and HTA.
 //! - `tensorboard-rs`: accepts the writer of the crate of that name as a logger.

@@ -31,7 +31,7 @@
 //! # Examples
 //!
 //! ```no_run
-//! # #[cfg(feature = "cudarc")] {
+//! # #[cfg(feature = "cudarc-0_19")] {
 //! use std::sync::Arc;
 //!
 //! use cudarc::driver::{CudaContext, CudaStream, DriverError};
@@ -53,7 +53,7 @@
 //! let model = Model { stream: context.new_stream()? };
 //! model.forward()?;
 //! # }
-//! # #[cfg(feature = "cudarc")]
+//! # #[cfg(feature = "cudarc-0_19")]
 //! # Ok::<(), cudarc::driver::DriverError>(())
 //! ```
 

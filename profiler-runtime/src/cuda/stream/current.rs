@@ -18,7 +18,7 @@ use crate::switch;
 /// # Examples
 ///
 /// ```no_run
-/// # #[cfg(feature = "cudarc")] {
+/// # #[cfg(feature = "cudarc-0_19")] {
 /// use profiler_runtime::{cuda::with_stream, scope};
 ///
 /// let stream = cudarc::driver::CudaContext::new(0)?.new_stream()?;
@@ -27,7 +27,7 @@ use crate::switch;
 ///     // launch on the stream
 /// });
 /// # }
-/// # #[cfg(feature = "cudarc")]
+/// # #[cfg(feature = "cudarc-0_19")]
 /// # Ok::<(), cudarc::driver::DriverError>(())
 /// ```
 pub fn with_stream<T>(stream: impl IntoStream<'static>, f: impl FnOnce() -> T) -> T {
@@ -43,7 +43,7 @@ pub fn with_stream<T>(stream: impl IntoStream<'static>, f: impl FnOnce() -> T) -
 /// # Examples
 ///
 /// ```no_run
-/// # #[cfg(feature = "cudarc")] {
+/// # #[cfg(feature = "cudarc-0_19")] {
 /// use profiler_runtime::cuda::{clear_current_stream, set_current_stream};
 ///
 /// let stream = cudarc::driver::CudaContext::new(0)?.new_stream()?;
@@ -51,7 +51,7 @@ pub fn with_stream<T>(stream: impl IntoStream<'static>, f: impl FnOnce() -> T) -
 /// // scopes that name no stream are measured on it
 /// clear_current_stream();
 /// # }
-/// # #[cfg(feature = "cudarc")]
+/// # #[cfg(feature = "cudarc-0_19")]
 /// # Ok::<(), cudarc::driver::DriverError>(())
 /// ```
 pub fn set_current_stream(stream: impl IntoStream<'static>) -> Option<Stream> {
@@ -125,7 +125,7 @@ impl<F: Future> Future for OnStream<F> {
 /// # Examples
 ///
 /// ```no_run
-/// # #[cfg(feature = "cudarc")] {
+/// # #[cfg(feature = "cudarc-0_19")] {
 /// use profiler_runtime::{cuda::StreamFuture, measure_execution_time};
 ///
 /// #[measure_execution_time]

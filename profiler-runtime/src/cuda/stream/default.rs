@@ -38,7 +38,7 @@ static IMPLICIT: AtomicU8 = AtomicU8::new(ImplicitStream::None as u8);
 /// # Examples
 ///
 /// ```no_run
-/// # #[cfg(feature = "cudarc")] {
+/// # #[cfg(feature = "cudarc-0_19")] {
 /// use profiler_runtime::{cuda::set_default_stream, scope};
 ///
 /// let stream = cudarc::driver::CudaContext::new(0)?.new_stream()?;
@@ -47,7 +47,7 @@ static IMPLICIT: AtomicU8 = AtomicU8::new(ImplicitStream::None as u8);
 ///     let _scope = scope!("forward"); // measured on the stream
 /// });
 /// # }
-/// # #[cfg(feature = "cudarc")]
+/// # #[cfg(feature = "cudarc-0_19")]
 /// # Ok::<(), cudarc::driver::DriverError>(())
 /// ```
 pub fn set_default_stream(stream: impl IntoStream<'static>) -> Option<Stream> {

@@ -1,7 +1,7 @@
 //! Streams: what a user names, and which one a scope is measured on.
 
-#[cfg(feature = "cudarc")]
-mod cudarc;
+#[cfg(feature = "cudarc-0_19")]
+mod cudarc_0_19;
 pub(crate) mod current;
 pub(crate) mod default;
 mod leaked_list;
@@ -10,7 +10,7 @@ pub(crate) mod target;
 use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
-#[cfg(feature = "cudarc")]
+#[cfg(feature = "cudarc-0_19")]
 use std::sync::Arc;
 
 use crate::cuda::context;
@@ -44,12 +44,12 @@ pub(crate) struct StreamHandles {
 pub(crate) enum KeepAlive {
     /// Nothing: the caller of [`Stream::from_raw`] promised that the stream exists.
     Promise,
-    #[cfg(feature = "cudarc")]
+    #[cfg(feature = "cudarc-0_19")]
     #[allow(dead_code, reason = "dropped, not read")]
-    Stream(Arc<::cudarc::driver::CudaStream>),
-    #[cfg(feature = "cudarc")]
+    Stream(Arc<cudarc::driver::CudaStream>),
+    #[cfg(feature = "cudarc-0_19")]
     #[allow(dead_code, reason = "dropped, not read")]
-    Context(Arc<::cudarc::driver::CudaContext>),
+    Context(Arc<cudarc::driver::CudaContext>),
 }
 
 impl Stream {
@@ -130,9 +130,9 @@ impl fmt::Debug for KeepAlive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Promise => "Promise",
-            #[cfg(feature = "cudarc")]
+            #[cfg(feature = "cudarc-0_19")]
             Self::Stream(_) => "Stream",
-            #[cfg(feature = "cudarc")]
+            #[cfg(feature = "cudarc-0_19")]
             Self::Context(_) => "Context",
         })
     }
@@ -169,7 +169,8 @@ impl StreamRef<'_> {
     }
 }
 
-/// Anything that names a stream to measure on: a [`Stream`], or a stream or context of cudarc (feature `cudarc`).
+/// Anything that names a stream to measure on: a [`Stream`], or a stream or context of cudarc 0.19 (feature
+/// `cudarc-0_19`).
 ///
 /// An `Arc`, or a reference to one, is cloned and kept as long as it is needed. A reference to the stream itself is
 /// borrowed until the scope ends. A context stands for its default stream.
@@ -177,7 +178,7 @@ impl StreamRef<'_> {
 /// # Examples
 ///
 /// ```no_run
-/// # #[cfg(feature = "cudarc")] {
+/// # #[cfg(feature = "cudarc-0_19")] {
 /// use cudarc::driver::CudaContext;
 /// use profiler_runtime::scope;
 ///
@@ -186,13 +187,13 @@ impl StreamRef<'_> {
 /// let _scope = scope!("forward", stream = &stream);
 /// // launch on the stream
 /// # }
-/// # #[cfg(feature = "cudarc")]
+/// # #[cfg(feature = "cudarc-0_19")]
 /// # Ok::<(), cudarc::driver::DriverError>(())
 /// ```
 #[diagnostic::on_unimplemented(
     message = "GPU time cannot be taken on `{Self}`",
     label = "not a stream",
-    note = "a stream is `&CudaStream` or `Arc<CudaStream>` of cudarc 0.19 (feature `cudarc`), a context of it \
+    note = "a stream is `&CudaStream` or `Arc<CudaStream>` of cudarc 0.19 (feature `cudarc-0_19`), a context of it \
             stands for its default stream; for another version, or another library, use \
             `unsafe {{ profiler_runtime::cuda::Stream::from_raw(stream, context) }}`"
 )]

@@ -1,4 +1,4 @@
-//! Streams and contexts of cudarc as the argument of a call.
+//! Streams and contexts of cudarc 0.19 as the argument of a call.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
