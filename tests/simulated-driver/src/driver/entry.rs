@@ -1,6 +1,9 @@
 //! Entry points: each call is counted, checked against faults and policies, and then run.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -69,31 +72,35 @@ impl EntryPoint {
         self.calls.store(0, Relaxed);
     }
 
+    /// Adds a fault, which sees every call that is counted from now on.
     pub(crate) fn add_fault(&self, fault: Fault) {
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
-        faults.push(Fault {
-            since: self.calls(),
-            ..fault
-        });
-        self.armed.store(true, Relaxed);
+        // In this order, and `SeqCst` as in `enter`: a call that `since` does not include then finds the flag
+        // set, and waits for the lock. Otherwise it could be the one that the fault is for, and not see it.
+        self.armed.store(true, SeqCst);
+        let since = self.calls.load(SeqCst);
+        faults.push(Fault { since, ..fault });
     }
 
     pub(crate) fn clear_faults(&self) {
-        self.armed.store(false, Relaxed);
-        self.faults
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clear();
+        let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        self.armed.store(false, SeqCst);
+        faults.clear();
     }
 
     fn plan(&self, call: u64) -> Option<Plan> {
-        if !self.armed.load(Relaxed) {
+        if !self.armed.load(SeqCst) {
             return None;
         }
-        Some(Plan::of(
+        // Before the faults are read. A call that finds the fault that makes it hang is then ended by each
+        // `release` after `clear-faults`, even if it has not begun to wait.
+        let releases = LockedState::new().releases;
+        let mut plan = Plan::of(
             &self.faults.lock().unwrap_or_else(PoisonError::into_inner),
             call,
-        ))
+        );
+        plan.releases = releases;
+        Some(plan)
     }
 }
 
@@ -103,7 +110,7 @@ pub(crate) fn enter(
     body: impl FnOnce(&mut LockedState) -> CudaResult,
 ) -> Code {
     script::run_environment();
-    let call = entry.calls.fetch_add(1, Relaxed) + 1;
+    let call = entry.calls.fetch_add(1, SeqCst) + 1;
     if policy::SHUT_DOWN.load(Relaxed) {
         return DEINITIALIZED;
     }
@@ -149,7 +156,7 @@ fn run_with(
     body: impl FnOnce(&mut LockedState) -> CudaResult,
 ) -> CudaResult {
     if plan.hang {
-        LockedState::new().wait_for_release();
+        LockedState::new().wait_for_release(plan.releases);
     }
     if plan.delay_ns > 0 {
         delay(plan.delay_ns);

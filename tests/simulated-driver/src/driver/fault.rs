@@ -66,6 +66,8 @@ pub(crate) struct Plan {
     pub(crate) work: Option<super::thread::WorkFault>,
     pub(crate) delay_ns: u64,
     pub(crate) hang: bool,
+    /// How many releases there were before the faults were read.
+    pub(crate) releases: u64,
     /// The milliseconds that the call reports.
     pub(crate) time: Option<f32>,
 }
@@ -74,10 +76,12 @@ impl Plan {
     /// Combines the effects of `faults` on call number `call` of their entry point.
     pub(crate) fn of(faults: &[Fault], call: u64) -> Self {
         let mut plan = Self::default();
-        for fault in faults
-            .iter()
-            .filter(|fault| fault.when.holds(call - fault.since))
-        {
+        // A call that was counted before the fault was set is not affected.
+        let affects = |fault: &&Fault| {
+            let since = call.checked_sub(fault.since).filter(|calls| *calls > 0);
+            since.is_some_and(|calls| fault.when.holds(calls))
+        };
+        for fault in faults.iter().filter(affects) {
             HAPPENED.fetch_add(1, Relaxed);
             match fault.action {
                 Action::Return(code) => (plan.code, plan.after) = (Some(code), fault.after),
@@ -123,6 +127,18 @@ mod tests {
         assert_eq!(hits(When::Every(3), 10), [13, 16]);
         assert_eq!(hits(When::From(5), 10), [15, 16, 17]);
         assert_eq!(hits(When::Always, 1), [2, 3, 4, 5, 6, 7, 8]);
+    }
+
+    #[test]
+    fn a_call_that_was_counted_before_a_fault_is_not_affected() {
+        let fault = Fault {
+            when: When::Always,
+            action: Action::Hang,
+            after: false,
+            since: 10,
+        };
+        let hangs = [9, 10, 11].map(|call| Plan::of(&[fault], call).hang);
+        assert_eq!(hangs, [false, false, true]);
     }
 
     #[test]

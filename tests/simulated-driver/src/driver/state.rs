@@ -137,9 +137,8 @@ impl LockedState {
         self.guard = Some(lock());
     }
 
-    /// Waits for the next `release`.
-    pub(crate) fn wait_for_release(&mut self) {
-        let releases = self.releases;
+    /// Waits until there were more releases than `releases`.
+    pub(crate) fn wait_for_release(&mut self, releases: u64) {
         while self.releases == releases {
             self.wait_for_change();
         }
