@@ -148,6 +148,43 @@ pub fn simulator() -> Simulator {
     Simulator::open(&folder.join("libcuda.so")).expect("the driver loads")
 }
 
+/// A call of the driver that hangs before it does anything, until this is dropped.
+pub struct Held {
+    /// How many faults had been triggered before.
+    before: u64,
+}
+
+impl Held {
+    /// Has the next call of a driver function hang that begins from now on, or a later one: `number` counts from one.
+    /// Every other fault is cleared when this is dropped.
+    pub fn call(name: &str, number: u64) -> Self {
+        let before = faults();
+        simulator()
+            .run(&format!("fault {name} nth {number} hang"))
+            .expect("it is right");
+        Self { before }
+    }
+
+    /// Returns when a thread is inside of the call.
+    pub fn wait(&self) {
+        while faults() == self.before {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        simulator()
+            .run("clear-faults; release")
+            .expect("it is right");
+    }
+}
+
+fn faults() -> u64 {
+    simulator().report().expect("a report").faults
+}
+
 /// A device with what is needed to keep it busy.
 pub struct Gpu {
     pub context: Arc<CudaContext>,

@@ -14,7 +14,7 @@ use cudarc::driver::{CudaStream, result, sys};
 use profiler_runtime::cuda::CudaLoss;
 use profiler_runtime::{init, scope, summary};
 use profiler_tests::gpu;
-use profiler_tests::gpu::{Gpu, cuda, exact, is_here, on_threads, row, settle, simulator};
+use profiler_tests::gpu::{Gpu, Held, cuda, exact, is_here, on_threads, row, settle, simulator};
 
 #[test]
 fn a_scope_in_a_capture_has_no_gpu_time_and_leaves_no_node() {
@@ -106,16 +106,19 @@ fn a_capture_that_begins_as_a_scope_is_being_recorded() {
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let stream = gpu.stream();
-    for mode in MODES {
-        stream.begin_capture(mode).expect("it may capture");
-        // As if another thread began it after the profiler asked.
-        simulator()
-            .run("fault cuStreamIsCapturing always return 0")
-            .expect("it is right");
-        drop(scope!("raced", stream = &stream));
-        simulator().run("clear-faults").expect("it is right");
-        drop(end(&stream));
+    // The scope records two events.
+    for (mode, number) in MODES.iter().flat_map(|mode| [(*mode, 1), (*mode, 2)]) {
+        let record = Held::call("cuEventRecord", number);
+        std::thread::scope(|threads| {
+            let raced = threads.spawn(|| drop(scope!("raced", stream = &stream)));
+            record.wait();
+            stream.begin_capture(mode).expect("it may capture");
+            drop(record);
+            raced.join().expect("the scope ends");
+        });
+        // The resolver reads what it can before the capture ends.
         settle();
+        drop(end(&stream));
         for _ in 0..10 {
             let _scope = scope!("after", stream = &stream);
             gpu.spin(&stream, 10_000);
@@ -123,9 +126,9 @@ fn a_capture_that_begins_as_a_scope_is_being_recorded() {
         stream.synchronize().expect("nothing failed");
         settle();
     }
-    assert_eq!((cuda("raced").calls, row("raced").without_cuda), (0, 3));
-    assert_eq!(summary().cuda.lost, [(CudaLoss::Captured, 3)]);
-    exact(cuda("after").total_ns, 300_000.0);
+    assert_eq!((cuda("raced").calls, row("raced").without_cuda), (0, 6));
+    assert_eq!(summary().cuda.lost, [(CudaLoss::Captured, 6)]);
+    exact(cuda("after").total_ns, 600_000.0);
     assert_eq!(spoiled(), 0);
 }
 

@@ -206,8 +206,8 @@ fn query(
     if code.is_ok() {
         return Ok(Query::Passed);
     }
-    // `CAPTURED_EVENT` is final: another thread began to capture between the check for captures and the record of the
-    // event, which became part of the capture and never has a time. Other faults of captures concern the query alone.
+    // `CAPTURED_EVENT` is final: the event was part of a capture that began and ended while its scope did, and never has
+    // a time. Other faults of captures concern the query alone.
     let is_captured = code == Code::CAPTURED_EVENT;
     if matches!(code.fault(), Fault::NotReady | Fault::Capture) && !is_captured {
         return Ok(Query::NotPassed);

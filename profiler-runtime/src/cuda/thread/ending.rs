@@ -20,6 +20,7 @@ use crate::diagnostics::{DropReason, count_dropped};
 use crate::log::LogRequest;
 use crate::own_cost;
 use crate::stats::StatCell;
+use crate::stream_key::RawStream;
 use crate::sync::ReentrancyGuard;
 
 /// The destination of a measurement at the end of its scope.
@@ -264,14 +265,26 @@ fn record_end(
         return Err(CudaLoss::ContextGone);
     }
     in_own_context(driver, context, stream, is_implicit, || {
-        if is_graph(driver, context, stream, opened.mode)? != pair.is_graph {
-            return Err(CudaLoss::Captured);
+        let check = || match is_graph(driver, context, stream, opened.mode)? {
+            is_graph if is_graph == pair.is_graph => Ok(()),
+            _ => Err(CudaLoss::Captured),
+        };
+        // Recording in the legacy default stream would invalidate captures of blocking streams, and the event of a graph
+        // can be recorded in a capture only.
+        let checks_first = pair.is_graph || stream == RawStream::LEGACY;
+        if checks_first {
+            check()?;
         }
         let is_sampled = opened.cost.is_some();
         let recorded = record_times::timed(is_sampled, || {
             record(driver, context, pair.end, stream, pair.is_graph)
         });
-        recorded.map_err(|failed| loss_of(driver, context, failed.code, failed.call))
+        recorded.map_err(|failed| loss_of(driver, context, failed.code, failed.call))?;
+        // Another thread may begin a capture between any two calls. If the check came first, the capture could begin
+        // after it and include the event, and the resolver's query of the event would invalidate the capture. Recording
+        // adds no node to a graph. After the record, the answer that the stream does not capture means that the scope's
+        // events are not part of a capture, or of one that has ended: querying them does no harm.
+        if checks_first { Ok(()) } else { check() }
     })
 }
 
