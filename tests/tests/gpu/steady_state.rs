@@ -10,7 +10,7 @@ use profiler_runtime::cuda::Stream;
 use profiler_runtime::{init, scope, summary};
 use profiler_tests::allocator::{BYTES, allocations};
 use profiler_tests::gpu::{
-    cuda, exact, is_child, on_the_driver, on_the_driver_with_legacy_stream, row, settle, simulator,
+    Held, cuda, exact, is_child, on_the_driver, on_the_driver_with_legacy_stream, row, settle, simulator,
 };
 use profiler_tests::measuring;
 
@@ -120,14 +120,9 @@ fn a_measured_call_makes_two_records_and_no_call_that_can_block() {
             program.finish();
         }
         // While the resolver hangs in the driver, all calls are those of this thread.
-        let asked = simulator.calls("cuEventQuery");
-        simulator
-            .run("fault cuEventQuery always hang")
-            .expect("it is right");
+        let held = Held::call("cuEventQuery", 1);
         program.step();
-        while simulator.calls("cuEventQuery") == asked {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        held.wait();
         let before = simulator.report().expect("a report").calls;
         let allocated = allocations();
         (0..STEPS).for_each(|_| program.step());
@@ -149,7 +144,7 @@ fn a_measured_call_makes_two_records_and_no_call_that_can_block() {
             ("cuStreamIsCapturing", 6 * STEPS),
         ];
         assert_eq!(made, expected);
-        simulator.run("clear-faults; release").expect("it is right");
+        drop(held);
         program.finish();
         assert_eq!(summary().cuda.lost, []);
         return;
