@@ -82,7 +82,7 @@ def check_values(row, milliseconds, percentile_error):
 def as_logged(row):
     """Returns the row with the times that its loggers receive: GPU times if it has any, else CPU times."""
     if row.get("source") != "cuda" or not row["cuda"]:
-        return row
+        return {**row, **(row["cpu"] or {})}
     recursive = row["calls"] - row["primitive_calls"]
     calls = row["cuda"]["calls"]
     return {**row, **row["cuda"], "primitive_calls": calls - recursive, "too_short": False}

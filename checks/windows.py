@@ -22,7 +22,7 @@ def check(summary, histograms, texts, windows):
         return [f"expected a table for each of {windows} windows, and there are some at {steps}"]
     wrong, expected = [], set()
     for row in summary["rows"] if windows else []:
-        for clock, times in (("cpu_ms", row), ("cuda_ms", row.get("cuda"))):
+        for clock, times in (("cpu_ms", row["cpu"]), ("cuda_ms", row.get("cuda"))):
             if not times or not times["calls"]:
                 continue
             tag = f"{row['tag']}/{clock}"

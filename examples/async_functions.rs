@@ -68,11 +68,13 @@ async fn main() {
 
     let summary = summary();
     println!("{summary}");
-    if let Some(fetch) = summary.row("async_functions::fetch") {
+    if let Some(fetch) = summary.row("async_functions::fetch")
+        && let Some(cpu) = fetch.cpu
+    {
         println!(
             "fetch took {:.1} ms in {} calls and ran for {:.1} ms of them: it mostly waited.\n\
              The calls overlap, so their total may exceed the elapsed time.",
-            fetch.total_ns / 1e6,
+            cpu.total_ns / 1e6,
             fetch.calls,
             fetch.polled_ns / 1e6
         );

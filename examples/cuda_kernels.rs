@@ -158,12 +158,11 @@ fn compare(summary: &Summary) {
     let Some(row) = summary.rows.iter().find(is_kernel) else {
         return;
     };
-    if let Some(cuda) = &row.cuda {
+    if let (Some(cpu), Some(cuda), Some(verdict)) = (row.cpu, row.cuda, row.verdict()) {
         println!(
-            "\na launch took {:.1} µs on the CPU, and its kernel {:.1} µs on the GPU: {}",
-            row.mean_ns / 1e3,
-            cuda.mean_ns / 1e3,
-            cuda.verdict()
+            "\na launch took {:.1} µs on the CPU, and its kernel {:.1} µs on the GPU: {verdict}",
+            cpu.mean_ns / 1e3,
+            cuda.mean_ns / 1e3
         );
     }
 }

@@ -10,7 +10,7 @@
 use profiler_examples::digits::Digits;
 use profiler_examples::network::Network;
 use profiler_examples::random::Random;
-use profiler_runtime::report::{Row, SortBy, TableOptions};
+use profiler_runtime::report::{Row, SortKey, TableOptions};
 use profiler_runtime::{Summary, measure_execution_time, summary};
 
 const EPOCHS: usize = 5;
@@ -113,18 +113,26 @@ fn rows_of(module: &str) -> Summary {
 }
 
 fn table(summary: &Summary) -> String {
-    summary.table(&TableOptions::default().sort_by(SortBy::SelfTime))
+    summary.table(&TableOptions::new().sort_by(SortKey::SelfCpuTimeTotal))
 }
 
 fn row<'a>(summary: &'a Summary, function: &str) -> Option<&'a Row> {
     summary.rows.iter().find(|row| row.name.ends_with(function))
 }
 
+fn total_ms(row: &Row) -> f64 {
+    row.cpu.map_or(0.0, |cpu| cpu.total_ns / 1e6)
+}
+
+fn self_ms(row: &Row) -> f64 {
+    row.cpu.map_or(0.0, |cpu| cpu.self_ns / 1e6)
+}
+
 fn largest_self(summary: &Summary) -> Option<&Row> {
     summary
         .rows
         .iter()
-        .max_by(|a, b| a.self_ns.total_cmp(&b.self_ns))
+        .max_by(|a, b| self_ms(a).total_cmp(&self_ms(b)))
 }
 
 fn explain(slow: &Summary) {
@@ -147,9 +155,9 @@ fn explain(slow: &Summary) {
           change. One call before the loop is enough.
 ",
         top.name,
-        100.0 * top.self_ns / train.total_ns,
-        loading.total_ns / 1e6,
-        loading.self_ns / 1e6,
+        100.0 * self_ms(top) / total_ms(train),
+        total_ms(loading),
+        self_ms(loading),
         top.calls
     );
 }
@@ -165,10 +173,10 @@ fn compare(slow: &Summary, fixed: &Summary) {
     };
     println!(
         "   {:.1} ms became {:.1} ms: {:.1} times faster. The first row is now
-   {}. (% wall is relative to the time since the program started.)",
-        before.total_ns / 1e6,
-        after.total_ns / 1e6,
-        before.total_ns / after.total_ns,
+   {}.",
+        total_ms(before),
+        total_ms(after),
+        total_ms(before) / total_ms(after),
         top.name
     );
 }

@@ -125,13 +125,13 @@ fn show_streams() {
     let summary = summary();
     print!("\n{summary}");
     for row in &summary.rows {
-        let Some(cuda) = &row.cuda else { continue };
+        let Some(cuda) = row.cuda else { continue };
         println!(
             "{}: {:.3} ms on {} stream(s), {:.3} ms in scopes on others",
             row.name,
             cuda.total_ns / 1e6,
-            cuda.streams.len(),
-            cuda.other_streams_ns / 1e6
+            row.streams.len(),
+            row.other_streams_ns.unwrap_or_default() / 1e6
         );
     }
 }

@@ -100,7 +100,7 @@ fn on_gpu(
 
 fn compare(timed: &Timed, summary: &Summary) {
     let us = |time: Duration| time.as_secs_f64() * 1e6;
-    let Some(cuda) = summary.row(timed.name).and_then(|row| row.cuda.as_ref()) else {
+    let Some(cuda) = summary.row(timed.name).and_then(|row| row.cuda) else {
         return;
     };
     let operations = 2.0 * (SIDE as f64).powi(3);

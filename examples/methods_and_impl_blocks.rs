@@ -6,7 +6,7 @@
 //! ```
 
 use profiler_examples::random::Random;
-use profiler_runtime::report::{SortBy, TableOptions};
+use profiler_runtime::report::{SortKey, TableOptions};
 use profiler_runtime::{measure_execution_time, summary};
 
 /// A binary search tree.
@@ -132,6 +132,6 @@ fn main() {
     );
     println!(
         "\n{}",
-        summary().table(&TableOptions::default().sort_by(SortBy::Name))
+        summary().table(&TableOptions::new().sort_by(SortKey::Name))
     );
 }

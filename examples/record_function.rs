@@ -24,7 +24,7 @@ use profiler_examples::digits::{CLASSES, Digits, PIXELS};
 use profiler_examples::model::Outcome;
 use profiler_examples::network::Network;
 use profiler_examples::random::Random;
-use profiler_runtime::report::{AveragesTable, GroupBy, SortKey};
+use profiler_runtime::report::{GroupBy, SortKey, TableOptions};
 use profiler_runtime::session::ToShape;
 use profiler_runtime::{Activity, Profile, measure_execution_time, record_function};
 
@@ -161,7 +161,7 @@ fn main() -> Outcome {
         .run(|_profile| record_function!("model_inference", { model.forward(&inputs) }));
     let trace = trace?;
 
-    let ten = AveragesTable::new()
+    let ten = TableOptions::new()
         .sort_by(SortKey::CpuTimeTotal)
         .row_limit(10);
     println!("{}", trace.key_averages().table(&ten));

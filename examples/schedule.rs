@@ -32,7 +32,7 @@ use profiler_examples::digits::Digits;
 use profiler_examples::model::{self, Model, Outcome};
 use profiler_examples::network::Network;
 use profiler_examples::random::Random;
-use profiler_runtime::report::{AveragesTable, SortKey};
+use profiler_runtime::report::{SortKey, TableOptions};
 use profiler_runtime::{
     Activity, Profile, Schedule, Trace, cuda, measure_execution_time, tensorboard_trace_handler,
 };
@@ -77,7 +77,7 @@ fn main() -> Outcome {
 
     let folder = dir.clone();
     let trace_handler = move |p: &Trace| {
-        let ten = AveragesTable::new()
+        let ten = TableOptions::new()
             .sort_by(SortKey::SelfCudaTimeTotal)
             .row_limit(10);
         println!("{}", p.key_averages().table(&ten));

@@ -8,7 +8,7 @@
 use std::error::Error;
 
 use profiler_examples::digits::{CLASSES, Digits, PIXELS};
-use profiler_runtime::report::{SortBy, TableOptions};
+use profiler_runtime::report::{SortKey, TableOptions};
 use profiler_runtime::{measure_execution_time_context, scope, summary};
 
 /// Recognizes digits by the nearest mean image.
@@ -92,7 +92,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     profiler_runtime::flush(std::time::Duration::from_secs(1));
     println!(
         "\n{}",
-        summary().table(&TableOptions::default().sort_by(SortBy::Name))
+        summary().table(&TableOptions::new().sort_by(SortKey::Name))
     );
     Ok(())
 }

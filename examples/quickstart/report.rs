@@ -51,11 +51,9 @@ pub(crate) fn show(options: &Options, board: &TensorBoardLogger) -> Result<(), B
 fn name_slowest(summary: &Summary) {
     let on_gpu = summary.rows.iter().any(|row| row.cuda.is_some());
     let (kind, own): (_, fn(&Row) -> f64) = if on_gpu {
-        ("GPU", |row| {
-            row.cuda.as_ref().map_or(0.0, |cuda| cuda.self_ns)
-        })
+        ("GPU", |row| row.cuda.map_or(0.0, |cuda| cuda.self_ns))
     } else {
-        ("measured", |row| row.self_ns)
+        ("measured", |row| row.cpu.map_or(0.0, |cpu| cpu.self_ns))
     };
     let measured: f64 = summary.rows.iter().map(own).sum();
     let slowest = summary.rows.iter().max_by(|a, b| own(a).total_cmp(&own(b)));

@@ -67,6 +67,7 @@
 //! - `cudarc-0_19` (default): accepts streams and contexts of cudarc 0.19 as streams.
 //! - `tensorboard` (default): [`TensorBoardLogger`].
 //! - `trace` (default): traces for Perfetto, TensorBoard's trace plugin and HTA.
+//! - `serde`: rows, call edges and traces implement the traits of serde.
 //! - `tensorboard-rs`: accepts the writer of the crate of that name as a logger.
 //! - `strip`: every annotated function is the function that was written, token for token. All other items still exist
 //!   and do nothing. The feature applies to the whole build, whichever crate enables it. The compiler may warn about

@@ -1,5 +1,6 @@
 //! Programs with a GPU: each runs in a process of its own, on a simulated driver.
 
+use std::ops::Deref;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
 use cudarc::nvrtc::Ptx;
 use profiler_runtime::cuda::CudaLoss;
-use profiler_runtime::report::{CudaTimes, Row};
+use profiler_runtime::report::{Row, Times};
 use profiler_runtime::{FlushReport, flush, summary};
 use profiler_simulated_driver::{Installation, Report, Simulator};
 
@@ -231,9 +232,32 @@ pub fn row(name: &str) -> Row {
     summary().row(name).cloned().unwrap_or_default()
 }
 
+/// The values of a row that concern the GPU; all zero if it has no GPU time.
+#[derive(Debug)]
+pub struct Cuda {
+    times: Times,
+    pub streams: Vec<String>,
+    pub other_streams_ns: f64,
+    pub idle_stream: bool,
+}
+
+impl Deref for Cuda {
+    type Target = Times;
+
+    fn deref(&self) -> &Times {
+        &self.times
+    }
+}
+
 /// The GPU time of a name; all zero where it has none.
-pub fn cuda(name: &str) -> CudaTimes {
-    row(name).cuda.unwrap_or_default()
+pub fn cuda(name: &str) -> Cuda {
+    let row = row(name);
+    Cuda {
+        times: row.cuda.unwrap_or_default(),
+        streams: row.streams,
+        other_streams_ns: row.other_streams_ns.unwrap_or_default(),
+        idle_stream: row.idle_stream,
+    }
 }
 
 /// The driver tells milliseconds with 24 bits: as good as that.

@@ -22,7 +22,7 @@ pub mod kept;
 pub mod poll;
 pub mod traces;
 
-use profiler_runtime::report::Row;
+use profiler_runtime::report::{Row, Times};
 use profiler_runtime::summary;
 
 /// Returns whether calls are measured in this build and process: not where profiling is stripped or off.
@@ -41,6 +41,18 @@ pub fn if_measuring(count: u64) -> u64 {
 #[must_use]
 pub fn row(name: &str) -> Row {
     summary().row(name).cloned().unwrap_or_default()
+}
+
+/// The CPU times of a row, all zero if it has none: nothing is measured, or no call has finished.
+pub trait CpuTimes {
+    /// Returns the times.
+    fn cpu(&self) -> Times;
+}
+
+impl CpuTimes for Row {
+    fn cpu(&self) -> Times {
+        self.cpu.unwrap_or_default()
+    }
 }
 
 /// Returns the rows whose names end in `suffix`.

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use bench_harness::memory::resident;
-use profiler_runtime::report::{AveragesTable, SortKey};
+use profiler_runtime::report::{SortKey, TableOptions};
 use profiler_runtime::{Profile, Trace};
 use serde::Serialize;
 
@@ -91,7 +91,7 @@ fn look(trace: &Trace, dir: &Path) -> Result<Seen, Box<dyn std::error::Error>> {
     };
     let exports = vec![export("trace.json")?, export("trace.json.gz")?];
     let began = Instant::now();
-    let table = AveragesTable::new().sort_by(SortKey::SelfCpuTimeTotal);
+    let table = TableOptions::new().sort_by(SortKey::SelfCpuTimeTotal);
     std::hint::black_box(trace.key_averages().table(&table));
     Ok(Seen {
         scopes: trace.len(),

@@ -12,6 +12,7 @@ pub(crate) use scope::ScopeMemory;
 ///
 /// Futures have none: allocations between two polls of a future belong to other scopes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct MemoryUse {
     /// Host bytes allocated minus those freed on the scope's thread, including functions called.

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 ///
 /// It is fixed by the first call that is logged, so that one tag never holds both times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum TimeSource {
     /// No call has been logged.

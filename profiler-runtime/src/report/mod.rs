@@ -1,24 +1,38 @@
 //! Summaries, key averages and traces as tables, JSON, CSV and files.
 //!
 //! [`summary`] reports everything since the program started, [`Trace::key_averages`](crate::Trace::key_averages) one
-//! window of a session. Both have one [`Row`] for each name.
+//! window of a session. Both have one [`Row`] for each name, and the same methods for sorting, filtering and printing
+//! their rows.
 
 pub(crate) mod averages;
+mod call_table;
+mod callers;
 pub(crate) mod export;
+mod fields;
+mod options;
 mod own_cost;
+mod restrict;
+mod row;
+mod share;
+mod sort;
 pub(crate) mod summary;
 #[cfg(feature = "tensorboard")]
 mod tensorboard;
 mod text;
 mod times;
+mod verdict;
 
 pub use crate::diagnostics::DropReason;
 pub use crate::name::TimeSource;
-pub use averages::{
-    AverageMemory, AverageRow, AverageTimes, AveragesTable, CallEdge, CallEdges, EdgeTimes,
-    GroupBy, KeyAverages, Restriction, RestrictionError, SortKey, SortKeyError,
-};
+pub use averages::{GroupBy, KeyAverages};
+pub use callers::{CallEdge, CallEdges, EdgeTimes};
 #[cfg(feature = "trace")]
 pub use export::{ExportError, LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
+pub use options::{RowLimit, TableOptions};
 pub use own_cost::OwnCost;
-pub use summary::{CudaTimes, Row, SortBy, Summary, TableOptions, Verdict, summary};
+pub use restrict::{Restriction, RestrictionError};
+pub use row::{MemoryStats, Row};
+pub use sort::{SortKey, SortKeyError};
+pub use summary::{Summary, summary};
+pub use times::Times;
+pub use verdict::Verdict;

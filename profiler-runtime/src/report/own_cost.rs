@@ -1,6 +1,6 @@
 //! The cost of the profiler itself, as a summary shows it.
 
-use super::summary::Row;
+use super::row::Row;
 use crate::clock::{clock, now};
 use crate::own_cost;
 use crate::scope::run_empty_scopes;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::averages::AveragesTable;
+use super::options::TableOptions;
 use crate::log::{LogError, ScalarLogger, TensorBoardLogger};
 use crate::session::Trace;
 
@@ -124,7 +124,7 @@ fn add_table(
     step: u64,
     end: SystemTime,
 ) -> Result<(), LogError> {
-    let table = AveragesTable::new().width(WIDTH);
+    let table = TableOptions::new().width(WIDTH);
     let text = code_block(&trace.key_averages().table(&table));
     board.add_text_at(TABLE, &text, step, end)
 }

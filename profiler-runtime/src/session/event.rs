@@ -209,6 +209,7 @@ impl<'t> Frame<'t> {
 
 /// The GPU time of a scope.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct GpuSpan {
     /// When the device started on it, in nanoseconds since the Unix epoch; `None` if that is not known.

@@ -21,6 +21,8 @@ mod registry;
 mod ring;
 #[cfg(test)]
 pub(crate) mod sample;
+#[cfg(feature = "serde")]
+mod serialize;
 mod shape;
 mod timeline;
 mod trace;

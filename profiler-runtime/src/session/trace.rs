@@ -87,6 +87,7 @@ pub(crate) struct Meta {
 /// assert!(Truncation::default().is_complete());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Truncation {
     /// Scopes that arrived after the window had reached its capacity.

@@ -9,7 +9,8 @@ use crate::process::exit::Run;
 use crate::process::fork;
 use crate::process::output::new_file;
 use crate::process::output::{Output, READER_TIMEOUT, WriteTimeout};
-use crate::report::summary::{Summary, TableOptions, summary};
+use crate::report::TableOptions;
+use crate::report::summary::{Summary, summary};
 use crate::switch::with_control;
 
 /// The number of calls in the last summary that was written + 1; 0 if none was written.
@@ -72,7 +73,8 @@ fn without_shown_notices(mut summary: Summary) -> Summary {
 }
 
 fn table(summary: &Summary) -> String {
-    format!("\n{summary}\n")
+    let options = TableOptions::new().row_limit(None);
+    format!("\n{}\n", summary.table(&options))
 }
 
 /// Returns the summary in the format that the file's extension asks for.
@@ -87,6 +89,6 @@ fn file_content(summary: &Summary, path: &Path) -> String {
         summary.to_csv()
     } else {
         // A file has no width to fit the table into.
-        summary.table(&TableOptions::default().width(usize::MAX))
+        summary.table(&TableOptions::new().row_limit(None).width(usize::MAX))
     }
 }

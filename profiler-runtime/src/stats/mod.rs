@@ -10,7 +10,7 @@ mod single_writer;
 mod totals;
 
 pub(crate) use cell::{Ending, StatCell};
-pub(crate) use gpu::{GpuCall, GpuTotals};
+pub(crate) use gpu::{GpuCall, GpuTimes, GpuTotals};
 pub(crate) use histogram::{BUCKETS, Buckets, RELATIVE_ERROR, bucket_of};
 pub use pool::cells_made;
 pub(crate) use pool::{all_cells, put_back, take};

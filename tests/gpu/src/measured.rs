@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use profiler_runtime::cuda::CudaLoss;
-use profiler_runtime::report::{CudaTimes, Row};
+use profiler_runtime::report::{Row, Times};
 use profiler_runtime::{flush, summary};
 
 use crate::findings::Findings;
@@ -12,9 +12,9 @@ use crate::trouble::Trouble;
 
 /// The times that a logger received, each with its step.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Times(Arc<Mutex<Vec<(u64, f64)>>>);
+pub(crate) struct LoggedTimes(Arc<Mutex<Vec<(u64, f64)>>>);
 
-impl Times {
+impl LoggedTimes {
     /// Creates a logger that keeps the values that it receives.
     pub(crate) fn logger(&self) -> impl Fn(&str, f64, u64) + Send + Sync + 'static {
         let times = Arc::clone(&self.0);
@@ -56,7 +56,7 @@ pub(crate) fn row(name: &str) -> Result<Row, Trouble> {
 }
 
 /// Returns the GPU times of a name.
-pub(crate) fn gpu_times(name: &str) -> Result<CudaTimes, Trouble> {
+pub(crate) fn gpu_times(name: &str) -> Result<Times, Trouble> {
     let row = row(name)?;
     let without = row.without_cuda;
     row.cuda.ok_or_else(|| {
@@ -84,7 +84,7 @@ pub(crate) fn expect_all(
     findings: &mut Findings,
     name: &str,
     calls: u64,
-) -> Result<CudaTimes, Trouble> {
+) -> Result<Times, Trouble> {
     let row = row(name)?;
     findings.expect_count(&format!("calls of `{name}`"), row.calls, calls);
     findings.expect_count(

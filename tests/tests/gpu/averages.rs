@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use profiler_runtime::report::{AverageRow, GroupBy, KeyAverages, SortKey};
+use profiler_runtime::report::{GroupBy, KeyAverages, Row, SortKey};
 use profiler_runtime::{Activity, MeasureFuture, Profile, Trace, init, scope, summary};
+use profiler_tests::CpuTimes;
 use profiler_tests::gpu::{Gpu, exact, is_here};
 use profiler_tests::poll::{run, yields};
 use profiler_tests::{measuring, work};
@@ -23,7 +24,7 @@ fn traced(run: impl FnOnce()) -> Arc<Trace> {
 }
 
 #[track_caller]
-fn row<'a>(averages: &'a KeyAverages, name: &str) -> &'a AverageRow {
+fn row<'a>(averages: &'a KeyAverages, name: &str) -> &'a Row {
     let row = averages.rows.iter().find(|row| row.name == name);
     row.unwrap_or_else(|| panic!("no row of {name}:\n{averages}"))
 }
@@ -66,7 +67,7 @@ fn rows_are_those_of_the_statistics() {
         let (here, there) = (row(&averages, name), row(&running, name));
         assert_eq!((here.calls, here.primitive_calls), calls, "{name}");
         assert_eq!((there.calls, there.primitive_calls), calls, "{name}");
-        let [here, there] = [here, there].map(|row| row.cpu.clone().expect("a CPU time"));
+        let [here, there] = [here, there].map(|row| row.cpu.expect("a CPU time"));
         near(here.total_ns, there.total_ns);
         near(here.self_ns, there.self_ns);
         near(here.mean_ns, there.mean_ns);
@@ -119,8 +120,8 @@ fn a_future_has_what_its_polls_took() {
     let running = statistics.row("exact: fetch").expect("a row");
     assert_eq!((fetch.calls, fetch.futures, parse.calls), (1, 1, 3));
     near(fetch.polled_ns, running.polled_ns);
-    let [fetch, parse] = [fetch, parse].map(|row| row.cpu.clone().expect("a CPU time"));
-    near(fetch.total_ns, running.total_ns);
+    let [fetch, parse] = [fetch, parse].map(|row| row.cpu.expect("a CPU time"));
+    near(fetch.total_ns, running.cpu().total_ns);
     near(fetch.self_ns + parse.self_ns, running.polled_ns);
     assert!(fetch.total_percent <= 100.0 && parse.total_percent <= fetch.total_percent);
     let edges = averages.callees().edges;
@@ -149,7 +150,7 @@ fn no_time_is_in_two_rows_where_a_scope_between_is_missing() {
     }
     let averages = trace.key_averages();
     let [outer, inner] = ["exact: outside", "exact: inside"]
-        .map(|name| row(&averages, name).cpu.clone().expect("a CPU time"));
+        .map(|name| row(&averages, name).cpu.expect("a CPU time"));
     assert_eq!(averages.rows.len(), 2, "{averages}");
     near(outer.self_ns + inner.self_ns, outer.total_ns);
     near(inner.self_ns, inner.total_ns);
@@ -179,7 +180,7 @@ fn gpu_times_stand_beside_those_of_the_cpu() {
         ("outer", 40_000.0, 10_000.0, 25.0),
         ("inner", 30_000.0, 30_000.0, 75.0),
     ] {
-        let cuda = row(&averages, name).cuda.clone().expect("a GPU time");
+        let cuda = row(&averages, name).cuda.expect("a GPU time");
         assert_eq!(cuda.calls, 4);
         exact(cuda.total_ns, unit * 10.0);
         exact(cuda.self_ns, own * 10.0);

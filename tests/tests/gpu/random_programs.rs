@@ -376,7 +376,7 @@ impl<'a> Program<'a> {
                 ("self", (times.self_ns, expected.own)),
                 (
                     "other streams",
-                    (times.other_streams_ns, expected.elsewhere),
+                    (row.other_streams_ns.unwrap_or_default(), expected.elsewhere),
                 ),
             ]);
             for (figure, (found, expected)) in figures {

@@ -1,6 +1,6 @@
 //! Names may hold anything: tables of averages are drawn, JSON and CSV give back what was measured.
 
-use profiler_runtime::report::AveragesTable;
+use profiler_runtime::report::TableOptions;
 use profiler_runtime::{Profile, scope, summary};
 use profiler_tests::cells::{FORMULA, text_of};
 use profiler_tests::{if_measuring, measuring};
@@ -19,7 +19,7 @@ proptest! {
         });
         let trace = trace.unwrap();
         for averages in [trace.key_averages(), summary().key_averages()] {
-            let options = AveragesTable::new().width(width).statistics(true).row_limit(None);
+            let options = TableOptions::new().width(width).statistics(true).row_limit(None);
             let table = averages.table(&options);
             prop_assert!(!table.chars().any(|char| char.is_control() && char != '\n'), "{}", table);
             let json: serde_json::Value = serde_json::from_str(&averages.to_json()).unwrap();

@@ -1,12 +1,12 @@
 //! The columns of a table of averages.
 
 use super::GroupBy;
-use super::cells::{bytes, percent, time};
-use super::row::{AverageMemory, AverageRow};
-use super::times::AverageTimes;
+use crate::report::row::{MemoryStats, Row};
+use crate::report::text::cells::{bytes, percent, time};
 use crate::report::text::table::{Column, calls};
+use crate::report::times::Times;
 
-type OfTimes = fn(&AverageTimes) -> f64;
+type OfTimes = fn(&Times) -> f64;
 
 /// Columns that torch does not have.
 const SPREAD: [(&str, OfTimes); 6] = [
@@ -19,7 +19,7 @@ const SPREAD: [(&str, OfTimes); 6] = [
 ];
 
 /// Returns the columns except names and stacks; columns without any value are left out.
-pub(super) fn columns(rows: &[AverageRow], by: GroupBy, statistics: bool) -> Vec<Column> {
+pub(super) fn columns(rows: &[Row], by: GroupBy, statistics: bool) -> Vec<Column> {
     let mut columns = Vec::new();
     if rows.iter().any(|row| row.cpu.is_some()) {
         cpu(&mut columns, rows, statistics);
@@ -34,7 +34,7 @@ pub(super) fn columns(rows: &[AverageRow], by: GroupBy, statistics: bool) -> Vec
         Some(calls(row.calls, row.primitive_calls))
     }));
     if by.has_shapes() {
-        let shapes = |row: &AverageRow| row.shapes_text();
+        let shapes = |row: &Row| row.shapes_text();
         columns.push(Column::text(
             "Input Shapes",
             rows.iter().map(shapes).collect(),
@@ -43,8 +43,8 @@ pub(super) fn columns(rows: &[AverageRow], by: GroupBy, statistics: bool) -> Vec
     columns
 }
 
-fn cpu(columns: &mut Vec<Column>, rows: &[AverageRow], statistics: bool) {
-    let mut add = |title: &str, cell: &dyn Fn(&AverageTimes) -> String| {
+fn cpu(columns: &mut Vec<Column>, rows: &[Row], statistics: bool) {
+    let mut add = |title: &str, cell: &dyn Fn(&Times) -> String| {
         columns.push(Column::of(rows, title, |row| row.cpu.as_ref().map(cell)));
     };
     add("Self CPU %", &|times| percent(times.self_percent));
@@ -62,8 +62,8 @@ fn cpu(columns: &mut Vec<Column>, rows: &[AverageRow], statistics: bool) {
     }
 }
 
-fn cuda(columns: &mut Vec<Column>, rows: &[AverageRow], statistics: bool) {
-    let mut add = |title: &str, cell: &dyn Fn(&AverageTimes) -> String| {
+fn cuda(columns: &mut Vec<Column>, rows: &[Row], statistics: bool) {
+    let mut add = |title: &str, cell: &dyn Fn(&Times) -> String| {
         columns.push(Column::of(rows, title, |row| row.cuda.as_ref().map(cell)));
     };
     add("Self CUDA", &|times| time(times.self_ns));
@@ -88,8 +88,8 @@ fn cuda(columns: &mut Vec<Column>, rows: &[AverageRow], statistics: bool) {
     }));
 }
 
-fn memory(columns: &mut Vec<Column>, rows: &[AverageRow], statistics: bool) {
-    let mut host = |title: &str, cell: fn(&AverageMemory) -> i64| {
+fn memory(columns: &mut Vec<Column>, rows: &[Row], statistics: bool) {
+    let mut host = |title: &str, cell: fn(&MemoryStats) -> i64| {
         columns.push(Column::of(rows, title, |row| {
             row.memory.as_ref().map(|memory| bytes(cell(memory)))
         }));
@@ -110,7 +110,7 @@ fn memory(columns: &mut Vec<Column>, rows: &[AverageRow], statistics: bool) {
     {
         return;
     }
-    let mut device = |title: &str, cell: fn(&AverageMemory) -> Option<i64>| {
+    let mut device = |title: &str, cell: fn(&MemoryStats) -> Option<i64>| {
         columns.push(Column::of(rows, title, |row| {
             row.memory.as_ref().and_then(cell).map(bytes)
         }));

@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 
-use super::callers::{CallEdge, EdgeTimes};
+use super::KeyAverages;
+use super::child_memory::ChildMemory;
 use super::group::Groups;
 use super::group_by::GroupBy;
-use super::memory;
 use super::nesting::{Visit, Walk};
-use super::row::AverageRow;
-use super::share::{share_of_total, shares};
 use super::tally::{ScopeCall, Sums, Tally};
-use super::{KeyAverages, SortKey};
+use crate::report::callers::{CallEdge, EdgeTimes};
+use crate::report::share::{share_cpu, share_cuda};
+use crate::report::sort::SortKey;
 use crate::session::{Activity, Event, NONE, RecordKind, Trace, Truncation};
 
 pub(super) fn gather(trace: &Trace, by: GroupBy) -> KeyAverages {
@@ -33,7 +33,7 @@ pub(super) fn gather(trace: &Trace, by: GroupBy) -> KeyAverages {
         .collect();
     let mut tallies = vec![Tally::default(); groups.len()];
     let mut edges = Edges::default();
-    let mut children = memory::ChildMemory::new(parents.len(), trace.meta.options.profile_memory);
+    let mut children = ChildMemory::new(parents.len(), trace.meta.options.profile_memory);
     for step in Walk::new(&parents, is_event) {
         let (Visit::Enter(index) | Visit::Leave(index)) = step;
         let call = ScopeCall::new(Event::new(trace, index), trace.nodes[index].own);
@@ -117,11 +117,11 @@ fn finish(
         tally.finish(&mut row, &trace.timeline, has_cpu);
         rows.push(row);
     }
-    let self_cpu = share_cpu(&mut rows, &busy);
+    let self_cpu = share_cpu(&mut rows, |index, _| busy[index]);
     let self_cuda = share_cuda(&mut rows);
     let averages = KeyAverages {
         rows,
-        self_cpu_time_total_ns: has_cpu.then_some(self_cpu),
+        self_cpu_time_total_ns: has_cpu.then_some(self_cpu.unwrap_or(0.0)),
         self_cuda_time_total_ns: self_cuda,
         by,
         edges: Some(edges.finish(trace).into()),
@@ -132,41 +132,6 @@ fn finish(
     } else {
         SortKey::CudaTimeTotal
     })
-}
-
-/// Sets the CPU percentages of all rows; `busy` is the processor time of each row's calls including children. Returns
-/// the sum of the self times.
-pub(super) fn share_cpu(rows: &mut [AverageRow], busy: &[f64]) -> f64 {
-    let own: Vec<f64> = rows
-        .iter()
-        .map(|row| row.cpu.as_ref().map_or(0.0, |cpu| cpu.self_ns))
-        .collect();
-    let sum = own.iter().sum();
-    for ((row, share), busy) in rows.iter_mut().zip(shares(&own)).zip(busy) {
-        if let Some(cpu) = &mut row.cpu {
-            cpu.self_percent = share;
-            cpu.total_percent = share_of_total(*busy, sum, share);
-        }
-    }
-    sum
-}
-
-/// Sets the GPU percentages of all rows. Returns the sum of the self times; `None` if no row has GPU times.
-pub(super) fn share_cuda(rows: &mut [AverageRow]) -> Option<f64> {
-    let own: Vec<f64> = rows
-        .iter()
-        .map(|row| row.cuda.as_ref().map_or(0.0, |cuda| cuda.self_ns))
-        .collect();
-    let sum = own.iter().sum();
-    let mut has_cuda = false;
-    for (row, share) in rows.iter_mut().zip(shares(&own)) {
-        if let Some(cuda) = &mut row.cuda {
-            has_cuda = true;
-            cuda.self_percent = share;
-            cuda.total_percent = share_of_total(cuda.total_ns, sum, share);
-        }
-    }
-    has_cuda.then_some(sum)
 }
 
 /// Describes what the window lacks.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::GroupBy;
 use super::interner::{Interner, to_number};
-use super::row::AverageRow;
+use crate::report::row::Row;
 use crate::session::{NONE, Trace};
 
 /// The key of a row; shapes and stacks are interned.
@@ -137,23 +137,24 @@ impl<'t> Groups<'t> {
     }
 
     /// Creates a row with zero counts.
-    pub(super) fn row(&self, group: usize) -> AverageRow {
+    pub(super) fn row(&self, group: usize) -> Row {
         let Some(key) = self.keys.get(group) else {
-            return AverageRow::default();
+            return Row::default();
         };
         let name = self.trace.names.get(key.name as usize);
         let location = name.map(|name| name.location);
         let shapes = self.shapes.get(key.shapes);
         let stack = self.stacks.get(key.stack);
         let frames = |stack: &Vec<u32>| stack.iter().map(|name| self.frame(*name)).collect();
-        AverageRow {
+        Row {
             name: self.trace.name_of(key.name).to_owned(),
+            tag: name.map_or_else(String::new, |name| name.tag.clone()),
             location: location.map_or_else(String::new, |location| {
                 format!("{}:{}", location.file(), location.line())
             }),
             input_shapes: shapes.map(|shapes| shapes.to_vec()),
             stack: stack.map(frames),
-            ..AverageRow::default()
+            ..Row::default()
         }
     }
 

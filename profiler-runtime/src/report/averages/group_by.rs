@@ -5,12 +5,12 @@
 /// # Examples
 ///
 /// ```no_run
-/// use profiler_runtime::report::{AveragesTable, GroupBy, SortKey};
+/// use profiler_runtime::report::{GroupBy, SortKey, TableOptions};
 /// use profiler_runtime::Trace;
 ///
 /// fn handler(trace: &Trace) {
 ///     let by = GroupBy::new().group_by_input_shape(true).group_by_stack(5);
-///     let options = AveragesTable::new().sort_by(SortKey::SelfCudaTimeTotal).row_limit(10);
+///     let options = TableOptions::new().sort_by(SortKey::SelfCudaTimeTotal).row_limit(10);
 ///     println!("{}", trace.key_averages_by(by).table(&options));
 /// }
 /// ```

@@ -1,44 +1,34 @@
 //! Key averages: all calls of a name in one row, as in `torch.profiler`.
 
-mod call_table;
-mod callers;
-mod cells;
+mod child_memory;
 mod columns;
-mod csv;
-mod fields;
 mod gather;
 mod group;
 mod group_by;
 mod interner;
-mod json;
-mod memory;
 mod nesting;
-mod of_summary;
-mod restrict;
-mod row;
-mod share;
-mod sort;
 mod table;
 mod tally;
 #[cfg(test)]
 mod tests;
-mod times;
 
 use std::fmt;
 use std::sync::Arc;
 
-use crate::report::summary::Summary;
+use super::callers::{CallEdge, CallEdges, Side};
+use super::fields;
+use super::options::TableOptions;
+use super::restrict::{Restriction, RestrictionError, restrict};
+use super::row::Row;
+use super::sort::{SortKey, SortKeyError, sort_or_note};
+use super::text::json::{array, lines, object, string};
+use super::text::{Field, nanoseconds};
+use crate::name;
 use crate::session::Trace;
 
-pub use callers::{CallEdge, CallEdges, EdgeTimes};
 pub use group_by::GroupBy;
-pub use restrict::{Restriction, RestrictionError};
-pub use row::{AverageMemory, AverageRow};
-pub use sort::{SortKey, SortKeyError};
-pub use table::AveragesTable;
-pub use times::AverageTimes;
 
-/// The calls of a [`Trace`] or of a [`Summary`], averaged over all calls of the same name.
+/// The calls of a [`Trace`] or of a [`Summary`](crate::Summary), averaged over all calls of the same name.
 ///
 /// Displays as a table; [`table`](Self::table) takes options. [`restrict`](Self::restrict) filters rows,
 /// [`callers`](Self::callers) and [`callees`](Self::callees) return the call graph, and [`to_json`](Self::to_json) and
@@ -51,7 +41,7 @@ pub use times::AverageTimes;
 /// # Examples
 ///
 /// ```
-/// use profiler_runtime::report::{AveragesTable, SortKey};
+/// use profiler_runtime::report::{SortKey, TableOptions};
 /// use profiler_runtime::{scope, summary};
 ///
 /// for batch in 0..3 {
@@ -59,7 +49,7 @@ pub use times::AverageTimes;
 ///     let _scope = scope!(if batch == 0 { "model::embed" } else { "model::attend" });
 /// }
 /// let averages = summary().key_averages();
-/// println!("{}", averages.table(&AveragesTable::new().sort_by(SortKey::SelfCpuTimeTotal).row_limit(10)));
+/// println!("{}", averages.table(&TableOptions::new().sort_by(SortKey::SelfCpuTimeTotal).row_limit(10)));
 ///
 /// let model = averages.restrict("^model::")?.restrict(2)?;
 /// assert!(model.rows.len() <= 2);
@@ -69,24 +59,28 @@ pub use times::AverageTimes;
 #[non_exhaustive]
 pub struct KeyAverages {
     /// One row for each name, or for each name with its shapes or stack; the longest total first.
-    pub rows: Vec<AverageRow>,
+    pub rows: Vec<Row>,
     /// The sum of all self times on the CPU in nanoseconds, including filtered rows; `None` if CPU times were not
     /// recorded.
     pub self_cpu_time_total_ns: Option<f64>,
     /// The sum of all self times on the GPU in nanoseconds, including filtered rows; `None` if there are no GPU times.
     pub self_cuda_time_total_ns: Option<f64>,
-    by: GroupBy,
-    edges: Option<Arc<[CallEdge]>>,
+    pub(super) by: GroupBy,
+    pub(super) edges: Option<Arc<[CallEdge]>>,
     /// The notes below the table.
-    notes: Vec<String>,
+    pub(super) notes: Vec<String>,
 }
 
 impl KeyAverages {
     /// Sorts the rows, largest first (names from A to Z). Rows without a value come last; rows with equal values are
     /// sorted by name.
+    ///
+    /// The key is a [`SortKey`] or its name. If the name is not valid, the rows keep their order, the table says so, and
+    /// a warning is emitted once.
     #[must_use]
-    pub fn sort_by(mut self, key: SortKey) -> Self {
-        sort::sort(&mut self.rows, key);
+    pub fn sort_by(mut self, key: impl TryInto<SortKey, Error: Into<SortKeyError>>) -> Self {
+        let key = key.try_into().map_err(Into::into);
+        self.notes.extend(sort_or_note(&mut self.rows, key));
         self
     }
 
@@ -111,20 +105,28 @@ impl KeyAverages {
     /// assert!(most_called.rows.len() <= 10);
     /// # Ok::<(), profiler_runtime::report::RestrictionError>(())
     /// ```
-    pub fn restrict(self, to: impl Into<Restriction>) -> Result<Self, RestrictionError> {
-        restrict::restrict(self, &to.into())
+    pub fn restrict(mut self, to: impl Into<Restriction>) -> Result<Self, RestrictionError> {
+        self.notes.extend(restrict(&mut self.rows, &to.into())?);
+        Ok(self)
+    }
+
+    /// Returns the row of a name: the first one, if rows are grouped further.
+    #[must_use]
+    pub fn row(&self, name: &str) -> Option<&Row> {
+        let name = &*name::truncate(name);
+        self.rows.iter().find(|row| row.name == name)
     }
 
     /// Returns the callers of the functions in these rows.
     #[must_use]
     pub fn callers(&self) -> CallEdges {
-        CallEdges::callers(self)
+        CallEdges::of(&self.rows, self.edges.as_deref(), Side::Callers)
     }
 
     /// Returns the functions called by the functions in these rows.
     #[must_use]
     pub fn callees(&self) -> CallEdges {
-        CallEdges::callees(self)
+        CallEdges::of(&self.rows, self.edges.as_deref(), Side::Callees)
     }
 
     /// Returns the table, with the order, the limit and the columns that `options` set.
@@ -132,26 +134,33 @@ impl KeyAverages {
     /// Columns without any value are left out: those of the GPU if there are no GPU times, memory if it was not
     /// profiled, shapes and source if rows are not grouped by them.
     #[must_use]
-    pub fn table(&self, options: &AveragesTable) -> String {
+    pub fn table(&self, options: &TableOptions) -> String {
         table::render(self, options)
     }
 
     /// Returns all numbers as a JSON object: times in nanoseconds, memory in bytes.
     #[must_use]
     pub fn to_json(&self) -> String {
-        json::render(self)
+        let total = |key, ns: Option<f64>| Field::optional(key, ns.map(nanoseconds));
+        let notes = array(self.notes.iter().map(|note| string(note)));
+        object([
+            total("self_cpu_time_total_ns", self.self_cpu_time_total_ns),
+            total("self_cuda_time_total_ns", self.self_cuda_time_total_ns),
+            Field::raw("notes", notes),
+            Field::raw("rows", lines(self.rows.iter().map(fields::to_json))),
+        ]) + "\n"
     }
 
     /// Returns the rows as CSV with a header line: times in nanoseconds, memory in bytes.
     #[must_use]
     pub fn to_csv(&self) -> String {
-        csv::render(self)
+        fields::to_csv(&self.rows)
     }
 }
 
 impl fmt::Display for KeyAverages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.table(&AveragesTable::new()))
+        f.write_str(&self.table(&TableOptions::new()))
     }
 }
 
@@ -166,14 +175,5 @@ impl Trace {
     #[must_use]
     pub fn key_averages_by(&self, by: GroupBy) -> KeyAverages {
         gather::gather(self, by)
-    }
-}
-
-impl Summary {
-    /// Returns the running statistics as key averages. They have no shapes, memory or call graph, and percentiles only
-    /// to [`percentile_error`](Self::percentile_error); a [`Trace`] has all of these.
-    #[must_use]
-    pub fn key_averages(&self) -> KeyAverages {
-        of_summary::of_summary(self)
     }
 }

@@ -1,12 +1,12 @@
 //! The sums of a walk through a trace: for each row, and for each pair of caller and callee.
 
-use super::memory;
+use super::child_memory::ChildMemory;
 use super::nesting::OpenCalls;
-use super::row::{AverageMemory, AverageRow};
-use super::times::AverageTimes;
 use crate::clock::clock;
 use crate::cuda::GpuRecord;
 use crate::own_cost;
+use crate::report::row::{MemoryStats, Row};
+use crate::report::times::Times;
 use crate::session::{Event, RecordEnding, RecordKind, ScopeRecord, Timeline};
 use crate::stream_key::StreamKey;
 
@@ -123,7 +123,7 @@ pub(super) struct Tally {
     polled: i64,
     panicked: u64,
     dropped_futures: u64,
-    memory: Option<AverageMemory>,
+    memory: Option<MemoryStats>,
 }
 
 impl Tally {
@@ -151,12 +151,7 @@ impl Tally {
         }
     }
 
-    pub(super) fn leave(
-        &mut self,
-        call: &ScopeCall,
-        parent: u32,
-        children: &mut memory::ChildMemory,
-    ) {
+    pub(super) fn leave(&mut self, call: &ScopeCall, parent: u32, children: &mut ChildMemory) {
         let is_outermost = self.sums.leave(call);
         let memory = call.event.memory();
         children.leave(
@@ -178,7 +173,7 @@ impl Tally {
     }
 
     /// Writes the values into a row, except the percentages.
-    pub(super) fn finish(self, row: &mut AverageRow, timeline: &Timeline, has_cpu: bool) {
+    pub(super) fn finish(self, row: &mut Row, timeline: &Timeline, has_cpu: bool) {
         row.calls = self.sums.calls;
         row.primitive_calls = self.sums.primitive_calls;
         row.futures = self.futures;
@@ -188,20 +183,20 @@ impl Tally {
         row.without_cuda = self.without_cuda;
         row.memory = self.memory;
         let [total, _, own] = self.sums.cpu(timeline);
-        row.cpu = AverageTimes::of_calls(self.cpu)
+        row.cpu = Times::of_calls(self.cpu)
             .filter(|_| has_cpu)
-            .map(|times| AverageTimes {
+            .map(|times| Times {
                 total_ns: total,
                 self_ns: own,
                 ..times
             });
         let shortest = timeline.ns(clock().too_short().cast_signed());
         row.too_short = row.cpu.as_ref().is_some_and(|cpu| cpu.p50_ns < shortest);
-        let cuda = self.sums.cuda().zip(AverageTimes::of_calls(self.cuda));
+        let cuda = self.sums.cuda().zip(Times::of_calls(self.cuda));
         row.launch_bound = cuda
             .as_ref()
             .map(|(_, times)| self.launch_bound as f64 / times.calls as f64);
-        row.cuda = cuda.map(|([total, own], times)| AverageTimes {
+        row.cuda = cuda.map(|([total, own], times)| Times {
             total_ns: total,
             self_ns: own,
             ..times

@@ -1,9 +1,9 @@
 //! The columns of a summary's table.
 
+use super::Row;
 use super::units::Unit;
-use super::{CudaTimes, Row};
 use crate::report::text::table::{Column, calls};
-use crate::report::times::TimeStats;
+use crate::report::times::Times;
 
 /// The units of a table: one for totals and one for the times of single calls, so that rows are comparable.
 struct Units {
@@ -12,17 +12,8 @@ struct Units {
 }
 
 impl Units {
-    fn of(rows: &[&Row]) -> Self {
-        let times = || {
-            rows.iter()
-                .flat_map(|row| {
-                    [
-                        Some(TimeStats::from(*row)),
-                        row.cuda.as_ref().map(TimeStats::from),
-                    ]
-                })
-                .flatten()
-        };
+    fn of(rows: &[Row]) -> Self {
+        let times = || rows.iter().flat_map(|row| [row.cpu, row.cuda]).flatten();
         Self {
             totals: Unit::for_times(times().map(|times| times.total_ns)),
             calls: Unit::for_times(times().map(|times| times.mean_ns)),
@@ -30,7 +21,7 @@ impl Units {
     }
 }
 
-type Time = fn(&TimeStats) -> f64;
+type Time = fn(&Times) -> f64;
 
 /// The columns of times of all calls together.
 const TOTALS: [(&str, Time); 2] = [
@@ -48,19 +39,15 @@ const SINGLE: [(&str, Time); 4] = [
 const EXTREMES: [(&str, Time); 2] = [("min", |times| times.min_ns), ("max", |times| times.max_ns)];
 
 /// Returns the columns of a table, in pairs for CPU and GPU if any row has GPU times.
-pub(super) fn columns(rows: &[&Row]) -> Vec<Column> {
+pub(super) fn columns(rows: &[Row]) -> Vec<Column> {
     let units = Units::of(rows);
     let has_cuda = rows.iter().any(|row| row.cuda.is_some());
-    let number = |title: &str, cell: &dyn Fn(&Row) -> Option<String>| {
-        Column::of(rows.iter().copied(), title, cell)
-    };
+    let number = |title: &str, cell: &dyn Fn(&Row) -> Option<String>| Column::of(rows, title, cell);
     let mut columns = vec![number("Calls", &|row| {
         Some(calls(row.calls, row.primitive_calls))
     })];
     for column in TOTALS {
-        push_times(&mut columns, rows, column, units.totals, has_cuda, |row| {
-            Some(row.into())
-        });
+        push_times(&mut columns, rows, column, units.totals, has_cuda);
     }
     if rows.iter().any(|row| row.futures > 0) {
         let polled = |row: &Row| (row.futures > 0).then_some(row.polled_ns);
@@ -68,23 +55,17 @@ pub(super) fn columns(rows: &[&Row]) -> Vec<Column> {
     }
     let extremes = EXTREMES.into_iter().filter(|_| !has_cuda);
     for column in SINGLE.into_iter().chain(extremes) {
-        // A row whose calls are all open has no times of single calls.
-        push_times(&mut columns, rows, column, units.calls, has_cuda, |row| {
-            (row.calls > 0).then(|| row.into())
-        });
+        push_times(&mut columns, rows, column, units.calls, has_cuda);
     }
-    columns.push(number("% wall", &|row| {
-        Some(format!("{:.2}", row.wall_share * 100.0))
+    columns.push(number("% self", &|row| {
+        Some(format!("{:.2}", row.cpu?.self_percent))
     }));
     if has_cuda {
-        let cuda = |title, cell: fn(&CudaTimes) -> String| {
-            number(title, &|row| row.cuda.as_ref().map(cell))
-        };
         columns.extend([
-            cuda("% launch", |cuda| {
-                format!("{:.1}", cuda.launch_bound * 100.0)
+            number("% launch", &|row| {
+                Some(format!("{:.1}", row.launch_bound? * 100.0))
             }),
-            cuda("Verdict", |cuda| cuda.verdict().to_string()),
+            number("Verdict", &|row| Some(row.verdict()?.to_string())),
         ]);
     }
     columns
@@ -93,25 +74,24 @@ pub(super) fn columns(rows: &[&Row]) -> Vec<Column> {
 /// Adds a column for the CPU, and one for the GPU if `has_cuda`.
 fn push_times(
     columns: &mut Vec<Column>,
-    rows: &[&Row],
+    rows: &[Row],
     (title, time): (&str, Time),
     unit: &Unit,
     has_cuda: bool,
-    cpu: fn(&Row) -> Option<TimeStats>,
 ) {
-    let cpu = |row: &Row| cpu(row).as_ref().map(time);
+    let cpu = |row: &Row| row.cpu.as_ref().map(time);
     if !has_cuda {
         columns.push(times(&capitalised(title), unit, rows, cpu));
         return;
     }
-    let cuda = |row: &Row| row.cuda.as_ref().map(|cuda| time(&cuda.into()));
+    let cuda = |row: &Row| row.cuda.as_ref().map(time);
     columns.push(times(&format!("CPU {title}"), unit, rows, cpu));
     columns.push(times(&format!("CUDA {title}"), unit, rows, cuda));
 }
 
-fn times(title: &str, unit: &Unit, rows: &[&Row], time: impl Fn(&Row) -> Option<f64>) -> Column {
+fn times(title: &str, unit: &Unit, rows: &[Row], time: impl Fn(&Row) -> Option<f64>) -> Column {
     let title = format!("{title} ({})", unit.name);
-    Column::of(rows.iter().copied(), title, |row| {
+    Column::of(rows, title, |row| {
         time(row).map(|time| format!("{:.3}", time / unit.nanoseconds))
     })
 }

@@ -1,10 +1,10 @@
 //! A summary as JSON.
 
-use super::fields::{cuda_fields, fields};
-use super::{CudaTimes, Row, Summary};
+use super::Summary;
 use crate::cuda::CudaHealth;
-use crate::report::text::Field;
+use crate::report::fields;
 use crate::report::text::json::{array, lines, object, string};
+use crate::report::text::{Field, nanoseconds};
 
 pub(super) fn render(summary: &Summary) -> String {
     let dropped = summary.dropped.iter();
@@ -18,7 +18,11 @@ pub(super) fn render(summary: &Summary) -> String {
     ]);
     let notices = array(summary.notices.iter().map(|notice| string(notice)));
     let nothing_measured = summary.nothing_measured.as_deref();
+    let notes = array(summary.notes.iter().map(|note| string(note)));
+    let total = |key, ns: Option<f64>| Field::optional(key, ns.map(nanoseconds));
     object([
+        total("self_cpu_time_total_ns", summary.self_cpu_time_total_ns),
+        total("self_cuda_time_total_ns", summary.self_cuda_time_total_ns),
         Field::nanoseconds("wall_ns", summary.wall_ns),
         Field::raw("percentile_error", summary.percentile_error),
         Field::raw("delivered", summary.delivered),
@@ -29,24 +33,9 @@ pub(super) fn render(summary: &Summary) -> String {
         Field::raw("own_cost", own_cost),
         Field::raw("notices", notices),
         Field::optional_text("nothing_measured", nothing_measured),
-        Field::raw("rows", lines(summary.rows.iter().map(row))),
+        Field::raw("notes", notes),
+        Field::raw("rows", lines(summary.rows.iter().map(fields::to_json))),
     ]) + "\n"
-}
-
-fn row(row: &Row) -> String {
-    let mut fields = fields(row);
-    fields.push(Field::optional("cuda", row.cuda.as_ref().map(cuda)));
-    object(fields)
-}
-
-fn cuda(times: &CudaTimes) -> String {
-    let mut fields = cuda_fields(times);
-    let streams = times.streams.iter().map(|stream| string(stream));
-    fields.extend([
-        Field::text("verdict", times.verdict().as_str()),
-        Field::raw("streams", array(streams)),
-    ]);
-    object(fields)
 }
 
 fn health(health: &CudaHealth) -> String {

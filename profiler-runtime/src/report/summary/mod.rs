@@ -1,9 +1,6 @@
 //! Summaries: a snapshot of everything measured so far, with a row for each name.
 
 mod columns;
-mod csv;
-mod cuda_times;
-mod fields;
 mod json;
 mod notes;
 mod row;
@@ -11,23 +8,31 @@ mod table;
 mod units;
 
 use std::fmt;
+use std::sync::Arc;
 
+use super::averages::{GroupBy, KeyAverages};
+use super::callers::{CallEdge, CallEdges, Side};
+use super::fields;
+use super::options::TableOptions;
+use super::own_cost::{self, OwnCost};
+use super::restrict::{Restriction, RestrictionError, restrict};
+use super::row::Row;
+use super::share::{share_cpu, share_cuda};
+use super::sort::{SortKey, SortKeyError, sort, sort_or_note};
 use crate::clock::clock;
 use crate::collect;
 use crate::cuda::{self, CudaHealth};
 use crate::diagnostics::{self, DropReason};
 use crate::name;
-use crate::report::own_cost::{self, OwnCost};
 use crate::switch::{is_enabled, with_control};
-
-pub use cuda_times::{CudaTimes, Verdict};
-pub use row::Row;
-pub use table::{SortBy, TableOptions};
 
 /// A snapshot of everything measured so far.
 ///
 /// Displays as a table; [`table`](Self::table) takes options. [`to_json`](Self::to_json) and [`to_csv`](Self::to_csv)
-/// return the same numbers for programs.
+/// return the same numbers for programs. [`KeyAverages`] have the same methods.
+///
+/// No time is counted in two rows: self times exclude children, on the CPU and on each stream. A scope on another
+/// thread is never a child.
 ///
 /// # Examples
 ///
@@ -48,6 +53,10 @@ pub use table::{SortBy, TableOptions};
 pub struct Summary {
     /// One row for each name that was called, the longest total first. Names without a finished call come last.
     pub rows: Vec<Row>,
+    /// The sum of all self times on the CPU in nanoseconds, including filtered rows; `None` if no call has finished.
+    pub self_cpu_time_total_ns: Option<f64>,
+    /// The sum of all self times on the GPU in nanoseconds, including filtered rows; `None` if there are no GPU times.
+    pub self_cuda_time_total_ns: Option<f64>,
     /// Nanoseconds since the profiler was first used.
     pub wall_ns: f64,
     /// The largest relative error of the percentiles. All other times are as exact as the clock.
@@ -69,6 +78,10 @@ pub struct Summary {
     pub own_cost: OwnCost,
     /// Why there are no rows, and what to do about it; `None` if there are rows.
     pub nothing_measured: Option<String>,
+    /// The call graph, if it is known.
+    pub(super) edges: Option<Arc<[CallEdge]>>,
+    /// How the rows were sorted and filtered, as far as the table says it.
+    pub(super) notes: Vec<String>,
 }
 
 /// Takes a snapshot of everything measured so far, on all threads.
@@ -76,12 +89,11 @@ pub struct Summary {
 /// Measured threads continue while the snapshot is taken: a call that ends at that time may be counted in one column
 /// and not yet in another. Calls that ended earlier on the same thread, or on threads that were joined, are complete.
 pub fn summary() -> Summary {
-    let mut rows: Vec<Row> = name::all().into_iter().filter_map(Row::of).collect();
-    rows.sort_by(|left, right| right.total_ns.total_cmp(&left.total_ns));
+    let mut rows: Vec<Row> = name::all().into_iter().filter_map(row::of).collect();
+    let self_cpu = share_cpu(&mut rows, |_, row| busy(row));
+    let self_cuda = share_cuda(&mut rows);
+    sort(&mut rows, SortKey::CpuTimeTotal);
     let wall_ns = clock().nanoseconds(clock().since_origin() as f64);
-    for row in &mut rows {
-        row.wall_share = row.total_ns / wall_ns.max(1.0);
-    }
     let ring_full: u64 = rows.iter().map(|row| row.dropped_entries).sum();
     let dropped = DropReason::ALL
         .into_iter()
@@ -100,6 +112,8 @@ pub fn summary() -> Summary {
         own_cost: own_cost::of(&rows, wall_ns),
         nothing_measured: rows.is_empty().then(why_nothing),
         rows,
+        self_cpu_time_total_ns: self_cpu,
+        self_cuda_time_total_ns: self_cuda,
         wall_ns,
         percentile_error: crate::stats::RELATIVE_ERROR,
         delivered: collect::taken(),
@@ -107,6 +121,21 @@ pub fn summary() -> Summary {
         unsaved: collect::unsaved(),
         unmeasured: diagnostics::unmeasured(),
         notices: diagnostics::notices(),
+        edges: None,
+        notes: Vec::new(),
+    }
+}
+
+/// Returns the processor time of the calls. For a name with futures and other calls, the statistics do not separate the
+/// two; the time of the polls is the better bound.
+pub(super) fn busy(row: &Row) -> f64 {
+    let (total, own) = row
+        .cpu
+        .map_or((0.0, 0.0), |cpu| (cpu.total_ns, cpu.self_ns));
+    if row.futures == 0 {
+        total
+    } else {
+        row.polled_ns.max(own).min(total)
     }
 }
 
@@ -142,27 +171,99 @@ impl Summary {
         self.rows.iter().find(|row| row.name == name)
     }
 
+    /// Sorts the rows, largest first (names from A to Z). Rows without a value come last; rows with equal values are
+    /// sorted by name.
+    ///
+    /// The key is a [`SortKey`] or its name. If the name is not valid, the rows keep their order, the table says so, and
+    /// a warning is emitted once.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use profiler_runtime::report::TableOptions;
+    /// use profiler_runtime::summary;
+    ///
+    /// println!("{}", summary().sort_by("self_cuda_time_total").table(&TableOptions::new().row_limit(10)));
+    /// ```
+    #[must_use]
+    pub fn sort_by(mut self, key: impl TryInto<SortKey, Error: Into<SortKeyError>>) -> Self {
+        let key = key.try_into().map_err(Into::into);
+        self.notes.extend(sort_or_note(&mut self.rows, key));
+        self
+    }
+
+    /// Filters rows, as `pstats` does: an integer keeps that many of the first rows, a fraction keeps that part of
+    /// them, and a regular expression keeps the rows whose name it matches. Calls can be chained and are applied in
+    /// order.
+    ///
+    /// Percentages and sums still refer to all rows.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the regular expression is invalid or the fraction is not between 0 and 1.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use profiler_runtime::summary;
+    ///
+    /// let most_called = summary().sort_by("count").restrict("^model::")?.restrict(10)?;
+    /// assert!(most_called.rows.len() <= 10);
+    /// # Ok::<(), profiler_runtime::report::RestrictionError>(())
+    /// ```
+    pub fn restrict(mut self, to: impl Into<Restriction>) -> Result<Self, RestrictionError> {
+        self.notes.extend(restrict(&mut self.rows, &to.into())?);
+        Ok(self)
+    }
+
+    /// Returns the callers of the functions in these rows.
+    #[must_use]
+    pub fn callers(&self) -> CallEdges {
+        CallEdges::of(&self.rows, self.edges.as_deref(), Side::Callers)
+    }
+
+    /// Returns the functions called by the functions in these rows.
+    #[must_use]
+    pub fn callees(&self) -> CallEdges {
+        CallEdges::of(&self.rows, self.edges.as_deref(), Side::Callees)
+    }
+
+    /// Returns the running statistics as key averages, with torch's columns. They have no shapes and no memory, and
+    /// percentiles only to [`percentile_error`](Self::percentile_error); a [`Trace`](crate::Trace) has all of these.
+    #[must_use]
+    pub fn key_averages(&self) -> KeyAverages {
+        let is_averaged = |row: &&Row| row.cpu.is_some() || row.cuda.is_some();
+        KeyAverages {
+            rows: self.rows.iter().filter(is_averaged).cloned().collect(),
+            self_cpu_time_total_ns: self.self_cpu_time_total_ns,
+            self_cuda_time_total_ns: self.self_cuda_time_total_ns,
+            by: GroupBy::new(),
+            edges: self.edges.clone(),
+            notes: notes::of_averages(self),
+        }
+    }
+
     /// Returns the table, with the order, limit and width that `options` set.
     #[must_use]
     pub fn table(&self, options: &TableOptions) -> String {
         table::render(self, options)
     }
 
-    /// Returns all numbers as a JSON object: times in nanoseconds, shares as fractions.
+    /// Returns all numbers as a JSON object: times in nanoseconds.
     #[must_use]
     pub fn to_json(&self) -> String {
         json::render(self)
     }
 
-    /// Returns the rows as CSV with a header line: times in nanoseconds, shares as fractions.
+    /// Returns the rows as CSV with a header line: times in nanoseconds.
     #[must_use]
     pub fn to_csv(&self) -> String {
-        csv::render(self)
+        fields::to_csv(&self.rows)
     }
 }
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.table(&TableOptions::default()))
+        f.write_str(&self.table(&TableOptions::new()))
     }
 }

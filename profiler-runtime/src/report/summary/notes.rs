@@ -5,8 +5,8 @@ use crate::diagnostics::printable;
 use crate::report::text::table::TOO_SHORT;
 
 /// Appends the notes of a summary; `rows` are those that the table shows.
-pub(super) fn push_notes(text: &mut String, summary: &Summary, rows: &[&Row]) {
-    let mut notes = Vec::new();
+pub(super) fn push_notes(text: &mut String, summary: &Summary, rows: &[Row]) {
+    let mut notes: Vec<String> = summary.notes.iter().map(|note| printable(note)).collect();
     if rows.iter().any(|row| row.too_short) {
         notes.push(TOO_SHORT.to_owned());
     }
@@ -24,8 +24,23 @@ pub(super) fn push_notes(text: &mut String, summary: &Summary, rows: &[&Row]) {
     }
 }
 
+/// Returns the notes of a summary's [`KeyAverages`](crate::report::KeyAverages).
+pub(super) fn of_averages(summary: &Summary) -> Vec<String> {
+    let mut notes = summary.notes.clone();
+    let nothing = summary.nothing_measured.iter();
+    notes.extend(nothing.map(|reason| format!("nothing was measured: {reason}")));
+    let out_of_order = summary.rows.iter().filter(|row| row.out_of_order > 0);
+    notes.extend(out_of_order.map(|row| {
+        format!(
+            "{}: {} ended out of order, so that self is an upper bound",
+            row.name, row.out_of_order
+        )
+    }));
+    notes
+}
+
 /// Returns a line for each row and each count of unusual calls that it has.
-fn calls_with_a_count(rows: &[&Row]) -> Vec<String> {
+fn calls_with_a_count(rows: &[Row]) -> Vec<String> {
     type Count = fn(&Row) -> u64;
     let counts: [(&str, Count); 4] = [
         ("panicked", |row| row.panicked),
@@ -81,8 +96,8 @@ fn slow_records(summary: &Summary) -> Option<String> {
 }
 
 /// Reports names that are measured on the wrong stream, or on none.
-fn missing_streams(rows: &[&Row]) -> impl Iterator<Item = String> + use<> {
-    let idle_stream = |row: &Row| row.cuda.as_ref().is_some_and(|cuda| cuda.idle_stream);
+fn missing_streams(rows: &[Row]) -> impl Iterator<Item = String> + use<> {
+    let idle_stream = |row: &Row| row.idle_stream;
     let wrong = names(rows, idle_stream).map(|names| {
         format!(
             "almost no GPU time on the default stream: {names}; what launches on another stream wants \
@@ -107,7 +122,7 @@ fn unsaved_and_unmeasured(summary: &Summary) -> impl Iterator<Item = String> + u
 }
 
 /// Lists the first names of rows with a property, or returns `None` if there are none.
-fn names(rows: &[&Row], has_property: impl Fn(&Row) -> bool) -> Option<String> {
+fn names(rows: &[Row], has_property: impl Fn(&Row) -> bool) -> Option<String> {
     const SHOWN: usize = 5;
     let names: Vec<String> = rows
         .iter()
@@ -162,7 +177,6 @@ mod tests {
     #[test]
     fn a_list_of_names_is_short() {
         let rows: Vec<Row> = ["a", "b", "c", "d", "e", "f", "g"].map(row).into();
-        let rows: Vec<&Row> = rows.iter().collect();
         assert_eq!(
             names(&rows, |_| true).as_deref(),
             Some("a, b, c, d, e and 2 more")
@@ -174,7 +188,6 @@ mod tests {
     #[test]
     fn each_row_with_panics_has_a_line() {
         let rows = [row("a"), Row::default()];
-        let rows: Vec<&Row> = rows.iter().collect();
         assert_eq!(calls_with_a_count(&rows), ["a: 2 panicked"]);
     }
 }

@@ -26,13 +26,6 @@ pub(in crate::report) fn calls(all: u64, primitive: u64) -> String {
     }
 }
 
-/// Keeps the first rows, as many as `limit` allows. Returns how many were removed.
-pub(in crate::report) fn truncate<Row>(rows: &mut Vec<Row>, limit: Option<usize>) -> usize {
-    let hidden = rows.len().saturating_sub(limit.unwrap_or(usize::MAX));
-    rows.truncate(rows.len() - hidden);
-    hidden
-}
-
 /// Returns the width that a table may have: `given`, or the width of the terminal.
 pub(in crate::report) fn width(given: Option<usize>) -> usize {
     given.unwrap_or_else(|| {

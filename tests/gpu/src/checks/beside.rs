@@ -7,7 +7,7 @@ use profiler_runtime::scope;
 use crate::device::{Event, Gpu, Stamps, raw};
 use crate::figures::{differences, least, median};
 use crate::findings::{Check, Findings, Theme};
-use crate::measured::Times;
+use crate::measured::LoggedTimes;
 use crate::trouble::Trouble;
 
 pub(crate) const THEME: Theme = Theme {
@@ -40,7 +40,7 @@ const CALLS: usize = 50;
 
 fn between(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     let stream = gpu.stream()?;
-    let (times, stamps) = (Times::default(), Stamps::new(gpu.driver, CALLS)?);
+    let (times, stamps) = (LoggedTimes::default(), Stamps::new(gpu.driver, CALLS)?);
     let pair = || Ok::<_, Trouble>((Event::new(gpu.driver)?, Event::new(gpu.driver)?));
     let around: Vec<(Event, Event)> = (0..CALLS).map(|_| pair()).collect::<Result<_, _>>()?;
     gpu.plug(&stream, 20_000_000)?;
@@ -79,7 +79,7 @@ fn between(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
 
 fn host_timer(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     let stream = gpu.stream()?;
-    let times = Times::default();
+    let times = LoggedTimes::default();
     let mut seen = Vec::with_capacity(CALLS);
     for _ in 0..CALLS {
         stream.synchronize()?;
@@ -114,7 +114,7 @@ fn host_timer(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
 
 fn synchronous(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     let stream = gpu.stream()?;
-    let (waiting, later) = (Times::default(), Times::default());
+    let (waiting, later) = (LoggedTimes::default(), LoggedTimes::default());
     for _ in 0..CALLS {
         stream.synchronize()?;
         {

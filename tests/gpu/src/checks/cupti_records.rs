@@ -12,7 +12,7 @@ use crate::device::{Gpu, raw};
 use crate::driver::Driver;
 use crate::figures::{differences, least, median};
 use crate::findings::{Check, Findings, Theme};
-use crate::measured::Times;
+use crate::measured::LoggedTimes;
 use crate::trouble::Trouble;
 
 pub(crate) const THEME: Theme = Theme {
@@ -107,7 +107,7 @@ fn record() -> Result<ExitCode, Trouble> {
     for length in LENGTHS {
         stream.synchronize()?;
         cupti.take()?;
-        let times = Times::default();
+        let times = LoggedTimes::default();
         gpu.plug(&stream, 20_000_000)?;
         for _ in 0..CALLS {
             let _scope = scope!(

@@ -9,7 +9,7 @@ use profiler_runtime::scope;
 use crate::device::{Gpu, Stamp, Stamps, raw};
 use crate::figures::{differences, least, median, most};
 use crate::findings::{Check, Findings, Theme};
-use crate::measured::{Times, expect_all, row};
+use crate::measured::{LoggedTimes, expect_all, row};
 use crate::trouble::Trouble;
 
 pub(crate) const THEME: Theme = Theme {
@@ -75,7 +75,7 @@ fn idle(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
         .filter(|(length, _)| *length <= 10_000_000)
     {
         let name = format!("idle {}", in_words(length));
-        let times = Times::default();
+        let times = LoggedTimes::default();
         let (calls, stamps) = (10, Stamps::new(gpu.driver, 10)?);
         for call in 0..calls {
             stream.synchronize()?;
@@ -102,7 +102,7 @@ fn kernels(
     name: &str,
     (length, count): (u64, usize),
 ) -> Result<(), Trouble> {
-    let (times, stamps) = (Times::default(), Stamps::new(gpu.driver, count)?);
+    let (times, stamps) = (LoggedTimes::default(), Stamps::new(gpu.driver, count)?);
     // Allocating the stamps has waited for the device.
     gpu.plug(stream, PLUG)?;
     for call in 0..count {
@@ -167,7 +167,7 @@ fn in_words(ns: u64) -> String {
 fn floor(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     let stream = gpu.stream()?;
     for (name, is_queued) in [("nothing, queued", true), ("nothing, idle", false)] {
-        let times = Times::default();
+        let times = LoggedTimes::default();
         if is_queued {
             gpu.plug(&stream, PLUG)?;
         }

@@ -205,11 +205,10 @@ fn compare(
     let after = (row.calls, row.cuda.as_ref().map_or(0, |times| times.calls));
     findings.expect_count("calls", after.0 - before.0, calls);
     findings.expect_count("calls with a GPU time", after.1 - before.1, calls);
-    if let Some(times) = &row.cuda {
+    if let (Some(verdict), Some(launch_bound)) = (row.verdict(), row.launch_bound) {
         findings.note(format!(
-            "`layer` so far: {:?}, {:.0} % launch-bound",
-            times.verdict(),
-            times.launch_bound * 100.0
+            "`layer` so far: {verdict:?}, {:.0} % launch-bound",
+            launch_bound * 100.0
         ));
     }
     let cost = summary().own_cost;

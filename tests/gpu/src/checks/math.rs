@@ -7,7 +7,7 @@ use crate::device::{Event, Gpu, find, launch, load_module, raw};
 use crate::driver::made;
 use crate::figures::{differences, least, median};
 use crate::findings::{Check, Findings, Theme};
-use crate::measured::{Times, expect_all};
+use crate::measured::{LoggedTimes, expect_all};
 use crate::nvrtc::Nvrtc;
 use crate::trouble::Trouble;
 
@@ -85,7 +85,7 @@ fn product(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     stream.synchronize()?;
     let pair = || Ok::<_, Trouble>((Event::new(driver)?, Event::new(driver)?));
     let around: Vec<(Event, Event)> = (0..CALLS).map(|_| pair()).collect::<Result<_, _>>()?;
-    let times = Times::default();
+    let times = LoggedTimes::default();
     gpu.plug(&stream, 20_000_000)?;
     for (begin, end) in &around {
         begin.record(raw(&stream))?;

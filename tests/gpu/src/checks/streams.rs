@@ -64,7 +64,7 @@ fn judge(gpu: &Gpu, findings: &mut Findings, name: &str) -> Result<(), Trouble> 
         least,
         most,
     );
-    findings.note(format!("{name}: on {}", times.streams.join(", ")));
+    findings.note(format!("{name}: on {}", row(name)?.streams.join(", ")));
     Ok(())
 }
 

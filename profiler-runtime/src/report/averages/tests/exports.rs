@@ -1,7 +1,7 @@
 //! JSON and CSV say what the rows say.
 
 use super::{InMs, memory, stream};
-use crate::report::averages::{GroupBy, KeyAverages};
+use crate::report::{GroupBy, KeyAverages};
 use crate::session::sample::Sample;
 
 /// Whatever a name may hold.
@@ -25,7 +25,7 @@ fn a_name_stands_in_quotes_whatever_it_holds() {
     assert!(
         averages
             .to_json()
-            .contains(&format!("{{\"name\":{json},\"location\":"))
+            .contains(&format!("{{\"name\":{json},\"tag\":"))
     );
     assert!(averages.to_csv().contains(&format!("\r\n{csv},")));
     assert!(
@@ -92,4 +92,35 @@ fn every_field_of_a_row_is_exported() {
         seen += 1;
     }
     assert!(seen > 40, "{seen} fields: {debug}");
+}
+
+/// JSON has the keys of serde, and numbers with one decimal.
+#[cfg(feature = "serde")]
+#[test]
+fn a_row_in_json_is_a_row_for_serde() {
+    use crate::report::Row;
+
+    let averages = averages();
+    let rounded = |row: &Row| {
+        let mut row = row.clone();
+        for times in [&mut row.cpu, &mut row.cuda].into_iter().flatten() {
+            for ns in [&mut times.total_ns, &mut times.self_ns, &mut times.mean_ns] {
+                *ns = ns.round();
+            }
+            (times.std_ns, times.min_ns, times.max_ns) = (0.0, 0.0, 0.0);
+            (times.p50_ns, times.p95_ns, times.p99_ns) = (0.0, 0.0, 0.0);
+        }
+        row
+    };
+    let json: serde_json::Value = serde_json::from_str(&averages.to_json()).expect("JSON");
+    let read: Vec<Row> = serde_json::from_value(json["rows"].clone()).expect("rows");
+    let read: Vec<Row> = read.iter().map(rounded).collect();
+    let rows: Vec<Row> = averages.rows.iter().map(rounded).collect();
+    assert_eq!(read, rows);
+
+    for row in &averages.rows {
+        let text = serde_json::to_string(row).expect("a row is serializable");
+        let read: Row = serde_json::from_str(&text).expect("a row");
+        assert_eq!(&read, row);
+    }
 }

@@ -3,7 +3,7 @@
 use regex_lite::Regex;
 
 use super::{InMs, memory, stream};
-use crate::report::averages::{AveragesTable, GroupBy, SortKey};
+use crate::report::{GroupBy, SortKey, TableOptions};
 use crate::session::sample::Sample;
 use crate::session::{Options, ScopeDetails, Trace};
 
@@ -47,7 +47,7 @@ fn the_table_has_torchs_columns() {
 #[test]
 fn statistics_add_what_torch_lacks() {
     let mut options = Options::DEFAULT;
-    let table = AveragesTable::new().statistics(true);
+    let table = TableOptions::new().statistics(true);
     let times = training(options).key_averages().table(&table);
     options.profile_memory = true;
     options.cpu = false;
@@ -65,11 +65,11 @@ fn rows_are_told_apart_by_shapes_or_stacks() {
         profile_memory: true,
         ..Options::DEFAULT
     };
-    let table = AveragesTable::new().sort_by(SortKey::SelfCudaTimeTotal);
+    let table = TableOptions::new().sort_by(SortKey::SelfCudaTimeTotal);
     let by = GroupBy::new().group_by_input_shape(true);
     let shapes = training(options)
         .key_averages_by(by)
-        .table(&table.row_limit(3));
+        .table(&table.clone().row_limit(3));
     options.profile_memory = false;
     let by = GroupBy::new().group_by_stack(2);
     let stacks = training(options).key_averages_by(by).table(&table);

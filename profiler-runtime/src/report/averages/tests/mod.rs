@@ -7,12 +7,12 @@ mod program;
 mod properties;
 mod restrictions;
 
-use super::{AverageRow, AveragesTable, CallEdge, KeyAverages, SortKey};
+use super::KeyAverages;
 use crate::clock::clock;
 use crate::cuda::CudaLoss;
 use crate::cuda::GpuRecord;
 use crate::memory::MemoryUse;
-use crate::report::summary::Verdict;
+use crate::report::{CallEdge, Row, SortKey, TableOptions, Verdict};
 use crate::session::sample::Sample;
 use crate::session::{Options, RecordEnding, RecordKind, ScopeDetails};
 use crate::stream_key::StreamKey;
@@ -49,7 +49,7 @@ impl InMs for Sample {
 }
 
 #[track_caller]
-fn row<'a>(averages: &'a KeyAverages, name: &str) -> &'a AverageRow {
+fn row<'a>(averages: &'a KeyAverages, name: &str) -> &'a Row {
     let row = averages.rows.iter().find(|row| row.name == name);
     row.expect("a row of the name")
 }
@@ -61,7 +61,7 @@ fn close(found: f64, expected: f64) {
 
 /// Calls, total and self time in milliseconds.
 #[track_caller]
-fn assert_cpu(row: &AverageRow, calls: (u64, u64), total: f64, own: f64) {
+fn assert_cpu(row: &Row, calls: (u64, u64), total: f64, own: f64) {
     let cpu = row.cpu.as_ref().expect("a CPU time");
     assert_eq!((row.calls, row.primitive_calls), calls, "{row:?}");
     close(cpu.total_ns, total * 1e6);
@@ -155,7 +155,7 @@ fn gpu_times_are_counted_once_on_each_stream() {
     sample.ms("tests: layer", inner, 0.2, 0.1);
     sample.gpu(stream(1), 0, 30.0, 30.0);
     let averages = sample.trace().key_averages();
-    let cuda = row(&averages, "tests: layer").cuda.clone();
+    let cuda = row(&averages, "tests: layer").cuda;
     let cuda = cuda.expect("a GPU time");
     assert_eq!(
         (cuda.calls, cuda.total_ns, cuda.self_ns),
@@ -361,9 +361,9 @@ fn no_more_than_a_hundred_rows_are_shown_unless_all_are_wanted() {
         sample.scope(&format!("tests: row {number}"), 0, number * 10, 5);
     }
     let averages = sample.trace().key_averages();
-    let shown = |options: &AveragesTable| averages.table(options).matches("tests: row ").count();
-    assert_eq!(shown(&AveragesTable::new()), 100);
+    let shown = |options: &TableOptions| averages.table(options).matches("tests: row ").count();
+    assert_eq!(shown(&TableOptions::new()), 100);
     assert!(averages.to_string().contains("\n… and 20 more\n"));
-    assert_eq!(shown(&AveragesTable::new().row_limit(None)), 120);
-    assert_eq!(shown(&AveragesTable::new().row_limit(7)), 7);
+    assert_eq!(shown(&TableOptions::new().row_limit(None)), 120);
+    assert_eq!(shown(&TableOptions::new().row_limit(7)), 7);
 }

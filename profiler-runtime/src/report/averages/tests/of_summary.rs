@@ -2,10 +2,16 @@
 
 use crate::name::TimeSource;
 use crate::report::averages::KeyAverages;
-use crate::report::summary::{CudaTimes, Row, Summary, Verdict};
+use crate::report::row::Row;
+use crate::report::share::{share_cpu, share_cuda};
+use crate::report::summary::{Summary, busy};
+use crate::report::times::Times;
+use crate::report::verdict::Verdict;
 
-fn summary(rows: Vec<Row>) -> Summary {
+fn summary(mut rows: Vec<Row>) -> Summary {
     Summary {
+        self_cpu_time_total_ns: share_cpu(&mut rows, |_, row| busy(row)),
+        self_cuda_time_total_ns: share_cuda(&mut rows),
         rows,
         nothing_measured: None,
         ..crate::report::summary::summary()
@@ -17,10 +23,14 @@ fn work(name: &str, total_ns: f64, self_ns: f64) -> Row {
         name: name.to_owned(),
         calls: 3,
         primitive_calls: 2,
-        total_ns,
-        self_ns,
-        mean_ns: total_ns / 2.0,
-        p99_ns: total_ns,
+        cpu: Some(Times {
+            calls: 3,
+            total_ns,
+            self_ns,
+            mean_ns: total_ns / 2.0,
+            p99_ns: total_ns,
+            ..Times::default()
+        }),
         source: TimeSource::Cpu,
         ..Row::default()
     }
@@ -38,20 +48,22 @@ fn shares(averages: &KeyAverages) -> Vec<(&str, f64, f64)> {
 #[test]
 fn rows_of_a_summary_become_rows_with_shares() {
     let mut inner = work("inner", 2e6, 2e6);
-    inner.cuda = Some(CudaTimes {
+    inner.cuda = Some(Times {
         calls: 3,
         total_ns: 5e6,
         self_ns: 4e6,
-        launch_bound: 1.0,
-        ..CudaTimes::default()
+        ..Times::default()
     });
+    inner.launch_bound = Some(1.0);
     inner.without_cuda = 7;
     let open = Row {
         name: "open".to_owned(),
         open: 1,
         ..Row::default()
     };
-    let averages = summary(vec![inner, open, work("outer", 3e6, 1e6)]).key_averages();
+    let averages = summary(vec![inner, open, work("outer", 3e6, 1e6)])
+        .key_averages()
+        .sort_by("cpu_time_total");
     assert_eq!(
         shares(&averages),
         [("outer", 33.33, 100.0), ("inner", 66.67, 66.67)]

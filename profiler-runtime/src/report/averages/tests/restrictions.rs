@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::InMs;
-use crate::report::averages::{KeyAverages, Restriction, RestrictionError, SortKey};
+use crate::report::{KeyAverages, Restriction, RestrictionError, SortKey};
 use crate::session::sample::Sample;
 
 /// Rows of these names, the first one called most.

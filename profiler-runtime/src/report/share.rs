@@ -1,11 +1,51 @@
 //! Percentages that add up although each is rounded.
 
+use super::row::Row;
+
 /// Hundredths of a per cent in a whole.
 const WHOLE: f64 = 10_000.0;
 
+/// Sets the CPU percentages of all rows. `busy` returns the processor time of a row's calls including children. Returns
+/// the sum of the self times; `None` if no row has CPU times.
+pub(super) fn share_cpu(rows: &mut [Row], busy: impl Fn(usize, &Row) -> f64) -> Option<f64> {
+    let own: Vec<f64> = rows
+        .iter()
+        .map(|row| row.cpu.map_or(0.0, |cpu| cpu.self_ns))
+        .collect();
+    let sum = own.iter().sum();
+    let mut has_cpu = false;
+    for (index, (row, share)) in rows.iter_mut().zip(shares(&own)).enumerate() {
+        let busy = busy(index, row);
+        if let Some(cpu) = &mut row.cpu {
+            has_cpu = true;
+            cpu.self_percent = share;
+            cpu.total_percent = share_of_total(busy, sum, share);
+        }
+    }
+    has_cpu.then_some(sum)
+}
+
+/// Sets the GPU percentages of all rows. Returns the sum of the self times; `None` if no row has GPU times.
+pub(super) fn share_cuda(rows: &mut [Row]) -> Option<f64> {
+    let own: Vec<f64> = rows
+        .iter()
+        .map(|row| row.cuda.map_or(0.0, |cuda| cuda.self_ns))
+        .collect();
+    let sum = own.iter().sum();
+    let mut has_cuda = false;
+    for (row, share) in rows.iter_mut().zip(shares(&own)) {
+        if let Some(cuda) = &mut row.cuda {
+            has_cuda = true;
+            cuda.self_percent = share;
+            cuda.total_percent = share_of_total(cuda.total_ns, sum, share);
+        }
+    }
+    has_cuda.then_some(sum)
+}
+
 /// Returns each value as a percentage of their sum, with two digits. The printed percentages add up to 100.00: what
 /// rounding down left over goes to the largest remainders. All are zero if the sum is zero.
-pub(super) fn shares(values: &[f64]) -> Vec<f64> {
+fn shares(values: &[f64]) -> Vec<f64> {
     let sum: f64 = values.iter().sum();
     if sum <= 0.0 {
         return vec![0.0; values.len()];
@@ -29,7 +69,7 @@ pub(super) fn shares(values: &[f64]) -> Vec<f64> {
 
 /// Returns a total as a percentage of the sum of all self times: at most 100, and at least the row's own self
 /// percentage, whichever way that was rounded.
-pub(super) fn share_of_total(total: f64, sum: f64, self_share: f64) -> f64 {
+fn share_of_total(total: f64, sum: f64, self_share: f64) -> f64 {
     if sum <= 0.0 {
         return 0.0;
     }

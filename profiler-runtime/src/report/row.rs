@@ -1,16 +1,21 @@
-//! One row of the averages.
+//! One row of a report.
 
-use super::times::AverageTimes;
-use crate::report::summary::Verdict;
+use super::times::Times;
+use super::verdict::Verdict;
+use crate::name::TimeSource;
 
-/// All calls of one name, or of one name with the same shapes or the same stack if rows are grouped by them.
+/// All calls of one name; in [`KeyAverages`](super::KeyAverages) that are grouped further, all calls of one name with
+/// the same shapes or the same stack.
 ///
 /// Times are in nanoseconds, memory is in bytes. CPU and CUDA times are separate and are never added.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
-pub struct AverageRow {
-    /// The name.
+pub struct Row {
+    /// The name: a function's path with its type, or the argument `name`.
     pub name: String,
+    /// The tag that loggers get.
+    pub tag: String,
     /// The first call site of the name, as `file:line`.
     pub location: String,
     /// The values of the argument `shapes`, if rows are grouped by them; `None` for calls without shapes.
@@ -21,15 +26,26 @@ pub struct AverageRow {
     pub calls: u64,
     /// Calls that were not made, directly or indirectly, from a call of the same row.
     pub primitive_calls: u64,
-    /// Times on the CPU, if they were recorded.
-    pub cpu: Option<AverageTimes>,
-    /// Times on the GPU, if the calls have any. Replays of captured graphs count as calls here.
-    pub cuda: Option<AverageTimes>,
+    /// Times on the CPU; `None` if no call has finished, or if the session does not record CPU times.
+    pub cpu: Option<Times>,
+    /// Times on the GPU; `None` if no call has one.
+    pub cuda: Option<Times>,
     /// The fraction of the calls with a GPU time whose CPU time was at least as long as the GPU time: the device waited
-    /// for launches.
+    /// for launches. `None` if no call has a GPU time.
     pub launch_bound: Option<f64>,
-    /// Calls whose GPU time is missing.
+    /// The GPU time of scopes directly inside it on other streams. It is in no other value of this row. `None` without
+    /// GPU times and in averages of a window.
+    pub other_streams_ns: Option<f64>,
+    /// The first eight streams it was measured on, by their handles. Empty in averages of a window.
+    pub streams: Vec<String>,
+    /// `true` if it was measured on a default stream, because neither its calls nor their threads named one, and saw
+    /// almost no work there. `false` in averages of a window.
+    pub idle_stream: bool,
+    /// Calls whose GPU time is missing; a summary says why.
     pub without_cuda: u64,
+    /// Calls without a GPU time because no stream was named for them, on threads where a CUDA context was or had been
+    /// current. A function that launches nothing has such calls too, and needs no stream. 0 in averages of a window.
+    pub without_stream: u64,
     /// Calls that were futures.
     pub futures: u64,
     /// The time of the polls of futures; for the rest of their total, the futures waited.
@@ -38,14 +54,23 @@ pub struct AverageRow {
     pub panicked: u64,
     /// Futures that were dropped before they completed.
     pub dropped_futures: u64,
-    /// The memory of the calls, if it was profiled.
-    pub memory: Option<AverageMemory>,
+    /// Calls that have begun and not ended, recursive ones excluded. They are in no other value. 0 in averages.
+    pub open: u64,
+    /// Calls that ended out of order, before a scope inside them or after the one around them: the self time is an
+    /// upper bound. 0 in averages of a window.
+    pub out_of_order: u64,
     /// `true` if the calls are too short to be timed individually on the CPU: the mean is correct, single values
     /// (minimum, maximum, percentiles, deviation) are not.
     pub too_short: bool,
+    /// Log entries that found the ring full. The calls are in all other values. 0 in averages of a window.
+    pub dropped_entries: u64,
+    /// The time that the loggers of the name get. Undecided in averages of a window.
+    pub source: TimeSource,
+    /// The memory of the calls, if a session profiled it; `None` in a summary.
+    pub memory: Option<MemoryStats>,
 }
 
-impl AverageRow {
+impl Row {
     /// Returns the verdict for the majority of the calls; `None` if they have no GPU time.
     #[must_use]
     pub fn verdict(&self) -> Option<Verdict> {
@@ -57,19 +82,20 @@ impl AverageRow {
         let Some(shapes) = &self.input_shapes else {
             return String::new();
         };
-        let extents = |shape: &[usize]| {
-            let extents: Vec<String> = shape.iter().map(usize::to_string).collect();
-            format!("[{}]", extents.join(", "))
+        let dimensions = |shape: &[usize]| {
+            let dimensions: Vec<String> = shape.iter().map(usize::to_string).collect();
+            format!("[{}]", dimensions.join(", "))
         };
-        let shapes: Vec<String> = shapes.iter().map(|shape| extents(shape)).collect();
+        let shapes: Vec<String> = shapes.iter().map(|shape| dimensions(shape)).collect();
         format!("[{}]", shapes.join(", "))
     }
 }
 
 /// The memory of the calls of a row, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
-pub struct AverageMemory {
+pub struct MemoryStats {
     /// Host bytes allocated less those freed, including children, without calls made from a call of the same row
     /// (`cpu_memory_usage`).
     pub cpu_net: i64,

@@ -4,11 +4,11 @@ use std::fmt;
 
 use regex_lite::Regex;
 
-use super::KeyAverages;
+use super::row::Row;
 
 /// A filter for rows: made from an integer, a fraction or a regular expression.
 ///
-/// See [`KeyAverages::restrict`].
+/// See [`Summary::restrict`](super::Summary::restrict) and [`KeyAverages::restrict`](super::KeyAverages::restrict).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Restriction {
@@ -73,29 +73,25 @@ pub enum RestrictionError {
     },
 }
 
+/// Filters rows. Returns a note if any row was removed.
 pub(super) fn restrict(
-    mut averages: KeyAverages,
+    rows: &mut Vec<Row>,
     to: &Restriction,
-) -> Result<KeyAverages, RestrictionError> {
-    let before = averages.rows.len();
+) -> Result<Option<String>, RestrictionError> {
+    let before = rows.len();
     match to {
-        Restriction::First(rows) => averages.rows.truncate(*rows),
-        Restriction::Part(part) => averages.rows.truncate(part_of(before, *part)?),
+        Restriction::First(first) => rows.truncate(*first),
+        Restriction::Part(part) => rows.truncate(part_of(before, *part)?),
         Restriction::Name(pattern) => {
             let regex = Regex::new(pattern).map_err(|error| RestrictionError::Pattern {
                 pattern: pattern.clone(),
                 reason: error.to_string(),
             })?;
-            averages.rows.retain(|row| regex.is_match(&row.name));
+            rows.retain(|row| regex.is_match(&row.name));
         }
     }
-    let after = averages.rows.len();
-    if after < before {
-        averages
-            .notes
-            .push(format!("{after} of {before} rows, restricted to {to}"));
-    }
-    Ok(averages)
+    let after = rows.len();
+    Ok((after < before).then(|| format!("{after} of {before} rows, restricted to {to}")))
 }
 
 #[allow(

@@ -1,14 +1,16 @@
 //! Sort keys, named as in torch.
 
 use std::cmp::Ordering;
+use std::convert::Infallible;
 use std::fmt;
 use std::str::FromStr;
 
-use super::row::AverageRow;
-use super::times::AverageTimes;
+use super::row::Row;
+use super::times::Times;
+use crate::diagnostics;
 
-/// A value that rows can be sorted by. Keys that `torch.profiler` has are named as there; [`str::parse`] accepts these
-/// names.
+/// A value that rows can be sorted by. Keys that `torch.profiler` has are named as there. Methods that take a key accept
+/// its name too, and so does [`str::parse`].
 ///
 /// # Examples
 ///
@@ -19,6 +21,8 @@ use super::times::AverageTimes;
 /// assert!("self_time".parse::<SortKey>().unwrap_err().to_string().contains("self_cpu_time_total"));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum SortKey {
     /// `cpu_time_total`: CPU time including children.
@@ -131,9 +135,9 @@ impl SortKey {
         }
     }
 
-    fn value(self, row: &AverageRow) -> Option<f64> {
-        let cpu = |time: fn(&AverageTimes) -> f64| row.cpu.as_ref().map(time);
-        let cuda = |time: fn(&AverageTimes) -> f64| row.cuda.as_ref().map(time);
+    fn value(self, row: &Row) -> Option<f64> {
+        let cpu = |time: fn(&Times) -> f64| row.cpu.as_ref().map(time);
+        let cuda = |time: fn(&Times) -> f64| row.cuda.as_ref().map(time);
         let memory = row.memory.as_ref();
         match self {
             Self::CpuTimeTotal => cpu(|times| times.total_ns),
@@ -175,6 +179,7 @@ impl fmt::Display for SortKey {
 /// A name that no [`SortKey`] has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a sort key: use one of {names}", names = names())]
+#[non_exhaustive]
 pub struct SortKeyError(String);
 
 fn names() -> String {
@@ -192,8 +197,45 @@ impl FromStr for SortKey {
     }
 }
 
+impl TryFrom<&str> for SortKey {
+    type Error = SortKeyError;
+
+    fn try_from(name: &str) -> Result<Self, SortKeyError> {
+        name.parse()
+    }
+}
+
+impl TryFrom<String> for SortKey {
+    type Error = SortKeyError;
+
+    fn try_from(name: String) -> Result<Self, SortKeyError> {
+        name.parse()
+    }
+}
+
+impl From<Infallible> for SortKeyError {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
+/// Sorts rows by a key that the program gave. If it is not valid, returns the note that says so, and warns once.
+pub(super) fn sort_or_note(rows: &mut [Row], by: Result<SortKey, SortKeyError>) -> Option<String> {
+    match by {
+        Ok(key) => {
+            sort(rows, key);
+            None
+        }
+        Err(error) => {
+            let note = format!("not sorted: {error}");
+            diagnostics::warn_once(&note);
+            Some(note)
+        }
+    }
+}
+
 /// Sorts rows, largest first.
-pub(super) fn sort(rows: &mut [AverageRow], by: SortKey) {
+pub(super) fn sort(rows: &mut [Row], by: SortKey) {
     rows.sort_by(|left, right| {
         let values = (by.value(left), by.value(right));
         let largest_first = match values {
@@ -204,7 +246,7 @@ pub(super) fn sort(rows: &mut [AverageRow], by: SortKey) {
     });
 }
 
-fn by_identity(left: &AverageRow, right: &AverageRow) -> Ordering {
+fn by_identity(left: &Row, right: &Row) -> Ordering {
     let names = left.name.cmp(&right.name);
     let shapes = || left.input_shapes.cmp(&right.input_shapes);
     names
@@ -245,6 +287,45 @@ mod tests {
         ] {
             assert!(name.parse::<SortKey>().is_ok(), "{name}");
         }
+    }
+
+    #[test]
+    fn keys_and_their_names_are_accepted_alike() {
+        fn key(
+            of: impl TryInto<SortKey, Error: Into<SortKeyError>>,
+        ) -> Result<SortKey, SortKeyError> {
+            of.try_into().map_err(Into::into)
+        }
+        assert_eq!(key("count"), Ok(SortKey::Count));
+        assert_eq!(key("count".to_owned()), Ok(SortKey::Count));
+        assert_eq!(key(SortKey::Count), Ok(SortKey::Count));
+        assert_eq!(key("size"), Err(SortKeyError("size".to_owned())));
+    }
+
+    #[test]
+    fn equal_values_are_sorted_by_name_and_missing_ones_come_last() {
+        let row = |name: &str, total_ns: Option<f64>| Row {
+            name: name.to_owned(),
+            cpu: total_ns.map(|total_ns| Times {
+                total_ns,
+                ..Times::default()
+            }),
+            ..Row::default()
+        };
+        let rows = [
+            row("b", Some(1.0)),
+            row("0", None),
+            row("c", Some(2.0)),
+            row("a", Some(1.0)),
+        ];
+        let names = |by: SortKey| -> String {
+            let mut rows = rows.to_vec();
+            sort(&mut rows, by);
+            rows.iter().map(|row| &*row.name).collect()
+        };
+        assert_eq!(names(SortKey::CpuTimeTotal), "cab0");
+        assert_eq!(names(SortKey::Name), "0abc");
+        assert_eq!(names(SortKey::Count), "0abc");
     }
 
     #[test]

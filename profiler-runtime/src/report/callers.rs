@@ -3,10 +3,14 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-use super::{KeyAverages, call_table, csv, json};
+use super::call_table;
+use super::row::Row;
+use super::text::json::{lines, object};
+use super::text::{Field, csv, nanoseconds};
 
 /// The calls of one function from another one.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct CallEdge {
     /// The caller; `None` for scopes without a parent in the window.
@@ -25,6 +29,7 @@ pub struct CallEdge {
 
 /// The times of a callee when one caller called it, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct EdgeTimes {
     /// The time of primitive calls including children, so that a recursive call counts once; `pstats` calls it
@@ -42,7 +47,7 @@ impl CallEdge {
     }
 }
 
-/// The callers of the functions of some [`KeyAverages`], or the functions they called.
+/// The callers of the functions of a [`Summary`](super::Summary) or [`KeyAverages`](super::KeyAverages), or the functions they called.
 ///
 /// Displays as a table, function by function in the order of the rows, the longest total first. Running statistics have
 /// no call graph: there are no edges then, and the table says so.
@@ -95,24 +100,18 @@ impl Side {
 }
 
 impl CallEdges {
-    pub(super) fn callers(averages: &KeyAverages) -> Self {
-        Self::of(averages, Side::Callers)
-    }
-
-    pub(super) fn callees(averages: &KeyAverages) -> Self {
-        Self::of(averages, Side::Callees)
-    }
-
-    fn of(averages: &KeyAverages, side: Side) -> Self {
+    /// Returns the edges of rows; `edges` is `None` if their source has no call graph.
+    pub(super) fn of(rows: &[Row], edges: Option<&[CallEdge]>, side: Side) -> Self {
+        let is_unknown = edges.is_none();
         let mut by_function: HashMap<&str, Vec<&CallEdge>> = HashMap::new();
-        for edge in averages.edges.iter().flat_map(|edges| edges.iter()) {
+        for edge in edges.into_iter().flatten() {
             if let Some(function) = side.function(edge) {
                 by_function.entry(function).or_default().push(edge);
             }
         }
         let mut edges = Vec::new();
         let mut seen = HashSet::new();
-        for row in averages.rows.iter().filter(|row| seen.insert(&row.name)) {
+        for row in rows.iter().filter(|row| seen.insert(&row.name)) {
             let mut of_row = by_function.remove(row.name.as_str()).unwrap_or_default();
             of_row.sort_by(|left, right| {
                 let (left_total, right_total) = (left.total(), right.total());
@@ -126,20 +125,22 @@ impl CallEdges {
         Self {
             edges,
             side,
-            is_unknown: averages.edges.is_none(),
+            is_unknown,
         }
     }
 
     /// Returns the edges as a JSON array: times in nanoseconds.
     #[must_use]
     pub fn to_json(&self) -> String {
-        json::edges(self)
+        lines(self.edges.iter().map(edge_json)) + "\n"
     }
 
     /// Returns the edges as CSV with a header line: times in nanoseconds.
     #[must_use]
     pub fn to_csv(&self) -> String {
-        csv::edges(self)
+        let header = csv::header(&edge_columns(&CallEdge::default()));
+        let lines = self.edges.iter().map(|edge| csv::line(&edge_columns(edge)));
+        std::iter::once(header).chain(lines).collect()
     }
 }
 
@@ -147,4 +148,37 @@ impl fmt::Display for CallEdges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&call_table::render(self))
     }
+}
+
+fn edge_json(edge: &CallEdge) -> String {
+    let times = |times: EdgeTimes| {
+        object([
+            Field::nanoseconds("total_ns", times.total_ns),
+            Field::nanoseconds("self_ns", times.self_ns),
+        ])
+    };
+    object([
+        Field::optional_text("caller", edge.caller.as_deref()),
+        Field::text("callee", &edge.callee),
+        Field::raw("calls", edge.calls),
+        Field::raw("primitive_calls", edge.primitive_calls),
+        Field::optional("cpu", edge.cpu.map(times)),
+        Field::optional("cuda", edge.cuda.map(times)),
+    ])
+}
+
+fn edge_columns(edge: &CallEdge) -> Vec<Field> {
+    let time = |key, times: Option<EdgeTimes>, time: fn(EdgeTimes) -> f64| {
+        Field::optional(key, times.map(time).map(nanoseconds))
+    };
+    vec![
+        Field::optional_text("caller", edge.caller.as_deref()),
+        Field::text("callee", &edge.callee),
+        Field::raw("calls", edge.calls),
+        Field::raw("primitive_calls", edge.primitive_calls),
+        time("cpu_total_ns", edge.cpu, |times| times.total_ns),
+        time("cpu_self_ns", edge.cpu, |times| times.self_ns),
+        time("cuda_total_ns", edge.cuda, |times| times.total_ns),
+        time("cuda_self_ns", edge.cuda, |times| times.self_ns),
+    ]
 }

@@ -1,7 +1,7 @@
 //! The memory of nested calls, accumulated during a walk.
 
-use super::row::AverageMemory;
 use crate::memory::MemoryUse;
+use crate::report::row::MemoryStats;
 
 /// Memory that the children of each scope of a walk used.
 pub(super) struct ChildMemory(Vec<Used>);
@@ -27,7 +27,7 @@ impl ChildMemory {
         parent: u32,
         memory: Option<MemoryUse>,
         is_outermost: bool,
-        row: &mut Option<AverageMemory>,
+        row: &mut Option<MemoryStats>,
     ) {
         let Some(inside) = self.0.get(index).copied() else {
             return;
@@ -45,7 +45,7 @@ impl ChildMemory {
     }
 }
 
-fn count(row: &mut AverageMemory, memory: MemoryUse, inside: Used, is_outermost: bool) {
+fn count(row: &mut MemoryStats, memory: MemoryUse, inside: Used, is_outermost: bool) {
     row.self_cpu_net += memory.host_net - inside.host;
     row.self_cpu_allocated += memory.host_allocated.saturating_sub(inside.allocated);
     row.cpu_peak = row.cpu_peak.max(memory.host_peak);

@@ -1,7 +1,7 @@
 //! Formats times, percentages and numbers of bytes as torch does.
 
 /// Formats a time in nanoseconds as torch does: `1.234s`, `12.345ms`, `12.345us`.
-pub(super) fn time(ns: f64) -> String {
+pub(in crate::report) fn time(ns: f64) -> String {
     // Each unit starts where the smaller one would have four digits before the point.
     if ns >= 999_999_500.0 {
         format!("{:.3}s", ns / 1e9)
@@ -13,12 +13,12 @@ pub(super) fn time(ns: f64) -> String {
 }
 
 /// Formats a percentage, with the two digits that shares are rounded to.
-pub(super) fn percent(percent: f64) -> String {
+pub(in crate::report) fn percent(percent: f64) -> String {
     format!("{percent:.2}%")
 }
 
 /// Formats a number of bytes: `12 B`, `-1.50 KiB`, `3.00 GiB`.
-pub(super) fn bytes(bytes: i64) -> String {
+pub(in crate::report) fn bytes(bytes: i64) -> String {
     const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     let unit = UNITS.iter().find(|(unit, _)| bytes.unsigned_abs() >= *unit);
     match unit {

@@ -1,9 +1,9 @@
 //! The call graph as a table, as `pstats` prints it.
 
 use super::callers::{CallEdge, CallEdges, EdgeTimes, Side};
-use super::cells::time;
+use super::text::cells::time;
+use super::text::table::{self, Column, calls};
 use crate::diagnostics::printable;
-use crate::report::text::table::{self, Column, calls};
 
 type OfEdge = fn(&CallEdge) -> Option<EdgeTimes>;
 
