@@ -89,6 +89,8 @@
 //! of this crate inside it, because their name may not be in scope there. A variable that only an
 //! argument of the attribute mentions becomes unused.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod args;
 mod asynchronous;
 mod attributes;

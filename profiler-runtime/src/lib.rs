@@ -79,8 +79,12 @@
 //! thread; between polls it is not part of any thread. A call that ends with a panic, or a future that is dropped before
 //! it completes, is counted and flagged. Calls in destructors of thread-locals are counted too.
 //!
-//! `docs/accuracy.md` in the repository explains what the numbers mean and how far to trust them.
+//! # More
+//!
+//! [`manual`] has the [guide](manual::guide), the [environment variables](manual::environment), and what the numbers
+//! mean and [how far to trust them](manual::accuracy).
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 // The measured path must compile to two functions: one opens a scope, one closes it. The helpers inside are always
 // inlined.
 #![allow(clippy::inline_always)]
@@ -93,6 +97,9 @@ pub mod cuda;
 mod diagnostics;
 mod local;
 pub mod log;
+// Its examples leave out code, so they are no tests.
+#[cfg(all(doc, not(doctest)))]
+pub mod manual;
 mod memory;
 mod name;
 mod own_cost;

@@ -29,6 +29,8 @@
 //!
 //! Its exit status is 0 if there are no violations, 1 if there are some, and 2 if a file cannot be read.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod arrows;
 mod check;
 mod correlations;
