@@ -10,8 +10,7 @@ use super::entry::LogEntry;
 use super::{dispatcher, flush, ledger, ring};
 use crate::background::Background;
 use crate::clock::{WallAnchor, clock};
-use crate::diagnostics::DropReason;
-use crate::diagnostics::user_code;
+use crate::diagnostics::{self, DropReason, user_code};
 use crate::log::LogRecord;
 use crate::name::{self, Name, TimeSource};
 use crate::own_cost;
@@ -78,6 +77,7 @@ fn run() {
         THREAD.clear_wakeup();
         let sleep = collector.round();
         dispatcher::supervise();
+        diagnostics::warn_of_drops();
         if let Some(hook) = ON_EACH_ROUND.get() {
             hook();
         }
@@ -209,7 +209,6 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
-    use crate::diagnostics;
     use crate::diagnostics::catch_own_panic;
     use crate::log::{IntoLogger, LogRequest, Logger};
 

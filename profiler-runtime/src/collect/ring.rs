@@ -2,7 +2,7 @@
 
 use super::{collector, ledger};
 use crate::diagnostics::user_code;
-use crate::diagnostics::{DropReason, count_dropped};
+use crate::diagnostics::{DropReason, count_dropped, note_full_ring};
 use crate::local;
 use crate::log::{LogRecord, LogRequest};
 use crate::process::fork;
@@ -50,6 +50,7 @@ pub(crate) fn log(
         (PushOutcome::Full, Some(cell)) => {
             cell.skipped.add(every.into());
             cell.ring_full.add(1);
+            note_full_ring();
         }
         (PushOutcome::Pushed, None) => {}
         (PushOutcome::Full, None) => count_dropped(DropReason::RingFull, 1),

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 
+use super::similar::{did_you_mean, distance};
 use super::{VARIABLES, Variable};
 use crate::process::privileges;
 
@@ -85,7 +86,7 @@ impl<'e> Reader<'e> {
         } else {
             let Variable { takes, default, .. } = variable;
             self.problems.push(format!(
-                "{name}={} is not understood: it takes {takes}; {default} holds",
+                "{name}={} is not understood: it takes {takes}; the default is used: {default}",
                 text.display()
             ));
         }
@@ -129,55 +130,28 @@ pub(super) fn parse_number(text: &str, least: usize, most: usize) -> Option<usiz
         .filter(|number| (least..=most).contains(number))
 }
 
-/// Returns a warning for a variable whose name is one or two letters away from one of the profiler's: it would silently
-/// have no effect.
+/// Returns a warning for a variable whose name is one or two letters away from one of the profiler's, or one of them with
+/// another word after it (`PROFILER_TENSORBOARD_DIR`): it would silently have no effect.
 fn misspelled(name: &str) -> Option<String> {
     if !name.starts_with("PROFILER") || VARIABLES.iter().any(|variable| variable.name == name) {
         return None;
     }
+    let extends = |known: &str| {
+        let rest = name.strip_prefix(known);
+        rest.is_some_and(|rest| rest.starts_with('_'))
+    };
     let near = VARIABLES
         .iter()
-        .find(|variable| distance(variable.name, name) <= 2)?;
+        .find(|variable| distance(variable.name, name) <= 2 || extends(variable.name))?;
     Some(format!(
-        "{name} is not a variable of the profiler; did you mean {}?",
-        near.name
+        "{name} is not a variable of the profiler{}",
+        did_you_mean(&[near.name])
     ))
-}
-
-/// Returns the Levenshtein distance of two words.
-fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (index, char) in left.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = index + 1;
-        for (column, other) in right.iter().enumerate() {
-            let substituted = diagonal + usize::from(char != *other);
-            diagonal = row[column + 1];
-            row[column + 1] = substituted.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[right.len()]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_distance_counts_changed_added_and_removed_letters() {
-        for (left, right, expected) in [
-            ("", "abc", 3),
-            ("ring", "ring", 0),
-            ("ring", "rung", 1),
-            ("ring", "rings", 1),
-            ("ring", "rng", 1),
-            ("kitten", "sitting", 3),
-        ] {
-            assert_eq!(distance(left, right), expected, "{left} {right}");
-            assert_eq!(distance(right, left), expected, "{right} {left}");
-        }
-    }
 
     #[test]
     fn numbers_have_bounds() {

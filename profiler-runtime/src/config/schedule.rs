@@ -227,12 +227,15 @@ impl fmt::Display for Schedule {
 }
 
 /// The error of [`Schedule::parse`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+///
+/// `Debug` prints the same text as `Display`, since a `main` that returns the error prints it with `Debug`.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScheduleError {
     /// A part is not a key and a number.
     #[error(
-        "`{part}` is not `key=number`: write a schedule as `wait=1,warmup=1,active=3,repeat=2`"
+        "`{part}` is not `key=number`, with a whole number from 0: write a schedule as \
+         `wait=1,warmup=1,active=3,repeat=2`"
     )]
     NoNumber {
         /// The part.
@@ -256,6 +259,12 @@ pub enum ScheduleError {
     /// No step would ever be recorded.
     #[error("`active` is 0, so that nothing would be recorded: set it to 1 or more")]
     NothingActive,
+}
+
+impl fmt::Debug for ScheduleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 /// A type that decides on the action of each step: a [`Schedule`], or a function of the step's number.

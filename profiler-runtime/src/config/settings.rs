@@ -44,6 +44,7 @@ impl Settings {
         let mut settings = Self::read_values(&mut reader);
         let (set, mut problems) = reader.finish(names);
         settings.from_environment = set;
+        problems.extend(settings.without_effect());
         if settings.tensorboard.is_some() && !cfg!(feature = "tensorboard") {
             problems.push(
                 "PROFILER_TENSORBOARD is set, but profiler-runtime was built without its feature \
@@ -54,23 +55,50 @@ impl Settings {
         (settings, problems)
     }
 
+    /// Returns warnings about variables that other settings leave without effect.
+    fn without_effect(&self) -> Vec<String> {
+        let reason = if !cfg!(feature = "cuda") {
+            "profiler-runtime was built without its feature `cuda`: build it with the feature"
+        } else if self.backend == Backend::Cpu {
+            "PROFILER_BACKEND=cpu turns GPU times off: leave one of them out"
+        } else {
+            return Vec::new();
+        };
+        let of_cuda = [
+            "PROFILER_CUDA_LIBRARY",
+            "PROFILER_CUDA_EVENTS",
+            "PROFILER_CUDA_STREAM",
+        ];
+        let set = of_cuda
+            .iter()
+            .filter(|name| self.from_environment.contains(name));
+        set.map(|name| format!("{name} has no effect, since {reason}"))
+            .collect()
+    }
+
     fn read_values(reader: &mut Reader<'_>) -> Self {
         let number = |reader: &mut Reader<'_>, name, (least, most), default| {
             let parse = |text: &str| parse_number(text, least, most);
             reader.text(name, parse).unwrap_or(default)
         };
+        let summary: SummaryTarget = reader
+            .value_or_path(
+                "PROFILER_SUMMARY",
+                |value| Some(SummaryTarget::from_os(value)),
+                |target| matches!(target, SummaryTarget::File(_)),
+            )
+            .unwrap_or_default();
+        let objection = summary.objection();
+        let objection = objection.map(|objection| format!("PROFILER_SUMMARY: {objection}"));
+        reader.problems.extend(objection);
         Self {
             enabled: reader.text("PROFILER_ENABLED", parse_bool).unwrap_or(true),
             filter: reader
-                .text("PROFILER_FILTER", |text| Some(Filter::parse(text)))
+                .text("PROFILER_FILTER", |text| {
+                    Some(Filter::parse(text)).filter(|filter| !filter.is_empty())
+                })
                 .unwrap_or_default(),
-            summary: reader
-                .value_or_path(
-                    "PROFILER_SUMMARY",
-                    |value| Some(SummaryTarget::from_os(value)),
-                    |target| matches!(target, SummaryTarget::File(_)),
-                )
-                .unwrap_or_default(),
+            summary,
             tensorboard: reader.value("PROFILER_TENSORBOARD", |path| Some(absolute(path))),
             max_names: number(reader, "PROFILER_MAX_NAMES", (1, 60_000), 4096),
             ring: number(reader, "PROFILER_RING", (16, 1 << 20), 2048),
@@ -112,7 +140,9 @@ impl SessionSettings {
         });
         // Replace the general message by the one of the error, which names the wrong part.
         if let (Some(error), Some(problem)) = (error, reader.problems.last_mut()) {
-            *problem = format!("PROFILER_SCHEDULE: {error}; one window from start to end holds");
+            *problem = format!(
+                "PROFILER_SCHEDULE: {error}; the default is used: one window from start to end"
+            );
         }
         let settings = Self {
             schedule,
@@ -238,9 +268,48 @@ mod tests {
 
     #[test]
     fn a_misspelled_variable_is_reported_with_the_right_name() {
-        let (_, problems) = read(&[("PROFILER_ENABLE", "0"), ("PROFILER_HOME", "x")]);
-        assert_eq!(problems.len(), 1);
-        assert!(problems[0].contains("did you mean PROFILER_ENABLED?"));
+        let (_, problems) = read(&[
+            ("PROFILER_ENABLE", "0"),
+            ("PROFILER_HOME", "x"),
+            ("PROFILER_TENSORBOARD_DIR", "runs"),
+        ]);
+        let expected = [
+            "PROFILER_ENABLE is not a variable of the profiler; did you mean `PROFILER_ENABLED`?",
+            "PROFILER_TENSORBOARD_DIR is not a variable of the profiler; did you mean `PROFILER_TENSORBOARD`?",
+        ];
+        assert_eq!(problems, expected);
+    }
+
+    #[test]
+    fn an_unknown_ending_of_the_summary_is_reported() {
+        let (settings, problems) = read(&[("PROFILER_SUMMARY", "/tmp/out.xyz")]);
+        assert_eq!(settings.summary, SummaryTarget::File("/tmp/out.xyz".into()));
+        let expected = "PROFILER_SUMMARY: `.xyz` is not a known ending, so /tmp/out.xyz gets the table: end the name in \
+                        `.json` or `.csv` for these formats, in `.txt`, `.log` or nothing for the table";
+        assert_eq!(problems, [expected]);
+    }
+
+    #[cfg(feature = "cuda")]
+    #[test]
+    fn variables_of_the_gpu_without_effect_are_reported() {
+        let (_, problems) = read(&[
+            ("PROFILER_BACKEND", "cpu"),
+            ("PROFILER_CUDA_STREAM", "legacy"),
+        ]);
+        let expected = "PROFILER_CUDA_STREAM has no effect, since PROFILER_BACKEND=cpu turns GPU times off: leave one of \
+                        them out";
+        assert_eq!(problems, [expected]);
+        let (_, problems) = read(&[("PROFILER_CUDA_STREAM", "legacy")]);
+        assert!(problems.is_empty(), "{problems:?}");
+    }
+
+    #[test]
+    fn a_filter_without_globs_is_reported() {
+        let (settings, problems) = read(&[("PROFILER_FILTER", ",")]);
+        assert!(settings.filter.is_empty());
+        let expected = "PROFILER_FILTER=, is not understood: it takes globs over names, separated by commas; `-` before one \
+                        excludes; the default is used: everything";
+        assert_eq!(problems, [expected]);
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use super::similar::{did_you_mean, distance};
 
 /// Where the summary is written at the end of the program.
 ///
@@ -33,6 +35,22 @@ pub(super) fn absolute(path: &OsStr) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path))
 }
 
+/// The endings that name a format of the summary; `.txt` and `.log` name the table.
+const SUMMARY_ENDINGS: [&str; 4] = ["json", "csv", "txt", "log"];
+
+/// Returns a warning for a file whose name is like one of the streams.
+fn misspelled_target(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+    let near = ["stderr", "stdout"]
+        .into_iter()
+        .find(|known| (1..=2).contains(&distance(known, &name)))?;
+    Some(format!(
+        "the summary goes to the file {}{}",
+        path.display(),
+        did_you_mean(&[near])
+    ))
+}
+
 impl fmt::Display for SummaryTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -54,6 +72,27 @@ impl SummaryTarget {
             Self::File(path) => Self::File(absolute(path.as_os_str())),
             other => other,
         }
+    }
+
+    /// Returns a warning if the name of the file is likely a mistake: a misspelled keyword, or an ending that asks for a
+    /// format which does not exist. The file is written all the same.
+    pub(crate) fn objection(&self) -> Option<String> {
+        let Self::File(path) = self else {
+            return None;
+        };
+        let Some(ending) = path.extension() else {
+            return misspelled_target(path);
+        };
+        let mut known = SUMMARY_ENDINGS.iter();
+        let is_known = known.any(|known| ending.eq_ignore_ascii_case(known));
+        (!is_known).then(|| {
+            format!(
+                "`.{}` is not a known ending, so {} gets the table: end the name in `.json` or `.csv` for these formats, \
+                 in `.txt`, `.log` or nothing for the table",
+                ending.display(),
+                path.display()
+            )
+        })
     }
 
     /// Parses a target as the variable `PROFILER_SUMMARY` spells it. Anything but a keyword is the path of a file.
@@ -160,6 +199,30 @@ mod tests {
             panic!("it is a file");
         };
         assert!(path.is_absolute() && path.ends_with("out.csv"));
+    }
+
+    #[test]
+    fn the_name_of_a_file_may_be_a_mistake() {
+        let objection = |text: &str| SummaryTarget::parse(text).objection();
+        for text in [
+            "stderr",
+            "off",
+            "out",
+            "out.json",
+            "out.CSV",
+            "out.txt",
+            "run.log",
+            "/dev/fd/3",
+        ] {
+            assert_eq!(objection(text), None, "{text}");
+        }
+        let misspelled = "the summary goes to the file sterr; did you mean `stderr`?";
+        assert_eq!(objection("sterr").as_deref(), Some(misspelled));
+        let unknown = objection("out.jsn").expect("no format");
+        assert!(
+            unknown.starts_with("`.jsn` is not a known ending, so out.jsn gets the table:"),
+            "{unknown}"
+        );
     }
 
     #[cfg(unix)]

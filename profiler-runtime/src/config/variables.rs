@@ -36,7 +36,7 @@ pub const VARIABLES: [Variable; 15] = [
         name: "PROFILER_SUMMARY",
         takes: "`stderr`, `stdout`, `off` or a file",
         default: "`off`",
-        meaning: "Writes the table there when the program ends. A file ending in `.json` or `.csv` gets that format.",
+        meaning: "Writes the table there when the program ends. A file ending in `.json` or `.csv` gets that format, any other file the table.",
         names_path: true,
     },
     Variable {

@@ -49,6 +49,16 @@ fn was_reported(status: &str) -> bool {
     notices().iter().any(|notice| notice.contains(status))
 }
 
+/// Returns `true` for a state that needs no explanation: the user chose it, or the program has not loaded the driver and
+/// nothing asked for GPU times. (A stream that the program names loads the driver, or reports why that failed.)
+fn is_expected(status: &Status) -> bool {
+    match status {
+        Status::Off | Status::NotBuilt => true,
+        Status::NotLoaded => !library::is_asked_for(),
+        _ => false,
+    }
+}
+
 /// Warns that the driver refuses a call.
 #[cold]
 pub(crate) fn warn_of_refused_call(driver: &impl EventApi, call: &str, code: Code) {
@@ -82,8 +92,7 @@ pub(crate) fn health() -> CudaHealth {
     let text = status.to_string();
     CudaHealth {
         ready: status.is_ready(),
-        // The user chose these two states.
-        is_explained: matches!(status, Status::Off | Status::NotBuilt) || was_reported(&text),
+        is_explained: is_expected(&status) || was_reported(&text),
         status: text,
         in_flight: resolver::in_flight(),
         pairs: context::all()

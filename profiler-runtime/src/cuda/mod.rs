@@ -72,7 +72,7 @@ pub(crate) use context::measurement::CpuSpan;
 pub(crate) use ffi::discovery::{
     is_discovering, poll_discovery, poll_discovery_if_active, scan_loaded,
 };
-pub(crate) use ffi::library::{DiscoveryReason, apply_backend, find, is_in_use};
+pub(crate) use ffi::library::{DiscoveryReason, apply_backend, find, is_in_use, known_status};
 pub use health::CudaHealth;
 pub(crate) use health::health;
 pub use loss::CudaLoss;

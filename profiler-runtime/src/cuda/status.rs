@@ -132,6 +132,8 @@ pub fn status() -> Status {
 }
 
 /// The error of [`init`](crate::init) if GPU times were requested and cannot be measured.
+///
+/// `Debug` prints the same text as `Display`, since a `main` that returns the error prints it with `Debug`.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("GPU times were requested (PROFILER_BACKEND=cuda) and cannot be measured: {status}")]
 pub struct CudaError {

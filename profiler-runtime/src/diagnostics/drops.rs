@@ -1,6 +1,8 @@
 //! Counts of what was not measured or did not reach its logger.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use super::warn_once;
 
 /// Why a logged call did not reach its logger. The summary counts the call and its time all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,6 +61,45 @@ impl DropReason {
         }
     }
 
+    /// Returns what to do about it, as the summary and the warning of the first dropped entry show it.
+    #[must_use]
+    pub const fn advice(self) -> &'static str {
+        match self {
+            Self::RingFull => {
+                "raise PROFILER_RING, log fewer calls with `log_every`, or use a faster logger"
+            }
+            Self::LoggerFailed => "a warning has its error",
+            Self::LoggerPanicked => "fix the panic, or leave the logger out",
+            Self::LoggerBlocked => {
+                "have the logger return within two seconds: let it pass slow work to a thread of the program"
+            }
+            Self::NoCudaTime => {
+                "the first logged call had a GPU time, and a CPU time among GPU times would mislead: name the stream of \
+                 each call, and see the reasons for missing GPU times"
+            }
+            Self::NoCollector => {
+                "log before the process forks or ends, and see the warnings about the profiler's threads"
+            }
+            Self::Reentrant => {
+                "write `bypass = true` for functions that a global allocator or the destructor of a logger calls"
+            }
+            Self::NoMemory => "lower PROFILER_RING, or give the process more memory",
+            Self::ThreadPanicked => "a bug in the profiler; please report it",
+        }
+    }
+
+    /// Returns `true` if a warning names the cause when it occurs.
+    const fn has_own_warning(self) -> bool {
+        match self {
+            Self::LoggerFailed
+            | Self::LoggerPanicked
+            | Self::LoggerBlocked
+            | Self::NoCollector
+            | Self::ThreadPanicked => true,
+            Self::RingFull | Self::NoCudaTime | Self::Reentrant | Self::NoMemory => false,
+        }
+    }
+
     /// Returns the reason as a key in JSON.
     #[must_use]
     pub const fn key(self) -> &'static str {
@@ -79,6 +120,38 @@ impl DropReason {
 /// Dropped entries by reason. A measured thread counts a full ring in its cell instead (`StatCell::ring_full`).
 static DROPPED: [AtomicU64; DropReason::ALL.len()] =
     [const { AtomicU64::new(0) }; DropReason::ALL.len()];
+
+/// `true` once a measured thread has counted a full ring in its cell.
+static HAD_FULL_RING: AtomicBool = AtomicBool::new(false);
+
+/// Notes that a thread has counted a full ring in its cell, for [`warn_of_drops`].
+pub(crate) fn note_full_ring() {
+    // Load first: a store would take the cache line away from other threads whose rings are full.
+    if !HAD_FULL_RING.load(Relaxed) {
+        HAD_FULL_RING.store(true, Relaxed);
+    }
+}
+
+/// Warns of the first dropped log entry of each reason whose cause has no warning of its own.
+///
+/// Background threads call this, and the end of the program: measured threads only count, since a warning may wait for
+/// standard error, and may reach a `tracing` subscriber, which is user code.
+pub(crate) fn warn_of_drops() {
+    static WARNED: [AtomicBool; DropReason::ALL.len()] =
+        [const { AtomicBool::new(false) }; DropReason::ALL.len()];
+
+    for reason in DropReason::ALL {
+        let is_full_ring = reason == DropReason::RingFull && HAD_FULL_RING.load(Relaxed);
+        let has_occurred = is_full_ring || dropped(reason) > 0;
+        let is_new = || !WARNED[reason as usize].swap(true, Relaxed);
+        if has_occurred && !reason.has_own_warning() && is_new() {
+            let (why, advice) = (reason.as_str(), reason.advice());
+            warn_once(&format!(
+                "log entries are dropped ({why}): {advice}; the summary counts them, and its times include their calls"
+            ));
+        }
+    }
+}
 
 /// Counts dropped log entries.
 pub(crate) fn count_dropped(reason: DropReason, entries: u64) {
@@ -106,6 +179,22 @@ pub(crate) fn unmeasured() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_dropped_entry_is_warned_of_with_the_remedy() {
+        let warnings = || -> Vec<String> {
+            let notices = crate::diagnostics::notices().into_iter();
+            notices
+                .filter(|notice| notice.starts_with("log entries are dropped (ring full)"))
+                .collect()
+        };
+        note_full_ring();
+        warn_of_drops();
+        warn_of_drops();
+        let expected = "log entries are dropped (ring full): raise PROFILER_RING, log fewer calls with `log_every`, or use \
+                        a faster logger; the summary counts them, and its times include their calls";
+        assert_eq!(warnings(), [expected]);
+    }
 
     #[test]
     fn each_reason_has_a_counter_of_its_own() {

@@ -7,7 +7,9 @@ pub(crate) mod user_code;
 mod warnings;
 
 pub use drops::DropReason;
-pub(crate) use drops::{count_dropped, count_unmeasured, dropped, unmeasured};
+pub(crate) use drops::{
+    count_dropped, count_unmeasured, dropped, note_full_ring, unmeasured, warn_of_drops,
+};
 pub(crate) use own_panic::{catch_own_panic, warn_of_own_panic};
 pub(crate) use printable::printable;
 pub(crate) use warnings::{is_on_stderr, notices, warn_once};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// An error of a logger that could not accept or save a value.
 ///
-/// `Debug` prints the message too, since that is what a `main` that returns the error prints.
+/// `Debug` prints the same text as `Display`, since a `main` that returns the error prints it with `Debug`.
 ///
 /// # Examples
 ///

@@ -34,12 +34,24 @@ fn is_wanted() -> bool {
     WANTED.load(Relaxed)
 }
 
+/// `true` once the program's allocator has counted something while a session profiled memory.
+static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
+
 /// Starts or stops counting.
 pub(crate) fn set_wanted(wanted: bool) {
     if wanted && !is_wanted() {
         reset_total();
     }
     WANTED.store(wanted, Relaxed);
+    if wanted {
+        // For `is_installed`, in case that nothing else allocates. Not optimised away.
+        drop(std::hint::black_box(Box::new(0_u8)));
+    }
+}
+
+/// Returns `true` if the program's global allocator counts, as far as sessions have profiled memory.
+pub(crate) fn is_installed() -> bool {
+    IS_INSTALLED.load(Relaxed)
 }
 
 /// Bytes allocated minus bytes freed on all threads since the counting began.
@@ -67,7 +79,13 @@ pub(super) fn with_counts<R>(f: impl FnOnce(&ThreadCounts) -> R) -> Option<R> {
 /// Counts allocated and freed bytes while a session profiles memory.
 pub(super) fn count(allocated: usize, freed: usize) {
     // Do not attribute the profiler's own allocations to a scope.
-    if !is_wanted() || ReentrancyGuard::is_entered() {
+    if !is_wanted() {
+        return;
+    }
+    if !IS_INSTALLED.load(Relaxed) {
+        IS_INSTALLED.store(true, Relaxed);
+    }
+    if ReentrancyGuard::is_entered() {
         return;
     }
     add(allocated, freed);

@@ -5,7 +5,7 @@ mod counters;
 mod scope;
 
 pub use allocator::ProfilerAllocator;
-pub(crate) use counters::set_wanted;
+pub(crate) use counters::{is_installed, set_wanted};
 pub(crate) use scope::ScopeMemory;
 
 /// The memory that a scope used, in bytes.

@@ -1,6 +1,7 @@
 //! A call before its scope opens: the arguments that the macros collect.
 
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::ScopeWithArgs;
 use super::future::{FutureScope, FutureScopeWithArgs};
@@ -145,6 +146,9 @@ impl<'s> ScopeBuilder<'s> {
     /// Sets the step.
     #[inline]
     pub fn step(&mut self, step: impl IntoStep) {
+        if step.is_out_of_range() {
+            warn_of_step(self.decision);
+        }
         self.request.step = Some(step.into_step());
     }
 
@@ -232,4 +236,19 @@ pub(crate) fn should_log(decision: SiteDecision, every: u32) -> bool {
 fn empty_shape() -> Box<[usize]> {
     diagnostics::warn_once("a `to_shape` panicked: the argument is shown with an empty shape");
     Box::default()
+}
+
+/// Warns, once, of a step that is negative or beyond 64 bits.
+#[cold]
+fn warn_of_step(decision: Option<SiteDecision>) {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+    if WARNED.swap(true, Relaxed) {
+        return;
+    }
+    let name = decision.and_then(|decision| name::by_id(decision.id()));
+    diagnostics::warn_once(&format!(
+        "`{}` gave a `global_step` that is negative or beyond 64 bits, which counts as the nearest step: steps start at 0, \
+         so shift them if they begin below",
+        name.map_or("?", |name| &name.text)
+    ));
 }

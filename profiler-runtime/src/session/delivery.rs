@@ -9,7 +9,8 @@ use super::queue::Queue;
 use super::trace::Trace;
 use super::window::{WindowBuilder, WindowClose, WindowSpec};
 use super::window_sorter;
-use crate::diagnostics::{catch_own_panic, user_code};
+use crate::diagnostics::{self, catch_own_panic, user_code};
+use crate::memory;
 use crate::own_cost;
 use crate::process::fork;
 use crate::sync::ReentrancyGuard;
@@ -125,6 +126,7 @@ impl Delivery {
             } = complete;
             builder.into_trace(&spec, closing)
         };
+        warn_of_missing_activities(&trace);
         for handler in handlers {
             handler.call(&trace);
         }
@@ -136,5 +138,21 @@ impl Delivery {
             None
         };
         drop(before);
+    }
+}
+
+/// Warns, once, of what the session was asked to record and could not.
+fn warn_of_missing_activities(trace: &Trace) {
+    if let Some(reason) = trace.no_cuda_reason() {
+        diagnostics::warn_once(&format!(
+            "`Activity::Cuda` was given, and a window has no GPU times: {reason}"
+        ));
+    }
+    let options = trace.meta.options;
+    if options.profile_memory && !trace.scopes.is_empty() && !memory::is_installed() {
+        diagnostics::warn_once(
+            "`profile_memory` was set, and no host memory is counted, since the program has another global allocator: write \
+             `#[global_allocator] static ALLOCATOR: ProfilerAllocator = ProfilerAllocator::system();`",
+        );
     }
 }

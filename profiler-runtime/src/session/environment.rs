@@ -1,13 +1,20 @@
 //! The session that the environment asked for, while it runs.
 
 use std::sync::MutexGuard;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::profile::{Profile, ProfileError};
+use crate::config::{did_you_mean, similar};
+use crate::name;
 use crate::process::fork;
+use crate::switch::with_control;
 use crate::sync::Lock;
 
 /// The session, while it runs.
 static OWN: Lock<Option<Profile>> = Lock::new(None);
+
+/// `true` once it has been started.
+static WAS_STARTED: AtomicBool = AtomicBool::new(false);
 
 fn own() -> MutexGuard<'static, Option<Profile>> {
     OWN.lock()
@@ -37,6 +44,7 @@ pub(crate) fn start(
     }
     // With the lock released: starting may warn, and a `tracing` subscriber may call `step`.
     let started = start()?;
+    WAS_STARTED.store(true, Relaxed);
     let mut own = own();
     let surplus = if own.is_none() {
         own.replace(started)
@@ -51,6 +59,36 @@ pub(crate) fn start(
 /// Returns `true` while the session runs.
 pub(crate) fn is_running() -> bool {
     own().is_some()
+}
+
+/// Returns `true` if the session has run.
+pub(crate) fn was_started() -> bool {
+    WAS_STARTED.load(Relaxed)
+}
+
+/// Explains why no call of the name in `PROFILER_STEP` made a step. Returns `None` if the variable is not set, or its
+/// calls are measured.
+pub(super) fn why_no_step() -> Option<String> {
+    let (step, is_allowed) = with_control(|control| {
+        let settings = &control.settings;
+        let step = settings.session.step.clone()?;
+        let is_allowed = settings.filter.allows(&step);
+        Some((step, is_allowed))
+    })?;
+    let names = name::all();
+    let names = || names.iter().map(|name| &*name.text);
+    if !names().any(|name| name == step) {
+        let suggestion = did_you_mean(&similar(&step, names()));
+        Some(format!(
+            "PROFILER_STEP is `{step}`, and nothing of that name ran{suggestion}"
+        ))
+    } else if is_allowed {
+        None
+    } else {
+        Some(format!(
+            "PROFILER_STEP is `{step}`, and the filter excludes that name: let PROFILER_FILTER include it"
+        ))
+    }
 }
 
 /// Ends the session, if it runs.

@@ -10,7 +10,7 @@ use super::handler::Handler;
 use super::registry::{WindowRegistry, registry};
 use super::transition::{Effect, effects_of};
 use super::window::{StepRecord, WindowClose, WindowSpec};
-use super::{Activity, Options, at_exit, recording, ring, window_sorter};
+use super::{Activity, Options, at_exit, environment, recording, ring, window_sorter};
 use crate::background::{self, Calls};
 use crate::clock::{WallAnchor, now};
 use crate::config::{Action, ActionFn};
@@ -218,22 +218,15 @@ impl Session {
             return false;
         }
         let mut notices = DeferredNotices::default();
-        if self.has_schedule && state.step == 0 {
-            let or = if self.is_environment {
-                ", or say in PROFILER_STEP which name's calls are the steps of PROFILER_SCHEDULE"
-            } else {
-                ""
-            };
-            notices.add(&format!(
-                "a session with a schedule ended without a single `step()`: call it at the end of each iteration{or}"
-            ));
-        }
         if self.has_schedule || state.step > 0 {
             self.note_step(&mut state);
         }
         self.apply_transition(&mut state, None, &mut notices);
         let steps = state.step;
         drop(state);
+        if steps == 0 {
+            self.warn_of_no_step(&mut notices);
+        }
         if self.is_environment && steps > 0 && self.delivery.closed() == 0 {
             notices.add(&format!(
                 "PROFILER_SCHEDULE: the recording ended after {steps} steps, before it came to a window: nothing is \
@@ -243,6 +236,33 @@ impl Session {
         window_sorter::ended(self);
         notices.say();
         true
+    }
+
+    /// Warns that the session ended without a step, if something asked for steps.
+    fn warn_of_no_step(&self, notices: &mut DeferredNotices) {
+        let reason = if self.is_environment {
+            environment::why_no_step()
+        } else {
+            None
+        };
+        let advice = match reason {
+            Some(reason) => reason,
+            None if !self.has_schedule => return,
+            None if self.is_environment => {
+                "call it at the end of each iteration, or say in PROFILER_STEP which name's calls are the steps of \
+                 PROFILER_SCHEDULE"
+                    .to_owned()
+            }
+            None => "call it at the end of each iteration".to_owned(),
+        };
+        let session = if self.has_schedule {
+            "a session with a schedule"
+        } else {
+            "the recording of PROFILER_TRACE"
+        };
+        notices.add(&format!(
+            "{session} ended without a single `step()`: {advice}"
+        ));
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -372,6 +392,13 @@ impl Session {
     pub(super) fn toggle(&self, enable: bool, activities: &[Activity]) {
         if !fork::is_own_process() {
             return;
+        }
+        let never = |activity: &&Activity| enable && !self.options.has(**activity);
+        if let Some(activity) = activities.iter().find(never) {
+            diagnostics::warn_once(&format!(
+                "`toggle_collection` cannot turn on `Activity::{activity:?}`, which the session was started without: add \
+                 it to `ProfileBuilder::activities`"
+            ));
         }
         let mut state = self.state();
         for activity in activities {

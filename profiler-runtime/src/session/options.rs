@@ -19,6 +19,8 @@ pub enum Activity {
 pub(crate) struct Options {
     pub(crate) cpu: bool,
     pub(crate) cuda: bool,
+    /// The program has named [`Activity::Cuda`], so it expects GPU times.
+    pub(crate) expects_cuda: bool,
     pub(crate) record_shapes: bool,
     pub(crate) profile_memory: bool,
     pub(crate) with_stack: bool,
@@ -29,6 +31,7 @@ impl Options {
     pub(crate) const DEFAULT: Self = Self {
         cpu: true,
         cuda: true,
+        expects_cuda: false,
         record_shapes: false,
         profile_memory: false,
         with_stack: false,

@@ -135,6 +135,8 @@ pub struct ProfileBuilder {
     capacity: usize,
     schedule: Option<ActionFn>,
     objection: Option<String>,
+    /// `true` if the capacity was set to zero.
+    is_empty: bool,
     handlers: Vec<Handler>,
     is_environment: bool,
 }
@@ -146,6 +148,7 @@ impl Default for ProfileBuilder {
             capacity: DEFAULT_CAPACITY,
             schedule: None,
             objection: None,
+            is_empty: false,
             handlers: Vec::new(),
             is_environment: false,
         }
@@ -154,12 +157,14 @@ impl Default for ProfileBuilder {
 
 impl ProfileBuilder {
     /// Sets the activities to record; both by default. Without [`Activity::Cpu`] traces and tables have no CPU times,
-    /// without [`Activity::Cuda`] no GPU times.
+    /// without [`Activity::Cuda`] no GPU times. A session that is given [`Activity::Cuda`] warns if a window has scopes
+    /// and no GPU times; [`Trace::no_cuda_reason`] returns the reason.
     pub fn activities(mut self, activities: impl IntoIterator<Item = Activity>) -> Self {
         (self.options.cpu, self.options.cuda) = (false, false);
         for activity in activities {
             self.options.set(activity, true);
         }
+        self.options.expects_cuda = self.options.cuda;
         self
     }
 
@@ -217,6 +222,7 @@ impl ProfileBuilder {
     /// counted ([`Truncation::over_capacity`](crate::session::Truncation)); the next window starts empty.
     pub fn capacity(self, scopes: usize) -> Self {
         Self {
+            is_empty: scopes == 0,
             capacity: scopes.clamp(1, u32::MAX as usize - 1),
             ..self
         }
@@ -245,6 +251,11 @@ impl ProfileBuilder {
         }
         if let Some(objection) = &self.objection {
             diagnostics::warn_once(objection);
+        }
+        if self.is_empty {
+            diagnostics::warn_once(
+                "the session's `capacity` is 0, which counts as 1: set it to the number of scopes that a window holds",
+            );
         }
         let setup = SessionConfig {
             options: self.options,
@@ -328,7 +339,9 @@ impl std::fmt::Debug for ProfileBuilder {
 }
 
 /// Why a session could not be started, or has no window.
-#[derive(Debug, thiserror::Error)]
+///
+/// `Debug` prints the same text as `Display`, since a `main` that returns the error prints it with `Debug`.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileError {
     /// No activity was selected.
@@ -359,4 +372,10 @@ pub enum ProfileError {
     /// There was no window.
     #[error("the schedule recorded no window: run at least as many steps as it waits and warms up")]
     NoWindow,
+}
+
+impl std::fmt::Debug for ProfileError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }

@@ -135,6 +135,7 @@ impl Sample {
                 closed: closed.unwrap_or(self.origin),
                 options: self.options,
                 truncation: Truncation::default(),
+                no_cuda_reason: None,
                 metadata: Vec::new(),
             },
         }

@@ -73,6 +73,7 @@ pub(crate) struct Meta {
     pub(crate) closed: u64,
     pub(crate) options: Options,
     pub(crate) truncation: Truncation,
+    pub(crate) no_cuda_reason: Option<String>,
     /// Pairs that the program added, in order.
     pub(crate) metadata: Vec<(String, String)>,
 }
@@ -193,6 +194,14 @@ impl Trace {
     #[must_use]
     pub fn has(&self, activity: Activity) -> bool {
         self.meta.options.has(activity)
+    }
+
+    /// Returns why the window has no GPU times although its session was started with
+    /// [`Activity::Cuda`](crate::Activity::Cuda) in [`activities`](crate::session::ProfileBuilder::activities), and what to
+    /// do about it. Returns `None` if it has some, or no scopes, or if the session did not ask for them by name.
+    #[must_use]
+    pub fn no_cuda_reason(&self) -> Option<&str> {
+        self.meta.no_cuda_reason.as_deref()
     }
 
     /// Returns the pairs added with [`Profile::add_metadata`](crate::Profile::add_metadata).

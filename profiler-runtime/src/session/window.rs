@@ -10,7 +10,7 @@ use super::timeline::Timeline;
 use super::trace::{Meta, NONE, Node, Step, Trace, Truncation};
 use super::{Activity, Options};
 use crate::clock::WallAnchor;
-use crate::cuda::GpuRecord;
+use crate::cuda::{self, GpuRecord, Status};
 use crate::name;
 
 /// Changes of activities that are remembered for one window.
@@ -264,6 +264,10 @@ impl WindowBuilder {
                 ..all
             })
             .unwrap_or(spec.options);
+        let has_cuda = !self.gpu.is_empty() || !self.replays.is_empty() || unread > 0;
+        let expects_cuda = options.cuda && options.expects_cuda && !self.scopes.is_empty();
+        let no_cuda_reason =
+            (expects_cuda && !has_cuda).then(|| no_cuda_reason(&cuda::known_status()));
         Trace {
             scopes: self.scopes,
             nodes,
@@ -288,8 +292,23 @@ impl WindowBuilder {
                     late: self.late,
                     no_memory: self.no_memory + lost.no_memory,
                 },
+                no_cuda_reason,
                 metadata: closing.metadata,
             },
         }
+    }
+}
+
+/// Returns why scopes have no GPU times, and what to do about it.
+fn no_cuda_reason(status: &Status) -> String {
+    match status {
+        Status::Ready { .. } => {
+            "its scopes name no stream: write `stream = …`, or use `cuda::with_stream` or `cuda::set_default_stream`"
+                .to_owned()
+        }
+        Status::NotLoaded | Status::NotInitialised => {
+            format!("{status}: leave out `Activity::Cuda` if the program does not use CUDA")
+        }
+        status => status.to_string(),
     }
 }

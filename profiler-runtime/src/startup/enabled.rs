@@ -1,13 +1,18 @@
 //! The public functions that turn measuring on and off.
 
+use std::panic::Location;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use super::ensure_started;
 use crate::clock;
+use crate::diagnostics;
 use crate::switch;
 
 /// Turns measuring on or off, at once on all threads.
 ///
 /// A scope that is open at that moment ends as it began: it is measured to its end, or not at all. Off, a measured call
-/// costs one relaxed load and a branch. The initial state is that of the variable `PROFILER_ENABLED`, or on.
+/// costs one relaxed load and a branch. The initial state is that of the variable `PROFILER_ENABLED`, or on. A call that
+/// sets the opposite of what the variable asks for is reported in a warning.
 ///
 /// With the feature `strip` measuring is always off.
 ///
@@ -19,12 +24,33 @@ use crate::switch;
 /// set_enabled(false);
 /// assert!(!is_enabled());
 /// ```
+#[track_caller]
 pub fn set_enabled(enabled: bool) {
     ensure_started();
-    switch::set_enabled(enabled);
+    if switch::set_enabled(enabled) && !cfg!(feature = "strip") {
+        warn_of_override(enabled, Location::caller());
+    }
     if enabled && !cfg!(feature = "strip") {
         clock::warn_if_fallback();
     }
+}
+
+/// Warns, once for on and once for off, that the program overrides `PROFILER_ENABLED`.
+#[cold]
+fn warn_of_override(enabled: bool, caller: &Location<'_>) {
+    static WARNED: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
+    if WARNED[usize::from(enabled)].swap(true, Relaxed) {
+        return;
+    }
+    let effect = if enabled {
+        "PROFILER_ENABLED turns measuring off, but the program turns it on with `set_enabled(true)`"
+    } else {
+        "PROFILER_ENABLED turns measuring on, but the program turns it off with `set_enabled(false)`"
+    };
+    let (file, line) = (caller.file(), caller.line());
+    diagnostics::warn_once(&format!(
+        "{effect} ({file}:{line}): the call takes precedence; remove it to let the variable decide"
+    ));
 }
 
 /// Returns `true` while calls are measured: the switch is on, and no [`pause`] is running.

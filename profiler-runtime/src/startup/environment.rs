@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::external_control;
 #[cfg(feature = "trace")]
-use super::trace_file::TraceFile;
+use super::trace_file::{self, TraceFile};
 use crate::config::SessionSettings;
 use crate::diagnostics;
 #[cfg(feature = "trace")]
@@ -64,10 +64,17 @@ pub(super) fn start() {
 /// Has each window written to a file, or to a folder for TensorBoard.
 #[cfg(feature = "trace")]
 fn write_windows_to(builder: ProfileBuilder, target: PathBuf) -> ProfileBuilder {
-    match TraceFile::parse(&target) {
-        Some(file) => builder.on_trace_ready(move |trace: &Trace| file.write(trace)),
-        None => builder.on_trace_ready(tensorboard_trace_handler(target)),
+    if let Some(file) = TraceFile::parse(&target) {
+        return builder.on_trace_ready(move |trace: &Trace| file.write(trace));
     }
+    if trace_file::is_likely_a_file(&target) {
+        diagnostics::warn_once(&format!(
+            "PROFILER_TRACE: {} does not end in `.json` or `.json.gz`, so it is a folder, which gets a file for each \
+             window: end the name in `.json` for a file, or in `/` for a folder",
+            target.display()
+        ));
+    }
+    builder.on_trace_ready(tensorboard_trace_handler(target))
 }
 
 #[cfg(not(feature = "trace"))]

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use super::mistakes;
 use crate::config::SummaryTarget;
 use crate::diagnostics;
 use crate::process::exit::Run;
@@ -34,6 +35,7 @@ pub(super) fn write() {
     if !fork::is_own_process() {
         return;
     }
+    mistakes::warn();
     let summary = summary();
     WRITTEN.store(calls(&summary) + 1, Relaxed);
     let target = target();

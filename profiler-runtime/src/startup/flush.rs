@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::collect;
 use crate::cuda;
+use crate::diagnostics;
 use crate::process::fork;
 
 /// The state of all log entries of this process. An entry for several loggers counts once for each of them.
@@ -67,6 +68,7 @@ fn flush_within(timeout: Duration, close: bool) -> FlushReport {
     };
     let rest = timeout.saturating_sub(start.elapsed());
     let counts = collect::flush(is_own_process.then_some(rest));
+    diagnostics::warn_of_drops();
     FlushReport {
         delivered: counts.delivered,
         dropped: counts.dropped,

@@ -9,7 +9,7 @@ use super::flush::flush_and_close;
 use crate::collect;
 use crate::config::{Backend, Filter, SummaryTarget};
 use crate::cuda::{self, CudaError};
-use crate::diagnostics::catch_own_panic;
+use crate::diagnostics::{self, catch_own_panic};
 use crate::log::{IntoLogger, Logger};
 use crate::session;
 use crate::startup::error::InitError;
@@ -131,6 +131,9 @@ impl Builder {
     /// ([`Backend::Cuda`]) and there are none.
     pub fn init(self) -> Result<ProfilerGuard, InitError> {
         super::ensure_started();
+        if let Some(objection) = self.summary.as_ref().and_then(SummaryTarget::objection) {
+            diagnostics::warn_once(&objection);
+        }
         let has_tensorboard = with_control(|control| {
             let settings = &mut control.settings;
             let is_unset = |name| !settings.from_environment.contains(&name);

@@ -11,6 +11,7 @@ mod exit_summary;
 mod external_control;
 mod flush;
 mod init;
+mod mistakes;
 #[cfg(feature = "trace")]
 mod trace_file;
 

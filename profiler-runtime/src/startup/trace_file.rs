@@ -72,6 +72,17 @@ impl TraceFile {
     }
 }
 
+/// Returns `true` for a path that is no trace file, but looks like the path of a file: it has an ending of letters, and no
+/// folder of that name exists.
+pub(super) fn is_likely_a_file(path: &Path) -> bool {
+    let is_word = |ending: &std::ffi::OsStr| {
+        let bytes = ending.as_encoded_bytes();
+        !bytes.is_empty() && bytes.iter().all(u8::is_ascii_alphabetic)
+    };
+    let is_folder = path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/");
+    !is_folder && path.extension().is_some_and(is_word)
+}
+
 /// Returns what distinguishes the files of this process from those of other processes with the same variables: the rank if
 /// there is one, or the process id if another process has written the file since this one began.
 fn process_suffix(path: &Path) -> String {
@@ -103,6 +114,22 @@ mod tests {
             ("trace.v1.JSON.GZ", "trace.v1_2.JSON.GZ"),
         ] {
             assert_eq!(with_suffix(path), Some(PathBuf::from(expected)));
+        }
+    }
+
+    #[test]
+    fn a_folder_with_an_ending_of_letters_looks_like_a_file() {
+        for (path, expected) in [
+            ("trace.txt", true),
+            ("a/trace.jsn", true),
+            ("trace.gz", true),
+            ("traces", false),
+            ("traces.v2", false),
+            ("traces.old/", false),
+            ("a.b/traces", false),
+            (".", false),
+        ] {
+            assert_eq!(is_likely_a_file(Path::new(path)), expected, "{path}");
         }
     }
 

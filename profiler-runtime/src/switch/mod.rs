@@ -174,9 +174,17 @@ impl Control {
     }
 }
 
-/// Turns measuring on or off.
-pub(crate) fn set_enabled(enabled: bool) {
+/// Turns measuring on or off. Returns `true` if `PROFILER_ENABLED` asks for the opposite.
+pub(crate) fn set_enabled(enabled: bool) -> bool {
     with_control(|control| control.settings.enabled = enabled);
+    asked_by_environment() == Some(!enabled)
+}
+
+/// Returns what `PROFILER_ENABLED` asks for, if it is set.
+pub(crate) fn asked_by_environment() -> Option<bool> {
+    let settings = ENVIRONMENT.get()?;
+    let is_set = settings.from_environment.contains(&"PROFILER_ENABLED");
+    is_set.then_some(settings.enabled)
 }
 
 /// Publishes the switch word, now and with each change from now on: the profiler has started.

@@ -240,7 +240,7 @@ fn what_is_not_understood_is_said_once_and_the_default_holds() {
         1,
         "{text}"
     );
-    assert!(text.contains("did you mean PROFILER_SUMMARY?"), "{text}");
+    assert!(text.contains("did you mean `PROFILER_SUMMARY`?"), "{text}");
     assert!(
         text.contains("train/step"),
         "it is measured all the same: {text}"

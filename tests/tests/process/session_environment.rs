@@ -307,14 +307,14 @@ fn a_name_is_that_of_a_file_by_its_ending_and_need_not_be_text() {
     if child::dir().is_some() {
         return scopes(1);
     }
-    let names: [(&[u8], bool); 5] = [
-        (b"t.JSON", true),
-        (b"t.Json.GZ", true),
-        (b"n\xff.json", true),
-        (b"folder.json/", false),
-        (b"t.txt", false),
+    let names: [(&[u8], bool, &str); 5] = [
+        (b"t.JSON", true, ""),
+        (b"t.Json.GZ", true, ""),
+        (b"n\xff.json", true, ""),
+        (b"folder.json/", false, ""),
+        (b"t.txt", false, "so it is a folder"),
     ];
-    for (wanted, is_file) in names {
+    for (wanted, is_file, said) in names {
         let folder = tempfile::tempdir().expect("a folder");
         let mut target = folder.path().as_os_str().as_bytes().to_vec();
         target.push(b'/');
@@ -324,8 +324,11 @@ fn a_name_is_that_of_a_file_by_its_ending_and_need_not_be_text() {
         let target = std::ffi::OsStr::from_bytes(&target);
         let output = command.env("PROFILER_TRACE", target).output();
         let output = output.expect("it runs");
+        let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(
-            output.status.success() && output.stderr.is_empty(),
+            output.status.success()
+                && stderr.contains(said)
+                && stderr.is_empty() == said.is_empty(),
             "{output:?}"
         );
         let target = Path::new(target);

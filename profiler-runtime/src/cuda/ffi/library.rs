@@ -99,6 +99,13 @@ fn status() -> MutexGuard<'static, Option<Status>> {
     STATUS.lock()
 }
 
+/// Returns `true` if a setting asks for GPU times.
+pub(crate) fn is_asked_for() -> bool {
+    let settings = settings();
+    let has_setting = settings.path.is_some() || settings.stream != ImplicitStream::None;
+    settings.backend == Backend::Cuda || has_setting || default::default_stream().is_some()
+}
+
 /// Applies a changed backend setting.
 pub(crate) fn apply_backend(backend: Backend) {
     DISCOVERY_FAILED.store(false, Relaxed);

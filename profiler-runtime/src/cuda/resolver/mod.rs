@@ -54,6 +54,7 @@ use crate::cuda::ffi::driver::Driver;
 use crate::cuda::ffi::library;
 use crate::cuda::loss::CudaLoss;
 use crate::cuda::thread::ring;
+use crate::diagnostics;
 use crate::own_cost;
 
 static THREAD: Background = Background::new("profiler-cuda", run, ended);
@@ -118,6 +119,7 @@ fn run() {
             PROGRESS.publish(began, state.oldest_unread_end());
         }
         drop(inside);
+        diagnostics::warn_of_drops();
         let urgent = !flushes.is_empty();
         thread::park_timeout(pace.poll_interval(progress, state.is_watching(), urgent));
     }

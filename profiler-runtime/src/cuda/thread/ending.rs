@@ -16,7 +16,7 @@ use crate::cuda::loss::{self, CudaLoss};
 use crate::cuda::resolver;
 use crate::cuda::stream::target::target;
 use crate::diagnostics::user_code;
-use crate::diagnostics::{DropReason, count_dropped};
+use crate::diagnostics::{DropReason, count_dropped, note_full_ring};
 use crate::log::LogRequest;
 use crate::own_cost;
 use crate::stats::StatCell;
@@ -393,6 +393,7 @@ fn account_log(
         (Sent::Rejected, Some(cell)) => {
             cell.skipped.add(every.into());
             cell.ring_full.add(1);
+            note_full_ring();
         }
         (Sent::Rejected, None) => count_dropped(DropReason::RingFull, 1),
     }

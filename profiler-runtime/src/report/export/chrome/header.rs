@@ -86,7 +86,7 @@ impl Header<'_> {
         write!(
             out,
             ",\"step_num\":{},\"cycle\":{},\"complete\":{},\"over_capacity\":{},\"ring_full\":{},\"unread\":{},\
-             \"unplaced\":{},\"cut_short\":{},\"handler_behind\":{},\"late\":{},\"no_memory\":{}}}",
+             \"unplaced\":{},\"cut_short\":{},\"handler_behind\":{},\"late\":{},\"no_memory\":{}",
             meta.step_num,
             meta.cycle,
             truncation.is_complete(),
@@ -98,7 +98,12 @@ impl Header<'_> {
             truncation.handler_behind,
             truncation.late,
             truncation.no_memory,
-        )
+        )?;
+        if let Some(reason) = self.trace.no_cuda_reason() {
+            write!(out, ",\"no_cuda_reason\":{}", string(reason))?;
+        }
+        out.push(b'}');
+        Ok(())
     }
 
     /// Keeps the last value of each key.

@@ -36,7 +36,9 @@ use crate::cuda::GpuRecord;
 use crate::session::{Event, Trace};
 pub use tensorboard::{LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
 
-/// Why a trace could not be written. `Debug` prints the message too.
+/// Why a trace could not be written.
+///
+/// `Debug` prints the same text as `Display`, since a `main` that returns the error prints it with `Debug`.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {

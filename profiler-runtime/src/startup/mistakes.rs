@@ -1,0 +1,69 @@
+//! Settings that had no effect in this run, and are likely mistakes. Only the end of the program shows them.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use crate::diagnostics;
+use crate::name;
+use crate::process::fork;
+use crate::session;
+use crate::switch::with_control;
+
+/// Warns of globs that match no name, and of a recording that never began. Called before the last summary is written,
+/// which repeats the warnings.
+pub(super) fn warn() {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+    if !fork::is_own_process() || WARNED.swap(true, Relaxed) {
+        return;
+    }
+    for mistake in globs_without_effect()
+        .into_iter()
+        .chain(recording_never_began())
+    {
+        diagnostics::warn_once(&mistake);
+    }
+}
+
+fn globs_without_effect() -> Vec<String> {
+    let names = name::all();
+    // No call site has decided: nothing ran, or measuring was off.
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let names: Vec<&str> = names.iter().map(|name| &*name.text).collect();
+    let (filter, is_of_environment) = with_control(|control| {
+        let settings = &control.settings;
+        let is_of_environment = settings.from_environment.contains(&"PROFILER_FILTER");
+        (settings.filter.clone(), is_of_environment)
+    });
+    let origin = if is_of_environment {
+        "PROFILER_FILTER"
+    } else {
+        "`Builder::filter`"
+    };
+    let mistakes = filter.mistakes(&names).into_iter();
+    mistakes
+        .map(|mistake| format!("{origin}: {mistake}"))
+        .collect()
+}
+
+/// Returns a warning if the recording waited for a command that never came.
+fn recording_never_began() -> Option<String> {
+    let settings = with_control(|control| control.settings.session.clone());
+    let command = match (&settings.control, settings.signal) {
+        (Some(_), None) => "`start` was never written to the file in PROFILER_CONTROL",
+        (None, Some(_)) => "the signal in PROFILER_SIGNAL never came",
+        (Some(_), Some(_)) => {
+            "`start` was never written to the file in PROFILER_CONTROL, nor did the signal in PROFILER_SIGNAL come"
+        }
+        (None, None) => return None,
+    };
+    let was_reported = || {
+        let of_control = ["PROFILER_CONTROL", "PROFILER_SIGNAL"];
+        let notices = diagnostics::notices();
+        let is_about = |notice: &String| of_control.iter().any(|name| notice.starts_with(name));
+        notices.iter().any(is_about)
+    };
+    let is_missing =
+        settings.trace.is_some() && !session::environment::was_started() && !was_reported();
+    is_missing.then(|| format!("PROFILER_TRACE: nothing was recorded, since {command}"))
+}

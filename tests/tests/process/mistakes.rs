@@ -1,0 +1,403 @@
+//! A setting or an argument that cannot have the effect that it asks for is reported once, with what to write instead.
+
+#![cfg(all(unix, not(feature = "strip")))]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use profiler_runtime::session::{ProfileError, Schedule, ScheduleError};
+use profiler_runtime::{
+    Activity, InitError, Profile, SummaryTarget, builder, flush, measure, set_enabled, step,
+    summary,
+};
+use profiler_tests::child;
+
+const VARIABLES: [&str; 9] = [
+    "PROFILER_ENABLED",
+    "PROFILER_FILTER",
+    "PROFILER_SUMMARY",
+    "PROFILER_TRACE",
+    "PROFILER_SCHEDULE",
+    "PROFILER_STEP",
+    "PROFILER_CONTROL",
+    "PROFILER_SIGNAL",
+    "PROFILER_RING",
+];
+
+/// The results of this test when it ran again with variables.
+struct Ran {
+    folder: tempfile::TempDir,
+    stderr: String,
+}
+
+/// Runs this test again with variables; `DIR` in their values is a folder.
+fn run(variables: &[(&str, &str)]) -> Ran {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = child::again(folder.path());
+    for variable in VARIABLES {
+        command.env_remove(variable);
+    }
+    for (name, value) in variables {
+        command.env(
+            name,
+            value.replace("DIR", &folder.path().display().to_string()),
+        );
+    }
+    let output = command.output().expect("it runs");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{stderr}");
+    Ran { folder, stderr }
+}
+
+impl Ran {
+    /// Returns the warnings on standard error; the folder is `DIR` in them.
+    fn warnings(&self) -> Vec<String> {
+        let folder = self.folder.path().display().to_string();
+        let lines = self.stderr.lines();
+        let warnings = lines.filter_map(|line| line.strip_prefix("profiler: warning: "));
+        warnings.map(|line| line.replace(&folder, "DIR")).collect()
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+fn train() {
+    for _ in 0..3 {
+        measure!("train::forward", {});
+        measure!("train::backward", {});
+        measure!("train::step", {});
+    }
+}
+
+#[test]
+fn a_filter_that_matches_nothing_suggests_a_name() {
+    if child::dir().is_some() {
+        return train();
+    }
+    for (filter, expected) in [
+        (
+            "train::forward,train::bakcward",
+            "PROFILER_FILTER: `train::bakcward` matches none of the names that ran; did you mean `train::backward`?",
+        ),
+        (
+            "tarin::*",
+            "PROFILER_FILTER: `tarin::*` matches none of the names that ran; did you mean `train::*`?",
+        ),
+        (
+            "backward",
+            "PROFILER_FILTER: `backward` matches none of the names that ran; did you mean `train::backward`?",
+        ),
+        (
+            "-train::forwrad",
+            "PROFILER_FILTER: `-train::forwrad` excludes none of the names that ran; did you mean `-train::forward`?",
+        ),
+    ] {
+        assert_eq!(run(&[("PROFILER_FILTER", filter)]).warnings(), [expected]);
+    }
+    for fitting in ["train::*", "train::s*,-train::step", "-hyper::*"] {
+        assert_eq!(run(&[("PROFILER_FILTER", fitting)]).warnings(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_filter_of_the_program_is_named_as_such() {
+    if child::dir().is_some() {
+        let _profiler = builder().filter("tarin*").init().expect("set up");
+        return train();
+    }
+    let expected =
+        "`Builder::filter`: `tarin*` matches none of the names that ran; did you mean `train*`?";
+    assert_eq!(run(&[]).warnings(), [expected]);
+}
+
+#[test]
+fn a_step_that_no_name_has_suggests_one() {
+    if child::dir().is_some() {
+        return train();
+    }
+    let run_with = |variables: &[(&str, &str)]| {
+        let trace = ("PROFILER_TRACE", "DIR/trace.json");
+        run(&[&[trace], variables].concat()).warnings()
+    };
+    let schedule = ("PROFILER_SCHEDULE", "warmup=1,active=1");
+    for (step, name) in [("step", "train::step"), ("train::setp", "train::step")] {
+        let reason = format!(
+            "PROFILER_STEP is `{step}`, and nothing of that name ran; did you mean `{name}`?"
+        );
+        let warnings = run_with(&[schedule, ("PROFILER_STEP", step)]);
+        let expected =
+            format!("a session with a schedule ended without a single `step()`: {reason}");
+        assert_eq!(warnings, [expected]);
+        let warnings = run_with(&[("PROFILER_STEP", step)]);
+        let expected =
+            format!("the recording of PROFILER_TRACE ended without a single `step()`: {reason}");
+        assert_eq!(warnings, [expected]);
+    }
+    let fitting = run_with(&[schedule, ("PROFILER_STEP", "train::step")]);
+    assert_eq!(fitting, [""; 0]);
+    let excluded = run_with(&[
+        schedule,
+        ("PROFILER_STEP", "train::step"),
+        ("PROFILER_FILTER", "-train::step"),
+    ]);
+    let expected = "a session with a schedule ended without a single `step()`: PROFILER_STEP is `train::step`, and the filter \
+                    excludes that name: let PROFILER_FILTER include it";
+    assert_eq!(excluded, [expected]);
+}
+
+#[test]
+fn a_program_that_overrides_the_variable_is_reported_with_its_place() {
+    if child::dir().is_some() {
+        for _ in 0..2 {
+            set_enabled(false);
+            train();
+        }
+        set_enabled(true);
+        return;
+    }
+    let place = |line: &str| {
+        let file = fs::read_to_string("tests/process/mistakes.rs").expect("this file");
+        let number = file.lines().position(|text| text.trim() == line);
+        number.expect("the line") + 1
+    };
+    let warnings = run(&[("PROFILER_ENABLED", "1")]).warnings();
+    let expected = format!(
+        "PROFILER_ENABLED turns measuring on, but the program turns it off with `set_enabled(false)` \
+         (tests/tests/process/mistakes.rs:{}): the call takes precedence; remove it to let the variable decide",
+        place("set_enabled(false);")
+    );
+    assert_eq!(warnings, [expected]);
+    let warnings = run(&[("PROFILER_ENABLED", "0")]).warnings();
+    let expected = format!(
+        "PROFILER_ENABLED turns measuring off, but the program turns it on with `set_enabled(true)` \
+         (tests/tests/process/mistakes.rs:{}): the call takes precedence; remove it to let the variable decide",
+        place("set_enabled(true);")
+    );
+    assert_eq!(warnings, [expected]);
+    assert_eq!(run(&[]).warnings(), [""; 0]);
+}
+
+#[test]
+fn a_summary_with_an_unknown_ending_is_written_as_a_table() {
+    if child::dir().is_some() {
+        return train();
+    }
+    let ran = run(&[("PROFILER_SUMMARY", "DIR/out.xyz")]);
+    let expected = "PROFILER_SUMMARY: `.xyz` is not a known ending, so DIR/out.xyz gets the table: end the name in `.json` or \
+                    `.csv` for these formats, in `.txt`, `.log` or nothing for the table";
+    assert_eq!(ran.warnings(), [expected]);
+    let table = fs::read_to_string(ran.path("out.xyz")).expect("written");
+    assert!(table.contains("train::step"), "{table}");
+    let ran = run(&[("PROFILER_SUMMARY", "DIR/stder")]);
+    let expected =
+        "PROFILER_SUMMARY: the summary goes to the file DIR/stder; did you mean `stderr`?";
+    assert_eq!(ran.warnings(), [expected]);
+    for ending in ["out.txt", "out.log", "out"] {
+        let ran = run(&[("PROFILER_SUMMARY", &format!("DIR/{ending}"))]);
+        assert_eq!(ran.warnings(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_summary_that_the_program_asks_for_with_an_unknown_ending_is_reported() {
+    if let Some(folder) = child::dir() {
+        let target = SummaryTarget::File(folder.join("out.html"));
+        let _profiler = builder().summary(target).init().expect("set up");
+        return train();
+    }
+    let warnings = run(&[]).warnings();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(
+        warnings[0].starts_with("`.html` is not a known ending, so DIR/out.html gets the table:"),
+        "{warnings:?}"
+    );
+}
+
+#[test]
+fn a_trace_with_an_unknown_ending_goes_to_a_folder() {
+    if child::dir().is_some() {
+        return train();
+    }
+    let ran = run(&[("PROFILER_TRACE", "DIR/trace.jsn")]);
+    let expected = "PROFILER_TRACE: DIR/trace.jsn does not end in `.json` or `.json.gz`, so it is a folder, which gets a file \
+                    for each window: end the name in `.json` for a file, or in `/` for a folder";
+    assert_eq!(ran.warnings(), [expected]);
+    assert!(ran.path("trace.jsn").is_dir());
+    for folder in ["DIR/traces", "DIR/trace.v2", "DIR/trace.jsn/"] {
+        assert_eq!(run(&[("PROFILER_TRACE", folder)]).warnings(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_recording_that_was_never_started_is_reported() {
+    if child::dir().is_some() {
+        return train();
+    }
+    let trace = ("PROFILER_TRACE", "DIR/trace.json");
+    let file = ("PROFILER_CONTROL", "DIR/control");
+    let signal = ("PROFILER_SIGNAL", "USR1");
+    let no_file = "`start` was never written to the file in PROFILER_CONTROL";
+    for (variables, reason) in [
+        (vec![trace, file], no_file.to_owned()),
+        (
+            vec![trace, signal],
+            "the signal in PROFILER_SIGNAL never came".to_owned(),
+        ),
+        (
+            vec![trace, file, signal],
+            format!("{no_file}, nor did the signal in PROFILER_SIGNAL come"),
+        ),
+    ] {
+        let expected = format!("PROFILER_TRACE: nothing was recorded, since {reason}");
+        assert_eq!(run(&variables).warnings(), [expected]);
+    }
+}
+
+#[test]
+fn a_window_without_the_gpu_times_that_were_asked_for_says_why() {
+    if let Some(folder) = child::dir() {
+        let _ = Profile::builder().run(|_| train());
+        let cpu = Profile::builder().activities([Activity::Cpu]);
+        let _ = cpu.run(|_| train());
+        assert!(summary().notices.is_empty(), "nothing asked for GPU times");
+        for _ in 0..2 {
+            let activities = [Activity::Cpu, Activity::Cuda];
+            let ((), trace) = Profile::builder().activities(activities).run(|_| train());
+            let trace = trace.expect("a window");
+            let file = folder.join("trace.json");
+            trace.export_chrome_trace(&file).expect("written");
+            let reason = trace.no_cuda_reason().expect("it has no GPU times");
+            let file = fs::read_to_string(file).expect("written");
+            let file: serde_json::Value = serde_json::from_str(&file).expect("JSON");
+            assert_eq!(file["profiler"]["no_cuda_reason"], reason);
+        }
+        return;
+    }
+    let expected = "`Activity::Cuda` was given, and a window has no GPU times: the program has not loaded the CUDA driver: leave \
+                    out `Activity::Cuda` if the program does not use CUDA";
+    assert_eq!(run(&[]).warnings(), [expected]);
+}
+
+#[test]
+fn options_of_a_session_that_have_no_effect_are_reported() {
+    if child::dir().is_some() {
+        let profile = Profile::builder()
+            .activities([Activity::Cpu])
+            .capacity(0)
+            .profile_memory(true)
+            .start()
+            .expect("started");
+        profile.toggle_collection(true, &[Activity::Cuda]);
+        measure!("alone", {});
+        profile.stop();
+        assert!(profile.wait(Duration::from_secs(60)));
+        return;
+    }
+    let expected = [
+        "the session's `capacity` is 0, which counts as 1: set it to the number of scopes that a window holds",
+        "`toggle_collection` cannot turn on `Activity::Cuda`, which the session was started without: add it to \
+         `ProfileBuilder::activities`",
+        "`profile_memory` was set, and no host memory is counted, since the program has another global allocator: write \
+         `#[global_allocator] static ALLOCATOR: ProfilerAllocator = ProfilerAllocator::system();`",
+    ];
+    assert_eq!(run(&[]).warnings(), expected);
+}
+
+#[test]
+fn a_negative_step_counts_as_zero_and_is_reported_once() {
+    if let Some(folder) = child::dir() {
+        let (steps, logged) = std::sync::mpsc::channel();
+        for number in -2..2_i32 {
+            let steps = steps.clone();
+            measure!(
+                "batch",
+                global_step = number,
+                log = move |_, _, step| steps.send(step),
+                {}
+            );
+        }
+        assert_eq!(flush(Duration::from_secs(60)).left, 0);
+        let logged: Vec<u64> = logged.try_iter().collect();
+        fs::write(folder.join("steps"), format!("{logged:?}")).expect("written");
+        return;
+    }
+    let ran = run(&[]);
+    let expected = "`batch` gave a `global_step` that is negative or beyond 64 bits, which counts as the nearest step: steps \
+                    start at 0, so shift them if they begin below";
+    assert_eq!(ran.warnings(), [expected]);
+    let steps = fs::read_to_string(ran.path("steps")).expect("written");
+    assert_eq!(steps, "[0, 0, 0, 1]", "nothing is lost");
+}
+
+#[test]
+fn a_negative_number_in_a_schedule_is_reported() {
+    if child::dir().is_some() {
+        train();
+        return step();
+    }
+    let ran = run(&[
+        ("PROFILER_TRACE", "DIR/trace.json"),
+        ("PROFILER_SCHEDULE", "wait=-1"),
+    ]);
+    let expected = "PROFILER_SCHEDULE: `wait=-1` is not `key=number`, with a whole number from 0: write a schedule as \
+                    `wait=1,warmup=1,active=3,repeat=2`; the default is used: one window from start to end";
+    assert_eq!(ran.warnings(), [expected]);
+    assert!(ran.path("trace.json").exists(), "nothing is lost");
+}
+
+#[test]
+fn the_first_lost_log_entry_is_reported_without_a_summary() {
+    if child::dir().is_some() {
+        let (release, blocked) = std::sync::mpsc::channel::<()>();
+        let blocked = std::sync::Arc::new(std::sync::Mutex::new(blocked));
+        for _ in 0..10_000 {
+            let blocked = std::sync::Arc::clone(&blocked);
+            measure!(
+                "logged",
+                log = move |_, _, _| {
+                    // Until the program has logged everything.
+                    let _ = blocked.lock().map(|blocked| blocked.recv());
+                },
+                {}
+            );
+        }
+        drop(release);
+        flush(Duration::from_secs(60));
+        assert!(summary().row("logged").expect("a row").dropped_entries > 0);
+        return;
+    }
+    let expected = "log entries are dropped (ring full): raise PROFILER_RING, log fewer calls with `log_every`, or use a faster \
+                    logger; the summary counts them, and its times include their calls";
+    let ran = run(&[("PROFILER_RING", "16")]);
+    let about_drops = |warning: &String| warning.starts_with("log entries are dropped");
+    let warnings = ran.warnings().into_iter().filter(about_drops);
+    assert_eq!(warnings.collect::<Vec<_>>(), [expected]);
+}
+
+/// A `main` that returns an error prints it with `Debug`.
+#[test]
+fn an_error_reads_the_same_whichever_way_it_is_printed() {
+    let folder = Path::new("/proc/no/such/folder");
+    let init: InitError = builder().tensorboard(folder).init().expect_err("no folder");
+    let schedule: ScheduleError = Schedule::parse("wiat=1").expect_err("no such key");
+    let profile: ProfileError = Profile::builder()
+        .activities([])
+        .start()
+        .expect_err("no activity");
+    let log = profiler_runtime::log::LogError::other("gone");
+    let ((), trace) = Profile::builder().run(|_| ());
+    let export = trace.map(|trace| trace.export_chrome_trace(folder));
+    let export = export.expect("a window").expect_err("no folder");
+    for (debug, display) in [
+        (format!("{init:?}"), init.to_string()),
+        (format!("{schedule:?}"), schedule.to_string()),
+        (format!("{profile:?}"), profile.to_string()),
+        (format!("{log:?}"), log.to_string()),
+        (format!("{export:?}"), export.to_string()),
+    ] {
+        assert_eq!(debug, display);
+    }
+}
