@@ -153,22 +153,24 @@ pub fn simulator() -> Simulator {
 pub struct Held {
     /// How many faults had been triggered before.
     before: u64,
+    simulator: Simulator,
 }
 
 impl Held {
     /// Has the next call of a driver function hang that begins from now on, or a later one: `number` counts from one.
     /// Every other fault is cleared when this is dropped.
     pub fn call(name: &str, number: u64) -> Self {
-        let before = faults();
-        simulator()
+        let simulator = simulator();
+        let before = simulator.faults();
+        simulator
             .run(&format!("fault {name} nth {number} hang"))
             .expect("it is right");
-        Self { before }
+        Self { before, simulator }
     }
 
     /// Returns when a thread is inside of the call.
     pub fn wait(&self) {
-        while faults() == self.before {
+        while self.simulator.faults() == self.before {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -176,14 +178,10 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        simulator()
+        self.simulator
             .run("clear-faults; release")
             .expect("it is right");
     }
-}
-
-fn faults() -> u64 {
-    simulator().report().expect("a report").faults
 }
 
 /// A device with what is needed to keep it busy.

@@ -28,6 +28,7 @@ pub struct Simulator {
     advance: extern "C" fn(u64) -> c_int,
     allow_waiting: extern "C" fn(c_int),
     calls: extern "C" fn(*const c_char) -> u64,
+    faults: extern "C" fn() -> u64,
     thread: extern "C" fn() -> u64,
     report: extern "C" fn(*mut c_char, c_int) -> usize,
     library: &'static Library,
@@ -76,6 +77,7 @@ impl Simulator {
             advance: function!("simulated_driver_advance"),
             allow_waiting: function!("simulated_driver_allow_waiting"),
             calls: function!("simulated_driver_calls"),
+            faults: function!("simulated_driver_faults"),
             thread: function!("simulated_driver_thread"),
             report: function!("simulated_driver_report"),
             library,
@@ -143,6 +145,11 @@ impl Simulator {
     pub fn calls(&self, name: &str) -> Option<u64> {
         let name = CString::new(name).ok()?;
         Some((self.calls)(name.as_ptr())).filter(|calls| *calls != u64::MAX)
+    }
+
+    /// Returns the number of faults that were triggered.
+    pub fn faults(&self) -> u64 {
+        (self.faults)()
     }
 
     /// Returns the number of this thread in the report.

@@ -57,6 +57,13 @@ extern "C" fn simulated_driver_calls(name: Text) -> u64 {
         .map_or(u64::MAX, super::entry::EntryPoint::calls)
 }
 
+/// Returns the number of faults that were triggered.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "C" fn simulated_driver_faults() -> u64 {
+    fault::happened()
+}
+
 /// Returns the number of this thread in the log.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
