@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::clock::clock;
+use crate::process::thread;
 
 /// The processor time of background threads, in nanoseconds.
 static BACKGROUND: AtomicU64 = AtomicU64::new(0);
@@ -13,30 +14,9 @@ pub(crate) fn note_background() {
     thread_local! {
         static NOTED: Cell<u64> = const { Cell::new(0) };
     }
-    let used = thread_time();
+    let used = thread::processor_time();
     let before = NOTED.with(|noted| noted.replace(used));
     BACKGROUND.fetch_add(used.saturating_sub(before), Relaxed);
-}
-
-#[cfg(unix)]
-fn thread_time() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: writes one struct, which lives for the call.
-    let refused = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) } != 0;
-    if refused {
-        return 0;
-    }
-    #[allow(clippy::cast_sign_loss, reason = "processor time is never below zero")]
-    let (seconds, nanoseconds) = (time.tv_sec as u64, time.tv_nsec as u64);
-    seconds * 1_000_000_000 + nanoseconds
-}
-
-#[cfg(not(unix))]
-fn thread_time() -> u64 {
-    0
 }
 
 /// The total cost of the sampled GPU scopes, in ticks.

@@ -35,6 +35,10 @@ mod sync {
 }
 
 mod process {
+    pub(crate) mod platform {
+        pub(crate) use std::time::Instant;
+    }
+
     /// Forks that a model pretends: it sets the generation, for all its threads.
     pub(crate) mod fork {
         use std::cell::Cell;

@@ -1,7 +1,8 @@
 //! CPU time: ticks on the measured path, nanoseconds and wall time everywhere else.
 //!
 //! Ticks are those of the invariant time-stamp counter on x86-64 processors that have one. On other processors the
-//! `quanta` crate reads their counter. Without a counter, ticks are nanoseconds of the system's monotonic clock.
+//! `quanta` crate reads their counter. Without a counter, as on WebAssembly, ticks are nanoseconds of the system's
+//! monotonic clock.
 
 mod calibration;
 mod counter;
@@ -11,11 +12,14 @@ mod source;
 mod wall;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use self::source::Source;
 pub(crate) use self::wall::{WallAnchor, unix_ns};
 use crate::diagnostics;
+#[cfg(feature = "trace")]
+use crate::process::platform;
+use crate::process::platform::Instant;
 use crate::sync::RaceCell;
 
 /// The clock of the process, calibrated once.
@@ -139,7 +143,7 @@ impl Clock {
     #[cfg(feature = "trace")]
     pub(crate) fn began(&self) -> std::time::SystemTime {
         let age = self.nanoseconds(self.since_origin() as f64).max(0.0);
-        let now = std::time::SystemTime::now();
+        let now = platform::wall_time();
         now.checked_sub(Duration::from_secs_f64(age / 1e9))
             .unwrap_or(now)
     }

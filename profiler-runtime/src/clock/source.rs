@@ -1,10 +1,9 @@
 //! The sources of ticks.
 
-use std::time::Instant;
-
 use super::calibration;
 #[cfg(target_arch = "x86_64")]
 use super::counter;
+use crate::process::platform::Instant;
 
 /// Where ticks come from.
 pub(super) enum Source {
@@ -12,7 +11,7 @@ pub(super) enum Source {
     #[cfg(target_arch = "x86_64")]
     Counter,
     /// A counter that `quanta` reads.
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(any(target_arch = "x86_64", target_family = "wasm")))]
     Quanta(quanta::Clock),
     /// The nanoseconds of the system's monotonic clock since an origin.
     System(Instant),
@@ -26,7 +25,7 @@ impl Source {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Counter => counter::read(),
-            #[cfg(not(target_arch = "x86_64"))]
+            #[cfg(not(any(target_arch = "x86_64", target_family = "wasm")))]
             Self::Quanta(clock) => clock.raw(),
             Self::System(origin) => ns_since(*origin).saturating_add(SYSTEM_ORIGIN_NS),
         }
@@ -50,7 +49,7 @@ impl Source {
         }
     }
 
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(any(target_arch = "x86_64", target_family = "wasm")))]
     pub(super) fn best(origin: Instant) -> (Self, f64, bool) {
         // `quanta` waits for the system's clock to advance, forever if it stands still: check that it does not.
         let system = || ns_since(origin);
@@ -61,6 +60,14 @@ impl Source {
         let clock = quanta::Clock::new();
         let rate = clock.delta_as_nanos(0, REFERENCE) as f64 / REFERENCE as f64;
         (Self::Quanta(clock), rate, false)
+    }
+
+    /// Returns the system's clock: WebAssembly has no counter.
+    #[cfg(target_family = "wasm")]
+    pub(super) fn best(origin: Instant) -> (Self, f64, bool) {
+        let system = || ns_since(origin);
+        let stands_still = calibration::nanoseconds_per_tick(system, system).is_none();
+        (Self::System(origin), 1.0, stands_still)
     }
 }
 

@@ -162,23 +162,6 @@ impl ImplicitStream {
     }
 }
 
-/// Parses the name of a signal that programs may use freely.
-#[cfg(unix)]
-pub(super) fn parse_signal(text: &str) -> Option<i32> {
-    let text = text.trim().to_ascii_uppercase();
-    match text.strip_prefix("SIG").unwrap_or(&text) {
-        "USR1" => Some(libc::SIGUSR1),
-        "USR2" => Some(libc::SIGUSR2),
-        "HUP" => Some(libc::SIGHUP),
-        _ => None,
-    }
-}
-
-#[cfg(not(unix))]
-pub(super) fn parse_signal(_: &str) -> Option<i32> {
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -223,13 +206,5 @@ mod tests {
             unknown.starts_with("`.jsn` is not a known ending, so out.jsn gets the table:"),
             "{unknown}"
         );
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn signals_are_known_with_and_without_their_prefix() {
-        assert_eq!(parse_signal("SIGUSR1"), Some(libc::SIGUSR1));
-        assert_eq!(parse_signal("usr2"), Some(libc::SIGUSR2));
-        assert_eq!(parse_signal("KILL"), None);
     }
 }

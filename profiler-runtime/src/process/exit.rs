@@ -78,6 +78,14 @@ pub(crate) fn run_before_registered_handlers() -> bool {
     add_handler()
 }
 
+/// Returns `false`: a WebAssembly module without a system has no end that it is notified of.
+#[cfg(all(target_family = "wasm", target_os = "unknown"))]
+fn add_handler() -> bool {
+    let _ = on_exit;
+    false
+}
+
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 fn add_handler() -> bool {
     // SAFETY: `on_exit` has the C ABI that `atexit` requires, and exists until the process ends. An `extern "C"` function
     // never unwinds into its caller.

@@ -6,6 +6,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
+use super::platform;
+
 /// The number of forks between the process in which [`watch`] was first called and this one.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 /// The generation of the process that runs the profiler's threads, or [`NO_HOME`].
@@ -24,7 +26,7 @@ pub(crate) fn generation() -> u32 {
 
 /// Makes this process the home of the profiler's threads, unless there is one.
 pub(crate) fn set_home() {
-    let id = std::process::id();
+    let id = platform::process_id();
     if HOME_PID.compare_exchange(0, id, Relaxed, Relaxed).is_ok() {
         watch();
         HOME.store(generation(), Relaxed);
@@ -35,7 +37,7 @@ pub(crate) fn set_home() {
 /// child that was made by a raw system call, for which no fork handler runs.
 pub(crate) fn is_own_process() -> bool {
     let home = HOME_PID.load(Relaxed);
-    home == 0 || home == std::process::id()
+    home == 0 || home == platform::process_id()
 }
 
 /// Returns `true` if this process was forked from the home process: it has a copy of all counts, and none of the

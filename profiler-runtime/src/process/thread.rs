@@ -1,4 +1,4 @@
-//! Starting the profiler's threads.
+//! Threads: starting the profiler's own, and what the system knows of the calling one.
 
 use std::io;
 use std::thread::{self, Thread};
@@ -14,10 +14,100 @@ use std::thread::{self, Thread};
 /// Returns the system's error if it starts no thread.
 pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
     super::fork::set_home();
-    #[cfg(unix)]
     let _mask = super::signals::SignalMask::block_all();
     let handle = thread::Builder::new().name(name.to_owned()).spawn(run)?;
     Ok(handle.thread().clone())
+}
+
+/// Returns the number that the system, and other tools, know the calling thread by.
+#[cfg(target_os = "linux")]
+pub(crate) fn system_id() -> Option<u64> {
+    // SAFETY: the call takes nothing and cannot fail.
+    u64::try_from(unsafe { libc::gettid() }).ok()
+}
+
+/// Returns `None`: on other systems, traces number the threads themselves.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn system_id() -> Option<u64> {
+    None
+}
+
+/// Returns the processor time of the calling thread in nanoseconds, or 0 if the system does not report it.
+#[cfg(unix)]
+pub(crate) fn processor_time() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: writes one struct, which lives for the call.
+    let refused = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) } != 0;
+    if refused {
+        return 0;
+    }
+    #[allow(clippy::cast_sign_loss, reason = "processor time is never below zero")]
+    let (seconds, nanoseconds) = (time.tv_sec as u64, time.tv_nsec as u64);
+    seconds * 1_000_000_000 + nanoseconds
+}
+
+/// Returns the processor time of the calling thread in nanoseconds, or 0 if the system does not report it. The system
+/// counts it in ticks of its scheduler, some milliseconds each.
+#[cfg(windows)]
+pub(crate) fn processor_time() -> u64 {
+    use std::ffi::c_void;
+
+    /// `FILETIME`: units of 100 ns, in two halves.
+    #[derive(Default)]
+    #[repr(C)]
+    struct FileTime {
+        low: u32,
+        high: u32,
+    }
+
+    #[link(name = "kernel32")]
+    unsafe extern "system" {
+        fn GetCurrentThread() -> *mut c_void;
+        fn GetThreadTimes(
+            thread: *mut c_void,
+            creation: *mut FileTime,
+            exit: *mut FileTime,
+            kernel: *mut FileTime,
+            user: *mut FileTime,
+        ) -> i32;
+    }
+
+    let mut times: [FileTime; 4] = Default::default();
+    let [creation, exit, kernel, user] = &mut times;
+    // SAFETY: the handle of the calling thread is always valid and need not be closed, and each pointer is valid for
+    // writes of a `FILETIME`.
+    let done = unsafe { GetThreadTimes(GetCurrentThread(), creation, exit, kernel, user) } != 0;
+    let nanoseconds = |time: &FileTime| 100 * (u64::from(time.high) << 32 | u64::from(time.low));
+    if done {
+        nanoseconds(kernel) + nanoseconds(user)
+    } else {
+        0
+    }
+}
+
+/// Returns 0: a target without threads has no background threads whose time would be wanted.
+#[cfg(not(any(unix, windows)))]
+pub(crate) fn processor_time() -> u64 {
+    0
+}
+
+#[cfg(all(test, any(unix, windows), not(miri)))]
+mod processor_time_tests {
+    use std::time::{Duration, Instant};
+
+    use super::processor_time;
+
+    #[test]
+    fn the_processor_time_grows_while_the_thread_works() {
+        let before = processor_time();
+        let start = Instant::now();
+        // Long enough for a coarse clock, on a machine that runs other programs too.
+        while processor_time() == before && start.elapsed() < Duration::from_secs(60) {}
+        assert!(processor_time() > before);
+    }
 }
 
 #[cfg(all(test, unix, not(miri)))]

@@ -2,13 +2,14 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, MutexGuard, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::live::Session;
 use super::{environment, window_sorter};
 use crate::diagnostics;
 use crate::process::exit::{self, Hook, Phase};
 use crate::process::fork;
+use crate::process::platform::Instant;
 use crate::sync::Lock;
 
 /// How long the end of the program waits for the environment's session, whose handlers write files that the user asked

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::record::{ScopeRecord, ThreadInfo};
 use super::window_sorter;
+use crate::process::thread;
 use crate::switch::with_control;
 use crate::sync::ReentrancyGuard;
 use crate::sync::Rings;
@@ -144,22 +145,10 @@ impl ThreadInfo {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let name = std::thread::current().name().map(str::to_owned);
         Self {
-            id: system_id().unwrap_or_else(|| NEXT.fetch_add(1, Relaxed)),
+            id: thread::system_id().unwrap_or_else(|| NEXT.fetch_add(1, Relaxed)),
             name,
         }
     }
-}
-
-/// The number that the system, and other tools, know the thread by.
-#[cfg(target_os = "linux")]
-fn system_id() -> Option<u64> {
-    // SAFETY: the call takes nothing and cannot fail.
-    u64::try_from(unsafe { libc::gettid() }).ok()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn system_id() -> Option<u64> {
-    None
 }
 
 #[cfg(test)]

@@ -27,10 +27,10 @@ use crate::switch;
 #[track_caller]
 pub fn set_enabled(enabled: bool) {
     ensure_started();
-    if switch::set_enabled(enabled) && !cfg!(feature = "strip") {
+    if switch::set_enabled(enabled) && !switch::NEVER_MEASURES {
         warn_of_override(enabled, Location::caller());
     }
-    if enabled && !cfg!(feature = "strip") {
+    if enabled && !switch::NEVER_MEASURES {
         clock::warn_if_fallback();
     }
 }

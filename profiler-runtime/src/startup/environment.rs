@@ -12,7 +12,7 @@ use crate::report::export::tensorboard_trace_handler;
 #[cfg(feature = "trace")]
 use crate::session::Trace;
 use crate::session::{Profile, ProfileBuilder, environment};
-use crate::switch::with_control;
+use crate::switch::{NEVER_MEASURES, with_control};
 
 /// Ends a step of the session that the environment asked for (`PROFILER_TRACE`, `PROFILER_SCHEDULE`) and begins the next
 /// one.
@@ -35,7 +35,7 @@ pub fn step() {
 
 /// Starts the session, or the thread that waits for the command to start it.
 pub(super) fn begin(settings: &SessionSettings) {
-    if settings.trace.is_none() || cfg!(feature = "strip") {
+    if settings.trace.is_none() || NEVER_MEASURES {
         return;
     }
     if settings.control.is_none() && settings.signal.is_none() {

@@ -2,7 +2,7 @@
 //! (`PROFILER_SIGNAL`).
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -12,7 +12,8 @@ use std::time::{Duration, SystemTime};
 use super::environment;
 use crate::background::{self, Calls};
 use crate::diagnostics;
-use crate::process;
+use crate::process::output::non_blocking;
+use crate::process::signals;
 use crate::session;
 
 const THREAD: &str = "profiler-control";
@@ -25,17 +26,16 @@ const MAX_LENGTH: u64 = 64;
 pub(super) fn watch(file: Option<PathBuf>, signal: Option<i32>) {
     let is_signalled = Arc::new(AtomicBool::new(false));
     if let Some(signal) = signal
-        && let Err(error) = register(signal, &is_signalled)
+        && let Err(error) = signals::set_flag_on(signal, &is_signalled)
     {
         diagnostics::warn_once(&format!(
             "PROFILER_SIGNAL: the signal cannot be caught: {error}"
         ));
     }
     let work = move || {
-        #[cfg(unix)]
         if let Some(signal) = signal {
             // The program may block the signal on all of its threads.
-            process::signals::unblock(signal);
+            signals::unblock(signal);
         }
         obey_commands(file.as_deref(), &is_signalled);
     };
@@ -44,17 +44,6 @@ pub(super) fn watch(file: Option<PathBuf>, signal: Option<i32>) {
             "the thread that looks at PROFILER_CONTROL cannot be started ({error}): nothing is recorded"
         ));
     }
-}
-
-/// Sets the flag when the process gets the signal. Relaxed ordering suffices: the flag carries no other data.
-#[cfg(unix)]
-fn register(signal: i32, is_signalled: &Arc<AtomicBool>) -> io::Result<()> {
-    signal_hook::flag::register(signal, Arc::clone(is_signalled)).map(drop)
-}
-
-#[cfg(not(unix))]
-fn register(_: i32, _: &Arc<AtomicBool>) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
 }
 
 fn obey_commands(file: Option<&Path>, is_signalled: &AtomicBool) {
@@ -109,7 +98,9 @@ fn read(path: &Path) -> Option<Content> {
     if !fs::metadata(path).ok()?.is_file() {
         return Some(Content::NotRegular);
     }
-    let file = open(path).ok()?;
+    // If a pipe has replaced the file, opening it must not wait for a writer.
+    let mut options = File::options();
+    let file = non_blocking(options.read(true)).open(path).ok()?;
     // Check the opened file too: the path may have changed since.
     let metadata = file.metadata().ok()?;
     if !metadata.is_file() {
@@ -118,20 +109,6 @@ fn read(path: &Path) -> Option<Content> {
     let mut text = Vec::new();
     file.take(MAX_LENGTH).read_to_end(&mut text).ok()?;
     Some(Content::Text(text, metadata.modified().ok()))
-}
-
-/// Opens a file without blocking. If a pipe has replaced it, a blocking call would wait for a writer.
-#[cfg(unix)]
-fn open(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let mut options = File::options();
-    options.read(true).custom_flags(libc::O_NONBLOCK);
-    options.open(path)
-}
-
-#[cfg(not(unix))]
-fn open(path: &Path) -> io::Result<File> {
-    File::open(path)
 }
 
 fn obey(content: &Content) {

@@ -1,11 +1,12 @@
 //! Waiting, for a bounded time, until everything that was logged has reached its logger.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::collect;
 use crate::cuda;
 use crate::diagnostics;
 use crate::process::fork;
+use crate::process::platform::Instant;
 
 /// The state of all log entries of this process. An entry for several loggers counts once for each of them.
 ///

@@ -13,7 +13,7 @@ use crate::diagnostics::{self, catch_own_panic};
 use crate::log::{IntoLogger, Logger};
 use crate::session;
 use crate::startup::error::InitError;
-use crate::switch::with_control;
+use crate::switch::{NEVER_MEASURES, with_control};
 
 /// The number of guards. The last one closes the profiler down.
 static GUARDS: AtomicUsize = AtomicUsize::new(0);
@@ -151,7 +151,7 @@ impl Builder {
             control.settings.tensorboard.is_some()
         });
         // A stripped program keeps its calls of `init`, and writes nothing.
-        if !cfg!(feature = "strip") {
+        if !NEVER_MEASURES {
             require_cuda()?;
             collect::open_from_environment()?;
             for logger in self.loggers {

@@ -21,7 +21,7 @@ use std::sync::atomic::{
 };
 
 use crate::process;
-use crate::switch::{self, with_control};
+use crate::switch::{self, NEVER_MEASURES, with_control};
 use crate::sync::{Lock, ReentrancyGuard};
 use crate::{clock, collect, cuda, diagnostics};
 
@@ -57,7 +57,11 @@ pub(crate) fn ensure_started() {
     static STARTED: AtomicBool = AtomicBool::new(false);
     static STARTING: Lock<()> = Lock::new(());
 
-    if cfg!(feature = "strip") || STARTED.load(Acquire) {
+    if NEVER_MEASURES || STARTED.load(Acquire) {
+        // `strip` was chosen for the build; the target may have been chosen without the profiler in mind.
+        if let Some(reason) = switch::WHY_NEVER.filter(|_| !cfg!(feature = "strip")) {
+            diagnostics::warn_once(reason);
+        }
         return;
     }
     let settings = with_control(|control| control.settings.clone());

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::clock::clock;
+use crate::process::platform::process_id;
 use crate::report::export::{ExportError, own_rank};
 use crate::session::Trace;
 use crate::sync::RaceCell;
@@ -92,7 +93,7 @@ fn process_suffix(path: &Path) -> String {
     let began = clock().began();
     let written = std::fs::metadata(path).and_then(|file| file.modified());
     if written.is_ok_and(|written| written >= began) {
-        format!("_{}", std::process::id())
+        format!("_{}", process_id())
     } else {
         String::new()
     }

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use crate::config::{Filter, Settings};
 use crate::diagnostics;
 use crate::name::Name;
+use crate::process::platform::HAS_CLOCK;
 use crate::sync::{Lock, RaceCell, ReentrancyGuard};
 pub(crate) use site_decision::{SiteDecision, StampedDecision};
 
@@ -32,10 +33,24 @@ const UNINITIALIZED: u32 = ON;
 
 static SWITCH: AtomicU32 = AtomicU32::new(UNINITIALIZED);
 
+/// The reason why no call is ever measured in this build, if there is one.
+pub(crate) const WHY_NEVER: Option<&str> = if cfg!(feature = "strip") {
+    Some("profiling is stripped from this build: build without profiler-runtime's feature `strip`")
+} else if HAS_CLOCK {
+    None
+} else {
+    Some(
+        "this target has no clock, so nothing is measured: build for one that has a clock, such as wasm32-wasip1",
+    )
+};
+
+/// `true` if no call is ever measured in this build.
+pub(crate) const NEVER_MEASURES: bool = WHY_NEVER.is_some();
+
 /// Returns the switch word.
 #[inline]
 pub(crate) fn load() -> u32 {
-    if cfg!(feature = "strip") {
+    if NEVER_MEASURES {
         0
     } else {
         SWITCH.load(Relaxed)
@@ -136,7 +151,7 @@ impl Control {
     }
 
     fn is_on(&self) -> bool {
-        self.settings.enabled && self.bypasses == 0 && !cfg!(feature = "strip")
+        self.settings.enabled && self.bypasses == 0 && !NEVER_MEASURES
     }
 
     fn word(&self) -> u32 {

@@ -1,8 +1,9 @@
 //! Waiting on a condition variable.
 
 use std::sync::PoisonError;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::process::platform::Instant;
 use crate::sync::primitive::{Condvar, MutexGuard};
 
 /// Waits for a notification, or returns spuriously. Ignores poison.

@@ -71,7 +71,7 @@ pub fn clear_current_stream() -> Option<Stream> {
 
 /// Converts a stream that is to become current or the default; `None` if the crate is built without measurements.
 pub(crate) fn owned(stream: impl IntoStream<'static>) -> Option<Stream> {
-    if cfg!(feature = "strip") {
+    if switch::NEVER_MEASURES {
         return None;
     }
     let stream = stream.into_stream();

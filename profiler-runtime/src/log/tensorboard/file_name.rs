@@ -3,13 +3,13 @@
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use super::seconds_since_epoch;
 use crate::process::host;
 use crate::process::output::{Output, READER_TIMEOUT, WriteTimeout};
+use crate::process::platform::process_id;
 
 /// How many names are tried. The first one is free unless clock, host name and process number repeat, as in containers
 /// that share a folder.
@@ -21,7 +21,7 @@ pub(super) fn create_file(dir: &Path) -> io::Result<(Output, PathBuf)> {
 
     fs::create_dir_all(dir)?;
     let host = host::name();
-    let process = process::id();
+    let process = process_id();
     for _ in 0..MAX_TRIES {
         let seconds = seconds_since_epoch(SystemTime::now()).max(0.0).floor();
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn each_file_is_new_and_has_the_name_that_tensorboard_looks_for() {
-        let dir = std::env::temp_dir().join(format!("profiler-names-{}/deep", process::id()));
+        let dir = std::env::temp_dir().join(format!("profiler-names-{}/deep", process_id()));
         let paths: Vec<_> = (0..3)
             .map(|_| create_file(&dir).expect("the folder is writable").1)
             .collect();
@@ -60,7 +60,7 @@ mod tests {
             let name = path.file_name().and_then(|name| name.to_str());
             let name = name.expect("a name in UTF-8");
             assert!(name.starts_with("events.out.tfevents."), "{name}");
-            assert!(name.contains(&format!(".{}.", process::id())), "{name}");
+            assert!(name.contains(&format!(".{}.", process_id())), "{name}");
         }
         fs::remove_dir_all(dir.parent().expect("a parent")).expect("it is the test's own");
     }

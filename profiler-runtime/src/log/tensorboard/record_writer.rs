@@ -124,7 +124,7 @@ impl RecordWriter {
         if values == 0 {
             return None;
         }
-        if self.file.is_intact() && self.is_deleted() {
+        if self.file.is_intact() && self.file.is_removed() {
             return Some(format!(
                 "the TensorBoard log was deleted, and its last {values} values with it"
             ));
@@ -143,7 +143,7 @@ impl RecordWriter {
         if !self.file.is_intact() {
             self.reopen()?;
         }
-        if self.is_deleted() {
+        if self.file.is_removed() {
             self.start_new_file("was deleted while the program runs")?;
         }
         self.cut_torn_record()?;
@@ -170,21 +170,6 @@ impl RecordWriter {
             self.is_torn = false;
         }
         Ok(())
-    }
-
-    /// Returns `true` if the file was removed, as by a user who clears a folder of old runs.
-    #[cfg(unix)]
-    fn is_deleted(&self) -> bool {
-        use std::os::unix::fs::MetadataExt;
-        let metadata = self.file.file().and_then(fs::File::metadata);
-        metadata.is_ok_and(|metadata| metadata.nlink() == 0)
-    }
-
-    /// Returns `false`: other systems do not let an open file be removed.
-    #[cfg(not(unix))]
-    fn is_deleted(&self) -> bool {
-        let _ = self;
-        false
     }
 
     /// Opens the file again after the program has closed its descriptor. Starts a new file if it is gone as well.

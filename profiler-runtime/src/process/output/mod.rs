@@ -13,6 +13,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use self::own_file::OwnFile;
+pub(crate) use self::own_file::non_blocking;
 use super::signals;
 
 /// The usual bound on the wait for a reader that empties a pipe or opens a FIFO.
@@ -127,6 +128,18 @@ impl Output {
         match &self.target {
             Target::Own(file) => file.is_intact(),
             Target::Standard(_) => true,
+        }
+    }
+
+    /// Returns `true` if the file was removed: see [`OwnFile::is_removed`].
+    #[cfg_attr(
+        not(feature = "tensorboard"),
+        allow(dead_code, reason = "only a log stays open for long")
+    )]
+    pub(crate) fn is_removed(&self) -> bool {
+        match &self.target {
+            Target::Own(file) => file.is_removed(),
+            Target::Standard(_) => false,
         }
     }
 

@@ -6,10 +6,10 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::{Output, WriteTimeout};
+use crate::process::platform::process_id;
 
 /// Folders of open descriptors. One may be a regular file, which is written to in place too.
 const DESCRIPTOR_PATHS: [&str; 4] = ["/dev/fd", "/dev/stderr", "/dev/stdout", "/proc"];
@@ -187,7 +187,7 @@ fn create_beside(path: &Path, name: &OsStr) -> io::Result<(File, PathBuf)> {
         if name.len() <= MAX_NAME {
             temporary.push(name);
         }
-        temporary.push(format!(".{}-{number}.part", process::id()));
+        temporary.push(format!(".{}-{number}.part", process_id()));
         let temporary = path.with_file_name(temporary);
         match OpenOptions::new()
             .write(true)
@@ -235,7 +235,7 @@ mod tests {
 
     impl Folder {
         fn new(name: &str) -> Self {
-            let name = format!("profiler-new-file-{}-{name}", process::id());
+            let name = format!("profiler-new-file-{}-{name}", process_id());
             let path = std::env::temp_dir().join(name);
             let _ = fs::remove_dir_all(&path);
             fs::create_dir(&path).expect("a new folder");

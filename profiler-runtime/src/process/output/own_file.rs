@@ -44,6 +44,30 @@ impl OwnFile {
         identity(&self.file).is_ok_and(|now| now == self.identity)
     }
 
+    /// Returns `true` if the file was removed, as by a user who clears a folder of old runs.
+    #[cfg_attr(
+        not(feature = "tensorboard"),
+        allow(dead_code, reason = "only a log stays open for long")
+    )]
+    #[cfg(unix)]
+    pub(crate) fn is_removed(&self) -> bool {
+        use std::os::unix::fs::MetadataExt;
+
+        let metadata = self.get().and_then(File::metadata);
+        metadata.is_ok_and(|metadata| metadata.nlink() == 0)
+    }
+
+    /// Returns `false`: other systems do not let an open file be removed.
+    #[cfg_attr(
+        not(feature = "tensorboard"),
+        allow(dead_code, reason = "only a log stays open for long")
+    )]
+    #[cfg(not(unix))]
+    #[allow(clippy::unused_self, reason = "as on Unix")]
+    pub(crate) fn is_removed(&self) -> bool {
+        false
+    }
+
     /// Returns the file, for immediate use.
     ///
     /// # Errors
@@ -69,15 +93,9 @@ impl OwnFile {
         allow(dead_code, reason = "only a log stays open for long")
     )]
     pub(crate) fn reopen(&mut self, path: &Path) -> io::Result<()> {
+        // The name may be that of a FIFO by now: do not wait for its reader.
         let mut options = OpenOptions::new();
-        options.write(true);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::OpenOptionsExt;
-            // The name may be that of a FIFO by now: do not wait for its reader.
-            options.custom_flags(libc::O_NONBLOCK);
-        }
-        let new = Self::new(options.open(path)?)?;
+        let new = Self::new(non_blocking(options.write(true)).open(path)?)?;
         if new.identity != self.identity {
             return Err(io::ErrorKind::NotFound.into());
         }
@@ -94,6 +112,20 @@ impl Drop for OwnFile {
             unsafe { ManuallyDrop::drop(&mut self.file) };
         }
     }
+}
+
+/// Makes opening a FIFO not wait for its other end.
+#[cfg(unix)]
+pub(crate) fn non_blocking(options: &mut OpenOptions) -> &mut OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt;
+
+    options.custom_flags(libc::O_NONBLOCK)
+}
+
+/// Changes nothing: on other systems a path leads to no FIFO.
+#[cfg(not(unix))]
+pub(crate) fn non_blocking(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
 }
 
 #[cfg(unix)]

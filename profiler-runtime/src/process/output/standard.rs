@@ -54,7 +54,19 @@ pub(super) fn reopen_terminal(_descriptor: i32) -> Option<OwnFile> {
     None
 }
 
+/// Writes to standard output or standard error, for which a WebAssembly module without a system has no descriptors.
+#[cfg(all(target_family = "wasm", target_os = "unknown"))]
+pub(super) fn write(descriptor: i32, bytes: &[u8]) -> io::Result<usize> {
+    use std::io::Write;
+
+    match descriptor {
+        1 => io::stdout().write(bytes),
+        _ => io::stderr().write(bytes),
+    }
+}
+
 /// Writes to a descriptor.
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 pub(super) fn write(descriptor: i32, bytes: &[u8]) -> io::Result<usize> {
     #[cfg_attr(
         unix,

@@ -24,7 +24,7 @@ use crate::collect;
 use crate::cuda::{self, CudaHealth};
 use crate::diagnostics::{self, DropReason};
 use crate::name;
-use crate::switch::{is_enabled, with_control};
+use crate::switch::{WHY_NEVER, is_enabled, with_control};
 
 /// A snapshot of everything measured so far.
 ///
@@ -140,10 +140,8 @@ pub(super) fn busy(row: &Row) -> f64 {
 }
 
 fn why_nothing() -> String {
-    if cfg!(feature = "strip") {
-        return "profiling is stripped from this build: build without profiler-runtime's feature \
-                `strip`"
-            .to_owned();
+    if let Some(reason) = WHY_NEVER {
+        return reason.to_owned();
     }
     if !is_enabled() {
         return "profiling is off: set PROFILER_ENABLED=1, or call set_enabled(true)".to_owned();

@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{ExportError, export};
 use crate::process::host;
+use crate::process::platform::process_id;
 use crate::session::Trace;
 
 /// The category of launches in a trace; each tool knows only one of the two.
@@ -134,7 +134,7 @@ impl TensorBoardTraces {
     /// Returns an error if the folder cannot be created, or the file cannot be written.
     pub fn export(&self, trace: &Trace) -> Result<PathBuf, ExportError> {
         fs::create_dir_all(&self.folder).map_err(|source| ExportError::io(&self.folder, source))?;
-        let default = || format!("{}_{}", host::name(), process::id());
+        let default = || format!("{}_{}", host::name(), process_id());
         let worker = self.worker.clone().unwrap_or_else(default);
         let suffix = if self.gzip { ".gz" } else { "" };
         let name = format!("{worker}.{}.pt.trace.json{suffix}", unique_time());

@@ -4,10 +4,10 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::io::{self, Write};
-use std::process;
 
 use super::event_writer::{EventWriter, Track};
 use crate::cuda::GpuRecord;
+use crate::process::platform::process_id;
 use crate::session::Trace;
 use crate::stream_key::StreamKey;
 
@@ -71,7 +71,7 @@ impl Tracks {
             .collect();
         let unknown_device = known.last().map_or(0, |last| (last + 1).min(MAX_DEVICE));
         // Process 1, in a container, must not be shown as the second device.
-        let pid = u64::from(process::id());
+        let pid = u64::from(process_id());
         let host = if pid <= MAX_DEVICE { FREE + pid } else { pid };
         let mut tracks = Self {
             host,
@@ -225,7 +225,7 @@ impl Tracks {
     /// Writes the names of the processes.
     pub(super) fn write_processes<W: Write>(&self, events: &mut EventWriter<W>) -> io::Result<()> {
         let program = program_name();
-        let label = format!("CPU, process {}", process::id());
+        let label = format!("CPU, process {}", process_id());
         write_process(events, self.host, &program, &label, 0)?;
         for device in self.devices() {
             let label = format!("GPU {device}");
