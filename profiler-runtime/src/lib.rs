@@ -63,7 +63,7 @@
 //!
 //! # Features
 //!
-//! - `cuda` (default): GPU times. The driver is searched for when the program runs.
+//! - `cuda` (default): GPU times. The driver is searched for when the program runs. Has no effect on WebAssembly.
 //! - `cudarc-0_19` (default): accepts streams and contexts of cudarc 0.19 as streams.
 //! - `tensorboard` (default): [`TensorBoardLogger`].
 //! - `trace` (default): traces for Perfetto, TensorBoard's trace plugin and HTA.
@@ -72,6 +72,12 @@
 //! - `strip`: every annotated function is the function that was written, token for token. All other items still exist
 //!   and do nothing. The feature applies to the whole build, whichever crate enables it. The compiler may warn about
 //!   items that only attribute arguments use (`log = board.clone()`).
+//!
+//! # Platforms
+//!
+//! Linux, macOS and Windows. On WebAssembly there are no GPU times. WASI has no threads either: nothing is logged or
+//! recorded, and the summary is complete. On `wasm32-unknown-unknown`, which has no clock, annotated functions run and
+//! nothing is measured.
 //!
 //! # Threads, futures, panics
 //!

@@ -1,4 +1,4 @@
-// Runs the module of this package in Node.js: node run.mjs MODULE.wasm
+// Runs a module of this package in Node.js: node run.mjs MODULE.wasm
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 
@@ -14,6 +14,10 @@ if (imports.size === 0) {
     const { WASI } = await import("node:wasi");
     const wasi = new WASI({ version: "preview1", env: process.env });
     instance = await WebAssembly.instantiate(module, wasi.getImportObject());
+    if (instance.exports._start) {
+        // A program, with the variables of this one's environment.
+        process.exit(wasi.start(instance));
+    }
     wasi.initialize(instance);
 }
 

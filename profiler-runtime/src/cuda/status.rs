@@ -10,7 +10,7 @@ use crate::cuda::ffi::library;
 pub enum Status {
     /// GPU times are switched off: `PROFILER_BACKEND=cpu`.
     Off,
-    /// The crate was built without its feature `cuda`.
+    /// The crate was built without its feature `cuda`, or for WebAssembly.
     NotBuilt,
     /// The program has not loaded the driver library yet, and GPU times were not requested.
     NotLoaded,
@@ -65,6 +65,9 @@ impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Off => f.write_str("GPU times are off (PROFILER_BACKEND=cpu)"),
+            Self::NotBuilt if cfg!(target_family = "wasm") => {
+                f.write_str("WebAssembly has no CUDA")
+            }
             Self::NotBuilt => f.write_str(
                 "profiler-runtime was built without its feature `cuda`: build it with the feature",
             ),

@@ -62,18 +62,29 @@ pub(crate) fn watch() {
 fn register() {
     // Threads that get here at once each register the handler: to wait for the other one would be one more wait that a
     // fork can make endless. A child then counts several generations, which is as good as one.
-    #[cfg(all(unix, not(miri)))]
-    {
-        extern "C" fn in_child() {
-            GENERATION.fetch_add(1, Relaxed);
-        }
-        // SAFETY: the handler is a function of this program that does not unwind. It changes one atomic, and so is
-        // async-signal-safe, as is required in the child of a multi-threaded process. If the system takes no more
-        // handlers, forks go unnoticed, as on a system without forks.
-        let _ = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    extern "C" fn in_child() {
+        GENERATION.fetch_add(1, Relaxed);
     }
+    // SAFETY: the handler changes one atomic and does not unwind. If it is not registered, forks go unnoticed, as on a
+    // system without forks.
+    unsafe { run_in_children(in_child) };
     IS_WATCHING.store(true, Relaxed);
 }
+
+/// Makes `handler` run in each process that is forked from this one. Does nothing if the system takes no more handlers.
+///
+/// # Safety
+///
+/// The handler must be async-signal-safe, as is required in the child of a multi-threaded process, and must not unwind.
+#[cfg(all(unix, not(miri)))]
+pub(crate) unsafe fn run_in_children(handler: unsafe extern "C" fn()) {
+    // SAFETY: the handler is a function of this program. The caller promises the rest.
+    let _ = unsafe { libc::pthread_atfork(None, None, Some(handler)) };
+}
+
+/// Does nothing: there are no forks.
+#[cfg(not(all(unix, not(miri))))]
+pub(crate) unsafe fn run_in_children(_handler: unsafe extern "C" fn()) {}
 
 #[cfg(all(test, unix, not(miri)))]
 pub(crate) mod tests {

@@ -75,11 +75,6 @@ fn loaded(name: &CStr) -> Option<Library> {
         .map(Library::from)
 }
 
-#[cfg(not(any(unix, windows)))]
-fn loaded(_name: &CStr) -> Option<Library> {
-    None
-}
-
 /// Returns the address of a symbol.
 pub(crate) fn symbol(library: &Library, name: &CStr) -> Option<*mut c_void> {
     // SAFETY: the symbol is read as an address only. `Table::read` gives it its type.

@@ -5,12 +5,15 @@
 //! library already. A stream or a setting is a reason to load it. Only [`status`](crate::cuda::status) and
 //! `PROFILER_BACKEND=cuda` initialise it.
 
+use std::ffi::CStr;
+use std::mem::ManuallyDrop;
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::EventApi;
 use super::code::Code;
 use super::driver::Driver;
+use super::dynamic;
 use crate::config::{Backend, ImplicitStream};
 use crate::cuda::status::Status;
 use crate::cuda::stream::default;
@@ -55,18 +58,14 @@ pub(crate) fn is_shut_down() -> bool {
     SHUT_DOWN.load(Relaxed) || fork::is_child()
 }
 
-#[cfg(unix)]
 fn shut_down_in_forks() {
     extern "C" fn in_child() {
         shut_down();
     }
-    // SAFETY: the handler stores one flag and does not unwind. An error is ignored: it means that the system takes no
-    // more handlers, and `is_shut_down` and the program's own CUDA errors remain.
-    let _ = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    // SAFETY: the handler stores one flag and does not unwind. If it is not registered, `is_shut_down` and the program's
+    // own CUDA errors remain.
+    unsafe { fork::run_in_children(in_child) };
 }
-
-#[cfg(not(unix))]
-fn shut_down_in_forks() {}
 
 /// Why the driver is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -257,26 +256,14 @@ fn initialise(driver: &Driver) -> Status {
     found
 }
 
-#[cfg(feature = "cuda")]
 fn open(settings: &CudaSettings, load: bool) -> Result<Driver, Status> {
-    use std::ffi::CStr;
-
-    let library = super::dynamic::open(settings.path.as_deref(), load)?;
+    let library = dynamic::open(settings.path.as_deref(), load)?;
     // Never closed: the driver's functions are called until the process ends.
-    let library = std::mem::ManuallyDrop::new(library);
-    let find = |symbol: &CStr| super::dynamic::symbol(&library, symbol);
+    let library = ManuallyDrop::new(library);
+    let find = |symbol: &CStr| dynamic::symbol(&library, symbol);
     // SAFETY: the library is the one that the system knows as the CUDA driver, or the one that the user has named as
     // such. It is never closed.
     unsafe { Driver::read(find) }.map_err(|symbol| Status::TooOld {
         symbol: symbol.to_owned(),
     })
-}
-
-#[cfg(not(feature = "cuda"))]
-#[allow(
-    clippy::unnecessary_wraps,
-    reason = "the signature is that of the feature"
-)]
-fn open(_settings: &CudaSettings, _load: bool) -> Result<Driver, Status> {
-    Err(Status::NotBuilt)
 }

@@ -3,7 +3,10 @@
 pub(crate) mod code;
 pub(crate) mod discovery;
 pub(crate) mod driver;
-#[cfg(feature = "cuda")]
+#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
+mod dynamic;
+#[cfg(not(all(feature = "cuda", not(target_family = "wasm"))))]
+#[path = "not_built.rs"]
 mod dynamic;
 pub(crate) mod elapsed;
 mod event_api;

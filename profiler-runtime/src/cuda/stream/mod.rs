@@ -1,6 +1,6 @@
 //! Streams: what a user names, and which one a scope is measured on.
 
-#[cfg(feature = "cudarc-0_19")]
+#[cfg(all(feature = "cudarc-0_19", not(target_family = "wasm")))]
 mod cudarc_0_19;
 pub(crate) mod current;
 pub(crate) mod default;
@@ -10,7 +10,7 @@ pub(crate) mod target;
 use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
-#[cfg(feature = "cudarc-0_19")]
+#[cfg(all(feature = "cudarc-0_19", not(target_family = "wasm")))]
 use std::sync::Arc;
 
 use crate::cuda::context;
@@ -44,10 +44,10 @@ pub(crate) struct StreamHandles {
 pub(crate) enum KeepAlive {
     /// Nothing: the caller of [`Stream::from_raw`] promised that the stream exists.
     Promise,
-    #[cfg(feature = "cudarc-0_19")]
+    #[cfg(all(feature = "cudarc-0_19", not(target_family = "wasm")))]
     #[allow(dead_code, reason = "dropped, not read")]
     Stream(Arc<cudarc::driver::CudaStream>),
-    #[cfg(feature = "cudarc-0_19")]
+    #[cfg(all(feature = "cudarc-0_19", not(target_family = "wasm")))]
     #[allow(dead_code, reason = "dropped, not read")]
     Context(Arc<cudarc::driver::CudaContext>),
 }
@@ -130,9 +130,9 @@ impl fmt::Debug for KeepAlive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Promise => "Promise",
-            #[cfg(feature = "cudarc-0_19")]
+            #[cfg(all(feature = "cudarc-0_19", not(target_family = "wasm")))]
             Self::Stream(_) => "Stream",
-            #[cfg(feature = "cudarc-0_19")]
+            #[cfg(all(feature = "cudarc-0_19", not(target_family = "wasm")))]
             Self::Context(_) => "Context",
         })
     }

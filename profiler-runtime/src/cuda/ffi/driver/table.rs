@@ -29,7 +29,6 @@ macro_rules! table {
             ///
             /// Each address that `find` returns must be that of the driver's function of that name, and must stay
             /// valid until the process ends.
-            #[cfg_attr(not(any(feature = "cuda", test)), allow(dead_code, reason = "no library to read"))]
             pub(super) unsafe fn read(
                 find: impl Fn(&CStr) -> Option<*mut c_void>,
             ) -> Result<Self, &'static str> {
