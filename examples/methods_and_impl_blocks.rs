@@ -106,7 +106,7 @@ impl Numbers for Tree<u64> {
 }
 
 impl Numbers for Vec<u64> {
-    // A method of a trait's `impl` is named after both: `<Vec<u64> as Numbers>::add`.
+    // A method of a trait's `impl` is named after both: `alloc::vec::Vec<u64>::Numbers::add`.
     #[measure_execution_time]
     fn add(&mut self, value: u64) {
         let place = self.partition_point(|&other| other < value);

@@ -22,11 +22,14 @@ pub fn calls(name: &str) -> u64 {
     column(name, |row| row.calls)
 }
 
-/// Asserts the number of calls under each of these names in `module`.
+/// Asserts the number of calls under each of these names in `module`. A name that begins with `::` or `<` is not in the
+/// module.
 #[track_caller]
 pub fn assert_calls(module: &str, made: &[(&str, u64)]) {
     for (name, made) in made {
-        let full = if name.starts_with('<') {
+        let full = if let Some(path) = name.strip_prefix("::") {
+            path.to_owned()
+        } else if name.starts_with('<') {
             name.replace("crate::", &format!("{module}::"))
         } else {
             format!("{module}::{name}")

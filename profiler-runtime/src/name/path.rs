@@ -5,6 +5,10 @@
 
 /// Returns the name of a function, given the type name of an item or closure inside it: `app::model::Mlp::forward` for
 /// `app::model::Mlp::forward::Here`.
+///
+/// A method of a trait is named after the type, the last part of the trait's path, and the method:
+/// `app::model::Mlp::Layer::forward`. The trait is part of the name because a type may implement two traits that have a
+/// method in common (`Display` and `Debug`).
 pub(crate) fn function_name(inner: &str) -> String {
     if depths(inner).last().is_some_and(|(_, depth)| depth > 0) {
         // Brackets do not match: an unknown format.
@@ -13,23 +17,51 @@ pub(crate) fn function_name(inner: &str) -> String {
     let mut parts = segments(inner);
     parts.pop();
     parts.retain(|part| *part != "{{closure}}");
-    // An `impl` outside the module of its type appears as `app::io::<impl app::Mlp>::save`.
-    let target = parts.iter().rposition(|part| part.starts_with("<impl "));
-    let Some(index) = target else {
+    // The last `impl` is the function's: a function inside a method has the method's path before its own name.
+    let owner = parts
+        .iter()
+        .rposition(|part| implementation(part).is_some());
+    let Some((index, owner)) = owner.and_then(|at| Some((at, implementation(parts[at])?))) else {
         return parts.join("::");
     };
-    let header = parts[index]
-        .trim_start_matches("<impl ")
-        .trim_end_matches('>');
-    let target = match header.split_once(" for ") {
-        Some((of, target)) => format!("<{target} as {of}>"),
-        // The trim also removed the closing brackets of a generic type.
-        None => balanced(header),
-    };
-    std::iter::once(target.as_str())
-        .chain(parts[index + 1..].iter().copied())
+    // The compiler writes the module of an `impl` before it, if that is not the module of the type.
+    let rest = parts[index + 1..].iter().copied();
+    std::iter::once(&*owner)
+        .chain(rest)
         .collect::<Vec<_>>()
         .join("::")
+}
+
+/// Returns the path that stands for an `impl` in a name, or `None` if a part of a path is no `impl`.
+///
+/// The `impl` of a trait appears as `<app::Mlp as app::Layer>`, or outside of the type's module as
+/// `<impl app::Layer for app::Mlp>`; an `impl` without a trait appears there as `<impl app::Mlp>`.
+fn implementation(part: &str) -> Option<String> {
+    let inside = part.strip_prefix('<')?.strip_suffix('>')?;
+    if let Some(header) = inside.strip_prefix("impl ") {
+        return Some(match split_at_word(header, " for ") {
+            Some((of, target)) => trait_path(target, of),
+            None => header.to_owned(),
+        });
+    }
+    split_at_word(inside, " as ").map(|(target, of)| trait_path(target, of))
+}
+
+/// Returns the path of a trait's methods for a type.
+fn trait_path(target: &str, of: &str) -> String {
+    let of = segments(of).pop().unwrap_or(of);
+    if is_path(target) {
+        format!("{target}::{of}")
+    } else {
+        format!("<{target}>::{of}")
+    }
+}
+
+/// Returns `false` for `&[app::M]`, `dyn app::Tr` and other types that `::` cannot follow.
+fn is_path(target: &str) -> bool {
+    let first = segments(target)[0];
+    let name = first.split('<').next().unwrap_or(first);
+    is_crate(name)
 }
 
 /// Returns the tag of a function: its path without the crate and with `/` as separator, by which viewers group tags.
@@ -52,18 +84,12 @@ fn is_crate(part: &str) -> bool {
 pub(crate) fn full_tag(name: &str) -> String {
     let mut tag = Vec::new();
     for part in segments(name) {
+        // The brackets around a type that is no path.
         match part
             .strip_prefix('<')
             .and_then(|part| part.strip_suffix('>'))
         {
-            // Of a trait only the last part is used: `Layer` in `<app::Mlp as app::nn::Layer>`.
-            Some(header) => match split_as(header) {
-                Some((target, of)) => {
-                    tag.extend(segments(target));
-                    tag.extend(segments(of).pop());
-                }
-                None => tag.extend(segments(header)),
-            },
+            Some(target) => tag.extend(segments(target)),
             None => tag.push(part),
         }
     }
@@ -84,17 +110,11 @@ fn segments(path: &str) -> Vec<&str> {
     parts
 }
 
-/// Splits `Type as Trait` at the ` as ` that is in no brackets.
-fn split_as(header: &str) -> Option<(&str, &str)> {
-    let at =
-        depths(header).find(|&(index, depth)| depth == 0 && header[index..].starts_with(" as "))?;
-    Some((&header[..at.0], &header[at.0 + 4..]))
-}
-
-/// Appends the closing angle brackets that are missing at the end.
-fn balanced(path: &str) -> String {
-    let open = depths(path).last().map_or(0, |(_, depth)| depth);
-    format!("{path}{}", ">".repeat(open))
+/// Splits `Type as Trait` or `Trait for Type` at the word that is in no brackets.
+fn split_at_word<'a>(header: &'a str, word: &str) -> Option<(&'a str, &'a str)> {
+    let (at, _) =
+        depths(header).find(|&(index, depth)| depth == 0 && header[index..].starts_with(word))?;
+    Some((&header[..at], &header[at + word.len()..]))
 }
 
 /// Returns the index of each character and the number of brackets that are open after it.
@@ -157,10 +177,7 @@ mod tests {
             ("app::model::Mlp::forward::Here", "app::model::Mlp::forward"),
             ("app::W<_>::get::Here", "app::W<_>::get"),
             ("app::W<i32>::get::{{closure}}", "app::W<i32>::get"),
-            (
-                "<app::W<_> as app::Tr>::g::Here",
-                "<app::W<_> as app::Tr>::g",
-            ),
+            ("<app::W<_> as app::Tr>::g::Here", "app::W<_>::Tr::g"),
             ("app::Tr::d::Here", "app::Tr::d"),
             ("app::load::{{closure}}::{{closure}}::Here", "app::load"),
             (
@@ -173,15 +190,45 @@ mod tests {
             ),
             (
                 "app::io::<impl app::Tr for app::M>::save::Here",
-                "<app::M as app::Tr>::save",
+                "app::M::Tr::save",
+            ),
+            (
+                "app::io::<impl app::Tr<fn(u8) -> u8> for app::W<app::X<u8>>>::save::Here",
+                "app::W<app::X<u8>>::Tr<fn(u8) -> u8>::save",
+            ),
+            (
+                "<app::Matrix as core::fmt::Display>::fmt::Here",
+                "app::Matrix::Display::fmt",
+            ),
+            (
+                "<app::Matrix as core::fmt::Display>::fmt::inner::Here",
+                "app::Matrix::Display::fmt::inner",
+            ),
+            (
+                "<app::A as app::Tr>::f::<impl app::Tr for app::f::B>::g::Here",
+                "app::f::B::Tr::g",
+            ),
+            (
+                "<app::Model<_, N> as core::ops::index::Index<usize>>::index::Here",
+                "app::Model<_, N>::Index<usize>::index",
+            ),
+            ("<dyn app::Tr>::g::Here", "<dyn app::Tr>::g"),
+            (
+                "<dyn app::Tr as app::Other>::g::Here",
+                "<dyn app::Tr>::Other::g",
+            ),
+            ("<u8 as app::Tr>::g::Here", "u8::Tr::g"),
+            (
+                "<(u8, [app::M]) as app::Tr>::g::Here",
+                "<(u8, [app::M])>::Tr::g",
             ),
             (
                 "<fn(u8) -> app::M as app::Tr>::g::Here",
-                "<fn(u8) -> app::M as app::Tr>::g",
+                "<fn(u8) -> app::M>::Tr::g",
             ),
             (
                 "<app::W<{ 1 << 3 }> as app::Tr>::g::Here",
-                "<app::W<{ 1 << 3 }> as app::Tr>::g",
+                "app::W<{ 1 << 3 }>::Tr::g",
             ),
             ("app::C<'<'>::g::{{closure}}::Here", "app::C<'<'>::g"),
             (
@@ -190,11 +237,11 @@ mod tests {
             ),
             (
                 "<&'a app::M as app::Tr<'b>>::g::Here",
-                "<&'a app::M as app::Tr<'b>>::g",
+                "<&'a app::M>::Tr<'b>::g",
             ),
             (
                 "<[u8; 1 << 3] as app::Tr<{ (1 >> 3) }, (u8, [u8; 1])>>::g::Here",
-                "<[u8; 1 << 3] as app::Tr<{ (1 >> 3) }, (u8, [u8; 1])>>::g",
+                "<[u8; 1 << 3]>::Tr<{ (1 >> 3) }, (u8, [u8; 1])>::g",
             ),
             ("app::W<<<::g::Here", "app::W<<<::g::Here"),
         ] {
@@ -208,14 +255,8 @@ mod tests {
             ("app::main", "main"),
             ("app::model::Mlp::forward", "model/Mlp/forward"),
             ("app::W<app::X>::get", "W<app::X>/get"),
-            (
-                "<app::model::Mlp as app::nn::Layer>::forward",
-                "model/Mlp/Layer/forward",
-            ),
-            (
-                "<&[app::M] as core::clone::Clone>::clone",
-                "&[app::M]/Clone/clone",
-            ),
+            ("app::model::Mlp::Layer::forward", "model/Mlp/Layer/forward"),
+            ("<&[app::M]>::Clone::clone", "&[app::M]/Clone/clone"),
             ("main", "main"),
         ] {
             assert_eq!(function_tag(name), tag);

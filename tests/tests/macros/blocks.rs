@@ -77,7 +77,7 @@ fn impl_blocks() {
             ("Model<_, N>::left_out", 0),
             ("Model<_, N>::with", 1),
             (
-                "<crate::Model<_, N> as core::ops::index::Index<usize>>::index",
+                "Model<_, N>::Index<usize>::index",
                 1,
             ),
         ],
@@ -149,7 +149,7 @@ fn functions_after_an_operator_that_looks_like_a_bracket() {
     assert_eq!(shifts::after_static(), 8);
     assert_eq!(shifts::Wide::default().0.len(), 8);
     assert_eq!(fragments::last(), 8);
-    let wide = "<crate::shifts::Wide<{ 1 << 3 }> as core::default::Default>::default";
+    let wide = "shifts::Wide<{ 1 << 3 }>::Default::default";
     assert_calls(
         HERE,
         &[
@@ -266,7 +266,7 @@ fn inline_modules() {
             ("everything::exported", 1),
             ("everything::Shape::double", 1),
             (
-                "<crate::everything::Unit as crate::everything::Shape>::area",
+                "everything::Unit::Shape::area",
                 2,
             ),
             ("everything::Unit::static_name", 1),

@@ -147,8 +147,8 @@ fn methods_of_traits() {
         HERE,
         &[
             ("Layer::double", 2),
-            ("<crate::Dense as crate::Layer>::width", 3),
-            ("<alloc::vec::Vec<_> as crate::Layer>::width", 1),
+            ("Dense::Layer::width", 3),
+            ("::alloc::vec::Vec<_>::Layer::width", 1),
         ],
     );
 }

@@ -23,11 +23,7 @@ const HERE: &str = module_path!();
 #[track_caller]
 fn assert_futures(name: &str, made: u64) {
     assert_calls(HERE, &[(name, made)]);
-    let full = if name.starts_with('<') {
-        name.replace("crate::", &format!("{HERE}::"))
-    } else {
-        format!("{HERE}::{name}")
-    };
+    let full = format!("{HERE}::{name}");
     assert_eq!(column(&full, |row| row.futures), expected(made), "{full}");
 }
 
@@ -117,7 +113,7 @@ impl Source for Count {
 fn async_functions_in_traits() {
     assert_eq!(run(Count(0).two()), 3);
     assert_futures("Source::two", 1);
-    assert_futures("<crate::Count as crate::Source>::next", 2);
+    assert_futures("Count::Source::next", 2);
 }
 
 #[async_trait::async_trait]
@@ -178,9 +174,9 @@ fn async_trait_above_and_below() {
     assert_eq!(run(services[1].outside(0)), Ok(0));
     assert!(run(services[1].outside(3)).is_err());
     assert_futures("Service::given", 2);
-    assert_futures("<crate::Inside as crate::Service>::inside", 1);
-    assert_futures("<crate::Outside as crate::Service>::inside", 1);
-    assert_futures("<crate::Outside as crate::Service>::outside", 2);
+    assert_futures("Inside::Service::inside", 1);
+    assert_futures("Outside::Service::inside", 1);
+    assert_futures("Outside::Service::outside", 2);
 }
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

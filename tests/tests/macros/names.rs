@@ -60,9 +60,137 @@ fn functions_of_the_same_name_on_different_types() {
             ("One::new", 1),
             ("third::Third::new", 2),
             ("third::Third::run", 1),
-            ("<crate::third::Third as crate::Run>::run", 2),
+            ("third::Third::Run::run", 2),
         ],
     );
+}
+
+mod matrix {
+    use std::fmt;
+
+    use profiler_runtime::measured;
+
+    pub(super) struct Matrix;
+
+    #[measured]
+    impl fmt::Display for Matrix {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("matrix")
+        }
+    }
+
+    #[measured]
+    impl fmt::Debug for Matrix {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("Matrix")
+        }
+    }
+
+    #[measured]
+    impl Matrix {
+        pub(super) fn fmt(&self) -> &'static str {
+            "inherent"
+        }
+    }
+
+    #[measured]
+    impl From<u8> for Matrix {
+        fn from(_: u8) -> Self {
+            Self
+        }
+    }
+
+    #[measured]
+    impl From<&str> for Matrix {
+        fn from(_: &str) -> Self {
+            Self
+        }
+    }
+}
+
+trait Sum {
+    fn sum(&self) -> f32;
+}
+
+#[measure_execution_time]
+impl Sum for [f32] {
+    fn sum(&self) -> f32 {
+        self.iter().sum()
+    }
+}
+
+#[test]
+fn methods_of_traits_are_named_after_the_type_and_the_trait() {
+    use matrix::Matrix;
+
+    let matrix = Matrix::from(1);
+    let other = Matrix::from("text");
+    assert_eq!(
+        format!("{matrix} {other} {matrix:?}"),
+        "matrix matrix Matrix"
+    );
+    assert_eq!(matrix.fmt(), "inherent");
+    assert!(Sum::sum(&[1.0, 2.0][..]) > 2.0);
+    assert_calls(
+        HERE,
+        &[
+            ("matrix::Matrix::Display::fmt", 2),
+            ("matrix::Matrix::Debug::fmt", 1),
+            ("matrix::Matrix::fmt", 1),
+            ("matrix::Matrix::From<u8>::from", 1),
+            ("matrix::Matrix::From<&str>::from", 1),
+            ("<[f32]>::Sum::sum", 1),
+        ],
+    );
+}
+
+mod other_run {
+    pub(super) trait Run {
+        fn run(&self);
+    }
+
+    impl Run for super::One {
+        #[profiler_runtime::measured]
+        fn run(&self) {}
+    }
+}
+
+impl Run for One {
+    #[measure_execution_time]
+    fn run(&self) {}
+}
+
+#[test]
+fn traits_of_the_same_name_are_told_apart_by_their_place() {
+    Run::run(&One);
+    other_run::Run::run(&One);
+    other_run::Run::run(&One);
+    let summary = summary();
+    let rows = summary
+        .rows
+        .iter()
+        .filter(|row| row.name.contains("One::Run::run"));
+    let mut rows: Vec<_> = rows.map(|row| (row.calls, &*row.name, &*row.tag)).collect();
+    rows.sort_unstable();
+    let calls: Vec<u64> = rows
+        .iter()
+        .map(|row| row.0)
+        .filter(|calls| *calls > 0)
+        .collect();
+    let separate: Vec<u64> = [1, 2].into_iter().filter(|_| expected(1) > 0).collect();
+    assert_eq!(calls, separate, "{rows:?}");
+    if let [first, second] = rows[..] {
+        assert_eq!(
+            first.1,
+            format!("{HERE}::One::Run::run"),
+            "the first to be called"
+        );
+        assert!(
+            second.1.contains(" (") && second.1.contains("names.rs:"),
+            "{second:?}"
+        );
+        assert_ne!(first.2, second.2, "tags, too");
+    }
 }
 
 /// Two functions of one name in two blocks: the compiler spells their paths alike.

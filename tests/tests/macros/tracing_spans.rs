@@ -158,7 +158,7 @@ fn methods_that_async_trait_boxes() {
     });
     for method in ["above", "below", "block"] {
         for service in ["Inside", "Outside", "Expanded"] {
-            let name = format!("<crate::{service} as crate::Service>::{method}");
+            let name = format!("{service}::Service::{method}");
             assert_calls(HERE, &[(&name, 1)]);
         }
     }
