@@ -89,6 +89,7 @@ fn is_cuda_loaded() -> bool {
 fn decide(name: &Name) -> StampedDecision {
     // Both can change the settings and thereby start a new generation: before the decision.
     startup::ensure_started();
+    startup::warn_of_unused_guard();
     if !cuda::is_in_use() {
         cuda::scan_loaded();
     }

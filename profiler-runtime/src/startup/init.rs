@@ -1,7 +1,7 @@
 //! Setting the profiler up, and the guard that closes it down.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::exit_summary;
@@ -17,6 +17,16 @@ use crate::switch::{NEVER_MEASURES, with_control};
 
 /// The number of guards. The last one closes the profiler down.
 static GUARDS: AtomicUsize = AtomicUsize::new(0);
+
+/// Finds a guard that is dropped at once: before the first call site decides, while the program measures afterwards.
+static GUARD_USE: AtomicU8 = AtomicU8::new(NOT_MEASURED);
+
+/// No call site has decided yet.
+const NOT_MEASURED: u8 = 0;
+/// The last guard was dropped before a call site decided.
+const DROPPED_UNUSED: u8 = 1;
+/// A call site has decided.
+const MEASURED: u8 = 2;
 
 /// How long the last guard waits for loggers, and for sessions.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -41,6 +51,8 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 ///     Ok(())
 /// }
 /// ```
+#[must_use = "the profiler closes when its guard is dropped; keep it to the end of `main`: \
+              `let _profiler = profiler_runtime::init()?;`"]
 pub fn init() -> Result<ProfilerGuard, InitError> {
     builder().init()
 }
@@ -129,6 +141,8 @@ impl Builder {
     ///
     /// Returns an error if a log cannot be opened or the crate was built without it, or if GPU times are required
     /// ([`Backend::Cuda`]) and there are none.
+    #[must_use = "the profiler closes when its guard is dropped; keep it to the end of `main`: \
+                  `let _profiler = profiler_runtime::builder().init()?;`"]
     pub fn init(self) -> Result<ProfilerGuard, InitError> {
         super::ensure_started();
         if let Some(objection) = self.summary.as_ref().and_then(SummaryTarget::objection) {
@@ -162,7 +176,23 @@ impl Builder {
             }
         }
         GUARDS.fetch_add(1, Relaxed);
+        replace_use(DROPPED_UNUSED, NOT_MEASURED);
         Ok(ProfilerGuard { _private: () })
+    }
+}
+
+/// Replaces one state of [`GUARD_USE`] by another; leaves other states alone.
+fn replace_use(old: u8, new: u8) {
+    let _ = GUARD_USE.compare_exchange(old, new, Relaxed, Relaxed);
+}
+
+/// Warns if the guard of [`init`] was dropped before the program began to measure. Called when a call site decides.
+pub(crate) fn warn_of_unused_guard() {
+    if GUARD_USE.swap(MEASURED, Relaxed) == DROPPED_UNUSED {
+        diagnostics::warn_once(
+            "the guard of `init` was dropped before anything was measured, which closed the profiler: keep it to the \
+             end of `main`, as in `let _profiler = profiler_runtime::init()?;` (`let _ = …` drops it at once)",
+        );
     }
 }
 
@@ -194,7 +224,8 @@ fn open_tensorboard(_dir: PathBuf) -> Result<Logger, InitError> {
 ///
 /// Created by [`init`]. If there are several guards, the last one to be dropped does it.
 #[derive(Debug)]
-#[must_use = "the summary is written when the guard is dropped: keep it to the end of `main`"]
+#[must_use = "the profiler closes when its guard is dropped; keep it to the end of `main`: \
+              `let _profiler = profiler_runtime::init()?;`, and not `let _ = …`, which drops the guard at once"]
 pub struct ProfilerGuard {
     _private: (),
 }
@@ -202,6 +233,7 @@ pub struct ProfilerGuard {
 impl Drop for ProfilerGuard {
     fn drop(&mut self) {
         if GUARDS.fetch_sub(1, Relaxed) == 1 {
+            replace_use(NOT_MEASURED, DROPPED_UNUSED);
             // Each step on its own, so that a panic in one does not skip the others.
             catch_own_panic("its guard was dropped", cuda::return_magazines);
             // Before the flush, which stops reading GPU times: the last windows may need some.

@@ -29,6 +29,7 @@ pub use enabled::{is_enabled, pause, set_enabled};
 pub use environment::step;
 pub use error::InitError;
 pub use flush::{FlushReport, flush};
+pub(crate) use init::warn_of_unused_guard;
 pub use init::{Builder, ProfilerGuard, builder, init};
 
 /// Starts the profiler on the first call in the process: the environment's default logger, the exit hooks, and the

@@ -1,0 +1,9 @@
+#![deny(warnings)]
+
+fn main() -> Result<(), profiler_runtime::InitError> {
+    profiler_runtime::init();
+    profiler_runtime::init()?;
+    profiler_runtime::builder().init();
+    profiler_runtime::builder();
+    Ok(())
+}
