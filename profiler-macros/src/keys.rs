@@ -194,6 +194,7 @@ mod tests {
             ("synchronise", "sync"),
             ("blocking", "sync"),
             ("capture", "cuda_graph"),
+            ("captured", "cuda_graph"),
             ("graph", "cuda_graph"),
         ] {
             assert_eq!(

@@ -61,19 +61,23 @@
 //! if __profiler_builder.wants_stream() { __profiler_builder.stream(&self.stream); }
 //! __profiler_builder.synchronous(); // `sync`; `cuda_graph` says `__profiler_builder.cuda_graph();` instead
 //! if __profiler_builder.wants_shapes() { __profiler_builder.shape(&(x.shape())); __profiler_builder.shape(&(w.shape())); }
-//! if __profiler_builder.wants_log() { __profiler_builder.log(self.board.clone()); }
+//! if __profiler_builder.wants_log() { __profiler_builder.log_in_place(&self.board); }
 //! if __profiler_builder.wants_step() { __profiler_builder.step(self.epoch); }
 //! let __profiler_scope = __profiler_builder.start();
 //! ```
+//!
+//! The logger above is in a field: an expression that names a place is borrowed, and cloned for a call that is logged. A
+//! closure is passed to `log_with`, which infers the types of its parameters, and any other logger to `log`.
 //!
 //! A function that returns an `async` block, boxed or not, still returns one. The user's block is
 //! inside it:
 //!
 //! ```text
-//! let __profiler_builder = { /* Here and SITE, as above */ SITE.begin(type_name::<Here>(), 1) };
 //! /* the statements before */
-//! let __profiler_task = __profiler_builder.task();
-//! Box::pin(async move { measure(__profiler_task, async move { /* the statements */ }).await })
+//! let __profiler_task = { /* Here and SITE, as above */ SITE.task(type_name::<Here>()) };
+//! Box::pin(async move {
+//!     measure_in_place(&mut { __profiler_task }, pin!(async move { /* the statements */ })).await
+//! })
 //! ```
 //!
 //! Other attributes look for such a block: `tracing::instrument` enters its span at each poll of
@@ -137,7 +141,7 @@ const STRIP: bool = cfg!(feature = "strip");
 /// | argument | takes | meaning |
 /// |---|---|---|
 /// | `name = …` | a string, or a constant expression such as `Self::NAME` | the name of the measurements; default: the path of the function, with its type for a method (`app::model::Mlp::forward`) |
-/// | `log = …` | an expression that returns a logger: an `Arc` or a `&'static` of a `ScalarLogger`, or a closure `\|tag, milliseconds, step\|` | logs each call, on another thread (with `sync`, on the calling thread); the expression may use `self` and the parameters, and is evaluated when the function begins |
+/// | `log = …` | a logger: an `Arc` of a `ScalarLogger` or a reference to one, a `&'static` of a `ScalarLogger`, or a closure `\|tag, milliseconds, step\|` | logs each call, on another thread (with `sync`, on the calling thread); the expression may use `self` and the parameters, and is evaluated when the function begins; a variable, a field or an element (`self.board`) is only borrowed, and cloned for each call that is logged |
 /// | `global_step = …` | an expression that returns an integer from 0 | the step at which the value is logged; default: this name's own counter, from 0 and without gaps |
 /// | `bypass = …` | an expression that returns a `bool`, evaluated at each call | `true`: this call is not measured |
 /// | `log_every = …` | an integer literal from 1 | logs only every n-th call; the call count and the statistics stay exact |
@@ -151,7 +155,7 @@ const STRIP: bool = cfg!(feature = "strip");
 ///
 /// ```text
 /// impl Trainer {
-///     #[measure_execution_time(log = self.board.clone(), global_step = self.epoch, log_every = 10)]
+///     #[measure_execution_time(log = self.board, global_step = self.epoch, log_every = 10)]
 ///     fn train(&mut self, batch: &Batch) -> f32 { … }
 /// }
 /// ```
@@ -182,7 +186,7 @@ const STRIP: bool = cfg!(feature = "strip");
 /// - `sync` and `cuda_graph` exclude each other: work that is captured into a graph does not run yet.
 ///   Neither can be used on an `async fn` or another function that returns a future: a future must
 ///   not block its executor, and a capture must not span an `.await`. Put a section around the
-///   launch inside: `measure_execution_time_context!("name", sync, { … })`.
+///   launch inside: `measure!("name", sync, { … })`.
 /// - A function's own argument overrides that of its block: `cuda_graph` on the function replaces the
 ///   block's `sync`, and `sync = false` excludes a future from it.
 ///
@@ -225,8 +229,8 @@ const STRIP: bool = cfg!(feature = "strip");
 /// also measures the functions of `impl` blocks, trait methods with a body, and inline modules.
 /// Functions nested in functions, and functions that a macro inside generates, are not measured.
 ///
-/// Inside a block, the attribute is recognized by the name `measure_execution_time`; if it is
-/// imported under another name, put it on each function instead. An item in a syntax newer than
+/// Inside a block, the attribute is recognized by its names `measure_execution_time` and `measured`;
+/// if it is imported under another name, put it on each function instead. An item in a syntax newer than
 /// this crate, whose end the crate cannot find, is an error: no function is skipped silently.
 #[proc_macro_attribute]
 pub fn measure_execution_time(
@@ -276,7 +280,7 @@ pub fn measure(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 #[doc(hidden)]
 #[proc_macro]
 pub fn scope(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
-    section::scope(input.into()).into()
+    section::guard(input.into()).into()
 }
 
 /// Implements `profiler_runtime::record_function!`, which prepends the path of the runtime to its
@@ -284,7 +288,7 @@ pub fn scope(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 #[doc(hidden)]
 #[proc_macro]
 pub fn record_function(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
-    section::record_function(input.into()).into()
+    section::measure(input.into()).into()
 }
 
 /// Implements `profiler_runtime::measure_execution_time_context!`, which prepends the path of the
@@ -292,5 +296,5 @@ pub fn record_function(input: proc_macro::TokenStream) -> proc_macro::TokenStrea
 #[doc(hidden)]
 #[proc_macro]
 pub fn context(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
-    section::context(input.into()).into()
+    section::block(input.into()).into()
 }

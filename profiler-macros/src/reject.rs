@@ -103,7 +103,7 @@ fn reject_on_future(
     why: &str,
     errors: &mut Errors,
 ) {
-    let section = format!("`measure_execution_time_context!(\"name\", {word}, {{ … }})`");
+    let section = format!("`measure!(\"name\", {word}, {{ … }})`");
     match own {
         Some(span) => errors.at(
             span,
@@ -143,7 +143,7 @@ fn reject_item(trees: &[TokenTree], head: &Head, errors: &mut Errors) {
             errors.at(
                 span_of(trees.get(head.attributes_end)),
                 "the attribute does not apply to a closure; measure its body: \
-                 `|…| measure_execution_time_context!(\"name\", { … })`",
+                 `|…| measure!(\"name\", { … })`",
             );
             return;
         }

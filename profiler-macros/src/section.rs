@@ -22,40 +22,17 @@ enum SectionName {
     Dynamic(Box<Expr>),
 }
 
-// The usage of each macro, for error messages.
-const MEASURE: &str = "measure!(\"name\")";
-const MEASURE_BLOCK: &str = "measure!(\"name\", { … })";
-const SCOPE: &str = "scope!(\"name\")";
-const CONTEXT: &str = "measure_execution_time_context!(\"name\", { … })";
-const RECORD: &str = "record_function!(\"name\")";
-const RECORD_BLOCK: &str = "record_function!(\"name\", { … })";
+// The two forms of a section, for error messages. Its aliases are advised as `measure!`, too.
+const GUARD: &str = "measure!(\"name\")";
+const BLOCK: &str = "measure!(\"name\", { … })";
 
-/// Expands `measure!([crate] name, arguments…)`, with or without a block at the end.
+/// Expands `measure!([crate] name, arguments…)`: to a section that is a block if the input ends with one, and the rest
+/// of the enclosing block otherwise.
 pub(crate) fn measure(input: TokenStream) -> TokenStream {
-    either(input, MEASURE, MEASURE_BLOCK)
-}
-
-/// Expands `scope!([crate] name, arguments…)`.
-pub(crate) fn scope(input: TokenStream) -> TokenStream {
-    guard(input, SCOPE)
-}
-
-/// Expands `context!([crate] name, arguments…, { block })`.
-pub(crate) fn context(input: TokenStream) -> TokenStream {
-    block(input, CONTEXT)
-}
-
-/// Expands `record_function!([crate] name, arguments…)`, with or without a block at the end.
-pub(crate) fn record_function(input: TokenStream) -> TokenStream {
-    either(input, RECORD, RECORD_BLOCK)
-}
-
-/// Expands a section that is a block if the input ends with one, and the rest of the enclosing block otherwise.
-fn either(input: TokenStream, guard_usage: &str, block_usage: &str) -> TokenStream {
     if ends_with_a_block(input.clone()) {
-        block(input, block_usage)
+        block(input)
     } else {
-        guard(input, guard_usage)
+        guard(input)
     }
 }
 
@@ -71,10 +48,11 @@ fn ends_with_a_block(input: TokenStream) -> bool {
     block.is_some() && (trees.len() < 2 || item::is_punct(trees.last(), ','))
 }
 
-fn guard(input: TokenStream, usage: &str) -> TokenStream {
+/// Expands `scope!([crate] name, arguments…)`.
+pub(crate) fn guard(input: TokenStream) -> TokenStream {
     let (runtime, tokens) = runtime_of(input);
     let mut errors = Errors::default();
-    let section = Section::read(tokens, usage, &mut errors);
+    let section = Section::read(tokens, GUARD, &mut errors);
     let span = Span::mixed_site();
     match section {
         Some(section) if errors.is_empty() && STRIP => {
@@ -89,11 +67,12 @@ fn guard(input: TokenStream, usage: &str) -> TokenStream {
     }
 }
 
-fn block(input: TokenStream, usage: &str) -> TokenStream {
+/// Expands `context!([crate] name, arguments…, { block })`.
+pub(crate) fn block(input: TokenStream) -> TokenStream {
     let (runtime, tokens) = runtime_of(input);
     let mut errors = Errors::default();
     let (before, block) = split_block(tokens, &mut errors);
-    let section = Section::read(before, usage, &mut errors);
+    let section = Section::read(before, BLOCK, &mut errors);
     if let Some(block) = &block {
         reject_await(block.stream(), &mut errors);
     }
@@ -272,7 +251,7 @@ fn reject_await(block: TokenStream, errors: &mut Errors) {
             errors.at(
                 trees.peek().map_or_else(Span::call_site, TokenTree::span),
                 "a section cannot contain `.await`, because its thread runs other work during the wait; \
-                 write `future.measure_execution_time(\"name\").await`",
+                 measure the future instead: `future.measure_execution_time(\"name\").await`",
             );
         } else if let TokenTree::Group(group) = tree {
             reject_await(group.stream(), errors);

@@ -10,7 +10,7 @@ use syn::Path;
 use syn::spanned::Spanned;
 
 use crate::args::{Args, Name};
-use crate::values::is_closure;
+use crate::values::{is_closure, is_place};
 
 /// The path of the runtime crate. Its tokens are the path of the runtime's private module, which
 /// the expansion uses.
@@ -256,12 +256,16 @@ impl SiteCode<'_> {
             log, global_step, ..
         } = self.args;
         let log = log.as_ref().map(|logger| {
+            // If the value is no logger, the compiler points to the call or to its argument.
+            let place = span.located_at(logger.span());
             let set = if is_closure(logger) {
-                quote_spanned!(span=> __profiler_builder.log_with)
+                quote_spanned!(place=> __profiler_builder.log_with(#logger))
+            } else if is_place(logger) {
+                quote_spanned!(place=> __profiler_builder.log_in_place(&#logger))
             } else {
-                quote_spanned!(span=> __profiler_builder.log)
+                quote_spanned!(place=> __profiler_builder.log(#logger))
             };
-            quote_spanned!(span=> if __profiler_builder.wants_log() { #set(#logger); })
+            quote_spanned!(span=> if __profiler_builder.wants_log() { #set; })
         });
         let step = global_step
             .as_ref()

@@ -27,7 +27,6 @@ pub(crate) struct AsyncBlock {
 
 impl Tail {
     /// Reads the last expression of a body. Returns `None` if it is neither `Box::pin(…)` nor an
-    /// `async` block. Returns `None` if it is neither `Box::pin(…)` nor an
     /// `async` block.
     pub(crate) fn of(body: &[TokenTree]) -> Option<Self> {
         let (start, boxed, block) = if let Some((start, parentheses)) = pinned(body) {
@@ -116,10 +115,14 @@ const NEVER_LEAVING: &[&str] = &[
     "info_span",
     "line",
     "matches",
+    "measure",
+    "measure_execution_time_context",
     "module_path",
     "panic",
     "print",
     "println",
+    "record_function",
+    "scope",
     "stringify",
     "todo",
     "trace",

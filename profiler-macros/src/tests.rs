@@ -55,6 +55,31 @@ fn the_documented_expansion_is_the_expansion() {
     same(&expanded, &documented);
 }
 
+#[cfg(not(feature = "strip"))]
+#[test]
+fn the_documented_arguments_are_the_expansion() {
+    let expanded = expand(
+        quote!(
+            stream = &self.stream,
+            sync,
+            shapes = [x.shape(), w.shape()],
+            log = self.board,
+            global_step = self.epoch
+        ),
+        quote! {
+            fn train(&mut self) {}
+        },
+    );
+    let documentation: String = include_str!("lib.rs")
+        .lines()
+        .map_while(|line| line.strip_prefix("//!"))
+        .skip_while(|line| !line.starts_with(" if __profiler_builder.wants_stream()"))
+        .take_while(|line| *line != " ```")
+        .collect();
+    let documented: TokenStream = documentation.parse().expect("it is code");
+    contains(&expanded, &documented);
+}
+
 #[test]
 fn half_typed_statements_are_unchanged() {
     // The compiler or the editor closes brackets before it calls the macro.
@@ -91,6 +116,27 @@ fn incomplete_items_are_unchanged() {
         };
         let tokens: TokenStream = closed.parse().expect("brackets match");
         same(&expand(quote!(), tokens.clone()), &tokens);
+    }
+}
+
+#[cfg(not(feature = "strip"))]
+#[test]
+fn a_section_before_a_boxed_future_leaves_the_function_only_by_its_own_statements() {
+    for (section, leaves) in [
+        (quote!(measure!("clone", { self.clone() })), false),
+        (quote!(profiler_runtime::scope!("clone")), false),
+        (quote!(measure!("clone", { self.get()? })), true),
+    ] {
+        let expanded = expand(
+            quote!(),
+            quote! {
+                fn poll(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+                    let this = #section;
+                    Box::pin(async move { this.run().await })
+                }
+            },
+        );
+        assert_eq!(expanded.contains("call_once"), leaves, "{expanded}");
     }
 }
 
@@ -199,7 +245,7 @@ fn the_stream_is_set_before_the_logger_and_the_step() {
     );
     let expected = quote! {
         if __profiler_builder.wants_stream() { __profiler_builder.stream(&self.stream); }
-        if __profiler_builder.wants_log() { __profiler_builder.log(self.board); }
+        if __profiler_builder.wants_log() { __profiler_builder.log_in_place(&self.board); }
         if __profiler_builder.wants_step() { __profiler_builder.step(self.epoch); }
         let __profiler_scope = __profiler_builder.start();
     };
@@ -306,7 +352,7 @@ fn shapes_are_evaluated_in_order_and_only_if_wanted() {
     let expected = quote! {
         if __profiler_builder.wants_stream() { __profiler_builder.stream(stream); }
         if __profiler_builder.wants_shapes() { __profiler_builder.shape(&(x.shape())); __profiler_builder.shape(&(w)); }
-        if __profiler_builder.wants_log() { __profiler_builder.log(board); }
+        if __profiler_builder.wants_log() { __profiler_builder.log_in_place(&board); }
     };
     let arguments = quote!(log = board, shapes = [x.shape(), w], stream = stream);
     for function in [

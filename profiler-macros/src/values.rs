@@ -1,6 +1,7 @@
 //! Parses the values of the arguments, and reports values of the wrong kind.
 
 use proc_macro2::TokenTree;
+use quote::ToTokens;
 use syn::parse::ParseStream;
 use syn::{Expr, Ident, Lit, LitStr, Path, Token, UnOp, token};
 
@@ -57,7 +58,37 @@ pub(crate) fn name(input: ParseStream) -> syn::Result<Name> {
                 literal_kind(other)
             ),
         )),
+        None if is_made_at_run_time(&value) => Err(error_at(
+            &value,
+            "the name of a function is a constant; for names made at run time, write \
+             `measure!(format!(…), { … })` inside the function",
+        )),
         None => Ok(Name::Const(Box::new(value))),
+    }
+}
+
+/// Returns `true` for the usual ways to make a `String`. No constant expression can use them.
+fn is_made_at_run_time(value: &Expr) -> bool {
+    match without_parentheses(value) {
+        Expr::Macro(call) => call
+            .mac
+            .path
+            .segments
+            .last()
+            .is_some_and(|last| last.ident == "format" || last.ident == "format_args"),
+        Expr::MethodCall(call) => ["into", "to_owned", "to_string"]
+            .iter()
+            .any(|method| call.method == method),
+        Expr::Call(call) => match without_parentheses(&call.func) {
+            Expr::Path(function) => {
+                let mut segments = function.path.segments.iter().rev();
+                let name = segments.next().is_some_and(|last| last.ident == "from");
+                name && segments.next().is_some_and(|owner| owner.ident == "String")
+            }
+            _ => false,
+        },
+        Expr::Reference(borrowed) => is_made_at_run_time(&borrowed.expr),
+        _ => false,
     }
 }
 
@@ -82,8 +113,28 @@ pub(crate) fn logger(input: ParseStream) -> syn::Result<Expr> {
                 literal_kind(other)
             ),
         )),
-        None => Ok(value),
+        None => check_parameters(&value).map(|()| value),
     }
+}
+
+/// Checks the number of parameters of a logger that is a closure.
+fn check_parameters(value: &Expr) -> syn::Result<()> {
+    let Expr::Closure(closure) = without_parentheses(value) else {
+        return Ok(());
+    };
+    let found = match closure.inputs.len() {
+        3 => return Ok(()),
+        0 => "none".to_owned(),
+        count => count.to_string(),
+    };
+    // From the first bar to the last.
+    let mut bars = closure.inputs_begin.to_token_stream();
+    bars.extend(closure.inputs.to_token_stream());
+    bars.extend(closure.inputs_end.to_token_stream());
+    let message = format!(
+        "a logger has three parameters, not {found}; write `|tag, milliseconds, step| …`, and `_` for those it does not use"
+    );
+    Err(syn::Error::new_spanned(bars, message))
 }
 
 /// Parses the value of `global_step = step`.
@@ -253,6 +304,16 @@ fn expression(input: ParseStream) -> syn::Result<Expr> {
 /// Returns `true` for a closure. The runtime determines the types of its parameters.
 pub(crate) fn is_closure(value: &Expr) -> bool {
     matches!(without_parentheses(value), Expr::Closure(_))
+}
+
+/// Returns `true` for an expression that names a place in memory: a variable, a field, an element, or what a reference
+/// points to. Using its value would move it out of there.
+pub(crate) fn is_place(value: &Expr) -> bool {
+    match without_parentheses(value) {
+        Expr::Path(_) | Expr::Field(_) | Expr::Index(_) => true,
+        Expr::Unary(unary) => matches!(unary.op, UnOp::Deref(_)),
+        _ => false,
+    }
 }
 
 /// Returns the literal, if the expression is one.

@@ -296,6 +296,7 @@ pub mod __private {
 
     pub use crate::config::{VARIABLES, Variable};
     pub use crate::local::blocks_made;
+    pub use crate::log::into_logger::{CalledOnAnotherThread, LoggerInPlace};
     pub use crate::scope::boxed::{BoxedFuture, call_once, measure_boxed};
     pub use crate::scope::builder::ScopeBuilder;
     pub use crate::scope::future::{
@@ -310,11 +311,13 @@ pub mod __private {
     /// `&'static str` under a name that the program cannot shadow.
     pub type Str = &'static str;
 
-    /// The guard that `scope!` returns in a stripped build.
+    /// The guard that `measure!` returns in a stripped build.
     #[derive(Debug)]
+    #[must_use = "the section ends when its guard is dropped; to measure the rest of the block, write \
+                  `let _guard = measure!(\"name\");`, and not `let _ = …`, which drops the guard at once"]
     pub struct Stripped;
 
-    /// Keeps `drop(scope!("…"))` free of warnings about dropping a value without a destructor.
+    /// Keeps `drop(measure!("…"))` free of warnings about dropping a value without a destructor.
     impl Drop for Stripped {
         #[inline]
         fn drop(&mut self) {}

@@ -9,10 +9,10 @@ use super::{LogFn, LogOutcome, ScalarLogger, TracingLogger};
 ///
 /// | form | allocates when converted |
 /// |---|---|
-/// | `Arc<L>`, `Arc<dyn ScalarLogger>` | no |
+/// | `Arc<L>`, `Arc<dyn ScalarLogger>`, or a reference to one | no |
 /// | `&'static L`, `&'static dyn ScalarLogger` | no |
 /// | a closure, or `fn`, `\|tag: &str, milliseconds: f64, step: u64\|` | only if it captures |
-/// | `Arc<F>` of such a closure | yes; `Arc<LogFn<F>>` does not |
+/// | `Arc<F>` of such a closure, or a reference to one | yes; `Arc<LogFn<F>>` does not |
 /// | `Box<dyn ScalarLogger>` | no more |
 /// | the loggers of this crate, by value | `TensorBoardLogger` only |
 /// | with the feature `tensorboard-rs`: `Arc<Mutex<SummaryWriter>>`, `SummaryWriter` | the latter |
@@ -56,12 +56,55 @@ use super::{LogFn, LogOutcome, ScalarLogger, TracingLogger};
     note = "a logger is an `Arc<impl ScalarLogger>`, a `&'static impl ScalarLogger`, or a closure \
             `|tag: &str, milliseconds: f64, step: u64|` that is `Send + Sync + 'static` and \
             returns nothing or a `Result<(), E>` whose error can be displayed",
+    note = "loggers are called on another thread: in a closure, write `Arc` for `Rc`, an atomic for `Cell`, and `Mutex` \
+            for `RefCell`",
     note = "a logger of your own implements `ScalarLogger` and is passed in an `Arc`"
 )]
 pub trait IntoLogger<Marker> {
     /// Converts the value.
     fn into_logger(self) -> Logger;
 }
+
+/// A logger that a variable, a field or an element holds, for `log = self.board`.
+///
+/// The macros borrow such an expression and clone the logger for each call that is logged, so that nothing is moved out
+/// of `self`. For an `Arc` this increments a counter. Any other expression is evaluated to a logger of the call.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a logger that calls can share",
+    label = "not a shared logger",
+    note = "keep the logger in an `Arc`: write `Arc::new(logger)` where it is created, and not `Rc`, because loggers are \
+            called on another thread",
+    note = "a shared logger is an `Arc<impl ScalarLogger>`, a `&'static impl ScalarLogger`, or a closure \
+            `|tag: &str, milliseconds: f64, step: u64|` that is `Clone + Send + Sync + 'static` and returns nothing or \
+            a `Result<(), E>` whose error can be displayed",
+    note = "a logger of your own implements `ScalarLogger`"
+)]
+pub trait LoggerInPlace<Marker> {
+    /// Returns another handle to the logger.
+    fn to_logger(&self) -> Logger;
+}
+
+// The compiler would report that `Clone` or a bound of one form is missing, without what to write instead.
+#[diagnostic::do_not_recommend]
+impl<L: IntoLogger<Marker> + Clone, Marker> LoggerInPlace<Marker> for L {
+    #[inline]
+    fn to_logger(&self) -> Logger {
+        self.clone().into_logger()
+    }
+}
+
+/// A logging closure can be called on a thread of the profiler.
+#[diagnostic::on_unimplemented(
+    message = "this logger cannot be called on another thread",
+    label = "holds a value that is not `Send + Sync`",
+    note = "loggers are called on a thread of the profiler: write `Arc` for `Rc`, an atomic for `Cell`, and `Mutex` for \
+            `RefCell`"
+)]
+pub trait CalledOnAnotherThread<R>: Send + Sync {}
+
+// Only for loggers: else the compiler would advise to call a closure whose result is `Send + Sync`.
+#[diagnostic::do_not_recommend]
+impl<F: Fn(&str, f64, u64) -> R + Send + Sync, R> CalledOnAnotherThread<R> for F {}
 
 /// One uninhabited type for each accepted form: the `Marker` of its implementation.
 mod form {
@@ -89,6 +132,19 @@ mod form {
     /// A logger of this crate, by value.
     #[derive(Debug)]
     pub enum OwnLogger {}
+    /// A reference to an `Arc` of the form `Marker`.
+    #[derive(Debug)]
+    pub struct ArcReference<Marker>(std::marker::PhantomData<Marker>);
+}
+
+/// A reference of any lifetime: the logger is another handle to what the `Arc` holds.
+impl<T: ?Sized, Marker> IntoLogger<form::ArcReference<Marker>> for &Arc<T>
+where
+    Arc<T>: IntoLogger<Marker>,
+{
+    fn into_logger(self) -> Logger {
+        Arc::clone(self).into_logger()
+    }
 }
 
 impl<L: ScalarLogger + 'static> IntoLogger<form::ArcLogger> for Arc<L> {
@@ -131,6 +187,8 @@ impl IntoLogger<form::BoxDyn> for Box<dyn ScalarLogger> {
     }
 }
 
+// The compiler would report each bound of this form for anything that is not a logger.
+#[diagnostic::do_not_recommend]
 impl<F, R> IntoLogger<form::Closure> for F
 where
     F: Fn(&str, f64, u64) -> R + Send + Sync + 'static,

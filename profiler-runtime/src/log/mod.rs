@@ -3,7 +3,7 @@
 //! [`ScalarLogger`] is the trait; closures are loggers too, see [`IntoLogger`].
 
 mod error;
-mod into_logger;
+pub(crate) mod into_logger;
 mod log_fn;
 mod logger;
 mod record;
@@ -13,8 +13,6 @@ mod tensorboard;
 #[cfg(feature = "tensorboard-rs")]
 mod tensorboard_rs;
 mod tracing_logger;
-
-use std::sync::Arc;
 
 #[cfg(feature = "tensorboard-rs")]
 pub use self::tensorboard_rs::TensorBoardRsLogger;
@@ -123,4 +121,5 @@ macro_rules! forward_to_pointee {
     )+};
 }
 
-forward_to_pointee!(&L, Box<L>, Arc<L>);
+// Not `Arc<L>`: `&Arc<L>` would then have two conversions into a `Logger`, its own and that of a `&'static L`.
+forward_to_pointee!(&L, Box<L>);

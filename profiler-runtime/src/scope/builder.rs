@@ -9,6 +9,7 @@ use crate::cuda::{self, DiscoveryReason, ExplicitStream, GpuOptions, IntoStream,
 use crate::diagnostics;
 use crate::diagnostics::user_code;
 use crate::local::{self, NoCell};
+use crate::log::into_logger::{CalledOnAnotherThread, LoggerInPlace};
 use crate::log::{IntoLogger, LogOutcome, LogRequest};
 use crate::name;
 use crate::session::{self, Shapes, ToShape};
@@ -133,11 +134,17 @@ impl<'s> ScopeBuilder<'s> {
         self.request.logger = Some(logger.into_logger());
     }
 
+    /// Sets the logger that a place holds, without moving it out of the place.
+    #[inline]
+    pub fn log_in_place<Marker>(&mut self, logger: &impl LoggerInPlace<Marker>) {
+        self.log(logger.to_logger());
+    }
+
     /// Sets the logger, given as a closure. The bounds let the compiler infer the types of the closure's parameters.
     #[inline]
     pub fn log_with<F, R>(&mut self, logger: F)
     where
-        F: Fn(&str, f64, u64) -> R + Send + Sync + 'static,
+        F: Fn(&str, f64, u64) -> R + CalledOnAnotherThread<R> + 'static,
         R: LogOutcome,
     {
         self.log(logger);

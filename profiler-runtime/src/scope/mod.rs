@@ -26,11 +26,12 @@ pub(crate) use probe::run_empty_scopes;
 /// A scope that is measured until the guard is dropped.
 ///
 /// It belongs to the thread that opened it, since only that thread knows its enclosing scope. Do not hold it across an
-/// `.await`: executors that move tasks between threads reject it, and others would run other tasks inside it. Measure
-/// the future instead ([`MeasureFuture`](crate::MeasureFuture)).
+/// `.await`: executors that move tasks between threads reject it, because the guard is not `Send`, and others would run
+/// other tasks inside it. Measure the future instead ([`MeasureFuture`](crate::MeasureFuture)).
 ///
-/// Created by [`scope!`](crate::scope!).
-#[must_use = "a scope ends when its guard is dropped: bind it, as in `let _scope = scope!(\"load\");`"]
+/// Created by [`measure!`](crate::measure!).
+#[must_use = "the section ends when its guard is dropped; to measure the rest of the block, write \
+              `let _guard = measure!(\"name\");`, and not `let _ = …`, which drops the guard at once"]
 pub struct Scope {
     open: Option<OpenScope>,
     not_send: PhantomData<*const ()>,
@@ -68,8 +69,9 @@ impl Drop for Scope {
 
 /// A scope with arguments: a logger, a step, a sampling rate, a stream or shapes.
 ///
-/// Created by [`scope!`](crate::scope!) with arguments; see [`Scope`].
-#[must_use = "a scope ends when its guard is dropped: bind it, as in `let _scope = scope!(\"load\");`"]
+/// Created by [`measure!`](crate::measure!) with arguments; see [`Scope`].
+#[must_use = "the section ends when its guard is dropped; to measure the rest of the block, write \
+              `let _guard = measure!(\"name\");`, and not `let _ = …`, which drops the guard at once"]
 pub struct ScopeWithArgs<'s> {
     open: Option<OpenScope>,
     /// `None` if the call is not logged.

@@ -8,12 +8,13 @@
     )
 )]
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use profiler_runtime::log::LogError;
 use profiler_runtime::{
-    ScalarLogger, flush, measure_execution_time, measure_execution_time_context, scope,
+    ScalarLogger, flush, measure, measure_execution_time, measure_execution_time_context, scope,
 };
 use profiler_tests::counts::{calls, expected};
 
@@ -53,6 +54,35 @@ impl Told {
 /// These steps, or none where nothing is measured.
 fn expected_steps(steps: impl IntoIterator<Item = u64>) -> Vec<u64> {
     steps.into_iter().filter(|_| expected(1) > 0).collect()
+}
+
+/// Counts how often it was cloned.
+#[derive(Default)]
+struct Clones(Arc<AtomicU64>);
+
+impl Clone for Clones {
+    fn clone(&self) -> Self {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(&self.0))
+    }
+}
+
+#[test]
+fn a_logger_in_a_variable_is_cloned_only_for_calls_that_are_logged() {
+    let clones = Clones::default();
+    let counted = Arc::clone(&clones.0);
+    // Mentions the whole value, so that the closure captures it, and not its field.
+    let logger = move |_: &str, _: f64, _: u64| _ = &clones;
+    for step in 0..10_u64 {
+        let _guard = measure!("clones", log = logger, log_every = 5, global_step = step);
+        measure!(
+            format!("clones {}", "bypassed"),
+            log = logger,
+            bypass = true,
+            {}
+        );
+    }
+    assert_eq!(counted.load(Ordering::Relaxed), expected(2));
 }
 
 struct Trainer {

@@ -1,7 +1,8 @@
 #![deny(warnings)]
 
-use profiler_runtime::scope;
+use profiler_runtime::{measure, scope};
 
 fn main() {
     scope!("load");
+    measure!("load", global_step = 1);
 }
