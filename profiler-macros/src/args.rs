@@ -29,6 +29,7 @@ pub(crate) struct Args {
     pub(crate) log_every: Option<u32>,
     pub(crate) stream: Option<Expr>,
     pub(crate) shapes: Option<Vec<Expr>>,
+    pub(crate) parent: Option<Expr>,
     pub(crate) sync: Option<bool>,
     pub(crate) cuda_graph: Option<bool>,
     pub(crate) per_instance: Option<bool>,
@@ -84,6 +85,7 @@ impl Args {
             log_every: self.log_every.or(block.log_every),
             stream: self.stream.or_else(|| block.stream.clone()),
             shapes: self.shapes.or_else(|| block.shapes.clone()),
+            parent: self.parent.or_else(|| block.parent.clone()),
             sync: inherited(self.sync, cuda_graph, block.sync),
             cuda_graph: inherited(self.cuda_graph, sync, block.cuda_graph),
             per_instance: inherited(self.per_instance, named, block.per_instance),
@@ -104,13 +106,20 @@ impl Args {
             && self.log_every.is_none()
             && self.stream.is_none()
             && self.shapes.is_none()
+            && self.parent.is_none()
             && self.sync != Some(true)
             && self.cuda_graph != Some(true)
     }
 
     /// Returns `true` if an argument that is evaluated at each call mentions a variable.
     pub(crate) fn any_mentions(&self, name: &Ident) -> bool {
-        let expressions = [&self.log, &self.global_step, &self.bypass, &self.stream];
+        let expressions = [
+            &self.log,
+            &self.global_step,
+            &self.bypass,
+            &self.stream,
+            &self.parent,
+        ];
         let shapes = self.shapes.iter().flatten();
         let mut expressions = expressions.into_iter().flatten().chain(shapes);
         expressions.any(|expression| mentions(expression.to_token_stream(), name))
@@ -205,6 +214,7 @@ impl Args {
             Key::LogEvery => self.log_every = Some(values::log_every(input)?),
             Key::Stream => self.stream = Some(values::stream(input)?),
             Key::Shapes => self.shapes = Some(values::shapes(input)?),
+            Key::Parent => self.parent = Some(values::parent(input)?),
             Key::Crate => self.krate = Some(values::path(input)?),
             Key::PerInstance | Key::Sync | Key::CudaGraph | Key::Skip => {}
         }

@@ -54,13 +54,15 @@
 //! With arguments such as `stream` and `log`, the expansion first creates a scope builder, and
 //! `builder.task()` replaces `SITE.task(…)`. The arguments are evaluated between the two: the
 //! stream only if the call is measured and a CUDA driver is loaded, the shapes only in an active
-//! window of a session that records shapes, the others only if the call is logged.
+//! window of a session that records shapes, the parent only if the call is measured, the others
+//! only if the call is logged.
 //!
 //! ```text
 //! let mut __profiler_builder = { /* Here and SITE */ SITE.begin(type_name::<Here>(), 1) };
 //! if __profiler_builder.wants_stream() { __profiler_builder.stream(&self.stream); }
 //! __profiler_builder.synchronous(); // `sync`; `cuda_graph` says `__profiler_builder.cuda_graph();` instead
 //! if __profiler_builder.wants_shapes() { __profiler_builder.shape(&(x.shape())); __profiler_builder.shape(&(w.shape())); }
+//! if __profiler_builder.wants_parent() { __profiler_builder.parent(&(handle)); }
 //! if __profiler_builder.wants_log() { __profiler_builder.log_in_place(&self.board); }
 //! if __profiler_builder.wants_step() { __profiler_builder.step(self.epoch); }
 //! let __profiler_scope = __profiler_builder.start();
@@ -147,6 +149,7 @@ const STRIP: bool = cfg!(feature = "strip");
 /// | `log_every = …` | an integer literal from 1 | logs only every n-th call; the call count and the statistics stay exact |
 /// | `stream = …` | an expression that returns a CUDA stream: an `Arc<CudaStream>` or a reference to one, a `&CudaStream`, a context (its default stream), or the runtime's `cuda::Stream` | the stream on which the GPU time of the call is measured; evaluated when the function begins, for calls that are measured, if a CUDA driver is loaded; default: the thread's current stream (`cuda::with_stream`), else, if a context is current, its legacy default stream, else only CPU time is measured |
 /// | `shapes = […]` | a list in brackets of values that have shapes: slices, arrays and vectors of integers, tuples, an integer, or your own `ToShape` | the shapes of the call's inputs, in the order of the list; evaluated when the function begins, only in an active window of a session that records shapes (`record_shapes(true)`); borrowed only while they are read |
+/// | `parent = …` | an expression that returns a `Handle` of a scope on another thread, or a reference to one; it is only borrowed | that scope is the call's parent; evaluated when the function begins, for calls that are measured; default: the innermost open scope of the thread |
 /// | `sync` | nothing, or `= true` or `= false` | waits at the end of the call until its work on the stream has finished, and logs immediately; intended for programs whose timers always synchronized, since waiting slows down the measured code |
 /// | `cuda_graph` | nothing, or `= true` or `= false` | the stream is being captured into a graph: each launch of that graph is measured, and the capture is not |
 /// | `per_instance` | nothing, or `= true` or `= false` | each instance of a generic function has its own name (`app::W<u8>::get`); by default they share one (`app::W<_>::get`) |

@@ -198,6 +198,7 @@ impl SiteCode<'_> {
         let span = Span::mixed_site();
         let begin = self.unless_bypassed(begin);
         let mut setters = self.gpu_setters();
+        setters.extend(self.parent_setter());
         setters.extend(self.shape_setters());
         setters.extend(self.log_setters());
         let mutable = (!setters.is_empty()).then(|| quote_spanned!(span=> mut));
@@ -234,6 +235,18 @@ impl SiteCode<'_> {
         let cuda_graph = is_set(self.args.cuda_graph)
             .then(|| quote_spanned!(span=> __profiler_builder.cuda_graph();));
         quote_spanned!(span=> #stream #sync #cuda_graph)
+    }
+
+    /// Returns a statement that sets the parent of the builder. It only borrows the handle.
+    fn parent_setter(&self) -> Option<TokenStream> {
+        let span = Span::mixed_site();
+        let parent = self.args.parent.as_ref()?;
+        // If the expression is no handle, the compiler points to this borrow.
+        let place = span.located_at(parent.span());
+        let borrowed = quote_spanned!(place=> &(#parent));
+        Some(
+            quote_spanned!(span=> if __profiler_builder.wants_parent() { __profiler_builder.parent(#borrowed); }),
+        )
     }
 
     /// Returns statements that pass the shapes of the call's inputs to the builder. They only

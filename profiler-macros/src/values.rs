@@ -209,6 +209,22 @@ pub(crate) fn stream(input: ParseStream) -> syn::Result<Expr> {
     }
 }
 
+/// Parses the value of `parent = handle`.
+pub(crate) fn parent(input: ParseStream) -> syn::Result<Expr> {
+    let value = expression(input)?;
+    match literal(&value) {
+        Some(other) => Err(error_at(
+            &value,
+            &format!(
+                "`parent` takes a `Handle`, not {}; take `let handle = Handle::current();` on the \
+                 parent's thread and write `parent = handle`",
+                literal_kind(other)
+            ),
+        )),
+        None => Ok(value),
+    }
+}
+
 /// Parses the value of `shapes = [x.shape(), w.shape()]`.
 pub(crate) fn shapes(input: ParseStream) -> syn::Result<Vec<Expr>> {
     let value = expression(input)?;

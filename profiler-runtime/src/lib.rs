@@ -37,6 +37,7 @@
 //! |---|---|
 //! | measure a function, an `impl` block or a module | [`macro@measure_execution_time`] |
 //! | measure a block, the rest of a block, or a future | [`measure!`], [`MeasureFuture`] |
+//! | measure work that a function passes to other threads | [`Handle::current`], `parent = handle` |
 //! | see totals, self times, percentiles | [`summary`], `PROFILER_SUMMARY` |
 //! | see GPU times | `stream = …`, [`cuda::with_stream`], [`cuda::status`] |
 //! | log every call | `log = …` with a [`TensorBoardLogger`], a [`TracingLogger`], a closure or any [`ScalarLogger`]; the module [`log`]; `PROFILER_TENSORBOARD` |
@@ -82,7 +83,8 @@
 //! # Threads, futures, panics
 //!
 //! Scopes nest within each thread and each task. While a future is polled, its scope is the innermost one of the polling
-//! thread; between polls it is not part of any thread. A call that ends with a panic, or a future that is dropped before
+//! thread; between polls it is not part of any thread. With a [`Handle`], a scope is the parent of scopes on other
+//! threads. A call that ends with a panic, or a future that is dropped before
 //! it completes, is counted and flagged. Calls in destructors of thread-locals are counted too.
 //!
 //! # More
@@ -163,6 +165,7 @@ pub use profiler_macros::measured;
 pub use report::tensorboard_trace_handler;
 pub use report::{Summary, summary};
 pub use scope::future::Measured;
+pub use scope::handle::{Entered, Handle};
 pub use session::{Activity, Profile, Trace};
 pub use site::MeasureFuture;
 pub use startup::{
@@ -179,8 +182,8 @@ pub use step::IntoStep;
 /// `measure!(name, key = value, …)` returns a guard, which measures until it is dropped. Bind it to a variable
 /// (`let _guard = measure!("load");`): `let _ = …` drops it at once.
 ///
-/// The arguments are those of the attribute: `log`, `global_step`, `bypass`, `log_every`, `stream`, `shapes`, `sync` and
-/// `cuda_graph`. A literal name is looked up once. Any other string expression is looked up at each call (some 20 ns);
+/// The arguments are those of the attribute: `log`, `global_step`, `bypass`, `log_every`, `stream`, `shapes`, `parent`,
+/// `sync` and `cuda_graph`. A literal name is looked up once. Any other string expression is looked up at each call (some 20 ns);
 /// `PROFILER_MAX_NAMES` limits the number of such names.
 ///
 /// # Examples
@@ -302,6 +305,7 @@ pub mod __private {
     pub use crate::scope::future::{
         FutureScope, FutureScopeWithArgs, InPlace, measure, measure_in_place,
     };
+    pub use crate::scope::handle::AsHandle;
     pub use crate::scope::{Scope, ScopeWithArgs};
     pub use crate::site::{CallSite, MultiNameSite, begin_dynamic};
     pub use crate::stats::cells_made;

@@ -63,6 +63,7 @@ mod process {
 #[path = "../../profiler-runtime/src/stats"]
 mod stats {
     mod cell_buckets;
+    mod coverage;
 }
 
 #[path = "../../profiler-runtime/src/collect"]

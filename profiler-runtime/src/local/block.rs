@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use super::links::Links;
 use crate::log::LogRecord;
 use crate::name::{self, MAX_NAMES};
 use crate::stats::StatCell;
@@ -19,7 +20,7 @@ const PAGE: usize = 256;
 const PAGES: usize = (MAX_NAMES - DIRECT) / PAGE;
 const _: () = assert!(DIRECT + PAGE * PAGES == MAX_NAMES);
 
-type Slot = Cell<Option<&'static StatCell>>;
+pub(super) type Slot = Cell<Option<&'static StatCell>>;
 type Page = [Slot; PAGE];
 
 /// The cells of the names with the lowest ids, by id.
@@ -52,6 +53,9 @@ pub(super) struct Block {
     pub(super) text_decisions: RefCell<BTreeMap<usize, BTreeMap<Box<str>, u64>>>,
     /// The thread's ring to the collector, created for the first record.
     pub(super) ring: RefCell<Option<Producer<LogRecord>>>,
+    pub(super) links: Links,
+    /// One more than the highest id that has a direct cell.
+    direct_end: Cell<usize>,
     /// The next block of the free list, while this one is in it.
     next_free: Cell<Option<&'static Self>>,
 }
@@ -108,11 +112,12 @@ impl Block {
         MADE.fetch_add(1, Relaxed);
         let block = memory.as_ptr();
         // SAFETY: the memory has the layout of a block, is used by nothing else, and is never freed. Zeros are valid for
-        // `direct_cells`, `pages` and `next_free`, which are `Cell`s of optional references: null is `None`. The other
-        // fields are written before there is a reference to the block.
+        // `direct_cells`, `pages` and `next_free`, which are `Cell`s of optional references: null is `None`; and for
+        // `direct_end`, an integer. The other fields are written before there is a reference to the block.
         unsafe {
             (&raw mut (*block).text_decisions).write(RefCell::new(BTreeMap::new()));
             (&raw mut (*block).ring).write(RefCell::new(None));
+            (&raw mut (*block).links).write(RefCell::new(Vec::new()));
             Some(memory.as_ref())
         }
     }
@@ -134,27 +139,52 @@ impl Block {
 
     /// Returns all slots with the ids they are for, except those of pages that were never allocated.
     fn slots(&self) -> impl Iterator<Item = (usize, &Slot)> {
+        self.slots_up_to(DIRECT)
+    }
+
+    /// Returns the first direct slots, and those of all pages.
+    fn slots_up_to(&self, direct_end: usize) -> impl Iterator<Item = (usize, &Slot)> {
         let pages = self.pages.iter().enumerate();
         let later = pages.filter_map(|(index, page)| Some((DIRECT + index * PAGE, page.get()?)));
         let later = later.flat_map(|(first, page)| (first..).zip(page));
-        self.direct_cells.0.iter().enumerate().chain(later)
+        let direct = self.direct_cells.0.iter().take(direct_end).enumerate();
+        direct.chain(later)
+    }
+
+    /// Returns the thread's cell for a name, if there is one.
+    pub(super) fn cell(&self, id: u32) -> Option<&'static StatCell> {
+        let Some(paged) = (id as usize).checked_sub(DIRECT) else {
+            return self.direct_cells.get(id);
+        };
+        let page = self.pages.get(paged / PAGE)?.get()?;
+        page.get(paged % PAGE)?.get()
+    }
+
+    /// Puts the cell for a name into its slot.
+    pub(super) fn set_cell(&self, id: u32, slot: &Slot, cell: &'static StatCell) {
+        slot.set(Some(cell));
+        let end = (id as usize).saturating_add(1).min(DIRECT);
+        self.direct_end.set(self.direct_end.get().max(end));
     }
 
     /// Returns all cells of the thread.
     pub(super) fn cells(&self) -> impl Iterator<Item = &'static StatCell> {
-        self.slots().filter_map(|(_, slot)| slot.get())
+        let slots = self.slots_up_to(self.direct_end.get());
+        slots.filter_map(|(_, slot)| slot.get())
     }
 
-    /// Drops the ring and the text decisions. Returns `false` and keeps them if one of them is borrowed.
+    /// Drops the ring, the text decisions and the links. Returns `false` and keeps them if one of them is borrowed.
     fn clear(&self) -> bool {
-        let (Ok(mut ring), Ok(mut texts)) = (
+        let (Ok(mut ring), Ok(mut texts), Ok(mut links)) = (
             self.ring.try_borrow_mut(),
             self.text_decisions.try_borrow_mut(),
+            self.links.try_borrow_mut(),
         ) else {
             return false;
         };
         drop(ring.take());
         texts.clear();
+        *links = Vec::new();
         true
     }
 
@@ -167,6 +197,7 @@ impl Block {
                 name.retire(cell);
             }
         }
+        self.direct_end.set(0);
     }
 }
 

@@ -25,6 +25,8 @@
 //! through the lock of the free list; a cell through the lock of its name.
 
 mod block;
+mod links;
+mod shared_scope;
 mod teardown;
 
 use std::cell::Cell;
@@ -36,10 +38,18 @@ use crate::stats::StatCell;
 use crate::sync::ReentrancyGuard;
 use crate::sync::ring::Producer;
 pub use block::blocks_made;
-use block::{Block, DirectCells};
+use block::{Block, DirectCells, Slot};
+pub(crate) use links::{
+    Place, child_closed, child_opened, disown, enter, leave, names_around, place,
+    presume_leaked_inside, resume_poll, share_innermost, suspend_poll,
+};
+pub(crate) use shared_scope::SharedScope;
 
 /// The value of [`ThreadState::innermost`] on a thread that has ended. No scope has this serial.
 pub(crate) const ENDED: u64 = u64::MAX;
+
+/// A flag of [`ThreadState::innermost`]: the entry has a link, see [`links`]. No serial has this bit.
+pub(crate) const LINKED: u64 = 1 << 54;
 
 /// The part of the per-thread state that a measured call reads and writes.
 // Padded so that the fields are not loaded together: a wide load after two narrow stores defeats store forwarding.
@@ -51,7 +61,7 @@ pub(crate) struct ThreadState {
     /// The ticks that closed children of the innermost open scope took.
     pub(crate) child_ticks: Cell<i64>,
     _more_padding: u64,
-    /// The serial of the innermost open scope; 0 if none is open; [`ENDED`].
+    /// The serial of the innermost open scope, with [`LINKED`] if it has a link; 0 if none is open; [`ENDED`].
     pub(crate) innermost: Cell<u64>,
     /// The serial of the innermost running poll; 0 if none is running. Older scopes were opened outside of that poll.
     pub(crate) innermost_poll: Cell<u64>,
@@ -145,7 +155,7 @@ pub(crate) fn has_ended() -> bool {
     with_state(|state| state.innermost.get() == ENDED).unwrap_or(true)
 }
 
-/// Returns the serial of the innermost open scope, or 0 if none is open.
+/// Returns the serial of the innermost open scope, with [`LINKED`] if it has a link; 0 if none is open.
 pub(crate) fn innermost() -> u64 {
     with_state(|state| state.innermost.get())
         .filter(|innermost| *innermost != ENDED)
@@ -193,15 +203,16 @@ pub(crate) fn cell(id: u32) -> Result<&'static StatCell, NoCell> {
     }
     let _reentrancy = ReentrancyGuard::try_enter().ok_or(NoCell::Reentrant)?;
     let block = with_state(ThreadState::block).flatten();
-    let slot = block.and_then(|block| block.slot(id));
-    slot.and_then(|slot| get_or_create(slot, id))
+    let slot = block.and_then(|block| Some((block, block.slot(id)?)));
+    slot.and_then(|(block, slot)| get_or_create(block, slot, id))
         .ok_or(NoCell::Unavailable)
 }
 
-fn get_or_create(slot: &Cell<Option<&'static StatCell>>, id: u32) -> Option<&'static StatCell> {
+fn get_or_create(block: &Block, slot: &Slot, id: u32) -> Option<&'static StatCell> {
     slot.get().or_else(|| {
         let cell = name::by_id(id)?.new_cell()?;
-        slot.set(Some(cell));
+        block.set_cell(id, slot, cell);
+        links::mark_new_cell(id, cell);
         Some(cell)
     })
 }

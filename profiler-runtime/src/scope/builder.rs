@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::ScopeWithArgs;
 use super::future::{FutureScope, FutureScopeWithArgs};
+use super::handle::{AsHandle, Handle};
 use crate::cuda::{self, DiscoveryReason, ExplicitStream, GpuOptions, IntoStream, Mode};
 use crate::diagnostics;
 use crate::diagnostics::user_code;
@@ -39,6 +40,7 @@ pub(crate) struct ScopeArgs {
     pub(crate) gpu: Option<GpuOptions>,
     /// `None` if no session records shapes, or the call gives none.
     pub(crate) shapes: Shapes,
+    pub(crate) parent: Handle,
 }
 
 impl<'s> ScopeBuilder<'s> {
@@ -52,6 +54,7 @@ impl<'s> ScopeBuilder<'s> {
             args: ScopeArgs {
                 gpu: None,
                 shapes: None,
+                parent: Handle::none(),
             },
             borrowed_stream: PhantomData,
         }
@@ -71,6 +74,18 @@ impl<'s> ScopeBuilder<'s> {
     pub fn every(mut self, every: u32) -> Self {
         self.request.every = every.max(1);
         self
+    }
+
+    /// Returns `true` if the call's parent is wanted: the call is measured.
+    #[inline]
+    pub fn wants_parent(&self) -> bool {
+        self.decision.is_some()
+    }
+
+    /// Sets the parent.
+    #[inline]
+    pub fn parent(&mut self, parent: &(impl AsHandle + ?Sized)) {
+        self.args.parent = parent.as_handle().clone();
     }
 
     /// Returns `true` if the call's own logger is wanted: the call is measured and logged.

@@ -3,13 +3,13 @@
 use std::thread::panicking;
 
 use super::open::{
-    CUDA, DETACHED, LOGGED, NO_CONTEXT, NO_STREAM, OpenScope, RECORDED, STEP, UNWINDING,
+    CUDA, DETACHED, IN_LINKED, LOGGED, NO_CONTEXT, NO_STREAM, OpenScope, RECORDED, STEP, UNWINDING,
 };
 use crate::clock::{elapsed, now};
 use crate::collect;
 use crate::cuda::{self, CpuSpan};
 use crate::diagnostics::catch_own_panic;
-use crate::local;
+use crate::local::{self, LINKED, Place, ThreadState};
 use crate::log::LogRequest;
 use crate::name;
 use crate::session::{self, EndedScope, RecordEnding};
@@ -52,6 +52,9 @@ struct Closed {
     span: CpuSpan,
     /// `true` if a panic ended the scope.
     panicked: bool,
+    /// The id of the scope's [`SharedScope`](local::SharedScope); 0 if it has none.
+    shared: u64,
+    place: Place,
 }
 
 impl OpenScope {
@@ -59,6 +62,9 @@ impl OpenScope {
     fn close(&self, end: u64) -> Closed {
         let elapsed = elapsed(self.start, end);
         let panicked = panicking() && !self.has(UNWINDING);
+        let mut shared = 0;
+        // Before the scope closes, which may remove a handle that was left inside it.
+        let place = local::place(self.outer_serial);
         let outermost = if self.has(DETACHED) {
             self.count_detached(elapsed, panicked);
             true
@@ -66,6 +72,7 @@ impl OpenScope {
             self.count_after_thread_end(elapsed, panicked);
             true
         } else {
+            shared = self.close_shared(end);
             self.close_attached(elapsed, panicked)
         };
         let span = CpuSpan {
@@ -73,7 +80,32 @@ impl OpenScope {
             elapsed,
             outermost,
         };
-        Closed { span, panicked }
+        Closed {
+            span,
+            panicked,
+            shared,
+            place,
+        }
+    }
+
+    /// Ends what the scope shares with other threads, and counts the time in which their scopes covered it as that of
+    /// children. Returns the id, or 0 if it shares nothing.
+    fn close_shared(&self, end: u64) -> u64 {
+        let serial = self.serial();
+        if local::innermost() == serial {
+            return 0;
+        }
+        let Some(shared) = local::disown(serial) else {
+            return 0;
+        };
+        let covered = shared.coverage.end(end);
+        local::with_state(|state| {
+            if state.innermost.get() == serial | LINKED {
+                state.child_ticks.set(state.child_ticks.get() + covered);
+                state.innermost.set(serial);
+            }
+        });
+        shared.id
     }
 
     /// Closes a scope that is part of the thread's state. Returns `true` if no other scope of its name is around it.
@@ -87,13 +119,17 @@ impl OpenScope {
                 self.cell.count_disordered();
                 // Restore the outer scope if only younger scopes are open inside. A guard that was opened before the
                 // current poll must not restore: the end of the poll does.
-                if serial < innermost && serial > state.innermost_poll.get() {
+                if serial < innermost & !LINKED && serial > state.innermost_poll.get() {
                     self.restore_outer(state, elapsed);
-                    local::presume_leaked_above(serial);
+                    local::presume_leaked_inside(serial);
                 }
                 self.count(elapsed, elapsed, self.cell.leave_late(serial))
             }
         });
+        if self.has(IN_LINKED) {
+            local::child_closed(self.outer_serial);
+        }
+        local::with_state(ThreadState::skip_left_handles);
         if counted.as_ref().is_some_and(|counted| counted.must_spill) {
             spill_buckets(self.cell);
         }
@@ -166,7 +202,8 @@ impl OpenScope {
         Some(EndedScope {
             name: self.id(),
             serial,
-            parent: self.outer_serial,
+            place: closed.place,
+            shared: closed.shared,
             start: self.start,
             elapsed: closed.span.elapsed,
             ending: if closed.panicked {

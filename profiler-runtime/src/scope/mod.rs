@@ -8,6 +8,7 @@ pub(crate) mod boxed;
 pub(crate) mod builder;
 mod close;
 pub(crate) mod future;
+pub(crate) mod handle;
 mod open;
 mod probe;
 
@@ -19,6 +20,7 @@ use crate::switch::SiteDecision;
 pub(crate) use builder::ScopeArgs;
 use builder::ScopeBuilder;
 use close::end_logged;
+use handle::Entered;
 pub(crate) use open::OpenScope;
 use open::end;
 pub(crate) use probe::run_empty_scopes;
@@ -67,7 +69,7 @@ impl Drop for Scope {
     }
 }
 
-/// A scope with arguments: a logger, a step, a sampling rate, a stream or shapes.
+/// A scope with arguments: a logger, a step, a sampling rate, a stream, shapes or a parent.
 ///
 /// Created by [`measure!`](crate::measure!) with arguments; see [`Scope`].
 #[must_use = "the section ends when its guard is dropped; to measure the rest of the block, write \
@@ -76,6 +78,8 @@ pub struct ScopeWithArgs<'s> {
     open: Option<OpenScope>,
     /// `None` if the call is not logged.
     log: Option<LogRequest>,
+    /// The argument `parent`. Fields are dropped after `drop` has closed the scope.
+    _parent: Entered,
     not_send: PhantomData<*const ()>,
     /// The stream is borrowed while the scope is open.
     borrowed_stream: PhantomData<&'s ()>,
@@ -88,6 +92,7 @@ impl<'s> ScopeWithArgs<'s> {
         Self {
             open: None,
             log: None,
+            _parent: Entered::none(),
             not_send: PhantomData,
             borrowed_stream: PhantomData,
         }
@@ -95,6 +100,7 @@ impl<'s> ScopeWithArgs<'s> {
 
     pub(crate) fn open(mut builder: ScopeBuilder<'s>) -> Self {
         let log = builder.take_request();
+        let parent = builder.args.parent.enter();
         // The builder has decided whether the call is logged; opening the scope must not count the call again.
         let decision = builder.decision.map(SiteDecision::without_logging);
         let open = decision.and_then(|decision| {
@@ -108,6 +114,7 @@ impl<'s> ScopeWithArgs<'s> {
         Self {
             open,
             log,
+            _parent: parent,
             not_send: PhantomData,
             borrowed_stream: PhantomData,
         }

@@ -13,7 +13,7 @@ use super::builder::{ScopeArgs, should_log};
 use super::close::{end_slow, spill_buckets};
 use crate::clock::{elapsed, has_counter, now, read_counter};
 use crate::cuda::{self, Begun};
-use crate::local::{self, NoCell, ThreadState};
+use crate::local::{self, LINKED, NoCell, ThreadState};
 use crate::session;
 use crate::stats::StatCell;
 use crate::switch::SiteDecision;
@@ -24,6 +24,7 @@ pub(crate) struct OpenScope {
     pub(super) start: u64,
     /// The serial of the scope on its thread, and flags.
     serial: u64,
+    /// The value of `innermost` that the scope replaced.
     pub(super) outer_serial: u64,
     pub(super) outer_child_ticks: i64,
 }
@@ -47,8 +48,19 @@ pub(super) const RECORDED: u64 = 1 << 57;
 pub(super) const STEP: u64 = 1 << 56;
 /// No stream was named for the scope.
 pub(super) const NO_STREAM: u64 = 1 << 55;
-const FLAGS: u64 =
-    LOGGED | UNWINDING | DETACHED | SYSTEM_CLOCK | CUDA | NO_CONTEXT | RECORDED | STEP | NO_STREAM;
+/// The scope was opened directly inside an entry with a link: see [`local::LINKED`], which has the bit above.
+pub(super) const IN_LINKED: u64 = 1 << 53;
+const FLAGS: u64 = LOGGED
+    | UNWINDING
+    | DETACHED
+    | SYSTEM_CLOCK
+    | CUDA
+    | NO_CONTEXT
+    | RECORDED
+    | STEP
+    | NO_STREAM
+    | LINKED
+    | IN_LINKED;
 
 /// The result of counting a call.
 pub(super) struct Counted {
@@ -88,6 +100,10 @@ impl OpenScope {
             Err(NoCell::Reentrant) => return None,
         };
         let is_attached = !open.has(DETACHED);
+        let in_linked = open.outer_serial & LINKED != 0;
+        if in_linked {
+            local::child_opened(open.outer_serial);
+        }
         // Before the GPU side opens, so that the session's work is not between the two events.
         let counts_memory = is_attached && decision.is_recorded() && {
             let shapes = std::mem::take(&mut args.shapes);
@@ -107,6 +123,7 @@ impl OpenScope {
             (!has_counter(), SYSTEM_CLOCK),
             (decision.is_recorded(), RECORDED),
             (decision.is_step(), STEP),
+            (in_linked, IN_LINKED),
         ];
         open.serial |= flags
             .iter()

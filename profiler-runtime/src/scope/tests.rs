@@ -1,3 +1,5 @@
+mod across_threads;
+
 use std::panic::Location;
 use std::thread;
 

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use super::across_threads;
 use super::record::{RecordKind, ScopeRecord};
 use super::trace::{NONE, Node};
 use crate::cuda::GpuRecord;
@@ -39,8 +40,9 @@ pub(super) fn link(scopes: &mut [ScopeRecord], gpu: &mut [GpuRecord]) -> Option<
     futures.try_reserve(scopes.len() - first_future).ok()?;
     let all = (first_future..).zip(&scopes[first_future..]);
     futures.extend(all.map(|(index, future)| (future.serial, index_of(index))));
-    nest(scopes, first_future, &mut nodes, &futures)?;
+    let inside_of = nest(scopes, first_future, &mut nodes, &futures)?;
     nest_futures(scopes, &mut nodes, &futures)?;
+    across_threads::link(scopes, &mut nodes, &inside_of, &futures)?;
     Some(nodes)
 }
 
@@ -79,13 +81,14 @@ fn node(scope: &ScopeRecord, gpu: &[GpuRecord]) -> Node {
 }
 
 /// Finds the parent of each scope and subtracts the scope's time from the parent's own time. Records come in the order
-/// of opening, so that every possible parent stands before its children.
+/// of opening, so that every possible parent stands before its children. Returns the record that directly encloses each
+/// one.
 fn nest(
     scopes: &[ScopeRecord],
     first_future: usize,
     nodes: &mut [Node],
     futures: &HashMap<u64, u32>,
-) -> Option<()> {
+) -> Option<Vec<u32>> {
     let mut open: Vec<usize> = Vec::new();
     let mut nesting = Nesting {
         scopes,
@@ -107,7 +110,7 @@ fn nest(
         open.try_reserve(1).ok()?;
         open.push(index);
     }
-    Some(())
+    Some(nesting.inside_of)
 }
 
 /// Returns the parent. If that is not in the window, returns the innermost scope that was open around both, so that no

@@ -49,6 +49,12 @@ impl<'t> Event<'t> {
         Some(name.location)
     }
 
+    /// Returns `true` if a handle gave it its parent, which may be on another thread.
+    pub(crate) fn has_parent_elsewhere(self) -> bool {
+        let extra = self.record().extra.as_deref();
+        extra.is_some_and(|extra| extra.parent != 0)
+    }
+
     /// Returns its start, in nanoseconds since the Unix epoch.
     #[must_use]
     pub fn start_ns(self) -> i64 {
@@ -99,7 +105,8 @@ impl<'t> Event<'t> {
     }
 
     /// Returns the enclosing scope; if that is not in the trace, the nearest one around it that is. The parent of a
-    /// future is the scope of its first poll, which may end before the future.
+    /// future is the scope of its first poll, which may end before the future. With a [`Handle`](crate::Handle), the
+    /// parent is the handle's scope, if that is in the trace; it may be on another thread, and may end before its child.
     #[must_use]
     pub fn parent(self) -> Option<Event<'t>> {
         let parent = self.node().parent;

@@ -2,6 +2,7 @@
 //!
 //! A [`Profile`] follows a [`Schedule`] of steps. When a window of steps is complete, its handlers get a [`Trace`].
 
+mod across_threads;
 mod assemble;
 mod at_exit;
 mod deferred_notices;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use super::options::details;
 use super::record::{RecordEnding, RecordKind, ScopeDetails, ScopeRecord};
 use super::{recording, ring};
-use crate::local;
+use crate::local::{self, LINKED, Place};
 use crate::memory::ScopeMemory;
 use crate::sync::ReentrancyGuard;
 
@@ -19,8 +19,9 @@ const MAX_OPEN: usize = 4096;
 pub(crate) struct EndedScope {
     pub(crate) name: u32,
     pub(crate) serial: u64,
-    /// The serial of the enclosing scope; 0 for none.
-    pub(crate) parent: u64,
+    pub(crate) place: Place,
+    /// The id by which scopes of other threads name it as their parent; 0 for none.
+    pub(crate) shared: u64,
     pub(crate) start: u64,
     pub(crate) elapsed: i64,
     pub(crate) ending: RecordEnding,
@@ -63,20 +64,20 @@ fn with_open<T>(f: impl FnOnce(&mut Vec<OpenScope>) -> T) -> Option<T> {
         .ok()?
 }
 
-/// Remembers the details of a recorded scope that is about to open. Returns `true` if memory is counted; then
-/// [`opened`] must be called last.
+/// Remembers the details of a recorded scope that is about to open. `outer` is the thread's innermost entry before it.
+/// Returns `true` if memory is counted; then [`opened`] must be called last.
 #[inline]
-pub(crate) fn open(name: u32, serial: u64, parent: u64, shapes: Shapes) -> bool {
+pub(crate) fn open(name: u32, serial: u64, outer: u64, shapes: Shapes) -> bool {
     let wanted = recording::wanted();
-    wanted != 0 && remember(wanted, name, serial, parent, shapes)
+    wanted != 0 && remember(wanted, name, serial, outer, shapes)
 }
 
 #[cold]
-fn remember(wanted: u32, name: u32, serial: u64, parent: u64, shapes: Shapes) -> bool {
+fn remember(wanted: u32, name: u32, serial: u64, outer: u64, shapes: Shapes) -> bool {
     let Some(_busy) = ReentrancyGuard::try_enter() else {
         return false;
     };
-    let chain = (wanted & details::STACK != 0).then(|| Chain::of(name, parent));
+    let chain = (wanted & details::STACK != 0).then(|| Chain::of(name, outer));
     let native = (wanted & details::NATIVE != 0).then(Backtrace::force_capture);
     let wants_memory = wanted & details::MEMORY != 0;
     let scope = OpenScope {
@@ -107,14 +108,16 @@ pub(crate) fn opened(serial: u64) {
 }
 
 impl Chain {
-    fn of(name: u32, parent: u64) -> Self {
+    fn of(name: u32, outer: u64) -> Self {
         let known = with_open(|open| {
             let mut scopes = open.iter_mut().rev();
-            let around = scopes.find(|scope| scope.serial == parent)?;
+            let around = scopes.find(|scope| scope.serial == outer & !LINKED)?;
             around.chain.as_mut().map(Chain::inside)
         });
         Self {
-            around: known.flatten().unwrap_or_else(|| local::open_names(parent)),
+            around: known
+                .flatten()
+                .unwrap_or_else(|| local::names_around(outer)),
             name,
             inside: None,
         }
@@ -144,6 +147,7 @@ pub(crate) fn ending(serial: u64) {
 /// Records a scope that has ended, after its GPU side has ended.
 pub(crate) fn close(ended: &EndedScope) {
     let extra = take(ended.serial);
+    let extra = with_ids(extra, ended.shared, ended.place.parent);
     ring::push(record(ended, RecordKind::Scope, extra));
 }
 
@@ -160,7 +164,7 @@ fn record(ended: &EndedScope, kind: RecordKind, extra: Option<Arc<ScopeDetails>>
         thread: 0,
         has_cpu: true,
         serial: ended.serial,
-        parent: ended.parent,
+        parent: ended.place.enclosing,
         start: ended.start,
         elapsed: ended.elapsed,
         cuda: ended.cuda,
@@ -187,19 +191,42 @@ fn take(serial: u64) -> Option<Arc<ScopeDetails>> {
         memory,
         around: scope.chain.map(|chain| chain.around),
         native: scope.native,
+        shared: 0,
+        parent: 0,
     }))
+}
+
+/// Adds the ids that connect scopes of different threads, if there are any.
+fn with_ids(
+    extra: Option<Arc<ScopeDetails>>,
+    shared: u64,
+    parent: u64,
+) -> Option<Arc<ScopeDetails>> {
+    if shared == 0 && parent == 0 {
+        return extra;
+    }
+    let _busy = ReentrancyGuard::try_enter();
+    let mut extra = extra.unwrap_or_default();
+    // The record has not been sent yet, so that there is no other reference.
+    if let Some(details) = Arc::get_mut(&mut extra) {
+        (details.shared, details.parent) = (shared, parent);
+    }
+    Some(extra)
 }
 
 /// The details of a recorded future, from its first poll to its end.
 #[derive(Debug)]
 pub(crate) struct FutureRecord {
     serial: u64,
+    /// The id of the scope that a handle made the parent; 0 for none.
+    parent: u64,
     extra: Option<Arc<ScopeDetails>>,
 }
 
 impl FutureRecord {
-    /// Remembers a future at its first poll. Returns `None` if no session records.
-    pub(crate) fn begin(parent: u64, shapes: Shapes) -> Option<Box<Self>> {
+    /// Remembers a future at its first poll. `outer` is the thread's innermost entry before the poll. Returns `None` if
+    /// no session records.
+    pub(crate) fn begin(outer: u64, shapes: Shapes) -> Option<Box<Self>> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         if !recording::is_recording() {
             return None;
@@ -211,12 +238,15 @@ impl FutureRecord {
             Arc::new(ScopeDetails {
                 shapes: shapes.map(|shapes| *shapes),
                 memory: None,
-                around: has(details::STACK).then(|| Chain::of(0, parent).around),
+                around: has(details::STACK).then(|| Chain::of(0, outer).around),
                 native: has(details::NATIVE).then(Backtrace::force_capture),
+                shared: 0,
+                parent: 0,
             })
         });
         Some(Box::new(Self {
             serial: NEXT.fetch_add(1, Relaxed),
+            parent: local::place(outer).parent,
             extra,
         }))
     }
@@ -238,8 +268,13 @@ pub(crate) fn close_future(future: Box<FutureRecord>, ended: &EndedScope, polled
     let busy = ReentrancyGuard::try_enter();
     // Free the box inside the profiler, so that the memory is not attributed to the program.
     let unboxed = |future: Box<FutureRecord>| *future;
-    let FutureRecord { serial, extra } = unboxed(future);
+    let FutureRecord {
+        serial,
+        parent,
+        extra,
+    } = unboxed(future);
     if recording::is_recording() {
+        let extra = with_ids(extra, ended.shared, parent);
         let record = record(ended, RecordKind::Future { polled }, extra);
         // `push` enters the guard itself.
         drop(busy);

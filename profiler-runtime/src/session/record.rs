@@ -65,6 +65,10 @@ pub(crate) struct ScopeDetails {
     /// The ids of the names of the enclosing scopes, outermost first.
     pub(crate) around: Option<Arc<[u32]>>,
     pub(crate) native: Option<Backtrace>,
+    /// The id by which scopes of other threads name this one as their parent; 0 for none.
+    pub(crate) shared: u64,
+    /// The id of the scope that a handle made the parent; 0 for none.
+    pub(crate) parent: u64,
 }
 
 /// A thread that recorded scopes.

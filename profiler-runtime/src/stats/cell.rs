@@ -91,8 +91,11 @@ impl StatCell {
     pub(crate) fn presume_leaked_above(&self, serial: u64) {
         if self.outermost.get() > serial {
             self.outermost.set(0);
+            // A poll, or a handle that was entered inside the name, has no guard that would close late.
+            if self.polling.get() == 0 {
+                self.presumed_leaked.add(1);
+            }
             self.polling.set(0);
-            self.presumed_leaked.add(1);
         }
     }
 

@@ -3,6 +3,7 @@
 mod cell;
 mod cell_buckets;
 mod cell_fields;
+mod coverage;
 mod gpu;
 mod histogram;
 mod pool;
@@ -10,6 +11,7 @@ mod single_writer;
 mod totals;
 
 pub(crate) use cell::{Ending, StatCell};
+pub(crate) use coverage::Coverage;
 pub(crate) use gpu::{GpuCall, GpuTimes, GpuTotals};
 pub(crate) use histogram::{BUCKETS, Buckets, RELATIVE_ERROR, bucket_of};
 pub use pool::cells_made;

@@ -44,7 +44,10 @@ pub(super) fn gather(trace: &Trace, by: GroupBy) -> KeyAverages {
             tally.enter(&call, &trace.timeline);
             edge.enter(&call);
         } else {
-            tally.leave(&call, parents[index], &mut children);
+            // Memory is counted for each thread: what a child on another thread uses is not in that of its parent.
+            let is_elsewhere = call.event.has_parent_elsewhere();
+            let around = if is_elsewhere { NONE } else { parents[index] };
+            tally.leave(&call, around, &mut children);
             edge.leave(&call);
         }
     }

@@ -36,7 +36,8 @@ pub use group_by::GroupBy;
 ///
 /// No time is counted in two rows: self times exclude children, on the CPU and on each stream, and the self times of
 /// all rows add up to the time of all outermost scopes. A total counts a recursive call once. A scope on another thread
-/// is never a child. The self time of a future is the time of its polls.
+/// is a child only if a [`Handle`](crate::Handle) makes it one; then the instants in which such children run and the
+/// parent's own thread waits are in the children's self times. The self time of a future is the time of its polls.
 ///
 /// # Examples
 ///

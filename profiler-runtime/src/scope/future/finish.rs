@@ -5,16 +5,18 @@ use super::{FutureState, Progress};
 use crate::clock::{elapsed, now};
 use crate::collect;
 use crate::cuda::{self, Begun, CpuSpan, TaskGpuScope};
-use crate::local::{self, NoCell};
+use crate::local::{self, NoCell, Place};
 use crate::log::LogRequest;
 use crate::name;
 use crate::session::{self, EndedScope, RecordEnding};
 use crate::stats::{Ending, StatCell};
+use crate::sync::ReentrancyGuard;
 
 impl FutureState {
     /// Finishes the future. Does nothing if it has finished, was never polled, or is not measured.
     pub(super) fn finish(&mut self, builder: Option<&mut ScopeBuilder<'static>>, ending: Ending) {
-        let (Some(decision), Some(progress)) = (self.decision.take(), self.progress.take()) else {
+        let (Some(decision), Some(mut progress)) = (self.decision.take(), self.progress.take())
+        else {
             return;
         };
         // An executor may catch the panic of a poll, and drop the future much later.
@@ -42,12 +44,13 @@ impl FutureState {
                 return gpu.map_or((), cuda::abandon);
             }
         };
+        let shared = progress.end_shared(end);
         progress.count(name, cell, span, ending);
         let log = match builder {
             Some(builder) => builder.take_request(),
             None => self.is_logged.then(|| LogRequest::new(1)),
         };
-        progress.dispatch(name, cell, span, ending, log);
+        progress.dispatch(name, cell, (span, shared), ending, log);
         if decision.is_step() && span.outermost {
             session::environment::step();
         }
@@ -55,6 +58,19 @@ impl FutureState {
 }
 
 impl Progress {
+    /// Ends what the future shares with other threads, and counts the time in which their scopes covered its polls as
+    /// that of children. Returns the id, or 0 if it shares nothing.
+    fn end_shared(&mut self, end: u64) -> u64 {
+        let Some(shared) = self.shared.take() else {
+            return 0;
+        };
+        self.children += shared.coverage.end(end);
+        let _reentrancy = ReentrancyGuard::try_enter();
+        let id = shared.id;
+        drop(shared);
+        id
+    }
+
     fn count(&self, name: u32, cell: Option<&StatCell>, span: CpuSpan, ending: Ending) {
         let count = |cell: &StatCell| {
             let own = self.polled - self.children;
@@ -85,7 +101,7 @@ impl Progress {
         self,
         name: u32,
         cell: Option<&'static StatCell>,
-        span: CpuSpan,
+        (span, shared): (CpuSpan, u64),
         ending: Ending,
         log: Option<LogRequest>,
     ) {
@@ -93,7 +109,8 @@ impl Progress {
             let ended = EndedScope {
                 name,
                 serial: 0,
-                parent: 0,
+                place: Place::default(),
+                shared,
                 start: self.first_poll,
                 elapsed: span.elapsed,
                 ending: record_ending(ending),

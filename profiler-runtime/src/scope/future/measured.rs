@@ -12,6 +12,7 @@ use super::{FutureScopeWithArgs, FutureState, InPlaceScope};
 use crate::cuda::{self, IntoStream, Stream};
 use crate::log::IntoLogger;
 use crate::scope::builder::ScopeBuilder;
+use crate::scope::handle::Handle;
 use crate::session::ToShape;
 use crate::step::IntoStep;
 
@@ -142,6 +143,18 @@ impl<F> Measured<F> {
             && builder.wants_stream()
         {
             builder.stream(stream);
+        }
+        self
+    }
+
+    /// Makes another thread's scope the parent, as the attribute's argument `parent` does.
+    ///
+    /// Has no effect after the first poll.
+    pub fn parent(mut self, parent: &Handle) -> Self {
+        if let Some(builder) = self.scope.builder_before_first_poll()
+            && builder.wants_parent()
+        {
+            builder.parent(parent);
         }
         self
     }

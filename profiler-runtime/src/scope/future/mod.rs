@@ -17,10 +17,12 @@ mod measured;
 mod poll;
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::Arc;
 
 use super::builder::ScopeBuilder;
 use crate::cuda::{Begun, TaskGpuScope};
 use crate::diagnostics::catch_own_panic;
+use crate::local::SharedScope;
 use crate::session::FutureRecord;
 use crate::stats::Ending;
 use crate::switch::SiteDecision;
@@ -73,6 +75,8 @@ struct Progress {
     cuda: Result<TaskGpuScope, Begun>,
     /// `None` if no session recorded at the first poll.
     record: Option<Box<FutureRecord>>,
+    /// The part that the future shares with other threads, if it has a handle. During a poll it is among the thread's links.
+    shared: Option<Arc<SharedScope>>,
 }
 
 /// The scope of a future that is measured in place.

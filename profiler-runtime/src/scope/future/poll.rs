@@ -1,11 +1,14 @@
 //! One poll of a measured future.
 
+use std::sync::Arc;
+
 use super::super::builder::ScopeBuilder;
+use super::super::handle::Handle;
 use super::{FutureState, Progress};
 use crate::clock::{elapsed, now};
 use crate::cuda::{self, Begun, TaskGpuScope};
 use crate::diagnostics::catch_own_panic;
-use crate::local::{self, NoCell, ThreadState};
+use crate::local::{self, LINKED, NoCell, Place, SharedScope, ThreadState};
 use crate::session::{self, EndedScope, FutureRecord, RecordEnding};
 use crate::stats::{Ending, StatCell};
 use crate::switch::SiteDecision;
@@ -21,11 +24,14 @@ pub(super) struct PollGuard<'a> {
     cell: Option<&'static StatCell>,
     start: u64,
     serial: u64,
+    /// The value of `innermost` that the poll replaced.
     outer_serial: u64,
     outer_child_ticks: i64,
     outer_poll: u64,
     /// The position of the future among the open GPU scopes of the thread; 0 if it is not one of them.
     cuda_place: u64,
+    /// The serial of the entered argument `parent`; 0 without one.
+    entered: u64,
     /// `false` if the future is not measured, or has finished.
     is_open: bool,
     /// `true` if this poll completed the future.
@@ -49,6 +55,7 @@ impl<'a> PollGuard<'a> {
             outer_child_ticks: 0,
             outer_poll: 0,
             cuda_place: 0,
+            entered: 0,
             is_open: false,
             is_last: false,
         };
@@ -63,6 +70,8 @@ impl<'a> PollGuard<'a> {
         let cell = local::cell(decision.id());
         let is_reentrant = cell.is_err_and(|reason| reason == NoCell::Reentrant);
         self.cell = cell.ok();
+        let parent = self.builder.as_ref().map(|builder| &builder.args.parent);
+        self.entered = parent.map_or(0, Handle::enter_unguarded);
         let is_first = self.state.progress.is_none();
         let (cuda, record) = if is_first {
             self.begin(decision, is_reentrant)
@@ -81,6 +90,7 @@ impl<'a> PollGuard<'a> {
             panicked: false,
             cuda,
             record,
+            shared: None,
         });
         let place = progress.cuda.as_ref().ok().and_then(cuda::push_poll);
         self.cuda_place = place.unwrap_or(0);
@@ -118,6 +128,13 @@ impl<'a> PollGuard<'a> {
         self.outer_serial = state.innermost.replace(self.serial);
         self.outer_poll = state.innermost_poll.replace(self.serial);
         self.outer_child_ticks = state.child_ticks.replace(0);
+        if self.outer_serial & LINKED != 0 {
+            local::child_opened(self.outer_serial);
+        }
+        let progress = self.state.progress.as_ref();
+        if let Some(shared) = progress.and_then(|progress| progress.shared.as_ref()) {
+            local::resume_poll(self.serial, shared);
+        }
         let Some(cell) = self.cell else { return };
         let outermost = cell.enter_poll(self.serial);
         if is_first {
@@ -137,18 +154,22 @@ impl<'a> PollGuard<'a> {
             progress.polled += elapsed;
             progress.panicked |= std::thread::panicking() && !progress.unwinding;
         }
+        let place = local::place(self.outer_serial);
         local::with_state(|state| self.pop(state, elapsed));
         if self.cuda_place != 0 {
             catch_own_panic("a poll ended", || cuda::pop_poll(self.cuda_place));
         }
         if let Some(cell) = self.cell.filter(|_| session::is_recording()) {
-            catch_own_panic("a poll ended", || self.record(cell, elapsed));
+            catch_own_panic("a poll ended", || self.record(cell, place, elapsed));
         }
         if self.is_last {
             let builder = self.builder.as_deref_mut();
             catch_own_panic("a future ended", || {
                 self.state.finish(builder, Ending::Returned);
             });
+        }
+        if self.entered != 0 {
+            local::leave(self.entered);
         }
     }
 
@@ -158,30 +179,47 @@ impl<'a> PollGuard<'a> {
         if innermost == local::ENDED {
             return;
         }
+        if innermost != self.serial {
+            self.suspend_shared();
+        }
         state.innermost.set(self.outer_serial);
         state.innermost_poll.set(self.outer_poll);
-        if innermost == self.serial {
+        if innermost & !LINKED == self.serial {
             if let Some(progress) = &mut self.state.progress {
                 progress.children += state.child_ticks.get();
             }
         } else if let Some(cell) = self.cell {
             // The poll left a guard open, for which `child_ticks` was counted.
             cell.count_disordered();
-            local::presume_leaked_above(self.serial);
+            local::presume_leaked_inside(self.serial);
         }
         state.child_ticks.set(self.outer_child_ticks + elapsed);
         if let Some(cell) = self.cell {
             cell.leave_poll(self.serial);
         }
+        if self.outer_serial & LINKED != 0 {
+            local::child_closed(self.outer_serial);
+        }
+        state.skip_left_handles();
+    }
+
+    /// Suspends what the future shares with other threads until the next poll.
+    #[cold]
+    fn suspend_shared(&mut self) {
+        let shared: Option<Arc<SharedScope>> = local::suspend_poll(self.serial);
+        if let (Some(shared), Some(progress)) = (shared, &mut self.state.progress) {
+            progress.shared = Some(shared);
+        }
     }
 
     /// Records the poll for the sessions.
     #[allow(clippy::cast_possible_truncation, reason = "the id of a name")]
-    fn record(&self, cell: &StatCell, elapsed: i64) {
+    fn record(&self, cell: &StatCell, place: Place, elapsed: i64) {
         let ended = EndedScope {
             name: cell.id.get() as u32,
             serial: self.serial,
-            parent: self.outer_serial,
+            place,
+            shared: 0,
             start: self.start,
             elapsed,
             ending: RecordEnding::Returned,

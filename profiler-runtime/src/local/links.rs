@@ -1,0 +1,390 @@
+//! Links of a thread's scopes to those of other threads.
+//!
+//! A thread has a short list of links, in memory of its [`Block`]. It is empty unless the program uses handles. A link is
+//! one of two:
+//!
+//! - The *owner* of a [`SharedScope`]: an open scope of this thread, or a poll, that has a handle.
+//! - An *entered handle*. It has a serial and is the innermost entry of the thread, as a scope would be, but measures
+//!   nothing. Scopes opened directly inside are children of the handle's scope.
+//!
+//! While the innermost entry has a link, [`ThreadState::innermost`] has the flag [`LINKED`], and the thread's table of
+//! cells is the empty one. So scopes directly inside take the slow path, which calls [`child_opened`] and
+//! [`child_closed`]; the scope with the link takes it too when it closes. The fast path needs no check, and scopes further
+//! inside take it.
+//!
+//! # Times
+//!
+//! A scope inside an entered handle is measured on two sides. It is a child of what encloses it on its own thread, whose self
+//! time excludes it as always: each instant of a thread is in the self time of one scope. And it is a child of the
+//! handle's scope, whose self time excludes the instants in which such children run while its own thread runs none; see
+//! [`Coverage`](crate::stats::Coverage).
+//!
+//! # Names
+//!
+//! A call is recursive if a call of its name is open around it, on its own thread or along handles. So an
+//! entered handle marks the cells of all names around its scope, as a poll marks its name, until it is left.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use super::shared_scope::SharedScope;
+use super::{Block, ENDED, LINKED, ThreadState, open_names, presume_leaked_above, with_state};
+use crate::clock::now;
+use crate::stats::StatCell;
+use crate::sync::ReentrancyGuard;
+
+/// Links that a thread keeps. Beyond that, the oldest is presumed leaked.
+const MAX_LINKS: usize = 1024;
+
+/// One link of a thread.
+#[derive(Debug)]
+pub(super) struct Link {
+    /// The serial of the scope, poll or entered handle.
+    serial: u64,
+    scope: Arc<SharedScope>,
+    kind: Kind,
+    /// `true` while a child is open directly inside.
+    has_child: bool,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Owner,
+    Entered {
+        /// The value of `innermost` that it replaced.
+        outer: u64,
+        /// `true` if it was left while a scope inside was open. It ends with that scope.
+        is_left: bool,
+    },
+}
+
+/// The links of a thread, oldest first.
+pub(super) type Links = RefCell<Vec<Link>>;
+
+/// Where a scope was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The serial of the enclosing scope on the thread, or 0.
+    pub(crate) enclosing: u64,
+    /// The id of the [`SharedScope`] that is the parent, if a handle gave one; else 0.
+    pub(crate) parent: u64,
+}
+
+fn with_links<T>(f: impl FnOnce(&'static Block, &mut Vec<Link>) -> T) -> Option<T> {
+    let block = with_state(|state| state.block.get()).flatten()?;
+    let mut links = block.links.try_borrow_mut().ok()?;
+    Some(f(block, &mut links))
+}
+
+fn find(links: &mut [Link], serial: u64) -> Option<&mut Link> {
+    let serial = serial & !LINKED;
+    links.iter_mut().rev().find(|link| link.serial == serial)
+}
+
+/// Adds a link. Returns `false` if there is no memory.
+fn push(links: &mut Vec<Link>, link: Link) -> bool {
+    if links.len() >= MAX_LINKS {
+        links.remove(0);
+    }
+    let has_room = links.try_reserve(1).is_ok();
+    if has_room {
+        links.push(link);
+    }
+    has_room
+}
+
+/// Returns what threads share of the innermost open scope, or of the innermost entered handle's. Returns `None` if no scope is
+/// open.
+pub(crate) fn share_innermost() -> Option<Arc<SharedScope>> {
+    let innermost = super::innermost();
+    if innermost == 0 {
+        return None;
+    }
+    let _reentrancy = ReentrancyGuard::try_enter();
+    if innermost & LINKED != 0 {
+        return with_links(|_, links| Some(Arc::clone(&find(links, innermost)?.scope))).flatten();
+    }
+    let scope = SharedScope::new(names_around(innermost));
+    own(innermost, &scope).then_some(scope)
+}
+
+/// Makes an open scope or poll of this thread the owner of `scope`.
+fn own(serial: u64, scope: &Arc<SharedScope>) -> bool {
+    let link = Link {
+        serial,
+        scope: Arc::clone(scope),
+        kind: Kind::Owner,
+        has_child: false,
+    };
+    let is_added = with_links(|_, links| push(links, link)) == Some(true);
+    if is_added {
+        with_state(|state| state.set_innermost(serial | LINKED));
+    }
+    is_added
+}
+
+/// Ends the innermost scope as an owner. Returns what it shared.
+pub(crate) fn disown(serial: u64) -> Option<Arc<SharedScope>> {
+    with_links(|_, links| {
+        let is_owner = |link: &Link| link.serial == serial && matches!(link.kind, Kind::Owner);
+        let place = links.iter().rposition(is_owner)?;
+        Some(links.remove(place).scope)
+    })
+    .flatten()
+}
+
+/// Resumes a future that has a handle, at the beginning of a poll.
+pub(crate) fn resume_poll(serial: u64, scope: &Arc<SharedScope>) {
+    let _reentrancy = ReentrancyGuard::try_enter();
+    if own(serial, scope) {
+        scope.coverage.resume(now);
+    }
+}
+
+/// Suspends a future at the end of a poll. Returns what it shares, if it has a handle.
+pub(crate) fn suspend_poll(serial: u64) -> Option<Arc<SharedScope>> {
+    let scope = disown(serial)?;
+    scope.coverage.pause(now);
+    Some(scope)
+}
+
+/// Forgets links that are younger than the scope with this serial, which has just closed.
+#[cold]
+fn forget_above(serial: u64) {
+    let _reentrancy = ReentrancyGuard::try_enter();
+    with_links(|block, links| {
+        while let Some(link) = links.pop_if(|link| link.serial > serial) {
+            link.abandon(block);
+        }
+    });
+}
+
+impl Link {
+    /// Undoes what the link did, though its scopes are still open.
+    fn abandon(&self, block: &Block) {
+        if let Kind::Entered { .. } = self.kind {
+            unmark(block, self);
+            if self.has_child {
+                self.scope.coverage.leave(now);
+            }
+        }
+    }
+}
+
+/// Makes the scope of a handle the parent of scopes opened from here on. Returns the serial for [`leave`], or 0 if the
+/// thread has no memory for the link or has ended.
+pub(crate) fn enter(scope: &Arc<SharedScope>) -> u64 {
+    let Some(_reentrancy) = ReentrancyGuard::try_enter() else {
+        return 0;
+    };
+    let enter = |state: &ThreadState| {
+        let block = state.block()?;
+        let mut links = block.links.try_borrow_mut().ok()?;
+        let serial = state.last_serial.get() + 1;
+        let outer = state.innermost.get();
+        let link = Link {
+            serial,
+            scope: Arc::clone(scope),
+            kind: Kind::Entered {
+                outer,
+                is_left: false,
+            },
+            has_child: false,
+        };
+        if !push(&mut links, link) {
+            return None;
+        }
+        state.last_serial.set(serial);
+        state.set_innermost(serial | LINKED);
+        for id in &*scope.names {
+            if let Some(cell) = block.cell(*id) {
+                cell.enter_poll(serial);
+            }
+        }
+        Some(serial)
+    };
+    with_state(enter).flatten().unwrap_or(0)
+}
+
+/// Leaves a handle.
+pub(crate) fn leave(serial: u64) {
+    let _reentrancy = ReentrancyGuard::try_enter();
+    with_links(|_, links| {
+        if let Some(link) = find(links, serial)
+            && let Kind::Entered { is_left, .. } = &mut link.kind
+        {
+            *is_left = true;
+        }
+    });
+    with_state(ThreadState::skip_left_handles);
+}
+
+fn unmark(block: &Block, entered: &Link) {
+    for id in &*entered.scope.names {
+        if let Some(cell) = block.cell(*id) {
+            cell.leave_poll(entered.serial);
+        }
+    }
+}
+
+/// Marks a new cell as open, if a handle was entered inside a call of its name.
+pub(super) fn mark_new_cell(id: u32, cell: &StatCell) {
+    with_links(|_, links| {
+        let is_inside = |link: &&Link| {
+            matches!(link.kind, Kind::Entered { .. }) && link.scope.names.contains(&id)
+        };
+        if let Some(entered) = links.iter().find(is_inside) {
+            cell.enter_poll(entered.serial);
+        }
+    });
+}
+
+impl ThreadState {
+    /// Changes the innermost entry, and the table of cells with it.
+    pub(crate) fn set_innermost(&self, innermost: u64) {
+        self.innermost.set(innermost);
+        self.follow_innermost();
+    }
+
+    /// Makes the table of cells the one that scopes directly inside the innermost entry may use.
+    fn follow_innermost(&self) {
+        let block = self.block.get();
+        let block = block.filter(|_| self.innermost.get() & LINKED == 0);
+        let cells = block.map_or(super::DirectCells::empty(), |block| &block.direct_cells);
+        self.direct_cells.set(cells);
+    }
+
+    /// Removes handles that were left from the innermost end.
+    pub(crate) fn skip_left_handles(&self) {
+        loop {
+            let innermost = self.innermost.get();
+            if innermost & LINKED == 0 || innermost == ENDED {
+                break;
+            }
+            let left = with_links(|block, links| {
+                let serial = innermost & !LINKED;
+                let is_left = |link: &mut Link| {
+                    link.serial == serial
+                        && matches!(link.kind, Kind::Entered { is_left, .. } if is_left)
+                };
+                let entered = links.pop_if(is_left)?;
+                unmark(block, &entered);
+                match entered.kind {
+                    Kind::Entered { outer, .. } => Some(outer),
+                    Kind::Owner => None,
+                }
+            });
+            match left.flatten() {
+                Some(outer) => self.innermost.set(outer),
+                None => break,
+            }
+        }
+        self.follow_innermost();
+    }
+}
+
+/// Notes that a scope or poll opened directly inside an entry with a link. `outer` is the value of `innermost` that it
+/// replaced.
+#[cold]
+pub(crate) fn child_opened(outer: u64) {
+    each_around(outer, |link, is_parent| match link.kind {
+        Kind::Entered { .. } if is_parent && !link.has_child => {
+            link.has_child = true;
+            link.scope.coverage.enter(now);
+        }
+        Kind::Owner if !link.has_child => {
+            link.has_child = true;
+            link.scope.coverage.pause(now);
+        }
+        _ => {}
+    });
+    with_state(ThreadState::follow_innermost);
+}
+
+/// Notes that such a scope or poll has closed.
+#[cold]
+pub(crate) fn child_closed(outer: u64) {
+    each_around(outer, |link, is_parent| match link.kind {
+        Kind::Entered { .. } if is_parent && link.has_child => {
+            link.has_child = false;
+            link.scope.coverage.leave(now);
+        }
+        Kind::Owner if link.has_child => {
+            link.has_child = false;
+            link.scope.coverage.resume(now);
+        }
+        _ => {}
+    });
+    let _reentrancy = ReentrancyGuard::try_enter();
+    with_state(ThreadState::skip_left_handles);
+}
+
+/// Calls `f` with the link of the innermost entry, and with those around it as far as they enclose the same scope: the
+/// entered handles, and the scope around those. The flag is `true` for the first.
+fn each_around(outer: u64, mut f: impl FnMut(&mut Link, bool)) {
+    with_links(|_, links| {
+        let (mut at, mut is_parent) = (outer, true);
+        while at & LINKED != 0 {
+            let Some(link) = find(links, at) else { break };
+            f(link, is_parent);
+            is_parent = false;
+            match link.kind {
+                Kind::Entered { outer, .. } => at = outer,
+                Kind::Owner => break,
+            }
+        }
+    });
+}
+
+/// Returns the place of a scope that replaced `outer` as the innermost entry.
+pub(crate) fn place(outer: u64) -> Place {
+    let mut place = Place {
+        enclosing: outer & !LINKED,
+        parent: 0,
+    };
+    if outer & LINKED == 0 {
+        return place;
+    }
+    each_around(outer, |link, is_parent| {
+        if let Kind::Entered { outer, .. } = link.kind {
+            place.enclosing = outer & !LINKED;
+            if is_parent {
+                place.parent = link.scope.id;
+            }
+        }
+    });
+    place
+}
+
+/// Returns the names around a scope that replaced `outer` as the innermost entry, outermost first.
+pub(crate) fn names_around(outer: u64) -> Arc<[u32]> {
+    let linked = || with_links(|_, links| Some(Arc::clone(&find(links, outer)?.scope.names)));
+    if outer & LINKED != 0
+        && let Some(Some(names)) = linked()
+    {
+        return names;
+    }
+    let own = open_names(outer & !LINKED);
+    // A thread without a cell for a name has nothing that marks it as open.
+    let mut names: Vec<u32> = Vec::new();
+    with_links(|_, links| {
+        for link in links.iter() {
+            if let Kind::Entered { .. } = link.kind {
+                let new = link.scope.names.iter().filter(|name| !names.contains(name));
+                let new: Vec<u32> = new.copied().collect();
+                names.extend(new);
+            }
+        }
+    });
+    if names.is_empty() {
+        return own;
+    }
+    let inside = own.iter().filter(|name| !names.contains(name));
+    names.iter().chain(inside).copied().collect()
+}
+
+/// Presumes that all scopes and links inside the one with this serial were leaked.
+pub(crate) fn presume_leaked_inside(serial: u64) {
+    presume_leaked_above(serial);
+    forget_above(serial);
+}

@@ -1,0 +1,5 @@
+use profiler_runtime::measure;
+
+fn main() {
+    measure!("chunk", parent = "outer", {});
+}
