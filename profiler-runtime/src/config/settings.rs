@@ -286,9 +286,14 @@ mod tests {
     #[test]
     fn an_unknown_ending_of_the_summary_is_reported() {
         let (settings, problems) = read(&[("PROFILER_SUMMARY", "/tmp/out.xyz")]);
-        assert_eq!(settings.summary, SummaryTarget::File("/tmp/out.xyz".into()));
-        let expected = "PROFILER_SUMMARY: `.xyz` is not a known ending, so /tmp/out.xyz gets the table: end the name in \
-                        `.json` or `.csv` for these formats, in `.txt`, `.log` or nothing for the table";
+        // With the letter of a drive, where there are drives.
+        let file = absolute("/tmp/out.xyz".as_ref());
+        let expected = format!(
+            "PROFILER_SUMMARY: `.xyz` is not a known ending, so {} gets the table: end the name in `.json` or `.csv` for \
+             these formats, in `.txt`, `.log` or nothing for the table",
+            file.display()
+        );
+        assert_eq!(settings.summary, SummaryTarget::File(file));
         assert_eq!(problems, [expected]);
     }
 
