@@ -78,8 +78,8 @@ impl CudaLoss {
             Self::Captured => "captured into a graph",
             Self::TooManyCaptured => "more than 256 captured scopes",
             Self::TooManyContexts => "more than 256 contexts",
-            Self::PoolEmpty => "event pool empty (raise PROFILER_CUDA_EVENTS)",
-            Self::RingFull => "ring full (raise PROFILER_RING)",
+            Self::PoolEmpty => "event pool empty",
+            Self::RingFull => "ring full",
             Self::NoResolver => "no thread to read it",
             Self::ThreadPanicked => "the profiler's thread panicked",
             Self::NoMemory => "no memory",
@@ -87,11 +87,44 @@ impl CudaLoss {
             Self::OtherContext => "ended in another context",
             Self::ContextFailed => "context failed",
             Self::ContextGone => "context destroyed",
-            Self::InvalidHandle => "invalid handle (stream destroyed too early?)",
+            Self::InvalidHandle => "invalid handle",
             Self::ImpossibleTime => "the driver reported an impossible time",
-            Self::HostFunction => "inside a host function (use `pause`)",
+            Self::HostFunction => "inside a host function",
             Self::DriverRefused => "refused by the driver",
             Self::Abandoned => "guard forgotten",
+        }
+    }
+
+    /// Returns what to do about it, as the summary shows it.
+    #[must_use]
+    pub const fn advice(self) -> &'static str {
+        match self {
+            Self::NoContext => "name the stream, or make a context current before the scope begins",
+            Self::Captured => "write `cuda_graph = true` to measure the replays of the graph",
+            Self::TooManyCaptured => "measure fewer scopes inside captures",
+            Self::TooManyContexts => "use fewer contexts, or measure before others are created",
+            Self::PoolEmpty => "raise PROFILER_CUDA_EVENTS, or measure fewer scopes",
+            Self::RingFull => "raise PROFILER_RING, or measure fewer scopes",
+            Self::NoResolver => "see the warnings about the profiler's threads",
+            Self::ThreadPanicked => "a bug in the profiler; please report it",
+            Self::NoMemory => "lower PROFILER_RING, or give the process more memory",
+            Self::OtherThread => {
+                "name the stream: a per-thread default stream belongs to the thread of the beginning"
+            }
+            Self::OtherContext => {
+                "name the stream, or end the scope in the context that it began in"
+            }
+            Self::ContextFailed => {
+                "fix the CUDA error that the program's own calls return; earlier times are right"
+            }
+            Self::ContextGone => "call `flush` before a context is destroyed or its device reset",
+            Self::InvalidHandle => {
+                "keep the stream alive until the scope ends, and name it with its own context"
+            }
+            Self::ImpossibleTime => "the driver, or a library in front of it, is broken",
+            Self::HostFunction => "write `bypass = true` for functions that run there",
+            Self::DriverRefused => "a warning has the driver's error",
+            Self::Abandoned => "drop the guard, and end scopes before their thread ends",
         }
     }
 

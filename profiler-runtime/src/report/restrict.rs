@@ -55,7 +55,9 @@ impl fmt::Display for Restriction {
 }
 
 /// A filter that is not valid.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+///
+/// `Debug` prints the same text as `Display`, since a `main` that returns the error prints it with `Debug`.
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RestrictionError {
     /// The fraction is not between 0 and 1.
@@ -74,6 +76,12 @@ pub enum RestrictionError {
 }
 
 /// Filters rows. Returns a note if any row was removed.
+impl fmt::Debug for RestrictionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 pub(super) fn restrict(
     rows: &mut Vec<Row>,
     to: &Restriction,

@@ -177,10 +177,18 @@ impl fmt::Display for SortKey {
 }
 
 /// A name that no [`SortKey`] has.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+///
+/// `Debug` prints the same text as `Display`, since a `main` that returns the error prints it with `Debug`.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a sort key: use one of {names}", names = names())]
 #[non_exhaustive]
 pub struct SortKeyError(String);
+
+impl fmt::Debug for SortKeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
 
 fn names() -> String {
     SortKey::ALL.map(SortKey::as_str).join(", ")

@@ -64,8 +64,14 @@ pub(crate) const fn is_off(switch: u32) -> bool {
 }
 
 /// The state behind the switch word. A measured call locks it only to decide for its site.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a setting of its own"
+)]
 pub(crate) struct Control {
     pub(crate) settings: Settings,
+    /// `true` if the program has called [`set_enabled`].
+    is_set_by_program: bool,
     /// The number of [`pause`] calls that are running.
     bypasses: u32,
     generation: u32,
@@ -115,6 +121,7 @@ impl Control {
         let default_logger = cfg!(feature = "tensorboard") && settings.tensorboard.is_some();
         Self {
             settings,
+            is_set_by_program: false,
             bypasses: 0,
             generation: GENERATION,
             is_published: false,
@@ -191,8 +198,45 @@ impl Control {
 
 /// Turns measuring on or off. Returns `true` if `PROFILER_ENABLED` asks for the opposite.
 pub(crate) fn set_enabled(enabled: bool) -> bool {
-    with_control(|control| control.settings.enabled = enabled);
+    with_control(|control| {
+        control.settings.enabled = enabled;
+        control.is_set_by_program = true;
+    });
     asked_by_environment() == Some(!enabled)
+}
+
+/// The setting that turns measuring off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OffReason {
+    /// A [`pause`] is running.
+    Pause,
+    /// The program has called [`set_enabled`].
+    Program,
+    /// `PROFILER_ENABLED`.
+    Environment,
+    /// The program's `Builder`.
+    Builder,
+}
+
+/// Returns the setting that turns measuring off, or `None` if it is on.
+pub(crate) fn off_reason() -> Option<OffReason> {
+    let (enabled, is_paused, is_set_by_program) = with_control(|control| {
+        let is_paused = control.bypasses > 0;
+        (
+            control.settings.enabled,
+            is_paused,
+            control.is_set_by_program,
+        )
+    });
+    if enabled {
+        is_paused.then_some(OffReason::Pause)
+    } else if is_set_by_program {
+        Some(OffReason::Program)
+    } else if asked_by_environment() == Some(false) {
+        Some(OffReason::Environment)
+    } else {
+        Some(OffReason::Builder)
+    }
 }
 
 /// Returns what `PROFILER_ENABLED` asks for, if it is set.

@@ -68,7 +68,7 @@ fn a_table_comes_at_the_end_whatever_the_end() {
             "{table}"
         );
         assert_eq!(
-            table.contains("doomed: 1 panicked"),
+            table.contains("doomed: 1 call ended with a panic"),
             mode == "panic",
             "{table}"
         );

@@ -6,14 +6,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use profiler_runtime::report::SortKey;
 use profiler_runtime::session::{ProfileError, Schedule, ScheduleError};
 use profiler_runtime::{
-    Activity, InitError, Profile, SummaryTarget, builder, flush, measure, set_enabled, step,
+    Activity, InitError, Profile, SummaryTarget, builder, flush, measure, pause, set_enabled, step,
     summary,
 };
 use profiler_tests::child;
 
-const VARIABLES: [&str; 9] = [
+const VARIABLES: [&str; 11] = [
+    "PROFILER_BACKEND",
+    "PROFILER_CUDA_STREAM",
     "PROFILER_ENABLED",
     "PROFILER_FILTER",
     "PROFILER_SUMMARY",
@@ -178,6 +181,110 @@ fn a_program_that_overrides_the_variable_is_reported_with_its_place() {
     );
     assert_eq!(warnings, [expected]);
     assert_eq!(run(&[]).warnings(), [""; 0]);
+}
+
+#[test]
+fn an_empty_summary_says_which_setting_left_it_empty() {
+    if child::dir().is_some() {
+        let _profiler = match std::env::var(MODE).as_deref() {
+            Ok("builder") => Some(builder().enabled(false).init().expect("set up")),
+            Ok("program") => {
+                set_enabled(false);
+                None
+            }
+            Ok("pause") => {
+                pause(train);
+                return pause(print_summary);
+            }
+            _ => None,
+        };
+        train();
+        return print_summary();
+    }
+    for (variable, expected) in [
+        (
+            (MODE, "builder"),
+            "`Builder::enabled(false)` turns measuring off: set PROFILER_ENABLED=1, or call `set_enabled(true)`",
+        ),
+        (
+            (MODE, "program"),
+            "the program has called `set_enabled(false)`, which overrides PROFILER_ENABLED=1: remove the call, or call \
+             `set_enabled(true)`",
+        ),
+        (
+            (MODE, "pause"),
+            "a `pause` is running: call `summary` after it",
+        ),
+        (
+            ("PROFILER_ENABLED", "0"),
+            "PROFILER_ENABLED turns measuring off: set PROFILER_ENABLED=1, or call `set_enabled(true)`",
+        ),
+        (
+            ("PROFILER_FILTER", "eval::*"),
+            "the filter `eval::*` leaves nothing of the 3 names that ran: widen PROFILER_FILTER or `Builder::filter`; \
+             `eval::*` matches none of the names that ran",
+        ),
+    ] {
+        let ran = run(&[variable]);
+        let line = format!("nothing was measured: {expected}");
+        assert!(
+            ran.stderr.lines().any(|text| text == line),
+            "{}",
+            ran.stderr
+        );
+    }
+}
+
+/// The variable that says how a child turns measuring off.
+const MODE: &str = "PROFILER_TESTS_MODE";
+
+fn print_summary() {
+    eprintln!("{}", summary());
+}
+
+#[test]
+fn a_program_without_a_gpu_hears_nothing_of_one() {
+    if child::dir().is_some() {
+        train();
+        return print_summary();
+    }
+    let ran = run(&[]);
+    assert!(ran.stderr.contains("train::step"), "{}", ran.stderr);
+    for word in ["CUDA", "GPU"] {
+        assert!(!ran.stderr.contains(word), "{}", ran.stderr);
+    }
+    let ran = run(&[("PROFILER_CUDA_STREAM", "per-thread")]);
+    let expected = "times are CPU times: the program has not loaded the CUDA driver";
+    assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+}
+
+#[test]
+fn calls_that_cost_less_than_measuring_them_are_named() {
+    if child::dir().is_some() {
+        for _ in 0..2_000_000 {
+            measure!("tiny", {});
+        }
+        return print_summary();
+    }
+    let ran = run(&[]);
+    let line = |start: &str| {
+        let mut lines = ran.stderr.lines();
+        lines
+            .find(|line| line.starts_with(start))
+            .unwrap_or_else(|| panic!("{}", ran.stderr))
+    };
+    line(
+        "~ most calls are too short to be timed one by one: totals, means and long single times are right",
+    );
+    assert!(line("the profiler itself: ").contains(" % of the measured threads' time (about "));
+    let remedy = line("measuring takes ");
+    assert!(
+        remedy.contains("`tiny` was called 2000000 times for ")
+            && remedy.ends_with(
+                "measure the loop around it, or leave it out with PROFILER_FILTER=-tiny"
+            ),
+        "{remedy}"
+    );
 }
 
 #[test]
@@ -391,12 +498,16 @@ fn an_error_reads_the_same_whichever_way_it_is_printed() {
     let ((), trace) = Profile::builder().run(|_| ());
     let export = trace.map(|trace| trace.export_chrome_trace(folder));
     let export = export.expect("a window").expect_err("no folder");
+    let restriction = summary().restrict("(").expect_err("no expression");
+    let sort_key = "size".parse::<SortKey>().expect_err("no such key");
     for (debug, display) in [
         (format!("{init:?}"), init.to_string()),
         (format!("{schedule:?}"), schedule.to_string()),
         (format!("{profile:?}"), profile.to_string()),
         (format!("{log:?}"), log.to_string()),
         (format!("{export:?}"), export.to_string()),
+        (format!("{restriction:?}"), restriction.to_string()),
+        (format!("{sort_key:?}"), sort_key.to_string()),
     ] {
         assert_eq!(debug, display);
     }

@@ -155,21 +155,24 @@ fn notes(trace: &Trace) -> Vec<String> {
         ),
         (
             ring_full,
-            "scopes were lost, since their threads recorded faster than they were taken",
+            "scopes were lost, since the rings of their threads were full: raise PROFILER_RING, or measure fewer scopes",
         ),
         (
             unread,
-            "GPU times were not read before the window was handed over",
+            "GPU times were not read before the window was delivered: record fewer steps, or have the device finish before `step`",
         ),
         (
             handler_behind,
-            "scopes were given up with the whole window, since handlers were behind",
+            "scopes were dropped with their windows, since handlers were too slow: record fewer windows, or have handlers do less",
         ),
         (
             late,
-            "scopes of windows before this one came after those were handed over",
+            "scopes of earlier windows came after these were delivered, and are in none",
         ),
-        (no_memory, "scopes were lost: there was no memory for them"),
+        (
+            no_memory,
+            "scopes were lost for lack of memory: lower the capacity of windows, or record fewer steps",
+        ),
     ];
     let mut notes: Vec<String> = counted
         .into_iter()
@@ -177,10 +180,13 @@ fn notes(trace: &Trace) -> Vec<String> {
         .map(|(scopes, what)| format!("{scopes} {what}"))
         .collect();
     if cut_short {
-        notes.push("the session ended before the window was complete".to_owned());
+        notes.push("the session ended before the window was complete: it has fewer steps than the schedule asks for".to_owned());
+    }
+    if let Some(reason) = trace.no_cuda_reason() {
+        notes.push(format!("no GPU times: {reason}"));
     }
     if trace.is_empty() {
-        notes.push("no scope began and ended in the window".to_owned());
+        notes.push("no scope began and ended in the window: measure what runs in it, and see that measuring is on".to_owned());
     }
     notes
 }

@@ -24,7 +24,7 @@ use crate::collect;
 use crate::cuda::{self, CudaHealth};
 use crate::diagnostics::{self, DropReason};
 use crate::name;
-use crate::switch::{WHY_NEVER, is_enabled, with_control};
+use crate::switch::{self, OffReason, WHY_NEVER, with_control};
 
 /// A snapshot of everything measured so far.
 ///
@@ -143,22 +143,46 @@ fn why_nothing() -> String {
     if let Some(reason) = WHY_NEVER {
         return reason.to_owned();
     }
-    if !is_enabled() {
-        return "profiling is off: set PROFILER_ENABLED=1, or call set_enabled(true)".to_owned();
+    if let Some(reason) = switch::off_reason() {
+        return why_off(reason).to_owned();
     }
-    let seen = name::all().len();
-    let filter = with_control(|control| control.settings.filter.text().to_owned());
+    let names = name::all();
+    let seen = names.len();
+    let filter = with_control(|control| control.settings.filter.clone());
     if seen > 0 && !filter.is_empty() {
+        let names: Vec<&str> = names.iter().map(|name| &*name.text).collect();
+        let mistakes = filter.mistakes(&names);
+        let mistakes = mistakes.iter().map(|mistake| format!("; {mistake}"));
         return format!(
-            "the filter `{filter}` leaves nothing of the {seen} names that ran: widen \
-             PROFILER_FILTER"
+            "the filter `{}` leaves nothing of the {seen} names that ran: widen PROFILER_FILTER or `Builder::filter`{}",
+            filter.text(),
+            mistakes.collect::<String>()
         );
     }
     if seen > 0 {
-        return "all that is annotated was bypassed".to_owned();
+        return format!(
+            "the calls of all {seen} names that ran were left out, by `bypass`, by `pause` or by `set_enabled(false)`"
+        );
     }
     "nothing that is annotated has run: put #[measure_execution_time] on a function that does"
         .to_owned()
+}
+
+/// Explains which setting turns measuring off, and how to turn it on.
+fn why_off(reason: OffReason) -> &'static str {
+    match reason {
+        OffReason::Pause => "a `pause` is running: call `summary` after it",
+        OffReason::Program => {
+            "the program has called `set_enabled(false)`, which overrides PROFILER_ENABLED=1: remove the call, or call \
+             `set_enabled(true)`"
+        }
+        OffReason::Environment => {
+            "PROFILER_ENABLED turns measuring off: set PROFILER_ENABLED=1, or call `set_enabled(true)`"
+        }
+        OffReason::Builder => {
+            "`Builder::enabled(false)` turns measuring off: set PROFILER_ENABLED=1, or call `set_enabled(true)`"
+        }
+    }
 }
 
 impl Summary {

@@ -17,7 +17,7 @@ pub(super) fn push_notes(text: &mut String, summary: &Summary, rows: &[Row]) {
     notes.extend(unsaved_and_unmeasured(summary));
     notes.extend(summary.notices.iter().cloned());
     notes.extend(cuda(summary));
-    notes.push(own_cost(summary));
+    notes.extend(summary.own_cost.notes(rows));
     for note in notes {
         text.push_str(&note);
         text.push('\n');
@@ -29,52 +29,87 @@ pub(super) fn of_averages(summary: &Summary) -> Vec<String> {
     let mut notes = summary.notes.clone();
     let nothing = summary.nothing_measured.iter();
     notes.extend(nothing.map(|reason| format!("nothing was measured: {reason}")));
-    let out_of_order = summary.rows.iter().filter(|row| row.out_of_order > 0);
-    notes.extend(out_of_order.map(|row| {
-        format!(
-            "{}: {} ended out of order, so that self is an upper bound",
-            row.name, row.out_of_order
-        )
-    }));
+    notes.extend(calls_with_a_count(&summary.rows));
+    notes.extend(losses(summary));
     notes
 }
 
-/// Returns a line for each row and each count of unusual calls that it has.
+/// Returns lines for unusual calls: for each kind, the first rows that have some.
 fn calls_with_a_count(rows: &[Row]) -> Vec<String> {
     type Count = fn(&Row) -> u64;
-    let counts: [(&str, Count); 4] = [
-        ("panicked", |row| row.panicked),
-        ("dropped before done", |row| row.dropped_futures),
-        ("still open, in no column", |row| row.open),
+    let kinds: [(Count, &str, &str, &str); 4] = [
         (
-            "ended out of order, so that self is an upper bound",
+            |row| row.panicked,
+            "call",
+            "ended with a panic",
+            "their times are included",
+        ),
+        (
+            |row| row.dropped_futures,
+            "future",
+            "dropped before completion",
+            "their times until then are included",
+        ),
+        (
+            |row| row.open,
+            "call",
+            "still open",
+            "they are in no column until they end",
+        ),
+        (
             |row| row.out_of_order,
+            "call",
+            "ended out of order",
+            "self is an upper bound; drop guards in the reverse order of their creation",
         ),
     ];
     let mut notes = Vec::new();
-    for (what, count) in counts {
-        for row in rows.iter().filter(|row| count(row) > 0) {
-            notes.push(format!("{}: {} {what}", printable(&row.name), count(row)));
+    for (count, noun, event, consequence) in kinds {
+        let mut found = rows.iter().filter(|row| count(row) > 0);
+        for row in found.by_ref().take(SHOWN) {
+            let (name, calls) = (printable(&row.name), counted(count(row), noun));
+            notes.push(format!("{name}: {calls} {event}: {consequence}"));
+        }
+        let more = found.count() as u64;
+        if more > 0 {
+            notes.push(format!(
+                "… and {}: {noun}s {event}",
+                counted(more, "more name")
+            ));
         }
     }
     notes
 }
 
+/// The most names that one note lists.
+const SHOWN: usize = 5;
+
+/// Returns a number with its noun: `1 call`, `2 calls`.
+fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
 /// Describes the log entries and GPU times that are missing, by reason.
 fn losses(summary: &Summary) -> Vec<String> {
-    let dropped = summary
-        .dropped
-        .iter()
-        .map(|(reason, entries)| format!("{entries} log entries dropped: {}", reason.as_str()));
-    let lost =
-        summary.cuda.lost.iter().map(|(reason, calls)| {
-            format!("{calls} calls without a GPU time: {}", reason.as_str())
-        });
+    let dropped = summary.dropped.iter().map(|(reason, entries)| {
+        let (why, advice) = (reason.as_str(), reason.advice());
+        let noun = if *entries == 1 { "entry" } else { "entries" };
+        format!("{entries} log {noun} dropped: {why}; {advice}")
+    });
+    let lost = summary.cuda.lost.iter().map(|(reason, calls)| {
+        let (why, advice) = (reason.as_str(), reason.advice());
+        format!(
+            "{} without a GPU time: {why}; {advice}",
+            counted(*calls, "call")
+        )
+    });
     let mut notes: Vec<String> = dropped.chain(lost).collect();
     if summary.cuda.rejected_times > 0 {
         notes.push(format!(
-            "{} impossible times of the CUDA driver rejected",
-            summary.cuda.rejected_times
+            "{} of the CUDA driver left out, since they were negative, infinite or longer than a year: the driver, or a \
+             library in front of it, is broken",
+            counted(summary.cuda.rejected_times, "time")
         ));
     }
     notes
@@ -87,7 +122,8 @@ fn slow_records(summary: &Summary) -> Option<String> {
     (records.long * 100 > records.timed).then(|| {
         format!(
             "{} of {} records of events that were timed took longer than 0.1 ms, the longest {:.1} ms: the launch queue \
-             was full, and held up the program's launches too, or the machine was busy with other work",
+             was full, and held up the program's launches too, or the machine was busy with other work; measure fewer \
+             scopes, or launch graphs",
             records.long,
             records.timed,
             records.longest_ns / 1e6
@@ -100,14 +136,13 @@ fn missing_streams(rows: &[Row]) -> impl Iterator<Item = String> + use<> {
     let idle_stream = |row: &Row| row.idle_stream;
     let wrong = names(rows, idle_stream).map(|names| {
         format!(
-            "almost no GPU time on the default stream: {names}; what launches on another stream wants \
-             `stream = …`"
+            "almost no GPU time on the default stream: {names}: if they launch on another stream, write `stream = …`"
         )
     });
     let none = names(rows, |row| row.without_stream > 0).map(|names| {
         format!(
-            "no GPU time, since no stream is named: {names}; what launches kernels wants `stream = …`, \
-             `cuda::with_stream` or `cuda::set_default_stream`, or PROFILER_CUDA_STREAM=legacy or per-thread"
+            "no GPU time, since no stream is named: {names}: if they launch kernels, write `stream = …`, or use \
+             `cuda::with_stream`, `cuda::set_default_stream` or PROFILER_CUDA_STREAM=legacy or per-thread"
         )
     });
     [wrong, none].into_iter().flatten()
@@ -115,15 +150,23 @@ fn missing_streams(rows: &[Row]) -> impl Iterator<Item = String> + use<> {
 
 fn unsaved_and_unmeasured(summary: &Summary) -> impl Iterator<Item = String> + use<> {
     let (unsaved, unmeasured) = (summary.unsaved, summary.unmeasured);
-    let unsaved = (unsaved > 0).then(|| format!("{unsaved} log entries taken and not written yet"));
-    let unmeasured = (unmeasured > 0)
-        .then(|| format!("{unmeasured} calls not measured: no memory for their statistics"));
+    let unsaved = (unsaved > 0).then(|| {
+        format!(
+            "{unsaved} log entries taken and not written yet: their loggers could not save them, and they are lost if the \
+             program ends before that; see the warnings"
+        )
+    });
+    let unmeasured = (unmeasured > 0).then(|| {
+        format!(
+            "{} not measured, in no row: no memory for their statistics; give the process more",
+            counted(unmeasured, "call")
+        )
+    });
     [unsaved, unmeasured].into_iter().flatten()
 }
 
 /// Lists the first names of rows with a property, or returns `None` if there are none.
 fn names(rows: &[Row], has_property: impl Fn(&Row) -> bool) -> Option<String> {
-    const SHOWN: usize = 5;
     let names: Vec<String> = rows
         .iter()
         .filter(|row| has_property(row))
@@ -147,24 +190,32 @@ fn cuda(summary: &Summary) -> Option<String> {
     let place = health.uncertainty_ns.map_or(String::new(), |ns| {
         format!("; placed on the time line to ±{:.1} µs", ns / 1e3)
     });
+    let state = match health.in_flight as u64 {
+        0 if health.high_water == 0 => {
+            return Some(format!(
+                "{}: no call was measured on a stream, so times are CPU times",
+                health.status
+            ));
+        }
+        0 => "all GPU times are read".to_owned(),
+        waiting => format!(
+            "{} not read yet, in no column; call `flush` before `summary`",
+            counted(waiting, "GPU time")
+        ),
+    };
     Some(format!(
-        "{}: {} GPU times in flight, {} at most, {} event pairs{place}",
-        health.status, health.in_flight, health.high_water, health.pairs
+        "{}: {state}; {} waited at most, {} exist{place}",
+        health.status,
+        counted(health.high_water as u64, "GPU time"),
+        counted(health.pairs as u64, "event pair")
     ))
-}
-
-fn own_cost(summary: &Summary) -> String {
-    let cost = &summary.own_cost;
-    format!(
-        "the profiler itself: {:.3} % of the wall time in measured threads, {:.3} % in its own",
-        cost.measured_threads * 100.0,
-        cost.background * 100.0
-    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cuda::{CudaHealth, CudaLoss};
+    use crate::diagnostics::DropReason;
 
     fn row(name: &str) -> Row {
         Row {
@@ -186,8 +237,137 @@ mod tests {
     }
 
     #[test]
-    fn each_row_with_panics_has_a_line() {
-        let rows = [row("a"), Row::default()];
-        assert_eq!(calls_with_a_count(&rows), ["a: 2 panicked"]);
+    fn unusual_calls_have_a_line_with_the_consequence() {
+        let rows = [
+            row("a"),
+            Row {
+                name: "b".to_owned(),
+                dropped_futures: 1,
+                open: 1,
+                out_of_order: 3,
+                ..Row::default()
+            },
+        ];
+        let expected = [
+            "a: 2 calls ended with a panic: their times are included",
+            "b: 1 future dropped before completion: their times until then are included",
+            "b: 1 call still open: they are in no column until they end",
+            "b: 3 calls ended out of order: self is an upper bound; drop guards in the reverse order of their creation",
+        ];
+        assert_eq!(calls_with_a_count(&rows), expected);
+    }
+
+    #[test]
+    fn a_note_lists_few_of_many_names() {
+        let rows = ["a", "b", "c", "d", "e", "f", "g"].map(row);
+        let notes = calls_with_a_count(&rows);
+        assert_eq!(notes.len(), 6);
+        assert_eq!(
+            notes.last().map(String::as_str),
+            Some("… and 2 more names: calls ended with a panic")
+        );
+    }
+
+    fn summary() -> Summary {
+        let mut summary = crate::report::summary();
+        summary.cuda = CudaHealth::default();
+        summary.dropped.clear();
+        summary
+    }
+
+    #[test]
+    fn losses_have_their_reason_and_the_remedy() {
+        let mut summary = summary();
+        summary.dropped = vec![(DropReason::RingFull, 7), (DropReason::LoggerPanicked, 1)];
+        summary.cuda.lost = vec![(CudaLoss::PoolEmpty, 1), (CudaLoss::ContextGone, 2)];
+        summary.cuda.rejected_times = 2;
+        let expected = [
+            "7 log entries dropped: ring full; raise PROFILER_RING, log fewer calls with `log_every`, or use a faster logger",
+            "1 log entry dropped: logger panicked; fix the panic, or leave the logger out",
+            "1 call without a GPU time: event pool empty; raise PROFILER_CUDA_EVENTS, or measure fewer scopes",
+            "2 calls without a GPU time: context destroyed; call `flush` before a context is destroyed or its device reset",
+            "2 times of the CUDA driver left out, since they were negative, infinite or longer than a year: the driver, or a \
+             library in front of it, is broken",
+        ];
+        assert_eq!(losses(&summary), expected);
+    }
+
+    #[test]
+    fn every_reason_has_advice() {
+        for reason in CudaLoss::ALL {
+            assert!(!reason.advice().is_empty(), "{reason:?}");
+        }
+        for reason in DropReason::ALL {
+            assert!(!reason.advice().is_empty(), "{reason:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_saved_or_not_measured_is_counted() {
+        let mut summary = summary();
+        (summary.unsaved, summary.unmeasured) = (3, 1);
+        let notes: Vec<String> = unsaved_and_unmeasured(&summary).collect();
+        let expected = [
+            "3 log entries taken and not written yet: their loggers could not save them, and they are lost if the program \
+             ends before that; see the warnings",
+            "1 call not measured, in no row: no memory for their statistics; give the process more",
+        ];
+        assert_eq!(notes, expected);
+    }
+
+    #[test]
+    fn names_without_a_stream_are_asked_for_one() {
+        let none = Row {
+            without_stream: 1,
+            ..row("a")
+        };
+        let wrong = Row {
+            idle_stream: true,
+            ..row("b")
+        };
+        let notes: Vec<String> = missing_streams(&[none, wrong]).collect();
+        let expected = [
+            "almost no GPU time on the default stream: b: if they launch on another stream, write `stream = …`",
+            "no GPU time, since no stream is named: a: if they launch kernels, write `stream = …`, or use \
+             `cuda::with_stream`, `cuda::set_default_stream` or PROFILER_CUDA_STREAM=legacy or per-thread",
+        ];
+        assert_eq!(notes, expected);
+    }
+
+    #[test]
+    fn slow_records_say_what_was_slow() {
+        let mut summary = summary();
+        assert_eq!(slow_records(&summary), None);
+        summary.cuda.records.timed = 100;
+        summary.cuda.records.long = 2;
+        summary.cuda.records.longest_ns = 1.26e6;
+        let expected = "2 of 100 records of events that were timed took longer than 0.1 ms, the longest 1.3 ms: the launch \
+                        queue was full, and held up the program's launches too, or the machine was busy with other work; \
+                        measure fewer scopes, or launch graphs";
+        assert_eq!(slow_records(&summary).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn the_state_of_the_gpu_is_shown_to_programs_that_use_it() {
+        let mut summary = summary();
+        summary.cuda.is_explained = true;
+        assert_eq!(cuda(&summary), None, "nothing asked for GPU times");
+        summary.cuda.is_explained = false;
+        summary.cuda.status = "the CUDA driver found no device".to_owned();
+        let expected = "times are CPU times: the CUDA driver found no device";
+        assert_eq!(cuda(&summary).as_deref(), Some(expected));
+        summary.cuda.status = "CUDA 12.4 on H100".to_owned();
+        summary.cuda.ready = true;
+        let expected =
+            "CUDA 12.4 on H100: no call was measured on a stream, so times are CPU times";
+        assert_eq!(cuda(&summary).as_deref(), Some(expected));
+        (summary.cuda.high_water, summary.cuda.pairs) = (9, 64);
+        let expected = "CUDA 12.4 on H100: all GPU times are read; 9 GPU times waited at most, 64 event pairs exist";
+        assert_eq!(cuda(&summary).as_deref(), Some(expected));
+        summary.cuda.in_flight = 1;
+        summary.cuda.uncertainty_ns = Some(2400.0);
+        let expected = "CUDA 12.4 on H100: 1 GPU time not read yet, in no column; call `flush` before `summary`; 9 GPU times \
+                        waited at most, 64 event pairs exist; placed on the time line to ±2.4 µs";
+        assert_eq!(cuda(&summary).as_deref(), Some(expected));
     }
 }

@@ -8,8 +8,8 @@ use crate::diagnostics::printable;
 const MIN_LABEL: usize = 16;
 
 /// Explains the mark that [`label`] gives to names.
-pub(in crate::report) const TOO_SHORT: &str =
-    "~ too short to be timed one by one: totals and means are right, single values are not";
+pub(in crate::report) const TOO_SHORT: &str = "~ most calls are too short to be timed one by one: totals, means and long single times are right, single times of \
+     a few nanoseconds are rough";
 
 /// Returns the label of a row. Names whose calls are too short to be timed individually are marked.
 pub(in crate::report) fn label(name: &str, is_too_short: bool) -> String {

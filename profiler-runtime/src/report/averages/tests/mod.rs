@@ -296,11 +296,13 @@ fn what_a_window_lacks_stands_under_the_table() {
     let mut trace = Sample::new().trace();
     trace.meta.truncation.over_capacity = 12;
     trace.meta.truncation.cut_short = true;
+    trace.meta.no_cuda_reason = Some("the CUDA driver found no device".to_owned());
     let table = trace.key_averages().to_string();
     for line in [
         "\n12 scopes came after the window was full: raise its capacity, or record fewer steps\n",
-        "\nthe session ended before the window was complete\n",
-        "\nno scope began and ended in the window\n",
+        "\nthe session ended before the window was complete: it has fewer steps than the schedule asks for\n",
+        "\nno GPU times: the CUDA driver found no device\n",
+        "\nno scope began and ended in the window: measure what runs in it, and see that measuring is on\n",
     ] {
         assert!(table.contains(line), "{table}");
     }

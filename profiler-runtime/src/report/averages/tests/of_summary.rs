@@ -118,7 +118,7 @@ fn what_statistics_do_not_know_is_said() {
         ..work("held", 1e6, 1e6)
     };
     let table = summary(vec![out_of_order]).key_averages().to_string();
-    let note = "\nheld: 2 ended out of order, so that self is an upper bound\n";
+    let note = "\nheld: 2 calls ended out of order: self is an upper bound; drop guards in the reverse order of their creation\n";
     assert!(table.contains(note), "{table}");
 
     let nothing = Summary {
