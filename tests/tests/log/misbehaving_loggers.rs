@@ -37,6 +37,12 @@ fn notices_about(name: &str) -> usize {
         .count()
 }
 
+/// Has panics print no backtrace. Printing one can take longer than the two seconds after which the profiler treats a
+/// logger as blocked, and these loggers panic.
+fn without_backtraces() {
+    std::panic::set_hook(Box::new(|panic| eprintln!("{panic}")));
+}
+
 struct Panicking;
 
 impl ScalarLogger for Panicking {
@@ -57,6 +63,7 @@ fn one_that_panics_is_not_called_again() {
     if !measuring() {
         return;
     }
+    without_backtraces();
     let (before, good_before) = (dropped(DropReason::LoggerPanicked), GOOD.load(Relaxed));
     for _ in 0..10 {
         panics();
@@ -206,6 +213,7 @@ fn one_that_panics_while_it_is_flushed_stops_no_other() {
     if !measuring() {
         return;
     }
+    without_backtraces();
     let good_before = GOOD.load(Relaxed);
     unsaved_panics();
     assert_eq!(flush(LONG).left, 0);
@@ -242,6 +250,7 @@ fn one_whose_panic_has_a_payload_that_panics_is_contained() {
     if !measuring() {
         return;
     }
+    without_backtraces();
     let (before, good_before) = (dropped(DropReason::LoggerPanicked), GOOD.load(Relaxed));
     for _ in 0..10 {
         payload_panics();
@@ -284,6 +293,7 @@ fn one_that_panics_when_it_is_dropped_has_taken_its_entries() {
     if !measuring() {
         return;
     }
+    without_backtraces();
     let (before, report) = (DEFUSED.load(Relaxed), flush(LONG));
     for _ in 0..10 {
         drop_panics();
@@ -300,6 +310,7 @@ fn one_that_panics_and_panics_again_when_it_is_dropped_ends_nothing() {
     if !measuring() {
         return;
     }
+    without_backtraces();
     let before = dropped(DropReason::LoggerPanicked);
     both_panic();
     good();
@@ -336,6 +347,7 @@ fn one_whose_error_panics_in_its_text_is_taken_for_one_that_panics() {
     if !measuring() {
         return;
     }
+    without_backtraces();
     let (before, good_before) = (dropped(DropReason::LoggerPanicked), GOOD.load(Relaxed));
     unspeakable();
     good();
