@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 
 use profiler_runtime::log::LogError;
-use profiler_runtime::{ScalarLogger, TracingLogger, measure, measured};
+use profiler_runtime::{ScalarLogger, measure, measured};
 
 #[derive(Default)]
 struct Board(AtomicU64);
@@ -135,6 +135,7 @@ async fn used_by_the_future(board: Arc<Board>) -> Arc<Board> {
 }
 
 #[measured(log = board)]
+#[allow(unused_variables, reason = "a stripped function does not use it")]
 async fn not_used_by_the_future(board: Arc<Board>) {}
 
 #[measured(log = *board)]
@@ -163,7 +164,7 @@ where
 #[measured(log = &SHARED)]
 fn of_a_static() {}
 
-#[measured(log = TracingLogger)]
+#[measured(log = profiler_runtime::TracingLogger)]
 fn of_this_crate() {}
 
 #[measured(log = FUNCTION)]
