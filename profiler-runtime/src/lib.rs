@@ -66,13 +66,17 @@
 //!
 //! - `cuda` (default): GPU times. The driver is searched for when the program runs. Has no effect on WebAssembly.
 //! - `cudarc-0_19` (default): accepts streams and contexts of cudarc 0.19 as streams.
+//! - `session` (default): [`Profile`], which records windows of a run, and [`Trace`], one of these windows.
 //! - `tensorboard` (default): [`TensorBoardLogger`].
-//! - `trace` (default): traces for Perfetto, TensorBoard's trace plugin and HTA.
+//! - `terminal` (default): tables as wide as the terminal.
+//! - `trace` (default): `session`, and traces as files for Perfetto, TensorBoard's trace plugin and HTA.
 //! - `serde`: rows, call edges and traces implement the traits of serde.
 //! - `tensorboard-rs`: accepts the writer of the crate of that name as a logger.
 //! - `strip`: every annotated function is the function that was written, token for token. All other items still exist
 //!   and do nothing. The feature applies to the whole build, whichever crate enables it. The compiler may warn about
 //!   items that only attribute arguments use (`log = board.clone()`).
+//!
+//! Without the default features, statistics, summaries and loggers remain, and 14 other crates are built instead of 32.
 //!
 //! # Platforms
 //!
@@ -96,6 +100,11 @@
 // The measured path must compile to two functions: one opens a scope, one closes it. The helpers inside are always
 // inlined.
 #![allow(clippy::inline_always)]
+// Other modules have items that only sessions and their traces use. Builds with both find the code that is dead.
+#![cfg_attr(
+    not(feature = "trace"),
+    allow(dead_code, unused_imports, unreachable_pub)
+)]
 
 mod background;
 mod clock;
@@ -114,6 +123,10 @@ mod own_cost;
 mod process;
 pub mod report;
 mod scope;
+#[cfg(feature = "session")]
+pub mod session;
+#[cfg(not(feature = "session"))]
+#[path = "session/off.rs"]
 pub mod session;
 mod site;
 mod startup;
@@ -123,7 +136,9 @@ mod stream_key;
 mod switch;
 mod sync;
 
-pub use config::{Backend, Schedule, SummaryTarget};
+#[cfg(feature = "session")]
+pub use config::Schedule;
+pub use config::{Backend, SummaryTarget};
 #[cfg(feature = "tensorboard")]
 pub use log::TensorBoardLogger;
 #[cfg(feature = "tensorboard-rs")]
@@ -166,6 +181,7 @@ pub use report::tensorboard_trace_handler;
 pub use report::{Summary, summary};
 pub use scope::future::Measured;
 pub use scope::handle::{Entered, Handle};
+#[cfg(feature = "session")]
 pub use session::{Activity, Profile, Trace};
 pub use site::MeasureFuture;
 pub use startup::{

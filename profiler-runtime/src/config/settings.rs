@@ -53,6 +53,13 @@ impl Settings {
                     .to_owned(),
             );
         }
+        if settings.session.trace.is_some() && !cfg!(feature = "trace") {
+            problems.push(
+                "PROFILER_TRACE is set, but profiler-runtime was built without its feature `trace`: nothing is \
+                 recorded; build it with the feature"
+                    .to_owned(),
+            );
+        }
         (settings, problems)
     }
 
@@ -340,11 +347,24 @@ mod tests {
                 problems[0].starts_with(&format!("{} is set and PROFILER_TRACE is not", part.0))
             );
             let (_, problems) = read(&[part, ("PROFILER_TRACE", "trace.json")]);
-            assert!(problems.is_empty(), "{problems:?}");
+            let about_parts = problems.iter().filter(|problem| problem.contains(part.0));
+            assert_eq!(about_parts.count(), 0, "{problems:?}");
         }
     }
 
     #[test]
+    fn a_trace_that_cannot_be_written_is_reported() {
+        let (_, problems) = read(&[("PROFILER_TRACE", "trace.json")]);
+        if cfg!(feature = "trace") {
+            assert!(problems.is_empty(), "{problems:?}");
+        } else {
+            assert_eq!(problems.len(), 1, "{problems:?}");
+            assert!(problems[0].contains("without its feature `trace`"));
+        }
+    }
+
+    #[test]
+    #[cfg(feature = "trace")]
     fn a_wrong_schedule_is_reported_by_its_wrong_part() {
         let (settings, problems) =
             read(&[("PROFILER_SCHEDULE", "wiat=1"), ("PROFILER_TRACE", "t")]);

@@ -16,7 +16,7 @@ mod row;
 mod share;
 mod sort;
 pub(crate) mod summary;
-#[cfg(feature = "tensorboard")]
+#[cfg(all(feature = "session", feature = "tensorboard"))]
 mod tensorboard;
 mod text;
 mod times;

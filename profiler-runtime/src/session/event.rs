@@ -3,7 +3,8 @@
 use std::panic::Location;
 use std::time::Duration;
 
-use super::record::{RecordEnding, RecordKind, ScopeRecord};
+use super::ended::RecordEnding;
+use super::record::{RecordKind, ScopeRecord};
 use super::trace::{NONE, Node, Trace};
 use crate::cuda::GpuRecord;
 use crate::cuda::{CudaLoss, StreamId};

@@ -7,6 +7,7 @@ mod assemble;
 mod at_exit;
 mod deferred_notices;
 mod delivery;
+mod ended;
 pub(crate) mod environment;
 mod event;
 mod handler;
@@ -34,16 +35,17 @@ mod window_sorter;
 pub use crate::config::{Action, ActionFn, IntoSchedule, Schedule, ScheduleError};
 pub use crate::memory::MemoryUse;
 pub(crate) use at_exit::{FinishMode, finish};
+pub(crate) use ended::{EndedScope, RecordEnding, Shapes};
 pub use event::{Event, Frame, GpuSpan};
 pub(crate) use opening::{
-    EndedScope, FutureRecord, Shapes, close, close_future, close_poll, ending, lose, open, opened,
+    FutureRecord, close, close_future, close_poll, ending, lose, open, opened,
 };
 pub use options::Activity;
 pub(crate) use options::Options;
 pub use profile::{DEFAULT_CAPACITY, Profile, ProfileBuilder, ProfileError};
 #[cfg(test)]
 pub(crate) use record::ScopeDetails;
-pub(crate) use record::{RecordEnding, RecordKind, ScopeRecord};
+pub(crate) use record::{RecordKind, ScopeRecord};
 pub(crate) use recording::{is_recording, wants_shapes};
 pub use shape::{Dimension, ToShape};
 pub(crate) use timeline::Timeline;

@@ -5,33 +5,16 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use super::ended::{EndedScope, Shapes};
 use super::options::details;
-use super::record::{RecordEnding, RecordKind, ScopeDetails, ScopeRecord};
+use super::record::{RecordKind, ScopeDetails, ScopeRecord};
 use super::{recording, ring};
-use crate::local::{self, LINKED, Place};
+use crate::local::{self, LINKED};
 use crate::memory::ScopeMemory;
 use crate::sync::ReentrancyGuard;
 
 /// Open scopes with details that one thread remembers. Beyond that, the older half is presumed leaked.
 const MAX_OPEN: usize = 4096;
-
-/// The CPU side of a scope that has ended.
-pub(crate) struct EndedScope {
-    pub(crate) name: u32,
-    pub(crate) serial: u64,
-    pub(crate) place: Place,
-    /// The id by which scopes of other threads name it as their parent; 0 for none.
-    pub(crate) shared: u64,
-    pub(crate) start: u64,
-    pub(crate) elapsed: i64,
-    pub(crate) ending: RecordEnding,
-    /// The key of its GPU time; 0 for none.
-    pub(crate) cuda: u64,
-}
-
-/// The shapes that a call was given. Boxed twice, because every call has space for it and few calls use it.
-#[allow(clippy::box_collection, reason = "one word where there is none")]
-pub(crate) type Shapes = Option<Box<Vec<Box<[usize]>>>>;
 
 /// The innermost enclosing scopes that are remembered.
 const MAX_AROUND: usize = 512;

@@ -3,6 +3,7 @@
 use std::backtrace::Backtrace;
 use std::sync::Arc;
 
+use super::ended::RecordEnding;
 use crate::memory::MemoryUse;
 
 /// A finished scope.
@@ -28,15 +29,6 @@ pub(crate) struct ScopeRecord {
     pub(crate) kind: RecordKind,
     /// Details that only some sessions ask for.
     pub(crate) extra: Option<Arc<ScopeDetails>>,
-}
-
-/// How a recorded scope ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum RecordEnding {
-    #[default]
-    Returned,
-    Panicked,
-    Dropped,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

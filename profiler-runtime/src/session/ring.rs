@@ -153,7 +153,8 @@ impl ThreadInfo {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::{RecordEnding, RecordKind};
+    use super::super::ended::RecordEnding;
+    use super::super::record::RecordKind;
     use super::*;
 
     fn record(name: u32) -> ScopeRecord {

@@ -4,7 +4,8 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::assemble;
-use super::record::{RecordEnding, RecordKind, ScopeDetails, ScopeRecord, ThreadInfo};
+use super::ended::RecordEnding;
+use super::record::{RecordKind, ScopeDetails, ScopeRecord, ThreadInfo};
 use super::trace::{Meta, Step, Trace, Truncation};
 use super::{Options, Timeline};
 use crate::clock::WallAnchor;

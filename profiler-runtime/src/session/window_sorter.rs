@@ -303,8 +303,9 @@ fn release_ended() -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::super::Options;
+    use super::super::ended::RecordEnding;
     use super::super::live::SessionConfig;
-    use super::super::record::{RecordEnding, RecordKind};
+    use super::super::record::RecordKind;
     use super::super::window::WindowClose;
     use super::*;
     use crate::clock::WallAnchor;

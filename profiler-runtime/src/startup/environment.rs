@@ -3,35 +3,12 @@
 use std::path::PathBuf;
 
 use super::external_control;
-#[cfg(feature = "trace")]
 use super::trace_file::{self, TraceFile};
 use crate::config::SessionSettings;
 use crate::diagnostics;
-#[cfg(feature = "trace")]
 use crate::report::export::tensorboard_trace_handler;
-#[cfg(feature = "trace")]
-use crate::session::Trace;
-use crate::session::{Profile, ProfileBuilder, environment};
+use crate::session::{Profile, ProfileBuilder, Trace, environment};
 use crate::switch::{NEVER_MEASURES, with_control};
-
-/// Ends a step of the session that the environment asked for (`PROFILER_TRACE`, `PROFILER_SCHEDULE`) and begins the next
-/// one.
-///
-/// Does nothing if the environment asked for no session. [`step!`](crate::step!) does the same. Sessions that the program
-/// starts have their own steps: [`Profile::step`].
-///
-/// # Examples
-///
-/// ```
-/// for _epoch in 0..3 {
-///     // the training
-///     profiler_runtime::step();
-/// }
-/// ```
-pub fn step() {
-    super::ensure_started();
-    environment::step();
-}
 
 /// Starts the session, or the thread that waits for the command to start it.
 pub(super) fn begin(settings: &SessionSettings) {
@@ -62,7 +39,6 @@ pub(super) fn start() {
 }
 
 /// Has each window written to a file, or to a folder for TensorBoard.
-#[cfg(feature = "trace")]
 fn write_windows_to(builder: ProfileBuilder, target: PathBuf) -> ProfileBuilder {
     if let Some(file) = TraceFile::parse(&target) {
         return builder.on_trace_ready(move |trace: &Trace| file.write(trace));
@@ -75,13 +51,4 @@ fn write_windows_to(builder: ProfileBuilder, target: PathBuf) -> ProfileBuilder 
         ));
     }
     builder.on_trace_ready(tensorboard_trace_handler(target))
-}
-
-#[cfg(not(feature = "trace"))]
-fn write_windows_to(builder: ProfileBuilder, _: PathBuf) -> ProfileBuilder {
-    diagnostics::warn_once(
-        "PROFILER_TRACE is set, but profiler-runtime was built without its feature `trace`: nothing is written; \
-         build it with the feature",
-    );
-    builder
 }

@@ -63,7 +63,10 @@ fn recording_never_began() -> Option<String> {
         let is_about = |notice: &String| of_control.iter().any(|name| notice.starts_with(name));
         notices.iter().any(is_about)
     };
-    let is_missing =
-        settings.trace.is_some() && !session::environment::was_started() && !was_reported();
+    // Without the feature there is another warning.
+    let is_missing = cfg!(feature = "trace")
+        && settings.trace.is_some()
+        && !session::environment::was_started()
+        && !was_reported();
     is_missing.then(|| format!("PROFILER_TRACE: nothing was recorded, since {command}"))
 }

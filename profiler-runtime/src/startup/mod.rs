@@ -4,14 +4,17 @@
 //! and at a known time. `exit_hooks` does what the guard does for programs without one.
 
 mod enabled;
+#[cfg(feature = "trace")]
 mod environment;
 mod error;
 mod exit_hooks;
 mod exit_summary;
+#[cfg(feature = "trace")]
 mod external_control;
 mod flush;
 mod init;
 mod mistakes;
+mod step;
 #[cfg(feature = "trace")]
 mod trace_file;
 
@@ -26,11 +29,11 @@ use crate::sync::{Lock, ReentrancyGuard};
 use crate::{clock, collect, cuda, diagnostics};
 
 pub use enabled::{is_enabled, pause, set_enabled};
-pub use environment::step;
 pub use error::InitError;
 pub use flush::{FlushReport, flush};
 pub(crate) use init::warn_of_unused_guard;
 pub use init::{Builder, ProfilerGuard, builder, init};
+pub use step::step;
 
 /// Starts the profiler on the first call in the process: the environment's default logger, the exit hooks, and the
 /// environment's session.
@@ -83,6 +86,7 @@ pub(crate) fn ensure_started() {
     if !has_exit_hooks {
         diagnostics::warn_once(process::exit::NO_HANDLER);
     }
+    #[cfg(feature = "trace")]
     if process::fork::is_own_process() {
         environment::begin(&settings.session);
     }

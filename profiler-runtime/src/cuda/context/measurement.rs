@@ -5,9 +5,8 @@ use std::mem::offset_of;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use crossbeam_queue::ArrayQueue;
-
 use super::prefetch;
+use super::queue::ArrayQueue;
 use crate::cuda::context::Context;
 use crate::cuda::ffi::driver::Event;
 use crate::cuda::ffi::library;

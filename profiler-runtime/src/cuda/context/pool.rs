@@ -5,8 +5,7 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use crossbeam_queue::ArrayQueue;
-
+use super::queue::ArrayQueue;
 use crate::sync::RaceCell;
 
 /// The number of values in a full magazine.

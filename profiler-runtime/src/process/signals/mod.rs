@@ -10,5 +10,7 @@ mod unix;
 pub(crate) use other::{SignalMask, parse, protect_write, set_flag_on, unblock};
 #[cfg(all(test, unix, not(miri)))]
 pub(crate) use unix::is_blocked;
+#[cfg(all(unix, feature = "trace"))]
+pub(crate) use unix::set_flag_on;
 #[cfg(unix)]
-pub(crate) use unix::{SignalMask, parse, protect_write, set_flag_on, unblock};
+pub(crate) use unix::{SignalMask, parse, protect_write, unblock};

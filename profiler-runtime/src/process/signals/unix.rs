@@ -119,6 +119,7 @@ pub(crate) fn parse(text: &str) -> Option<c_int> {
 /// # Errors
 ///
 /// Returns the system's error if the signal cannot be caught.
+#[cfg(feature = "trace")]
 pub(crate) fn set_flag_on(signal: c_int, flag: &Arc<AtomicBool>) -> io::Result<()> {
     signal_hook::flag::register(signal, Arc::clone(flag)).map(drop)
 }

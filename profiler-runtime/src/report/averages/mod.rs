@@ -1,15 +1,21 @@
 //! Key averages: all calls of a name in one row, as in `torch.profiler`.
 
+#[cfg(feature = "session")]
 mod child_memory;
 mod columns;
+#[cfg(feature = "session")]
 mod gather;
+#[cfg(feature = "session")]
 mod group;
 mod group_by;
+#[cfg(feature = "session")]
 mod interner;
+#[cfg(feature = "session")]
 mod nesting;
 mod table;
+#[cfg(feature = "session")]
 mod tally;
-#[cfg(test)]
+#[cfg(all(test, feature = "session"))]
 mod tests;
 
 use std::fmt;
@@ -24,6 +30,7 @@ use super::sort::{SortKey, SortKeyError, sort_or_note};
 use super::text::json::{array, lines, object, string};
 use super::text::{Field, nanoseconds};
 use crate::name;
+#[cfg(feature = "session")]
 use crate::session::Trace;
 
 pub use group_by::GroupBy;
@@ -165,6 +172,7 @@ impl fmt::Display for KeyAverages {
     }
 }
 
+#[cfg(feature = "session")]
 impl Trace {
     /// Averages the scopes of the window over all calls of the same name.
     #[must_use]

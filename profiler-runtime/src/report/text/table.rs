@@ -28,10 +28,18 @@ pub(in crate::report) fn calls(all: u64, primitive: u64) -> String {
 
 /// Returns the width that a table may have: `given`, or the width of the terminal.
 pub(in crate::report) fn width(given: Option<usize>) -> usize {
-    given.unwrap_or_else(|| {
-        // Of the first standard stream that is a terminal.
-        terminal_size::terminal_size().map_or(usize::MAX, |(width, _)| width.0.into())
-    })
+    given.or_else(terminal_width).unwrap_or(usize::MAX)
+}
+
+/// Returns the width of the first standard stream that is a terminal.
+#[cfg(feature = "terminal")]
+fn terminal_width() -> Option<usize> {
+    terminal_size::terminal_size().map(|(width, _)| width.0.into())
+}
+
+#[cfg(not(feature = "terminal"))]
+fn terminal_width() -> Option<usize> {
+    None
 }
 
 /// A column, with a cell for each row.
