@@ -9,12 +9,14 @@ mod counter;
 #[cfg(test)]
 pub(crate) mod mock;
 mod source;
+mod thread_time;
 mod wall;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use self::source::Source;
+pub(crate) use self::thread_time::thread_time;
 pub(crate) use self::wall::{WallAnchor, unix_ns};
 use crate::diagnostics;
 #[cfg(feature = "trace")]

@@ -19,6 +19,7 @@ pub(crate) struct Settings {
     pub(crate) max_names: usize,
     pub(crate) ring: usize,
     pub(crate) backend: Backend,
+    pub(crate) thread_time: bool,
     pub(crate) cuda_library: Option<PathBuf>,
     pub(crate) cuda_events: usize,
     pub(crate) cuda_stream: ImplicitStream,
@@ -113,6 +114,9 @@ impl Settings {
             backend: reader
                 .text("PROFILER_BACKEND", Backend::parse)
                 .unwrap_or_default(),
+            thread_time: reader
+                .text("PROFILER_THREAD_TIME", parse_bool)
+                .unwrap_or(false),
             cuda_library: reader.value("PROFILER_CUDA_LIBRARY", |path| Some(PathBuf::from(path))),
             cuda_events: number(reader, "PROFILER_CUDA_EVENTS", (1, 1 << 20), 4096),
             cuda_stream: reader

@@ -17,7 +17,7 @@ pub struct Variable {
 }
 
 /// All variables. A test compares this table with the one in `docs/environment.md`.
-pub const VARIABLES: [Variable; 15] = [
+pub const VARIABLES: [Variable; 16] = [
     Variable {
         name: "PROFILER_ENABLED",
         takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
@@ -65,6 +65,13 @@ pub const VARIABLES: [Variable; 15] = [
         takes: "`auto`, `cuda` or `cpu`",
         default: "`auto`",
         meaning: "The times to measure. `auto`: GPU times too if the program uses CUDA. `cuda`: as `auto`, but without a device `init` fails, and a program that does not call `init` gets a warning. `cpu`: no GPU times.",
+        names_path: false,
+    },
+    Variable {
+        name: "PROFILER_THREAD_TIME",
+        takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
+        default: "`0`",
+        meaning: "Measures the thread time of each call beside its elapsed time: how long its thread ran on a processor. Costs two system calls for each call.",
         names_path: false,
     },
     Variable {

@@ -7,6 +7,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::links::Links;
+use super::thread_times::ThreadTimes;
 use crate::log::LogRecord;
 use crate::name::{self, MAX_NAMES};
 use crate::stats::StatCell;
@@ -56,6 +57,7 @@ pub(super) struct Block {
     pub(super) links: Links,
     /// One more than the highest id that has a direct cell.
     direct_end: Cell<usize>,
+    pub(super) thread_times: ThreadTimes,
     /// The next block of the free list, while this one is in it.
     next_free: Cell<Option<&'static Self>>,
 }
@@ -118,6 +120,7 @@ impl Block {
             (&raw mut (*block).text_decisions).write(RefCell::new(BTreeMap::new()));
             (&raw mut (*block).ring).write(RefCell::new(None));
             (&raw mut (*block).links).write(RefCell::new(Vec::new()));
+            (&raw mut (*block).thread_times).write(RefCell::new(Vec::new()));
             Some(memory.as_ref())
         }
     }
@@ -173,18 +176,20 @@ impl Block {
         slots.filter_map(|(_, slot)| slot.get())
     }
 
-    /// Drops the ring, the text decisions and the links. Returns `false` and keeps them if one of them is borrowed.
+    /// Drops the ring, the text decisions, the links and the thread times. Returns `false` and keeps them if one of them is borrowed.
     fn clear(&self) -> bool {
-        let (Ok(mut ring), Ok(mut texts), Ok(mut links)) = (
+        let (Ok(mut ring), Ok(mut texts), Ok(mut links), Ok(mut times)) = (
             self.ring.try_borrow_mut(),
             self.text_decisions.try_borrow_mut(),
             self.links.try_borrow_mut(),
+            self.thread_times.try_borrow_mut(),
         ) else {
             return false;
         };
         drop(ring.take());
         texts.clear();
         *links = Vec::new();
+        *times = Vec::new();
         true
     }
 

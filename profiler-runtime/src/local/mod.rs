@@ -28,6 +28,7 @@ mod block;
 mod links;
 mod shared_scope;
 mod teardown;
+mod thread_times;
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -44,6 +45,7 @@ pub(crate) use links::{
     presume_leaked_inside, resume_poll, share_innermost, suspend_poll,
 };
 pub(crate) use shared_scope::SharedScope;
+pub(crate) use thread_times::{begin_thread_time, end_thread_time};
 
 /// The value of [`ThreadState::innermost`] on a thread that has ended. No scope has this serial.
 pub(crate) const ENDED: u64 = u64::MAX;

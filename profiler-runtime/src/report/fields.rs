@@ -66,6 +66,7 @@ fn part<T: Default>(
 /// Returns the values that are in JSON and CSV alike.
 fn counts(row: &Row) -> Vec<Field> {
     let launch_bound = row.launch_bound.map(|share| format!("{share:.6}"));
+    let thread_time = |ns: Option<f64>| ns.map(super::text::nanoseconds);
     let other_streams = row.other_streams_ns.map(super::text::nanoseconds);
     vec![
         Field::text("name", &row.name),
@@ -75,6 +76,14 @@ fn counts(row: &Row) -> Vec<Field> {
         Field::raw("primitive_calls", row.primitive_calls),
         Field::raw("futures", row.futures),
         Field::nanoseconds("polled_ns", row.polled_ns),
+        Field::optional(
+            "thread_time_total_ns",
+            thread_time(row.thread_time_total_ns),
+        ),
+        Field::optional(
+            "self_thread_time_total_ns",
+            thread_time(row.self_thread_time_total_ns),
+        ),
         Field::raw("panicked", row.panicked),
         Field::raw("dropped_futures", row.dropped_futures),
         Field::raw("open", row.open),

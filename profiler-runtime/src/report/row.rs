@@ -50,6 +50,15 @@ pub struct Row {
     pub futures: u64,
     /// The time of the polls of futures; for the rest of their total, the futures waited.
     pub polled_ns: f64,
+    /// How long the threads of the calls ran on a processor during them, including children, without waits and
+    /// preemption. A recursive call counts once; a future counts the time of its polls. `None` unless thread times are
+    /// measured ([`Builder::thread_time`](crate::Builder::thread_time)), and in averages of a window.
+    ///
+    /// In calls that began before thread times were measured, in those inside 65,536 others, and in some of those that
+    /// end out of order, it is missing.
+    pub thread_time_total_ns: Option<f64>,
+    /// The thread time without that of children.
+    pub self_thread_time_total_ns: Option<f64>,
     /// Calls that ended with a panic.
     pub panicked: u64,
     /// Futures that were dropped before they completed.

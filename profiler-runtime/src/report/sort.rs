@@ -43,6 +43,10 @@ pub enum SortKey {
     CpuTimeP95,
     /// `cpu_time_p99`: the 99th percentile.
     CpuTimeP99,
+    /// `thread_time_total`: the time on a processor, including children.
+    ThreadTimeTotal,
+    /// `self_thread_time_total`: the time on a processor, without children.
+    SelfThreadTimeTotal,
     /// `cuda_time_total`: GPU time including children.
     CudaTimeTotal,
     /// `self_cuda_time_total`: GPU time without children.
@@ -77,7 +81,7 @@ pub enum SortKey {
 
 impl SortKey {
     /// All keys.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 26] = [
         Self::CpuTimeTotal,
         Self::SelfCpuTimeTotal,
         Self::CpuTime,
@@ -89,6 +93,8 @@ impl SortKey {
         Self::CudaMemoryUsage,
         Self::SelfCudaMemoryUsage,
         Self::Count,
+        Self::ThreadTimeTotal,
+        Self::SelfThreadTimeTotal,
         Self::CpuTimeStd,
         Self::CpuTimeMin,
         Self::CpuTimeMax,
@@ -117,6 +123,8 @@ impl SortKey {
             Self::CpuTimeP50 => "cpu_time_p50",
             Self::CpuTimeP95 => "cpu_time_p95",
             Self::CpuTimeP99 => "cpu_time_p99",
+            Self::ThreadTimeTotal => "thread_time_total",
+            Self::SelfThreadTimeTotal => "self_thread_time_total",
             Self::CudaTimeTotal => "cuda_time_total",
             Self::SelfCudaTimeTotal => "self_cuda_time_total",
             Self::CudaTime => "cuda_time",
@@ -149,6 +157,8 @@ impl SortKey {
             Self::CpuTimeP50 => cpu(|times| times.p50_ns),
             Self::CpuTimeP95 => cpu(|times| times.p95_ns),
             Self::CpuTimeP99 => cpu(|times| times.p99_ns),
+            Self::ThreadTimeTotal => row.thread_time_total_ns,
+            Self::SelfThreadTimeTotal => row.self_thread_time_total_ns,
             Self::CudaTimeTotal => cuda(|times| times.total_ns),
             Self::SelfCudaTimeTotal => cuda(|times| times.self_ns),
             Self::CudaTime => cuda(|times| times.mean_ns),

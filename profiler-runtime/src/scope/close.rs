@@ -3,7 +3,8 @@
 use std::thread::panicking;
 
 use super::open::{
-    CUDA, DETACHED, IN_LINKED, LOGGED, NO_CONTEXT, NO_STREAM, OpenScope, RECORDED, STEP, UNWINDING,
+    CUDA, DETACHED, IN_LINKED, LOGGED, NO_CONTEXT, NO_STREAM, OpenScope, RECORDED, STEP,
+    THREAD_TIME, UNWINDING,
 };
 use crate::clock::{elapsed, now};
 use crate::collect;
@@ -61,6 +62,9 @@ impl OpenScope {
     /// Closes and counts the scope.
     fn close(&self, end: u64) -> Closed {
         let elapsed = elapsed(self.start, end);
+        let thread_time = self
+            .has(THREAD_TIME)
+            .then(|| local::end_thread_time(self.serial()));
         let panicked = panicking() && !self.has(UNWINDING);
         let mut shared = 0;
         // Before the scope closes, which may remove a handle that was left inside it.
@@ -75,6 +79,9 @@ impl OpenScope {
             shared = self.close_shared(end);
             self.close_attached(elapsed, panicked)
         };
+        if let (Some(Some(time)), Some(cell)) = (thread_time, self.writable_cell()) {
+            cell.count_thread_time(time.total, time.own, outermost);
+        }
         let span = CpuSpan {
             end,
             elapsed,

@@ -50,6 +50,8 @@ pub(super) const STEP: u64 = 1 << 56;
 pub(super) const NO_STREAM: u64 = 1 << 55;
 /// The scope was opened directly inside an entry with a link: see [`local::LINKED`], which has the bit above.
 pub(super) const IN_LINKED: u64 = 1 << 53;
+/// The scope has a thread time.
+pub(super) const THREAD_TIME: u64 = 1 << 52;
 const FLAGS: u64 = LOGGED
     | UNWINDING
     | DETACHED
@@ -60,7 +62,8 @@ const FLAGS: u64 = LOGGED
     | STEP
     | NO_STREAM
     | LINKED
-    | IN_LINKED;
+    | IN_LINKED
+    | THREAD_TIME;
 
 /// The result of counting a call.
 pub(super) struct Counted {
@@ -114,6 +117,10 @@ impl OpenScope {
         if counts_memory {
             session::opened(open.serial);
         }
+        // Last but for the clock: what comes before is not the call's.
+        let has_thread_time = is_attached
+            && decision.has_thread_time()
+            && local::begin_thread_time(open.serial, open.outer_serial);
         let flags = [
             (begun == Some(Begun::Opened), CUDA),
             (begun == Some(Begun::NoContext), NO_CONTEXT),
@@ -124,6 +131,7 @@ impl OpenScope {
             (decision.is_recorded(), RECORDED),
             (decision.is_step(), STEP),
             (in_linked, IN_LINKED),
+            (has_thread_time, THREAD_TIME),
         ];
         open.serial |= flags
             .iter()

@@ -83,6 +83,7 @@ pub struct Builder {
     summary: Option<SummaryTarget>,
     tensorboard: Option<PathBuf>,
     backend: Option<Backend>,
+    thread_time: Option<bool>,
     loggers: Vec<Logger>,
 }
 
@@ -129,6 +130,37 @@ impl Builder {
         }
     }
 
+    /// Sets whether the thread time of each call is measured beside its elapsed time, unless `PROFILER_THREAD_TIME` is
+    /// set: how long its thread ran on a processor, without the time in which it waited or was preempted. It is not by
+    /// default, because each call then costs two system calls more.
+    ///
+    /// [`Row::thread_time_total_ns`](crate::report::Row::thread_time_total_ns) explains what is in it. Only Unix systems
+    /// tell.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(unix)] {
+    /// use std::time::Duration;
+    ///
+    /// use profiler_runtime::{measure, summary};
+    ///
+    /// let _profiler = profiler_runtime::builder().thread_time(true).init()?;
+    /// measure!("sleep", { std::thread::sleep(Duration::from_millis(20)) });
+    /// if let Some(row) = summary().row("sleep") {
+    ///     let elapsed = row.cpu.map_or(0.0, |cpu| cpu.total_ns);
+    ///     assert!(row.thread_time_total_ns < Some(elapsed / 2.0));
+    /// }
+    /// # }
+    /// # Ok::<(), profiler_runtime::InitError>(())
+    /// ```
+    pub fn thread_time(self, thread_time: bool) -> Self {
+        Self {
+            thread_time: Some(thread_time),
+            ..self
+        }
+    }
+
     /// Adds a logger for each call that has no `log` of its own.
     pub fn logger<Marker>(mut self, logger: impl IntoLogger<Marker>) -> Self {
         self.loggers.push(logger.into_logger());
@@ -155,10 +187,16 @@ impl Builder {
             let filter = self.filter.filter(|_| is_unset("PROFILER_FILTER"));
             let summary = self.summary.filter(|_| is_unset("PROFILER_SUMMARY"));
             let backend = self.backend.filter(|_| is_unset("PROFILER_BACKEND"));
+            let thread_time = self
+                .thread_time
+                .filter(|_| is_unset("PROFILER_THREAD_TIME"));
             settings.backend = backend.unwrap_or(settings.backend);
             cuda::apply_backend(settings.backend);
             settings.enabled = enabled.unwrap_or(settings.enabled);
             settings.summary = summary.unwrap_or_else(|| settings.summary.clone());
+            if let Some(thread_time) = thread_time {
+                control.set_thread_time(thread_time);
+            }
             if let Some(filter) = filter {
                 control.set_filter(filter);
             }

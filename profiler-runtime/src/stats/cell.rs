@@ -51,6 +51,9 @@ stat_cell! {
         presumed_leaked: state,
         /// Scopes that ended out of order: before a scope inside them, or after the one around them. Their self time is an upper bound.
         out_of_order: count(out_of_order),
+        /// The thread time of outermost calls, in nanoseconds.
+        thread_time: count(thread_time),
+        own_thread_time: count(own_thread_time),
         /// Log entries that found the ring full since the last one that did not.
         pub(crate) skipped: on_drain(unreported_skips),
         /// Log entries that found the ring full.
@@ -210,6 +213,14 @@ impl StatCell {
     pub(crate) fn count_future(&self, polled: i64) {
         self.futures.add(1);
         self.polled.add_ticks(polled);
+    }
+
+    /// Counts the thread time of a call or of a poll, in nanoseconds.
+    pub(crate) fn count_thread_time(&self, total: u64, own: u64, outermost: bool) {
+        if outermost {
+            self.thread_time.add(total);
+        }
+        self.own_thread_time.add(own);
     }
 
     /// Counts a scope that ended out of order.

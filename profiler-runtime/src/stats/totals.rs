@@ -30,6 +30,9 @@ pub(crate) struct Totals {
     pub(crate) without_stream: u64,
     /// Log entries that found the ring full on threads that have ended since, and that no later entry has reported.
     pub(crate) unreported_skips: u64,
+    /// The thread time of outermost calls, in nanoseconds.
+    pub(crate) thread_time: u64,
+    pub(crate) own_thread_time: u64,
     pub(crate) buckets: Buckets,
 }
 
@@ -54,6 +57,8 @@ impl Totals {
             without_cuda: 0,
             without_stream: 0,
             unreported_skips: 0,
+            thread_time: 0,
+            own_thread_time: 0,
             buckets: Buckets::new(),
         }
     }

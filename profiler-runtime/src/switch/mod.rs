@@ -180,6 +180,11 @@ impl Control {
         self.new_generation();
     }
 
+    pub(crate) fn set_thread_time(&mut self, thread_time: bool) {
+        self.settings.thread_time = thread_time;
+        self.new_generation();
+    }
+
     /// Decides what calls under `name` do, as far as the settings say.
     pub(crate) fn decide(&self, name: &Name) -> StampedDecision {
         let is_measured = self.is_on() && self.settings.filter.allows(&name.text);
@@ -189,6 +194,7 @@ impl Control {
                 .with(SiteDecision::LOGGED, self.default_logger)
                 .with(SiteDecision::RECORDED, self.recording)
                 .with(SiteDecision::STEP, is_step())
+                .with(SiteDecision::THREAD_TIME, self.settings.thread_time)
         } else {
             SiteDecision::new(name.id).with(SiteDecision::EXCLUDED, true)
         };

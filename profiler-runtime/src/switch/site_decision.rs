@@ -22,6 +22,8 @@ impl SiteDecision {
     pub(crate) const RECORDED: u32 = 1 << 26;
     /// Each call ends a step of the environment's session.
     pub(crate) const STEP: u32 = 1 << 25;
+    /// Calls have a thread time.
+    pub(crate) const THREAD_TIME: u32 = 1 << 24;
 
     const FLAGS: u32 = Self::EXCLUDED
         | Self::LOGGED
@@ -29,7 +31,8 @@ impl SiteDecision {
         | Self::CUDA
         | Self::CUDA_PENDING
         | Self::RECORDED
-        | Self::STEP;
+        | Self::STEP
+        | Self::THREAD_TIME;
 
     /// Returns the decision without a flag for the name with this id.
     pub(crate) const fn new(id: u32) -> Self {
@@ -85,6 +88,12 @@ impl SiteDecision {
     #[inline]
     pub(crate) fn is_step(self) -> bool {
         self.0 & Self::STEP != 0
+    }
+
+    /// Returns `true` if calls have a thread time.
+    #[inline]
+    pub(crate) fn has_thread_time(self) -> bool {
+        self.0 & Self::THREAD_TIME != 0
     }
 
     /// Returns `true` if a default logger logs calls.

@@ -32,6 +32,10 @@ pub(super) fn of(name: &'static Name) -> Option<Row> {
         source: name.time_source(),
         ..Row::default()
     };
+    if totals.own_thread_time > 0 {
+        row.thread_time_total_ns = Some(totals.thread_time as f64);
+        row.self_thread_time_total_ns = Some(totals.own_thread_time as f64);
+    }
     if calls > 0 {
         let percentiles = totals.buckets.quantiles([0.5, 0.95, 0.99]);
         let percentiles = percentiles.unwrap_or_default();

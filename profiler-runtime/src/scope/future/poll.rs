@@ -96,6 +96,9 @@ impl<'a> PollGuard<'a> {
         self.cuda_place = place.unwrap_or(0);
         self.is_open = true;
         local::with_state(|state| self.push(state, is_first));
+        if decision.has_thread_time() {
+            local::begin_thread_time(self.serial, self.outer_serial);
+        }
     }
 
     /// Begins the GPU side and the record of a future at its first poll.
@@ -149,6 +152,7 @@ impl<'a> PollGuard<'a> {
     fn close(&mut self) {
         let end = now();
         let elapsed = elapsed(self.start, end);
+        self.end_thread_time();
         if let Some(progress) = &mut self.state.progress {
             progress.last_end = end;
             progress.polled += elapsed;
@@ -170,6 +174,23 @@ impl<'a> PollGuard<'a> {
         }
         if self.entered != 0 {
             local::leave(self.entered);
+        }
+    }
+
+    /// Counts the thread time of the poll.
+    fn end_thread_time(&self) {
+        let is_measured = self
+            .state
+            .decision
+            .is_some_and(SiteDecision::has_thread_time);
+        let time = is_measured.then(|| local::end_thread_time(self.serial));
+        let progress = self.state.progress.as_ref();
+        if let (Some(Some(time)), Some(cell), false) = (time, self.cell, local::has_ended()) {
+            cell.count_thread_time(
+                time.total,
+                time.own,
+                progress.is_none_or(|progress| progress.outermost),
+            );
         }
     }
 

@@ -1,0 +1,42 @@
+//! The CPU time of a thread.
+
+/// Returns for how long the calling thread has run on a processor, in nanoseconds. Returns `None` if the system does
+/// not say.
+#[cfg(unix)]
+pub(crate) fn thread_time() -> Option<u64> {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the pointer is to a `timespec` that lives through the call, which writes nothing else.
+    let result = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    if result != 0 {
+        return None;
+    }
+    let seconds = u64::try_from(time.tv_sec).ok()?;
+    let nanoseconds = u64::try_from(time.tv_nsec).ok()?;
+    seconds.checked_mul(1_000_000_000)?.checked_add(nanoseconds)
+}
+
+/// Returns `None`: only Unix systems are asked.
+#[cfg(not(unix))]
+pub(crate) fn thread_time() -> Option<u64> {
+    None
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_takes_thread_time_and_sleep_takes_nearly_none() {
+        let before = thread_time().expect("Unix systems have this clock");
+        let wall = std::time::Instant::now();
+        std::thread::sleep(std::time::Duration::from_millis(40));
+        let slept = thread_time().expect("as before") - before;
+        assert!(u128::from(slept) < wall.elapsed().as_nanos() / 2, "{slept}");
+        while thread_time().expect("as before") - before < 1_000_000 {
+            std::hint::spin_loop();
+        }
+    }
+}
