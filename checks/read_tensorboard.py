@@ -8,7 +8,7 @@ run, and `DIR/summary.json`, the summary of the newest run by `Summary::to_json`
 
 - every record of every file is complete, its two checksums are right, and TensorBoard reads it;
 - TensorBoard's library and the program `tensorboard` return the same scalars;
-- each row of the summary has its tag in the log, with one scalar per call, at the steps 0, 1, 2, … (in any
+- each row of the summary has its tag in the log, followed by `/cpu_ms` or `/cuda_ms`, with one scalar per call, at the steps 0, 1, 2, … (in any
   order, each once);
 - mean, minimum, maximum and deviation of the calls are those of the summary, within the error of 32-bit
   floating point and of the summary's decimals, and the percentiles within the error that the summary states;
@@ -79,6 +79,11 @@ def check_values(row, milliseconds, percentile_error):
             yield f"{key} is {row[key]} in the summary and {logged} ± {error:.2f} in the log"
 
 
+def log_tag(row):
+    """Returns the tag of the scalars of a row. It ends with the time that its loggers receive."""
+    return f"{row['tag']}/{'cuda_ms' if row.get('source') == 'cuda' else 'cpu_ms'}"
+
+
 def as_logged(row):
     """Returns the row with the times that its loggers receive: GPU times if it has any, else CPU times."""
     if row.get("source") != "cuda" or not row["cuda"]:
@@ -113,7 +118,7 @@ def check_row(row, scalars, own_steps, percentile_error):
 
 def check_scalars(summary, scalars, also, own_steps):
     """Returns all errors in the scalars of a run, as sentences."""
-    rows = {row["tag"]: row for row in summary["rows"]}
+    rows = {log_tag(row): row for row in summary["rows"]}
     wrong = []
     if not rows:
         wrong.append(f"the summary has no rows: {summary['nothing_measured']}")

@@ -17,7 +17,9 @@ import event_records
 import read_tensorboard
 import windows
 
-TAG, OTHER, OWN = "model/forward", "model/backward", "train/loss"
+FORWARD, BACKWARD, OWN = "model/forward", "model/backward", "train/loss"
+# The tags of their calls.
+TAG, OTHER = f"{FORWARD}/cpu_ms", f"{BACKWARD}/cpu_ms"
 
 
 def scalar(step, **values):
@@ -66,8 +68,8 @@ def row(tag, milliseconds):
 def good_summary():
     """Returns the summary of these calls."""
     logged = [
-        row(TAG, [1.5 + 0.1 * step for step in range(8)]),
-        row(OTHER, [0.25 * (8 - step) for step in range(8)]),
+        row(FORWARD, [1.5 + 0.1 * step for step in range(8)]),
+        row(BACKWARD, [0.25 * (8 - step) for step in range(8)]),
     ]
     return {
         "percentile_error": 0.03125,
@@ -114,9 +116,9 @@ def good_windows():
     events = []
     for end in (4, 8):
         steps = range(end - 4, end)
-        events.append(histogram(end, f"{TAG}/cpu_ms", [1.5 + 0.1 * step for step in steps]))
-        events.append(histogram(end, f"{OTHER}/cpu_ms", [0.25 * (8 - step) for step in steps]))
-        names = "\n".join(f"program::{tag.replace('/', '::')} <T>" for tag in (TAG, OTHER))
+        events.append(histogram(end, f"{TAG}/histogram", [1.5 + 0.1 * step for step in steps]))
+        events.append(histogram(end, f"{OTHER}/histogram", [0.25 * (8 - step) for step in steps]))
+        names = "\n".join(f"program::{tag.replace('/', '::')} <T>" for tag in (FORWARD, BACKWARD))
         events.append(text(end, windows.TABLE, f"```\nName\n{names}\n```"))
     return events
 
@@ -279,11 +281,14 @@ class ValuesTest(Case):
             row["source"] = "cuda"
             row["cuda"] = dict(row["cpu"])
             row["cpu"]["mean_ns"] /= 100
+        for event in self.events:
+            for value in event.summary.value:
+                value.tag = value.tag.replace("/cpu_ms", "/cuda_ms")
         self.write()
         self.assertEqual(self.verdict()[0], [])
         self.summary["rows"][0]["cuda"]["mean_ns"] += 1
         self.write()
-        self.assert_wrong(f"{TAG}: mean_ns")
+        self.assert_wrong(f"{FORWARD}/cuda_ms: mean_ns")
 
     def test_values_below_the_noise_of_the_clock_are_only_counted(self):
         self.summary["rows"][0].update(too_short=True)
@@ -296,7 +301,7 @@ class TagsTest(Case):
     def test_a_row_that_is_not_in_the_log_fails(self):
         self.summary["rows"].append(row("model/update", [1.0] * 8))
         self.write()
-        self.assert_wrong("model/update: it is in the summary and not in the log")
+        self.assert_wrong("model/update/cpu_ms: it is in the summary and not in the log")
 
     def test_an_unexpected_tag_fails(self):
         self.write()
@@ -369,30 +374,30 @@ class WindowsTest(Case):
 
     def test_a_name_without_a_histogram_fails(self):
         self.summary["rows"].append(row("model/update", [1.0] * 8))
-        self.assert_wrong("model/update/cpu_ms: it is in the summary and in no window")
+        self.assert_wrong("model/update/cpu_ms/histogram: it is in the summary and in no window")
 
     def test_a_histogram_of_no_name_fails(self):
-        self.events.append(histogram(4, "model/update/cpu_ms", [1.0]))
-        self.assert_wrong("model/update/cpu_ms: it is a histogram of the log and no name")
+        self.events.append(histogram(4, "model/update/cpu_ms/histogram", [1.0]))
+        self.assert_wrong("model/update/cpu_ms/histogram: it is a histogram of the log and no name")
 
     def test_a_clock_without_a_histogram_fails(self):
         self.summary["rows"][0]["cuda"] = self.summary["rows"][0]["cpu"] | {"calls": 8}
-        self.assert_wrong(f"{TAG}/cuda_ms: it is in the summary and in no window")
+        self.assert_wrong(f"{FORWARD}/cuda_ms/histogram: it is in the summary and in no window")
 
     def test_a_histogram_outside_of_the_windows_fails(self):
-        self.events.append(histogram(9, f"{TAG}/cpu_ms", [1.0]))
-        self.assert_wrong(f"{TAG}/cpu_ms: it has histograms at the steps [4, 8, 9]")
+        self.events.append(histogram(9, f"{TAG}/histogram", [1.0]))
+        self.assert_wrong(f"{TAG}/histogram: it has histograms at the steps [4, 8, 9]")
 
     def test_a_call_that_is_in_no_window_fails(self):
         self.summary["rows"][0].update(calls=9, primitive_calls=9)
         self.summary["rows"][0]["cpu"]["calls"] = 9
-        self.assert_wrong(f"{TAG}/cpu_ms: 9 calls are in the summary and 8 in the windows")
+        self.assert_wrong(f"{TAG}/histogram: 9 calls are in the summary and 8 in the windows")
 
     def test_times_that_differ_by_two_in_a_thousand_fail(self):
         for key in ("total_ns", "min_ns", "max_ns"):
             self.summary = good_summary()
             self.summary["rows"][1]["cpu"][key] *= 1.002
-            self.assert_wrong(f"{OTHER}/cpu_ms: {key} is")
+            self.assert_wrong(f"{OTHER}/histogram: {key} is")
 
     def test_buckets_that_do_not_add_up_fail(self):
         self.histogram(0).bucket[1] = 2

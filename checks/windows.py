@@ -1,8 +1,8 @@
 """Compares the windows of a session in a log with the program's own summary.
 
 Each window is a step that has the table as the text `key_averages`, and for each name of the summary a
-histogram of its calls, `TAG/cpu_ms`, and if it has GPU times, `TAG/cuda_ms`. The windows must contain all calls
-of the program.
+histogram of its calls, `TAG/cpu_ms/histogram`, and if it has GPU times, `TAG/cuda_ms/histogram`. The windows
+must contain all calls of the program.
 """
 
 import math
@@ -25,7 +25,7 @@ def check(summary, histograms, texts, windows):
         for clock, times in (("cpu_ms", row["cpu"]), ("cuda_ms", row.get("cuda"))):
             if not times or not times["calls"]:
                 continue
-            tag = f"{row['tag']}/{clock}"
+            tag = f"{row['tag']}/{clock}/histogram"
             expected.add(tag)
             found = histograms.get(tag, [])
             wrong.extend(f"{tag}: {one}" for one in _check_tag(row, times, found, tables))

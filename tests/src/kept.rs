@@ -29,10 +29,10 @@ impl Kept {
             .clone()
     }
 
-    /// Its values of one name, by their steps.
+    /// Its values of the name that has this tag, by their steps. Their own tags end with the time and its unit.
     pub fn of(&self, tag: &str) -> Vec<Got> {
         let mut got = self.all();
-        got.retain(|got| got.tag == tag);
+        got.retain(|got| without_unit(&got.tag) == Some(tag));
         got.sort_by_key(|got| got.step);
         got
     }
@@ -40,6 +40,12 @@ impl Kept {
     pub fn steps(&self, tag: &str) -> Vec<u64> {
         self.of(tag).iter().map(|got| got.step).collect()
     }
+}
+
+/// The tag of a name, of the tag under which one of its calls is logged.
+pub fn without_unit(tag: &str) -> Option<&str> {
+    let (tag, unit) = tag.rsplit_once('/')?;
+    ["cpu_ms", "cuda_ms"].contains(&unit).then_some(tag)
 }
 
 impl ScalarLogger for Kept {

@@ -140,7 +140,7 @@ mod tests {
 
     impl ScalarLogger for Obeys {
         fn add_scalar(&self, tag: &str, value: f64, step: u64) -> Result<(), LogError> {
-            assert_eq!((tag, step), ("deliver: entry", 3));
+            assert_eq!((tag, step), ("deliver: entry/cpu_ms", 3));
             assert!((value - 1.5).abs() < 1e-9);
             self.calls.fetch_add(1, Relaxed);
             (self.order)()

@@ -25,7 +25,12 @@ impl LogEntry {
             name: &self.name.text,
             cpu_ms: self.cpu_ms,
             cuda: self.cuda,
-            ..Scalar::new(&self.name.tag, self.milliseconds, self.step, self.wall_time)
+            ..Scalar::new(
+                self.name.log_tag(),
+                self.milliseconds,
+                self.step,
+                self.wall_time,
+            )
         }
     }
 }

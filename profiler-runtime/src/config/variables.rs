@@ -43,7 +43,7 @@ pub const VARIABLES: [Variable; 16] = [
         name: "PROFILER_TENSORBOARD",
         takes: "a folder",
         default: "none",
-        meaning: "Logs each call of a name without a `log` of its own to a TensorBoard log in this folder (feature `tensorboard`).",
+        meaning: "Logs each call of a name without a `log` of its own to a TensorBoard log in this folder (feature `tensorboard`). The tag of `app::Trainer::forward` is `Trainer/forward/cuda_ms` if it has GPU times, else `Trainer/forward/cpu_ms`.",
         names_path: true,
     },
     Variable {

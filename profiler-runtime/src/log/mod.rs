@@ -35,6 +35,13 @@ pub use tracing_logger::TracingLogger;
 ///
 /// Closures `|tag, milliseconds, step|` are accepted wherever a logger is; see [`IntoLogger`].
 ///
+/// # Tags
+///
+/// Every logger gets the tags that [`TensorBoardLogger`](crate::TensorBoardLogger) writes. They end with the time that
+/// was measured and its unit, as in `Trainer/forward/cpu_ms` or `Trainer/forward/cuda_ms`: a closure has no other means
+/// to tell GPU times from CPU times, and one that passes its arguments on to a viewer makes the same charts as
+/// `TensorBoardLogger` does. [`Scalar::name`] is the name alone.
+///
 /// # Examples
 ///
 /// ```
@@ -60,7 +67,7 @@ pub use tracing_logger::TracingLogger;
 /// # Ok::<(), LogError>(())
 /// ```
 pub trait ScalarLogger: Send + Sync {
-    /// Logs one value under a tag and a step. Measurements are in milliseconds.
+    /// Logs one value under a tag and a step. Measurements are in milliseconds, and their tags say so.
     ///
     /// # Errors
     ///

@@ -13,13 +13,15 @@ use crate::stream_key::StreamId;
 ///
 /// use profiler_runtime::log::Scalar;
 ///
-/// let scalar = Scalar::new("model/forward", 1.25, 7, SystemTime::now());
-/// assert_eq!(scalar.tag, "model/forward");
+/// let scalar = Scalar::new("model/forward/cpu_ms", 1.25, 7, SystemTime::now());
+/// assert_eq!(scalar.tag, "model/forward/cpu_ms");
 /// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Scalar<'a> {
-    /// The tag. Its parts are separated by `/`, by which viewers group measurements.
+    /// The tag: the path of the name without the crate, then `cpu_ms` or `cuda_ms`, which says what `value` is.
+    ///
+    /// Its parts are separated by `/`. Viewers group measurements by the first one: `Trainer/forward/cuda_ms`.
     pub tag: &'a str,
     /// The duration in milliseconds: the GPU time if the name has GPU times, else the CPU time. All values of one name
     /// are of the same kind.

@@ -38,7 +38,8 @@ static RATE_LIMIT: RateLimit = RateLimit::new();
 /// One failure cannot be prevented from outside. A writer whose own `add_scalars` was called holds
 /// several files, and the program aborts if two of them fail while the writer is dropped.
 ///
-/// Steps are passed on as `usize`, values as `f32`. The wall time is that of the call.
+/// Tags are those of [`TensorBoardLogger`](crate::TensorBoardLogger#tags), such as `Trainer/forward/cuda_ms`. Steps are
+/// passed on as `usize`, values as `f32`. The wall time is that of the call.
 ///
 /// # Examples
 ///

@@ -2,8 +2,8 @@ use super::{LogError, Scalar, ScalarLogger};
 
 /// Emits a [`tracing`] event for each measurement.
 ///
-/// The events have the level `INFO`, the target `profiler_runtime` and the fields `name`,
-/// `cpu_ms` (milliseconds), `cuda_ms` (milliseconds on the GPU; absent without a GPU time) and `step`. They
+/// The events have the level `INFO`, the target `profiler_runtime` and the fields `name`, `cpu_ms`, `cuda_ms` (absent
+/// without a GPU time) and `step`. The times have the names and the unit that the tags of other loggers end with. They
 /// are emitted when the profiler delivers the measurement, on its own thread: outside of the spans
 /// of the measured thread, and shortly after the scope ended.
 ///

@@ -13,6 +13,7 @@ use std::sync::atomic::AtomicU64;
 
 use crate::stats::GpuTotals;
 use counts::Counts;
+use crate::sync::RaceCell;
 use time_source::AtomicTimeSource;
 
 pub(crate) use circuit_breaker::CircuitBreaker;
@@ -45,6 +46,8 @@ pub(crate) struct Name {
     /// The circuit breaker of the loggers that calls of this name bring. Default loggers have their own.
     pub(crate) breaker: CircuitBreaker,
     /// The GPU times.
+    /// The tag of logged calls, created by the first one.
+    log_tag: RaceCell<String>,
     pub(crate) cuda: GpuTotals,
     time_source: AtomicTimeSource,
 }
@@ -74,6 +77,7 @@ impl Name {
 
     /// Returns which time loggers get.
     pub(crate) fn time_source(&self) -> TimeSource {
+            log_tag: RaceCell::new(),
         self.time_source.get()
     }
 
@@ -82,3 +86,9 @@ impl Name {
         self.time_source.get_or_decide(first)
     }
 }
+    /// Returns the tag under which calls are logged: it ends with the time that loggers get and its unit.
+    pub(crate) fn log_tag(&self) -> &str {
+        let make = || self.decide_time_source(TimeSource::Cpu).tag(&self.tag);
+        self.log_tag.get_or_init(make)
+    }
+

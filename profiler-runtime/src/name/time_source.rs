@@ -37,6 +37,16 @@ impl TimeSource {
             Self::Cuda => "cuda",
         }
     }
+
+    /// Returns the tag for times of this kind: the tag of the name, the clock and the unit, as in
+    /// `Trainer/forward/cuda_ms`.
+    pub(crate) fn tag(self, name: &str) -> String {
+        let unit = match self {
+            Self::Cuda => "cuda_ms",
+            Self::Cpu | Self::Undecided => "cpu_ms",
+        };
+        format!("{name}/{unit}")
+    }
 }
 
 /// A [`TimeSource`] that is decided once. Relaxed ordering suffices: no other data depends on it.
@@ -68,6 +78,12 @@ impl AtomicTimeSource {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tag_says_which_time_it_holds_and_its_unit() {
+        assert_eq!(TimeSource::Cpu.tag("model/forward"), "model/forward/cpu_ms");
+        assert_eq!(TimeSource::Cuda.tag("epoch"), "epoch/cuda_ms");
+    }
 
     #[test]
     fn the_first_decision_stays() {

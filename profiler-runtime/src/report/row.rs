@@ -14,7 +14,8 @@ use crate::name::TimeSource;
 pub struct Row {
     /// The name: a function's path with its type, or the argument `name`.
     pub name: String,
-    /// The tag that loggers get.
+    /// The beginning of the tag that loggers get: `Trainer/forward` of `Trainer/forward/cuda_ms`. The rest says which
+    /// time was logged, and its unit.
     pub tag: String,
     /// The first call site of the name, as `file:line`.
     pub location: String,

@@ -6,10 +6,15 @@ use std::time::SystemTime;
 
 use super::options::TableOptions;
 use crate::log::{LogError, ScalarLogger, TensorBoardLogger};
+use crate::name::TimeSource;
 use crate::session::Trace;
 
 /// The tag of the table.
 const TABLE: &str = "key_averages";
+
+/// The end of the tags of histograms. `TensorBoard` shows only one kind of data under a tag of a run: if histograms had
+/// the tags of the scalars, one of the two would be missing.
+const HISTOGRAM: &str = "histogram";
 
 /// The width of the table in characters: independent of the terminal, and small enough for the longest text of the log.
 const WIDTH: usize = 500;
@@ -25,9 +30,10 @@ impl TensorBoardLogger {
     /// Returns a handler for [`on_trace_ready`](crate::session::ProfileBuilder::on_trace_ready) that writes each window to the
     /// log, beside the scalars.
     ///
-    /// For each name of the window it writes a histogram of the times of its calls in milliseconds, `TAG/cpu_ms` and,
-    /// if it has GPU times, `TAG/cuda_ms`. The table of [`key_averages`](Trace::key_averages) is written as the text
-    /// `key_averages`. The step is the window's [`step_num`](Trace::step_num), or one more if the window was cut short;
+    /// For each name of the window it writes histograms of the times of its calls in milliseconds. Their tags are those
+    /// of the scalars, followed by `/histogram`: `Trainer/forward/cpu_ms/histogram` and, if the name has GPU times,
+    /// `Trainer/forward/cuda_ms/histogram`. The table of [`key_averages`](Trace::key_averages) is written as the text
+    /// `key_averages`, with full names and a unit in each cell. The step is the window's [`step_num`](Trace::step_num), or one more if the window was cut short;
     /// the wall time is the end of the window. A window without scopes writes nothing; any other window is flushed.
     ///
     /// Give simultaneous sessions separate loggers with separate folders: `TensorBoard` discards earlier values of a
@@ -75,9 +81,13 @@ fn log(board: &TensorBoardLogger, trace: &Trace) -> Result<(), LogError> {
     let mut outcome = Ok(());
     for (name, samples) in samples(trace) {
         let tag = tag_of(trace, name);
-        for (clock, values) in [("cpu_ms", samples.cpu), ("cuda_ms", samples.cuda)] {
+        let times = [
+            (TimeSource::Cpu, samples.cpu),
+            (TimeSource::Cuda, samples.cuda),
+        ];
+        for (source, values) in times {
             if !values.is_empty() {
-                let tag = format!("{tag}/{clock}");
+                let tag = format!("{}/{HISTOGRAM}", source.tag(tag));
                 outcome = outcome.and(board.add_histogram_at(&tag, values, step, end));
             }
         }

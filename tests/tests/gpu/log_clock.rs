@@ -77,7 +77,7 @@ fn a_name_with_gpu_times_is_logged_by_them() {
     for ((tag, ms, step), microseconds) in values.iter().zip(1_u32..) {
         assert_eq!(
             (tag.as_str(), *step),
-            ("closure", u64::from(microseconds) - 1)
+            ("closure/cuda_ms", u64::from(microseconds) - 1)
         );
         exact(ms * 1e6, 2e3 * f64::from(microseconds));
     }

@@ -140,7 +140,7 @@ fn a_given_step_is_logged_as_it_is() {
     assert_eq!(flush(Duration::from_secs(20)).left, 0);
     let taken = GIVEN.lock().unwrap().clone();
     let expected: Vec<_> = [3, 1, 4]
-        .map(|step| ("steps: given".to_owned(), step))
+        .map(|step| ("steps: given/cpu_ms".to_owned(), step))
         .into();
     assert_eq!(taken, if measuring() { expected } else { Vec::new() });
 }

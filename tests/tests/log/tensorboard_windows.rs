@@ -35,7 +35,7 @@ impl Expected {
         let mut cpu_ms = BTreeMap::<String, Vec<f64>>::new();
         for event in trace.events() {
             let tag = summary().row(event.name()).map(|row| row.tag.clone());
-            let times = cpu_ms.entry(format!("{}/cpu_ms", tag.unwrap_or_default()));
+            let times = cpu_ms.entry(format!("{}/cpu_ms/histogram", tag.unwrap_or_default()));
             times.or_default().push(event.cpu_ns() / 1e6);
         }
         Self {
@@ -134,6 +134,14 @@ fn each_window_has_a_histogram_of_each_name_and_a_table() -> Outcome {
     assert_eq!(flush(PATIENCE).left, 0);
     file = event_files::only_file(dir.path());
     assert!(file.scalars.iter().map(|scalar| scalar.step).eq(0..20));
+    // A histogram's tag is that of the scalars, and its kind: no tag has two kinds of data.
+    assert!(
+        file.scalars
+            .iter()
+            .all(|read| read.tag == "board::train/cpu_ms")
+    );
+    let histogram = "board::train/cpu_ms/histogram";
+    assert!(file.histograms.iter().any(|read| read.tag == histogram));
     Ok(())
 }
 
@@ -166,7 +174,7 @@ fn gpu_times_have_histograms_of_their_own() -> Outcome {
     let cuda: Vec<_> = file
         .histograms
         .iter()
-        .filter(|read| read.tag == "board: on the gpu/cuda_ms")
+        .filter(|read| read.tag == "board: on the gpu/cuda_ms/histogram")
         .collect();
     assert_eq!(cuda.len(), 2);
     for read in cuda {
@@ -177,7 +185,7 @@ fn gpu_times_have_histograms_of_their_own() -> Outcome {
     let cpu = file
         .histograms
         .iter()
-        .filter(|read| read.tag.ends_with("/cpu_ms"));
+        .filter(|read| read.tag.ends_with("/cpu_ms/histogram"));
     assert_eq!(cpu.count(), 2, "of the session that records CPU times");
     Ok(())
 }

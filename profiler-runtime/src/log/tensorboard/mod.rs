@@ -26,6 +26,13 @@ use crate::sync::Lock;
 /// threads, loggers and your own metrics. Give each run a folder of its own, with one logger:
 /// `TensorBoard` shows a folder as one run, and follows the newest file in it.
 ///
+/// # Tags
+///
+/// The tag of a measured call is the path of its name without the crate, joined by `/`, then the time that was measured
+/// and its unit: `cuda_ms` if the name has GPU times, else `cpu_ms`. For example, `app::Trainer::forward` is logged as
+/// `Trainer/forward/cuda_ms`, which `TensorBoard` shows in the group `Trainer`. Windows of a session are logged next to
+/// it by [`trace_handler`](Self::trace_handler). Values that the program adds have the tags that it gives them.
+///
 /// # Durability
 ///
 /// Values wait in memory, at most 64 KiB of them, until [`flush`](ScalarLogger::flush) or drop
