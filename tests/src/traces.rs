@@ -30,7 +30,13 @@ pub fn events(trace: &Trace) -> Vec<Value> {
         }
         assert!(found.is_empty(), "{}: {found:#?}", path.display());
     }
-    let text = std::fs::read_to_string(folder.path().join("trace.json")).expect("a file");
+    read(&folder.path().join("trace.json"))
+}
+
+/// The events of a file.
+#[track_caller]
+pub fn read(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).expect("a file");
     let mut whole: Value = serde_json::from_str(&text).expect("JSON");
     serde_json::from_value(whole["traceEvents"].take()).expect("a list")
 }

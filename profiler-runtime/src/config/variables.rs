@@ -99,7 +99,7 @@ pub const VARIABLES: [Variable; 16] = [
         name: "PROFILER_TRACE",
         takes: "a file ending in `.json` or `.json.gz`, or a folder",
         default: "none",
-        meaning: "Records the whole run, or the windows of PROFILER_SCHEDULE, as traces. A folder gets them in the layout of TensorBoard's trace plugin and HTA. A file name gets a number from the second trace on; the rank if RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, PMIX_RANK or SLURM_PROCID holds a whole number; and the process id if another process has written the file in the meantime.",
+        meaning: "Records the whole run, or the windows of PROFILER_SCHEDULE, as traces. A folder gets files for TensorBoard's trace plugin (launches have the category `Runtime`); a file is written for Perfetto and HTA (`cuda_runtime`). A file name gets a number from the second trace on; the rank if RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, PMIX_RANK or SLURM_PROCID holds a whole number; and the process id if another process has written the file in the meantime.",
         names_path: true,
     },
     Variable {

@@ -6,24 +6,37 @@ mod length;
 mod path;
 mod registry;
 mod sampling;
+#[cfg(feature = "trace")]
+mod short;
 mod time_source;
 
 use std::panic::Location;
 use std::sync::atomic::AtomicU64;
 
 use crate::stats::GpuTotals;
-use counts::Counts;
 use crate::sync::RaceCell;
+use counts::Counts;
 use time_source::AtomicTimeSource;
 
 pub(crate) use circuit_breaker::CircuitBreaker;
 pub(crate) use length::{Buffer, MAX_LENGTH, truncate, truncate_into};
 pub(crate) use registry::{OVERFLOW_NAME, all, by_id, declared, of_function, run_time};
 pub(crate) use sampling::Sampling;
+#[cfg(feature = "trace")]
+pub(crate) use short::short_forms;
 pub use time_source::TimeSource;
 
 /// The largest number of names. Ids are smaller, so that a thread finds its cell by two indices.
 pub(crate) const MAX_NAMES: usize = 1 << 16;
+
+/// Where the text of a name comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// It is the path of a function.
+    Function,
+    /// The program chose it.
+    Given,
+}
 
 /// One name. Names are never freed.
 #[derive(Debug)]
@@ -32,8 +45,15 @@ pub(crate) struct Name {
     pub(crate) id: u32,
     /// The text in summaries: at most [`MAX_LENGTH`] bytes.
     pub(crate) text: String,
-    /// The text that loggers get. No two names have the same tag.
+    #[cfg_attr(
+        not(feature = "trace"),
+        expect(dead_code, reason = "for names in traces")
+    )]
+    pub(crate) origin: Origin,
+    /// The beginning of the tags that loggers get. No two names have the same tag.
     pub(crate) tag: String,
+    /// The tag of logged calls, created by the first one.
+    log_tag: RaceCell<String>,
     /// The position of the first call site in the source.
     pub(crate) location: &'static Location<'static>,
     /// The name that was registered before this one.
@@ -46,8 +66,6 @@ pub(crate) struct Name {
     /// The circuit breaker of the loggers that calls of this name bring. Default loggers have their own.
     pub(crate) breaker: CircuitBreaker,
     /// The GPU times.
-    /// The tag of logged calls, created by the first one.
-    log_tag: RaceCell<String>,
     pub(crate) cuda: GpuTotals,
     time_source: AtomicTimeSource,
 }
@@ -55,7 +73,7 @@ pub(crate) struct Name {
 impl Name {
     fn new(
         id: u32,
-        text: String,
+        (text, origin): (String, Origin),
         tag: String,
         location: &'static Location<'static>,
         previous: Option<&'static Self>,
@@ -63,7 +81,9 @@ impl Name {
         Self {
             id,
             text,
+            origin,
             tag,
+            log_tag: RaceCell::new(),
             location,
             previous,
             counts: Counts::new(),
@@ -75,9 +95,14 @@ impl Name {
         }
     }
 
+    /// Returns the tag under which calls are logged: it ends with the time that loggers get and its unit.
+    pub(crate) fn log_tag(&self) -> &str {
+        let make = || self.decide_time_source(TimeSource::Cpu).tag(&self.tag);
+        self.log_tag.get_or_init(make)
+    }
+
     /// Returns which time loggers get.
     pub(crate) fn time_source(&self) -> TimeSource {
-            log_tag: RaceCell::new(),
         self.time_source.get()
     }
 
@@ -86,9 +111,3 @@ impl Name {
         self.time_source.get_or_decide(first)
     }
 }
-    /// Returns the tag under which calls are logged: it ends with the time that loggers get and its unit.
-    pub(crate) fn log_tag(&self) -> &str {
-        let make = || self.decide_time_source(TimeSource::Cpu).tag(&self.tag);
-        self.log_tag.get_or_init(make)
-    }
-

@@ -97,7 +97,7 @@ pub(crate) fn full_tag(name: &str) -> String {
 }
 
 /// Splits a path at `::`, except inside brackets.
-fn segments(path: &str) -> Vec<&str> {
+pub(super) fn segments(path: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
     for (index, depth) in depths(path) {

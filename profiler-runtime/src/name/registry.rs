@@ -11,7 +11,7 @@ use std::{iter, ptr};
 
 use super::length::truncate;
 use super::path::{full_tag, function_name, function_tag};
-use super::{MAX_NAMES, Name};
+use super::{MAX_NAMES, Name, Origin};
 use crate::diagnostics;
 use crate::sync::{Lock, RaceCell, ReentrancyGuard};
 
@@ -58,11 +58,11 @@ pub(crate) fn of_function(inner: &str, location: &'static Location<'static>) -> 
         Some(_) => {
             let text = with_location(&text, location, &registry);
             let tag = function_tag(&text);
-            registry.get_or_add(text, [tag], location)
+            registry.get_or_add((text, Origin::Function), [tag], location)
         }
         None => {
             let tags = [function_tag(&text), full_tag(&text)];
-            registry.get_or_add(text, tags, location)
+            registry.get_or_add((text, Origin::Function), tags, location)
         }
     };
     drop(registry);
@@ -96,7 +96,8 @@ fn with_location(text: &str, location: &Location<'_>, registry: &Registry) -> St
 /// Returns the name that a literal in the source gives. Call sites with the same literal share it.
 pub(crate) fn declared(text: &str, location: &'static Location<'static>) -> &'static Name {
     let text = truncate(text);
-    let name = registry().get_or_add(text.to_string(), [text.into_owned()], location);
+    let given = (text.to_string(), Origin::Given);
+    let name = registry().get_or_add(given, [text.into_owned()], location);
     warned_if_overflow(name)
 }
 
@@ -119,10 +120,12 @@ pub(crate) fn run_time(
     let built = BUILT_AT_RUN_TIME.load(Relaxed);
     if built < limit {
         BUILT_AT_RUN_TIME.store(built + 1, Relaxed);
-        return registry.get_or_add(text.to_owned(), [text.to_owned()], location);
+        let given = (text.to_owned(), Origin::Given);
+        return registry.get_or_add(given, [text.to_owned()], location);
     }
     let text = OVERFLOW_NAME.to_owned();
-    let overflow = registry.get_or_add(text.clone(), [text], Location::caller());
+    let given = (text.clone(), Origin::Given);
+    let overflow = registry.get_or_add(given, [text], Location::caller());
     let names = registry.by_text.clone().unwrap_or_default();
     drop(registry);
     FROZEN.get_or_init(|| Frozen { names, overflow });
@@ -173,13 +176,17 @@ impl Registry {
 
     fn get_or_add<const N: usize>(
         &mut self,
-        text: String,
+        (text, origin): (String, Origin),
         tags: [String; N],
         location: &'static Location<'static>,
     ) -> &'static Name {
         // The last id is reserved for the overflow name.
         let full = self.names.len() + 1 >= MAX_NAMES && text != OVERFLOW_NAME;
-        let text = if full { OVERFLOW_NAME.to_owned() } else { text };
+        let (text, origin) = if full {
+            (OVERFLOW_NAME.to_owned(), Origin::Given)
+        } else {
+            (text, origin)
+        };
         if let Some(name) = self.get(&text) {
             return name;
         }
@@ -191,7 +198,13 @@ impl Registry {
         #[allow(clippy::cast_possible_truncation, reason = "at most MAX_NAMES")]
         let id = self.names.len() as u32;
         let previous = self.names.last().copied();
-        let name: &'static Name = Box::leak(Box::new(Name::new(id, text, tag, location, previous)));
+        let name: &'static Name = Box::leak(Box::new(Name::new(
+            id,
+            (text, origin),
+            tag,
+            location,
+            previous,
+        )));
         LAST.store(ptr::from_ref(name).cast_mut(), Release);
         self.names.push(name);
         self.tags.get_or_insert_default().insert(&name.tag);

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use cudarc::driver::CudaStream;
 use profiler_runtime::session::Event;
-use profiler_runtime::{MeasureFuture, Profile, Trace, init, scope};
+use profiler_runtime::{
+    MeasureFuture, Profile, Trace, init, measure_execution_time, scope, tensorboard_trace_handler,
+};
 use profiler_tests::gpu;
 use profiler_tests::gpu::{Gpu, is_here, on_threads};
 use profiler_tests::poll;
-use profiler_tests::traces::{kept_events, of_category, total_ns};
+use profiler_tests::traces::{kept_events, of_category, read, total_ns};
 
 fn traced(gpu: &Gpu, f: impl FnOnce()) -> Arc<Trace> {
     let _profiler = init().expect("nothing forbids it");
@@ -186,5 +188,67 @@ fn what_futures_took_themselves_is_theirs() {
                 "{name}: {category} of {shown} ns, not {expected}"
             );
         }
+    }
+}
+
+/// The type of a method with a long path.
+struct Net;
+
+impl Net {
+    #[measure_execution_time(stream = stream)]
+    fn forward(gpu: &Gpu, stream: &Arc<CudaStream>) {
+        gpu.spin(stream, 20_000);
+    }
+}
+
+#[test]
+fn gpu_rows_show_the_ends_of_names_and_their_device() {
+    if !is_here("") {
+        return;
+    }
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    let trace = traced(&gpu, || Net::forward(&gpu, &stream));
+    let events = kept_events(&trace, "gpu_rows_show_the_ends_of_names_and_their_device");
+    let event = trace.events().next().expect("a scope");
+    assert!(event.name().ends_with("::trace::Net::forward"));
+    for category in ["cpu_op", "gpu_user_annotation", "kernel"] {
+        let [shown] = of_category(&events, category)[..] else {
+            panic!("one {category}");
+        };
+        assert_eq!(shown["name"], "Net::forward");
+        assert_eq!(shown["args"]["full name"], event.name());
+    }
+    let processes: Vec<&str> = events
+        .iter()
+        .filter(|event| event["name"] == "process_name")
+        .filter_map(|event| event["args"]["name"].as_str())
+        .collect();
+    let [cpu, gpu] = processes[..] else {
+        panic!("two processes: {processes:?}");
+    };
+    assert!(cpu.ends_with(" (CPU)"), "{cpu}");
+    assert!(gpu.ends_with(" (GPU 0: Simulated Device 0)"), "{gpu}");
+}
+
+#[test]
+fn a_folder_is_for_tensorboard_and_a_file_for_hta() {
+    if !is_here("") {
+        return;
+    }
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    let trace = traced(&gpu, || Net::forward(&gpu, &stream));
+    let folder = tempfile::tempdir().expect("a folder");
+    tensorboard_trace_handler(folder.path())(&trace).expect("room");
+    let files = std::fs::read_dir(folder.path()).expect("a folder");
+    let files: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
+    let file = folder.path().join("trace.json");
+    trace.export_chrome_trace(&file).expect("room");
+    for (file, category) in [(&files[0], "Runtime"), (&file, "cuda_runtime")] {
+        let events = read(file);
+        let mut launches = events.iter();
+        let launch = launches.find(|event| event["name"] == "cudaLaunchKernel");
+        assert_eq!(launch.expect("a launch")["cat"], category);
     }
 }

@@ -235,3 +235,58 @@ proptest! {
         }
     }
 }
+
+/// A function whose name ends as that of [`named::load`] does.
+#[measure_execution_time]
+fn load() {}
+
+mod named {
+    use profiler_runtime::measure_execution_time;
+
+    #[measure_execution_time]
+    pub(super) fn load() {}
+
+    pub(super) struct Batch;
+
+    pub(super) trait Next {
+        fn next(&self);
+    }
+
+    impl Next for Batch {
+        #[measure_execution_time]
+        fn next(&self) {}
+    }
+}
+
+#[test]
+fn slices_show_the_ends_of_names_and_no_two_look_alike() {
+    use named::Next;
+
+    let Some(trace) = traced(Profile::builder(), |_| {
+        load();
+        named::load();
+        named::Batch.next();
+        drop(scope!("rules::given::name"));
+    }) else {
+        return;
+    };
+    let events = events(&trace);
+    let operators = of_category(&events, "cpu_op");
+    let shown: Vec<&str> = operators
+        .iter()
+        .filter_map(|event| event["name"].as_str())
+        .collect();
+    let expected = [
+        "trace_rules::load",
+        "named::load",
+        "Next::next",
+        "rules::given::name",
+    ];
+    assert_eq!(shown, expected);
+    // With their arguments they are the names of all other reports.
+    let full = operators.iter().map(|event| {
+        let full = event["args"].get("full name").unwrap_or(&event["name"]);
+        full.as_str().unwrap_or_default()
+    });
+    assert!(full.eq(trace.events().map(Event::name)));
+}

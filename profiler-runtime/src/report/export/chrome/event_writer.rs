@@ -182,6 +182,11 @@ impl<W: Write> EventLine<'_, W> {
         self
     }
 
+    pub(super) fn quoted(mut self, key: &str, text: Quoted<'_>) -> Self {
+        self.arg(key).extend(text.0.as_bytes());
+        self
+    }
+
     pub(super) fn text(mut self, key: &str, text: &str) -> Self {
         self.arg(key).extend(string(text).as_bytes());
         self

@@ -148,6 +148,7 @@ impl<W: Write> TraceWriter<'_, W> {
             let at = self.times.of_ticks(replay.cpu_end);
             let name = self.names.get(replay.name);
             let event = self.events.instant("replay", name, track, at);
+            let event = self.names.with_full_name(event, replay.name);
             event
                 .signed("ns", whole(replay.ns))
                 .signed("self_ns", whole(replay.own))
@@ -277,7 +278,7 @@ impl<W: Write> SliceSink for StreamWriter<'_, '_, W> {
         if end - start != measured.length {
             event = event.signed("ns", measured.length);
         }
-        event.end()
+        self.names.with_full_name(event, gpu.name).end()
     }
 
     fn piece(&mut self, piece: SelfTimePiece) -> io::Result<()> {
@@ -311,13 +312,13 @@ impl<W: Write> SliceSink for StreamWriter<'_, '_, W> {
         let event = self
             .events
             .slice("kernel", name, track, piece.start, length);
-        event
+        let event = event
             .whole("External id", id)
             .whole("device", stream.pid)
             .whole("stream", stream.tid)
             .whole("correlation", correlation)
-            .set("scope")
-            .end()?;
+            .set("scope");
+        self.names.with_full_name(event, gpu.name).end()?;
         if has_arrow {
             self.events
                 .arrow(ArrowEnd::Finish, correlation, track, piece.start)?;

@@ -33,7 +33,7 @@ pub(super) struct Header<'t> {
     /// The number of GPU times whose start is not known.
     pub(super) unplaced: usize,
     /// The names of the devices, by ordinal.
-    pub(super) devices: Vec<String>,
+    pub(super) devices: &'t [String],
     pub(super) rank: Option<Rank>,
 }
 

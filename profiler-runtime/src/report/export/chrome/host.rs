@@ -212,13 +212,14 @@ impl<W: Write> TraceWriter<'_, W> {
         let name = self.names.get(scope.name);
         if let RecordKind::Poll { .. } = scope.kind {
             // The future itself is an operator; a poll must not be counted as another one.
-            return self
+            let event = self
                 .events
-                .slice("user_annotation", name, track, start, length)
-                .end();
+                .slice("user_annotation", name, track, start, length);
+            return self.names.with_full_name(event, scope.name).end();
         }
         let line = self.events.slice("cpu_op", name, track, start, length);
         let line = line.whole("External id", id_of(index));
+        let line = self.names.with_full_name(line, scope.name);
         let line = with_shapes(with_memory(with_flags(line, event), event), event);
         with_stacks(line, event, self.trace.meta.options.with_stack).end()
     }

@@ -75,9 +75,10 @@ pub(crate) fn own_rank() -> Option<u64> {
 }
 
 impl Trace {
-    /// Writes the trace for Perfetto (<https://ui.perfetto.dev>), `chrome://tracing`, HTA and TensorBoard's trace
-    /// plugin; compressed if the name ends with `.gz`. The file appears under its name when it is complete, and
-    /// replaces a file of that name.
+    /// Writes the trace for Perfetto (<https://ui.perfetto.dev>), `chrome://tracing` and HTA; compressed if the name
+    /// ends with `.gz`. The file appears under its name when it is complete, and replaces a file of that name. For
+    /// TensorBoard's trace plugin, use [`tensorboard_trace_handler`]: the plugin shows no GPU times of operators in the
+    /// files of this method.
     ///
     /// | in the trace | meaning |
     /// |---|---|
@@ -87,6 +88,10 @@ impl Trace {
     /// | inside it, `kernel` | a part of it in which no other scope was open on the stream |
     /// | an arrow | leads from the scope on the CPU to the first of these |
     /// | `ProfilerStep#N` | a step |
+    ///
+    /// Slices of a function show the end of its path, such as `Trainer::forward`, and more of it if two names of the
+    /// program would look alike. The whole name is in the argument `full name`. Names that the program chose are shown
+    /// unchanged.
     ///
     /// Scopes are measured, not kernels. The events that tools read as kernels are the self times of scopes on the GPU.
     /// Each has a launch (`cudaLaunchKernel`, of length zero) where the scope began, or where the preceding scope
@@ -121,7 +126,7 @@ impl Trace {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn export_chrome_trace(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
-        export(self, path.as_ref(), LaunchCategory::default())
+        export(self, path.as_ref(), LaunchCategory::CudaRuntime)
     }
 }
 
@@ -144,6 +149,7 @@ fn write_trace<W: Write>(
 ) -> io::Result<W> {
     let times = Times::new(&trace.timeline, trace.meta.opened);
     let tracks = Tracks::new(trace);
+    let devices = header::device_names(tracks.devices().into_iter());
     let head = Header {
         trace,
         name,
@@ -153,12 +159,12 @@ fn write_trace<W: Write>(
             .iter()
             .filter(|gpu| gpu.loss.is_none() && gpu.start.is_none())
             .count(),
-        devices: header::device_names(tracks.devices().into_iter()),
+        devices: &devices,
         rank,
     };
     head.write(&mut out)?;
     let mut writer = TraceWriter::new(trace, times, tracks, EventWriter::new(out), launches);
-    writer.write_events()?;
+    writer.write_events(&devices)?;
     let mut out = writer.events.into_inner();
     out.write_all(b"\n]}\n")?;
     Ok(out)
@@ -224,8 +230,8 @@ impl<'t, W: Write> TraceWriter<'t, W> {
         }
     }
 
-    fn write_events(&mut self) -> io::Result<()> {
-        self.tracks.write_processes(&mut self.events)?;
+    fn write_events(&mut self, devices: &[String]) -> io::Result<()> {
+        self.tracks.write_processes(&mut self.events, devices)?;
         self.write_steps()?;
         self.write_scopes()?;
         self.write_gpu()?;

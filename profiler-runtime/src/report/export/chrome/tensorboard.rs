@@ -10,17 +10,24 @@ use crate::process::host;
 use crate::process::platform::process_id;
 use crate::session::Trace;
 
-/// The category of launches in a trace; each tool knows only one of the two.
+/// The category of kernel launches in a trace. TensorBoard's trace plugin and HTA each expect another one.
+///
+/// | tool | shows with `Runtime` | shows with `CudaRuntime` |
+/// |---|---|---|
+/// | TensorBoard's trace plugin 0.4.3, its last release | everything | 0 as the GPU time of each operator |
+/// | HTA 0.5 | everything but its critical path and CUPTI counters | everything |
+/// | Perfetto | everything | everything |
+///
+/// [`TensorBoardTraces`] and [`tensorboard_trace_handler`] write `Runtime` by default.
+/// [`Trace::export_chrome_trace`] always writes `CudaRuntime`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LaunchCategory {
-    /// `cuda_runtime`, which PyTorch writes since 2.0: HTA and Perfetto read it. TensorBoard's trace plugin, whose last
-    /// release (0.4.3) is older, then shows no GPU times of operators.
+    /// `Runtime`, which PyTorch wrote before 2.0: for TensorBoard's trace plugin.
     #[default]
-    CudaRuntime,
-    /// `Runtime`, which PyTorch wrote before 2.0: TensorBoard's trace plugin reads it, HTA does not find its critical
-    /// path.
     Runtime,
+    /// `cuda_runtime`, which PyTorch writes since 2.0: for HTA.
+    CudaRuntime,
 }
 
 impl LaunchCategory {
@@ -34,7 +41,11 @@ impl LaunchCategory {
 
 /// Returns a handler for [`on_trace_ready`](crate::session::ProfileBuilder::on_trace_ready) that writes each trace to `folder`
 /// as `{worker}.{time}.pt.trace.json`, like PyTorch's function of this name. The folder is created if it does not
-/// exist. [`TensorBoardTraces`] has options.
+/// exist.
+///
+/// The files are for TensorBoard's trace plugin (`pip install torch-tb-profiler`). For HTA, use
+/// `TensorBoardTraces::new(folder).launch_category(LaunchCategory::CudaRuntime).handler()`: [`LaunchCategory`] lists
+/// what each tool shows.
 ///
 /// # Examples
 ///
@@ -73,7 +84,8 @@ pub fn tensorboard_trace_handler(
 /// let traces = TensorBoardTraces::new(&dir)
 ///     .worker_name("trainer-0")
 ///     .gzip(true)
-///     .launch_category(LaunchCategory::Runtime);
+///     // For HTA; without this line, for TensorBoard's trace plugin.
+///     .launch_category(LaunchCategory::CudaRuntime);
 /// let profile = Profile::builder().on_trace_ready(traces.handler()).start()?;
 /// profile.stop();
 /// # assert!(profile.wait(std::time::Duration::from_secs(10)));
@@ -114,7 +126,7 @@ impl TensorBoardTraces {
         Self { gzip, ..self }
     }
 
-    /// Sets the category of launches.
+    /// Sets the category of launches; [`LaunchCategory::Runtime`] by default, for TensorBoard's trace plugin.
     pub fn launch_category(self, launches: LaunchCategory) -> Self {
         Self { launches, ..self }
     }

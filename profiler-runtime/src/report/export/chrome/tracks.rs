@@ -91,7 +91,8 @@ impl Tracks {
             };
             tracks.threads.push(tid);
             let name = match &thread.name {
-                Some(name) => format!("thread {} ({name})", thread.id),
+                // The name first: viewers cut the end, or append the id.
+                Some(name) => format!("{name} ({})", thread.id),
                 None => format!("thread {}", thread.id),
             };
             tracks.name(Track { pid: host, tid }, name, sort_index(index));
@@ -222,14 +223,28 @@ impl Tracks {
         self.streams.keys().map(|(device, _)| *device).collect()
     }
 
-    /// Writes the names of the processes.
-    pub(super) fn write_processes<W: Write>(&self, events: &mut EventWriter<W>) -> io::Result<()> {
+    /// Writes the names of the processes. `devices` holds the names of the devices, by ordinal.
+    pub(super) fn write_processes<W: Write>(
+        &self,
+        events: &mut EventWriter<W>,
+        devices: &[String],
+    ) -> io::Result<()> {
         let program = program_name();
-        let label = format!("CPU, process {}", process_id());
-        write_process(events, self.host, &program, &label, 0)?;
+        let name = format!("{program} (CPU)");
+        let pid = u64::from(process_id());
+        // The trace may give the process another id.
+        let label = if self.host == pid {
+            "CPU".to_owned()
+        } else {
+            format!("CPU, process {pid}")
+        };
+        write_process(events, self.host, &name, &label, 0)?;
         for device in self.devices() {
+            let ordinal = usize::try_from(device).unwrap_or_default();
+            let model = devices.get(ordinal).map_or("unknown", String::as_str);
+            let name = format!("{program} (GPU {device}: {model})");
             let label = format!("GPU {device}");
-            write_process(events, device, &program, &label, DEVICE_SORT_INDEX + device)?;
+            write_process(events, device, &name, &label, DEVICE_SORT_INDEX + device)?;
         }
         Ok(())
     }
