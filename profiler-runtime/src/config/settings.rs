@@ -14,6 +14,8 @@ use crate::process::{platform, signals};
 pub(crate) struct Settings {
     pub(crate) enabled: bool,
     pub(crate) filter: Filter,
+    /// `true` if the running statistics count callers.
+    pub(crate) callers: bool,
     pub(crate) summary: SummaryTarget,
     pub(crate) tensorboard: Option<PathBuf>,
     pub(crate) max_names: usize,
@@ -102,6 +104,7 @@ impl Settings {
         reader.problems.extend(objection);
         Self {
             enabled: reader.text("PROFILER_ENABLED", parse_bool).unwrap_or(true),
+            callers: reader.text("PROFILER_CALLERS", parse_bool).unwrap_or(false),
             filter: reader
                 .text("PROFILER_FILTER", |text| {
                     Some(Filter::parse(text)).filter(|filter| !filter.is_empty())

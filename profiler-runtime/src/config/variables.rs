@@ -17,7 +17,7 @@ pub struct Variable {
 }
 
 /// All variables. A test compares this table with the one in `docs/environment.md`.
-pub const VARIABLES: [Variable; 16] = [
+pub const VARIABLES: [Variable; 17] = [
     Variable {
         name: "PROFILER_ENABLED",
         takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
@@ -30,6 +30,13 @@ pub const VARIABLES: [Variable; 16] = [
         takes: "globs over names, separated by commas; `-` before one excludes",
         default: "everything",
         meaning: "Selects the names to measure: those that match a glob and no exclusion. If only exclusions are given, all other names are measured. `*` matches any characters, `?` matches one.",
+        names_path: false,
+    },
+    Variable {
+        name: "PROFILER_CALLERS",
+        takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
+        default: "`0`",
+        meaning: "Counts the calls of each name from each other name, for `callers` and `callees` of the summary. All calls then take the slow path, which costs some 100 ns more.",
         names_path: false,
     },
     Variable {

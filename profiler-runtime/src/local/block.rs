@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use super::callers::{self, CallersCell};
 use super::links::Links;
 use super::thread_times::ThreadTimes;
 use crate::log::LogRecord;
@@ -55,6 +56,7 @@ pub(super) struct Block {
     /// The thread's ring to the collector, created for the first record.
     pub(super) ring: RefCell<Option<Producer<LogRecord>>>,
     pub(super) links: Links,
+    pub(super) callers: CallersCell,
     /// One more than the highest id that has a direct cell.
     direct_end: Cell<usize>,
     pub(super) thread_times: ThreadTimes,
@@ -67,7 +69,7 @@ pub(super) struct Block {
 struct FreeList(Option<&'static Block>);
 
 // SAFETY: no thread uses a block that is in the list, so the holder of the lock may send it to another thread. All that
-// is in it is empty: its slots, its text decisions and its ring.
+// is in it is empty: its slots, its text decisions, its ring, its links and its callers.
 unsafe impl Send for FreeList {}
 
 static FREE: Lock<FreeList> = Lock::new(FreeList(None));
@@ -121,6 +123,7 @@ impl Block {
             (&raw mut (*block).ring).write(RefCell::new(None));
             (&raw mut (*block).links).write(RefCell::new(Vec::new()));
             (&raw mut (*block).thread_times).write(RefCell::new(Vec::new()));
+            (&raw mut (*block).callers).write(RefCell::new(None));
             Some(memory.as_ref())
         }
     }
@@ -203,6 +206,7 @@ impl Block {
             }
         }
         self.direct_end.set(0);
+        callers::retire(self);
     }
 }
 

@@ -27,6 +27,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use super::callers;
 use super::shared_scope::SharedScope;
 use super::{Block, ENDED, LINKED, ThreadState, open_names, presume_leaked_above, with_state};
 use crate::clock::now;
@@ -104,7 +105,7 @@ pub(crate) fn share_innermost() -> Option<Arc<SharedScope>> {
     if innermost & LINKED != 0 {
         return with_links(|_, links| Some(Arc::clone(&find(links, innermost)?.scope))).flatten();
     }
-    let scope = SharedScope::new(names_around(innermost));
+    let scope = SharedScope::new(names_around(innermost), callers::chain(innermost));
     own(innermost, &scope).then_some(scope)
 }
 
@@ -354,6 +355,31 @@ pub(crate) fn place(outer: u64) -> Place {
         }
     });
     place
+}
+
+/// Returns the serial of the enclosing scope of one that replaced `outer`, and the scope of a handle that is its parent.
+pub(super) fn parent_of(outer: u64) -> (u64, Option<Arc<SharedScope>>) {
+    let mut parent = None;
+    let place = place(outer);
+    if place.parent != 0 {
+        each_around(outer, |link, is_parent| {
+            if is_parent {
+                parent = Some(Arc::clone(&link.scope));
+            }
+        });
+    }
+    (place.enclosing, parent)
+}
+
+/// Calls `f` with the scopes of the handles that are entered on this thread.
+pub(super) fn with_entered(mut f: impl FnMut(&SharedScope)) {
+    with_links(|_, links| {
+        for link in links.iter() {
+            if let Kind::Entered { .. } = link.kind {
+                f(&link.scope);
+            }
+        }
+    });
 }
 
 /// Returns the names around a scope that replaced `outer` as the innermost entry, outermost first.

@@ -25,6 +25,7 @@
 //! through the lock of the free list; a cell through the lock of its name.
 
 mod block;
+pub(crate) mod callers;
 mod links;
 mod shared_scope;
 mod teardown;

@@ -11,7 +11,7 @@ const TIMES: [(&str, OfEdge); 2] = [("CPU", |edge| edge.cpu), ("CUDA", |edge| ed
 
 pub(super) fn render(edges: &CallEdges) -> String {
     if edges.is_unknown {
-        return "running statistics have no call graph: take it from the trace of a session\n"
+        return "callers are not counted: set PROFILER_CALLERS=1, or take them from the trace of a session\n"
             .to_owned();
     }
     let other = match edges.side {

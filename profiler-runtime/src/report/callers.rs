@@ -2,11 +2,17 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 
 use super::call_table;
 use super::row::Row;
 use super::text::json::{lines, object};
 use super::text::{Field, csv, nanoseconds};
+use crate::clock::clock;
+use crate::local::callers;
+use crate::name;
+use crate::stats::EdgeTotals;
+use crate::switch::with_control;
 
 /// The calls of one function from another one.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -49,8 +55,9 @@ impl CallEdge {
 
 /// The callers of the functions of a [`Summary`](super::Summary) or [`KeyAverages`](super::KeyAverages), or the functions they called.
 ///
-/// Displays as a table, function by function in the order of the rows, the longest total first. Running statistics have
-/// no call graph: there are no edges then, and the table says so.
+/// Displays as a table, function by function in the order of the rows, the longest total first. The
+/// running statistics count callers only with `PROFILER_CALLERS=1` or
+/// [`Builder::callers`](crate::Builder::callers), and on the CPU only; else there are no edges, and the table says so.
 ///
 /// # Examples
 ///
@@ -97,6 +104,33 @@ impl Side {
             Self::Callees => Some(&edge.callee),
         }
     }
+}
+
+/// Returns the edges of the running statistics; `None` if callers are not counted.
+pub(super) fn of_statistics() -> Option<Arc<[CallEdge]>> {
+    let edges = callers::all_edges();
+    if edges.is_empty() && !with_control(|control| control.settings.callers) {
+        return None;
+    }
+    let names = name::all();
+    let text = |id: u32| match id {
+        callers::NO_CALLER => None,
+        callers::OTHER => Some("(other callers)".to_owned()),
+        id => names.get(id as usize).map(|name| name.text.clone()),
+    };
+    let ns = |ticks: i64| clock().nanoseconds(ticks as f64).max(0.0);
+    let edge = |((outer, inner), totals): (callers::Edge, EdgeTotals)| CallEdge {
+        caller: text(outer),
+        callee: text(inner).unwrap_or_default(),
+        calls: totals.calls,
+        primitive_calls: totals.primitive_calls,
+        cpu: Some(EdgeTimes {
+            total_ns: ns(totals.total),
+            self_ns: ns(totals.own),
+        }),
+        cuda: None,
+    };
+    Some(edges.into_iter().map(edge).collect())
 }
 
 impl CallEdges {

@@ -3,7 +3,7 @@
 use std::thread::panicking;
 
 use super::open::{
-    CUDA, DETACHED, IN_LINKED, LOGGED, NO_CONTEXT, NO_STREAM, OpenScope, RECORDED, STEP,
+    CALLERS, CUDA, DETACHED, IN_LINKED, LOGGED, NO_CONTEXT, NO_STREAM, OpenScope, RECORDED, STEP,
     THREAD_TIME, UNWINDING,
 };
 use crate::clock::{elapsed, now};
@@ -118,8 +118,12 @@ impl OpenScope {
     /// Closes a scope that is part of the thread's state. Returns `true` if no other scope of its name is around it.
     fn close_attached(&self, elapsed: i64, panicked: bool) -> bool {
         let serial = self.serial();
+        let mut own = elapsed;
         let counted = local::with_state(|state| match state.innermost.get() {
-            innermost if innermost == serial => self.pop(state, elapsed),
+            innermost if innermost == serial => {
+                own -= state.child_ticks.get();
+                self.pop(state, elapsed)
+            }
             innermost => {
                 // Dropped out of order: before a younger guard, or after an older one. The elapsed time is exact. The
                 // time of the children is not known, so all of it counts as the scope's own.
@@ -135,6 +139,9 @@ impl OpenScope {
         });
         if self.has(IN_LINKED) {
             local::child_closed(self.outer_serial);
+        }
+        if self.has(CALLERS) {
+            local::callers::closed(self.id(), serial, elapsed, own);
         }
         local::with_state(ThreadState::skip_left_handles);
         if counted.as_ref().is_some_and(|counted| counted.must_spill) {

@@ -52,6 +52,8 @@ pub(super) const NO_STREAM: u64 = 1 << 55;
 pub(super) const IN_LINKED: u64 = 1 << 53;
 /// The scope has a thread time.
 pub(super) const THREAD_TIME: u64 = 1 << 52;
+/// The caller of the scope is counted.
+pub(super) const CALLERS: u64 = 1 << 51;
 const FLAGS: u64 = LOGGED
     | UNWINDING
     | DETACHED
@@ -63,7 +65,8 @@ const FLAGS: u64 = LOGGED
     | NO_STREAM
     | LINKED
     | IN_LINKED
-    | THREAD_TIME;
+    | THREAD_TIME
+    | CALLERS;
 
 /// The result of counting a call.
 pub(super) struct Counted {
@@ -104,8 +107,9 @@ impl OpenScope {
         };
         let is_attached = !open.has(DETACHED);
         let in_linked = open.outer_serial & LINKED != 0;
-        if in_linked {
-            local::child_opened(open.outer_serial);
+        let counts_callers = is_attached && decision.counts_callers();
+        if counts_callers {
+            local::callers::opened(decision.id(), open.serial, open.outer_serial);
         }
         // Before the GPU side opens, so that the session's work is not between the two events.
         let counts_memory = is_attached && decision.is_recorded() && {
@@ -132,11 +136,16 @@ impl OpenScope {
             (decision.is_step(), STEP),
             (in_linked, IN_LINKED),
             (has_thread_time, THREAD_TIME),
+            (counts_callers, CALLERS),
         ];
         open.serial |= flags
             .iter()
             .filter(|(is_set, _)| *is_set)
             .fold(0, |all, (_, flag)| all | flag);
+        // Last but for the clock: from here on, the scope covers its parent on another thread.
+        if in_linked {
+            local::child_opened(open.outer_serial);
+        }
         open.start = now();
         Some(open)
     }

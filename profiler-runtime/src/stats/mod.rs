@@ -4,6 +4,7 @@ mod cell;
 mod cell_buckets;
 mod cell_fields;
 mod coverage;
+mod edge;
 mod gpu;
 mod histogram;
 mod pool;
@@ -12,6 +13,7 @@ mod totals;
 
 pub(crate) use cell::{Ending, StatCell};
 pub(crate) use coverage::Coverage;
+pub(crate) use edge::{EdgeCell, EdgeTotals};
 pub(crate) use gpu::{GpuCall, GpuTimes, GpuTotals};
 pub(crate) use histogram::{BUCKETS, Buckets, RELATIVE_ERROR, bucket_of};
 pub use pool::cells_made;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 ///
 /// Readers on other threads see a recent value. They see the latest one if something else orders the write before the
 /// read, such as a lock or the join of the writing thread.
+#[derive(Debug)]
 pub(crate) struct SingleWriterU64(AtomicU64);
 
 impl SingleWriterU64 {

@@ -175,6 +175,11 @@ impl Control {
             .unwrap_or(GENERATION);
     }
 
+    pub(crate) fn set_callers(&mut self, callers: bool) {
+        self.settings.callers = callers;
+        self.new_generation();
+    }
+
     pub(crate) fn set_filter(&mut self, filter: Filter) {
         self.settings.filter = filter;
         self.new_generation();
@@ -195,6 +200,7 @@ impl Control {
                 .with(SiteDecision::RECORDED, self.recording)
                 .with(SiteDecision::STEP, is_step())
                 .with(SiteDecision::THREAD_TIME, self.settings.thread_time)
+                .with(SiteDecision::CALLERS, self.settings.callers)
         } else {
             SiteDecision::new(name.id).with(SiteDecision::EXCLUDED, true)
         };

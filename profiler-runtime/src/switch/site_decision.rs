@@ -24,6 +24,8 @@ impl SiteDecision {
     pub(crate) const STEP: u32 = 1 << 25;
     /// Calls have a thread time.
     pub(crate) const THREAD_TIME: u32 = 1 << 24;
+    /// Callers are counted.
+    pub(crate) const CALLERS: u32 = 1 << 23;
 
     const FLAGS: u32 = Self::EXCLUDED
         | Self::LOGGED
@@ -32,7 +34,8 @@ impl SiteDecision {
         | Self::CUDA_PENDING
         | Self::RECORDED
         | Self::STEP
-        | Self::THREAD_TIME;
+        | Self::THREAD_TIME
+        | Self::CALLERS;
 
     /// Returns the decision without a flag for the name with this id.
     pub(crate) const fn new(id: u32) -> Self {
@@ -94,6 +97,12 @@ impl SiteDecision {
     #[inline]
     pub(crate) fn has_thread_time(self) -> bool {
         self.0 & Self::THREAD_TIME != 0
+    }
+
+    /// Returns `true` if callers are counted.
+    #[inline]
+    pub(crate) fn counts_callers(self) -> bool {
+        self.0 & Self::CALLERS != 0
     }
 
     /// Returns `true` if a default logger logs calls.
@@ -164,7 +173,7 @@ mod tests {
     use super::*;
     use crate::name::MAX_NAMES;
 
-    const FLAGS: [u32; 7] = [
+    const FLAGS: [u32; 9] = [
         SiteDecision::EXCLUDED,
         SiteDecision::LOGGED,
         SiteDecision::SYSTEM_CLOCK,
@@ -172,6 +181,8 @@ mod tests {
         SiteDecision::CUDA_PENDING,
         SiteDecision::RECORDED,
         SiteDecision::STEP,
+        SiteDecision::THREAD_TIME,
+        SiteDecision::CALLERS,
     ];
 
     #[test]

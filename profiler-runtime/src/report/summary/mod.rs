@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::averages::{GroupBy, KeyAverages};
-use super::callers::{CallEdge, CallEdges, Side};
+use super::callers::{self, CallEdge, CallEdges, Side};
 use super::fields;
 use super::options::TableOptions;
 use super::own_cost::{self, OwnCost};
@@ -121,7 +121,7 @@ pub fn summary() -> Summary {
         unsaved: collect::unsaved(),
         unmeasured: diagnostics::unmeasured(),
         notices: diagnostics::notices(),
-        edges: None,
+        edges: callers::of_statistics(),
         notes: Vec::new(),
     }
 }

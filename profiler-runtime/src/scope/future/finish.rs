@@ -46,6 +46,14 @@ impl FutureState {
         };
         let shared = progress.end_shared(end);
         progress.count(name, cell, span, ending);
+        if let Some(call) = progress.call {
+            local::callers::finished(
+                name,
+                call,
+                span.elapsed,
+                progress.polled - progress.children,
+            );
+        }
         let log = match builder {
             Some(builder) => builder.take_request(),
             None => self.is_logged.then(|| LogRequest::new(1)),

@@ -23,6 +23,7 @@ use super::builder::ScopeBuilder;
 use crate::cuda::{Begun, TaskGpuScope};
 use crate::diagnostics::catch_own_panic;
 use crate::local::SharedScope;
+use crate::local::callers::FutureCall;
 use crate::session::FutureRecord;
 use crate::stats::Ending;
 use crate::switch::SiteDecision;
@@ -77,6 +78,8 @@ struct Progress {
     record: Option<Box<FutureRecord>>,
     /// The part that the future shares with other threads, if it has a handle. During a poll it is among the thread's links.
     shared: Option<Arc<SharedScope>>,
+    /// The caller, if callers are counted.
+    call: Option<FutureCall>,
 }
 
 /// The scope of a future that is measured in place.

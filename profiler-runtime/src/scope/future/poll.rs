@@ -91,6 +91,7 @@ impl<'a> PollGuard<'a> {
             cuda,
             record,
             shared: None,
+            call: None,
         });
         let place = progress.cuda.as_ref().ok().and_then(cuda::push_poll);
         self.cuda_place = place.unwrap_or(0);
@@ -134,6 +135,7 @@ impl<'a> PollGuard<'a> {
         if self.outer_serial & LINKED != 0 {
             local::child_opened(self.outer_serial);
         }
+        self.count_caller(is_first);
         let progress = self.state.progress.as_ref();
         if let Some(shared) = progress.and_then(|progress| progress.shared.as_ref()) {
             local::resume_poll(self.serial, shared);
@@ -218,10 +220,28 @@ impl<'a> PollGuard<'a> {
         if let Some(cell) = self.cell {
             cell.leave_poll(self.serial);
         }
+        let progress = self.state.progress.as_ref();
+        if progress.is_some_and(|progress| progress.call.is_some()) {
+            local::callers::suspended(self.serial);
+        }
         if self.outer_serial & LINKED != 0 {
             local::child_closed(self.outer_serial);
         }
         state.skip_left_handles();
+    }
+
+    /// Notes that the scopes inside the poll are called by the future.
+    fn count_caller(&mut self, is_first: bool) {
+        let (Some(decision), Some(progress)) = (self.state.decision, &mut self.state.progress)
+        else {
+            return;
+        };
+        let name = decision.id();
+        if is_first && decision.counts_callers() {
+            progress.call = local::callers::opened(name, self.serial, self.outer_serial);
+        } else if let Some(call) = progress.call {
+            local::callers::resumed(name, self.serial, self.outer_serial, call);
+        }
     }
 
     /// Suspends what the future shares with other threads until the next poll.

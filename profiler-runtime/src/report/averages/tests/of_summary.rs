@@ -109,7 +109,7 @@ fn what_statistics_do_not_know_is_said() {
     assert!(averages.callers().edges.is_empty() && averages.callees().edges.is_empty());
     let table = averages.callers().to_string();
     assert!(
-        table.contains("take it from the trace of a session"),
+        table.contains("take them from the trace of a session"),
         "{table}"
     );
 

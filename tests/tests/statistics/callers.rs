@@ -1,0 +1,191 @@
+//! The callers of the running statistics are those of a trace of the same run.
+
+use std::collections::BTreeMap;
+use std::thread;
+
+use profiler_runtime::report::CallEdges;
+use profiler_runtime::{Handle, Profile, builder, is_enabled, measure, measured, summary};
+use profiler_tests::{poll, work};
+
+/// The error of conversions of ticks to nanoseconds.
+const TOLERANCE: f64 = 0.01;
+
+/// For each pair: calls, primitive calls, total and self time.
+type Edges = BTreeMap<(Option<String>, String), (u64, u64, f64, f64)>;
+
+fn edges(of: &CallEdges) -> Edges {
+    let edges = of.edges.iter().map(|edge| {
+        let times = edge.cpu.expect("CPU times");
+        let counts = (
+            edge.calls,
+            edge.primitive_calls,
+            times.total_ns,
+            times.self_ns,
+        );
+        ((edge.caller.clone(), edge.callee.clone()), counts)
+    });
+    edges.collect()
+}
+
+#[measured(name = "callers: leaf")]
+fn leaf() {
+    work(20);
+}
+
+#[measured(name = "callers: recursive")]
+fn recursive(depth: u32) {
+    leaf();
+    if depth > 0 {
+        recursive(depth - 1);
+        mutual(depth - 1);
+    }
+}
+
+#[measured(name = "callers: mutual")]
+fn mutual(depth: u32) {
+    if depth > 0 {
+        recursive(depth - 1);
+    }
+}
+
+#[measured(name = "callers: task")]
+async fn task(yields: usize) {
+    leaf();
+    poll::yields(yields).await;
+    leaf();
+}
+
+#[measured(name = "callers: threads")]
+fn threads(depth: u32) {
+    let handle = Handle::current();
+    thread::scope(|threads| {
+        for _ in 0..3 {
+            threads.spawn(|| {
+                measure!("callers: chunk", parent = handle, {
+                    leaf();
+                    if depth > 0 {
+                        super::callers::threads(depth - 1);
+                    }
+                });
+            });
+        }
+    });
+}
+
+#[test]
+fn the_summary_has_the_edges_of_the_trace() {
+    let _profiler = builder().callers(true).init();
+    if !is_enabled() {
+        return;
+    }
+    let ((), trace) = Profile::builder().run(|_| {
+        for _ in 0..3 {
+            measure!("callers: outer", {
+                leaf();
+                recursive(4);
+            });
+            poll::run(task(3));
+            measure!("callers: polls", { poll::run(task(2)) });
+        }
+        thread::spawn(|| recursive(2))
+            .join()
+            .expect("it does not panic");
+        threads(1);
+    });
+    let trace = trace.expect("a window");
+    assert!(trace.truncation().is_complete(), "{:?}", trace.truncation());
+    let averages = trace.key_averages();
+    for (of_summary, of_trace) in [
+        (summary().callers(), averages.callers()),
+        (summary().key_averages().callees(), averages.callees()),
+    ] {
+        let (of_summary, of_trace) = (edges(&of_summary), edges(&of_trace));
+        let names = |edges: &Edges| edges.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(names(&of_summary), names(&of_trace));
+        assert!(of_summary.len() > 8);
+        for (edge, one) in &of_summary {
+            let other = &of_trace[edge];
+            assert_eq!((one.0, one.1), (other.0, other.1), "{edge:?}");
+            let is_near =
+                |one: f64, other: f64| (one - other).abs() <= one.max(other) * TOLERANCE + 1.0;
+            assert!(is_near(one.2, other.2), "{edge:?}: {one:?} {other:?}");
+            // Children on other threads are read by clocks of their own: the system may stop a thread in between.
+            let has_handle = edge.1 == "callers: threads";
+            assert!(
+                has_handle || is_near(one.3, other.3),
+                "{edge:?}: {one:?} {other:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_edges_of_a_name_add_up_to_its_row() {
+    let _profiler = builder().callers(true).init();
+    if !is_enabled() {
+        return;
+    }
+    recursive(3);
+    thread::spawn(|| threads(0))
+        .join()
+        .expect("it does not panic");
+    let summary = summary();
+    for row in &summary.rows {
+        let callers = summary.callers();
+        let edges = callers.edges.iter().filter(|edge| edge.callee == row.name);
+        let (calls, own) = edges.fold((0, 0.0), |(calls, own), edge| {
+            (
+                calls + edge.calls,
+                own + edge.cpu.map_or(0.0, |cpu| cpu.self_ns),
+            )
+        });
+        assert_eq!(calls, row.calls, "{}", row.name);
+        let self_ns = row.cpu.map_or(0.0, |cpu| cpu.self_ns);
+        assert!(
+            (own - self_ns).abs() <= 1.0 + self_ns * TOLERANCE,
+            "{}",
+            row.name
+        );
+    }
+}
+
+#[test]
+fn callers_are_not_counted_unless_they_are_asked_for() {
+    recursive(1);
+    let callers = summary().callers();
+    assert!(callers.edges.is_empty());
+    let text = "callers are not counted: set PROFILER_CALLERS=1, or take them from the trace of a session\n";
+    assert_eq!(callers.to_string(), text);
+}
+
+#[test]
+fn pairs_beyond_the_bound_have_one_caller() {
+    let _profiler = builder().callers(true).init();
+    if !is_enabled() {
+        return;
+    }
+    // 140 names call each other: 19,600 pairs, of which 16,384 are counted.
+    let names: Vec<String> = (0..140)
+        .map(|name| format!("callers: name {name}"))
+        .collect();
+    for outer in &names {
+        measure!(outer, {
+            for inner in &names {
+                measure!(inner, {});
+            }
+        });
+    }
+    let callers = summary().callers();
+    let calls: u64 = callers.edges.iter().map(|edge| edge.calls).sum();
+    assert_eq!(calls, 140 * 141, "no call is lost");
+    let others = callers.edges.iter();
+    let others = others.filter(|edge| edge.caller.as_deref() == Some("(other callers)"));
+    assert!(others.map(|edge| edge.calls).sum::<u64>() >= 19_600 - 16_384);
+    assert!(callers.edges.len() <= 16_384 + names.len());
+    let notices = summary().notices;
+    assert!(
+        notices
+            .iter()
+            .any(|notice| notice.contains("pairs of caller and callee"))
+    );
+}
