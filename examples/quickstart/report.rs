@@ -17,7 +17,7 @@ pub(crate) fn show(options: &Options, board: &TensorBoardLogger) -> Result<(), B
     fs::write(&file, summary.to_json())
         .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
 
-    println!("\n{summary}");
+    println!("\n{summary:#}");
     name_slowest(&summary);
     if flushed.dropped + flushed.left > 0 {
         println!(

@@ -4,10 +4,10 @@
 //! `PROFILER_SUMMARY=stderr`, and read the table:
 //!
 //! ```text
-//! Name                     Calls  Total (ms)  Self (ms)  Mean (µs)  p50 (µs)  p95 (µs)  p99 (µs)  …
-//! ──────────────────────────────────────────────────────────────────────────────────────────────────
-//! app::Trainer::backward    1350      79.126     79.126     58.612    52.009    88.431   107.020
-//! app::Trainer::forward     1350      44.610     44.610     33.044    29.154    45.832    72.177
+//! Name                     Calls    Total     Self  Self %     Mean      Min      Max
+//! ───────────────────────────────────────────────────────────────────────────────────
+//! app::Trainer::backward    1350  79.1 ms  79.1 ms  63.95%  58.6 µs  50.2 µs   203 µs
+//! app::Trainer::forward     1350  44.6 ms  44.6 ms  36.05%  33.0 µs  27.1 µs  81.8 µs
 //! ```
 //!
 //! # In a program

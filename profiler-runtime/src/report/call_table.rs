@@ -1,15 +1,20 @@
 //! The call graph as a table, as `pstats` prints it.
 
 use super::callers::{CallEdge, CallEdges, EdgeTimes, Side};
-use super::text::cells::time;
-use super::text::table::{self, Column, calls};
+use super::text::table::{Column, Table, calls};
+use super::text::units::time;
 use crate::diagnostics::printable;
 
 type OfEdge = fn(&CallEdge) -> Option<EdgeTimes>;
 
-const TIMES: [(&str, OfEdge); 2] = [("CPU", |edge| edge.cpu), ("CUDA", |edge| edge.cuda)];
+/// The devices, each with the ranks of its total and its self time.
+const TIMES: [(&str, OfEdge, [u8; 2]); 2] = [
+    ("CPU", |edge| edge.cpu, [0, 3]),
+    ("CUDA", |edge| edge.cuda, [1, 2]),
+];
 
-pub(super) fn render(edges: &CallEdges) -> String {
+/// Draws edges as a table of at most `width` columns.
+pub(super) fn render(edges: &CallEdges, width: usize) -> String {
     if edges.is_unknown {
         return "callers are not counted: set PROFILER_CALLERS=1, or take them from the trace of a session\n"
             .to_owned();
@@ -31,20 +36,33 @@ pub(super) fn render(edges: &CallEdges) -> String {
         other.map_or_else(|| "-".to_owned(), printable)
     });
     let mut columns = vec![Column::text(other, others.collect())];
-    columns.push(Column::of(&edges.edges, "# of Calls", |edge| {
-        Some(calls(edge.calls, edge.primitive_calls))
-    }));
-    for (device, times) in TIMES {
+    columns.push(
+        Column::of(&edges.edges, "# of Calls", |edge| {
+            Some(calls(edge.calls, edge.primitive_calls))
+        })
+        .rank(4),
+    );
+    for (device, times, [total, own]) in TIMES {
         if edges.edges.iter().any(|edge| times(edge).is_some()) {
-            columns.push(Column::of(
-                &edges.edges,
-                format!("{device} total"),
-                |edge| times(edge).map(|times| time(times.total_ns)),
-            ));
-            columns.push(Column::of(&edges.edges, format!("Self {device}"), |edge| {
-                times(edge).map(|times| time(times.self_ns))
-            }));
+            columns.push(
+                Column::of(&edges.edges, format!("{device} total"), |edge| {
+                    times(edge).map(|times| time(times.total_ns))
+                })
+                .rank(total),
+            );
+            columns.push(
+                Column::of(&edges.edges, format!("Self {device}"), |edge| {
+                    times(edge).map(|times| time(times.self_ns))
+                })
+                .rank(own),
+            );
         }
     }
-    table::draw("Function", &labels, &columns, table::width(None))
+    let table = Table {
+        title: "Function",
+        labels,
+        columns,
+        hottest: None,
+    };
+    table.draw(width, false)
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::call_table;
 use super::row::Row;
 use super::text::json::{lines, object};
+use super::text::terminal;
 use super::text::{Field, csv, nanoseconds};
 use crate::clock::clock;
 use crate::local::callers;
@@ -180,7 +181,7 @@ impl CallEdges {
 
 impl fmt::Display for CallEdges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&call_table::render(self))
+        f.write_str(&call_table::render(self, terminal::width()))
     }
 }
 

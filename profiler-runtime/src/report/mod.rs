@@ -7,10 +7,14 @@
 pub(crate) mod averages;
 mod call_table;
 mod callers;
+mod columns;
 pub(crate) mod export;
 mod fields;
+#[cfg(test)]
+mod golden;
 mod options;
 mod own_cost;
+mod render;
 mod restrict;
 mod row;
 mod share;
@@ -18,7 +22,7 @@ mod sort;
 pub(crate) mod summary;
 #[cfg(all(feature = "session", feature = "tensorboard"))]
 mod tensorboard;
-mod text;
+pub(crate) mod text;
 mod times;
 mod verdict;
 
@@ -28,7 +32,7 @@ pub use averages::{GroupBy, KeyAverages};
 pub use callers::{CallEdge, CallEdges, EdgeTimes};
 #[cfg(feature = "trace")]
 pub use export::{ExportError, LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
-pub use options::{RowLimit, TableOptions};
+pub use options::{Color, RowLimit, TableOptions};
 pub use own_cost::OwnCost;
 pub use restrict::{Restriction, RestrictionError};
 pub use row::{MemoryStats, Row};

@@ -1,6 +1,9 @@
 //! The options of a table.
 
+use std::fmt;
+
 use super::sort::{SortKey, SortKeyError};
+use super::text::terminal::Stream;
 
 /// The options of a table of a [`Summary`](super::Summary) or of [`KeyAverages`](super::KeyAverages).
 ///
@@ -23,6 +26,7 @@ pub struct TableOptions {
     pub(super) row_limit: RowLimit,
     pub(super) statistics: bool,
     pub(super) width: Option<usize>,
+    pub(super) color: Color,
 }
 
 impl Default for TableOptions {
@@ -39,6 +43,7 @@ impl TableOptions {
             row_limit: RowLimit(Some(100)),
             statistics: false,
             width: None,
+            color: Color::Never,
         }
     }
 
@@ -67,14 +72,69 @@ impl TableOptions {
         Self { statistics, ..self }
     }
 
-    /// Sets the width in characters: by default that of the terminal, or unlimited without one. Long names are
-    /// shortened in the middle, numbers never.
+    /// Sets the width in columns of a terminal. By default it is the value of the variable `COLUMNS`, or else the width
+    /// of the first standard stream that is a terminal, or else 160.
+    ///
+    /// If the table would be wider, columns are left out and then names shortened, in the order that the guide
+    /// describes: percentiles first, never the column that the rows are sorted by, and no name so far that two rows look
+    /// alike. No table is narrower than 60 columns. [`to_json`](super::Summary::to_json) and
+    /// [`to_csv`](super::Summary::to_csv) always have all values.
     pub fn width(self, columns: usize) -> Self {
         Self {
             width: Some(columns),
             ..self
         }
     }
+
+    /// Sets whether the table has colours; by default it has none.
+    pub fn color(self, color: Color) -> Self {
+        Self { color, ..self }
+    }
+
+    /// Returns the options of a table that is formatted: with `{:#}`, it has colours if standard output shows them.
+    pub(super) fn for_display(f: &fmt::Formatter<'_>) -> Self {
+        let color = if f.alternate() {
+            Color::Auto
+        } else {
+            Color::Never
+        };
+        Self::new().color(color)
+    }
+
+    /// Returns the options of the table at the end of the program, with all rows.
+    pub(crate) fn for_stream(stream: Stream) -> Self {
+        let color = if stream.has_color() {
+            Color::Always
+        } else {
+            Color::Never
+        };
+        let options = Self::new().row_limit(None);
+        options.width(stream.width()).color(color)
+    }
+}
+
+/// When a table has colours.
+///
+/// # Examples
+///
+/// ```
+/// use profiler_runtime::report::{Color, TableOptions};
+/// use profiler_runtime::summary;
+///
+/// let options = TableOptions::new().color(Color::Auto);
+/// println!("{}", summary().table(&options));
+/// println!("{:#}", summary()); // as above
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Color {
+    /// Never: the text may be written anywhere.
+    #[default]
+    Never,
+    /// If standard output is a terminal. The variables `NO_COLOR`, `CLICOLOR` and `CLICOLOR_FORCE` are respected.
+    Auto,
+    /// Always.
+    Always,
 }
 
 /// How many rows a table shows at most: made from a number, where negative numbers stand for all rows, or from an

@@ -12,6 +12,7 @@ use crate::process::output::new_file;
 use crate::process::output::{Output, READER_TIMEOUT, WriteTimeout};
 use crate::report::TableOptions;
 use crate::report::summary::{Summary, summary};
+use crate::report::text::terminal::Stream;
 use crate::switch::with_control;
 
 /// The number of calls in the last summary that was written + 1; 0 if none was written.
@@ -42,10 +43,12 @@ pub(super) fn write() {
     let result = match &target {
         SummaryTarget::Off => Ok(()),
         SummaryTarget::Stderr => {
-            let table = table(&without_shown_notices(summary));
+            let table = table(&without_shown_notices(summary), Stream::Stderr);
             Output::stderr(WAIT).write_whole(table.as_bytes())
         }
-        SummaryTarget::Stdout => Output::stdout(WAIT).write_whole(table(&summary).as_bytes()),
+        SummaryTarget::Stdout => {
+            Output::stdout(WAIT).write_whole(table(&summary, Stream::Stdout).as_bytes())
+        }
         SummaryTarget::File(path) => {
             new_file::write(path, file_content(&summary, path).as_bytes(), WAIT)
         }
@@ -74,9 +77,8 @@ fn without_shown_notices(mut summary: Summary) -> Summary {
     summary
 }
 
-fn table(summary: &Summary) -> String {
-    let options = TableOptions::new().row_limit(None);
-    format!("\n{}\n", summary.table(&options))
+fn table(summary: &Summary, stream: Stream) -> String {
+    format!("\n{}\n", summary.table(&TableOptions::for_stream(stream)))
 }
 
 /// Returns the summary in the format that the file's extension asks for.

@@ -64,7 +64,7 @@ fn a_table_comes_at_the_end_whatever_the_end() {
             "{mode}, once: {table}"
         );
         assert!(
-            table.contains("measured_program::load") && table.contains("% self"),
+            table.contains("measured_program::load") && table.contains("Self %"),
             "{table}"
         );
         assert_eq!(

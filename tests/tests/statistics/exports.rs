@@ -55,7 +55,7 @@ fn a_name_of_any_length_is_drawn() {
         let output = child.env("PROFILER_SUMMARY", "stderr").output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{stderr}");
-        assert_eq!(stderr.contains("drawn: nnnn"), measuring(), "{stderr}");
+        assert_eq!(stderr.contains("\n…nnnn"), measuring(), "{stderr}");
         return;
     };
     let profiler: ProfilerGuard = init().unwrap();

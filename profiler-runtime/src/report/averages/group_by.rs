@@ -51,7 +51,7 @@ impl GroupBy {
         self.stack > 0
     }
 
-    pub(super) const fn has_shapes(self) -> bool {
+    pub(in crate::report) const fn has_shapes(self) -> bool {
         self.shapes
     }
 }

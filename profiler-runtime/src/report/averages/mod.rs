@@ -2,7 +2,6 @@
 
 #[cfg(feature = "session")]
 mod child_memory;
-mod columns;
 #[cfg(feature = "session")]
 mod gather;
 #[cfg(feature = "session")]
@@ -168,7 +167,7 @@ impl KeyAverages {
 
 impl fmt::Display for KeyAverages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.table(&TableOptions::new()))
+        f.write_str(&self.table(&TableOptions::for_display(f)))
     }
 }
 

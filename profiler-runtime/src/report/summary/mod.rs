@@ -1,11 +1,9 @@
 //! Summaries: a snapshot of everything measured so far, with a row for each name.
 
-mod columns;
 mod json;
 mod notes;
 mod row;
 mod table;
-mod units;
 
 use std::fmt;
 use std::sync::Arc;
@@ -286,6 +284,6 @@ impl Summary {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.table(&TableOptions::new()))
+        f.write_str(&self.table(&TableOptions::for_display(f)))
     }
 }

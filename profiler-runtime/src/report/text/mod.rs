@@ -1,9 +1,12 @@
 //! Text formats: tables, JSON and CSV. They know nothing of summaries and averages.
 
-pub(super) mod cells;
 pub(super) mod csv;
 mod field;
 pub(super) mod json;
+mod shorten;
+mod style;
 pub(super) mod table;
+pub(crate) mod terminal;
+pub(super) mod units;
 
 pub(super) use field::{Field, nanoseconds};

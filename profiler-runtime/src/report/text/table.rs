@@ -1,11 +1,17 @@
 //! Tables for people.
 
-use std::fmt::Write;
-
+use super::shorten::{TOO_SHORT_MARK, differ_when_cut, shorten, width};
+use super::style::Style;
 use crate::diagnostics::printable;
 
-/// No label is shortened to fewer characters.
+/// No table is made narrower than this.
+pub(in crate::report) const MIN_WIDTH: usize = 60;
+
+/// Labels are not shortened to less than this.
 const MIN_LABEL: usize = 16;
+
+/// Cells of text are not shortened to less than this.
+const MIN_TEXT: usize = 8;
 
 /// Explains the mark that [`label`] gives to names.
 pub(in crate::report) const TOO_SHORT: &str = "~ most calls are too short to be timed one by one: totals, means and long single times are right, single times of \
@@ -13,7 +19,7 @@ pub(in crate::report) const TOO_SHORT: &str = "~ most calls are too short to be 
 
 /// Returns the label of a row. Names whose calls are too short to be timed individually are marked.
 pub(in crate::report) fn label(name: &str, is_too_short: bool) -> String {
-    let mark = if is_too_short { "~ " } else { "" };
+    let mark = if is_too_short { TOO_SHORT_MARK } else { "" };
     format!("{mark}{}", printable(name))
 }
 
@@ -26,28 +32,18 @@ pub(in crate::report) fn calls(all: u64, primitive: u64) -> String {
     }
 }
 
-/// Returns the width that a table may have: `given`, or the width of the terminal.
-pub(in crate::report) fn width(given: Option<usize>) -> usize {
-    given.or_else(terminal_width).unwrap_or(usize::MAX)
-}
-
-/// Returns the width of the first standard stream that is a terminal.
-#[cfg(feature = "terminal")]
-fn terminal_width() -> Option<usize> {
-    terminal_size::terminal_size().map(|(width, _)| width.0.into())
-}
-
-#[cfg(not(feature = "terminal"))]
-fn terminal_width() -> Option<usize> {
-    None
-}
-
 /// A column, with a cell for each row.
+#[derive(Clone, Debug)]
 pub(in crate::report) struct Column {
     title: String,
-    pub(in crate::report) cells: Vec<String>,
-    /// `true` for text, which is aligned to the left; numbers are aligned to the right.
+    cells: Vec<String>,
+    /// `true` for text, which is aligned to the left, shortened if needed, and may have several lines. Numbers are
+    /// aligned to the right and never shortened.
     is_text: bool,
+    /// The title of the group of columns that it belongs to, above its own.
+    group: Option<&'static str>,
+    /// Columns with high ranks are left out first; zero for one that always stays.
+    rank: u8,
 }
 
 impl Column {
@@ -56,6 +52,8 @@ impl Column {
             title: title.into(),
             cells,
             is_text: false,
+            group: None,
+            rank: 0,
         }
     }
 
@@ -76,168 +74,285 @@ impl Column {
         Self::numbers(title, rows.into_iter().map(cell).collect())
     }
 
-    fn width(&self) -> usize {
+    pub(in crate::report) fn rank(self, rank: u8) -> Self {
+        Self { rank, ..self }
+    }
+
+    pub(in crate::report) fn group(self, group: Option<&'static str>) -> Self {
+        Self { group, ..self }
+    }
+
+    fn natural_width(&self) -> usize {
         widest(self.cells.iter().chain([&self.title]))
     }
 }
 
-/// Draws a table with labels on the left and columns beside them. Labels are shortened if it would be wider than
-/// `width`.
-pub(in crate::report) fn draw(
-    title: &str,
-    labels: &[String],
-    columns: &[Column],
-    width: usize,
-) -> String {
-    let layout = Layout::new(title, labels, columns, width);
-    let mut table = layout.line(title, columns.iter().map(|column| &*column.title));
-    let _ = writeln!(table, "{}", "─".repeat(layout.width()));
-    for (row, label) in labels.iter().enumerate() {
-        let cells = columns.iter().map(|column| &*column.cells[row]);
-        table += &layout.line(label, cells);
+/// A table, with labels on the left and columns beside them.
+#[derive(Clone, Debug)]
+pub(in crate::report) struct Table {
+    pub(in crate::report) title: &'static str,
+    pub(in crate::report) labels: Vec<String>,
+    pub(in crate::report) columns: Vec<Column>,
+    /// The index of the row whose label stands out.
+    pub(in crate::report) hottest: Option<usize>,
+}
+
+/// The space between two columns, and between two groups of columns.
+const GAP: usize = 2;
+const GROUP_GAP: usize = 3;
+
+impl Table {
+    /// Draws the table, at most `width` columns wide, but not narrower than [`MIN_WIDTH`]. If it would be wider, columns
+    /// are left out by their ranks, and then texts are shortened.
+    pub(in crate::report) fn draw(mut self, width: usize, has_color: bool) -> String {
+        let width = width.max(MIN_WIDTH);
+        let label = self.least_label(width);
+        while self.least_width(label, width) > width && self.leave_one_out() {}
+        let widths = self.widths(width);
+        self.shorten(&widths);
+        let style = Style { has_color };
+        let mut lines = Vec::new();
+        if self.columns.iter().any(|column| column.group.is_some()) {
+            lines.push(self.group_line(&widths, style));
+        }
+        let titles: Vec<&str> = self.columns.iter().map(|column| &*column.title).collect();
+        let header = self.line(
+            &widths,
+            self.title,
+            &titles,
+            |text| style.title(text),
+            Style::title,
+            style,
+        );
+        lines.push(header);
+        let rule = widths.iter().sum::<usize>() + self.gaps();
+        lines.push(style.dim(&"─".repeat(rule)));
+        for row in 0..self.labels.len() {
+            self.push_row(&mut lines, row, &widths, style);
+        }
+        lines.join("\n") + "\n"
     }
-    table
-}
 
-/// The widths of a table in characters.
-struct Layout {
-    label: usize,
-    /// The width of each column, and `true` for one that is aligned to the left.
-    columns: Vec<(usize, bool)>,
-}
-
-impl Layout {
-    const GAP: &str = "  ";
-
-    fn new(title: &str, labels: &[String], columns: &[Column], width: usize) -> Self {
-        let widest_label = widest(labels).max(title.chars().count());
-        let columns = columns
+    /// Adds the lines of a row: as many as its cell with the most lines has.
+    fn push_row(&self, lines: &mut Vec<String>, row: usize, widths: &[usize], style: Style) {
+        let height = self
+            .columns
             .iter()
-            .map(|column| (column.width(), column.is_text))
-            .collect();
-        let mut layout = Self { label: 0, columns };
-        let left = width.saturating_sub(layout.width());
-        layout.label = widest_label.min(left.max(MIN_LABEL));
-        layout
-    }
-
-    fn width(&self) -> usize {
-        let columns = self.columns.iter();
-        self.label
-            + columns
-                .map(|(width, _)| Self::GAP.len() + width)
-                .sum::<usize>()
-    }
-
-    fn line<'c>(&self, label: &str, cells: impl Iterator<Item = &'c str>) -> String {
-        let label = shortened(label, self.label);
-        let mut line = padding(&label, self.label);
-        line.insert_str(0, &label);
-        for (cell, (width, is_text)) in cells.zip(&self.columns) {
-            let padding = padding(cell, *width);
-            let (left, right) = if *is_text {
-                (cell, &*padding)
-            } else {
-                (&*padding, cell)
+            .map(|column| column.cells[row].split('\n').count());
+        for line in 0..height.max().unwrap_or(1) {
+            let cells: Vec<&str> = self
+                .columns
+                .iter()
+                .map(|column| column.cells[row].split('\n').nth(line).unwrap_or(""))
+                .collect();
+            let label = if line == 0 { &*self.labels[row] } else { "" };
+            let is_hottest = self.hottest == Some(row);
+            let paint = |text: &str| {
+                if is_hottest {
+                    style.hottest(text)
+                } else {
+                    text.to_owned()
+                }
             };
-            line.extend([Self::GAP, left, right]);
+            lines.push(self.line(widths, label, &cells, paint, Style::value, style));
+        }
+    }
+
+    fn line(
+        &self,
+        widths: &[usize],
+        label: &str,
+        cells: &[&str],
+        paint_label: impl Fn(&str) -> String,
+        paint: fn(Style, &str) -> String,
+        style: Style,
+    ) -> String {
+        let [label_width, widths @ ..] = widths else {
+            return String::new();
+        };
+        let mut line = paint_label(label) + &padding(label, *label_width);
+        for (index, (cell, column_width)) in cells.iter().zip(widths).enumerate() {
+            line += &" ".repeat(self.gap(index));
+            let padding = padding(cell, *column_width);
+            if self.columns[index].is_text {
+                line.extend([paint(style, cell), padding]);
+            } else {
+                line.extend([padding, paint(style, cell)]);
+            }
         }
         line.truncate(line.trim_end_matches(' ').len());
-        line + "\n"
+        line
+    }
+
+    /// Returns the line with the titles of groups, each centred over its columns.
+    fn group_line(&self, widths: &[usize], style: Style) -> String {
+        let mut line = " ".repeat(widths.first().copied().unwrap_or(0));
+        let mut index = 0;
+        for group in self.columns.chunk_by(|one, next| one.group == next.group) {
+            line += &" ".repeat(self.gap(index));
+            let inner: usize = (index + 1..index + group.len())
+                .map(|column| self.gap(column))
+                .sum();
+            let span = inner
+                + widths[index + 1..=index + group.len()]
+                    .iter()
+                    .sum::<usize>();
+            line += &match group.first().and_then(|column| column.group) {
+                Some(title) => style.dim(&centred(title, span)),
+                None => " ".repeat(span),
+            };
+            index += group.len();
+        }
+        line.truncate(line.trim_end_matches(' ').len());
+        line
+    }
+
+    /// Returns the space before a column.
+    fn gap(&self, index: usize) -> usize {
+        let before = index
+            .checked_sub(1)
+            .and_then(|before| self.columns[before].group);
+        if before == self.columns[index].group {
+            GAP
+        } else {
+            GROUP_GAP
+        }
+    }
+
+    fn gaps(&self) -> usize {
+        (0..self.columns.len()).map(|index| self.gap(index)).sum()
+    }
+
+    /// Returns the width that labels get before columns: a quarter of the table, or what they need to differ, but at
+    /// most half.
+    fn least_label(&self, width: usize) -> usize {
+        let natural = self.label_width();
+        let quarter = (width / 4).max(20);
+        if natural <= quarter {
+            return natural;
+        }
+        let labels: Vec<&str> = self.labels.iter().map(String::as_str).collect();
+        let half = (width / 2).max(quarter).min(natural);
+        let different = (quarter..=half).find(|limit| differ_when_cut(&labels, *limit));
+        different.unwrap_or(quarter)
+    }
+
+    /// Returns the width of the table if labels take `label` columns, and texts no more than their share of `width`.
+    fn least_width(&self, label: usize, width: usize) -> usize {
+        let texts = self.columns.iter().filter(|column| column.is_text).count();
+        let share = width / 4 / texts.max(1);
+        let columns = self.columns.iter().map(|column| {
+            let natural = column.natural_width();
+            if column.is_text {
+                natural.min(share.max(MIN_TEXT))
+            } else {
+                natural
+            }
+        });
+        label + columns.sum::<usize>() + self.gaps()
+    }
+
+    /// Leaves out the column with the highest rank, the last one of several. Returns `false` if all others must stay.
+    fn leave_one_out(&mut self) -> bool {
+        let columns = self.columns.iter().enumerate();
+        let last = columns.max_by_key(|(_, column)| column.rank);
+        match last {
+            Some((index, column)) if column.rank > 0 => {
+                self.columns.remove(index);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn label_width(&self) -> usize {
+        widest(&self.labels).max(self::width(self.title))
+    }
+
+    /// Returns the widths of the labels and of all columns. Numbers take what they need; texts share the rest, and short
+    /// ones leave theirs to long ones.
+    fn widths(&self, width: usize) -> Vec<usize> {
+        let natural: Vec<usize> = std::iter::once(self.label_width())
+            .chain(self.columns.iter().map(Column::natural_width))
+            .collect();
+        let is_text = |index: usize| index == 0 || self.columns[index - 1].is_text;
+        let with_cap = |cap: usize| -> Vec<usize> {
+            let natural = natural.iter().copied().enumerate();
+            natural
+                .map(|(index, natural)| match index {
+                    0 => natural.min(cap.max(MIN_LABEL)),
+                    index if is_text(index) => natural.min(cap.max(MIN_TEXT)),
+                    _ => natural,
+                })
+                .collect()
+        };
+        let fits = |widths: &[usize]| {
+            let sum: usize = widths.iter().sum();
+            sum + self.gaps() <= width
+        };
+        if fits(&natural) {
+            return natural;
+        }
+        // The largest cap that fits: between the two, one fits and the other does not.
+        let (mut fitting, mut too_wide) = (0, width.saturating_add(1));
+        while too_wide - fitting > 1 {
+            let cap = usize::midpoint(fitting, too_wide);
+            if fits(&with_cap(cap)) {
+                fitting = cap;
+            } else {
+                too_wide = cap;
+            }
+        }
+        with_cap(fitting)
+    }
+
+    /// Shortens labels and texts to the widths of their columns.
+    fn shorten(&mut self, widths: &[usize]) {
+        let [label_width, widths @ ..] = widths else {
+            return;
+        };
+        let labels: Vec<&str> = self.labels.iter().map(String::as_str).collect();
+        self.labels = shorten(&labels, *label_width);
+        for (column, width) in self.columns.iter_mut().zip(widths) {
+            if !column.is_text || column.natural_width() <= *width {
+                continue;
+            }
+            let lines = column.cells.iter().flat_map(|cell| cell.split('\n'));
+            let mut lines = shorten(&lines.collect::<Vec<&str>>(), *width).into_iter();
+            for cell in &mut column.cells {
+                let height = cell.split('\n').count();
+                *cell = lines
+                    .by_ref()
+                    .take(height)
+                    .collect::<Vec<String>>()
+                    .join("\n");
+            }
+        }
     }
 }
 
+/// Returns the columns that the widest line takes.
 fn widest<'t>(texts: impl IntoIterator<Item = &'t String>) -> usize {
-    let widths = texts.into_iter().map(|text| text.chars().count());
+    let widths = texts
+        .into_iter()
+        .flat_map(|text| text.split('\n').map(width));
     widths.max().unwrap_or(0)
 }
 
 /// Returns the spaces that pad a text to a width.
 // `format!` cannot do it: it panics for widths above 65,535.
-fn padding(text: &str, width: usize) -> String {
-    " ".repeat(width.saturating_sub(text.chars().count()))
+fn padding(text: &str, to: usize) -> String {
+    " ".repeat(to.saturating_sub(width(text)))
 }
 
-/// Cuts the middle out of a path, which says least: its crate and its function are kept.
-fn shortened(name: &str, width: usize) -> String {
-    let length = name.chars().count();
-    if length <= width {
-        return name.to_owned();
-    }
-    let end = (width - 1) * 2 / 3;
-    let start = width - 1 - end;
-    let head: String = name.chars().take(start).collect();
-    let tail: String = name.chars().skip(length - end).collect();
-    format!("{head}…{tail}")
+/// Returns a title in the middle of a line of this width.
+fn centred(title: &str, span: usize) -> String {
+    let Some(line) = span.checked_sub(width(title) + 2) else {
+        return title.to_owned() + &padding(title, span);
+    };
+    let (left, right) = (line / 2, line - line / 2);
+    format!("{} {title} {}", "─".repeat(left), "─".repeat(right))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// `format!` pads to at most 65,535.
-    #[test]
-    fn cells_of_any_length_are_padded() {
-        let long = "é".repeat(70_000);
-        let labels = [long.clone(), "short".to_owned()];
-        let columns = [
-            Column::text("Text", vec![long.clone(), "-".to_owned()]),
-            Column::numbers("Number", vec!["1".repeat(70_000), "2".to_owned()]),
-        ];
-        let table = draw("Name", &labels, &columns, usize::MAX);
-        let lengths: Vec<usize> = table.lines().map(|line| line.chars().count()).collect();
-        assert_eq!(lengths, [210_004; 4]);
-        assert!(table.lines().nth(3).unwrap().ends_with(" 2"));
-    }
-
-    #[test]
-    fn long_names_keep_both_ends() {
-        let name = "application::model::layers::Attention::forward";
-        let short = shortened(name, 24);
-        assert_eq!(short.chars().count(), 24);
-        assert!(
-            short.starts_with("applicat…") && short.ends_with("Attention::forward"[3..].trim())
-        );
-        assert_eq!(shortened("main", 24), "main");
-    }
-
-    #[test]
-    fn a_table_aligns_its_columns() {
-        let labels = ["a", "long name"].map(str::to_owned);
-        let columns = [
-            Column::of(&[1, 200], "Calls", |calls| Some(calls.to_string())),
-            Column::of(&[1, 200], "Time", |calls| {
-                (*calls > 1).then(|| "7".to_owned())
-            }),
-            Column::text("Place", vec!["here".to_owned(), String::new()]),
-        ];
-        let table = draw("Name", &labels, &columns, usize::MAX);
-        let expected = "\
-Name       Calls  Time  Place
-─────────────────────────────
-a              1     -  here
-long name    200     7
-";
-        assert_eq!(table, expected);
-    }
-
-    #[test]
-    fn a_narrow_table_shortens_labels_down_to_a_bound() {
-        let labels = ["abcdefghijklmnopqrstuvwxyz".to_owned()];
-        let columns = [Column::numbers("Calls", vec!["1".to_owned()])];
-        let label = |width: usize| {
-            let table = draw("Name", &labels, &columns, width);
-            let line = table.lines().last().expect("a row");
-            line.split(' ').next().map(|label| label.chars().count())
-        };
-        assert_eq!(label(usize::MAX), Some(26));
-        assert_eq!(label(30), Some(23));
-        assert_eq!(label(0), Some(MIN_LABEL));
-    }
-
-    #[test]
-    fn recursive_calls_show_both_counts() {
-        assert_eq!(calls(150, 100), "150/100");
-        assert_eq!(calls(7, 7), "7");
-    }
-}
+mod tests;

@@ -3,6 +3,8 @@
 use regex_lite::Regex;
 
 use super::{InMs, memory, stream};
+use crate::report::call_table;
+use crate::report::golden::assert_golden;
 use crate::report::{GroupBy, SortKey, TableOptions};
 use crate::session::sample::Sample;
 use crate::session::{Options, ScopeDetails, Trace};
@@ -32,6 +34,9 @@ fn training(options: Options) -> Trace {
     sample.trace()
 }
 
+/// All columns have room.
+const WIDTH: usize = 250;
+
 /// The tables of one thing after the other.
 fn drawn(tables: &[String]) -> String {
     tables.join("\n")
@@ -40,21 +45,21 @@ fn drawn(tables: &[String]) -> String {
 #[test]
 fn the_table_has_torchs_columns() {
     let averages = training(Options::DEFAULT).key_averages();
-    let tables = [averages.to_string()];
-    assert_eq!(drawn(&tables), include_str!("golden/averages.txt"));
+    let tables = [averages.table(&TableOptions::new().width(WIDTH))];
+    assert_golden("averages/tests/golden/averages.txt", &drawn(&tables));
 }
 
 #[test]
 fn statistics_add_what_torch_lacks() {
     let mut options = Options::DEFAULT;
-    let table = TableOptions::new().statistics(true);
+    let table = TableOptions::new().statistics(true).width(400);
     let times = training(options).key_averages().table(&table);
     options.profile_memory = true;
     options.cpu = false;
-    let memory = training(options).key_averages().table(&table.width(0));
-    assert_eq!(
-        drawn(&[times, memory]),
-        include_str!("golden/statistics.txt")
+    let memory = training(options).key_averages().table(&table);
+    assert_golden(
+        "averages/tests/golden/statistics.txt",
+        &drawn(&[times, memory]),
     );
 }
 
@@ -65,7 +70,9 @@ fn rows_are_told_apart_by_shapes_or_stacks() {
         profile_memory: true,
         ..Options::DEFAULT
     };
-    let table = TableOptions::new().sort_by(SortKey::SelfCudaTimeTotal);
+    let table = TableOptions::new()
+        .sort_by(SortKey::SelfCudaTimeTotal)
+        .width(WIDTH);
     let by = GroupBy::new().group_by_input_shape(true);
     let shapes = training(options)
         .key_averages_by(by)
@@ -76,15 +83,18 @@ fn rows_are_told_apart_by_shapes_or_stacks() {
     // Where this file stands, and what in it, is no part of the layout.
     let places = Regex::new(r"\S+golden\.rs\(\d+\)|─{3,}").expect("a pattern");
     let stacks = places.replace_all(&stacks, "…").into_owned();
-    assert_eq!(drawn(&[shapes, stacks]), include_str!("golden/groups.txt"));
+    assert_golden(
+        "averages/tests/golden/groups.txt",
+        &drawn(&[shapes, stacks]),
+    );
 }
 
 #[test]
 fn callers_and_callees_stand_beside_their_functions() {
     let averages = training(Options::DEFAULT).key_averages();
     let tables = [
-        averages.callers().to_string(),
-        averages.callees().to_string(),
+        call_table::render(&averages.callers(), WIDTH),
+        call_table::render(&averages.callees(), WIDTH),
     ];
-    assert_eq!(drawn(&tables), include_str!("golden/callers.txt"));
+    assert_golden("averages/tests/golden/callers.txt", &drawn(&tables));
 }
