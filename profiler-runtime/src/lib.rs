@@ -93,7 +93,8 @@
 //!
 //! # More
 //!
-//! [`manual`] has the [guide](manual::guide), the [environment variables](manual::environment), and what the numbers
+//! [`manual`] has the [guide](manual::guide), a page for [users of torch.profiler, cProfile and
+//! mdml-tools](manual::migration), the [environment variables](manual::environment), and what the numbers
 //! mean and [how far to trust them](manual::accuracy).
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

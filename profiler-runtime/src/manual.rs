@@ -1,4 +1,4 @@
-//! The guide, and the pages on environment variables and accuracy.
+//! The guide, and the pages on migration, environment variables and accuracy.
 //!
 //! This module exists only in the documentation. Its pages are files of the folder `docs`, which the package contains.
 
@@ -13,3 +13,6 @@ pub mod environment {}
 
 #[doc = include_str!("../docs/accuracy.md")]
 pub mod accuracy {}
+
+#[doc = include_str!("../docs/migration.md")]
+pub mod migration {}

@@ -128,6 +128,21 @@ impl Compiler {
         });
     }
 
+    /// Compiles a program, as the crate `app`, and returns where it is.
+    ///
+    /// # Errors
+    ///
+    /// Returns what the compiler says if the program does not compile.
+    pub fn program(&self, name: &str, source: &str) -> Result<PathBuf, String> {
+        let file = self.outputs.path().join(name).with_extension("rs");
+        fs::write(&file, source).map_err(|error| error.to_string())?;
+        let output = self.compile(&file, &["--emit=link", "--crate-name=app"]);
+        if output.status.success() {
+            return Ok(self.output_of(&file));
+        }
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
     /// Checks the files of a folder, on as many threads as there are processors, and reports all that fail.
     fn for_each_file(&self, folder: &str, check: impl Fn(&Path) -> Result<(), String> + Sync) {
         let folder = self.workspace.join("tests").join(folder);
@@ -175,11 +190,11 @@ impl Compiler {
         } else {
             &[]
         };
-        let inside = file.strip_prefix(self.workspace.join("tests"));
+        let tests = self.workspace.join("tests");
         let output = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
             // Messages name files as seen from here.
-            .current_dir(self.workspace.join("tests"))
-            .arg(inside.expect("the file is one of the tests'"))
+            .current_dir(&tests)
+            .arg(file.strip_prefix(&tests).unwrap_or(file))
             .args(["--edition=2024", "--crate-type=bin", "--color=never"])
             .args(arguments)
             .args(allowed)
