@@ -12,8 +12,8 @@ use profiler_runtime::{init, scope, summary};
 use profiler_simulated_driver::Installation;
 use profiler_tests::allocator::BYTES;
 use profiler_tests::gpu::{
-    Gpu, Held, TOLD, cuda, exact, is_child, lost, on_driver, on_the_driver_with, row, settle, simulator,
-    told,
+    Gpu, Held, TOLD, cuda, exact, is_child, lost, on_driver, on_the_driver_with, row, settle,
+    simulator, told,
 };
 use profiler_tests::measuring;
 

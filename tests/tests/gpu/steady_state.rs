@@ -10,7 +10,8 @@ use profiler_runtime::cuda::Stream;
 use profiler_runtime::{init, scope, summary};
 use profiler_tests::allocator::{BYTES, allocations};
 use profiler_tests::gpu::{
-    Held, cuda, exact, is_child, on_the_driver, on_the_driver_with_legacy_stream, row, settle, simulator,
+    Held, cuda, exact, is_child, on_the_driver, on_the_driver_with_legacy_stream, row, settle,
+    simulator,
 };
 use profiler_tests::measuring;
 

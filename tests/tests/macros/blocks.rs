@@ -76,10 +76,7 @@ fn impl_blocks() {
             ("Model<_, N>::forward", 1),
             ("Model<_, N>::left_out", 0),
             ("Model<_, N>::with", 1),
-            (
-                "Model<_, N>::Index<usize>::index",
-                1,
-            ),
+            ("Model<_, N>::Index<usize>::index", 1),
         ],
     );
     assert_eq!(calls("a name of its own"), expected(1));
@@ -265,10 +262,7 @@ fn inline_modules() {
             ("everything::free", 1),
             ("everything::exported", 1),
             ("everything::Shape::double", 1),
-            (
-                "everything::Unit::Shape::area",
-                2,
-            ),
+            ("everything::Unit::Shape::area", 2),
             ("everything::Unit::static_name", 1),
             ("everything::nested::deep", 1),
             ("everything::constant", 0),

@@ -162,9 +162,7 @@ fn a_hanging_call_returns_when_it_is_released() {
     );
     assert!(!hung.is_finished());
     // Once is enough, even if the call has not begun to wait.
-    driver
-        .run("clear-faults; release")
-        .expect("a right script");
+    driver.run("clear-faults; release").expect("a right script");
     assert_eq!(hung.join().expect("no panic"), 0);
 }
 
