@@ -1,5 +1,15 @@
 //! Parents on other threads: callers, self times and recursion are those of the program, whatever threads run it.
 
+#![cfg_attr(
+    feature = "strip",
+    allow(
+        unused_variables,
+        dead_code,
+        clippy::unused_self,
+        reason = "only arguments of the attribute use some things"
+    )
+)]
+
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
