@@ -189,6 +189,7 @@ mod tests {
 
     #[cfg(all(unix, not(miri)))]
     mod forks {
+        use std::panic::{AssertUnwindSafe, catch_unwind};
         use std::sync::mpsc::channel;
 
         use super::*;
@@ -236,12 +237,11 @@ mod tests {
             while_held(&lock, || {
                 fork_and(|| {
                     *lock.lock() = 8;
-                    let mut right = true;
-                    while_held(&lock, || {
-                        fork_and(|| *lock.lock() == 7);
-                        right = true;
-                    });
-                    right && *lock.lock() == 8
+                    // `fork_and` panics if the grandchild fails.
+                    let grandchild = catch_unwind(AssertUnwindSafe(|| {
+                        while_held(&lock, || fork_and(|| *lock.lock() == 7));
+                    }));
+                    grandchild.is_ok() && *lock.lock() == 8
                 });
             });
         }
