@@ -6,7 +6,7 @@
 //! for a while ([`pace`]) or until a ring is half full.
 //!
 //! - [`state`]: one round; [`context_state`]: the part of a round that concerns one CUDA context.
-//! - [`queues`]: scopes that wait for the device, by stream. [`cuda_graph`]: scopes in CUDA graphs, read at each replay.
+//! - [`queues`]: scopes that wait for the device, by stream. [`captured`]: scopes in CUDA graphs, read at each replay.
 //! - [`anchor`]: converts device times to host times. [`child_times`]: subtracts inner scopes from outer ones.
 //! - [`completion`]: where a time goes that was read or lost. [`log_sender`]: its log entry. [`gpu_record`]: its record
 //!   for sessions.
