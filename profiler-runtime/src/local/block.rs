@@ -69,7 +69,7 @@ pub(super) struct Block {
 struct FreeList(Option<&'static Block>);
 
 // SAFETY: no thread uses a block that is in the list, so the holder of the lock may send it to another thread. All that
-// is in it is empty: its slots, its text decisions, its ring, its links and its callers.
+// is in it is empty: its slots, its text decisions, its ring, its links, its thread times and its callers.
 unsafe impl Send for FreeList {}
 
 static FREE: Lock<FreeList> = Lock::new(FreeList(None));
@@ -179,13 +179,15 @@ impl Block {
         slots.filter_map(|(_, slot)| slot.get())
     }
 
-    /// Drops the ring, the text decisions, the links and the thread times. Returns `false` and keeps them if one of them is borrowed.
+    /// Drops the ring, the text decisions, the links, the thread times and the callers. Returns `false` and keeps them if
+    /// one of them is borrowed.
     fn clear(&self) -> bool {
-        let (Ok(mut ring), Ok(mut texts), Ok(mut links), Ok(mut times)) = (
+        let (Ok(mut ring), Ok(mut texts), Ok(mut links), Ok(mut times), Ok(mut callers)) = (
             self.ring.try_borrow_mut(),
             self.text_decisions.try_borrow_mut(),
             self.links.try_borrow_mut(),
             self.thread_times.try_borrow_mut(),
+            self.callers.try_borrow_mut(),
         ) else {
             return false;
         };
@@ -193,6 +195,7 @@ impl Block {
         texts.clear();
         *links = Vec::new();
         *times = Vec::new();
+        drop(callers.take());
         true
     }
 
@@ -255,6 +258,9 @@ mod tests {
         block.text_decisions.borrow_mut().insert(1, decisions);
 
         let borrowed = block.ring.borrow_mut();
+        assert!(!block.clear());
+        drop(borrowed);
+        let borrowed = block.callers.borrow_mut();
         assert!(!block.clear());
         drop(borrowed);
         assert!(!block.text_decisions.borrow().is_empty());
