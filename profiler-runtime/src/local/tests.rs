@@ -124,3 +124,24 @@ fn decisions_are_kept_by_site_and_text() {
         assert_eq!(cached_decision(1, "other"), None);
     });
 }
+
+#[test]
+fn a_handle_keeps_each_call_around_it_once() {
+    let name = name("local: calls around").id;
+    on_thread(move || {
+        let _ = cell(name);
+        for _ in 0..20 {
+            let opened = with_state(|state| {
+                let serial = state.last_serial.get() + 1;
+                state.last_serial.set(serial);
+                (serial, state.innermost.replace(serial))
+            });
+            let (serial, outer) = opened.unwrap();
+            callers::opened(name, serial, outer);
+            let scope = share_innermost().unwrap();
+            // One from no caller, and the recursive one.
+            assert!(scope.calls.len() <= 2, "{:?}", scope.calls);
+            assert!(enter(&scope) > serial);
+        }
+    });
+}

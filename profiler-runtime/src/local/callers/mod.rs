@@ -107,12 +107,19 @@ pub(crate) fn finished(name: u32, call: FutureCall, elapsed: i64, own: i64) {
     with_callers(|callers| callers.count((call.caller, name), (elapsed, own), call.is_primitive));
 }
 
-/// Returns the name of the open scope with this serial, and the calls that are open around it and by it.
+/// Returns the name of the open scope with this serial, and the calls that are open around it and by it, each once.
 pub(super) fn chain(serial: u64) -> (u32, Arc<[Edge]>) {
     let chain = with_known(|callers| {
         let open = callers.open.iter().filter(|frame| frame.serial <= serial);
-        let mut edges: Vec<Edge> = open.map(|frame| frame.edge).collect();
-        with_entered(|shared| edges.extend(shared.calls.iter().copied()));
+        let mut edges: Vec<Edge> = Vec::new();
+        // Otherwise the edges would double with each handle that is taken inside of an entered one.
+        let mut add = |others: &mut dyn Iterator<Item = Edge>| {
+            edges.extend(others);
+            edges.sort_unstable();
+            edges.dedup();
+        };
+        add(&mut open.map(|frame| frame.edge));
+        with_entered(|shared| add(&mut shared.calls.iter().copied()));
         (callers.name_of(serial), edges.into())
     });
     chain.unwrap_or_else(|| (NO_CALLER, [].into()))
