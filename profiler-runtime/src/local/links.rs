@@ -31,10 +31,12 @@ use super::callers;
 use super::shared_scope::SharedScope;
 use super::{Block, ENDED, LINKED, ThreadState, open_names, presume_leaked_above, with_state};
 use crate::clock::now;
+use crate::diagnostics;
 use crate::stats::StatCell;
 use crate::sync::ReentrancyGuard;
 
-/// Links that a thread keeps. Beyond that, the oldest is presumed leaked.
+/// Links that a thread keeps. Beyond that, further handles have no effect: scopes that are open hold the serials of the
+/// older links, and restore them when they close.
 const MAX_LINKS: usize = 1024;
 
 /// One link of a thread.
@@ -82,10 +84,14 @@ fn find(links: &mut [Link], serial: u64) -> Option<&mut Link> {
     links.iter_mut().rev().find(|link| link.serial == serial)
 }
 
-/// Adds a link. Returns `false` if there is no memory.
+/// Adds a link. Returns `false` if there is no memory, or if there are too many.
 fn push(links: &mut Vec<Link>, link: Link) -> bool {
     if links.len() >= MAX_LINKS {
-        links.remove(0);
+        diagnostics::warn_once(
+            "a thread is inside more than 1024 handles and scopes that have handles; further handles have no effect there: \
+             drop the guards of `Handle::enter`, or take fewer handles in recursive calls",
+        );
+        return false;
     }
     let has_room = links.try_reserve(1).is_ok();
     if has_room {
@@ -173,7 +179,7 @@ impl Link {
 }
 
 /// Makes the scope of a handle the parent of scopes opened from here on. Returns the serial for [`leave`], or 0 if the
-/// thread has no memory for the link or has ended.
+/// thread has no memory for the link, has too many, or has ended.
 pub(crate) fn enter(scope: &Arc<SharedScope>) -> u64 {
     let Some(_reentrancy) = ReentrancyGuard::try_enter() else {
         return 0;

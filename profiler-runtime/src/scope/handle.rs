@@ -78,7 +78,8 @@ impl Handle {
 
     /// Makes the handle's scope the parent of scopes that this thread opens until the guard is dropped.
     ///
-    /// Scopes that are open already keep their parents. As with [`tracing::Span::enter`], do not hold the guard across
+    /// Scopes that are open already keep their parents. The handles that a thread is inside of, and its open scopes that
+    /// have handles, are at most 1,024 together; further ones have no effect, which a warning reports. As with [`tracing::Span::enter`], do not hold the guard across
     /// an `.await`: measure the future with the argument `parent` instead.
     ///
     /// [`tracing::Span::enter`]: https://docs.rs/tracing/latest/tracing/struct.Span.html#method.enter

@@ -372,6 +372,28 @@ fn handles_that_are_never_left_take_bounded_memory() {
 }
 
 #[test]
+fn handles_of_many_nested_scopes_are_all_left() {
+    fn nest(name: &'static Name, depth: u32) {
+        let _scope = open(name);
+        let _entered = Handle::current().enter();
+        if depth > 1 {
+            nest(name, depth - 1);
+        }
+    }
+
+    let [nested, after] = counted(["across: nested", "across: after"], |[nested, after]| {
+        nest(nested, 2_000);
+        assert_eq!(local::innermost(), 0);
+        drop(open(after));
+    });
+    assert_eq!(
+        (nested.calls(), nested.recursive_calls, nested.open()),
+        (2_000, 1_999, 0)
+    );
+    assert_eq!((nested.out_of_order, after.calls()), (0, 1));
+}
+
+#[test]
 fn without_an_open_scope_there_is_no_handle() {
     let [chunk] = counted(["across: root"], |[chunk]| {
         let handle = Handle::current();
