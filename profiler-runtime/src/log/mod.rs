@@ -37,7 +37,7 @@ pub use tracing_logger::TracingLogger;
 ///
 /// # Tags
 ///
-/// Every logger gets the tags that [`TensorBoardLogger`](crate::TensorBoardLogger) writes. They end with the time that
+/// Every logger gets the tags that `TensorBoardLogger` writes. They end with the time that
 /// was measured and its unit, as in `Trainer/forward/cpu_ms` or `Trainer/forward/cuda_ms`: a closure has no other means
 /// to tell GPU times from CPU times, and one that passes its arguments on to a viewer makes the same charts as
 /// `TensorBoardLogger` does. [`Scalar::name`] is the name alone.

@@ -13,14 +13,17 @@ use crate::sync::RaceCell;
 pub struct OwnCost {
     /// The share of measuring in the time of the measured threads: of the wall time since the profiler was first used,
     /// or of the self times of all rows together if these are longer, because several threads measured at once. An
-    /// estimate from the cost of a call (timed once) and of a GPU scope (timed once in 64 calls, including the driver's
-    /// part).
+    /// estimate from the cost of a call (timed once) and of a GPU time (the median of one scope in 64, including the
+    /// driver's part).
     pub measured_threads: f64,
     /// The processor time of the profiler's own threads, including the loggers and handlers that run on them, as a
     /// fraction of the wall time. Above 1 if several of them worked at once.
     pub background: f64,
     /// The estimated cost of one measured call in nanoseconds, without a GPU time and a log.
     pub call_ns: f64,
+    /// The estimated cost of a GPU time on the measured thread in nanoseconds, including the driver's part: the median
+    /// of the sampled scopes. Zero before the first sample.
+    pub gpu_time_ns: f64,
 }
 
 /// The share of measuring from which the summary says how to lower it.
@@ -29,26 +32,54 @@ const MUCH: f64 = 0.05;
 impl OwnCost {
     /// Returns the lines of a summary about the cost. If it is high, the second one names the most frequent of `rows`.
     pub(super) fn notes(&self, rows: &[Row]) -> Vec<String> {
+        let of_gpu_time = if self.gpu_time_ns > 0.0 {
+            format!(", {} a GPU time", short_time(self.gpu_time_ns))
+        } else {
+            String::new()
+        };
         let mut notes = vec![format!(
-            "the profiler itself: {} of the measured threads' time (about {} a call), {} of a processor in its own threads",
+            "the profiler itself: {} of the measured threads' time (about {} a call{of_gpu_time}), {} of a processor in its \
+             own threads",
             percent(self.measured_threads),
             short_time(self.call_ns),
             percent(self.background)
         )];
-        let most_called = rows.iter().max_by_key(|row| row.calls);
-        if let (Some(row), true) = (most_called, self.measured_threads >= MUCH) {
-            let mean_ns = row.cpu.map_or(0.0, |cpu| cpu.mean_ns);
-            let name = printable(&row.name);
-            notes.push(format!(
-                "measuring takes {} of that time because calls are many and short: `{name}` was called {} times for {} \
-                 each; measure the loop around it, or leave it out with PROFILER_FILTER=-{name}",
-                percent(self.measured_threads),
-                row.calls,
-                short_time(mean_ns)
-            ));
+        if self.measured_threads >= MUCH {
+            notes.extend(self.remedy(rows));
         }
         notes
     }
+
+    /// Returns a line that says how to lower a high cost. It names the row that contributes most to its larger part.
+    fn remedy(&self, rows: &[Row]) -> Option<String> {
+        let of_calls = |row: &Row| row.calls as f64 * self.call_ns;
+        let of_gpu_times = |row: &Row| gpu_times(row) as f64 * self.gpu_time_ns;
+        let sum = |of: &dyn Fn(&Row) -> f64| rows.iter().map(of).sum::<f64>();
+        let share = percent(self.measured_threads);
+        if sum(&of_gpu_times) > sum(&of_calls) {
+            let row = rows.iter().max_by_key(|row| gpu_times(row))?;
+            let name = printable(&row.name);
+            return Some(format!(
+                "measuring takes {share} of that time, most of it for GPU times: `{name}` has {} of them, about {} each on \
+                 the CPU; measure the function around it instead, or leave it out with PROFILER_FILTER=-{name}",
+                gpu_times(row),
+                short_time(self.gpu_time_ns)
+            ));
+        }
+        let row = rows.iter().max_by_key(|row| row.calls)?;
+        let name = printable(&row.name);
+        Some(format!(
+            "measuring takes {share} of that time because calls are many and short: `{name}` was called {} times for {} \
+             each; measure the loop around it, or leave it out with PROFILER_FILTER=-{name}",
+            row.calls,
+            short_time(row.cpu.map_or(0.0, |cpu| cpu.mean_ns))
+        ))
+    }
+}
+
+/// Returns how many GPU times a row has.
+fn gpu_times(row: &Row) -> u64 {
+    row.cuda.map_or(0, |cuda| cuda.calls)
 }
 
 /// Formats a fraction as a percentage with three digits.
@@ -93,11 +124,9 @@ fn cost_of_call() -> f64 {
 
 pub(super) fn of(rows: &[Row], wall_ns: f64) -> OwnCost {
     let calls: u64 = rows.iter().map(|row| row.calls).sum();
-    let on_gpu: u64 = rows
-        .iter()
-        .map(|row| row.cuda.as_ref().map_or(0, |cuda| cuda.calls))
-        .sum();
-    let measured = calls as f64 * cost_of_call() + on_gpu as f64 * own_cost::mean_sample();
+    let on_gpu: u64 = rows.iter().map(gpu_times).sum();
+    let gpu_time_ns = own_cost::median_sample();
+    let measured = calls as f64 * cost_of_call() + on_gpu as f64 * gpu_time_ns;
     let self_ns: f64 = rows
         .iter()
         .filter_map(|row| row.cpu)
@@ -107,6 +136,7 @@ pub(super) fn of(rows: &[Row], wall_ns: f64) -> OwnCost {
         measured_threads: share_of_threads(measured, wall_ns, self_ns),
         background: own_cost::background_ns() as f64 / wall_ns.max(1.0),
         call_ns: cost_of_call(),
+        gpu_time_ns,
     }
 }
 
@@ -158,6 +188,7 @@ mod tests {
             measured_threads: 0.000_79,
             background: 0.0132,
             call_ns: 17.2,
+            gpu_time_ns: 0.0,
         };
         let expected = "the profiler itself: 0.079 % of the measured threads' time (about 17 ns a call), 1.32 % of a processor in \
                         its own threads";
@@ -170,6 +201,7 @@ mod tests {
             measured_threads: 0.981,
             background: 0.0,
             call_ns: 17.2,
+            gpu_time_ns: 0.0,
         };
         let rows = [row("app::run", 1, 1e9), row("app::add", 58_000_000, 1.3)];
         let notes = cost.notes(&rows);
@@ -177,6 +209,33 @@ mod tests {
                         times for 1.3 ns each; measure the loop around it, or leave it out with PROFILER_FILTER=-app::add";
         assert_eq!(notes[1..], [expected]);
         assert_eq!(cost.notes(&[]).len(), 1);
+    }
+
+    #[test]
+    fn a_high_cost_of_gpu_times_names_the_function_that_has_most() {
+        let cost = OwnCost {
+            measured_threads: 0.2,
+            background: 0.0,
+            call_ns: 20.0,
+            gpu_time_ns: 4_000.0,
+        };
+        let on_gpu = Row {
+            cuda: Some(Times {
+                calls: 900,
+                ..Times::default()
+            }),
+            ..row("app::launch", 1_000, 11_000.0)
+        };
+        let notes = cost.notes(&[row("app::add", 2_000, 500.0), on_gpu]);
+        assert!(
+            notes[0].contains("(about 20 ns a call, 4.0 µs a GPU time)"),
+            "{}",
+            notes[0]
+        );
+        let expected = "measuring takes 20.0 % of that time, most of it for GPU times: `app::launch` has 900 of them, about \
+                        4.0 µs each on the CPU; measure the function around it instead, or leave it out with \
+                        PROFILER_FILTER=-app::launch";
+        assert_eq!(notes[1..], [expected]);
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub(super) fn render(summary: &Summary) -> String {
             format!("{:.9}", summary.own_cost.measured_threads),
         ),
         Field::raw("background", format!("{:.9}", summary.own_cost.background)),
+        Field::nanoseconds("call_ns", summary.own_cost.call_ns),
+        Field::nanoseconds("gpu_time_ns", summary.own_cost.gpu_time_ns),
     ]);
     let notices = array(summary.notices.iter().map(|notice| string(notice)));
     let nothing_measured = summary.nothing_measured.as_deref();
