@@ -16,8 +16,8 @@ const TABLE: &str = "key_averages";
 /// the tags of the scalars, one of the two would be missing.
 const HISTOGRAM: &str = "histogram";
 
-/// The width of the table in characters: independent of the terminal, and small enough for the longest text of the log.
-const WIDTH: usize = 500;
+/// The width of the table in characters: that of a text card in a window of 1,600 pixels, whatever the terminal is.
+const WIDTH: usize = 130;
 
 /// The times of the calls of one name, in milliseconds.
 #[derive(Default)]
