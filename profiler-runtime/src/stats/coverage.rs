@@ -18,6 +18,8 @@
 //!
 //! A change reads the clock after it has read the word that it replaces. The instant is therefore not before that of the
 //! preceding change, intervals do not overlap, and their sum is at most the time from the scope's start to its end.
+//! [`end`](Coverage::end) is the exception: the scope ended at an instant that was read before. If a child enters or
+//! leaves between that instant and the change, the sum is wrong by at most the time between the two.
 //!
 //! Relaxed ordering suffices: the word is complete in itself, and a thread that was joined, or whose result was
 //! received, has made its changes before [`end`](Coverage::end) replaces the word.
