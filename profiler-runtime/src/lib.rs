@@ -172,7 +172,7 @@ pub use memory::ProfilerAllocator;
 /// assert_eq!(Model { times }.forward(1.5), 3.0);
 /// flush(Duration::from_secs(5));
 /// # if profiler_runtime::is_enabled() {
-/// assert_eq!(logged.recv(), Ok(("forward".to_owned(), 0)));
+/// assert_eq!(logged.recv(), Ok(("forward/cpu_ms".to_owned(), 0)));
 /// # }
 /// ```
 pub use profiler_macros::measure_execution_time;
