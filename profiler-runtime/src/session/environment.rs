@@ -26,8 +26,10 @@ pub(crate) fn step() {
     if !fork::is_own_process() {
         return;
     }
-    if let Some(profile) = &*own() {
-        profile.step();
+    // With the lock released: a step may warn, and a `tracing` subscriber may call this function.
+    let session = own().as_ref().and_then(Profile::session);
+    if let Some(session) = session {
+        session.step();
     }
 }
 

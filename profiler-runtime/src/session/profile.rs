@@ -59,6 +59,11 @@ impl Profile {
         ProfileBuilder::default()
     }
 
+    /// Returns the session, which may end at any time.
+    pub(super) fn session(&self) -> Option<Arc<Session>> {
+        self.session.clone()
+    }
+
     /// Ends a step and begins the next one, as the schedule says. Windows open and close here; the call never waits.
     pub fn step(&self) {
         if let Some(session) = &self.session {
