@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use super::row::Row;
 use super::times::Times;
+use crate::config::{did_you_mean, similar};
 use crate::diagnostics;
 
 /// A value that rows can be sorted by. Keys that `torch.profiler` has are named as there. Methods that take a key accept
@@ -190,7 +191,7 @@ impl fmt::Display for SortKey {
 ///
 /// `Debug` prints the same text as `Display`, since a `main` that returns the error prints it with `Debug`.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a sort key: use one of {names}", names = names())]
+#[error("`{0}` is not a sort key{hint}", hint = hint(.0))]
 #[non_exhaustive]
 pub struct SortKeyError(String);
 
@@ -200,8 +201,38 @@ impl fmt::Debug for SortKeyError {
     }
 }
 
-fn names() -> String {
-    SortKey::ALL.map(SortKey::as_str).join(", ")
+/// Returns what to write for a name that is not valid: the key that it stands for, or else all keys.
+fn hint(wrong: &str) -> String {
+    let keys = SortKey::ALL.map(SortKey::as_str);
+    let meant =
+        known_elsewhere(wrong).map_or_else(|| similar(wrong, keys), |key| vec![key.as_str()]);
+    if meant.is_empty() {
+        format!(": use one of {}", keys.join(", "))
+    } else {
+        did_you_mean(&meant)
+    }
+}
+
+/// Returns the key for which pstats, or a column of the tables, has this name.
+fn known_elsewhere(name: &str) -> Option<SortKey> {
+    let name = name.trim().to_lowercase().replace([' ', '-'], "_");
+    Some(match name.as_str() {
+        "cumtime" | "cumulative" | "total" | "cpu" | "cpu_total" => SortKey::CpuTimeTotal,
+        "tottime" | "time" | "self" | "self_time" | "self_cpu" => SortKey::SelfCpuTimeTotal,
+        "percall" | "mean" | "cpu_mean" | "cpu_time_avg" => SortKey::CpuTime,
+        "ncalls" | "calls" | "#_of_calls" => SortKey::Count,
+        "min" => SortKey::CpuTimeMin,
+        "max" => SortKey::CpuTimeMax,
+        "p50" => SortKey::CpuTimeP50,
+        "p95" => SortKey::CpuTimeP95,
+        "p99" => SortKey::CpuTimeP99,
+        "thread" | "thread_time" => SortKey::ThreadTimeTotal,
+        "self_thread" | "self_thread_time" => SortKey::SelfThreadTimeTotal,
+        "cuda" | "cuda_total" => SortKey::CudaTimeTotal,
+        "self_cuda" => SortKey::SelfCudaTimeTotal,
+        "cuda_mean" | "cuda_time_avg" => SortKey::CudaTime,
+        _ => return None,
+    })
 }
 
 impl FromStr for SortKey {
@@ -348,11 +379,33 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_answered_with_all_keys() {
-        let error = "cpu_total".parse::<SortKey>().expect_err("no such key");
+        let error = "colour".parse::<SortKey>().expect_err("no such key");
         let text = error.to_string();
-        assert!(text.starts_with("`cpu_total` is not a sort key"));
+        assert!(text.starts_with("`colour` is not a sort key: use one of cpu_time_total,"));
         for key in SortKey::ALL {
             assert!(text.contains(key.as_str()), "{text}");
         }
+    }
+
+    #[test]
+    fn a_name_of_pstats_or_of_a_column_is_answered_with_its_key() {
+        for (wrong, key) in [
+            ("tottime", "self_cpu_time_total"),
+            ("cumulative", "cpu_time_total"),
+            ("ncalls", "count"),
+            ("Self", "self_cpu_time_total"),
+            ("self_cuda", "self_cuda_time_total"),
+        ] {
+            let error = wrong.parse::<SortKey>().expect_err("no such key");
+            let expected = format!("`{wrong}` is not a sort key; did you mean `{key}`?");
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn a_misspelled_key_is_answered_with_the_right_one() {
+        let error = "cpu_time_totl".parse::<SortKey>().expect_err("no such key");
+        let text = error.to_string();
+        assert!(text.contains("; did you mean `cpu_time_total`"), "{text}");
     }
 }

@@ -181,7 +181,9 @@ fn an_unknown_key_changes_no_order_and_is_reported() {
     let options = TableOptions::new().sort_by("self_time").row_limit(2);
     let table = summary(&on_the_cpu(), &options);
     assert!(
-        table.contains("\nnot sorted: `self_time` is not a sort key: use one of cpu_time_total,"),
+        table.contains(
+            "\nnot sorted: `self_time` is not a sort key; did you mean `self_cpu_time_total`?\n"
+        ),
         "{table}"
     );
     assert!(
