@@ -208,7 +208,7 @@ fn an_empty_summary_says_which_setting_left_it_empty() {
         ),
         (
             (MODE, "program"),
-            "the program has called `set_enabled(false)`, which overrides PROFILER_ENABLED=1: remove the call, or call \
+            "the program has called `set_enabled(false)`, which overrides PROFILER_ENABLED: remove the call, or call \
              `set_enabled(true)`",
         ),
         (

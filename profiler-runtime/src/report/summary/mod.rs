@@ -171,7 +171,7 @@ fn why_off(reason: OffReason) -> &'static str {
     match reason {
         OffReason::Pause => "a `pause` is running: call `summary` after it",
         OffReason::Program => {
-            "the program has called `set_enabled(false)`, which overrides PROFILER_ENABLED=1: remove the call, or call \
+            "the program has called `set_enabled(false)`, which overrides PROFILER_ENABLED: remove the call, or call \
              `set_enabled(true)`"
         }
         OffReason::Environment => {
