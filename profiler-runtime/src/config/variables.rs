@@ -43,7 +43,7 @@ pub const VARIABLES: [Variable; 17] = [
         name: "PROFILER_SUMMARY",
         takes: "`stderr`, `stdout`, `off` or a file",
         default: "`off`",
-        meaning: "Writes the table there when the program ends. A file ending in `.json` or `.csv` gets that format, any other file the table.",
+        meaning: "Writes the table there when the program ends; `1`, `true`, `on` and `yes` mean `stderr`. A file ending in `.json` or `.csv` gets that format, any other file the table.",
         names_path: true,
     },
     Variable {
