@@ -204,7 +204,7 @@ fn cuda(summary: &Summary) -> Option<String> {
         ),
     };
     Some(format!(
-        "{}: {state}; {} waited at most, {} exist{place}",
+        "{}: {state}; at most {} waited at once, {} exist{place}",
         health.status,
         counted(health.high_water as u64, "GPU time"),
         counted(health.pairs as u64, "event pair")
@@ -362,12 +362,12 @@ mod tests {
             "CUDA 12.4 on H100: no call was measured on a stream, so times are CPU times";
         assert_eq!(cuda(&summary).as_deref(), Some(expected));
         (summary.cuda.high_water, summary.cuda.pairs) = (9, 64);
-        let expected = "CUDA 12.4 on H100: all GPU times are read; 9 GPU times waited at most, 64 event pairs exist";
+        let expected = "CUDA 12.4 on H100: all GPU times are read; at most 9 GPU times waited at once, 64 event pairs exist";
         assert_eq!(cuda(&summary).as_deref(), Some(expected));
         summary.cuda.in_flight = 1;
         summary.cuda.uncertainty_ns = Some(2400.0);
-        let expected = "CUDA 12.4 on H100: 1 GPU time not read yet, in no column; call `flush` before `summary`; 9 GPU times \
-                        waited at most, 64 event pairs exist; placed on the time line to ±2.4 µs";
+        let expected = "CUDA 12.4 on H100: 1 GPU time not read yet, in no column; call `flush` before `summary`; at most 9 \
+                        GPU times waited at once, 64 event pairs exist; placed on the time line to ±2.4 µs";
         assert_eq!(cuda(&summary).as_deref(), Some(expected));
     }
 }
