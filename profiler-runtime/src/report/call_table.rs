@@ -16,7 +16,8 @@ const TIMES: [(&str, OfEdge, [u8; 2]); 2] = [
 /// Draws edges as a table of at most `width` columns.
 pub(super) fn render(edges: &CallEdges, width: usize) -> String {
     if edges.is_unknown {
-        return "callers are not counted: set PROFILER_CALLERS=1, or take them from the trace of a session\n"
+        return "callers are not counted: set PROFILER_CALLERS=1 or `Builder::callers(true)`, or take them \
+                from the trace of a session\n"
             .to_owned();
     }
     let other = match edges.side {

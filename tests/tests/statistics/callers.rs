@@ -154,7 +154,8 @@ fn callers_are_not_counted_unless_they_are_asked_for() {
     recursive(1);
     let callers = summary().callers();
     assert!(callers.edges.is_empty());
-    let text = "callers are not counted: set PROFILER_CALLERS=1, or take them from the trace of a session\n";
+    let text = "callers are not counted: set PROFILER_CALLERS=1 or `Builder::callers(true)`, or take them \
+                from the trace of a session\n";
     assert_eq!(callers.to_string(), text);
 }
 
