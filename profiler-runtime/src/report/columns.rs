@@ -359,9 +359,22 @@ impl<'r> Columns<'r> {
     }
 
     fn push_memory(&mut self, statistics: bool) {
-        if !self.rows.iter().any(|row| row.memory.is_some()) {
-            return;
+        let any = |test: fn(&MemoryStats) -> bool| {
+            let mut memory = self.rows.iter().filter_map(|row| row.memory.as_ref());
+            memory.any(test)
+        };
+        // A process always uses host memory: if none was counted, the program's allocator does not count it.
+        let has_host = any(|memory| memory.cpu_in_use > 0 || memory.cpu_allocated > 0);
+        let has_device = any(|memory| memory.cuda_net.is_some());
+        if has_host {
+            self.push_host_memory(statistics);
         }
+        if has_device {
+            self.push_device_memory(statistics);
+        }
+    }
+
+    fn push_host_memory(&mut self, statistics: bool) {
         self.push_bytes(
             "CPU Mem",
             rank::MEMORY,
@@ -385,10 +398,9 @@ impl<'r> Columns<'r> {
         });
         extra("CPU Mem peak", |memory| Some(signed(memory.cpu_peak)));
         extra("CPU Mem in use", |memory| Some(signed(memory.cpu_in_use)));
-        let has_device = |row: &Row| row.memory.is_some_and(|memory| memory.cuda_net.is_some());
-        if !self.rows.iter().any(has_device) {
-            return;
-        }
+    }
+
+    fn push_device_memory(&mut self, statistics: bool) {
         self.push_bytes(
             "CUDA Mem",
             rank::MEMORY,

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::sort::{SortKey, SortKeyError};
+use super::text::fill;
 use super::text::terminal::Stream;
 
 /// The options of a table of a [`Summary`](super::Summary) or of [`KeyAverages`](super::KeyAverages).
@@ -26,6 +27,8 @@ pub struct TableOptions {
     pub(super) row_limit: RowLimit,
     pub(super) statistics: bool,
     pub(super) width: Option<usize>,
+    /// Whether the lines below the table are broken to the width.
+    fills: bool,
     pub(super) color: Color,
 }
 
@@ -43,6 +46,7 @@ impl TableOptions {
             row_limit: RowLimit(Some(100)),
             statistics: false,
             width: None,
+            fills: false,
             color: Color::Never,
         }
     }
@@ -108,8 +112,20 @@ impl TableOptions {
         } else {
             Color::Never
         };
-        let options = Self::new().row_limit(None);
-        options.width(stream.width()).color(color)
+        let width = stream.width();
+        Self {
+            fills: stream.is_terminal(),
+            ..Self::new().row_limit(None).width(width).color(color)
+        }
+    }
+
+    /// Breaks the lines below the table where they do not fit a terminal. Elsewhere they stay whole, as programs that
+    /// read them expect.
+    pub(super) fn fill(&self, lines: String) -> String {
+        match self.width {
+            Some(width) if self.fills => fill(&lines, width),
+            _ => lines,
+        }
     }
 }
 

@@ -254,3 +254,30 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn memory_that_was_not_counted_has_no_columns() {
+    let of = |memory: crate::report::MemoryStats| {
+        let rows = vec![Row {
+            memory: Some(memory),
+            ..row("load", 1, 1e6, 1.0)
+        }];
+        let rendered = render(rows, &TableOptions::new(), |rows, sorted_by| {
+            Columns::of_averages(rows, sorted_by, false, GroupBy::new())
+        });
+        let has = |title: &str| rendered.text.contains(title);
+        (has("CPU Mem"), has("CUDA Mem"))
+    };
+    let nothing = crate::report::MemoryStats::default();
+    let on_the_device = crate::report::MemoryStats {
+        cuda_net: Some(0),
+        ..nothing
+    };
+    let on_the_host = crate::report::MemoryStats {
+        cpu_in_use: 4_096,
+        ..nothing
+    };
+    assert_eq!(of(nothing), (false, false));
+    assert_eq!(of(on_the_device), (false, true));
+    assert_eq!(of(on_the_host), (true, false));
+}

@@ -2,6 +2,7 @@
 
 pub(super) mod csv;
 mod field;
+mod fill;
 pub(super) mod json;
 mod shorten;
 mod style;
@@ -10,3 +11,4 @@ pub(crate) mod terminal;
 pub(super) mod units;
 
 pub(super) use field::{Field, nanoseconds};
+pub(super) use fill::fill;

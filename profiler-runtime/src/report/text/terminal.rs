@@ -22,11 +22,15 @@ impl Stream {
 
     /// Returns `true` if a table on this stream has colours.
     pub(crate) fn has_color(self) -> bool {
-        let is_terminal = match self {
+        has_color(variable, self.is_terminal())
+    }
+
+    /// Returns `true` if the stream is a terminal.
+    pub(crate) fn is_terminal(self) -> bool {
+        match self {
             Self::Stdout => io::stdout().is_terminal(),
             Self::Stderr => io::stderr().is_terminal(),
-        };
-        has_color(variable, is_terminal)
+        }
     }
 }
 
