@@ -52,12 +52,15 @@ impl Run {
         self.json["checks"].as_array().expect("a list")
     }
 
-    fn failed(&self) -> Vec<&str> {
+    /// Returns the names of the checks that failed, with the reasons.
+    fn failed(&self) -> Vec<String> {
         let failed = self
             .checks()
             .iter()
             .filter(|check| check["outcome"] == "failed");
-        failed.filter_map(|check| check["name"].as_str()).collect()
+        failed
+            .map(|check| format!("{}: {}", check["name"], check["reasons"]))
+            .collect()
     }
 
     /// Returns the first reason of the first check with this outcome.
@@ -73,7 +76,7 @@ impl Run {
 #[test]
 fn it_runs_to_its_end_and_all_that_can_be_judged_without_a_gpu_is_well() {
     let run = run("", &[]);
-    assert_eq!(run.failed(), Vec::<&str>::new());
+    assert_eq!(run.failed(), Vec::<String>::new());
     assert_eq!(run.code, Some(0));
     let (passed, skipped) = (run.count("passed"), run.count("skipped"));
     assert_eq!(
@@ -107,10 +110,10 @@ fn events_whose_clock_is_two_per_cent_off_are_found_out() {
         "clock-drift-ppm 20000",
         &["--only", "a kernel of known length, queued"],
     );
-    assert_eq!(
-        run.failed(),
-        ["a kernel of known length, queued, is measured with that length"]
-    );
+    let failed = run.failed();
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    let name = "\"a kernel of known length, queued, is measured with that length\": ";
+    assert!(failed[0].starts_with(name), "{failed:?}");
     assert_eq!(
         (run.code, run.closing.as_str()),
         (Some(1), "0 passed, 1 failed")

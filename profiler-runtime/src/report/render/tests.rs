@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use proptest::prelude::*;
-use unicode_width::UnicodeWidthStr;
 
 use super::*;
 use crate::report::averages::GroupBy;
@@ -241,7 +240,7 @@ proptest! {
         let options = TableOptions::new().width(width).statistics(statistics).sort_by(key);
         for table in [summary(&rows, &options), averages(&rows, &options)] {
             for line in table.lines() {
-                prop_assert!(line.width() <= width.max(MIN_WIDTH), "{}", table);
+                prop_assert!(crate::report::text::width(line) <= width.max(MIN_WIDTH), "{}", table);
             }
             let rule = table.lines().position(|line| line.starts_with('─')).unwrap();
             let cells: Vec<&str> = table.lines().skip(rule + 1).collect();

@@ -1,6 +1,6 @@
 //! Lines of text that fit a terminal.
 
-use unicode_width::UnicodeWidthStr;
+use super::shorten::width as width_of;
 
 /// The beginning of a line that continues the one before.
 const INDENT: &str = "  ";
@@ -13,7 +13,7 @@ pub(in crate::report) fn fill(text: &str, width: usize) -> String {
         let mut used = 0;
         for word in line.split(' ') {
             let is_first = used == 0;
-            if !is_first && used + 1 + word.width() > width {
+            if !is_first && used + 1 + width_of(word) > width {
                 filled.push('\n');
                 filled.push_str(INDENT);
                 used = INDENT.len();
@@ -22,7 +22,7 @@ pub(in crate::report) fn fill(text: &str, width: usize) -> String {
                 used += 1;
             }
             filled.push_str(word);
-            used += word.width();
+            used += width_of(word);
         }
         filled.push('\n');
     }
@@ -41,7 +41,7 @@ mod tests {
         for width in 17..40 {
             let filled = fill(text, width);
             assert!(
-                filled.lines().all(|line| line.width() <= width),
+                filled.lines().all(|line| width_of(line) <= width),
                 "{width}: {filled}"
             );
             let words = |text: &str| {

@@ -12,3 +12,5 @@ pub(super) mod units;
 
 pub(super) use field::{Field, nanoseconds};
 pub(super) use fill::fill;
+#[cfg(test)]
+pub(super) use shorten::width;

@@ -2,16 +2,21 @@
 
 use std::collections::{HashMap, HashSet};
 
-use unicode_width::UnicodeWidthStr;
-
 /// Marks names whose calls are too short to be timed individually.
 pub(in crate::report) const TOO_SHORT_MARK: &str = "~ ";
 
 const ELLIPSIS: &str = "…";
 
 /// Returns the number of columns that a text takes on a terminal.
-pub(super) fn width(text: &str) -> usize {
-    text.width()
+#[cfg(feature = "terminal")]
+pub(in crate::report) fn width(text: &str) -> usize {
+    unicode_width::UnicodeWidthStr::width(text)
+}
+
+/// Returns the number of characters, which are columns but for a few alphabets.
+#[cfg(not(feature = "terminal"))]
+pub(in crate::report) fn width(text: &str) -> usize {
+    text.chars().count()
 }
 
 /// Shortens texts to `limit` columns, so that different texts remain different.

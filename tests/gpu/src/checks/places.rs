@@ -26,7 +26,8 @@ pub(crate) const THEME: Theme = Theme {
         },
         Check {
             name: "a session contains each GPU time, and writes it to its trace",
-            bound: "30 kernels of 200 µs: each call has a GPU time, positioned as above; the \
+            bound: "30 kernels of 200 µs: each call has a GPU time; at least half of them lie no \
+                    earlier than their scopes by more than the uncertainty and 20 µs; the \
                     medians as for streams; the file is JSON and contains each call at least \
                     twice: on the CPU and on the GPU",
             run: session,
@@ -138,10 +139,12 @@ fn session(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     );
     findings.figure("median", median(&lengths) / 1e3, "µs");
     findings.figure("before its scope, greatest", most(&early) / 1e3, "µs");
-    findings.expect(most(&early) <= SLACK_NS, || {
+    // Not the greatest: the scope's clock is read after its event was recorded. On an idle stream the device reaches the
+    // event at once, and a thread that is preempted before it reads the clock begins the scope that much later.
+    findings.expect(median(&early) <= SLACK_NS, || {
         format!(
-            "a GPU time stands {:.1} µs before its scope",
-            most(&early) / 1e3
+            "half of the GPU times stand more than {:.1} µs before their scopes",
+            median(&early) / 1e3
         )
     });
     let least = 200_000.0 * 0.968 - gpu.timer_step - 1_000.0;
