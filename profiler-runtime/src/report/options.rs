@@ -27,7 +27,7 @@ pub struct TableOptions {
     pub(super) row_limit: RowLimit,
     pub(super) statistics: bool,
     pub(super) width: Option<usize>,
-    /// Whether the lines below the table are broken to the width.
+    /// `true` if the lines below the table are broken to the width.
     fills: bool,
     pub(super) color: Color,
 }
