@@ -53,11 +53,6 @@ fn recursive(depth: u32) {
 /// How often each form is called in a batch.
 const BATCH: usize = 200;
 const BATCHES: usize = 100;
-/// Allocations that the profiler's own threads may need for all batches together. Their buffers hold what has
-/// collected since their last round, and double when that is more than ever before, as it is where a busy machine
-/// kept such a thread from running. One allocation for each call, or for each batch, would be many more.
-const GROWTH: usize = 50;
-
 #[test]
 fn no_form_of_measuring_allocates_after_the_first_call() {
     let logger = Arc::new(Nowhere);
@@ -78,19 +73,23 @@ fn no_form_of_measuring_allocates_after_the_first_call() {
         everything();
     }
     flush(Duration::from_secs(10));
-    let (mut here, mut everywhere) = (0, 0);
+    let (mut here, mut everywhere) = (0, Vec::new());
     for _ in 0..BATCHES {
         let before = (allocations(), process_allocations());
         for _ in 0..BATCH {
             everything();
         }
         here += allocations() - before.0;
-        everywhere += process_allocations() - before.1;
+        everywhere.push(process_allocations() - before.1);
         // A flush is no measured call, and may allocate.
         flush(Duration::from_secs(600));
     }
     assert_eq!(here, 0, "on the measured thread");
-    assert!(everywhere <= GROWTH, "{everywhere} on all threads");
+    // The profiler's own threads may allocate in some batches: after they have answered a flush, whose end then falls into
+    // the next batch, and where a buffer holds more than ever before, since a busy machine kept such a thread from
+    // running. A call that allocates, on whichever thread, does so in every batch.
+    let without = everywhere.iter().filter(|made| **made == 0).count();
+    assert!(4 * without > BATCHES, "on all threads: {everywhere:?}");
     assert_eq!(
         profiler_tests::rows_ending_in("::plain")
             .iter()
