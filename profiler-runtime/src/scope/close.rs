@@ -21,7 +21,7 @@ use crate::stats::{Ending, StatCell};
 #[inline(never)]
 pub(super) fn end_slow(open: &OpenScope) {
     catch_own_panic("a scope was closed", || {
-        let closed = open.close(now());
+        let closed = open.close();
         let log = open.has(LOGGED).then(|| LogRequest::new(open.every()));
         open.dispatch(&closed, log);
     });
@@ -31,7 +31,7 @@ pub(super) fn end_slow(open: &OpenScope) {
 #[inline(never)]
 pub(super) fn end_logged(open: &OpenScope, log: &mut Option<LogRequest>) {
     catch_own_panic("a scope was closed", || {
-        let closed = open.close(now());
+        let closed = open.close();
         open.dispatch(&closed, log.take());
     });
 }
@@ -60,11 +60,13 @@ struct Closed {
 
 impl OpenScope {
     /// Closes and counts the scope.
-    fn close(&self, end: u64) -> Closed {
-        let elapsed = elapsed(self.start, end);
+    fn close(&self) -> Closed {
+        // Before the clock, as it began after it: no thread time is longer than the elapsed time.
         let thread_time = self
             .has(THREAD_TIME)
             .then(|| local::end_thread_time(self.serial()));
+        let end = now();
+        let elapsed = elapsed(self.start, end);
         let panicked = panicking() && !self.has(UNWINDING);
         let mut shared = 0;
         // Before the scope closes, which may remove a handle that was left inside it.

@@ -121,10 +121,7 @@ impl OpenScope {
         if counts_memory {
             session::opened(open.serial);
         }
-        // Last but for the clock: what comes before is not the call's.
-        let has_thread_time = is_attached
-            && decision.has_thread_time()
-            && local::begin_thread_time(open.serial, open.outer_serial);
+        let wants_thread_time = is_attached && decision.has_thread_time();
         let flags = [
             (begun == Some(Begun::Opened), CUDA),
             (begun == Some(Begun::NoContext), NO_CONTEXT),
@@ -135,7 +132,7 @@ impl OpenScope {
             (decision.is_recorded(), RECORDED),
             (decision.is_step(), STEP),
             (in_linked, IN_LINKED),
-            (has_thread_time, THREAD_TIME),
+            (wants_thread_time, THREAD_TIME),
             (counts_callers, CALLERS),
         ];
         open.serial |= flags
@@ -147,6 +144,10 @@ impl OpenScope {
             local::child_opened(open.outer_serial);
         }
         open.start = now();
+        if wants_thread_time {
+            // After the clock: see `close`. If it is not measured, closing finds no entry.
+            local::begin_thread_time(open.serial(), open.outer_serial);
+        }
         Some(open)
     }
 

@@ -152,9 +152,9 @@ impl<'a> PollGuard<'a> {
 
     #[inline(never)]
     fn close(&mut self) {
+        self.end_thread_time();
         let end = now();
         let elapsed = elapsed(self.start, end);
-        self.end_thread_time();
         if let Some(progress) = &mut self.state.progress {
             progress.last_end = end;
             progress.polled += elapsed;
