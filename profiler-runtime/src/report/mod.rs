@@ -6,8 +6,10 @@
 
 pub(crate) mod averages;
 mod call_table;
+mod call_tree;
 mod callers;
 mod columns;
+mod environment;
 pub(crate) mod export;
 mod fields;
 #[cfg(test)]
@@ -23,13 +25,16 @@ pub(crate) mod summary;
 #[cfg(all(feature = "session", feature = "tensorboard"))]
 mod tensorboard;
 pub(crate) mod text;
+mod timeline;
 mod times;
 mod verdict;
 
 pub use crate::diagnostics::DropReason;
 pub use crate::name::TimeSource;
 pub use averages::{GroupBy, KeyAverages};
+pub use call_tree::{CallLabels, CallNode, CallTree};
 pub use callers::{CallEdge, CallEdges, EdgeTimes};
+pub use environment::Environment;
 #[cfg(feature = "trace")]
 pub use export::{ExportError, LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
 pub use options::{Color, RowLimit, TableOptions};
@@ -38,5 +43,6 @@ pub use restrict::{Restriction, RestrictionError};
 pub use row::{MemoryStats, Row};
 pub use sort::{SortKey, SortKeyError};
 pub use summary::{Summary, summary};
+pub use timeline::{Counter, Slice, SliceKind, SliceName, Step, Timeline, Track, TrackKind};
 pub use times::Times;
 pub use verdict::Verdict;

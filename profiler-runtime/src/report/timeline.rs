@@ -1,0 +1,143 @@
+//! What ran when, as plain data.
+
+use std::sync::Arc;
+
+/// What ran when, on the threads of a program and on the streams of its devices.
+///
+/// All formats that show single scopes are written from it: it comes from a [`Trace`](crate::Trace), or from a file that
+/// another program wrote. It is plain data without ties to the running program.
+///
+/// Times are whole nanoseconds since [`start_unix_ns`](Self::start_unix_ns).
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Timeline {
+    /// What the window is called, such as the name of the program or of the file.
+    pub title: String,
+    /// The beginning of the time line, in nanoseconds since the Unix epoch.
+    pub start_unix_ns: i64,
+    /// The time from the beginning to the end of the window.
+    pub duration_ns: i64,
+    /// Names and the source locations of their first call sites; [`Slice::name`] is an index.
+    pub names: Vec<SliceName>,
+    /// Threads and streams; [`Slice::track`] is an index.
+    pub tracks: Vec<Track>,
+    /// Scopes and the GPU times of scopes. On the CPU, a scope comes after its parent.
+    pub slices: Vec<Slice>,
+    /// The steps of the program in their order.
+    pub steps: Vec<Step>,
+    /// Values over time, such as the memory in use.
+    pub counters: Vec<Counter>,
+    /// What is missing: the reason and the number of scopes.
+    pub missing: Vec<(String, u64)>,
+}
+
+/// The name of slices.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct SliceName {
+    /// The whole name.
+    pub text: Arc<str>,
+    /// The source location as `file:line`; empty if it is not known.
+    pub location: Arc<str>,
+}
+
+/// A thread or a stream.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Track {
+    /// What runs there.
+    pub kind: TrackKind,
+    /// What viewers show: the name of the thread or stream.
+    pub name: String,
+    /// The system's id of the process.
+    pub process: u64,
+    /// The name of the process.
+    pub process_name: String,
+    /// The system's id of the thread, or the number of the stream on its device.
+    pub id: u64,
+    /// The ordinal of the stream's device.
+    pub device: Option<u32>,
+    /// The rank of the process in its job.
+    pub rank: Option<u64>,
+}
+
+/// What runs on a track.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TrackKind {
+    /// Scopes and polls on a thread. They nest.
+    #[default]
+    Thread,
+    /// Futures from their first poll to their end. They may overlap.
+    Futures,
+    /// Work on a stream of a device. It nests or follows one another.
+    Stream,
+}
+
+/// One scope on a thread, or work on a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Slice {
+    /// The index of its track.
+    pub track: u32,
+    /// The index of its name.
+    pub name: u32,
+    /// When it began.
+    pub start_ns: i64,
+    /// How long it took, including its children.
+    pub duration_ns: i64,
+    /// How long it took without its children on the same track; for a future, without the waits between its polls.
+    pub self_ns: i64,
+    /// What it is.
+    pub kind: SliceKind,
+    /// On the CPU, the index of the scope that called it, which may be on another track. On the GPU, the index of the CPU
+    /// slice that launched it.
+    pub parent: Option<u32>,
+    /// Host bytes that it allocated without its children, if they were recorded.
+    pub allocated_bytes: Option<u64>,
+    /// Device bytes in use at its end less those at its start, without its children, if they were recorded.
+    pub device_bytes: Option<i64>,
+}
+
+/// What a slice is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SliceKind {
+    /// A scope on a thread.
+    #[default]
+    Scope,
+    /// A poll of a future; its parent is the future. It is no call.
+    Poll,
+    /// A future from its first poll to its end.
+    Future,
+    /// The GPU time of a scope. It belongs to the call of its parent, which has the same name.
+    GpuScope,
+    /// A kernel, a copy, or other work of its own name that its parent launched.
+    GpuWork,
+}
+
+/// One iteration of the program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Step {
+    /// Its number.
+    pub number: u64,
+    /// When it began.
+    pub start_ns: i64,
+    /// When it ended.
+    pub end_ns: i64,
+}
+
+/// A value over time.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Counter {
+    /// What viewers show.
+    pub name: String,
+    /// The unit, such as `bytes`; empty for a count.
+    pub unit: String,
+    /// The ordinal of the device, for a value of a device.
+    pub device: Option<u32>,
+    /// Times and values, in the order of the times. Each value holds until the next one.
+    pub samples: Vec<(i64, f64)>,
+}
