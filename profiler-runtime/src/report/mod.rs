@@ -10,6 +10,7 @@ mod call_tree;
 mod callers;
 mod columns;
 mod environment;
+#[cfg(any(feature = "export", feature = "trace"))]
 pub(crate) mod export;
 mod fields;
 #[cfg(test)]
@@ -35,8 +36,10 @@ pub use averages::{GroupBy, KeyAverages};
 pub use call_tree::{CallLabels, CallNode, CallTree};
 pub use callers::{CallEdge, CallEdges, EdgeTimes};
 pub use environment::Environment;
+#[cfg(any(feature = "export", feature = "trace"))]
+pub use export::ExportError;
 #[cfg(feature = "trace")]
-pub use export::{ExportError, LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
+pub use export::{LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
 pub use options::{Color, RowLimit, TableOptions};
 pub use own_cost::OwnCost;
 pub use restrict::{Restriction, RestrictionError};

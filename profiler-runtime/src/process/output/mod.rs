@@ -26,8 +26,8 @@ pub(crate) enum WriteTimeout {
     Total(Duration),
     /// Bounds each wait in which no byte is taken: a slow reader gets everything.
     #[cfg_attr(
-        not(feature = "trace"),
-        allow(dead_code, reason = "only traces are that long")
+        not(any(feature = "export", feature = "trace")),
+        allow(dead_code, reason = "only exported files are that long")
     )]
     WithoutProgress(Duration),
 }

@@ -14,15 +14,13 @@ mod place;
 mod rank;
 mod tensorboard;
 mod times;
-mod trace_output;
 mod tracks;
 
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use self::counters::InFlight;
 use self::event_writer::EventWriter;
@@ -30,44 +28,12 @@ use self::header::Header;
 use self::names::Names;
 use self::rank::Rank;
 use self::times::Times;
-use self::trace_output::TraceOutput;
 use self::tracks::Tracks;
 use crate::cuda::GpuRecord;
+use crate::report::export::ExportError;
+use crate::report::export::file::ExportFile;
 use crate::session::{Event, Trace};
 pub use tensorboard::{LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
-
-/// Why a trace could not be written.
-///
-/// `Debug` prints the same text as `Display`, since a `main` that returns the error prints it with `Debug`.
-#[derive(thiserror::Error)]
-#[non_exhaustive]
-pub enum ExportError {
-    /// The file could not be created or written. A file that existed before is unchanged.
-    #[error(
-        "cannot write the trace {}: {source}; check that its folder is there and can be written and the disk \
-         has room",
-        path.display()
-    )]
-    Io {
-        /// The path of the file.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
-}
-
-impl ExportError {
-    fn io(path: &Path, source: io::Error) -> Self {
-        let path = path.to_owned();
-        Self::Io { path, source }
-    }
-}
-
-impl fmt::Debug for ExportError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
 
 /// Returns the rank of this process in its job, if a launcher set one.
 pub(crate) fn own_rank() -> Option<u64> {
@@ -132,7 +98,7 @@ impl Trace {
 
 fn export(trace: &Trace, path: &Path, launches: LaunchCategory) -> Result<(), ExportError> {
     let write = || {
-        let file = TraceOutput::create(path)?;
+        let file = ExportFile::create(path)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let rank = Rank::of_process();
         write_trace(trace, file, &name, rank, launches)?.finish()

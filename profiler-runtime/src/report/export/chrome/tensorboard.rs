@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::{ExportError, export};
+use super::export;
 use crate::process::host;
 use crate::process::platform::process_id;
+use crate::report::export::ExportError;
 use crate::session::Trace;
 
 /// The category of kernel launches in a trace. TensorBoard's trace plugin and HTA each expect another one.

@@ -1,4 +1,5 @@
-//! The file of a trace: compressed if its name says so, and visible under its name only when it is complete.
+//! A file that is written piece by piece: compressed if its name says so, and visible under its name only when it is
+//! complete.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -6,19 +7,20 @@ use std::path::Path;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use super::ExportError;
 use crate::process::output::new_file::NewFile;
 use crate::process::output::{READER_TIMEOUT, WriteTimeout};
 
 /// The buffer size for one write.
 const BUFFER: usize = 1 << 16;
 
-/// A trace file being written. Dropping it unfinished removes what was written.
-pub(super) enum TraceOutput {
+/// A file being written. Dropping it unfinished removes what was written.
+pub(super) enum ExportFile {
     Plain(BufWriter<NewFile>),
     Gzip(Box<BufWriter<GzEncoder<NewFile>>>),
 }
 
-impl TraceOutput {
+impl ExportFile {
     /// Creates the file; compressed if the name ends with `.gz`.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
         let file = NewFile::create(path, WriteTimeout::WithoutProgress(READER_TIMEOUT))?;
@@ -50,7 +52,7 @@ impl TraceOutput {
     }
 }
 
-impl Write for TraceOutput {
+impl Write for ExportFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Plain(file) => file.write(bytes),
@@ -64,4 +66,18 @@ impl Write for TraceOutput {
             Self::Gzip(file) => file.flush(),
         }
     }
+}
+
+/// Writes a whole file.
+///
+/// # Errors
+///
+/// Returns an error that names the file, if it cannot be created or written.
+#[allow(dead_code, reason = "the formats of summaries use it")]
+pub(super) fn write(path: &Path, content: &[u8]) -> Result<(), ExportError> {
+    let written = ExportFile::create(path).and_then(|mut file| {
+        file.write_all(content)?;
+        file.finish()
+    });
+    written.map_err(|source| ExportError::io(path, source))
 }
