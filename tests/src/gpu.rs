@@ -174,6 +174,16 @@ impl Held {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
+
+    /// Returns when a thread is inside of the call, or has had time to begin it and did not need to.
+    pub fn wait_or_idle(&self) {
+        for _ in 0..100 {
+            if self.simulator.faults() > self.before {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
 }
 
 impl Drop for Held {

@@ -13,7 +13,9 @@ use crate::support::failing::{Program, SCOPES, on};
 use profiler_runtime::cuda::CudaLoss;
 use profiler_runtime::{Profile, Schedule, Trace, init, scope, summary};
 use profiler_tests::gpu;
-use profiler_tests::gpu::{Gpu, Ran, TOLD, is_child, is_here, on_the_driver_with, simulator, told};
+use profiler_tests::gpu::{
+    Gpu, Held, Ran, TOLD, is_child, is_here, on_the_driver_with, simulator, told,
+};
 use profiler_tests::{measuring, work};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -306,6 +308,10 @@ fn contexts_may_be_destroyed_or_reset_in_a_window() {
                 {
                     let _across = scope!(format!("{end}: burst"), stream = &lent);
                     assert_eq!(driver.spin(spin, 500, stream), 0);
+                    // If the context ended after the resolver has been told that it exists, the resolver would use
+                    // it: programs must flush first (see the guide).
+                    let resolver = Held::call("cuCtxGetId", 1);
+                    resolver.wait_or_idle();
                     if end == "destroyed" {
                         assert_eq!(driver.cuCtxDestroy_v2(context), 0);
                     } else {

@@ -242,6 +242,7 @@ mod tests {
         );
     }
 
+    #[cfg(feature = "terminal")]
     #[test]
     fn wide_letters_take_two_columns() {
         assert_short(&["模型::训练::前向传播"], 12, &["…前向传播"]);
