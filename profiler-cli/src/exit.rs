@@ -1,0 +1,44 @@
+//! The exit status: one meaning per number, for all commands.
+
+use std::process::ExitCode;
+
+use crate::error::Error;
+
+/// The status of a command line that is not valid.
+pub(crate) const USAGE: u8 = 3;
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Exit {
+    /// Nothing was found, or the file was written.
+    Done,
+    /// Something was found: a violation, a slower function.
+    Found,
+    /// The question has no answer, such as a comparison of too few runs.
+    #[allow(dead_code)]
+    Unclear,
+}
+
+impl Exit {
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Found => 1,
+            Self::Unclear => 2,
+        }
+    }
+}
+
+/// Prints the error, if there is one, and returns the exit status.
+pub(crate) fn report(result: Result<Exit, Error>) -> ExitCode {
+    let code = match result {
+        Ok(exit) => exit.code(),
+        // Nothing reads the output any more, as in `… | head`.
+        Err(Error::OutputClosed) => Exit::Done.code(),
+        Err(error) => {
+            crate::output::complain(&error);
+            error.code()
+        }
+    };
+    code.into()
+}

@@ -1,0 +1,73 @@
+//! The command line: what it accepts, what it prints, and how it ends.
+
+mod support;
+
+use support::{Folder, profiler};
+
+#[test]
+fn a_command_line_that_is_not_valid_exits_with_3_and_says_why() {
+    for (arguments, message) in [
+        (&["frobnicate"][..], "unrecognized subcommand 'frobnicate'"),
+        (&["validate"], "<FILE>"),
+        (
+            &["validate", "--max-bytes", "many", "x.json"],
+            "invalid value 'many'",
+        ),
+        (&["validat", "x.json"], "validate"),
+    ] {
+        let run = profiler(arguments);
+        assert_eq!(run.code, 3, "{arguments:?}: {run:?}");
+        assert!(run.stderr.contains(message), "{arguments:?}: {run:?}");
+        assert_eq!(run.stdout, "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn without_arguments_the_help_is_shown_as_an_error() {
+    let run = profiler(&[]);
+    assert_eq!(run.code, 3);
+    assert!(
+        run.stderr.contains("validate") && run.stderr.contains("Exit status"),
+        "{run:?}"
+    );
+}
+
+#[test]
+fn help_and_version_are_answers() {
+    for arguments in [&["--help"][..], &["validate", "--help"], &["--version"]] {
+        let run = profiler(arguments);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{arguments:?}");
+        assert!(run.stdout.contains("profiler"), "{run:?}");
+    }
+}
+
+#[test]
+fn validate_prints_each_violation_and_exits_with_1() {
+    let folder = Folder::new();
+    let good = folder.file("good.json", br#"{"traceEvents": []}"#);
+    let bad = folder.file(
+        "bad.json",
+        br#"{"traceEvents": [{"ph": "X", "name": "f\u001b[2J", "ts": 1, "dur": -1}]}"#,
+    );
+    let run = profiler(&["validate", &good]);
+    assert_eq!(
+        (run.code, run.stdout.as_str(), run.stderr.as_str()),
+        (0, "", "")
+    );
+    let run = profiler(&["validate", &good, &bad]);
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(
+        run.stdout
+            .starts_with(&format!("{bad}: rule 6 (Slice), event 0 ")),
+        "{run:?}"
+    );
+    assert!(!run.stdout.contains('\u{1b}'), "{run:?}");
+}
+
+#[test]
+fn validate_exits_with_2_if_a_file_cannot_be_read() {
+    let run = profiler(&["validate", "/nonexistent/trace.json"]);
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""));
+    assert!(run.stderr.starts_with("profiler: ") && run.stderr.contains("/nonexistent/trace.json"));
+    assert_eq!(run.stderr.lines().count(), 1, "{run:?}");
+}
