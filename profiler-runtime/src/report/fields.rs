@@ -1,5 +1,6 @@
 //! The values of a row with their keys, as JSON and CSV have them.
 
+use super::histogram::Histogram;
 use super::row::{MemoryStats, Row};
 use super::text::json::{array, object, string};
 use super::text::{Field, csv};
@@ -20,8 +21,14 @@ pub(super) fn to_json(row: &Row) -> String {
         Field::optional("cpu", row.cpu.map(|times| object(times.fields()))),
         Field::optional("cuda", row.cuda.map(|times| object(times.fields()))),
         Field::optional("memory", row.memory.map(|used| object(memory(&used)))),
+        Field::optional("cpu_histogram", histogram(row.cpu_histogram.as_ref())),
+        Field::optional("cuda_histogram", histogram(row.cuda_histogram.as_ref())),
     ]);
     object(fields)
+}
+
+fn histogram(histogram: Option<&Histogram>) -> Option<String> {
+    histogram.map(|histogram| object([Field::raw("buckets", histogram.json())]))
 }
 
 /// Returns rows as CSV with a header line. The keys are those of JSON; the parts of a row prefix theirs.

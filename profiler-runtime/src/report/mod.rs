@@ -15,6 +15,7 @@ pub(crate) mod export;
 mod fields;
 #[cfg(test)]
 mod golden;
+mod histogram;
 mod options;
 mod own_cost;
 mod render;
@@ -40,6 +41,7 @@ pub use environment::Environment;
 pub use export::ExportError;
 #[cfg(feature = "trace")]
 pub use export::{LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
+pub use histogram::{Histogram, HistogramBucket};
 pub use options::{Color, RowLimit, TableOptions};
 pub use own_cost::OwnCost;
 pub use restrict::{Restriction, RestrictionError};

@@ -1,5 +1,6 @@
 //! One row of a report.
 
+use super::histogram::Histogram;
 use super::times::Times;
 use super::verdict::Verdict;
 use crate::name::TimeSource;
@@ -31,6 +32,10 @@ pub struct Row {
     pub cpu: Option<Times>,
     /// Times on the GPU; `None` if no call has one.
     pub cuda: Option<Times>,
+    /// How many calls took how long on the CPU; `None` without CPU times.
+    pub cpu_histogram: Option<Histogram>,
+    /// How many calls took how long on the GPU; `None` without GPU times.
+    pub cuda_histogram: Option<Histogram>,
     /// The fraction of the calls with a GPU time whose CPU time was at least as long as the GPU time: the device waited
     /// for launches. `None` if no call has a GPU time.
     pub launch_bound: Option<f64>,

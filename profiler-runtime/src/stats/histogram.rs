@@ -27,6 +27,25 @@ pub(crate) const fn bucket_of(ticks: u64) -> usize {
     (shift << GROUPING_POWER) + (ticks >> shift) as usize
 }
 
+/// Returns the smallest number of ticks that bucket `index` counts; for [`BUCKETS`], the end of the last bucket.
+const fn first_of(index: usize) -> u64 {
+    let power = index >> GROUPING_POWER;
+    if power == 0 {
+        return index as u64;
+    }
+    let place = index & ((1 << GROUPING_POWER) - 1);
+    (((1 << GROUPING_POWER) + place) as u64) << (power - 1)
+}
+
+/// Calls whose durations lie within the same limits, in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BucketRange {
+    pub(crate) from: u64,
+    /// `None` for calls as long as, or longer than, the buckets reach.
+    pub(crate) to: Option<u64>,
+    pub(crate) calls: u64,
+}
+
 /// Counts per bucket, summed over threads. Allocates when something is first counted.
 #[derive(Clone, Debug)]
 pub(crate) struct Buckets(Vec<u64>);
@@ -72,6 +91,36 @@ impl Buckets {
             *slot = f64::midpoint(bucket.start() as f64, bucket.end() as f64);
         }
         Some(ticks)
+    }
+
+    /// Returns the buckets that are not empty, at most `limit` (64 or more) of them: neighbours are merged, each with
+    /// equally many others.
+    pub(crate) fn ranges(&self, limit: usize) -> Vec<BucketRange> {
+        let mut merged = 0;
+        loop {
+            let ranges = self.merged_ranges(merged);
+            // A bucket for each power of two is fewer than 64.
+            if ranges.len() <= limit || merged >= GROUPING_POWER {
+                return ranges;
+            }
+            merged += 1;
+        }
+    }
+
+    /// Returns the buckets that are not empty, after groups of 2^`merged` neighbours were merged. Groups do not reach
+    /// over a power of two.
+    fn merged_ranges(&self, merged: u8) -> Vec<BucketRange> {
+        let size = 1 << merged;
+        let groups = self.0.chunks(size).enumerate();
+        let ranges = groups.map(|(group, counts)| {
+            let end = (group + 1) * size;
+            BucketRange {
+                from: first_of(group * size),
+                to: (end < BUCKETS).then(|| first_of(end)),
+                calls: counts.iter().sum(),
+            }
+        });
+        ranges.filter(|range| range.calls > 0).collect()
     }
 }
 
@@ -137,5 +186,58 @@ mod tests {
     #[test]
     fn an_empty_histogram_has_no_percentile() {
         assert!(Buckets::new().quantiles([0.5]).is_none());
+        assert_eq!(Buckets::new().ranges(64), []);
+    }
+
+    #[test]
+    fn a_bucket_begins_with_the_first_ticks_that_it_counts() {
+        for index in 0..BUCKETS {
+            let first = first_of(index);
+            assert_eq!(bucket_of(first), index);
+            assert!(index == 0 || bucket_of(first - 1) == index - 1, "{index}");
+        }
+        assert_eq!(first_of(BUCKETS), 1 << MAX_VALUE_POWER);
+    }
+
+    #[test]
+    fn merged_buckets_hold_the_calls_between_their_limits() {
+        let times = (0..4_000_u64).map(|call| call * call * 7);
+        let mut buckets = Buckets::new();
+        for ticks in times.clone() {
+            buckets.add(bucket_of(ticks), 1);
+        }
+        for merged in 0..=GROUPING_POWER {
+            let ranges = buckets.merged_ranges(merged);
+            for range in &ranges {
+                let limits = range.from..range.to.expect("a short time");
+                let within = times.clone().filter(|ticks| limits.contains(ticks));
+                assert_eq!(within.count() as u64, range.calls, "{limits:?}");
+            }
+            let calls: u64 = ranges.iter().map(|range| range.calls).sum();
+            assert_eq!(calls, 4_000, "no call is missing");
+        }
+    }
+
+    #[test]
+    fn no_more_buckets_are_returned_than_the_limit() {
+        let mut buckets = Buckets::new();
+        for index in 0..BUCKETS {
+            buckets.add(index, 1);
+        }
+        let ranges = buckets.ranges(64);
+        assert!((32..=64).contains(&ranges.len()), "{}", ranges.len());
+        let calls: u64 = ranges.iter().map(|range| range.calls).sum();
+        assert_eq!(calls, BUCKETS as u64);
+        let last = ranges.last().expect("ranges");
+        assert_eq!(last.to, None, "the last one has no upper limit");
+
+        let mut few = Buckets::new();
+        few.add(bucket_of(100), 3);
+        let only = BucketRange {
+            from: 100,
+            to: Some(104),
+            calls: 3,
+        };
+        assert_eq!(few.ranges(64), [only], "few buckets stay as they are");
     }
 }

@@ -5,6 +5,7 @@ use super::nesting::OpenCalls;
 use crate::clock::clock;
 use crate::cuda::GpuRecord;
 use crate::own_cost;
+use crate::report::histogram::Histogram;
 use crate::report::row::{MemoryStats, Row};
 use crate::report::times::Times;
 use crate::session::{Event, RecordEnding, RecordKind, ScopeRecord, Timeline};
@@ -182,6 +183,8 @@ impl Tally {
         row.dropped_futures = self.dropped_futures;
         row.without_cuda = self.without_cuda;
         row.memory = self.memory;
+        row.cpu_histogram = Histogram::of_calls(&self.cpu).filter(|_| has_cpu);
+        row.cuda_histogram = Histogram::of_calls(&self.cuda);
         let [total, _, own] = self.sums.cpu(timeline);
         row.cpu = Times::of_calls(self.cpu)
             .filter(|_| has_cpu)

@@ -2,6 +2,7 @@
 
 use crate::clock::clock;
 use crate::name::Name;
+use crate::report::histogram::Histogram;
 use crate::report::row::Row;
 use crate::report::times::Times;
 use crate::stats::{GpuTimes, Totals};
@@ -41,6 +42,7 @@ pub(super) fn of(name: &'static Name) -> Option<Row> {
         let percentiles = percentiles.unwrap_or_default();
         row.too_short = percentiles[0] < clock().too_short() as f64;
         row.cpu = Some(cpu(&totals, percentiles));
+        row.cpu_histogram = Some(Histogram::of(&totals.buckets, totals.max as f64, ns));
     }
     if let Some(totals) = name.cuda.read() {
         row.without_cuda += totals.without;
@@ -90,6 +92,7 @@ fn set_cuda(row: &mut Row, totals: &GpuTimes) {
         p99_ns,
         ..Times::default()
     });
+    row.cuda_histogram = Some(Histogram::of(&totals.buckets, totals.max, |ns| ns));
     row.launch_bound = Some(totals.launch_bound as f64 / totals.calls as f64);
     row.other_streams_ns = Some(totals.other_streams);
     row.streams = totals

@@ -1,0 +1,191 @@
+//! How the times of the calls of a row are distributed.
+
+use std::fmt;
+
+use super::text::json::array;
+use crate::stats::Buckets;
+#[cfg(any(test, feature = "session"))]
+use crate::stats::{BUCKETS, bucket_of};
+
+/// The most buckets of a row.
+const MAX_BUCKETS: usize = 64;
+
+/// How many calls of a row took how long: on the CPU, or on the GPU.
+///
+/// It has at most 64 buckets, from the shortest calls to the longest. None is empty, and all calls with such a time are
+/// in one of them. Their widths grow with the times: each power of two is divided into sixteen buckets, or into eight,
+/// four, two or one if the times are spread so far that there would be more than 64.
+///
+/// # Examples
+///
+/// ```
+/// use profiler_runtime::{scope, summary};
+///
+/// for _ in 0..3 {
+///     let _scope = scope!("load");
+/// }
+/// if let Some(histogram) = summary().row("load").and_then(|row| row.cpu_histogram.clone()) {
+///     for bucket in &histogram.buckets {
+///         println!("{} to {} ns: {} calls", bucket.from_ns, bucket.to_ns, bucket.calls);
+///     }
+///     assert_eq!(histogram.buckets.iter().map(|bucket| bucket.calls).sum::<u64>(), 3);
+/// }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Histogram {
+    /// The buckets that are not empty, those of the shortest calls first.
+    pub buckets: Vec<HistogramBucket>,
+}
+
+/// The calls whose times lie within the limits of one bucket of a [`Histogram`].
+///
+/// In JSON it is an array of its three values.
+#[derive(Clone, Copy, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(from = "(f64, f64, u64)", into = "(f64, f64, u64)")
+)]
+#[non_exhaustive]
+pub struct HistogramBucket {
+    /// The shortest time that belongs to the bucket, in nanoseconds.
+    pub from_ns: f64,
+    /// The time that longer calls begin with, in nanoseconds.
+    pub to_ns: f64,
+    /// Calls whose times lie between these two.
+    pub calls: u64,
+}
+
+impl Histogram {
+    /// Reads the counts of buckets whose unit `to_ns` converts. `max` is the longest time in that unit.
+    pub(super) fn of(buckets: &Buckets, max: f64, to_ns: impl Fn(f64) -> f64) -> Self {
+        let ranges = buckets.ranges(MAX_BUCKETS).into_iter();
+        let buckets = ranges.map(|range| {
+            let from = range.from as f64;
+            // The last bucket of the statistics counts all longer calls too.
+            let to = range.to.map_or(max.max(2.0 * from), |to| to as f64);
+            HistogramBucket {
+                from_ns: rounded(to_ns(from)),
+                to_ns: rounded(to_ns(to)),
+                calls: range.calls,
+            }
+        });
+        Self {
+            buckets: buckets.collect(),
+        }
+    }
+
+    /// Counts the times of single calls of a window, in nanoseconds; `None` if there are none.
+    #[cfg(any(test, feature = "session"))]
+    pub(super) fn of_calls(times: &[f64]) -> Option<Self> {
+        let longest = times.iter().copied().max_by(f64::total_cmp)?;
+        let mut buckets = Buckets::new();
+        for ns in times {
+            #[allow(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "the cast saturates: a negative time belongs to the first bucket"
+            )]
+            let bucket = bucket_of(ns.round() as u64).min(BUCKETS - 1);
+            buckets.add(bucket, 1);
+        }
+        Some(Self::of(&buckets, longest, |ns| ns))
+    }
+
+    /// Returns the buckets as serde writes them.
+    pub(super) fn json(&self) -> String {
+        let buckets = self.buckets.iter();
+        array(buckets.map(|bucket| {
+            let HistogramBucket {
+                from_ns,
+                to_ns,
+                calls,
+            } = bucket;
+            format!("[{from_ns},{to_ns},{calls}]")
+        }))
+    }
+}
+
+/// Shortens a limit: the width of a bucket is at least 3 % of it.
+fn rounded(ns: f64) -> f64 {
+    if ns < 1_000.0 {
+        (10.0 * ns).round() / 10.0
+    } else {
+        ns.round()
+    }
+}
+
+impl From<(f64, f64, u64)> for HistogramBucket {
+    fn from((from_ns, to_ns, calls): (f64, f64, u64)) -> Self {
+        Self {
+            from_ns,
+            to_ns,
+            calls,
+        }
+    }
+}
+
+impl From<HistogramBucket> for (f64, f64, u64) {
+    fn from(bucket: HistogramBucket) -> Self {
+        (bucket.from_ns, bucket.to_ns, bucket.calls)
+    }
+}
+
+impl fmt::Debug for HistogramBucket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}..{} ns × {}", self.from_ns, self.to_ns, self.calls)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn buckets(times: &[f64]) -> Vec<(f64, f64, u64)> {
+        let histogram = Histogram::of_calls(times).unwrap_or_default();
+        histogram.buckets.into_iter().map(Into::into).collect()
+    }
+
+    #[test]
+    fn each_call_is_in_the_bucket_of_its_time() {
+        let times = [3.2, 100.0, 101.4, 1e6, 1e6, -0.5];
+        assert_eq!(
+            buckets(&times),
+            [
+                (0.0, 1.0, 1),
+                (3.0, 4.0, 1),
+                (100.0, 104.0, 2),
+                (983_040.0, 1_015_808.0, 2)
+            ]
+        );
+        assert_eq!(Histogram::of_calls(&[]), None);
+    }
+
+    #[test]
+    fn the_last_bucket_reaches_to_the_longest_call() {
+        let days = 5.0 * 86_400e9;
+        let last = *buckets(&[1.0, days]).last().expect("a bucket");
+        assert!(last.0 < days && last.1 >= days && last.2 == 1, "{last:?}");
+    }
+
+    #[test]
+    fn ticks_become_nanoseconds() {
+        let mut ticks = Buckets::new();
+        ticks.add(bucket_of(3_000), 7);
+        let histogram = Histogram::of(&ticks, 3_000.0, |ticks| ticks / 3.0);
+        // 2,944 to 3,072 ticks.
+        assert_eq!(histogram.json(), "[[981.3,1024,7]]");
+    }
+
+    #[test]
+    fn times_that_are_spread_far_share_few_buckets() {
+        let times: Vec<f64> = (0..10_000).map(|call| 1.002_f64.powi(call)).collect();
+        let buckets = buckets(&times);
+        assert!(buckets.len() <= MAX_BUCKETS, "{}", buckets.len());
+        assert!(buckets.windows(2).all(|pair| pair[0].1 <= pair[1].0));
+        let calls: u64 = buckets.iter().map(|(_, _, calls)| calls).sum();
+        assert_eq!(calls, 10_000);
+    }
+}
