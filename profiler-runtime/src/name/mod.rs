@@ -6,7 +6,7 @@ mod length;
 mod path;
 mod registry;
 mod sampling;
-#[cfg(feature = "trace")]
+#[cfg(any(feature = "trace", all(feature = "export", feature = "session")))]
 mod short;
 mod time_source;
 
@@ -22,7 +22,7 @@ pub(crate) use circuit_breaker::CircuitBreaker;
 pub(crate) use length::{Buffer, MAX_LENGTH, truncate, truncate_into};
 pub(crate) use registry::{OVERFLOW_NAME, all, by_id, declared, of_function, run_time};
 pub(crate) use sampling::Sampling;
-#[cfg(feature = "trace")]
+#[cfg(any(feature = "trace", all(feature = "export", feature = "session")))]
 pub(crate) use short::short_forms;
 pub use time_source::TimeSource;
 
@@ -46,7 +46,7 @@ pub(crate) struct Name {
     /// The text in summaries: at most [`MAX_LENGTH`] bytes.
     pub(crate) text: String,
     #[cfg_attr(
-        not(feature = "trace"),
+        not(any(feature = "trace", all(feature = "export", feature = "session"))),
         expect(dead_code, reason = "for names in traces")
     )]
     pub(crate) origin: Origin,

@@ -48,6 +48,8 @@ pub use restrict::{Restriction, RestrictionError};
 pub use row::{MemoryStats, Row};
 pub use sort::{SortKey, SortKeyError};
 pub use summary::{Summary, summary};
-pub use timeline::{Counter, Slice, SliceKind, SliceName, Step, Timeline, Track, TrackKind};
+pub use timeline::{
+    Counter, Replay, Slice, SliceEnding, SliceKind, SliceName, Step, Timeline, Track, TrackKind,
+};
 pub use times::Times;
 pub use verdict::Verdict;

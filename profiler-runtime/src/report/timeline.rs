@@ -15,19 +15,25 @@ pub struct Timeline {
     pub title: String,
     /// The beginning of the time line, in nanoseconds since the Unix epoch.
     pub start_unix_ns: i64,
-    /// The time from the beginning to the end of the window.
+    /// The time until the window had closed and everything in it had ended.
     pub duration_ns: i64,
     /// Names and the source locations of their first call sites; [`Slice::name`] is an index.
     pub names: Vec<SliceName>,
     /// Threads and streams; [`Slice::track`] is an index.
     pub tracks: Vec<Track>,
-    /// Scopes and the GPU times of scopes. On the CPU, a scope comes after its parent.
+    /// Scopes, and what ran on the GPU: first the slices of threads and futures, each after its parent; then those of
+    /// streams. On each track they come in the order of their starts, and each one after those around it.
     pub slices: Vec<Slice>,
+    /// Texts for [`Slice::shapes`], such as `[[32, 64], []]`.
+    pub shapes: Vec<String>,
+    /// Replays of CUDA graphs. It is not known when they ran.
+    pub replays: Vec<Replay>,
     /// The steps of the program in their order.
     pub steps: Vec<Step>,
     /// Values over time, such as the memory in use.
     pub counters: Vec<Counter>,
-    /// What is missing: the reason and the number of scopes.
+    /// What is missing: what happened, and to how many scopes or GPU times. The number is zero if it is not known. The
+    /// text follows the number, as in “3 scopes came after the window was full”.
     pub missing: Vec<(String, u64)>,
 }
 
@@ -37,6 +43,9 @@ pub struct Timeline {
 pub struct SliceName {
     /// The whole name.
     pub text: Arc<str>,
+    /// What viewers show where there is little space: the end of the name, as much of it as no other name ends with.
+    /// Empty if that is the whole name.
+    pub short: Arc<str>,
     /// The source location as `file:line`; empty if it is not known.
     pub location: Arc<str>,
 }
@@ -57,6 +66,8 @@ pub struct Track {
     pub id: u64,
     /// The ordinal of the stream's device.
     pub device: Option<u32>,
+    /// The name of the stream's device; empty if it is not known.
+    pub device_name: String,
     /// The rank of the process in its job.
     pub rank: Option<u64>,
 }
@@ -65,12 +76,15 @@ pub struct Track {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TrackKind {
-    /// Scopes and polls on a thread. They nest.
+    /// Scopes and polls on a thread. They nest or follow each other. Scopes that would cross others, because their guards
+    /// were dropped out of order, are on a further track of this kind.
     #[default]
     Thread,
-    /// Futures from their first poll to their end. They may overlap.
+    /// Futures from their first poll to their end. They follow each other: there are as many tracks as there were futures
+    /// at once.
     Futures,
-    /// Work on a stream of a device. It nests or follows one another.
+    /// Work on a stream of a device. It nests or follows each other. Work of several threads that crosses is on a further
+    /// track of this kind.
     Stream,
 }
 
@@ -86,13 +100,18 @@ pub struct Slice {
     pub start_ns: i64,
     /// How long it took, including its children.
     pub duration_ns: i64,
-    /// How long it took without its children on the same track; for a future, without the waits between its polls.
+    /// How long it took without its children, as tables count it: a scope without the time in which its children on other
+    /// threads ran, a future without the waits between its polls, and a GPU time without those inside on its stream.
     pub self_ns: i64,
     /// What it is.
     pub kind: SliceKind,
-    /// On the CPU, the index of the scope that called it, which may be on another track. On the GPU, the index of the CPU
-    /// slice that launched it.
+    /// On the CPU, the index of the scope that called it, which may be on another track and may end before its child. On
+    /// the GPU, the index of the CPU slice that launched it.
     pub parent: Option<u32>,
+    /// How it ended.
+    pub ending: SliceEnding,
+    /// The index of the shapes that were recorded for it.
+    pub shapes: Option<u32>,
     /// Host bytes that it allocated without its children, if they were recorded.
     pub allocated_bytes: Option<u64>,
     /// Device bytes in use at its end less those at its start, without its children, if they were recorded.
@@ -114,6 +133,35 @@ pub enum SliceKind {
     GpuScope,
     /// A kernel, a copy, or other work of its own name that its parent launched.
     GpuWork,
+}
+
+/// How a scope ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SliceEnding {
+    /// It returned.
+    #[default]
+    Returned,
+    /// A panic unwound through it.
+    Panicked,
+    /// It is a future that was dropped before it completed.
+    Dropped,
+}
+
+/// A replay of a CUDA graph that was captured in a scope.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Replay {
+    /// The index of the scope's name.
+    pub name: u32,
+    /// The index of the stream's track, if other work on the stream has one.
+    pub track: Option<u32>,
+    /// When the profiler noticed it; it ran some time before.
+    pub noticed_ns: i64,
+    /// How long it took, including the captured scopes inside.
+    pub duration_ns: i64,
+    /// How long it took without the captured scopes inside.
+    pub self_ns: i64,
 }
 
 /// One iteration of the program.

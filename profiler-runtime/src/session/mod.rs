@@ -45,11 +45,11 @@ pub(crate) use options::Options;
 pub use profile::{DEFAULT_CAPACITY, Profile, ProfileBuilder, ProfileError};
 #[cfg(test)]
 pub(crate) use record::ScopeDetails;
-pub(crate) use record::{RecordKind, ScopeRecord};
+pub(crate) use record::{RecordKind, ScopeRecord, ThreadInfo};
 pub(crate) use recording::{is_recording, wants_shapes};
 pub use shape::{Dimension, ToShape};
 pub(crate) use timeline::Timeline;
-pub(crate) use trace::NONE;
 #[cfg(test)]
 pub(crate) use trace::Step;
+pub(crate) use trace::{CUT_SHORT, NONE};
 pub use trace::{Trace, Truncation};

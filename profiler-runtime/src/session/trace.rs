@@ -15,6 +15,9 @@ use crate::sync::ReentrancyGuard;
 /// The index that means "none".
 pub(crate) const NONE: u32 = u32::MAX;
 
+/// The note on a window that was cut short.
+pub(crate) const CUT_SHORT: &str = "the session ended before the window was complete: it has fewer steps than the schedule asks for";
+
 /// The scopes that began and ended in one window of a session, with their CPU and GPU times.
 ///
 /// Handlers get it by reference ([`ProfileBuilder::on_trace_ready`](crate::session::ProfileBuilder::on_trace_ready));
@@ -115,6 +118,45 @@ impl Truncation {
     #[must_use]
     pub fn is_complete(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Returns the number for each reason, and what follows it in a sentence.
+    pub(crate) fn counted(&self) -> [(u64, &'static str); 6] {
+        let Self {
+            over_capacity,
+            ring_full,
+            unread,
+            cut_short: _,
+            handler_behind,
+            late,
+            no_memory,
+        } = *self;
+        [
+            (
+                over_capacity,
+                "scopes came after the window was full: raise its capacity, or record fewer steps",
+            ),
+            (
+                ring_full,
+                "scopes were lost, since the rings of their threads were full: raise PROFILER_RING, or measure fewer scopes",
+            ),
+            (
+                unread,
+                "GPU times were not read before the window was delivered: record fewer steps, or have the device finish before `step`",
+            ),
+            (
+                handler_behind,
+                "scopes were dropped with their windows, since handlers were too slow: record fewer windows, or have handlers do less",
+            ),
+            (
+                late,
+                "scopes of earlier windows came after these were delivered, and are in none",
+            ),
+            (
+                no_memory,
+                "scopes were lost for lack of memory: lower the capacity of windows, or record fewer steps",
+            ),
+        ]
     }
 }
 

@@ -11,7 +11,7 @@ use super::tally::{ScopeCall, Sums, Tally};
 use crate::report::callers::{CallEdge, EdgeTimes};
 use crate::report::share::{share_cpu, share_cuda};
 use crate::report::sort::SortKey;
-use crate::session::{Activity, Event, NONE, RecordKind, Trace, Truncation};
+use crate::session::{Activity, CUT_SHORT, Event, NONE, RecordKind, Trace};
 
 pub(super) fn gather(trace: &Trace, by: GroupBy) -> KeyAverages {
     let parents: Vec<u32> = trace.nodes.iter().map(|node| node.parent).collect();
@@ -139,48 +139,15 @@ fn finish(
 
 /// Describes what the window lacks.
 fn notes(trace: &Trace) -> Vec<String> {
-    let Truncation {
-        over_capacity,
-        ring_full,
-        unread,
-        cut_short,
-        handler_behind,
-        late,
-        no_memory,
-    } = trace.truncation();
-    let counted = [
-        (
-            over_capacity,
-            "scopes came after the window was full: raise its capacity, or record fewer steps",
-        ),
-        (
-            ring_full,
-            "scopes were lost, since the rings of their threads were full: raise PROFILER_RING, or measure fewer scopes",
-        ),
-        (
-            unread,
-            "GPU times were not read before the window was delivered: record fewer steps, or have the device finish before `step`",
-        ),
-        (
-            handler_behind,
-            "scopes were dropped with their windows, since handlers were too slow: record fewer windows, or have handlers do less",
-        ),
-        (
-            late,
-            "scopes of earlier windows came after these were delivered, and are in none",
-        ),
-        (
-            no_memory,
-            "scopes were lost for lack of memory: lower the capacity of windows, or record fewer steps",
-        ),
-    ];
-    let mut notes: Vec<String> = counted
+    let truncation = trace.truncation();
+    let mut notes: Vec<String> = truncation
+        .counted()
         .into_iter()
         .filter(|(scopes, _)| *scopes > 0)
         .map(|(scopes, what)| format!("{scopes} {what}"))
         .collect();
-    if cut_short {
-        notes.push("the session ended before the window was complete: it has fewer steps than the schedule asks for".to_owned());
+    if truncation.cut_short {
+        notes.push(CUT_SHORT.to_owned());
     }
     if let Some(reason) = trace.no_cuda_reason() {
         notes.push(format!("no GPU times: {reason}"));

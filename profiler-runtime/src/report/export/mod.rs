@@ -1,12 +1,12 @@
 //! Summaries and traces as files for other tools.
 
-#[cfg(feature = "trace")]
-mod chrome;
 mod error;
 mod file;
+#[cfg(any(feature = "trace", all(feature = "export", feature = "session")))]
+mod window;
 
-#[cfg(feature = "trace")]
-pub(crate) use chrome::own_rank;
-#[cfg(feature = "trace")]
-pub use chrome::{LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
 pub use error::ExportError;
+#[cfg(feature = "trace")]
+pub(crate) use window::own_rank;
+#[cfg(feature = "trace")]
+pub use window::{LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};

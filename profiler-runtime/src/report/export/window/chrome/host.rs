@@ -5,8 +5,9 @@ use std::io::{self, Write};
 use super::event_writer::{EventLine, Quoted, Track, write_list};
 use super::memory::{self, MemoryDelta};
 use super::times::{ReadEnd, length, write_whole};
-use super::tracks::OverlapTracks;
-use super::{TraceWriter, is_placed, whole};
+use super::{TraceWriter, is_drawn};
+use crate::report::export::window::overlap::OverlapTracks;
+use crate::report::export::window::whole;
 use crate::report::text::json::string;
 use crate::session::{Event, Frame, RecordEnding, RecordKind, ScopeRecord};
 
@@ -264,7 +265,7 @@ fn with_flags<'w, W: Write>(mut line: EventLine<'w, W>, event: Event<'_>) -> Eve
     }
     match (event.gpu_loss(), event.gpu_record()) {
         (Some(loss), _) => line.text("no CUDA time", loss.as_str()),
-        (None, Some(gpu)) if !is_placed(gpu) => line.signed("cuda_ns", whole(gpu.ns)),
+        (None, Some(gpu)) if !is_drawn(gpu) => line.signed("cuda_ns", whole(gpu.ns)),
         (None, None) if scope.cuda != 0 => line.text("no CUDA time", "not read in time"),
         _ => line,
     }

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 use proptest::prelude::*;
 
@@ -11,12 +12,14 @@ struct StreamTrack {
 }
 
 impl SliceSink for StreamTrack {
-    fn item(&mut self, placed: PlacedSlice) -> io::Result<()> {
+    type Error = Infallible;
+
+    fn item(&mut self, placed: PlacedSlice) -> Result<(), Infallible> {
         self.items.push(placed);
         Ok(())
     }
 
-    fn piece(&mut self, piece: SelfTimePiece) -> io::Result<()> {
+    fn piece(&mut self, piece: SelfTimePiece) -> Result<(), Infallible> {
         self.pieces.push(piece);
         Ok(())
     }

@@ -10,8 +10,6 @@ mod header;
 mod host;
 mod memory;
 mod names;
-mod place;
-mod rank;
 mod tensorboard;
 mod times;
 mod tracks;
@@ -22,23 +20,21 @@ mod tests;
 use std::io::{self, Write};
 use std::path::Path;
 
-use self::counters::InFlight;
 use self::event_writer::EventWriter;
 use self::header::Header;
 use self::names::Names;
-use self::rank::Rank;
-use self::times::Times;
+use self::times::shared_base;
 use self::tracks::Tracks;
+use super::counters::InFlight;
+use super::rank::Rank;
+use super::times::Times;
+use super::track_names::device_names;
+use super::{has_start, whole};
 use crate::cuda::GpuRecord;
 use crate::report::export::ExportError;
 use crate::report::export::file::ExportFile;
-use crate::session::{Event, Trace};
+use crate::session::Trace;
 pub use tensorboard::{LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
-
-/// Returns the rank of this process in its job, if a launcher set one.
-pub(crate) fn own_rank() -> Option<u64> {
-    Rank::of_process().map(|rank| rank.rank)
-}
 
 impl Trace {
     /// Writes the trace for Perfetto (<https://ui.perfetto.dev>), `chrome://tracing` and HTA; compressed if the name
@@ -113,9 +109,10 @@ fn write_trace<W: Write>(
     rank: Option<Rank>,
     launches: LaunchCategory,
 ) -> io::Result<W> {
-    let times = Times::new(&trace.timeline, trace.meta.opened);
+    let opened = trace.timeline.unix_ns(trace.meta.opened);
+    let times = Times::new(&trace.timeline, shared_base(opened));
     let tracks = Tracks::new(trace);
-    let devices = header::device_names(tracks.devices().into_iter());
+    let devices = device_names(tracks.devices().into_iter());
     let head = Header {
         trace,
         name,
@@ -136,18 +133,10 @@ fn write_trace<W: Write>(
     Ok(out)
 }
 
-/// Returns `true` if a GPU time can be drawn: its start is known and its length is not zero. Perfetto attaches arrows
-/// to slices of length zero, if there are any.
-fn is_placed(gpu: &GpuRecord) -> bool {
-    gpu.loss.is_none() && gpu.start.is_some() && whole(gpu.ns) > 0
-}
-
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "no time is as long as centuries"
-)]
-fn whole(ns: f64) -> i64 {
-    ns.round() as i64
+/// Returns `true` if a GPU time is drawn: its start is known and its length is not zero. Perfetto attaches arrows to slices
+/// of length zero, if there are any.
+fn is_drawn(gpu: &GpuRecord) -> bool {
+    has_start(gpu) && whole(gpu.ns) > 0
 }
 
 /// A trace being written.
@@ -175,7 +164,7 @@ impl<'t, W: Write> TraceWriter<'t, W> {
         launches: LaunchCategory,
     ) -> Self {
         let opened = times.of_ticks(trace.meta.opened);
-        let ends = trace.gpu.iter().filter(|gpu| is_placed(gpu));
+        let ends = trace.gpu.iter().filter(|gpu| has_start(gpu));
         let ends = ends.map(|gpu| {
             times
                 .of_unix(gpu.start.unwrap_or_default())
@@ -201,10 +190,7 @@ impl<'t, W: Write> TraceWriter<'t, W> {
         self.write_steps()?;
         self.write_scopes()?;
         self.write_gpu()?;
-        let (pid, times) = (self.tracks.host, self.times);
-        self.in_flight.write(&mut self.events, pid)?;
-        let end_of = |event: Event<'_>| times.of_ticks(event.record().end());
-        counters::write_memory(&mut self.events, self.trace, pid, self.extent, end_of)?;
+        self.write_counters()?;
         self.tracks.write_names(&mut self.events)
     }
 }

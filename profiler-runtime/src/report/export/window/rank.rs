@@ -12,6 +12,11 @@ const LAUNCHERS: [(&str, &str); 5] = [
     ("SLURM_PROCID", "SLURM_NTASKS"),
 ];
 
+/// Returns the rank of this process in its job, if a launcher set one.
+pub(crate) fn own_rank() -> Option<u64> {
+    Rank::of_process().map(|rank| rank.rank)
+}
+
 /// The rank of a process in its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rank {

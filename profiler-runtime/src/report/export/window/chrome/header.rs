@@ -3,8 +3,7 @@
 use std::io::{self, Write};
 
 use super::event_writer::write_list;
-use super::rank::Rank;
-use crate::cuda;
+use crate::report::export::window::rank::Rank;
 use crate::report::text::json::string;
 use crate::session::Trace;
 
@@ -123,21 +122,4 @@ impl Header<'_> {
         }
         Ok(())
     }
-}
-
-/// Returns the names of all devices up to the last one that is used, by ordinal. Asks the driver only if there are GPU
-/// times, which show that the program has initialised it.
-pub(super) fn device_names(used: impl Iterator<Item = u64>) -> Vec<String> {
-    let Some(last) = used.max() else {
-        return Vec::new();
-    };
-    let mut names = match cuda::status() {
-        cuda::Status::Ready { devices, .. } => devices,
-        _ => Vec::new(),
-    };
-    let count = usize::try_from(last).unwrap_or_default() + 1;
-    for ordinal in names.len()..count {
-        names.push(format!("CUDA device {ordinal}"));
-    }
-    names
 }

@@ -1,20 +1,20 @@
 //! Tracks: processes and threads of the host, devices and their streams, and further tracks for slices that would
 //! overlap on one.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use super::event_writer::{EventWriter, Track};
 use crate::cuda::GpuRecord;
 use crate::process::platform::process_id;
+use crate::report::export::window::track_names::{
+    program_name, stream_name, stream_numbers, thread_name,
+};
 use crate::session::Trace;
 use crate::stream_key::StreamKey;
 
 /// Few systems use thread ids from here on; Perfetto reads 32 bits.
 const FREE: u64 = 1 << 30;
-/// Kineto's number of the default stream; HTA assigns no iteration to stream 0.
-const DEFAULT_STREAM: u64 = 7;
 /// Devices are shown below the host.
 const DEVICE_SORT_INDEX: u64 = 5_000_000;
 /// TensorBoard's trace plugin reads at most this many devices.
@@ -36,29 +36,6 @@ struct Named {
     track: Track,
     name: String,
     sort_index: u64,
-}
-
-/// Tracks for slices that may overlap: as many tracks as there are simultaneous slices.
-#[derive(Default)]
-pub(super) struct OverlapTracks {
-    by_end: BinaryHeap<Reverse<(i64, u64)>>,
-    count: usize,
-}
-
-impl OverlapTracks {
-    /// Returns a track that is free from `start` to `end`. `make` creates another track, given its number from 1 on.
-    pub(super) fn take(&mut self, start: i64, end: i64, make: impl FnOnce(usize) -> u64) -> u64 {
-        let free = self.by_end.peek().filter(|lane| lane.0.0 <= start);
-        let tid = if let Some(Reverse((_, tid))) = free.copied() {
-            self.by_end.pop();
-            tid
-        } else {
-            self.count += 1;
-            make(self.count)
-        };
-        self.by_end.push(Reverse((end, tid)));
-        tid
-    }
 }
 
 impl Tracks {
@@ -90,42 +67,31 @@ impl Tracks {
                 tracks.free_tid()
             };
             tracks.threads.push(tid);
-            let name = match &thread.name {
-                // The name first: viewers cut the end, or append the id.
-                Some(name) => format!("{name} ({})", thread.id),
-                None => format!("thread {}", thread.id),
-            };
-            tracks.name(Track { pid: host, tid }, name, sort_index(index));
+            let place = Track { pid: host, tid };
+            tracks.name(place, thread_name(thread), sort_index(index));
         }
         tracks.number_streams(&trace.gpu);
         tracks
     }
 
     fn number_streams(&mut self, gpu: &[GpuRecord]) {
-        let streams: BTreeSet<(u64, StreamKey)> = gpu
-            .iter()
-            .filter(|gpu| super::is_placed(gpu))
-            .map(|gpu| (self.device(gpu), gpu.stream_key))
-            .collect();
-        let mut has_default = BTreeSet::new();
-        for (device, stream) in streams {
-            let number =
-                if stream.stream.is_default() && stream.thread == 0 && has_default.insert(device) {
-                    DEFAULT_STREAM
-                } else {
-                    self.free_in_device(device)
-                };
-            self.streams.insert((device, stream), number);
-            let track = Track {
-                pid: device,
-                tid: number,
-            };
-            self.name(track, format!("stream {number} ({stream})"), number * 2);
+        self.streams = stream_numbers(gpu, |gpu| self.device(gpu));
+        for ((device, stream), number) in &self.streams {
+            let next = self.next_in_device.entry(*device).or_default();
+            *next = (*next).max(*number);
+            self.named.push(Named {
+                track: Track {
+                    pid: *device,
+                    tid: *number,
+                },
+                name: stream_name(*number, *stream),
+                sort_index: number * 2,
+            });
         }
     }
 
     fn free_in_device(&mut self, device: u64) -> u64 {
-        let next = self.next_in_device.entry(device).or_insert(DEFAULT_STREAM);
+        let next = self.next_in_device.entry(device).or_default();
         *next += 1;
         *next
     }
@@ -285,13 +251,4 @@ fn write_process<W: Write>(
         .end()?;
     let place = events.about("process_sort_index", track);
     place.whole("sort_index", sort_index).end()
-}
-
-fn program_name() -> String {
-    let path = std::env::current_exe().ok();
-    let name = path.as_ref().and_then(|path| path.file_name());
-    name.map_or_else(
-        || "program".to_owned(),
-        |name| name.to_string_lossy().into_owned(),
-    )
 }

@@ -16,7 +16,6 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
-use std::io;
 
 /// The index that means "none".
 pub(super) const NONE: usize = usize::MAX;
@@ -62,12 +61,14 @@ pub(super) struct SelfTimePiece {
 
 /// Receives items as they are placed, in the order of their starts.
 pub(super) trait SliceSink {
-    fn item(&mut self, placed: PlacedSlice) -> io::Result<()>;
-    fn piece(&mut self, piece: SelfTimePiece) -> io::Result<()>;
+    type Error;
+
+    fn item(&mut self, placed: PlacedSlice) -> Result<(), Self::Error>;
+    fn piece(&mut self, piece: SelfTimePiece) -> Result<(), Self::Error>;
 }
 
 /// Places the items of one stream.
-pub(super) fn place(items: &[GpuSlice], draw: &mut impl SliceSink) -> io::Result<()> {
+pub(super) fn place<D: SliceSink>(items: &[GpuSlice], draw: &mut D) -> Result<(), D::Error> {
     let mut sweep = Sweep {
         items,
         draw,
@@ -167,7 +168,7 @@ struct Sweep<'i, D> {
 }
 
 impl<D: SliceSink> Sweep<'_, D> {
-    fn open(&mut self, item: usize, start: i64) -> io::Result<()> {
+    fn open(&mut self, item: usize, start: i64) -> Result<(), D::Error> {
         let mut start = self.inside_parent(item, start).max(self.until);
         while let Some(next) = self.next_end() {
             let end = self.open[next].placed.end;
@@ -249,14 +250,14 @@ impl<D: SliceSink> Sweep<'_, D> {
             .map(|(index, _)| index)
     }
 
-    fn close_next(&mut self) -> io::Result<()> {
+    fn close_next(&mut self) -> Result<(), D::Error> {
         match self.next_end() {
             Some(next) => self.close(next),
             None => Ok(()),
         }
     }
 
-    fn close(&mut self, index: usize) -> io::Result<()> {
+    fn close(&mut self, index: usize) -> Result<(), D::Error> {
         self.emit_self_time(self.open[index].placed.end)?;
         let closed = self.open.remove(index).placed;
         let ended = self.items[closed.item].host.1;
@@ -270,7 +271,7 @@ impl<D: SliceSink> Sweep<'_, D> {
     }
 
     /// Emits the time up to `end` for the item that was opened last.
-    fn emit_self_time(&mut self, end: i64) -> io::Result<()> {
+    fn emit_self_time(&mut self, end: i64) -> Result<(), D::Error> {
         let start = self.until;
         self.until = end.max(start);
         let Some(top) = self.open.last_mut().filter(|_| end > start) else {

@@ -1,36 +1,14 @@
 //! Times in a trace: microseconds with three decimals, from a base that all ranks share.
 
-use crate::session::Timeline;
-
 /// The base is the last multiple of this period, so that all ranks of a job share it, as HTA needs. It is half of
 /// kineto's three months: readers such as Perfetto multiply microseconds in 64-bit floating point by 1000, which is
 /// exact to the nanosecond only below 2^42 µs (51 days).
 const PERIOD_NS: i64 = 7_889_238 / 2 * 1_000_000_000;
 
-/// Converts the times of a window to nanoseconds from the base.
-#[derive(Clone, Copy)]
-pub(super) struct Times<'t> {
-    pub(super) base_ns: i64,
-    timeline: &'t Timeline,
-}
-
-impl<'t> Times<'t> {
-    pub(super) fn new(timeline: &'t Timeline, opened: u64) -> Self {
-        let opened = timeline.unix_ns(opened).max(0);
-        Self {
-            base_ns: opened - opened % PERIOD_NS,
-            timeline,
-        }
-    }
-
-    pub(super) fn of_ticks(self, ticks: u64) -> i64 {
-        self.of_unix(self.timeline.unix_ns(ticks))
-    }
-
-    /// A time before the base, possible if a window opened right at it, becomes the base.
-    pub(super) fn of_unix(self, unix_ns: i64) -> i64 {
-        unix_ns.saturating_sub(self.base_ns).max(0)
-    }
+/// Returns the base of a window that opened at this time, in nanoseconds since the Unix epoch.
+pub(super) fn shared_base(opened: i64) -> i64 {
+    let opened = opened.max(0);
+    opened - opened % PERIOD_NS
 }
 
 /// An end as readers compute it, by adding `ts` and `dur` in 64-bit floating point. The sums of two slices that end

@@ -1,8 +1,6 @@
 //! Counters over the window, with at most 2,048 values each: GPU scopes in flight, memory in use.
 
-use std::io::{self, Write};
-
-use super::event_writer::{EventWriter, Quoted};
+use crate::memory::MemoryUse;
 use crate::session::{Event, Trace};
 
 const PLACES: u16 = 2048;
@@ -52,52 +50,39 @@ impl InFlight {
         self.changes[end] -= 1;
     }
 
-    pub(super) fn write<W: Write>(&self, events: &mut EventWriter<W>, pid: u64) -> io::Result<()> {
+    /// Returns the times at which the number changed, with the number from then on.
+    pub(super) fn samples(&self) -> impl Iterator<Item = (i64, i64)> {
         let mut count = 0;
         let changes = (0..).zip(&self.changes);
-        for (part, change) in changes.filter(|(_, change)| **change != 0) {
-            count += change;
-            let name = Quoted::new(r#""scopes in flight on GPUs""#);
-            let counter = events.counter(name, pid, self.parts.end(part));
-            counter.signed("scopes", count).end()?;
-        }
-        Ok(())
+        changes
+            .filter(|(_, change)| **change != 0)
+            .map(move |(part, change)| {
+                count += change;
+                (self.parts.end(part), count)
+            })
     }
 }
 
-/// Writes the memory in use that scopes found when they ended; the last value of each part.
-pub(super) fn write_memory<W: Write>(
-    events: &mut EventWriter<W>,
+/// Returns the memory in use that scopes found when they ended, with the times; the last value of each part.
+pub(super) fn memory_samples(
     trace: &Trace,
-    pid: u64,
     (start, end): (i64, i64),
     end_of: impl Fn(Event<'_>) -> i64,
-) -> io::Result<()> {
+) -> Vec<(i64, MemoryUse)> {
     if !trace.meta.options.profile_memory {
-        return Ok(());
+        return Vec::new();
     }
     let parts = Parts::new(start, end);
-    let mut last: Vec<Option<(i64, Event<'_>)>> = vec![None; PLACES.into()];
-    for event in trace.events().filter(|event| event.memory().is_some()) {
-        let at = end_of(event);
-        let place = &mut last[parts.of(at)];
-        if place.is_none_or(|(known, _)| known <= at) {
-            *place = Some((at, event));
-        }
-    }
-    for (at, event) in last.into_iter().flatten() {
+    let mut last: Vec<Option<(i64, MemoryUse)>> = vec![None; PLACES.into()];
+    for event in trace.events() {
         let Some(memory) = event.memory() else {
             continue;
         };
-        let counter = events.counter(Quoted::new(r#""host memory""#), pid, at);
-        counter.whole("bytes", memory.host_total).end()?;
-        if let (Some(used), Some(reserved)) = (memory.device_total, memory.device_reserved) {
-            let counter = events.counter(Quoted::new(r#""CUDA memory""#), pid, at);
-            counter
-                .whole("bytes", used)
-                .whole("reserved", reserved)
-                .end()?;
+        let at = end_of(event);
+        let place = &mut last[parts.of(at)];
+        if place.is_none_or(|(known, _)| known <= at) {
+            *place = Some((at, memory));
         }
     }
-    Ok(())
+    last.into_iter().flatten().collect()
 }

@@ -10,59 +10,35 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use super::TraceWriter;
-use super::counters::InFlight;
 use super::event_writer::{ArrowEnd, EventWriter, Quoted, Track};
 use super::host::id_of;
 use super::names::Names;
-use super::place::{self, GpuSlice, PlacedSlice, SelfTimePiece, SliceSink};
 use super::times::{ReadEnd, length};
-use super::tracks::{OverlapTracks, Tracks};
-use super::{is_placed, whole};
+use super::tracks::Tracks;
+use super::{TraceWriter, is_drawn};
 use crate::cuda::GpuRecord;
-use crate::session::{NONE, Trace};
+use crate::report::export::window::counters::InFlight;
+use crate::report::export::window::overlap::{NestedTrack, OverlapTracks};
+use crate::report::export::window::place::{self, GpuSlice, PlacedSlice, SelfTimePiece, SliceSink};
+use crate::report::export::window::streams::{TimedScope, for_each_stream};
+use crate::report::export::window::whole;
+use crate::session::Trace;
 
 /// The correlation before the first one. HTA (0.5) stores event indices in a column as wide as the correlations need,
 /// and fails if 16 bits suffice for these but not for the indices.
 const CORRELATIONS: u64 = 100_000;
 
-/// A GPU time and its scope, as indices.
-#[derive(Clone, Copy)]
-struct Timed {
-    gpu: u32,
-    scope: u32,
-}
-
 impl<W: Write> TraceWriter<'_, W> {
     pub(super) fn write_gpu(&mut self) -> io::Result<()> {
-        let timed = self.timed();
-        let mut items = Vec::new();
-        let mut place_of: Vec<u32> = vec![
-            NONE;
-            if timed.is_empty() {
-                0
-            } else {
-                self.trace.gpu.len()
-            }
-        ];
         let (trace, mut correlation) = (self.trace, CORRELATIONS);
-        let same = |one: &Timed, next: &Timed| {
-            let [one, next] = [one, next].map(|timed| &trace.gpu[timed.gpu as usize]);
-            (one.device, one.stream_key) == (next.device, next.stream_key)
-        };
-        for stream in timed.chunk_by(same) {
-            items.clear();
-            for timed in stream {
-                items.push(self.item(*timed, &place_of));
-                place_of[timed.gpu as usize] = u32::try_from(items.len() - 1).unwrap_or(NONE);
-            }
+        for_each_stream(trace, self.times, |stream, items| {
             let mut writer = StreamWriter {
                 trace,
                 stream,
-                items: &items,
+                items,
                 track: self.tracks.stream(&trace.gpu[stream[0].gpu as usize]),
                 lanes: OverlapTracks::default(),
-                drawn: StreamTrack::default(),
+                drawn: NestedTrack::default(),
                 beside: HashMap::new(),
                 names: &self.names,
                 category: self.launch_category,
@@ -72,70 +48,11 @@ impl<W: Write> TraceWriter<'_, W> {
                 in_flight: &mut self.in_flight,
                 correlation,
             };
-            place::place(&items, &mut writer)?;
+            place::place(items, &mut writer)?;
             correlation = writer.correlation;
-            // A parent on another stream does not count: forget this stream's items.
-            for timed in stream {
-                place_of[timed.gpu as usize] = NONE;
-            }
-        }
+            Ok::<(), io::Error>(())
+        })?;
         self.write_replays()
-    }
-
-    /// Returns all GPU times that can be drawn, sorted by stream; on each stream, a scope comes after its parent.
-    fn timed(&self) -> Vec<Timed> {
-        let trace = self.trace;
-        let mut timed: Vec<Timed> = (0..)
-            .zip(&trace.nodes)
-            .map(|(scope, node)| Timed {
-                gpu: node.gpu,
-                scope,
-            })
-            .filter(|timed| trace.gpu.get(timed.gpu as usize).is_some_and(is_placed))
-            .collect();
-        timed.sort_unstable_by_key(|timed| {
-            let gpu = &trace.gpu[timed.gpu as usize];
-            let start = trace.scopes[timed.scope as usize].start;
-            let began_together = self
-                .around(timed.scope)
-                .take_while(|around| trace.scopes[*around as usize].start >= start);
-            (
-                gpu.device,
-                gpu.stream_key,
-                start,
-                began_together.count(),
-                timed.scope,
-            )
-        });
-        timed
-    }
-
-    /// Returns the enclosing scopes, innermost first.
-    fn around(&self, scope: u32) -> impl Iterator<Item = u32> {
-        let nodes = &self.trace.nodes;
-        let up = |scope: u32| Some(nodes[scope as usize].parent).filter(|parent| *parent != NONE);
-        std::iter::successors(up(scope), move |scope| up(*scope))
-    }
-
-    fn item(&self, timed: Timed, place_of: &[u32]) -> GpuSlice {
-        let trace = self.trace;
-        let gpu = &trace.gpu[timed.gpu as usize];
-        let scope = &trace.scopes[timed.scope as usize];
-        let parent = self
-            .around(timed.scope)
-            .filter_map(|around| place_of.get(trace.nodes[around as usize].gpu as usize))
-            .find(|place| **place != NONE);
-        GpuSlice {
-            start: self.times.of_unix(gpu.start.unwrap_or_default()),
-            length: whole(gpu.ns),
-            uncertainty: whole(gpu.uncertainty_ns.into()),
-            host: (
-                self.times.of_ticks(scope.start),
-                self.times.of_ticks(scope.end()),
-            ),
-            thread: scope.thread,
-            parent: parent.map_or(place::NONE, |place| *place as usize),
-        }
     }
 
     /// The time of a replay is not known; write the time at which it was noticed.
@@ -162,11 +79,13 @@ impl<W: Write> TraceWriter<'_, W> {
 /// One stream being written.
 struct StreamWriter<'d, 't, W> {
     trace: &'t Trace,
-    stream: &'d [Timed],
+    stream: &'d [TimedScope],
     items: &'d [GpuSlice],
     track: Track,
-    lanes: OverlapTracks,
-    drawn: StreamTrack,
+    lanes: OverlapTracks<u64>,
+    /// The slices on the stream's own track, with their ends as readers compute them. Threads that share a stream may
+    /// cause slices that cross; readers drop those.
+    drawn: NestedTrack<ReadEnd>,
     /// The tracks of items that are drawn beside the stream, with their ends as readers compute them. Their self times
     /// are drawn inside them.
     beside: HashMap<usize, (Track, ReadEnd)>,
@@ -177,36 +96,6 @@ struct StreamWriter<'d, 't, W> {
     events: &'d mut EventWriter<W>,
     in_flight: &'d mut InFlight,
     correlation: u64,
-}
-
-/// The slices on the stream's own track, which nest or follow each other. Threads that share a stream may cause slices
-/// that cross; readers drop those.
-#[derive(Default)]
-struct StreamTrack {
-    /// The ends of the open slices, innermost last: the exact end, and the end as readers compute it.
-    open: Vec<(i64, ReadEnd)>,
-    last_start: i64,
-}
-
-impl StreamTrack {
-    /// Returns the length to write for a slice, or `None` if it would cross another one.
-    fn take(&mut self, start: i64, end: i64) -> Option<i64> {
-        if start < self.last_start {
-            return None;
-        }
-        while self.open.last().is_some_and(|(open, _)| *open <= start) {
-            self.open.pop();
-        }
-        let around = match self.open.last() {
-            Some((open, _)) if *open < end => return None,
-            Some((_, read)) => *read,
-            None => ReadEnd::NEVER,
-        };
-        let (length, read) = length(start, end, around);
-        self.last_start = start;
-        self.open.push((end, read));
-        Some(length)
-    }
 }
 
 impl<'t, W> StreamWriter<'_, 't, W> {
@@ -220,7 +109,7 @@ impl<'t, W> StreamWriter<'_, 't, W> {
             is_beside,
         } = placed;
         let (tracks, stream) = (&mut *self.tracks, self.track);
-        if !is_beside && let Some(length) = self.drawn.take(start, end) {
+        if !is_beside && let Some(length) = take(&mut self.drawn, start, end) {
             return (stream, length);
         }
         let make = |number| tracks.beside_stream(stream, number).tid;
@@ -239,7 +128,7 @@ impl<'t, W> StreamWriter<'_, 't, W> {
         if let Some((track, around)) = self.beside.get(&item) {
             return (*track, length(start, end, *around).0);
         }
-        let on_stream = self.drawn.take(start, end);
+        let on_stream = take(&mut self.drawn, start, end);
         (self.track, on_stream.unwrap_or(end - start))
     }
 
@@ -257,11 +146,23 @@ impl<'t, W> StreamWriter<'_, 't, W> {
     }
 }
 
+/// Returns the length to write for a slice, or `None` if it would cross another one.
+fn take(track: &mut NestedTrack<ReadEnd>, start: i64, end: i64) -> Option<i64> {
+    track.add(start, end, |around| {
+        length(start, end, around.unwrap_or(ReadEnd::NEVER))
+    })
+}
+
 impl<W: Write> SliceSink for StreamWriter<'_, '_, W> {
+    type Error = io::Error;
+
     fn item(&mut self, placed: PlacedSlice) -> io::Result<()> {
         let PlacedSlice {
             item, start, end, ..
         } = placed;
+        if !is_drawn(self.gpu(item)) {
+            return Ok(());
+        }
         let (track, length) = self.track_for(placed);
         let (gpu, id, measured) = (self.gpu(item), self.id(item), self.items[item]);
         self.in_flight.add(measured.host.0, end);

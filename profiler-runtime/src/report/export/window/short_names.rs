@@ -1,0 +1,113 @@
+//! Short forms of the names of a window, for viewers that show a name in little space.
+
+use std::collections::HashMap;
+
+use crate::name::{self, Name, Origin};
+
+/// Returns the end of each function's path, as much of it as no other name ends with. A name that the program chose is
+/// not shortened. `spell` changes the text of a name before.
+pub(super) fn short_names(
+    names: &[&'static Name],
+    spell: impl Fn(&str) -> String,
+) -> Vec<ShortName> {
+    let forms: Vec<Vec<String>> = names
+        .iter()
+        .map(|name| forms(name.origin, &spell(&name.text)))
+        .collect();
+    let names = forms.iter().zip(distinct(&forms));
+    let short = names.map(|(forms, short)| ShortName {
+        short: short.to_owned(),
+        full: forms.last().filter(|full| *full != short).cloned(),
+    });
+    short.collect()
+}
+
+/// A name, for slices.
+pub(super) struct ShortName {
+    pub(super) short: String,
+    /// The full name, if it is longer.
+    pub(super) full: Option<String>,
+}
+
+/// Returns the forms of a name, shortest first.
+fn forms(origin: Origin, text: &str) -> Vec<String> {
+    match origin {
+        Origin::Function => name::short_forms(text),
+        Origin::Given => vec![text.to_owned()],
+    }
+}
+
+/// Returns the shortest form of each name that is the form of no other name.
+fn distinct(forms: &[Vec<String>]) -> Vec<&str> {
+    let mut levels = vec![0; forms.len()];
+    loop {
+        let mut count = HashMap::<&str, u32>::new();
+        for (forms, level) in forms.iter().zip(&levels) {
+            *count.entry(&forms[*level]).or_default() += 1;
+        }
+        let mut is_done = true;
+        for (forms, level) in forms.iter().zip(&mut levels) {
+            if count[&*forms[*level]] > 1 && *level + 1 < forms.len() {
+                *level += 1;
+                is_done = false;
+            }
+        }
+        if is_done {
+            let chosen = forms.iter().zip(levels);
+            return chosen.map(|(forms, level)| &*forms[level]).collect();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(names: &[(Origin, &str)]) -> Vec<String> {
+        let forms: Vec<_> = names
+            .iter()
+            .map(|(origin, text)| forms(*origin, text))
+            .collect();
+        distinct(&forms).into_iter().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn slices_show_the_end_of_a_path() {
+        let names = [
+            (Origin::Function, "app::Trainer::forward"),
+            (Origin::Function, "app::Mlp::Layer::forward"),
+            (Origin::Function, "app::main"),
+            (Origin::Given, "app::data::load"),
+        ];
+        let expected = [
+            "Trainer::forward",
+            "Layer::forward",
+            "main",
+            "app::data::load",
+        ];
+        assert_eq!(shown(&names), expected);
+    }
+
+    #[test]
+    fn names_with_equal_ends_show_as_much_as_tells_them_apart() {
+        let names = [
+            (Origin::Function, "app::train::Net::forward"),
+            (Origin::Function, "app::test::Net::forward"),
+            (Origin::Function, "app::Net::forward"),
+            (Origin::Function, "app::load"),
+            (Origin::Function, "data::load"),
+            (Origin::Given, "load"),
+            (Origin::Function, "app::Net::step"),
+        ];
+        let expected = [
+            "train::Net::forward",
+            "test::Net::forward",
+            "app::Net::forward",
+            "app::load",
+            "data::load",
+            "load",
+            "Net::step",
+        ];
+        assert_eq!(shown(&names), expected);
+    }
+}

@@ -1,0 +1,344 @@
+//! A window as plain data.
+
+mod gpu;
+mod missing;
+mod order;
+mod own_memory;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use self::order::in_order;
+use self::own_memory::{Used, own_memory};
+use super::counters::{InFlight, memory_samples};
+use super::overlap::{NestedTrack, OverlapTracks};
+use super::rank::own_rank;
+use super::short_names::short_names;
+use super::times::Times;
+use super::track_names::{program_name, thread_name};
+use crate::process::platform::process_id;
+use crate::report::{
+    Counter, Slice, SliceEnding, SliceKind, SliceName, Step, Timeline, Track, TrackKind,
+};
+use crate::session::{Event, NONE, RecordEnding, RecordKind, ScopeRecord, Trace};
+
+impl Trace {
+    /// Returns the window as plain data, from which all formats are written that show single scopes.
+    ///
+    /// GPU times are placed as [`export_chrome_trace`](Self::export_chrome_trace) says: their lengths are exact, their
+    /// starts are moved within their uncertainty, so that the times on each stream nest or follow each other and none
+    /// starts before its scope. A GPU time whose start is not known is not among the slices, but counted as missing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use profiler_runtime::{Profile, scope};
+    ///
+    /// let ((), trace) = Profile::builder().run(|_| {
+    ///     let _outer = scope!("outer");
+    ///     let _inner = scope!("inner");
+    /// });
+    /// let timeline = trace?.timeline();
+    /// # if profiler_runtime::is_enabled() {
+    /// let [outer, inner] = &timeline.slices[..] else {
+    ///     panic!("two slices")
+    /// };
+    /// assert_eq!(&*timeline.names[inner.name as usize].text, "inner");
+    /// assert_eq!((outer.parent, inner.parent), (None, Some(0)));
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn timeline(&self) -> Timeline {
+        let mut builder = Builder::new(self);
+        builder.add_scopes();
+        builder.add_gpu();
+        builder.add_memory();
+        builder.finish()
+    }
+}
+
+/// A time line under construction.
+struct Builder<'t> {
+    trace: &'t Trace,
+    times: Times<'t>,
+    timeline: Timeline,
+    /// The slice of each record; [`NONE`] for a record without one.
+    slice_of: Vec<u32>,
+    /// The index of each name of the program.
+    names: HashMap<u32, u32>,
+    shapes: HashMap<String, u32>,
+    /// What all tracks have in common.
+    process: Track,
+}
+
+/// The tracks of a thread.
+#[derive(Default)]
+struct ThreadTracks {
+    nested: NestedTrack,
+    lanes: OverlapTracks<u32>,
+}
+
+impl<'t> Builder<'t> {
+    fn new(trace: &'t Trace) -> Self {
+        let start_unix_ns = trace.timeline.unix_ns(trace.meta.opened);
+        let program = program_name();
+        let mut builder = Self {
+            trace,
+            times: Times::new(&trace.timeline, start_unix_ns),
+            timeline: Timeline {
+                title: program.clone(),
+                start_unix_ns,
+                missing: missing::missing(trace),
+                ..Timeline::default()
+            },
+            slice_of: vec![NONE; trace.scopes.len()],
+            names: HashMap::new(),
+            shapes: HashMap::new(),
+            process: Track {
+                process: process_id().into(),
+                process_name: program,
+                rank: own_rank(),
+                ..Track::default()
+            },
+        };
+        for thread in &trace.threads {
+            builder.add_track(Track {
+                kind: TrackKind::Thread,
+                name: thread_name(thread),
+                id: thread.id,
+                ..Track::default()
+            });
+        }
+        builder
+    }
+
+    fn add_track(&mut self, track: Track) -> u32 {
+        let Track {
+            process,
+            process_name,
+            rank,
+            ..
+        } = self.process.clone();
+        self.timeline.tracks.push(Track {
+            process,
+            process_name,
+            rank,
+            ..track
+        });
+        index_of(self.timeline.tracks.len() - 1)
+    }
+
+    /// Returns the index of a name; `id` counts the names of the program.
+    fn name(&mut self, id: u32) -> u32 {
+        let next = index_of(self.names.len());
+        *self.names.entry(id).or_insert(next)
+    }
+
+    fn add_scopes(&mut self) {
+        let scopes = &self.trace.scopes;
+        let parents = self.parents();
+        let order = in_order(scopes, &parents);
+        let memory = own_memory(self.trace, &order);
+        let mut threads: Vec<ThreadTracks> = Vec::new();
+        threads.resize_with(self.trace.threads.len(), ThreadTracks::default);
+        let mut futures = OverlapTracks::default();
+        for index in order {
+            let scope = &scopes[index as usize];
+            if !scope.has_cpu {
+                continue;
+            }
+            let start = self.times.of_ticks(scope.start);
+            let end = self.times.of_ticks(scope.end());
+            let track = match scope.kind {
+                RecordKind::Future { .. } => futures.take(start, end, |number| {
+                    self.add_track(Track {
+                        kind: TrackKind::Futures,
+                        name: format!("futures {number}"),
+                        ..Track::default()
+                    })
+                }),
+                _ => self.thread_track(&mut threads, scope.thread, (start, end)),
+            };
+            let used = memory.get(index as usize).copied().unwrap_or_default();
+            self.add_scope(index, track, (start, end), &parents, used);
+        }
+    }
+
+    /// Returns the parent of each record: that of a poll is its future, if the window has it.
+    fn parents(&self) -> Vec<u32> {
+        let scopes = (0..).zip(&self.trace.scopes);
+        let future = |(index, scope): (u32, &ScopeRecord)| match scope.kind {
+            RecordKind::Future { .. } => Some((scope.serial, index)),
+            _ => None,
+        };
+        let futures: HashMap<u64, u32> = scopes.clone().filter_map(future).collect();
+        let parent = |(index, scope): (u32, &ScopeRecord)| {
+            match scope.kind {
+                RecordKind::Poll { future } => futures.get(&future).copied(),
+                _ => None,
+            }
+            .unwrap_or(self.trace.nodes[index as usize].parent)
+        };
+        scopes.map(parent).collect()
+    }
+
+    fn thread_track(
+        &mut self,
+        threads: &mut [ThreadTracks],
+        thread: u32,
+        (start, end): (i64, i64),
+    ) -> u32 {
+        let Some(tracks) = threads.get_mut(thread as usize) else {
+            return 0;
+        };
+        if tracks.nested.add(start, end, |_| ((), ())).is_some() {
+            return thread;
+        }
+        tracks.lanes.take(start, end, |number| {
+            let mut track = self.timeline.tracks[thread as usize].clone();
+            track.name = format!("thread {}, overlapping {number}", track.id);
+            self.add_track(track)
+        })
+    }
+
+    fn add_scope(
+        &mut self,
+        index: u32,
+        track: u32,
+        (start, end): (i64, i64),
+        parents: &[u32],
+        used: Used,
+    ) {
+        let event = Event::new(self.trace, index as usize);
+        let scope = event.record();
+        let own = self.trace.nodes[index as usize].own;
+        let inside = self
+            .times
+            .of_length(scope.elapsed.max(0).saturating_sub(own.max(0)));
+        // A parent may have no slice: it was recorded without its CPU time.
+        let mut around = parents[index as usize];
+        while around != NONE && self.slice_of[around as usize] == NONE {
+            around = parents[around as usize];
+        }
+        let parent = self.slice_of.get(around as usize).copied();
+        let slice = Slice {
+            track,
+            name: self.name(scope.name),
+            start_ns: start,
+            duration_ns: end - start,
+            self_ns: (end - start - inside).clamp(0, end - start),
+            kind: match scope.kind {
+                RecordKind::Scope => SliceKind::Scope,
+                RecordKind::Poll { .. } => SliceKind::Poll,
+                RecordKind::Future { .. } => SliceKind::Future,
+            },
+            parent,
+            ending: match scope.ending {
+                RecordEnding::Returned => SliceEnding::Returned,
+                RecordEnding::Panicked => SliceEnding::Panicked,
+                RecordEnding::Dropped => SliceEnding::Dropped,
+            },
+            shapes: event.shapes().map(|shapes| self.shapes(shapes)),
+            allocated_bytes: used.allocated,
+            device_bytes: used.device,
+        };
+        self.slice_of[index as usize] = index_of(self.timeline.slices.len());
+        self.timeline.slices.push(slice);
+    }
+
+    /// Returns the index of the text of a scope's shapes.
+    fn shapes(&mut self, shapes: &[Box<[usize]>]) -> u32 {
+        let text = format!("{shapes:?}");
+        if let Some(index) = self.shapes.get(&text) {
+            return *index;
+        }
+        let index = index_of(self.timeline.shapes.len());
+        self.timeline.shapes.push(text.clone());
+        self.shapes.insert(text, index);
+        index
+    }
+
+    fn add_in_flight(&mut self, in_flight: &InFlight) {
+        let samples = in_flight.samples();
+        self.add_counter(
+            "GPU scopes in flight",
+            "",
+            samples.map(|(at, count)| (at, count as f64)),
+        );
+    }
+
+    /// Adds the memory in use.
+    fn add_memory(&mut self) {
+        let times = self.times;
+        let end = times.of_ticks(self.trace.meta.closed);
+        let samples = memory_samples(self.trace, (0, end), |event| {
+            times.of_ticks(event.record().end())
+        });
+        let host = samples
+            .iter()
+            .map(|(at, memory)| (*at, memory.host_total as f64));
+        self.add_counter("host memory", "bytes", host);
+        let used = samples
+            .iter()
+            .filter_map(|(at, memory)| Some((*at, memory.device_total? as f64)));
+        self.add_counter("CUDA memory", "bytes", used);
+        let reserved = samples
+            .iter()
+            .filter_map(|(at, memory)| Some((*at, memory.device_reserved? as f64)));
+        self.add_counter("CUDA memory reserved", "bytes", reserved);
+    }
+
+    /// Adds a counter, unless it has no values.
+    fn add_counter(&mut self, name: &str, unit: &str, samples: impl Iterator<Item = (i64, f64)>) {
+        let samples: Vec<(i64, f64)> = samples.collect();
+        if !samples.is_empty() {
+            self.timeline.counters.push(Counter {
+                name: name.to_owned(),
+                unit: unit.to_owned(),
+                device: None,
+                samples,
+            });
+        }
+    }
+
+    fn finish(mut self) -> Timeline {
+        let steps = self.trace.steps.iter().map(|step| Step {
+            number: step.number,
+            start_ns: self.times.of_ticks(step.start),
+            end_ns: self.times.of_ticks(step.end),
+        });
+        self.timeline.steps = steps.collect();
+        let closed = self.times.of_ticks(self.trace.meta.closed);
+        let slices = self.timeline.slices.iter();
+        let ends = slices.map(|slice| slice.start_ns.saturating_add(slice.duration_ns));
+        self.timeline.duration_ns = ends.fold(closed, i64::max);
+        let mut used: Vec<(u32, u32)> = self.names.into_iter().collect();
+        used.sort_unstable_by_key(|(_, index)| *index);
+        let short = short_names(&self.trace.names, str::to_owned);
+        let names = used.into_iter().map(|(id, _)| {
+            let name = self.trace.names.get(id as usize);
+            let short = short.get(id as usize).filter(|name| name.full.is_some());
+            SliceName {
+                text: self.trace.name_of(id).into(),
+                short: short.map_or_else(Arc::default, |name| name.short.as_str().into()),
+                location: name.map_or_else(Arc::default, |name| {
+                    format!("{}:{}", name.location.file(), name.location.line()).into()
+                }),
+            }
+        });
+        self.timeline.names = names.collect();
+        self.timeline
+    }
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "the capacity of a window is less"
+)]
+fn index_of(index: usize) -> u32 {
+    index as u32
+}
