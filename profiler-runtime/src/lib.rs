@@ -70,7 +70,7 @@
 //! - `tensorboard` (default): [`TensorBoardLogger`].
 //! - `terminal` (default): tables as wide as the terminal.
 //! - `trace` (default): `session`, and traces as files for Perfetto, TensorBoard's trace plugin and HTA.
-//! - `serde`: rows, call edges and traces implement the traits of serde.
+//! - `serde`: summaries, rows, call edges and traces implement the traits of serde.
 //! - `tensorboard-rs`: accepts the writer of the crate of that name as a logger.
 //! - `strip`: every annotated function is the function that was written, token for token. All other items still exist
 //!   and do nothing. The feature applies to the whole build, whichever crate enables it. The compiler may warn about

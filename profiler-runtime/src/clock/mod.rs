@@ -19,7 +19,6 @@ use self::source::Source;
 pub(crate) use self::thread_time::thread_time;
 pub(crate) use self::wall::{WallAnchor, unix_ns};
 use crate::diagnostics;
-#[cfg(feature = "trace")]
 use crate::process::platform;
 use crate::process::platform::Instant;
 use crate::sync::RaceCell;
@@ -34,6 +33,8 @@ pub(crate) struct Clock {
     too_short: u64,
     /// When the clock was calibrated: the start of the run for the summary.
     origin: u64,
+    /// The wall time of the calibration, as the system's clock showed it then.
+    origin_unix_ns: i64,
 }
 
 /// An odd number, so that the median is one of the gaps. Enough to outlast cold caches, and done in about 20 µs.
@@ -124,6 +125,7 @@ impl Clock {
             is_fallback,
             too_short: 4 * cost.max(step),
             origin,
+            origin_unix_ns: unix_ns(platform::wall_time()),
         }
     }
 
@@ -141,7 +143,13 @@ impl Clock {
         self.ticks().saturating_sub(self.origin)
     }
 
-    /// Returns the wall time of the calibration.
+    /// Returns when the clock was calibrated, in nanoseconds since the Unix epoch: one value for the whole process, also
+    /// if the system's clock is set meanwhile.
+    pub(crate) fn origin_unix_ns(&self) -> i64 {
+        self.origin_unix_ns
+    }
+
+    /// Returns the wall time of the calibration, by the system's clock as it is set now.
     #[cfg(feature = "trace")]
     pub(crate) fn began(&self) -> std::time::SystemTime {
         let age = self.nanoseconds(self.since_origin() as f64).max(0.0);

@@ -28,6 +28,8 @@ pub(crate) struct Settings {
     pub(crate) session: SessionSettings,
     /// The variables that were set. They take precedence over the builder of the program.
     pub(crate) from_environment: Vec<&'static str>,
+    /// These variables with their values, by name.
+    pub(crate) variables: Vec<(String, String)>,
 }
 
 impl Settings {
@@ -47,6 +49,10 @@ impl Settings {
         let mut reader = Reader::new(get, privileges);
         let mut settings = Self::read_values(&mut reader);
         let (set, mut problems) = reader.finish(names);
+        let value = |name| get(name).unwrap_or_default().to_string_lossy().into_owned();
+        let values = set.iter().map(|name| ((*name).to_owned(), value(name)));
+        settings.variables = values.collect();
+        settings.variables.sort_unstable();
         settings.from_environment = set;
         problems.extend(settings.without_effect());
         if settings.tensorboard.is_some() && !cfg!(feature = "tensorboard") {
@@ -127,6 +133,7 @@ impl Settings {
                 .unwrap_or_default(),
             session: SessionSettings::read(reader),
             from_environment: Vec::new(),
+            variables: Vec::new(),
         }
     }
 }

@@ -17,6 +17,8 @@ use crate::sync::ReentrancyGuard;
 
 /// The state of GPU measurement, as part of a [`Summary`](crate::Summary).
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default))]
 #[non_exhaustive]
 pub struct CudaHealth {
     /// The state of CUDA in one line: see [`Status`].
@@ -30,6 +32,7 @@ pub struct CudaHealth {
     /// The most scopes that were seen waiting for a device at once.
     pub high_water: usize,
     /// Scopes that should have a GPU time and have none: their number for each reason that occurred.
+    #[cfg_attr(feature = "serde", serde(with = "crate::diagnostics::reason::counts"))]
     pub lost: Vec<(CudaLoss, u64)>,
     /// The uncertainty of where GPU times begin on the host's time line, in nanoseconds; `None` if that was not
     /// determined. The lengths of GPU times do not depend on it.

@@ -154,6 +154,15 @@ impl CudaLoss {
     }
 }
 
+#[cfg(feature = "serde")]
+impl crate::diagnostics::reason::Reason for CudaLoss {
+    const ALL: &'static [Self] = &Self::ALL;
+
+    fn key(self) -> &'static str {
+        self.key()
+    }
+}
+
 /// How often each reason occurred, by its discriminant.
 static COUNTS: [AtomicU64; CudaLoss::ALL.len()] =
     [const { AtomicU64::new(0) }; CudaLoss::ALL.len()];

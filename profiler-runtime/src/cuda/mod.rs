@@ -80,6 +80,7 @@ pub(crate) use memory::{DeviceMemory, device_memory};
 pub(crate) use resolver::are_watched as graphs_are_watched;
 pub(crate) use resolver::gpu_record::{GpuRecord, take_records, want_records};
 pub(crate) use resolver::{ReadSoFar, read_so_far, shut_down, wait_until_read};
+pub(crate) use status::version_text;
 pub use status::{CudaError, Status, status};
 pub(crate) use stream::current::make_current;
 pub use stream::current::{

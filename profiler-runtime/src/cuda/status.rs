@@ -93,11 +93,16 @@ impl fmt::Display for Status {
                 devices,
                 driver_version,
             } => {
-                let (major, minor) = (driver_version / 1000, driver_version % 1000 / 10);
-                write!(f, "CUDA {major}.{minor} on {}", listed(devices))
+                let version = version_text(*driver_version);
+                write!(f, "CUDA {version} on {}", listed(devices))
             }
         }
     }
+}
+
+/// Returns a version as people write it: `12.4` for `12040`.
+pub(crate) fn version_text(version: i32) -> String {
+    format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
 /// Lists device names, with equal names counted: `A`, or `8 x A, B`.

@@ -117,6 +117,15 @@ impl DropReason {
     }
 }
 
+#[cfg(feature = "serde")]
+impl super::reason::Reason for DropReason {
+    const ALL: &'static [Self] = &Self::ALL;
+
+    fn key(self) -> &'static str {
+        self.key()
+    }
+}
+
 /// Dropped entries by reason. A measured thread counts a full ring in its cell instead (`StatCell::ring_full`).
 static DROPPED: [AtomicU64; DropReason::ALL.len()] =
     [const { AtomicU64::new(0) }; DropReason::ALL.len()];

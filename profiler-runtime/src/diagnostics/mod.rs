@@ -3,6 +3,8 @@
 mod drops;
 mod own_panic;
 mod printable;
+#[cfg(feature = "serde")]
+pub(crate) mod reason;
 pub(crate) mod user_code;
 mod warnings;
 

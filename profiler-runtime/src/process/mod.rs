@@ -2,10 +2,10 @@
 
 pub(crate) mod exit;
 pub(crate) mod fork;
-#[cfg(any(feature = "tensorboard", feature = "trace"))]
 pub(crate) mod host;
 pub(crate) mod output;
 pub(crate) mod platform;
 pub(crate) mod privileges;
+pub(crate) mod program;
 pub(crate) mod signals;
 pub(crate) mod thread;

@@ -18,6 +18,7 @@ use crate::switch::with_control;
 /// The calls of one function from another one.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default))]
 #[non_exhaustive]
 pub struct CallEdge {
     /// The caller; `None` for scopes without a parent in the window.
@@ -37,6 +38,7 @@ pub struct CallEdge {
 /// The times of a callee when one caller called it, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default))]
 #[non_exhaustive]
 pub struct EdgeTimes {
     /// The time of primitive calls including children, so that a recursive call counts once; `pstats` calls it

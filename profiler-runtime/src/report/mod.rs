@@ -18,6 +18,7 @@ mod golden;
 mod histogram;
 mod options;
 mod own_cost;
+pub(crate) mod rank;
 mod render;
 mod restrict;
 mod row;

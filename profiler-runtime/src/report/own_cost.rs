@@ -9,6 +9,8 @@ use crate::sync::RaceCell;
 
 /// The cost of the profiler itself, as fractions from 0 to 1, except `background`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default))]
 #[non_exhaustive]
 pub struct OwnCost {
     /// The share of measuring in the time of the measured threads: of the wall time since the profiler was first used,

@@ -11,6 +11,7 @@ use crate::name::TimeSource;
 /// Times are in nanoseconds, memory is in bytes. CPU and CUDA times are separate and are never added.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default))]
 #[non_exhaustive]
 pub struct Row {
     /// The name: a function's path with its type, or the argument `name`.
@@ -109,6 +110,7 @@ impl Row {
 /// The memory of the calls of a row, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default))]
 #[non_exhaustive]
 pub struct MemoryStats {
     /// Host bytes allocated less those freed, including children, without calls made from a call of the same row

@@ -7,6 +7,7 @@ use super::text::Field;
 /// GPU times are end-to-end times on the stream, including gaps between kernels and other work between the two events.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default))]
 #[non_exhaustive]
 pub struct Times {
     /// Calls with such a time, including recursive ones. On the GPU, replays of captured graphs count too.

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::clock::clock;
 use crate::process::platform::process_id;
-use crate::report::export::{ExportError, own_rank};
+use crate::report::export::ExportError;
+use crate::report::rank::own_rank;
 use crate::session::Trace;
 use crate::sync::RaceCell;
 

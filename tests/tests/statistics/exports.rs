@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use profiler_runtime::report::TableOptions;
-use profiler_runtime::{ProfilerGuard, flush, init, scope, summary};
+use profiler_runtime::{ProfilerGuard, Summary, flush, init, scope, summary};
 use profiler_tests::cells::{FORMULA, text_of};
 use profiler_tests::child;
 use profiler_tests::measuring;
@@ -147,6 +147,36 @@ fn every_number_of_a_row_stands_in_json_and_csv() {
         let written: serde_json::Value = serde_json::from_str(&line[column]).unwrap();
         assert_eq!(written, value, "{key}");
     }
+}
+
+#[test]
+fn a_summary_says_where_it_was_measured() {
+    let Some(_) = child::dir() else {
+        let dir = tempfile::tempdir().unwrap();
+        let mut child = child::again(dir.path());
+        child.env("PROFILER_CALLERS", "0").env("RANK", "3");
+        let output = child.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        return;
+    };
+    {
+        let _scope = scope!("somewhere");
+    }
+    let summary = summary();
+    let environment = &summary.environment;
+    assert_eq!(environment.process, std::process::id());
+    assert_eq!(environment.rank, Some(3));
+    let program = std::env::current_exe().unwrap();
+    assert_eq!(program.file_name().unwrap(), &*environment.program);
+    assert_eq!(environment.driver.is_some(), summary.cuda.ready);
+    assert_eq!(environment.devices.is_empty(), !summary.cuda.ready);
+    let callers = ("PROFILER_CALLERS".to_owned(), "0".to_owned());
+    assert!(environment.settings.contains(&callers), "{environment:?}");
+    // One beginning for all summaries of a process.
+    assert_eq!(environment, &profiler_runtime::summary().environment);
+    let read: Summary = serde_json::from_str(&summary.to_json()).unwrap();
+    assert_eq!(&read.environment, environment);
+    assert_eq!(read.to_json(), summary.to_json());
 }
 
 /// The names of the fields of a struct, as its `Debug` has them: none may be forgotten when one is added. Those of a

@@ -18,6 +18,8 @@ static LONGEST: AtomicU64 = AtomicU64::new(0);
 
 /// How long records of events took. One GPU scope in 64 is timed, on each thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default))]
 #[non_exhaustive]
 pub struct RecordTimes {
     /// How many records were timed.

@@ -7,6 +7,4 @@ mod window;
 
 pub use error::ExportError;
 #[cfg(feature = "trace")]
-pub(crate) use window::own_rank;
-#[cfg(feature = "trace")]
 pub use window::{LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};

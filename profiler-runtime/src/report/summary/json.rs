@@ -1,6 +1,6 @@
 //! A summary as JSON.
 
-use super::Summary;
+use super::{Summary, schema};
 use crate::cuda::CudaHealth;
 use crate::report::fields;
 use crate::report::text::json::{array, lines, object, string};
@@ -23,6 +23,8 @@ pub(super) fn render(summary: &Summary) -> String {
     let notes = array(summary.notes.iter().map(|note| string(note)));
     let total = |key, ns: Option<f64>| Field::optional(key, ns.map(nanoseconds));
     object([
+        Field::raw("schema_version", schema::VERSION),
+        Field::raw("environment", summary.environment.to_json()),
         total("self_cpu_time_total_ns", summary.self_cpu_time_total_ns),
         total("self_cuda_time_total_ns", summary.self_cuda_time_total_ns),
         Field::nanoseconds("wall_ns", summary.wall_ns),
@@ -59,5 +61,6 @@ fn health(health: &CudaHealth) -> String {
         Field::optional("uncertainty_ns", uncertainty),
         Field::raw("rejected_times", health.rejected_times),
         Field::raw("records", records),
+        Field::raw("is_explained", health.is_explained),
     ])
 }

@@ -1,15 +1,21 @@
 //! Summaries: a snapshot of everything measured so far, with a row for each name.
 
+mod environment;
 mod json;
 mod notes;
 mod row;
+mod schema;
 mod table;
+#[cfg(all(test, feature = "serde"))]
+mod tests;
 
 use std::fmt;
 use std::sync::Arc;
 
+use self::schema::Schema;
 use super::averages::{GroupBy, KeyAverages};
 use super::callers::{self, CallEdge, CallEdges, Side};
+use super::environment::Environment;
 use super::fields;
 use super::options::TableOptions;
 use super::own_cost::{self, OwnCost};
@@ -46,9 +52,16 @@ use crate::switch::{self, OffReason, WHY_NEVER, with_control};
 ///     println!("{summary}");
 /// }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default))]
 #[non_exhaustive]
 pub struct Summary {
+    /// The version of the JSON, which comes first in it.
+    #[cfg_attr(feature = "serde", serde(rename = "schema_version"))]
+    pub(super) schema: Schema,
+    /// Where and how the times were measured.
+    pub environment: Environment,
     /// One row for each name that was called, the longest total first. Names without a finished call come last.
     pub rows: Vec<Row>,
     /// The sum of all self times on the CPU in nanoseconds, including filtered rows; `None` if no call has finished.
@@ -62,6 +75,7 @@ pub struct Summary {
     /// Log entries that their loggers accepted.
     pub delivered: u64,
     /// Log entries that were dropped, for each reason that occurred.
+    #[cfg_attr(feature = "serde", serde(with = "crate::diagnostics::reason::counts"))]
     pub dropped: Vec<(DropReason, u64)>,
     /// Delivered entries that their loggers could not save at the last flush. They are lost if the process ends before
     /// the loggers can.
@@ -77,6 +91,7 @@ pub struct Summary {
     /// Why there are no rows, and what to do about it; `None` if there are rows.
     pub nothing_measured: Option<String>,
     /// The call graph, if it is known.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) edges: Option<Arc<[CallEdge]>>,
     /// How the rows were sorted and filtered, as far as the table says it.
     pub(super) notes: Vec<String>,
@@ -106,6 +121,8 @@ pub fn summary() -> Summary {
         .filter(|(_, entries)| *entries > 0)
         .collect();
     Summary {
+        schema: Schema,
+        environment: environment::of_process(),
         cuda: cuda::health(),
         own_cost: own_cost::of(&rows, wall_ns),
         nothing_measured: rows.is_empty().then(why_nothing),
@@ -269,7 +286,10 @@ impl Summary {
         table::render(self, options)
     }
 
-    /// Returns all numbers as a JSON object: times in nanoseconds.
+    /// Returns all numbers as a JSON object: times in nanoseconds, with one decimal.
+    ///
+    /// With the feature `serde`, a summary can be read from it again. The key `schema_version` is 1; new keys do not
+    /// change it.
     #[must_use]
     pub fn to_json(&self) -> String {
         json::render(self)

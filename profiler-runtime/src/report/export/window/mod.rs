@@ -5,7 +5,6 @@ mod chrome;
 mod counters;
 mod overlap;
 mod place;
-mod rank;
 mod short_names;
 mod streams;
 #[cfg(feature = "export")]
@@ -15,7 +14,6 @@ mod track_names;
 
 #[cfg(feature = "trace")]
 pub use chrome::{LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
-pub(crate) use rank::own_rank;
 
 use crate::cuda::GpuRecord;
 

@@ -48,16 +48,6 @@ pub(super) fn stream_numbers<D: Copy + Ord>(
         .collect()
 }
 
-/// Returns the name of the program's file.
-pub(super) fn program_name() -> String {
-    let path = std::env::current_exe().ok();
-    let name = path.as_ref().and_then(|path| path.file_name());
-    name.map_or_else(
-        || "program".to_owned(),
-        |name| name.to_string_lossy().into_owned(),
-    )
-}
-
 /// Returns the names of all devices up to the last one that is used, by ordinal. Asks the driver only if there are GPU
 /// times, which show that the program has initialised it.
 pub(super) fn device_names(used: impl Iterator<Item = u64>) -> Vec<String> {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::event_writer::write_list;
-use crate::report::export::window::rank::Rank;
+use crate::report::rank::Rank;
 use crate::report::text::json::string;
 use crate::session::Trace;
 

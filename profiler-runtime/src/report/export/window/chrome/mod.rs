@@ -26,13 +26,13 @@ use self::names::Names;
 use self::times::shared_base;
 use self::tracks::Tracks;
 use super::counters::InFlight;
-use super::rank::Rank;
 use super::times::Times;
 use super::track_names::device_names;
 use super::{has_start, whole};
 use crate::cuda::GpuRecord;
 use crate::report::export::ExportError;
 use crate::report::export::file::ExportFile;
+use crate::report::rank::Rank;
 use crate::session::Trace;
 pub use tensorboard::{LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
 

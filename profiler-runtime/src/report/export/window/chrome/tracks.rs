@@ -7,9 +7,8 @@ use std::io::{self, Write};
 use super::event_writer::{EventWriter, Track};
 use crate::cuda::GpuRecord;
 use crate::process::platform::process_id;
-use crate::report::export::window::track_names::{
-    program_name, stream_name, stream_numbers, thread_name,
-};
+use crate::process::program;
+use crate::report::export::window::track_names::{stream_name, stream_numbers, thread_name};
 use crate::session::Trace;
 use crate::stream_key::StreamKey;
 
@@ -195,7 +194,7 @@ impl Tracks {
         events: &mut EventWriter<W>,
         devices: &[String],
     ) -> io::Result<()> {
-        let program = program_name();
+        let program = program::name();
         let name = format!("{program} (CPU)");
         let pid = u64::from(process_id());
         // The trace may give the process another id.

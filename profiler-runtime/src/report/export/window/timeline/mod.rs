@@ -15,11 +15,12 @@ use self::order::in_order;
 use self::own_memory::{Used, own_memory};
 use super::counters::{InFlight, memory_samples};
 use super::overlap::{NestedTrack, OverlapTracks};
-use super::rank::own_rank;
 use super::short_names::short_names;
 use super::times::Times;
-use super::track_names::{program_name, thread_name};
+use super::track_names::thread_name;
 use crate::process::platform::process_id;
+use crate::process::program;
+use crate::report::rank::own_rank;
 use crate::report::{
     Counter, Slice, SliceEnding, SliceKind, SliceName, Step, Timeline, Track, TrackKind,
 };
@@ -85,7 +86,7 @@ struct ThreadTracks {
 impl<'t> Builder<'t> {
     fn new(trace: &'t Trace) -> Self {
         let start_unix_ns = trace.timeline.unix_ns(trace.meta.opened);
-        let program = program_name();
+        let program = program::name();
         let mut builder = Self {
             trace,
             times: Times::new(&trace.timeline, start_unix_ns),

@@ -12,23 +12,31 @@ const LAUNCHERS: [(&str, &str); 5] = [
     ("SLURM_PROCID", "SLURM_NTASKS"),
 ];
 
+/// The rank of a process in its job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rank {
+    pub(crate) rank: u64,
+    /// `None` if no variable says it.
+    pub(crate) world_size: Option<u64>,
+}
+
 /// Returns the rank of this process in its job, if a launcher set one.
 pub(crate) fn own_rank() -> Option<u64> {
     Rank::of_process().map(|rank| rank.rank)
 }
 
-/// The rank of a process in its job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rank {
-    pub(super) rank: u64,
-    /// `None` if no variable says it.
-    pub(super) world_size: Option<u64>,
+/// Returns the rank of this process, without a warning about a variable that is not a number: nothing is named after it.
+pub(crate) fn own_rank_quietly() -> Option<u64> {
+    Rank::find(variable, |_, _| {}).map(|rank| rank.rank)
+}
+
+fn variable(name: &str) -> Option<String> {
+    Some(std::env::var_os(name)?.to_string_lossy().into_owned())
 }
 
 impl Rank {
     /// Returns the rank of this process, from the first launcher that set one.
-    pub(super) fn of_process() -> Option<Self> {
-        let variable = |name: &str| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
+    pub(crate) fn of_process() -> Option<Self> {
         Self::find(variable, |name, value| {
             diagnostics::warn_once(&format!(
                 "{name} is `{value}`, which is not a whole number: traces and their names do not follow it; put it \
