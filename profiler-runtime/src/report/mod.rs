@@ -31,11 +31,12 @@ pub(crate) mod text;
 mod timeline;
 mod times;
 mod verdict;
+mod walk;
 
 pub use crate::diagnostics::DropReason;
 pub use crate::name::TimeSource;
 pub use averages::{GroupBy, KeyAverages};
-pub use call_tree::{CallLabels, CallNode, CallTree};
+pub use call_tree::{CallFunction, CallLabels, CallNode, CallTree, CallTreeOptions};
 pub use callers::{CallEdge, CallEdges, EdgeTimes};
 pub use environment::Environment;
 #[cfg(any(feature = "export", feature = "trace"))]

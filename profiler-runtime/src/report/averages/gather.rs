@@ -6,11 +6,11 @@ use super::KeyAverages;
 use super::child_memory::ChildMemory;
 use super::group::Groups;
 use super::group_by::GroupBy;
-use super::nesting::{Visit, Walk};
 use super::tally::{ScopeCall, Sums, Tally};
 use crate::report::callers::{CallEdge, EdgeTimes};
 use crate::report::share::{share_cpu, share_cuda};
 use crate::report::sort::SortKey;
+use crate::report::walk::{Visit, Walk};
 use crate::session::{Activity, CUT_SHORT, Event, NONE, RecordKind, Trace};
 
 pub(super) fn gather(trace: &Trace, by: GroupBy) -> KeyAverages {

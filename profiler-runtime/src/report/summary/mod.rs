@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use self::schema::Schema;
 use super::averages::{GroupBy, KeyAverages};
+use super::call_tree::CallTree;
 use super::callers::{self, CallEdge, CallEdges, Side};
 use super::environment::Environment;
 use super::fields;
@@ -263,6 +264,14 @@ impl Summary {
     #[must_use]
     pub fn callees(&self) -> CallEdges {
         CallEdges::of(&self.rows, self.edges.as_deref(), Side::Callees)
+    }
+
+    /// Returns the call tree of these rows.
+    ///
+    /// Each row is a node without a caller.
+    #[must_use]
+    pub fn call_tree(&self) -> CallTree {
+        CallTree::of_rows(&self.rows)
     }
 
     /// Returns the running statistics as key averages, with torch's columns. They have no shapes and no memory, and

@@ -1,0 +1,337 @@
+//! The call tree of a time line.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::{CallLabels, CallNode, CallTree, CallTreeOptions};
+use crate::report::timeline::{Slice, SliceKind, Timeline};
+use crate::report::walk::{NONE, Visit, Walk};
+
+/// The longest path on which each recursive call has a node of its own. The files of most viewers hold whole paths, so
+/// their size grows with the square of the depth.
+const MAX_DEPTH: u32 = 512;
+
+impl Timeline {
+    /// Returns the call tree: the calls of each path added up, divided as `by` says.
+    ///
+    /// A kernel or copy is a node below the function that launched it, and the GPU time of a scope belongs to the node of
+    /// the scope. From a depth of 512 on, a recursive call is counted on the node of the open call that has the same
+    /// caller and callee.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use profiler_runtime::report::{CallTreeOptions, Slice, SliceName, Timeline, Track};
+    ///
+    /// let mut timeline = Timeline::default();
+    /// timeline.tracks.push(Track::default());
+    /// for name in ["train", "forward"] {
+    ///     let mut named = SliceName::default();
+    ///     named.text = name.into();
+    ///     timeline.names.push(named);
+    /// }
+    /// for (name, parent, duration_ns, self_ns) in [(0, None, 100, 40), (1, Some(0), 60, 60)] {
+    ///     let mut slice = Slice::default();
+    ///     (slice.name, slice.parent) = (name, parent);
+    ///     (slice.duration_ns, slice.self_ns) = (duration_ns, self_ns);
+    ///     timeline.slices.push(slice);
+    /// }
+    /// let tree = timeline.call_tree(CallTreeOptions::new());
+    /// assert_eq!(tree.path(1), [0, 1]);
+    /// assert_eq!(tree.nodes[1].cpu.map(|cpu| cpu.self_ns), Some(60.0));
+    /// ```
+    #[must_use]
+    pub fn call_tree(&self, by: CallTreeOptions) -> CallTree {
+        let callers = callers(self);
+        let gpu = scopes_on_gpu(self, &callers);
+        let is_call = |index: usize| {
+            let slice = &self.slices[index];
+            match slice.kind {
+                SliceKind::Scope | SliceKind::Future | SliceKind::GpuWork => true,
+                SliceKind::Poll => false,
+                // It belongs to its parent's call.
+                SliceKind::GpuScope => callers[index] == NONE,
+            }
+        };
+        let mut tree = Builder::new(self, by);
+        for visit in Walk::new(&callers, is_call) {
+            match visit {
+                Visit::Enter(index) => tree.enter(index, gpu.get(&index)),
+                Visit::Leave(_) => tree.leave(),
+            }
+        }
+        tree.finish()
+    }
+}
+
+fn is_on_gpu(slice: &Slice) -> bool {
+    matches!(slice.kind, SliceKind::GpuScope | SliceKind::GpuWork)
+}
+
+/// Returns the call that each slice is in or belongs to, or [`NONE`].
+fn callers(timeline: &Timeline) -> Vec<u32> {
+    let slices = &timeline.slices;
+    // The call of a slice on the CPU: of a poll, that is its future.
+    let mut calls: Vec<u32> = Vec::with_capacity(slices.len());
+    let mut callers: Vec<u32> = Vec::with_capacity(slices.len());
+    for (index, slice) in (0..).zip(slices) {
+        let caller = if is_on_gpu(slice) {
+            NONE
+        } else {
+            // A parent that comes later is none, so that the calls of any file are a forest.
+            let parent = slice.parent.unwrap_or(NONE);
+            calls.get(parent as usize).copied().unwrap_or(NONE)
+        };
+        callers.push(caller);
+        calls.push(match slice.kind {
+            SliceKind::Scope | SliceKind::Future => index,
+            SliceKind::Poll => caller,
+            SliceKind::GpuScope | SliceKind::GpuWork => NONE,
+        });
+    }
+    for (caller, slice) in callers.iter_mut().zip(slices) {
+        if is_on_gpu(slice) {
+            let parent = slice.parent.unwrap_or(NONE);
+            *caller = calls.get(parent as usize).copied().unwrap_or(NONE);
+        }
+    }
+    callers
+}
+
+/// The GPU time of one call.
+#[derive(Clone, Copy)]
+struct OnGpu {
+    total_ns: f64,
+    self_ns: f64,
+    track: u32,
+}
+
+/// Returns the GPU times of calls.
+fn scopes_on_gpu(timeline: &Timeline, callers: &[u32]) -> HashMap<usize, OnGpu> {
+    let mut of_call: HashMap<usize, OnGpu> = HashMap::new();
+    for (slice, caller) in timeline.slices.iter().zip(callers) {
+        if slice.kind == SliceKind::GpuScope && *caller != NONE {
+            let times = of_call.entry(*caller as usize).or_insert(OnGpu {
+                total_ns: 0.0,
+                self_ns: 0.0,
+                track: slice.track,
+            });
+            times.total_ns += ns(slice.duration_ns);
+            times.self_ns += ns(slice.self_ns);
+        }
+    }
+    of_call
+}
+
+/// A time of a file may be negative; one of a call is not.
+fn ns(ns: i64) -> f64 {
+    ns.max(0) as f64
+}
+
+/// What nodes with the same parent differ in.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    parent: u32,
+    name: u32,
+    thread: u32,
+    stream: u32,
+    step: Option<u64>,
+}
+
+/// An open call.
+struct Frame {
+    node: u32,
+    edge: (u32, u32),
+    /// `true` if the path of the node lacks some of the open calls.
+    is_folded: bool,
+}
+
+struct Builder<'t> {
+    timeline: &'t Timeline,
+    by: CallTreeOptions,
+    /// The number of the text of each name, and of each name of a track.
+    texts: Vec<u32>,
+    track_names: Vec<u32>,
+    nodes: Vec<CallNode>,
+    /// For each node: the number of its text, its depth, and the GPU time of work below it.
+    about: Vec<(u32, u32, f64)>,
+    by_key: HashMap<Key, u32>,
+    open: Vec<Frame>,
+    /// The first open call of each pair of caller and callee: its node, and how many are open.
+    open_edges: HashMap<(u32, u32), (u32, u32)>,
+}
+
+/// Numbers texts in the order in which they first occur.
+fn numbers<'t>(texts: impl Iterator<Item = &'t str>) -> Vec<u32> {
+    let mut known: HashMap<&str, u32> = HashMap::new();
+    (0..)
+        .zip(texts)
+        .map(|(index, text)| *known.entry(text).or_insert(index))
+        .collect()
+}
+
+impl<'t> Builder<'t> {
+    fn new(timeline: &'t Timeline, by: CallTreeOptions) -> Self {
+        Self {
+            timeline,
+            by,
+            texts: numbers(timeline.names.iter().map(|name| &*name.text)),
+            track_names: numbers(timeline.tracks.iter().map(|track| track.name.as_str())),
+            nodes: Vec::new(),
+            about: Vec::new(),
+            by_key: HashMap::new(),
+            open: Vec::new(),
+            open_edges: HashMap::new(),
+        }
+    }
+
+    fn enter(&mut self, index: usize, gpu: Option<&OnGpu>) {
+        let slice = &self.timeline.slices[index];
+        let name = self.texts.get(slice.name as usize).copied().unwrap_or(NONE);
+        let (parent, is_folded) = self
+            .open
+            .last()
+            .map_or((NONE, false), |frame| (frame.node, frame.is_folded));
+        let (caller, depth) = self
+            .about
+            .get(parent as usize)
+            .map_or((NONE, 0), |(caller, depth, _)| (*caller, *depth));
+        let edge = (caller, name);
+        // Below a folded call, a path may lack an open call of this pair.
+        let first = self.open_edges.get(&edge).copied();
+        let first = first.filter(|_| is_folded || depth >= MAX_DEPTH);
+        let node = match first {
+            Some((node, _)) => node,
+            None => self.node(parent, name, depth + 1, (slice, gpu)),
+        };
+        self.open_edges.entry(edge).or_insert((node, 0)).1 += 1;
+        self.open.push(Frame {
+            node,
+            edge,
+            is_folded: is_folded || first.is_some(),
+        });
+        self.count(node, slice, gpu, first.is_some());
+    }
+
+    fn leave(&mut self) {
+        let Some(frame) = self.open.pop() else { return };
+        if let Some((_, open)) = self.open_edges.get_mut(&frame.edge) {
+            *open -= 1;
+            if *open == 0 {
+                self.open_edges.remove(&frame.edge);
+            }
+        }
+    }
+
+    /// Returns the node of a call.
+    fn node(
+        &mut self,
+        parent: u32,
+        name: u32,
+        depth: u32,
+        (slice, gpu): (&Slice, Option<&OnGpu>),
+    ) -> u32 {
+        let (thread, stream) = if is_on_gpu(slice) {
+            (NONE, slice.track)
+        } else {
+            (slice.track, gpu.map_or(NONE, |gpu| gpu.track))
+        };
+        let track = |is_wanted: bool, track: u32| {
+            let number = self.track_names.get(track as usize).copied();
+            number.filter(|_| is_wanted).unwrap_or(NONE)
+        };
+        let inherited = self.nodes.get(parent as usize);
+        let inherited = inherited.and_then(|parent| parent.labels.step);
+        let step = || {
+            inherited
+                .filter(|_| is_on_gpu(slice))
+                .or_else(|| self.step(slice.start_ns))
+        };
+        let key = Key {
+            parent,
+            name,
+            thread: track(self.by.thread, thread),
+            stream: track(self.by.stream, stream),
+            step: self.by.step.then(step).flatten(),
+        };
+        if let Some(node) = self.by_key.get(&key) {
+            return *node;
+        }
+        let label = |track: u32| {
+            let track = self.timeline.tracks.get(track as usize);
+            track.map(|track| Arc::from(track.name.as_str()))
+        };
+        let named = self.timeline.names.get(name as usize);
+        let index = u32::try_from(self.nodes.len()).unwrap_or(NONE);
+        self.nodes.push(CallNode {
+            parent: (parent != NONE).then_some(parent),
+            name: named.map_or_else(|| "".into(), |name| Arc::clone(&name.text)),
+            location: named.map_or_else(|| "".into(), |name| Arc::clone(&name.location)),
+            labels: CallLabels {
+                thread: label(key.thread),
+                stream: label(key.stream),
+                step: key.step,
+            },
+            ..CallNode::default()
+        });
+        self.about.push((name, depth, 0.0));
+        self.by_key.insert(key, index);
+        index
+    }
+
+    /// Returns the step at this time.
+    fn step(&self, at_ns: i64) -> Option<u64> {
+        let steps = &self.timeline.steps;
+        let after = steps.partition_point(|step| step.start_ns <= at_ns);
+        let step = steps[..after].last()?;
+        (at_ns < step.end_ns).then_some(step.number)
+    }
+
+    fn count(&mut self, node: u32, slice: &Slice, gpu: Option<&OnGpu>, is_recursive: bool) {
+        let Some(counted) = self.nodes.get_mut(node as usize) else {
+            return;
+        };
+        let total = |ns: f64| if is_recursive { 0.0 } else { ns };
+        counted.calls += 1;
+        counted.recursive_calls += u64::from(is_recursive);
+        let (duration, own) = (ns(slice.duration_ns), ns(slice.self_ns));
+        if is_on_gpu(slice) {
+            CallNode::add(&mut counted.cuda, total(duration), own);
+            if slice.kind == SliceKind::GpuWork {
+                self.about[node as usize].2 += own;
+            }
+        } else {
+            CallNode::add(&mut counted.cpu, total(duration), own);
+        }
+        if let Some(gpu) = gpu {
+            CallNode::add(&mut counted.cuda, total(gpu.total_ns), gpu.self_ns);
+        }
+        if let Some(bytes) = slice.allocated_bytes {
+            let sum = counted.allocated_bytes.get_or_insert_default();
+            *sum = sum.saturating_add(bytes);
+        }
+        if let Some(bytes) = slice.device_bytes {
+            let sum = counted.device_bytes.get_or_insert_default();
+            *sum = sum.saturating_add(bytes);
+        }
+    }
+
+    fn finish(mut self) -> CallTree {
+        // A node comes after its parent.
+        for index in (0..self.nodes.len()).rev() {
+            let (_, _, work_ns) = self.about[index];
+            let node = &mut self.nodes[index];
+            if work_ns > 0.0 && node.cuda.is_none() {
+                CallNode::add(&mut node.cuda, work_ns, 0.0);
+            }
+            if let Some(parent) = node.parent {
+                self.about[parent as usize].2 += work_ns;
+            }
+        }
+        CallTree {
+            nodes: self.nodes,
+            start_unix_ns: self.timeline.start_unix_ns,
+            duration_ns: self.timeline.duration_ns,
+        }
+    }
+}
