@@ -1,8 +1,8 @@
-//! What ran when, as plain data.
+//! The time line, as plain data.
 
 use std::sync::Arc;
 
-/// What ran when, on the threads of a program and on the streams of its devices.
+/// The scopes on the threads of a program, and their work on the streams of its devices, with their times.
 ///
 /// All formats that show single scopes are written from it: it comes from a [`Trace`](crate::Trace), or from a file that
 /// another program wrote. It is plain data without ties to the running program.
@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Timeline {
-    /// What the window is called, such as the name of the program or of the file.
+    /// The title of the window, such as the name of the program or of the file.
     pub title: String,
     /// The beginning of the time line, in nanoseconds since the Unix epoch.
     pub start_unix_ns: i64,
@@ -54,9 +54,9 @@ pub struct SliceName {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Track {
-    /// What runs there.
+    /// The kind of scopes on it.
     pub kind: TrackKind,
-    /// What viewers show: the name of the thread or stream.
+    /// The name of the thread or stream, as viewers show it.
     pub name: String,
     /// The system's id of the process.
     pub process: u64,
@@ -72,7 +72,7 @@ pub struct Track {
     pub rank: Option<u64>,
 }
 
-/// What runs on a track.
+/// The kind of scopes on a track.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TrackKind {
@@ -103,7 +103,7 @@ pub struct Slice {
     /// How long it took without its children, as tables count it: a scope without the time in which its children on other
     /// threads ran, a future without the waits between its polls, and a GPU time without those inside on its stream.
     pub self_ns: i64,
-    /// What it is.
+    /// Its kind.
     pub kind: SliceKind,
     /// On the CPU, the index of the scope that called it, which may be on another track and may end before its child. On
     /// the GPU, the index of the CPU slice that launched it.
@@ -118,7 +118,7 @@ pub struct Slice {
     pub device_bytes: Option<i64>,
 }
 
-/// What a slice is.
+/// The kind of a slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SliceKind {
@@ -180,7 +180,7 @@ pub struct Step {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Counter {
-    /// What viewers show.
+    /// The name, as viewers show it.
     pub name: String,
     /// The unit, such as `bytes`; empty for a count.
     pub unit: String,

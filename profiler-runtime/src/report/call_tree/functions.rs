@@ -89,7 +89,8 @@ impl CallTree {
         sums.into_iter().map(edge).collect()
     }
 
-    /// Adds up the nodes that have the same key. What is called by another node of its key counts once in the total.
+    /// Adds up the nodes that have the same key. In the total,
+    /// a node inside another one of its key does not count again.
     fn sums_by<'t, K: Eq + Hash>(
         &'t self,
         key: impl Fn(&'t CallNode) -> K,

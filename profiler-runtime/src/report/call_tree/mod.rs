@@ -15,7 +15,7 @@ use super::walk::{NONE, Walk};
 pub use functions::CallFunction;
 pub use options::CallTreeOptions;
 
-/// What called what, with the calls, times and memory of each path: the common source of all formats that show stacks.
+/// The paths of calls, with the calls, times and memory of each: the common source of all formats that show stacks.
 ///
 /// A node comes after its parent. Nodes with the same parent differ in their names or labels.
 ///
@@ -60,7 +60,7 @@ pub struct CallNode {
     pub device_bytes: Option<i64>,
 }
 
-/// What the calls of a node have in common.
+/// The properties that the calls of a node have in common.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct CallLabels {

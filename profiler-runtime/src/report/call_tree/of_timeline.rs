@@ -128,7 +128,7 @@ fn ns(ns: i64) -> f64 {
     ns.max(0) as f64
 }
 
-/// What nodes with the same parent differ in.
+/// Nodes with the same parent differ in their keys.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     parent: u32,

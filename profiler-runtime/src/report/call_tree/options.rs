@@ -1,6 +1,6 @@
 //! The options of call trees.
 
-/// What divides a call tree besides the functions: the threads, streams or steps of their calls.
+/// Options of call trees: whether threads, streams and steps divide the nodes too.
 ///
 /// # Examples
 ///
