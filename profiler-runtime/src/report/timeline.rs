@@ -32,7 +32,7 @@ pub struct Timeline {
     pub steps: Vec<Step>,
     /// Values over time, such as the memory in use.
     pub counters: Vec<Counter>,
-    /// What is missing: what happened, and to how many scopes or GPU times. The number is zero if it is not known. The
+    /// Scopes and GPU times that are missing: the reason, and how many. The number is zero if it is not known. The
     /// text follows the number, as in “3 scopes came after the window was full”.
     pub missing: Vec<(String, u64)>,
 }
@@ -43,7 +43,8 @@ pub struct Timeline {
 pub struct SliceName {
     /// The whole name.
     pub text: Arc<str>,
-    /// What viewers show where there is little space: the end of the name, as much of it as no other name ends with.
+    /// The name as viewers show it where there is little space: the end of the name, as much of it as no other name ends
+    /// with.
     /// Empty if that is the whole name.
     pub short: Arc<str>,
     /// The source location as `file:line`; empty if it is not known.
