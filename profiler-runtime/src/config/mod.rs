@@ -1,6 +1,7 @@
 //! Configuration: the environment variables, and the schedules of sessions.
 
 mod filter;
+mod interval;
 mod reader;
 mod schedule;
 mod settings;
@@ -9,6 +10,7 @@ mod values;
 mod variables;
 
 pub(crate) use filter::Filter;
+pub(crate) use interval::{LONGEST as LONGEST_INTERVAL, SHORTEST as SHORTEST_INTERVAL};
 pub use schedule::{Action, ActionFn, IntoSchedule, Schedule, ScheduleError};
 pub(crate) use settings::{SessionSettings, Settings};
 pub(crate) use similar::{did_you_mean, similar};

@@ -3,7 +3,9 @@
 use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use super::interval::parse_interval;
 use super::reader::{Privileges, Reader, parse_bool, parse_number};
 use super::values::absolute;
 use super::{Backend, Filter, ImplicitStream, Schedule, SummaryTarget};
@@ -17,6 +19,8 @@ pub(crate) struct Settings {
     /// `true` if the running statistics count callers.
     pub(crate) callers: bool,
     pub(crate) summary: SummaryTarget,
+    /// How often the summary's file is rewritten while the program runs.
+    pub(crate) summary_interval: Option<Duration>,
     pub(crate) tensorboard: Option<PathBuf>,
     pub(crate) max_names: usize,
     pub(crate) ring: usize,
@@ -117,6 +121,7 @@ impl Settings {
                 })
                 .unwrap_or_default(),
             summary,
+            summary_interval: reader.text("PROFILER_SUMMARY_INTERVAL", parse_interval),
             tensorboard: reader.value("PROFILER_TENSORBOARD", |path| Some(absolute(path))),
             max_names: number(reader, "PROFILER_MAX_NAMES", (1, 60_000), 4096),
             ring: number(reader, "PROFILER_RING", (16, 1 << 20), 2048),

@@ -95,6 +95,15 @@ impl SummaryTarget {
         })
     }
 
+    /// Returns `true` if the format of the file shows how the calls are distributed over the run.
+    pub(crate) fn has_history(&self) -> bool {
+        let Self::File(path) = self else { return false };
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = name.to_ascii_lowercase();
+        let has = |ending: &str| name.ends_with(ending);
+        has(".html") || has(".json") && !has(".speedscope.json")
+    }
+
     /// Parses a target as the variable `PROFILER_SUMMARY` spells it. Anything but a keyword is the path of a file.
     #[must_use]
     pub fn parse(text: &str) -> Self {
@@ -182,6 +191,20 @@ mod tests {
             panic!("it is a file");
         };
         assert!(path.is_absolute() && path.ends_with("out.csv"));
+    }
+
+    #[test]
+    fn some_formats_have_a_history() {
+        for (text, has_history) in [
+            ("out.json", true),
+            ("a/run.HTML", true),
+            ("out.speedscope.json", false),
+            ("out.csv", false),
+            ("stderr", false),
+        ] {
+            let target = SummaryTarget::parse(text);
+            assert_eq!(target.has_history(), has_history, "{text}");
+        }
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
-use super::mistakes;
+use super::{mistakes, summary_writer};
 use crate::config::SummaryTarget;
 use crate::diagnostics;
 use crate::process::exit::Run;
@@ -31,16 +32,29 @@ pub(super) fn write_at_exit(run: Run) {
     }
 }
 
-/// Writes the summary to the target that the settings give.
+/// Writes the last summary to the target that the settings give.
 pub(super) fn write() {
     if !fork::is_own_process() {
         return;
     }
+    // It would replace the last summary by an earlier one.
+    summary_writer::stop(READER_TIMEOUT);
     mistakes::warn();
-    let summary = summary();
+    let mut summary = summary();
     WRITTEN.store(calls(&summary) + 1, Relaxed);
-    let target = target();
-    let result = match &target {
+    summary.is_last = true;
+    write_to(&target(), summary);
+}
+
+/// Writes the summary of a program that continues.
+pub(super) fn rewrite(target: &SummaryTarget, interval: Duration) {
+    let mut summary = summary();
+    summary.interval_ns = Some(interval.as_nanos() as f64);
+    write_to(target, summary);
+}
+
+fn write_to(target: &SummaryTarget, summary: Summary) {
+    let result = match target {
         SummaryTarget::Off => Ok(()),
         SummaryTarget::Stderr => {
             let table = table(&without_shown_notices(summary), Stream::Stderr);
