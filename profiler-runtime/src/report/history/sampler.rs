@@ -56,7 +56,7 @@ fn sums(name: &'static Name) -> (u32, Sums) {
     (name.id, sums)
 }
 
-/// What the history was when a summary began to read the statistics.
+/// The history at the moment when a summary began to read the statistics.
 pub(in crate::report) struct Snapshot(History);
 
 /// Copies the history. Called before the rows are read, so that the rows have everything that the history has.
