@@ -44,6 +44,8 @@ pub use environment::Environment;
 pub use export::ExportError;
 #[cfg(feature = "trace")]
 pub use export::{LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
+#[cfg(feature = "export")]
+pub use export::{StackMetric, StackMetricError};
 pub use histogram::{Histogram, HistogramBucket};
 pub use history::HistoryPoint;
 pub use options::{Color, RowLimit, TableOptions};

@@ -136,7 +136,8 @@ impl Builder {
         }
     }
 
-    /// Sets where the summary is written when the guard is dropped, unless `PROFILER_SUMMARY` is set.
+    /// Sets where the summary is written when the guard is dropped, unless `PROFILER_SUMMARY` is set. The ending of a
+    /// file's name selects the format: see [`SummaryTarget::File`].
     pub fn summary(self, target: SummaryTarget) -> Self {
         Self {
             summary: Some(target),
@@ -231,8 +232,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// Returns an error if a log cannot be opened or the crate was built without it, or if GPU times are required
-    /// ([`Backend::Cuda`]) and there are none.
+    /// Returns an error if a log cannot be opened or the crate was built without it, if the file for the summary has an
+    /// ending that names no format, or if GPU times are required ([`Backend::Cuda`]) and there are none.
     #[must_use = "the profiler closes when its guard is dropped; keep it to the end of `main`: \
                   `let _profiler = profiler_runtime::builder().init()?;`"]
     pub fn init(self) -> Result<ProfilerGuard, InitError> {
@@ -240,13 +241,16 @@ impl Builder {
         if let Some(objection) = self.summary.as_ref().and_then(SummaryTarget::objection) {
             diagnostics::warn_once(&objection);
         }
-        let has_tensorboard = with_control(|control| {
+        let (has_tensorboard, refused) = with_control(|control| {
             let settings = &mut control.settings;
             let is_unset = |name| !settings.from_environment.contains(&name);
             let enabled = self.enabled.filter(|_| is_unset("PROFILER_ENABLED"));
             let filter = self.filter.filter(|_| is_unset("PROFILER_FILTER"));
-            let callers = self.callers.filter(|_| is_unset("PROFILER_CALLERS"));
             let summary = self.summary.filter(|_| is_unset("PROFILER_SUMMARY"));
+            let (summary, refused) = summary.map(SummaryTarget::or_stderr).unzip();
+            let for_summary = summary.as_ref().map(SummaryTarget::shows_callers);
+            let callers = self.callers.or(for_summary.filter(|callers| *callers));
+            let callers = callers.filter(|_| is_unset("PROFILER_CALLERS"));
             let backend = self.backend.filter(|_| is_unset("PROFILER_BACKEND"));
             let thread_time = self
                 .thread_time
@@ -267,11 +271,14 @@ impl Builder {
             if let Some(callers) = callers {
                 control.set_callers(callers);
             }
-            control.settings.tensorboard.is_some()
+            (control.settings.tensorboard.is_some(), refused.flatten())
         });
         // A stripped program keeps its calls of `init`, and writes nothing.
         if !NEVER_MEASURES {
             summary_writer::begin();
+            if let Some(refused) = refused {
+                return Err(refused.into());
+            }
             require_cuda()?;
             collect::open_from_environment()?;
             for logger in self.loggers {

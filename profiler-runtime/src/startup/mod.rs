@@ -15,6 +15,7 @@ mod flush;
 mod init;
 mod mistakes;
 mod step;
+mod summary_file;
 mod summary_writer;
 #[cfg(feature = "trace")]
 mod trace_file;
