@@ -78,6 +78,11 @@ impl Options {
         self.out.join("trace.json")
     }
 
+    /// Returns the file for the page, which opens in a browser.
+    pub(crate) fn page_file(&self) -> PathBuf {
+        self.out.join("run.html")
+    }
+
     /// Returns the file for the numbers of the table, for programs to read.
     pub(crate) fn summary_file(&self) -> PathBuf {
         self.out.join("summary.json")

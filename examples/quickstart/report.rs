@@ -17,6 +17,9 @@ pub(crate) fn show(options: &Options, board: &TensorBoardLogger) -> Result<(), B
     fs::write(&file, summary.to_json())
         .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
 
+    let page = options.page_file();
+    summary.export_html(&page)?;
+
     println!("\n{summary:#}");
     name_slowest(&summary);
     if flushed.dropped + flushed.left > 0 {
@@ -32,6 +35,7 @@ pub(crate) fn show(options: &Options, board: &TensorBoardLogger) -> Result<(), B
     };
     println!("{logged} in {}", board.path().display());
     println!("the table's numbers are in {}", file.display());
+    println!("to see it all, open {} in a browser", page.display());
     if options.trace {
         let file = options.trace_file();
         println!(

@@ -16,7 +16,6 @@ mod fields;
 #[cfg(test)]
 mod golden;
 mod histogram;
-pub(crate) mod history;
 mod options;
 mod own_cost;
 pub(crate) mod rank;
@@ -42,12 +41,11 @@ pub use callers::{CallEdge, CallEdges, EdgeTimes};
 pub use environment::Environment;
 #[cfg(any(feature = "export", feature = "trace"))]
 pub use export::ExportError;
+#[cfg(feature = "export")]
+pub use export::Page;
 #[cfg(feature = "trace")]
 pub use export::{LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
-#[cfg(feature = "export")]
-pub use export::{StackMetric, StackMetricError};
 pub use histogram::{Histogram, HistogramBucket};
-pub use history::HistoryPoint;
 pub use options::{Color, RowLimit, TableOptions};
 pub use own_cost::OwnCost;
 pub use restrict::{Restriction, RestrictionError};

@@ -74,7 +74,8 @@ fn blocks(path: &Path, text: &str) -> Vec<Block> {
     for (line, number) in lines {
         let prose = match extension {
             Some("md") => Some(line.trim()),
-            Some("rs" | "mjs") => slash_comment(line),
+            Some("rs") => slash_comment(line),
+            Some("js" | "mjs" | "css") => slash_comment(line).or_else(|| star_comment(line)),
             _ => hash_comment(line),
         };
         let prose = prose.unwrap_or("");
@@ -122,6 +123,20 @@ fn slash_comment(line: &str) -> Option<&str> {
         comment
             .trim_start_matches('/')
             .trim_start_matches('!')
+            .trim(),
+    )
+}
+
+/// Returns the text of a line of a comment that begins with `/*`; its further lines begin with `*`.
+fn star_comment(line: &str) -> Option<&str> {
+    let line = line.trim();
+    let comment = line
+        .strip_prefix("/*")
+        .or_else(|| line.strip_prefix("* "))?;
+    Some(
+        comment
+            .trim_start_matches('*')
+            .trim_end_matches("*/")
             .trim(),
     )
 }
@@ -186,7 +201,10 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
             continue;
         }
         let extension = path.extension().and_then(|extension| extension.to_str());
-        let prose = matches!(extension, Some("md" | "rs" | "mjs" | "sh" | "py" | "toml"));
+        let prose = matches!(
+            extension,
+            Some("md" | "rs" | "js" | "mjs" | "css" | "sh" | "py" | "toml")
+        );
         if path.is_dir() {
             files(&path, found);
         } else if prose || path.ends_with(".ci/run") {
@@ -253,6 +271,8 @@ fn planted_words_are_found() {
         found("a.md", &format!("Text.\n\nIt {word} there.\n"), 3, word);
         found("a.md", &format!("| cell | it {word} there |\n"), 1, word);
         found("run", &format!("set -e\n# it {word} there\n"), 2, word);
+        found("a.js", &format!("/**\n * It {word} there.\n */\n"), 2, word);
+        found("a.css", &format!("/* It {word} there. */\n"), 1, word);
         if let Some((first, second)) = word.split_once(' ') {
             found(
                 "a.rs",

@@ -3,14 +3,12 @@
 mod error;
 mod file;
 #[cfg(feature = "export")]
-mod protobuf;
-#[cfg(feature = "export")]
-mod viewers;
+mod html;
 #[cfg(any(feature = "trace", all(feature = "export", feature = "session")))]
 mod window;
 
 pub use error::ExportError;
 #[cfg(feature = "export")]
-pub use viewers::{StackMetric, StackMetricError};
+pub use html::Page;
 #[cfg(feature = "trace")]
 pub use window::{LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};

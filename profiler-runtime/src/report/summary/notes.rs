@@ -6,6 +6,14 @@ use crate::report::text::table::TOO_SHORT;
 
 /// Appends the notes of a summary; `rows` are those that the table shows.
 pub(super) fn push_notes(text: &mut String, summary: &Summary, rows: &[Row]) {
+    for note in of_summary(summary, rows) {
+        text.push_str(&note);
+        text.push('\n');
+    }
+}
+
+/// Returns the notes of a summary, each a line.
+fn of_summary(summary: &Summary, rows: &[Row]) -> Vec<String> {
     let mut notes: Vec<String> = summary.notes.iter().map(|note| printable(note)).collect();
     if rows.iter().any(|row| row.too_short) {
         notes.push(TOO_SHORT.to_owned());
@@ -18,9 +26,14 @@ pub(super) fn push_notes(text: &mut String, summary: &Summary, rows: &[Row]) {
     notes.extend(summary.notices.iter().cloned());
     notes.extend(cuda(summary));
     notes.extend(summary.own_cost.notes(rows));
-    for note in notes {
-        text.push_str(&note);
-        text.push('\n');
+    notes
+}
+
+#[cfg(feature = "export")]
+impl Summary {
+    /// Returns the notes on all rows.
+    pub(in crate::report) fn note_lines(&self) -> Vec<String> {
+        of_summary(self, &self.rows)
     }
 }
 

@@ -143,6 +143,12 @@ fn tail(text: &str, space: usize) -> &str {
     &text[fitting.last().unwrap_or(text.len())..]
 }
 
+/// Returns where the last segment of a path starts; 0 if it is the only one.
+#[cfg(feature = "export")]
+pub(in crate::report) fn last_segment(path: &str) -> usize {
+    segments(path).last().unwrap_or(0)
+}
+
 /// Returns where the segments of a path start, except the first: after `::`, `/` and `.`, outside of `<…>` and `(…)`.
 fn segments(text: &str) -> impl Iterator<Item = usize> {
     let mut depth = 0_usize;

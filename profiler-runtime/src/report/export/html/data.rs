@@ -1,0 +1,192 @@
+//! The numbers that the script shows, as JSON.
+
+use std::collections::HashMap;
+
+use super::Page;
+use super::bars::bars;
+use super::baseline;
+use super::packed::pack;
+use super::table::by_self_time;
+use crate::report::callers::{CallEdge, EdgeTimes};
+use crate::report::options::TableOptions;
+use crate::report::row::Row;
+use crate::report::summary::Summary;
+use crate::report::text::Field;
+use crate::report::text::json::{array, lines, object, string};
+use crate::report::times::Times;
+
+/// How many rows the page holds.
+const MAX_ROWS: usize = 5_000;
+/// How many rows the text for the clipboard has.
+const TEXT_ROWS: usize = 100;
+
+/// Writes the data as a script element of a type that is not executed.
+pub(super) fn push(html: &mut String, page: &Page<'_>) {
+    html.push_str("<script id=data type=application/octet-stream>");
+    html.push_str(&pack(&json(page)));
+    html.push_str("</script>\n");
+}
+
+fn json(page: &Page<'_>) -> String {
+    let summary = page.summary.map(summary_json);
+    let comparison = page
+        .summary
+        .zip(page.baseline)
+        .map(|(summary, baseline)| comparison_json(summary, baseline));
+    object([
+        Field::raw("version", 1),
+        Field::optional("summary", summary),
+        Field::optional("comparison", comparison),
+    ])
+}
+
+fn summary_json(summary: &Summary) -> String {
+    let rows = by_self_time(summary);
+    let shown = &rows[..rows.len().min(MAX_ROWS)];
+    let text = summary.table(
+        &TableOptions::new()
+            .row_limit(Some(TEXT_ROWS))
+            .width(usize::MAX),
+    );
+    object([
+        Field::raw("rows", lines(shown.iter().map(|row| row_json(row)))),
+        Field::raw("omitted_rows", rows.len() - shown.len()),
+        Field::optional(
+            "edges",
+            summary
+                .edges
+                .as_deref()
+                .map(|edges| edges_json(edges, shown)),
+        ),
+        Field::raw("percentile_error", summary.percentile_error),
+        Field::text("text", &text),
+    ])
+}
+
+fn row_json(row: &Row) -> String {
+    object([
+        Field::text("name", &row.name),
+        Field::text("location", &row.location),
+        Field::raw("calls", row.calls),
+        Field::raw("primitive_calls", row.primitive_calls),
+        Field::raw("futures", row.futures),
+        Field::raw("panicked", row.panicked),
+        Field::raw("dropped_futures", row.dropped_futures),
+        Field::raw("open", row.open),
+        Field::raw("out_of_order", row.out_of_order),
+        Field::raw("without_cuda", row.without_cuda),
+        Field::raw("too_short", row.too_short),
+        Field::raw(
+            "streams",
+            array(row.streams.iter().map(|stream| string(stream))),
+        ),
+        Field::optional("cpu", row.cpu.map(|times| times_json(&times))),
+        Field::optional("cuda", row.cuda.map(|times| times_json(&times))),
+        Field::optional("cpu_histogram", row.cpu_histogram.as_ref().and_then(bars)),
+        Field::optional("cuda_histogram", row.cuda_histogram.as_ref().and_then(bars)),
+        Field::optional(
+            "launch_bound",
+            row.launch_bound.map(|share| format!("{share:.3}")),
+        ),
+    ])
+}
+
+/// Returns the values in the order in which the script names them.
+fn times_json(times: &Times) -> String {
+    let calls = times.calls.to_string();
+    let values = [
+        times.total_ns,
+        times.total_percent,
+        times.self_ns,
+        times.self_percent,
+        times.mean_ns,
+        times.std_ns,
+        times.min_ns,
+        times.max_ns,
+        times.p50_ns,
+        times.p95_ns,
+        times.p99_ns,
+    ];
+    array(std::iter::once(calls).chain(values.map(number)))
+}
+
+/// Formats a number with five significant digits: two more than the page shows.
+fn number(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return "0".to_owned();
+    }
+    let exponent = 4.0 - value.abs().log10().floor();
+    let scale = 10_f64.powf(exponent.abs());
+    let rounded = if exponent >= 0.0 {
+        (value * scale).round() / scale
+    } else {
+        (value / scale).round() * scale
+    };
+    rounded.to_string()
+}
+
+/// Returns the call graph: rows by their place, other names as they are, `null` for calls without a caller.
+fn edges_json(edges: &[CallEdge], rows: &[&Row]) -> String {
+    let places: HashMap<&str, usize> = rows
+        .iter()
+        .enumerate()
+        .map(|(place, row)| (row.name.as_str(), place))
+        .collect();
+    let place = |name: Option<&str>| match name {
+        None => "null".to_owned(),
+        Some(name) => places
+            .get(name)
+            .map_or_else(|| string(name), ToString::to_string),
+    };
+    let times = |times: Option<EdgeTimes>| {
+        times.map_or("null".to_owned(), |times| {
+            array([times.total_ns, times.self_ns].map(number))
+        })
+    };
+    lines(edges.iter().map(|edge| {
+        array([
+            place(edge.caller.as_deref()),
+            place(Some(&edge.callee)),
+            edge.calls.to_string(),
+            times(edge.cpu),
+            times(edge.cuda),
+        ])
+    }))
+}
+
+fn comparison_json(summary: &Summary, base: &Summary) -> String {
+    let optional = |value: Option<String>| value.unwrap_or_else(|| "null".to_owned());
+    let pairs = baseline::pairs(summary, base);
+    lines(pairs.iter().map(|pair| {
+        let calls = |row: Option<&Row>| optional(row.map(|row| row.calls.to_string()));
+        let mean = |ns: Option<f64>| optional(ns.map(number));
+        array([
+            string(pair.name),
+            calls(pair.base),
+            calls(pair.new),
+            mean(baseline::cpu(pair.base)),
+            mean(baseline::cpu(pair.new)),
+            mean(baseline::cuda(pair.base)),
+            mean(baseline::cuda(pair.new)),
+        ])
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_five_digits() {
+        for (value, expected) in [
+            (0.0, "0"),
+            (f64::NAN, "0"),
+            (12.345_678, "12.346"),
+            (0.001_234_567, "0.0012346"),
+            (2_291_234_567.0, "2291200000"),
+            (-5.5, "-5.5"),
+        ] {
+            assert_eq!(number(value), expected);
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The page: a summary or a window as one HTML file that needs no network.
+//!
+//! The verdict, the functions that take most of the time, the table and the losses are HTML, and need no script. The
+//! numbers follow as JSON, compressed, and the script draws the rest from them.
+
+mod about;
+mod bars;
+mod baseline;
+mod data;
+mod date;
+mod escape;
+mod overview;
+mod packed;
+mod sentence;
+mod sha256;
+mod table;
+mod verdict;
+
+use std::fmt::Write;
+use std::path::Path;
+
+use self::escape::Text;
+use super::{ExportError, file};
+use crate::report::summary::Summary;
+use crate::report::timeline::Timeline;
+
+const STYLE: &str = include_str!("page/page.css");
+
+/// Parts of one script, in this order. Each has one job; they share the scope of the function around them.
+const SCRIPT: &str = concat!(
+    "(() => {\n'use strict';\n",
+    include_str!("page/format.js"),
+    include_str!("page/dom.js"),
+    include_str!("page/data.js"),
+    include_str!("page/charts.js"),
+    include_str!("page/details.js"),
+    include_str!("page/table.js"),
+    include_str!("page/comparison.js"),
+    include_str!("page/shell.js"),
+    "})();\n",
+);
+
+/// A summary, a window or both as one page that opens in a browser without a network.
+///
+/// Its first screen says where the time went, on the CPU and on the GPU, and what limits the program. Below are the
+/// table, with the distribution, the callers and the callees of each function; the call tree; the time line of a window;
+/// and what was lost and why.
+///
+/// The page holds all rows, at most 5,000, of which the table shows 500 without script. The page says what it leaves
+/// out.
+///
+/// # Examples
+///
+/// ```
+/// use profiler_runtime::report::Page;
+/// use profiler_runtime::{scope, summary};
+///
+/// {
+///     let _scope = scope!("load");
+/// }
+/// let html = Page::new().title("nightly run").summary(&summary()).to_html();
+/// assert!(html.contains("<title>nightly run"));
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+#[must_use]
+pub struct Page<'r> {
+    title: Option<&'r str>,
+    summary: Option<&'r Summary>,
+    timeline: Option<&'r Timeline>,
+    baseline: Option<&'r Summary>,
+}
+
+impl<'r> Page<'r> {
+    /// Creates a page without content.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the title. Without it, the page is called like the program.
+    pub fn title(self, title: &'r str) -> Self {
+        Self {
+            title: Some(title),
+            ..self
+        }
+    }
+
+    /// Shows the rows of a summary.
+    pub fn summary(self, summary: &'r Summary) -> Self {
+        Self {
+            summary: Some(summary),
+            ..self
+        }
+    }
+
+    /// Shows single scopes.
+    pub fn timeline(self, timeline: &'r Timeline) -> Self {
+        Self {
+            timeline: Some(timeline),
+            ..self
+        }
+    }
+
+    /// Compares the rows with those of another summary. The page shows differences and no verdict: two runs differ by
+    /// chance too.
+    pub fn baseline(self, baseline: &'r Summary) -> Self {
+        Self {
+            baseline: Some(baseline),
+            ..self
+        }
+    }
+
+    /// Returns the page.
+    #[must_use]
+    pub fn to_html(&self) -> String {
+        let title = self.title_text();
+        let mut html = String::with_capacity(1 << 18);
+        push_head(&mut html, title);
+        overview::push(&mut html, self, title);
+        html.push_str("<main id=views>\n");
+        if let Some(summary) = self.summary {
+            table::push(&mut html, summary);
+        }
+        if let (Some(summary), Some(baseline)) = (self.summary, self.baseline) {
+            baseline::push(&mut html, summary, baseline);
+        }
+        about::push(&mut html, self);
+        html.push_str("</main>\n");
+        data::push(&mut html, self);
+        html.push_str("<script>");
+        html.push_str(SCRIPT);
+        html.push_str("</script>\n");
+        html
+    }
+
+    /// Writes the page. The file appears under its name when it is complete, and replaces a file of that name.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be created or written.
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
+        file::write(path.as_ref(), self.to_html().as_bytes())
+    }
+
+    fn title_text(&self) -> &'r str {
+        let of_window = self.timeline.map(|timeline| timeline.title.as_str());
+        let of_program = self
+            .summary
+            .map(|summary| summary.environment.program.as_str());
+        let titles = [self.title, of_window, of_program];
+        let mut titles = titles.into_iter().flatten();
+        titles.find(|title| !title.is_empty()).unwrap_or("Profile")
+    }
+}
+
+/// Writes what comes before the content. The style and the script are allowed by their hashes, so nothing that a name
+/// might smuggle in is executed; and nothing is loaded.
+fn push_head(html: &mut String, title: &str) {
+    let policy = format!(
+        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
+        sha256::base64_of(SCRIPT),
+        sha256::base64_of(STYLE),
+    );
+    html.push_str("<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n");
+    let _ = write!(
+        html,
+        "<meta http-equiv=Content-Security-Policy content=\"{policy}\">\n\
+         <meta name=viewport content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=color-scheme content=\"light dark\">\n\
+         <title>{}</title>\n<style>{STYLE}</style>\n",
+        Text(title)
+    );
+}
+
+impl Summary {
+    /// Writes the summary as a page that opens in a browser without a network; see [`Page`].
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be created or written.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use profiler_runtime::{scope, summary};
+    ///
+    /// {
+    ///     let _scope = scope!("load");
+    /// }
+    /// let path = std::env::temp_dir().join(format!("run-{}.html", std::process::id()));
+    /// summary().export_html(&path)?;
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), profiler_runtime::report::ExportError>(())
+    /// ```
+    pub fn export_html(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
+        Page::new().summary(self).write(path)
+    }
+}

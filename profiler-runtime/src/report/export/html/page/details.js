@@ -1,0 +1,97 @@
+// The content of an open row of the table.
+
+/** Names of the clocks, which also are classes of the style. */
+const CLOCKS = [['cpu', 'CPU'], ['cuda', 'CUDA']];
+const FIGURES = [
+  ['Calls', 'calls', grouped], ['Total', 'total_ns', time], ['Self', 'self_ns', time], ['Mean', 'mean_ns', time],
+  ['Deviation', 'std_ns', time], ['Minimum', 'min_ns', time], ['Median', 'p50_ns', time], ['p95', 'p95_ns', time],
+  ['p99', 'p99_ns', time], ['Maximum', 'max_ns', time],
+];
+/** Counts that are shown only if there are any. */
+const REMARKS = [
+  ['panicked', 'call', 'ended with a panic'],
+  ['dropped_futures', 'future', 'dropped before completion'],
+  ['open', 'call', 'still open, in no column'],
+  ['out_of_order', 'call', 'ended out of order: the self time is an upper bound'],
+  ['without_cuda', 'call', 'without the GPU time they should have'],
+];
+/** How many callers and callees are listed. */
+const LISTED = 12;
+
+/**
+ * Shows all that is known of a function.
+ * @param {Row} row
+ * @param {Edge[]|null} edges
+ * @param {(name: string) => void} show called for the name of another function
+ */
+function details(row, edges, show) {
+  const facts = [row.location, ...remarks(row)].filter((fact) => fact !== '');
+  return el('div', { class: 'inner' },
+    el('p', { class: 'full' }, el('bdi', {}, printable(row.name))),
+    el('p', { class: 'location' }, facts.map(printable).join(' · ')),
+    el('div', { class: 'panels' },
+      figuresTable(row),
+      ...CLOCKS.filter(([clock]) => row[clock] && row[`${clock}_histogram`])
+        .map(([clock]) => histogramChart(row[`${clock}_histogram`], row[clock], clock)),
+      ...neighbours(row, edges, show)));
+}
+
+/** Returns what is unusual about the calls. @param {Row} row */
+function remarks(row) {
+  const found = REMARKS.filter(([key]) => row[key] > 0)
+    .map(([key, noun, what]) => `${counted(row[key], noun)} ${what}`);
+  const recursive = row.calls - row.primitive_calls;
+  if (recursive > 0) found.push(`${counted(recursive, 'recursive call')}`);
+  if (row.futures > 0) found.push(`${counted(row.futures, 'future')}, which also wait`);
+  if (row.too_short) found.push('calls too short to be timed one by one: only the mean is exact');
+  if (row.launch_bound !== null) found.push(`${share(row.launch_bound)} of the calls launch-bound`);
+  if (row.streams.length > 0) found.push(`stream ${row.streams.join(', ')}`);
+  return found;
+}
+
+/** @param {Row} row */
+function figuresTable(row) {
+  const clocks = CLOCKS.filter(([clock]) => row[clock]);
+  const head = clocks.map(([clock, title]) => el('th', { scope: 'col', class: clock }, title));
+  const body = FIGURES.map(([title, key, format]) => el('tr', {},
+    el('th', { scope: 'row' }, title), ...clocks.map(([clock]) => el('td', {}, format(row[clock][key])))));
+  return el('table', {}, el('thead', {}, el('tr', {}, el('td', {}), ...head)), el('tbody', {}, ...body));
+}
+
+/**
+ * Lists callers and callees.
+ * @param {Row} row
+ * @param {Edge[]|null} edges
+ * @param {(name: string) => void} show
+ */
+function neighbours(row, edges, show) {
+  if (!edges) return [];
+  const callers = edges.filter((edge) => edge.callee === row.name);
+  const callees = edges.filter((edge) => edge.caller === row.name);
+  return [['Called by', 'caller', callers], ['Calls', 'callee', callees]]
+    .filter(([, , edges]) => edges.length > 0)
+    .map(([title, side, edges]) => edgesTable(title, side, edges, show));
+}
+
+/**
+ * @param {string} title
+ * @param {'caller'|'callee'} side the other function of each edge
+ * @param {Edge[]} edges
+ * @param {(name: string) => void} show
+ */
+function edgesTable(title, side, edges, show) {
+  const clocks = CLOCKS.filter(([clock]) => edges.some((edge) => edge[clock]));
+  const size = (edge) => (edge.cpu?.[0] ?? 0) + (edge.cuda?.[0] ?? 0);
+  const sorted = [...edges].sort((left, right) => size(right) - size(left));
+  const rows = sorted.slice(0, LISTED).map((edge) => el('tr', {},
+    el('th', { scope: 'row' }, edge[side] === null ? 'no measured function'
+      : el('button', { class: 'name', click: () => show(edge[side]) }, nameElement(edge[side]))),
+    el('td', {}, grouped(edge.calls)),
+    ...clocks.map(([clock]) => el('td', {}, edge[clock] ? time(edge[clock][0]) : ''))));
+  const more = sorted.length - LISTED;
+  return el('div', {}, el('table', {},
+    el('thead', {}, el('tr', {}, el('th', { scope: 'col' }, title), el('th', { scope: 'col' }, 'Calls'),
+      ...clocks.map(([clock, name]) => el('th', { scope: 'col', class: clock }, `${name} total`)))),
+    el('tbody', {}, ...rows)),
+    more > 0 ? el('p', { class: 'more' }, `and ${counted(more, 'more function')}`) : null);
+}

@@ -1,0 +1,261 @@
+// The table of functions: sorted, searched, restricted, with rows that open.
+
+/** The columns of one clock; `share` draws a bar behind the number. */
+const TIME_COLUMNS = [
+  { key: 'self_ns', title: 'Self', format: time },
+  { key: 'self_percent', title: 'Self %', format: percent, share: true },
+  { key: 'total_ns', title: 'Total', format: time },
+  { key: 'mean_ns', title: 'Mean', format: time },
+  { key: 'p50_ns', title: 'p50', format: time },
+  { key: 'p95_ns', title: 'p95', format: time },
+  { key: 'p99_ns', title: 'p99', format: time },
+];
+/** How many rows are shown until the user asks for all. */
+const ROWS_AT_FIRST = 500;
+
+/**
+ * A column: the text of its cells, and the values that they are sorted by. Numbers are sorted from the largest, texts from A.
+ * @typedef {{title: string, clock?: string, value: (row: Row) => number|string|null,
+ *   format: (value: any) => string, share?: boolean}} Column
+ */
+
+/** @param {boolean} hasCuda @returns {Column[]} */
+function tableColumns(hasCuda) {
+  const ofClock = (clock) => TIME_COLUMNS.map(({ key, ...column }) => (
+    { ...column, clock, value: (row) => row[clock]?.[key] ?? null }
+  ));
+  const limit = {
+    title: 'Limited by',
+    value: (row) => (row.launch_bound === null ? null : row.launch_bound >= 0.5 ? 'launch-bound' : 'device-bound'),
+    format: String,
+  };
+  return [
+    { title: 'Function', value: (row) => row.name, format: String },
+    { title: 'Calls', value: (row) => row.calls, format: grouped },
+    ...ofClock('cpu'),
+    ...(hasCuda ? [...ofClock('cuda'), limit] : []),
+  ];
+}
+
+/**
+ * Orders two values; those that are missing come last in either direction.
+ * @param {number|string|null} left
+ * @param {number|string|null} right
+ * @param {number} sign 1 to put the largest first, -1 for the smallest
+ */
+function order(left, right, sign) {
+  if (left === null || right === null) return Number(left === null) - Number(right === null);
+  if (typeof left === 'string') return -sign * left.localeCompare(String(right));
+  return sign * (Number(right) - left);
+}
+
+/**
+ * Restricts rows as `pstats` does: an integer keeps that many of the first, a fraction that part of them, and anything
+ * else is a regular expression for names. Throws if it is none.
+ * @param {Row[]} rows
+ * @param {string} restriction
+ */
+function restrict(rows, restriction) {
+  if (restriction === '') return rows;
+  if (/^\d+$/.test(restriction)) return rows.slice(0, Number(restriction));
+  if (/^0?\.\d+$|^1\.0*$/.test(restriction)) return rows.slice(0, Math.floor(rows.length * Number(restriction) + 0.5));
+  const pattern = new RegExp(restriction);
+  return rows.filter((row) => pattern.test(row.name));
+}
+
+class FunctionTable {
+  /**
+   * @param {HTMLElement} view the section that has the table without script
+   * @param {{rows: Row[], edges: Edge[]|null, omitted_rows: number}} summary
+   */
+  constructor(view, { rows, edges, omitted_rows: omitted }) {
+    this.rows = rows;
+    this.edges = edges;
+    this.omitted = omitted;
+    this.columns = tableColumns(rows.some((row) => row.cuda));
+    const last = this.columns.some((column) => column.clock === 'cuda') ? 'cuda' : 'cpu';
+    this.sort = this.columns.findIndex((column) => column.clock === last);
+    this.sign = 1;
+    this.search = null;
+    this.restriction = '';
+    this.all = false;
+    /** @type {Set<Row>} */
+    this.open = new Set();
+    this.body = el('tbody');
+    this.status = el('span', { class: 'status', role: 'status' });
+    this.problem = el('span', { class: 'status', id: 'restrict-problem', role: 'alert' });
+    this.more = el('p', { class: 'more' });
+    const table = view.querySelector('table');
+    table?.replaceChildren(this.head(), this.body);
+    view.querySelector('.more')?.remove();
+    view.querySelector('.scroll')?.before(this.controls());
+    view.append(this.more);
+    this.draw();
+  }
+
+  controls() {
+    const search = el('input', { type: 'search', placeholder: 'Search names', 'aria-label': 'Search names', input: () => {
+      this.search = searchFor(/** @type {any} */ (search).value.trim());
+      this.draw();
+    } });
+    const restriction = el('input', {
+      type: 'text', placeholder: 'Restrict: 20, 0.1 or ^app::', spellcheck: 'false',
+      'aria-label': 'Restrict to a number of rows, a fraction of them, or a regular expression',
+      'aria-describedby': 'restrict-problem',
+      input: () => this.restrictTo(/** @type {HTMLInputElement} */ (restriction)),
+    });
+    return el('div', { class: 'bar' }, search, restriction, this.problem, this.status);
+  }
+
+  /** @param {HTMLInputElement} input */
+  restrictTo(input) {
+    const restriction = input.value.trim();
+    try {
+      restrict([], restriction);
+      this.restriction = restriction;
+      this.problem.textContent = '';
+      set(input, { 'aria-invalid': null });
+      this.draw();
+    } catch {
+      this.problem.textContent = 'not a number, a fraction or a regular expression';
+      set(input, { 'aria-invalid': 'true' });
+    }
+  }
+
+  head() {
+    const headers = this.columns.map((column, index) => {
+      const button = el('button', { type: 'button', click: () => this.sortBy(index) }, column.title);
+      return el('th', { scope: 'col', rowspan: column.clock ? null : 2 }, button);
+    });
+    this.headers = headers;
+    const clocks = CLOCKS.filter(([clock]) => this.columns.some((column) => column.clock === clock));
+    const group = ([clock, title]) => el('th', { colspan: TIME_COLUMNS.length, scope: 'colgroup', class: clock }, title);
+    const single = headers.filter((_, index) => !this.columns[index].clock);
+    const first = [...single.slice(0, 2), ...clocks.map(group), ...single.slice(2)];
+    const second = headers.filter((_, index) => this.columns[index].clock);
+    return el('thead', {}, el('tr', {}, ...first), el('tr', {}, ...second));
+  }
+
+  /** Sorts by a column; the second time in the other direction. @param {number} index */
+  sortBy(index) {
+    this.sign = this.sort === index ? -this.sign : 1;
+    this.sort = index;
+    this.draw();
+  }
+
+  /** Returns the rows to show, in their order. */
+  selected() {
+    const { value } = this.columns[this.sort];
+    const sorted = [...this.rows].sort((left, right) => order(value(left), value(right), this.sign));
+    const found = this.search ? sorted.filter((row) => row.name.search(this.search) >= 0) : sorted;
+    return restrict(found, this.restriction);
+  }
+
+  draw() {
+    const rows = this.selected();
+    const shown = this.all ? rows : rows.slice(0, ROWS_AT_FIRST);
+    this.body.replaceChildren(...shown.flatMap((row) => this.rowElements(row)));
+    this.headers.forEach((header, index) => {
+      const direction = (typeof this.columns[index].value(this.rows[0]) === 'string' ? -1 : 1) * this.sign;
+      set(header, { 'aria-sort': index === this.sort ? (direction > 0 ? 'descending' : 'ascending') : null });
+    });
+    this.say(rows, shown);
+  }
+
+  /**
+   * Says how many functions the table shows, and what part of the time is theirs.
+   * @param {Row[]} rows
+   * @param {Row[]} shown
+   */
+  say(rows, shown) {
+    const part = (clock) => rows.reduce((sum, row) => sum + (row[clock]?.self_percent ?? 0), 0);
+    const parts = CLOCKS.filter(([clock]) => this.rows.some((row) => row[clock]))
+      .map(([clock, title]) => `${Math.min(part(clock), 100).toFixed(1)} % of ${title}`);
+    this.status.textContent = rows.length === this.rows.length ? counted(rows.length, 'function')
+      : `${grouped(rows.length)} of ${counted(this.rows.length, 'function')}, ${parts.join(', ')}`;
+    const hidden = rows.length - shown.length;
+    this.more.replaceChildren(
+      hidden > 0 ? el('button', { type: 'button', click: () => this.showAll() }, `Show ${grouped(hidden)} more`) : '',
+      this.omitted > 0 ? ` This page leaves out ${counted(this.omitted, 'function')} with less self time.` : '');
+  }
+
+  showAll() {
+    this.all = true;
+    this.draw();
+  }
+
+  /** @param {Row} row */
+  rowElements(row) {
+    const isOpen = this.open.has(row);
+    const button = el('button', {
+      class: 'open', type: 'button', 'aria-expanded': String(isOpen), click: () => this.toggle(row, button),
+      keydown: (event) => this.move(event, button),
+    }, nameElement(row.name, this.search));
+    const cells = this.columns.slice(1).map((column) => this.cell(row, column));
+    const element = el('tr', {}, el('th', { scope: 'row' }, button), ...cells);
+    return isOpen ? [element, this.detailElement(row)] : [element];
+  }
+
+  /** @param {Row} row @param {Column} column */
+  cell(row, column) {
+    const value = column.value(row);
+    const cell = el('td', {}, value === null ? '' : column.format(value));
+    if (column.share && value !== null) {
+      cell.classList.add('share', /** @type {string} */ (column.clock));
+      cell.style.setProperty('--share', `${Math.min(Number(value), 100)}%`);
+    }
+    return cell;
+  }
+
+  /** @param {Row} row */
+  detailElement(row) {
+    const content = details(row, this.edges, (name) => this.show(name));
+    return el('tr', { class: 'detail' }, el('td', { colspan: this.columns.length }, content));
+  }
+
+  /** Opens or closes a row. @param {Row} row @param {HTMLElement} button */
+  toggle(row, button) {
+    const element = /** @type {HTMLElement} */ (button.closest('tr'));
+    if (this.open.delete(row)) {
+      element.nextElementSibling?.remove();
+    } else {
+      this.open.add(row);
+      element.after(this.detailElement(row));
+    }
+    set(button, { 'aria-expanded': String(this.open.has(row)) });
+  }
+
+  /** Moves between names with the arrow keys. @param {KeyboardEvent} event @param {HTMLElement} button */
+  move(event, button) {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!step) return;
+    const buttons = [...this.body.querySelectorAll('.open')];
+    const next = /** @type {HTMLElement|undefined} */ (buttons[buttons.indexOf(button) + step]);
+    next?.focus();
+    event.preventDefault();
+  }
+
+  /** Opens the row of a function and goes there, whatever the table is restricted to. @param {string} name */
+  show(name) {
+    const row = this.rows.find((row) => row.name === name);
+    if (!row) return;
+    this.open.add(row);
+    if (!this.selected().includes(row)) this.clear();
+    this.all ||= this.selected().indexOf(row) >= ROWS_AT_FIRST;
+    this.draw();
+    const button = /** @type {HTMLElement} */ (this.body.querySelectorAll('.open')[this.selected().indexOf(row)]);
+    button.focus();
+    button.scrollIntoView({ block: 'center' });
+  }
+
+  /** Shows all functions again. */
+  clear() {
+    this.search = null;
+    this.restriction = '';
+    this.problem.textContent = '';
+    for (const input of this.body.closest('section')?.querySelectorAll('.bar input') ?? []) {
+      /** @type {HTMLInputElement} */ (input).value = '';
+      set(input, { 'aria-invalid': null });
+    }
+  }
+}
