@@ -139,7 +139,7 @@ mod sync;
 
 #[cfg(feature = "session")]
 pub use config::Schedule;
-pub use config::{Backend, SummaryTarget};
+pub use config::{Backend, SummaryFileError, SummaryTarget};
 #[cfg(feature = "tensorboard")]
 pub use log::TensorBoardLogger;
 #[cfg(feature = "tensorboard-rs")]

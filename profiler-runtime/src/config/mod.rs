@@ -1,17 +1,22 @@
 //! Configuration: the environment variables, and the schedules of sessions.
 
 mod filter;
+mod interval;
 mod reader;
 mod schedule;
 mod settings;
 mod similar;
+mod summary_format;
 mod values;
 mod variables;
 
 pub(crate) use filter::Filter;
+pub(crate) use interval::{LONGEST as LONGEST_INTERVAL, SHORTEST as SHORTEST_INTERVAL};
 pub use schedule::{Action, ActionFn, IntoSchedule, Schedule, ScheduleError};
 pub(crate) use settings::{SessionSettings, Settings};
 pub(crate) use similar::{did_you_mean, similar};
+pub use summary_format::SummaryFileError;
+pub(crate) use summary_format::SummaryFormat;
 pub(crate) use values::ImplicitStream;
 pub use values::{Backend, SummaryTarget};
 pub use variables::{VARIABLES, Variable};

@@ -3,7 +3,9 @@
 use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use super::interval::parse_interval;
 use super::reader::{Privileges, Reader, parse_bool, parse_number};
 use super::values::absolute;
 use super::{Backend, Filter, ImplicitStream, Schedule, SummaryTarget};
@@ -17,6 +19,8 @@ pub(crate) struct Settings {
     /// `true` if the running statistics count callers.
     pub(crate) callers: bool,
     pub(crate) summary: SummaryTarget,
+    /// How often the summary's file is rewritten while the program runs.
+    pub(crate) summary_interval: Option<Duration>,
     pub(crate) tensorboard: Option<PathBuf>,
     pub(crate) max_names: usize,
     pub(crate) ring: usize,
@@ -106,17 +110,23 @@ impl Settings {
             )
             .unwrap_or_default();
         let objection = summary.objection();
-        let objection = objection.map(|objection| format!("PROFILER_SUMMARY: {objection}"));
-        reader.problems.extend(objection);
+        let (summary, refused) = summary.or_stderr();
+        let refused = refused.map(|refused| refused.to_string());
+        let problems = objection.into_iter().chain(refused);
+        let problems = problems.map(|problem| format!("PROFILER_SUMMARY: {problem}"));
+        reader.problems.extend(problems);
         Self {
             enabled: reader.text("PROFILER_ENABLED", parse_bool).unwrap_or(true),
-            callers: reader.text("PROFILER_CALLERS", parse_bool).unwrap_or(false),
+            callers: reader
+                .text("PROFILER_CALLERS", parse_bool)
+                .unwrap_or_else(|| summary.shows_callers()),
             filter: reader
                 .text("PROFILER_FILTER", |text| {
                     Some(Filter::parse(text)).filter(|filter| !filter.is_empty())
                 })
                 .unwrap_or_default(),
             summary,
+            summary_interval: reader.text("PROFILER_SUMMARY_INTERVAL", parse_interval),
             tensorboard: reader.value("PROFILER_TENSORBOARD", |path| Some(absolute(path))),
             max_names: number(reader, "PROFILER_MAX_NAMES", (1, 60_000), 4096),
             ring: number(reader, "PROFILER_RING", (16, 1 << 20), 2048),
@@ -305,17 +315,27 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_ending_of_the_summary_is_reported() {
+    fn a_summary_with_an_unknown_ending_goes_to_standard_error() {
         let (settings, problems) = read(&[("PROFILER_SUMMARY", "/tmp/out.xyz")]);
         // With the letter of a drive, where there are drives.
         let file = absolute("/tmp/out.xyz".as_ref());
-        let expected = format!(
-            "PROFILER_SUMMARY: `.xyz` is not a known ending, so {} gets the table: end the name in `.json` or `.csv` for \
-             these formats, in `.txt`, `.log` or nothing for the table",
+        let beginning = format!(
+            "PROFILER_SUMMARY: the summary cannot go to {}, so the table goes to standard error: `.xyz` names no format",
             file.display()
         );
-        assert_eq!(settings.summary, SummaryTarget::File(file));
-        assert_eq!(problems, [expected]);
+        assert_eq!(settings.summary, SummaryTarget::Stderr);
+        assert_eq!(problems.len(), 1);
+        assert!(problems[0].starts_with(&beginning), "{problems:?}");
+    }
+
+    #[cfg(feature = "export")]
+    #[test]
+    fn a_summary_for_viewers_counts_callers_unless_they_are_turned_off() {
+        let callers = |variables: &[(&str, &str)]| read(variables).0.callers;
+        assert!(callers(&[("PROFILER_SUMMARY", "run.prof")]));
+        assert!(!callers(&[("PROFILER_SUMMARY", "run.json")]));
+        let off = ("PROFILER_CALLERS", "0");
+        assert!(!callers(&[("PROFILER_SUMMARY", "run.prof"), off]));
     }
 
     #[cfg(feature = "cuda")]

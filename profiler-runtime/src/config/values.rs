@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::similar::{did_you_mean, distance};
+use super::{SummaryFileError, SummaryFormat};
 
 /// Where the summary is written at the end of the program.
 ///
@@ -26,7 +27,13 @@ pub enum SummaryTarget {
     Stderr,
     /// To standard output.
     Stdout,
-    /// To a file: as JSON or CSV if its name ends in `.json` or `.csv`, otherwise as a table.
+    /// To a file, in the format that the ending of its name selects: `.json`, `.csv`, with the feature `export` `.prof`
+    /// (pstats, SnakeViz), `.pb.gz` (pprof), `.speedscope.json` and `.folded` (flame graphs), or `.txt`, `.log` and
+    /// nothing for the table.
+    ///
+    /// The formats of viewers show what called what, so callers are counted for them, unless
+    /// [`Builder::callers`](crate::Builder::callers) or `PROFILER_CALLERS` says no. Other endings are refused; the table
+    /// then goes to standard error.
     File(PathBuf),
 }
 
@@ -34,9 +41,6 @@ pub enum SummaryTarget {
 pub(super) fn absolute(path: &OsStr) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path))
 }
-
-/// The endings that name a format of the summary; `.txt` and `.log` name the table.
-const SUMMARY_ENDINGS: [&str; 4] = ["json", "csv", "txt", "log"];
 
 /// Returns a warning for a file whose name is like one of the streams.
 fn misspelled_target(path: &Path) -> Option<String> {
@@ -74,25 +78,47 @@ impl SummaryTarget {
         }
     }
 
-    /// Returns a warning if the name of the file is likely a mistake: a misspelled keyword, or an ending that asks for a
-    /// format which does not exist. The file is written all the same.
+    /// Returns a warning if the name of the file is likely a misspelled keyword. The file is written all the same.
     pub(crate) fn objection(&self) -> Option<String> {
+        match self {
+            Self::File(path) if path.extension().is_none() => misspelled_target(path),
+            _ => None,
+        }
+    }
+
+    /// Returns `true` if the format of the file shows what called what.
+    pub(crate) fn shows_callers(&self) -> bool {
         let Self::File(path) = self else {
-            return None;
+            return false;
         };
-        let Some(ending) = path.extension() else {
-            return misspelled_target(path);
+        SummaryFormat::of(path).is_ok_and(SummaryFormat::shows_callers)
+    }
+
+    /// Replaces a file that no format can be written to by standard error.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of [`SummaryFormat::of`] beside standard error.
+    pub(crate) fn or_stderr(self) -> (Self, Option<SummaryFileError>) {
+        let refused = match &self {
+            Self::File(path) => SummaryFormat::of(path).err(),
+            _ => None,
         };
-        let mut known = SUMMARY_ENDINGS.iter();
-        let is_known = known.any(|known| ending.eq_ignore_ascii_case(known));
-        (!is_known).then(|| {
-            format!(
-                "`.{}` is not a known ending, so {} gets the table: end the name in `.json` or `.csv` for these formats, \
-                 in `.txt`, `.log` or nothing for the table",
-                ending.display(),
-                path.display()
-            )
-        })
+        let target = if refused.is_some() {
+            Self::Stderr
+        } else {
+            self
+        };
+        (target, refused)
+    }
+
+    /// Returns `true` if the format of the file shows how the calls are distributed over the run.
+    pub(crate) fn has_history(&self) -> bool {
+        let Self::File(path) = self else { return false };
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = name.to_ascii_lowercase();
+        let has = |ending: &str| name.ends_with(ending);
+        has(".html") || has(".json") && !has(".speedscope.json")
     }
 
     /// Parses a target as the variable `PROFILER_SUMMARY` spells it. Anything but a keyword is the path of a file.
@@ -185,6 +211,20 @@ mod tests {
     }
 
     #[test]
+    fn some_formats_have_a_history() {
+        for (text, has_history) in [
+            ("out.json", true),
+            ("a/run.HTML", true),
+            ("out.speedscope.json", false),
+            ("out.csv", false),
+            ("stderr", false),
+        ] {
+            let target = SummaryTarget::parse(text);
+            assert_eq!(target.has_history(), has_history, "{text}");
+        }
+    }
+
+    #[test]
     fn the_name_of_a_file_may_be_a_mistake() {
         let objection = |text: &str| SummaryTarget::parse(text).objection();
         for text in [
@@ -201,10 +241,16 @@ mod tests {
         }
         let misspelled = "the summary goes to the file sterr; did you mean `stderr`?";
         assert_eq!(objection("sterr").as_deref(), Some(misspelled));
-        let unknown = objection("out.jsn").expect("no format");
-        assert!(
-            unknown.starts_with("`.jsn` is not a known ending, so out.jsn gets the table:"),
-            "{unknown}"
-        );
+    }
+
+    #[test]
+    fn a_file_without_a_format_is_replaced_by_standard_error() {
+        let (target, refused) = SummaryTarget::parse("out.jsn").or_stderr();
+        assert_eq!(target, SummaryTarget::Stderr);
+        assert!(refused.is_some());
+        for text in ["out.json", "stdout", "off"] {
+            let target = SummaryTarget::parse(text);
+            assert_eq!(target.clone().or_stderr(), (target, None));
+        }
     }
 }

@@ -17,7 +17,7 @@ pub struct Variable {
 }
 
 /// All variables. A test compares this table with the one in `docs/environment.md`.
-pub const VARIABLES: [Variable; 17] = [
+pub const VARIABLES: [Variable; 18] = [
     Variable {
         name: "PROFILER_ENABLED",
         takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
@@ -43,8 +43,15 @@ pub const VARIABLES: [Variable; 17] = [
         name: "PROFILER_SUMMARY",
         takes: "`stderr`, `stdout`, `off` or a file",
         default: "`off`",
-        meaning: "Writes the table there when the program ends; `1`, `true`, `on` and `yes` mean `stderr`. A file ending in `.json` or `.csv` gets that format, any other file the table.",
+        meaning: "Writes the table there when the program ends; `1`, `true`, `on` and `yes` mean `stderr`. The ending of a file's name selects its format: `.json`, `.csv`, `.prof` (pstats, SnakeViz), `.pb.gz` (pprof), `.speedscope.json`, `.folded` (flame graphs); `.txt`, `.log` or none for the table. The formats of viewers count callers unless PROFILER_CALLERS is `0`; `.prof` and `.folded` write GPU times beside the file, to `.cuda.prof` and `.cuda.folded`. A file with another ending is refused, and the table goes to standard error.",
         names_path: true,
+    },
+    Variable {
+        name: "PROFILER_SUMMARY_INTERVAL",
+        takes: "a time from 0.1 to 86400 seconds: `5`, `500ms`, `2s`, `1min`, `1h`",
+        default: "none",
+        meaning: "Rewrites the file of PROFILER_SUMMARY this often while the program runs, for `profiler top FILE`. The file is always whole. A write that takes long is followed by a pause of nineteen times that time. Streams and pipes get the summary at the end only.",
+        names_path: false,
     },
     Variable {
         name: "PROFILER_TENSORBOARD",

@@ -1,6 +1,7 @@
 //! The values of a row with their keys, as JSON and CSV have them.
 
 use super::histogram::Histogram;
+use super::history;
 use super::row::{MemoryStats, Row};
 use super::text::json::{array, object, string};
 use super::text::{Field, csv};
@@ -23,6 +24,7 @@ pub(super) fn to_json(row: &Row) -> String {
         Field::optional("memory", row.memory.map(|used| object(memory(&used)))),
         Field::optional("cpu_histogram", histogram(row.cpu_histogram.as_ref())),
         Field::optional("cuda_histogram", histogram(row.cuda_histogram.as_ref())),
+        Field::raw("history", history::json(&row.history)),
     ]);
     object(fields)
 }

@@ -16,6 +16,7 @@ mod fields;
 #[cfg(test)]
 mod golden;
 mod histogram;
+pub(crate) mod history;
 mod options;
 mod own_cost;
 pub(crate) mod rank;
@@ -45,7 +46,10 @@ pub use export::ExportError;
 pub use export::Page;
 #[cfg(feature = "trace")]
 pub use export::{LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
+#[cfg(feature = "export")]
+pub use export::{StackMetric, StackMetricError};
 pub use histogram::{Histogram, HistogramBucket};
+pub use history::HistoryPoint;
 pub use options::{Color, RowLimit, TableOptions};
 pub use own_cost::OwnCost;
 pub use restrict::{Restriction, RestrictionError};

@@ -1,6 +1,7 @@
 //! One row of a report.
 
 use super::histogram::Histogram;
+use super::history::HistoryPoint;
 use super::times::Times;
 use super::verdict::Verdict;
 use crate::name::TimeSource;
@@ -37,6 +38,16 @@ pub struct Row {
     pub cpu_histogram: Option<Histogram>,
     /// How many calls took how long on the GPU; `None` without GPU times.
     pub cuda_histogram: Option<Histogram>,
+    /// When the calls ended, from the beginning of the run to the summary: at most 129 points, which add up to the other
+    /// values of the row. Spans in which none ended are left out.
+    ///
+    /// A background thread samples it while [`PROFILER_SUMMARY`](crate::Builder::summary) names a file ending in `.json`
+    /// or `.html`, or while [`PROFILER_SUMMARY_INTERVAL`](crate::Builder::summary_interval) is set: ten times a second at
+    /// first, then half as often each time that there are 128 points, of which each two are merged. The 128 rows with
+    /// the largest shares of the time have a history, if they are among the first 1,024 names that were called. Empty
+    /// otherwise, and in averages of a window.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub history: Vec<HistoryPoint>,
     /// The fraction of the calls with a GPU time whose CPU time was at least as long as the GPU time: the device waited
     /// for launches. `None` if no call has a GPU time.
     pub launch_bound: Option<f64>,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::config::SummaryFileError;
 use crate::log::LogError;
 
 /// Why the profiler could not be set up as asked.
@@ -21,6 +22,9 @@ pub enum InitError {
          `tensorboard`: enable the feature, or leave the log out"
     )]
     NoTensorBoard,
+    /// The name of the file for the summary has an ending that names no format. The table goes to standard error.
+    #[error(transparent)]
+    Summary(#[from] SummaryFileError),
     /// GPU times were requested (`PROFILER_BACKEND=cuda`) and cannot be measured.
     #[error(transparent)]
     Cuda(#[from] crate::cuda::CudaError),

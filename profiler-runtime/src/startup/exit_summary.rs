@@ -1,14 +1,13 @@
 //! The summary at the end of the program.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
-use super::mistakes;
+use super::{mistakes, summary_file, summary_writer};
 use crate::config::SummaryTarget;
 use crate::diagnostics;
 use crate::process::exit::Run;
 use crate::process::fork;
-use crate::process::output::new_file;
 use crate::process::output::{Output, READER_TIMEOUT, WriteTimeout};
 use crate::report::TableOptions;
 use crate::report::summary::{Summary, summary};
@@ -31,16 +30,29 @@ pub(super) fn write_at_exit(run: Run) {
     }
 }
 
-/// Writes the summary to the target that the settings give.
+/// Writes the last summary to the target that the settings give.
 pub(super) fn write() {
     if !fork::is_own_process() {
         return;
     }
+    // It would replace the last summary by an earlier one.
+    summary_writer::stop(READER_TIMEOUT);
     mistakes::warn();
-    let summary = summary();
+    let mut summary = summary();
     WRITTEN.store(calls(&summary) + 1, Relaxed);
-    let target = target();
-    let result = match &target {
+    summary.is_last = true;
+    write_to(&target(), summary);
+}
+
+/// Writes the summary of a program that continues.
+pub(super) fn rewrite(target: &SummaryTarget, interval: Duration) {
+    let mut summary = summary();
+    summary.interval_ns = Some(interval.as_nanos() as f64);
+    write_to(target, summary);
+}
+
+fn write_to(target: &SummaryTarget, summary: Summary) {
+    let result = match target {
         SummaryTarget::Off => Ok(()),
         SummaryTarget::Stderr => {
             let table = table(&without_shown_notices(summary), Stream::Stderr);
@@ -49,9 +61,7 @@ pub(super) fn write() {
         SummaryTarget::Stdout => {
             Output::stdout(WAIT).write_whole(table(&summary, Stream::Stdout).as_bytes())
         }
-        SummaryTarget::File(path) => {
-            new_file::write(path, file_content(&summary, path).as_bytes(), WAIT)
-        }
+        SummaryTarget::File(path) => summary_file::write(&summary, path, WAIT),
     };
     if let Err(error) = result {
         diagnostics::warn_once(&format!(
@@ -79,20 +89,4 @@ fn without_shown_notices(mut summary: Summary) -> Summary {
 
 fn table(summary: &Summary, stream: Stream) -> String {
     format!("\n{}\n", summary.table(&TableOptions::for_stream(stream)))
-}
-
-/// Returns the summary in the format that the file's extension asks for.
-fn file_content(summary: &Summary, path: &Path) -> String {
-    let has_extension = |extension| {
-        path.extension()
-            .is_some_and(|other| other.eq_ignore_ascii_case(extension))
-    };
-    if has_extension("json") {
-        summary.to_json()
-    } else if has_extension("csv") {
-        summary.to_csv()
-    } else {
-        // A file has no width to fit the table into.
-        summary.table(&TableOptions::new().row_limit(None).width(usize::MAX))
-    }
 }

@@ -2,13 +2,14 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use crate::config::SummaryTarget;
 use crate::diagnostics;
 use crate::name;
-use crate::process::fork;
+use crate::process::{fork, privileges};
 use crate::session;
 use crate::switch::with_control;
 
-/// Warns of globs that match no name, and of a recording that never began. Called before the last summary is written,
+/// Warns of globs that match no name, of a recording that never began, and of an interval without a summary. Called before the last summary is written,
 /// which repeats the warnings.
 pub(super) fn warn() {
     static WARNED: AtomicBool = AtomicBool::new(false);
@@ -18,6 +19,7 @@ pub(super) fn warn() {
     for mistake in globs_without_effect()
         .into_iter()
         .chain(recording_never_began())
+        .chain(interval_without_effect())
     {
         diagnostics::warn_once(&mistake);
     }
@@ -44,6 +46,18 @@ fn globs_without_effect() -> Vec<String> {
     mistakes
         .map(|mistake| format!("{origin}: {mistake}"))
         .collect()
+}
+
+/// Returns a warning if there is no summary that the interval could apply to.
+fn interval_without_effect() -> Option<String> {
+    let has_no_effect = with_control(|control| {
+        let settings = &control.settings;
+        settings.summary_interval.is_some() && settings.summary == SummaryTarget::Off
+    });
+    // With raised privileges the target may have been ignored, which has a warning of its own.
+    (has_no_effect && !privileges::are_raised()).then(|| {
+        "PROFILER_SUMMARY_INTERVAL is set and PROFILER_SUMMARY is not, so nothing was written: set it to a file".to_owned()
+    })
 }
 
 /// Returns a warning if the recording waited for a command that never came.

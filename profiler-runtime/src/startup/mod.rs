@@ -15,6 +15,8 @@ mod flush;
 mod init;
 mod mistakes;
 mod step;
+mod summary_file;
+mod summary_writer;
 #[cfg(feature = "trace")]
 mod trace_file;
 
@@ -90,6 +92,7 @@ pub(crate) fn ensure_started() {
     if process::fork::is_own_process() {
         environment::begin(&settings.session);
     }
+    summary_writer::begin();
     if switch::is_enabled() {
         clock::warn_if_fallback();
     }

@@ -287,40 +287,54 @@ fn calls_that_cost_less_than_measuring_them_are_named() {
     );
 }
 
+/// How a refused file is answered, up to the list of known endings.
+const REFUSED: &str = "the summary cannot go to DIR/out.xyz, so the table goes to standard error: `.xyz` names no format: \
+                       end the name in `.speedscope.json`, `.json`,";
+
 #[test]
-fn a_summary_with_an_unknown_ending_is_written_as_a_table() {
+fn a_summary_with_an_unknown_ending_is_refused_and_goes_to_standard_error() {
     if child::dir().is_some() {
         return train();
     }
     let ran = run(&[("PROFILER_SUMMARY", "DIR/out.xyz")]);
-    let expected = "PROFILER_SUMMARY: `.xyz` is not a known ending, so DIR/out.xyz gets the table: end the name in `.json` or \
-                    `.csv` for these formats, in `.txt`, `.log` or nothing for the table";
-    assert_eq!(ran.warnings(), [expected]);
-    let table = fs::read_to_string(ran.path("out.xyz")).expect("written");
-    assert!(table.contains("train::step"), "{table}");
+    let warnings = ran.warnings();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    let expected = format!("PROFILER_SUMMARY: {REFUSED}");
+    assert!(warnings[0].starts_with(&expected), "{warnings:?}");
+    assert!(!ran.path("out.xyz").exists());
+    assert!(ran.stderr.contains("train::step"), "{}", ran.stderr);
     let ran = run(&[("PROFILER_SUMMARY", "DIR/stder")]);
     let expected =
         "PROFILER_SUMMARY: the summary goes to the file DIR/stder; did you mean `stderr`?";
     assert_eq!(ran.warnings(), [expected]);
-    for ending in ["out.txt", "out.log", "out"] {
+    for ending in ["out.txt", "out.log", "out", "out.prof", "out.pb.gz", "out.folded"] {
         let ran = run(&[("PROFILER_SUMMARY", &format!("DIR/{ending}"))]);
         assert_eq!(ran.warnings(), [""; 0]);
+        assert!(ran.path(ending).exists());
     }
 }
 
 #[test]
-fn a_summary_that_the_program_asks_for_with_an_unknown_ending_is_reported() {
+fn a_summary_that_the_program_asks_for_with_an_unknown_ending_is_an_error() {
     if let Some(folder) = child::dir() {
-        let target = SummaryTarget::File(folder.join("out.html"));
-        let _profiler = builder().summary(target).init().expect("set up");
+        let target = SummaryTarget::File(folder.join("out.xyz"));
+        match builder().summary(target).init() {
+            Err(error @ InitError::Summary(_)) => eprintln!("error: {error}"),
+            Err(error) => panic!("another error: {error}"),
+            Ok(_profiler) => {}
+        }
+        // A program that continues is measured, and loses nothing.
         return train();
     }
-    let warnings = run(&[]).warnings();
-    assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(
-        warnings[0].starts_with("`.html` is not a known ending, so DIR/out.html gets the table:"),
-        "{warnings:?}"
-    );
+    let ran = run(&[]);
+    let folder = ran.folder.path().display().to_string();
+    let stderr = ran.stderr.replace(&folder, "DIR");
+    assert!(stderr.contains(&format!("error: {REFUSED}")), "{stderr}");
+    assert!(stderr.contains("train::step"), "{stderr}");
+    assert!(!ran.path("out.xyz").exists());
+    // The variable takes precedence, so the file of the program is not used.
+    let ran = run(&[("PROFILER_SUMMARY", "off")]);
+    assert!(!ran.stderr.contains("cannot go to"), "{}", ran.stderr);
 }
 
 #[test]

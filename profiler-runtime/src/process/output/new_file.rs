@@ -20,6 +20,11 @@ fn is_descriptor(path: &Path) -> bool {
     DESCRIPTOR_PATHS.iter().any(|known| path.starts_with(known))
 }
 
+/// Returns `true` if writing `path` replaces what it names, and does not write to it in place.
+pub(crate) fn is_replaced(path: &Path) -> bool {
+    !is_descriptor(path) && fs::metadata(path).map_or(true, |kind| kind.is_file())
+}
+
 /// A file that is being written. It is discarded if it is dropped before [`finish`](Self::finish).
 pub(crate) struct NewFile {
     output: Option<Output>,

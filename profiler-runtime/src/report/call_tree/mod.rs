@@ -31,6 +31,8 @@ pub struct CallTree {
     pub start_unix_ns: i64,
     /// How long it took, in nanoseconds.
     pub duration_ns: i64,
+    /// `true` if callers were not recorded, so that no node has one.
+    pub is_flat: bool,
 }
 
 /// The calls of one function on one path: through the same callers, and with the same labels.
@@ -90,6 +92,7 @@ impl CallTree {
         };
         Self {
             nodes: rows.iter().map(node).collect(),
+            is_flat: true,
             ..Self::default()
         }
     }

@@ -332,6 +332,7 @@ impl<'t> Builder<'t> {
             nodes: self.nodes,
             start_unix_ns: self.timeline.start_unix_ns,
             duration_ns: self.timeline.duration_ns,
+            is_flat: false,
         }
     }
 }

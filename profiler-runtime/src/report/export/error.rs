@@ -4,6 +4,9 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "export")]
+use super::{StackMetric, StackMetricError};
+
 /// Why a summary or a trace could not be written to a file.
 ///
 /// `Debug` prints the same text as `Display`, since a `main` that returns the error prints it with `Debug`.
@@ -21,6 +24,31 @@ pub enum ExportError {
         /// The error of the system.
         source: io::Error,
     },
+    /// Stacks cannot be weighted by a value of this name.
+    #[cfg(feature = "export")]
+    #[error(transparent)]
+    Metric(#[from] StackMetricError),
+    /// No call has the value that stacks were to be weighted by.
+    #[cfg(feature = "export")]
+    #[error("no call has `{metric}`, so there is nothing to weight stacks by: {}", remedy(*metric))]
+    NotRecorded {
+        /// The value.
+        metric: StackMetric,
+    },
+}
+
+/// Returns what to do about a value that was not recorded.
+#[cfg(feature = "export")]
+fn remedy(metric: StackMetric) -> &'static str {
+    match metric {
+        StackMetric::SelfCudaTimeTotal => {
+            "name the streams of the calls, or use `self_cpu_time_total`"
+        }
+        StackMetric::SelfCpuAllocated | StackMetric::SelfCudaMemoryUsage => {
+            "record a window with `ProfileBuilder::profile_memory`"
+        }
+        StackMetric::SelfCpuTimeTotal | StackMetric::Count => "measure at least one call",
+    }
 }
 
 impl ExportError {

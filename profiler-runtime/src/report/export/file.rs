@@ -7,7 +7,10 @@ use std::path::Path;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+#[cfg(feature = "export")]
 use super::ExportError;
+#[cfg(feature = "export")]
+use crate::process::output::new_file;
 use crate::process::output::new_file::NewFile;
 use crate::process::output::{READER_TIMEOUT, WriteTimeout};
 
@@ -24,10 +27,7 @@ impl ExportFile {
     /// Creates the file; compressed if the name ends with `.gz`.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
         let file = NewFile::create(path, WriteTimeout::WithoutProgress(READER_TIMEOUT))?;
-        let is_gzip = path
-            .extension()
-            .is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
-        Ok(if is_gzip {
+        Ok(if is_gzip(path) {
             let encoder = GzEncoder::new(file, Compression::fast());
             Self::Gzip(Box::new(BufWriter::with_capacity(BUFFER, encoder)))
         } else {
@@ -68,16 +68,27 @@ impl Write for ExportFile {
     }
 }
 
-/// Writes a whole file.
+/// Writes a whole file; compressed if the name ends with `.gz`.
 ///
 /// # Errors
 ///
 /// Returns an error that names the file, if it cannot be created or written.
 #[cfg(feature = "export")]
 pub(super) fn write(path: &Path, content: &[u8]) -> Result<(), ExportError> {
-    let written = ExportFile::create(path).and_then(|mut file| {
-        file.write_all(content)?;
-        file.finish()
-    });
-    written.map_err(|source| ExportError::io(path, source))
+    let write = || {
+        let timeout = WriteTimeout::WithoutProgress(READER_TIMEOUT);
+        if !is_gzip(path) {
+            return new_file::write(path, content, timeout);
+        }
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(content)?;
+        new_file::write(path, &encoder.finish()?, timeout)
+    };
+    write().map_err(|source| ExportError::io(path, source))
+}
+
+/// Returns `true` if the name of a file says that it is compressed.
+fn is_gzip(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("gz"))
 }

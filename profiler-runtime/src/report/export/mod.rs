@@ -4,11 +4,17 @@ mod error;
 mod file;
 #[cfg(feature = "export")]
 mod html;
+#[cfg(feature = "export")]
+mod protobuf;
+#[cfg(feature = "export")]
+mod viewers;
 #[cfg(any(feature = "trace", all(feature = "export", feature = "session")))]
 mod window;
 
 pub use error::ExportError;
 #[cfg(feature = "export")]
 pub use html::Page;
+#[cfg(feature = "export")]
+pub use viewers::{StackMetric, StackMetricError};
 #[cfg(feature = "trace")]
 pub use window::{LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};

@@ -28,6 +28,8 @@ pub(super) fn render(summary: &Summary) -> String {
         total("self_cpu_time_total_ns", summary.self_cpu_time_total_ns),
         total("self_cuda_time_total_ns", summary.self_cuda_time_total_ns),
         Field::nanoseconds("wall_ns", summary.wall_ns),
+        Field::optional("interval_ns", summary.interval_ns),
+        Field::raw("is_last", summary.is_last),
         Field::raw("percentile_error", summary.percentile_error),
         Field::raw("delivered", summary.delivered),
         Field::raw("dropped", dropped),

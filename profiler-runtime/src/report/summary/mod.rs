@@ -18,6 +18,7 @@ use super::call_tree::CallTree;
 use super::callers::{self, CallEdge, CallEdges, Side};
 use super::environment::Environment;
 use super::fields;
+use super::history::sampler;
 use super::options::TableOptions;
 use super::own_cost::{self, OwnCost};
 use super::restrict::{Restriction, RestrictionError, restrict};
@@ -71,6 +72,11 @@ pub struct Summary {
     pub self_cuda_time_total_ns: Option<f64>,
     /// Nanoseconds since the profiler was first used.
     pub wall_ns: f64,
+    /// How often the file that it comes from is rewritten while the program runs
+    /// ([`Builder::summary_interval`](crate::Builder::summary_interval)), in nanoseconds; `None` in other summaries.
+    pub interval_ns: Option<f64>,
+    /// `true` if it was written at the end of the program: what it shows changes no more.
+    pub is_last: bool,
     /// The largest relative error of the percentiles. All other times are as exact as the clock.
     pub percentile_error: f64,
     /// Log entries that their loggers accepted.
@@ -103,9 +109,15 @@ pub struct Summary {
 /// Measured threads continue while the snapshot is taken: a call that ends at that time may be counted in one column
 /// and not yet in another. Calls that ended earlier on the same thread, or on threads that were joined, are complete.
 pub fn summary() -> Summary {
-    let mut rows: Vec<Row> = name::all().into_iter().filter_map(row::of).collect();
+    // Before the rows, so that these have everything that the history has.
+    let history = sampler::snapshot();
+    let names = name::all().into_iter();
+    let (mut rows, numbers): (Vec<Row>, Vec<u32>) = names
+        .filter_map(|name| Some((row::of(name)?, name.id)))
+        .unzip();
     let self_cpu = share_cpu(&mut rows, |_, row| busy(row));
     let self_cuda = share_cuda(&mut rows);
+    history.fill(&mut rows, &numbers);
     sort(&mut rows, SortKey::CpuTimeTotal);
     let wall_ns = clock().nanoseconds(clock().since_origin() as f64);
     let ring_full: u64 = rows.iter().map(|row| row.dropped_entries).sum();
@@ -131,6 +143,8 @@ pub fn summary() -> Summary {
         self_cpu_time_total_ns: self_cpu,
         self_cuda_time_total_ns: self_cuda,
         wall_ns,
+        interval_ns: None,
+        is_last: false,
         percentile_error: crate::stats::RELATIVE_ERROR,
         delivered: collect::taken(),
         dropped,

@@ -30,6 +30,13 @@ fn steps(count: u64) {
     }
 }
 
+fn until(file: &str) {
+    while !std::path::Path::new(file).exists() {
+        steps(1);
+        sleep(Duration::from_millis(1));
+    }
+}
+
 fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -75,6 +82,25 @@ fn main() {
             loop {
                 steps(1);
                 sleep(Duration::from_millis(1));
+            }
+        }
+        // Until the file that the argument names exists.
+        "until" => until(&arguments[3]),
+        // A forked child does so, and the parent waits for it.
+        "fork-until" => {
+            steps(count);
+            // SAFETY: no other thread of the program runs; the child measures and exits.
+            match unsafe { libc::fork() } {
+                0 => {
+                    let _scope = scope!("in the child");
+                    until(&arguments[3]);
+                    exit(0);
+                }
+                child => {
+                    let mut status = 0;
+                    // SAFETY: this process forked the child, and `status` may be written.
+                    unsafe { libc::waitpid(child, &raw mut status, 0) };
+                }
             }
         }
         // Another thread holds standard output for as long as it lives.

@@ -1,0 +1,31 @@
+//! Call trees and time lines as files for viewers: pstats and SnakeViz, pprof, speedscope, flame graphs.
+
+mod collapsed;
+mod frames;
+mod lanes;
+mod marshal;
+mod metric;
+mod of_summary;
+mod of_timeline;
+#[cfg(feature = "session")]
+mod of_trace;
+mod pprof;
+mod pstats;
+mod speedscope;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+pub use metric::{StackMetric, StackMetricError};
+
+/// Returns the path of the file with GPU times beside `path`: `run.cuda.prof` for `run.prof`.
+fn for_cuda(path: &Path) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(".cuda");
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}

@@ -1,0 +1,92 @@
+//! Summaries as files for viewers.
+
+use std::path::Path;
+
+use super::metric::{StackMetric, StackMetricError};
+use crate::report::Summary;
+use crate::report::export::ExportError;
+
+impl Summary {
+    /// Writes profiles for Python's `pstats` and for SnakeViz: CPU times to `path`, and GPU times, if there are any, beside
+    /// it, to `run.cuda.prof` for `run.prof`. See [`CallTree::dump_stats`](crate::report::CallTree::dump_stats).
+    ///
+    /// Functions have callers only if callers are counted ([`Builder::callers`](crate::Builder::callers)).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a file cannot be created or written.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// // snakeviz run.prof
+    /// profiler_runtime::summary().dump_stats("run.prof")?;
+    /// # Ok::<(), profiler_runtime::report::ExportError>(())
+    /// ```
+    pub fn dump_stats(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
+        self.call_tree().dump_stats(path)
+    }
+
+    /// Writes a profile for pprof, Pyroscope and Parca; compressed if the name ends with `.gz`, as they expect. See
+    /// [`CallTree::export_pprof`](crate::report::CallTree::export_pprof).
+    ///
+    /// Functions have callers only if callers are counted ([`Builder::callers`](crate::Builder::callers)).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be created or written.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// // go tool pprof -http=: run.pb.gz
+    /// profiler_runtime::summary().export_pprof("run.pb.gz")?;
+    /// # Ok::<(), profiler_runtime::report::ExportError>(())
+    /// ```
+    pub fn export_pprof(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
+        self.call_tree().export_pprof(path)
+    }
+
+    /// Writes profiles for speedscope (<https://www.speedscope.app>). See
+    /// [`CallTree::export_speedscope`](crate::report::CallTree::export_speedscope).
+    ///
+    /// Functions have callers only if callers are counted ([`Builder::callers`](crate::Builder::callers)).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be created or written.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// profiler_runtime::summary().export_speedscope("run.speedscope.json")?;
+    /// # Ok::<(), profiler_runtime::report::ExportError>(())
+    /// ```
+    pub fn export_speedscope(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
+        self.call_tree().export_speedscope(path)
+    }
+
+    /// Writes collapsed stacks, from which other tools draw flame graphs, weighted by a value such as
+    /// `self_cpu_time_total`. See [`CallTree::export_stacks`](crate::report::CallTree::export_stacks).
+    ///
+    /// Functions have callers only if callers are counted ([`Builder::callers`](crate::Builder::callers)).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no value of this name, if no call has it, or if the file cannot be written.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// // inferno-flamegraph < run.folded > run.svg
+    /// profiler_runtime::summary().export_stacks("run.folded", "self_cpu_time_total")?;
+    /// # Ok::<(), profiler_runtime::report::ExportError>(())
+    /// ```
+    pub fn export_stacks(
+        &self,
+        path: impl AsRef<Path>,
+        metric: impl TryInto<StackMetric, Error: Into<StackMetricError>>,
+    ) -> Result<(), ExportError> {
+        self.call_tree().export_stacks(path, metric)
+    }
+}

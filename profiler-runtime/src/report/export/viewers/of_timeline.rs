@@ -1,0 +1,45 @@
+//! Time lines as files for viewers.
+
+use std::path::Path;
+
+use super::metric::{StackMetric, StackMetricError};
+use crate::report::export::ExportError;
+use crate::report::{CallTreeOptions, Timeline};
+
+impl Timeline {
+    /// Writes profiles for Python's `pstats` and for SnakeViz: CPU times to `path`, and GPU times, if there are any, beside
+    /// it, to `run.cuda.prof` for `run.prof`. See [`CallTree::dump_stats`](crate::report::CallTree::dump_stats).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a file cannot be created or written.
+    pub fn dump_stats(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
+        self.call_tree(CallTreeOptions::new()).dump_stats(path)
+    }
+
+    /// Writes a profile for pprof, Pyroscope and Parca, with the labels `thread`, `stream` and `step`; compressed if the
+    /// name ends with `.gz`, as they expect. See [`CallTree::export_pprof`](crate::report::CallTree::export_pprof).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be created or written.
+    pub fn export_pprof(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
+        let labels = CallTreeOptions::new().thread(true).stream(true).step(true);
+        self.call_tree(labels).export_pprof(path)
+    }
+
+    /// Writes collapsed stacks, from which other tools draw flame graphs, weighted by a value such as
+    /// `self_cuda_time_total`. See [`CallTree::export_stacks`](crate::report::CallTree::export_stacks).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no value of this name, if no call has it, or if the file cannot be written.
+    pub fn export_stacks(
+        &self,
+        path: impl AsRef<Path>,
+        metric: impl TryInto<StackMetric, Error: Into<StackMetricError>>,
+    ) -> Result<(), ExportError> {
+        self.call_tree(CallTreeOptions::new())
+            .export_stacks(path, metric)
+    }
+}

@@ -1,0 +1,59 @@
+//! The file that `PROFILER_SUMMARY` names.
+
+use std::io;
+use std::path::Path;
+
+use crate::config::SummaryFormat;
+use crate::diagnostics;
+use crate::process::output::{WriteTimeout, new_file};
+use crate::report::{Summary, TableOptions};
+
+/// Writes the summary in the format that the ending of the file's name selects.
+///
+/// # Errors
+///
+/// Returns the system's error if the file cannot be created or written.
+pub(super) fn write(summary: &Summary, path: &Path, timeout: WriteTimeout) -> io::Result<()> {
+    // Files without a format were refused when the settings were read.
+    let format = SummaryFormat::of(path).unwrap_or(SummaryFormat::Table);
+    if let Some(reason) = &summary.nothing_measured
+        && format.shows_callers()
+        && summary.is_last
+    {
+        // These formats have no place for it.
+        diagnostics::warn_once(&format!("nothing was measured: {reason}"));
+    }
+    let text = match format {
+        SummaryFormat::Json => summary.to_json(),
+        SummaryFormat::Csv => summary.to_csv(),
+        // A file has no width to fit the table into.
+        SummaryFormat::Table => {
+            summary.table(&TableOptions::new().row_limit(None).width(usize::MAX))
+        }
+        for_viewers => return write_for_viewers(summary, path, for_viewers),
+    };
+    new_file::write(path, text.as_bytes(), timeout)
+}
+
+#[cfg(feature = "export")]
+fn write_for_viewers(summary: &Summary, path: &Path, format: SummaryFormat) -> io::Result<()> {
+    use crate::report::ExportError;
+
+    let written = match format {
+        SummaryFormat::Pstats => summary.dump_stats(path),
+        SummaryFormat::Pprof => summary.export_pprof(path),
+        SummaryFormat::Speedscope => summary.export_speedscope(path),
+        SummaryFormat::Stacks => summary.call_tree().export_stacks_of_times(path),
+        SummaryFormat::Table | SummaryFormat::Json | SummaryFormat::Csv => Ok(()),
+    };
+    written.map_err(|error| match error {
+        ExportError::Io { source, .. } => source,
+        other => io::Error::other(other),
+    })
+}
+
+/// Such a file is refused when the settings are read.
+#[cfg(not(feature = "export"))]
+fn write_for_viewers(_: &Summary, _: &Path, _: SummaryFormat) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
