@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::call_table;
+use super::options::TableOptions;
 use super::row::Row;
 use super::text::json::{lines, object};
 use super::text::terminal;
@@ -166,6 +167,21 @@ impl CallEdges {
         }
     }
 
+    /// Returns the table with the width that `options` set. It has all edges: restrict the rows to have fewer.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use profiler_runtime::report::TableOptions;
+    /// use profiler_runtime::summary;
+    ///
+    /// println!("{}", summary().callers().table(&TableOptions::new().width(100)));
+    /// ```
+    #[must_use]
+    pub fn table(&self, options: &TableOptions) -> String {
+        call_table::render(self, options.width.unwrap_or_else(terminal::width))
+    }
+
     /// Returns the edges as a JSON array: times in nanoseconds.
     #[must_use]
     pub fn to_json(&self) -> String {
@@ -183,7 +199,7 @@ impl CallEdges {
 
 impl fmt::Display for CallEdges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&call_table::render(self, terminal::width()))
+        f.write_str(&self.table(&TableOptions::new()))
     }
 }
 

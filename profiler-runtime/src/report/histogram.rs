@@ -4,7 +4,6 @@ use std::fmt;
 
 use super::text::json::array;
 use crate::stats::Buckets;
-#[cfg(any(test, feature = "session"))]
 use crate::stats::{BUCKETS, bucket_of};
 
 /// The most buckets of a row.
@@ -78,7 +77,6 @@ impl Histogram {
     }
 
     /// Counts the times of single calls of a window, in nanoseconds; `None` if there are none.
-    #[cfg(any(test, feature = "session"))]
     pub(super) fn of_calls(times: &[f64]) -> Option<Self> {
         let longest = times.iter().copied().max_by(f64::total_cmp)?;
         let mut buckets = Buckets::new();

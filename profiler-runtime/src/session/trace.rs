@@ -120,8 +120,19 @@ impl Truncation {
         *self == Self::default()
     }
 
-    /// Returns the number for each reason, and what follows it in a sentence.
-    pub(crate) fn counted(&self) -> [(u64, &'static str); 6] {
+    /// Returns the number for each reason, and the text that follows it in a sentence.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use profiler_runtime::session::Truncation;
+    ///
+    /// for (scopes, reason) in Truncation::default().counted() {
+    ///     assert_eq!(scopes, 0, "{scopes} {reason}");
+    /// }
+    /// ```
+    #[must_use]
+    pub fn counted(&self) -> [(u64, &'static str); 6] {
         let Self {
             over_capacity,
             ring_full,

@@ -1,17 +1,18 @@
 //! Averaging a trace.
 
-use std::collections::HashMap;
-
 use super::KeyAverages;
 use super::child_memory::ChildMemory;
 use super::group::Groups;
 use super::group_by::GroupBy;
-use super::tally::{ScopeCall, Sums, Tally};
-use crate::report::callers::{CallEdge, EdgeTimes};
+use super::tally::{Call, Edges, GpuCall, Tally};
+use crate::clock::clock;
+use crate::own_cost;
 use crate::report::share::{share_cpu, share_cuda};
 use crate::report::sort::SortKey;
+use crate::report::timeline::SliceEnding;
 use crate::report::walk::{Visit, Walk};
-use crate::session::{Activity, CUT_SHORT, Event, NONE, RecordKind, Trace};
+use crate::session::{Activity, CUT_SHORT, Event, NONE, RecordEnding, RecordKind, Trace};
+use crate::stream_key::StreamKey;
 
 pub(super) fn gather(trace: &Trace, by: GroupBy) -> KeyAverages {
     let parents: Vec<u32> = trace.nodes.iter().map(|node| node.parent).collect();
@@ -36,69 +37,69 @@ pub(super) fn gather(trace: &Trace, by: GroupBy) -> KeyAverages {
     let mut children = ChildMemory::new(parents.len(), trace.meta.options.profile_memory);
     for step in Walk::new(&parents, is_event) {
         let (Visit::Enter(index) | Visit::Leave(index)) = step;
-        let call = ScopeCall::new(Event::new(trace, index), trace.nodes[index].own);
+        let event = Event::new(trace, index);
+        let call = call_of(trace, event, trace.nodes[index].own);
         let caller = trace.scopes.get(parents[index] as usize);
-        let edge = edges.between(caller.map_or(NONE, |caller| caller.name), call.scope.name);
+        let caller = caller.map_or(NONE, |caller| caller.name);
+        let edge = edges.between(caller, event.record().name);
         let tally = &mut tallies[row_of[index] as usize];
         if step == Visit::Enter(index) {
-            tally.enter(&call, &trace.timeline);
+            tally.enter(&call, |ticks| trace.timeline.ns(ticks));
             edge.enter(&call);
         } else {
             // Memory is counted for each thread: what a child on another thread uses is not in that of its parent.
-            let is_elsewhere = call.event.has_parent_elsewhere();
+            let is_elsewhere = event.has_parent_elsewhere();
             let around = if is_elsewhere { NONE } else { parents[index] };
-            tally.leave(&call, around, &mut children);
+            let is_outermost = tally.leave(&call);
+            let memory = event.memory();
+            children.leave(
+                event.index(),
+                around,
+                memory,
+                is_outermost,
+                &mut tally.memory,
+            );
             edge.leave(&call);
         }
     }
     for (replay, row) in trace.replays.iter().zip(replays) {
-        tallies[row as usize].replay(replay);
+        let is_lost = replay.loss.is_some();
+        tallies[row as usize].replay((!is_lost).then_some((replay.ns, replay.own)));
     }
     finish(trace, by, &groups, tallies, edges)
 }
 
-/// The sums for each pair of caller and callee.
-#[derive(Default)]
-struct Edges {
-    numbers: HashMap<(u32, u32), usize>,
-    sums: Vec<((u32, u32), Sums)>,
-    last: usize,
-}
-
-impl Edges {
-    fn between(&mut self, around: u32, called: u32) -> &mut Sums {
-        let names = (around, called);
-        // Check the last pair first: loops call the same function again, and each scope that is entered is left.
-        if self
-            .sums
-            .get(self.last)
-            .is_none_or(|(last, _)| *last != names)
-        {
-            let next = self.sums.len();
-            self.last = *self.numbers.entry(names).or_insert(next);
-            if self.last == next {
-                self.sums.push((names, Sums::default()));
+/// Returns one call of the walk. `own` is its time without its children, in ticks.
+fn call_of(trace: &Trace, event: Event<'_>, own: i64) -> Call<StreamKey> {
+    let scope = event.record();
+    let elapsed = event.has_cpu().then(|| scope.elapsed.max(0));
+    let gpu = event.gpu_record().filter(|gpu| gpu.loss.is_none());
+    Call {
+        elapsed,
+        busy: match scope.kind {
+            RecordKind::Future { polled } if event.has_cpu() => polled.max(0),
+            _ => elapsed.unwrap_or_default(),
+        },
+        own: if event.has_cpu() { own } else { 0 },
+        is_future: event.is_future(),
+        ending: match scope.ending {
+            RecordEnding::Returned => SliceEnding::Returned,
+            RecordEnding::Panicked => SliceEnding::Panicked,
+            RecordEnding::Dropped => SliceEnding::Dropped,
+        },
+        lacks_cuda: event.gpu_loss().is_some(),
+        gpu: gpu.map(|gpu| {
+            // The events are recorded outside the two clock readings: recording adds to the launch time, as in the
+            // statistics.
+            let launch_ns =
+                trace.timeline.ns(scope.elapsed.max(0)) + 2.0 * own_cost::least_sample();
+            GpuCall {
+                ns: gpu.ns,
+                own: gpu.own,
+                stream: gpu.stream_key,
+                is_launch_bound: Some(launch_ns >= gpu.ns),
             }
-        }
-        &mut self.sums[self.last].1
-    }
-
-    fn finish(self, trace: &Trace) -> Vec<CallEdge> {
-        let has_cpu = trace.has(Activity::Cpu);
-        let edge = |((around, called), sums): ((u32, u32), Sums)| {
-            let [total_ns, _, self_ns] = sums.cpu(&trace.timeline);
-            CallEdge {
-                caller: (around != NONE).then(|| trace.name_of(around).to_owned()),
-                callee: trace.name_of(called).to_owned(),
-                calls: sums.calls,
-                primitive_calls: sums.primitive_calls,
-                cpu: has_cpu.then_some(EdgeTimes { total_ns, self_ns }),
-                cuda: sums
-                    .cuda()
-                    .map(|[total_ns, self_ns]| EdgeTimes { total_ns, self_ns }),
-            }
-        };
-        self.sums.into_iter().map(edge).collect()
+        }),
     }
 }
 
@@ -106,20 +107,21 @@ fn finish(
     trace: &Trace,
     by: GroupBy,
     groups: &Groups,
-    tallies: Vec<Tally>,
-    edges: Edges,
+    tallies: Vec<Tally<StreamKey>>,
+    edges: Edges<StreamKey>,
 ) -> KeyAverages {
     let has_cpu = trace.has(Activity::Cpu);
-    let busy: Vec<f64> = tallies
-        .iter()
-        .map(|tally| tally.sums.cpu(&trace.timeline)[1])
-        .collect();
+    let ns = |ticks| trace.timeline.ns(ticks);
+    let shortest = ns(clock().too_short().cast_signed());
+    let busy: Vec<f64> = tallies.iter().map(|tally| tally.sums.cpu(ns)[1]).collect();
     let mut rows = Vec::with_capacity(tallies.len());
     for (group, tally) in tallies.into_iter().enumerate() {
         let mut row = groups.row(group);
-        tally.finish(&mut row, &trace.timeline, has_cpu);
+        tally.finish(&mut row, ns, has_cpu, shortest);
         rows.push(row);
     }
+    let name = |name| trace.name_of(name).to_owned();
+    let edges = edges.finish(name, ns, |_| has_cpu);
     let self_cpu = share_cpu(&mut rows, |index, _| busy[index]);
     let self_cuda = share_cuda(&mut rows);
     let averages = KeyAverages {
@@ -127,7 +129,7 @@ fn finish(
         self_cpu_time_total_ns: has_cpu.then_some(self_cpu.unwrap_or(0.0)),
         self_cuda_time_total_ns: self_cuda,
         by,
-        edges: Some(edges.finish(trace).into()),
+        edges: Some(edges.into()),
         notes: notes(trace),
     };
     averages.sort_by(if has_cpu {

@@ -9,10 +9,9 @@ mod group;
 mod group_by;
 #[cfg(feature = "session")]
 mod interner;
-#[cfg(feature = "session")]
 mod nesting;
+mod of_timeline;
 mod table;
-#[cfg(feature = "session")]
 mod tally;
 #[cfg(all(test, feature = "session"))]
 mod tests;

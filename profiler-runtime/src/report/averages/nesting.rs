@@ -1,15 +1,22 @@
 //! Finding outermost calls.
 
-use crate::stream_key::StreamKey;
-
 /// The number of open calls of one kind at a point of a walk, in total and on each stream.
-#[derive(Clone, Debug, Default)]
-pub(super) struct OpenCalls {
+#[derive(Clone, Debug)]
+pub(super) struct OpenCalls<S> {
     calls: u32,
-    streams: Vec<(StreamKey, u32)>,
+    streams: Vec<(S, u32)>,
 }
 
-impl OpenCalls {
+impl<S> Default for OpenCalls<S> {
+    fn default() -> Self {
+        Self {
+            calls: 0,
+            streams: Vec::new(),
+        }
+    }
+}
+
+impl<S: Copy + PartialEq> OpenCalls<S> {
     /// Enters a call. Returns `true` if it is outermost.
     pub(super) fn enter(&mut self) -> bool {
         self.calls += 1;
@@ -17,7 +24,7 @@ impl OpenCalls {
     }
 
     /// Enters the GPU side of a call. Returns `true` if it is outermost on its stream.
-    pub(super) fn enter_stream(&mut self, stream: StreamKey) -> bool {
+    pub(super) fn enter_stream(&mut self, stream: S) -> bool {
         if let Some((_, calls)) = self.streams.iter_mut().find(|(known, _)| *known == stream) {
             *calls += 1;
             return *calls == 1;
@@ -27,7 +34,7 @@ impl OpenCalls {
     }
 
     /// Leaves a call. Returns `true` if it was outermost.
-    pub(super) fn leave(&mut self, stream: Option<StreamKey>) -> bool {
+    pub(super) fn leave(&mut self, stream: Option<S>) -> bool {
         self.calls = self.calls.saturating_sub(1);
         let known = self
             .streams

@@ -1,19 +1,45 @@
-//! The sums of a walk through a trace: for each row, and for each pair of caller and callee.
+//! The sums of a walk through calls: for each row, and for each pair of caller and callee.
 
-use super::child_memory::ChildMemory;
+use std::collections::HashMap;
+
 use super::nesting::OpenCalls;
-use crate::clock::clock;
-use crate::cuda::GpuRecord;
-use crate::own_cost;
+use crate::report::callers::{CallEdge, EdgeTimes};
 use crate::report::histogram::Histogram;
 use crate::report::row::{MemoryStats, Row};
+use crate::report::timeline::SliceEnding;
 use crate::report::times::Times;
-use crate::session::{Event, RecordEnding, RecordKind, ScopeRecord, Timeline};
-use crate::stream_key::StreamKey;
+use crate::report::walk::NONE;
 
-/// Sums over calls; on the CPU in ticks, on the GPU in nanoseconds.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Sums {
+/// One call of a walk. Times on the CPU are in the unit of their source, ticks or nanoseconds; `S` tells streams apart.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Call<S> {
+    /// Its time on the CPU; `None` if that was not recorded.
+    pub(super) elapsed: Option<i64>,
+    /// Its processor time including children: of a future, the time of its polls.
+    pub(super) busy: i64,
+    /// Its time without its children.
+    pub(super) own: i64,
+    pub(super) is_future: bool,
+    pub(super) ending: SliceEnding,
+    /// It should have a GPU time, and that was lost.
+    pub(super) lacks_cuda: bool,
+    pub(super) gpu: Option<GpuCall<S>>,
+}
+
+/// The GPU time of a call, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GpuCall<S> {
+    pub(super) ns: f64,
+    /// Without that of other calls inside.
+    pub(super) own: f64,
+    pub(super) stream: S,
+    /// Did the device wait for launches? `None` if the call did not measure it.
+    pub(super) is_launch_bound: Option<bool>,
+}
+
+/// Sums over calls.
+#[derive(Clone, Debug)]
+pub(super) struct Sums<S> {
     pub(super) calls: u64,
     pub(super) primitive_calls: u64,
     /// The time of outermost calls.
@@ -24,86 +50,59 @@ pub(super) struct Sums {
     cuda_calls: u64,
     cuda_total: f64,
     cuda_own: f64,
-    open: OpenCalls,
+    open: OpenCalls<S>,
 }
 
-/// One scope of a walk.
-#[derive(Clone, Copy)]
-pub(super) struct ScopeCall<'t> {
-    pub(super) event: Event<'t>,
-    pub(super) scope: &'t ScopeRecord,
-    /// Its time without its children, in ticks.
-    pub(super) own: i64,
-    /// Its GPU time, unless that was lost.
-    pub(super) gpu: Option<&'t GpuRecord>,
-}
-
-impl<'t> ScopeCall<'t> {
-    pub(super) fn new(event: Event<'t>, own: i64) -> Self {
+impl<S> Default for Sums<S> {
+    fn default() -> Self {
         Self {
-            event,
-            scope: event.record(),
-            own: if event.has_cpu() { own } else { 0 },
-            gpu: event.gpu_record().filter(|gpu| gpu.loss.is_none()),
+            calls: 0,
+            primitive_calls: 0,
+            total: 0,
+            busy: 0,
+            own: 0,
+            cuda_calls: 0,
+            cuda_total: 0.0,
+            cuda_own: 0.0,
+            open: OpenCalls::default(),
         }
-    }
-
-    /// Returns its CPU time, zero if that was not recorded.
-    fn elapsed(&self) -> i64 {
-        if self.event.has_cpu() {
-            self.scope.elapsed.max(0)
-        } else {
-            0
-        }
-    }
-
-    /// Returns its processor time including children.
-    fn busy(&self) -> i64 {
-        match self.scope.kind {
-            RecordKind::Future { polled } if self.event.has_cpu() => polled.max(0),
-            _ => self.elapsed(),
-        }
-    }
-
-    fn stream(&self) -> Option<StreamKey> {
-        self.gpu.map(|gpu| gpu.stream_key)
     }
 }
 
-impl Sums {
+impl<S: Copy + PartialEq> Sums<S> {
     /// Enters a call. Returns `true` if it is outermost.
-    pub(super) fn enter(&mut self, call: &ScopeCall) -> bool {
+    pub(super) fn enter(&mut self, call: &Call<S>) -> bool {
         let is_outermost = self.open.enter();
         self.calls += 1;
         self.own += call.own;
         if is_outermost {
             self.primitive_calls += 1;
-            self.total += call.elapsed();
-            self.busy += call.busy();
+            self.total += call.elapsed.unwrap_or_default();
+            self.busy += call.busy;
         }
-        if let Some(gpu) = call.gpu {
-            let is_outermost = self.open.enter_stream(gpu.stream_key);
-            self.count_gpu(gpu, is_outermost);
+        if let Some(gpu) = &call.gpu {
+            let is_outermost = self.open.enter_stream(gpu.stream);
+            self.count_gpu(gpu.ns, gpu.own, is_outermost);
         }
         is_outermost
     }
 
     /// Leaves a call. Returns `true` if it was outermost.
-    pub(super) fn leave(&mut self, call: &ScopeCall) -> bool {
-        self.open.leave(call.stream())
+    pub(super) fn leave(&mut self, call: &Call<S>) -> bool {
+        self.open.leave(call.gpu.as_ref().map(|gpu| gpu.stream))
     }
 
-    fn count_gpu(&mut self, gpu: &GpuRecord, is_outermost: bool) {
+    fn count_gpu(&mut self, ns: f64, own: f64, is_outermost: bool) {
         self.cuda_calls += 1;
-        self.cuda_own += gpu.own;
+        self.cuda_own += own;
         if is_outermost {
-            self.cuda_total += gpu.ns;
+            self.cuda_total += ns;
         }
     }
 
     /// Returns total, busy and self time on the CPU, in nanoseconds.
-    pub(super) fn cpu(&self, timeline: &Timeline) -> [f64; 3] {
-        [self.total, self.busy, self.own].map(|ticks| timeline.ns(ticks.max(0)))
+    pub(super) fn cpu(&self, ns: impl Fn(i64) -> f64) -> [f64; 3] {
+        [self.total, self.busy, self.own].map(|time| ns(time.max(0)))
     }
 
     /// Returns total and self time on the GPU, in nanoseconds; `None` if no call has one.
@@ -113,79 +112,100 @@ impl Sums {
 }
 
 /// The accumulated values of a row.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Tally {
-    pub(super) sums: Sums,
+#[derive(Clone, Debug)]
+pub(super) struct Tally<S> {
+    pub(super) sums: Sums<S>,
+    pub(super) memory: Option<MemoryStats>,
     cpu: Vec<f64>,
     cuda: Vec<f64>,
+    /// Calls that say whether the device waited for launches, with replays, where it never does; and those where it did.
+    judged: u64,
     launch_bound: u64,
     without_cuda: u64,
     futures: u64,
     polled: i64,
     panicked: u64,
     dropped_futures: u64,
-    memory: Option<MemoryStats>,
 }
 
-impl Tally {
-    pub(super) fn enter(&mut self, call: &ScopeCall, timeline: &Timeline) {
+impl<S> Default for Tally<S> {
+    fn default() -> Self {
+        Self {
+            sums: Sums::default(),
+            memory: None,
+            cpu: Vec::new(),
+            cuda: Vec::new(),
+            judged: 0,
+            launch_bound: 0,
+            without_cuda: 0,
+            futures: 0,
+            polled: 0,
+            panicked: 0,
+            dropped_futures: 0,
+        }
+    }
+}
+
+impl<S: Copy + PartialEq> Tally<S> {
+    /// Enters a call; `ns` converts its CPU times.
+    pub(super) fn enter(&mut self, call: &Call<S>, ns: impl Fn(i64) -> f64) {
         self.sums.enter(call);
-        if call.event.has_cpu() {
-            self.cpu.push(timeline.ns(call.elapsed()));
+        if let Some(elapsed) = call.elapsed {
+            self.cpu.push(ns(elapsed));
         }
-        match call.scope.ending {
-            RecordEnding::Returned => {}
-            RecordEnding::Panicked => self.panicked += 1,
-            RecordEnding::Dropped => self.dropped_futures += 1,
+        match call.ending {
+            SliceEnding::Returned => {}
+            SliceEnding::Panicked => self.panicked += 1,
+            SliceEnding::Dropped => self.dropped_futures += 1,
         }
-        if call.event.is_future() {
+        if call.is_future {
             self.futures += 1;
-            self.polled += call.busy();
+            self.polled += call.busy;
         }
-        self.without_cuda += u64::from(call.event.gpu_loss().is_some());
-        if let Some(gpu) = call.gpu {
+        self.without_cuda += u64::from(call.lacks_cuda);
+        if let Some(gpu) = &call.gpu {
             self.cuda.push(gpu.ns);
-            // The events are recorded outside the two clock readings: recording adds to the launch time, as in the
-            // statistics.
-            let launch_ns = timeline.ns(call.scope.elapsed.max(0)) + 2.0 * own_cost::least_sample();
-            self.launch_bound += u64::from(launch_ns >= gpu.ns);
+            self.judged += u64::from(gpu.is_launch_bound.is_some());
+            self.launch_bound += u64::from(gpu.is_launch_bound == Some(true));
         }
     }
 
-    pub(super) fn leave(&mut self, call: &ScopeCall, parent: u32, children: &mut ChildMemory) {
-        let is_outermost = self.sums.leave(call);
-        let memory = call.event.memory();
-        children.leave(
-            call.event.index(),
-            parent,
-            memory,
-            is_outermost,
-            &mut self.memory,
-        );
+    /// Leaves a call. Returns `true` if it was outermost.
+    pub(super) fn leave(&mut self, call: &Call<S>) -> bool {
+        self.sums.leave(call)
     }
 
-    pub(super) fn replay(&mut self, gpu: &GpuRecord) {
-        if gpu.loss.is_some() {
+    /// Counts a replay of a graph, which belongs to no call; `None` if its time was lost.
+    pub(super) fn replay(&mut self, times: Option<(f64, f64)>) {
+        let Some((ns, own)) = times else {
             self.without_cuda += 1;
             return;
-        }
-        self.sums.count_gpu(gpu, true);
-        self.cuda.push(gpu.ns);
+        };
+        self.sums.count_gpu(ns, own, true);
+        self.cuda.push(ns);
+        self.judged += 1;
     }
 
-    /// Writes the values into a row, except the percentages.
-    pub(super) fn finish(self, row: &mut Row, timeline: &Timeline, has_cpu: bool) {
+    /// Writes the values into a row, except the percentages. Calls whose median is below `shortest_ns` are too short to be
+    /// timed individually.
+    pub(super) fn finish(
+        self,
+        row: &mut Row,
+        ns: impl Fn(i64) -> f64,
+        has_cpu: bool,
+        shortest_ns: f64,
+    ) {
         row.calls = self.sums.calls;
         row.primitive_calls = self.sums.primitive_calls;
         row.futures = self.futures;
-        row.polled_ns = timeline.ns(self.polled);
+        row.polled_ns = ns(self.polled);
         row.panicked = self.panicked;
         row.dropped_futures = self.dropped_futures;
         row.without_cuda = self.without_cuda;
         row.memory = self.memory;
         row.cpu_histogram = Histogram::of_calls(&self.cpu).filter(|_| has_cpu);
         row.cuda_histogram = Histogram::of_calls(&self.cuda);
-        let [total, _, own] = self.sums.cpu(timeline);
+        let [total, _, own] = self.sums.cpu(ns);
         row.cpu = Times::of_calls(self.cpu)
             .filter(|_| has_cpu)
             .map(|times| Times {
@@ -193,16 +213,73 @@ impl Tally {
                 self_ns: own,
                 ..times
             });
-        let shortest = timeline.ns(clock().too_short().cast_signed());
-        row.too_short = row.cpu.as_ref().is_some_and(|cpu| cpu.p50_ns < shortest);
+        row.too_short = row.cpu.as_ref().is_some_and(|cpu| cpu.p50_ns < shortest_ns);
         let cuda = self.sums.cuda().zip(Times::of_calls(self.cuda));
-        row.launch_bound = cuda
-            .as_ref()
-            .map(|(_, times)| self.launch_bound as f64 / times.calls as f64);
+        row.launch_bound = (self.judged > 0).then(|| self.launch_bound as f64 / self.judged as f64);
         row.cuda = cuda.map(|([total, own], times)| Times {
             total_ns: total,
             self_ns: own,
             ..times
         });
+    }
+}
+
+/// The sums for each pair of caller and callee, by the numbers of their names.
+pub(super) struct Edges<S> {
+    numbers: HashMap<(u32, u32), usize>,
+    sums: Vec<((u32, u32), Sums<S>)>,
+    last: usize,
+}
+
+impl<S> Default for Edges<S> {
+    fn default() -> Self {
+        Self {
+            numbers: HashMap::new(),
+            sums: Vec::new(),
+            last: 0,
+        }
+    }
+}
+
+impl<S: Copy + PartialEq> Edges<S> {
+    pub(super) fn between(&mut self, around: u32, called: u32) -> &mut Sums<S> {
+        let names = (around, called);
+        // Check the last pair first: loops call the same function again, and each scope that is entered is left.
+        if self
+            .sums
+            .get(self.last)
+            .is_none_or(|(last, _)| *last != names)
+        {
+            let next = self.sums.len();
+            self.last = *self.numbers.entry(names).or_insert(next);
+            if self.last == next {
+                self.sums.push((names, Sums::default()));
+            }
+        }
+        &mut self.sums[self.last].1
+    }
+
+    /// Returns the pairs; `name` returns the text of a name. `has_cpu` says of the sums of a pair whether they have CPU
+    /// times.
+    pub(super) fn finish(
+        self,
+        name: impl Fn(u32) -> String,
+        ns: impl Fn(i64) -> f64,
+        has_cpu: impl Fn(u32) -> bool,
+    ) -> Vec<CallEdge> {
+        let edge = |((around, called), sums): ((u32, u32), Sums<S>)| {
+            let [total_ns, _, self_ns] = sums.cpu(&ns);
+            CallEdge {
+                caller: (around != NONE).then(|| name(around)),
+                callee: name(called),
+                calls: sums.calls,
+                primitive_calls: sums.primitive_calls,
+                cpu: has_cpu(called).then_some(EdgeTimes { total_ns, self_ns }),
+                cuda: sums
+                    .cuda()
+                    .map(|[total_ns, self_ns]| EdgeTimes { total_ns, self_ns }),
+            }
+        };
+        self.sums.into_iter().map(edge).collect()
     }
 }

@@ -13,6 +13,7 @@ use super::row::Row;
 use super::times::Times;
 use super::walk::{NONE, Walk};
 pub use functions::CallFunction;
+pub(in crate::report) use of_timeline::{callers, is_on_gpu};
 pub use options::CallTreeOptions;
 
 /// The paths of calls, with the calls, times and memory of each: the common source of all formats that show stacks.

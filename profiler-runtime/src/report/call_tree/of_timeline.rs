@@ -64,12 +64,12 @@ impl Timeline {
     }
 }
 
-fn is_on_gpu(slice: &Slice) -> bool {
+pub(in crate::report) fn is_on_gpu(slice: &Slice) -> bool {
     matches!(slice.kind, SliceKind::GpuScope | SliceKind::GpuWork)
 }
 
 /// Returns the call that each slice is in or belongs to, or [`NONE`].
-fn callers(timeline: &Timeline) -> Vec<u32> {
+pub(in crate::report) fn callers(timeline: &Timeline) -> Vec<u32> {
     let slices = &timeline.slices;
     // The call of a slice on the CPU: of a poll, that is its future.
     let mut calls: Vec<u32> = Vec::with_capacity(slices.len());
