@@ -22,6 +22,7 @@ mod exit;
 #[doc(hidden)]
 pub mod input;
 mod output;
+mod progress;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -44,6 +44,11 @@ pub(crate) fn complain(error: &Error) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
+/// Escapes control characters.
+pub(crate) fn printable(text: &str) -> String {
+    one_line(format_args!("{text}"))
+}
+
 /// Formats a message as one line: control characters, which names of files and functions may contain, are escaped.
 fn one_line(message: fmt::Arguments<'_>) -> String {
     let mut line = String::new();

@@ -2,16 +2,30 @@
 
 use clap::Args;
 
-/// The size limits of files.
+/// The size limits of a file.
 #[derive(Clone, Copy, Debug, Args)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The largest trace that is read, in bytes after decompression.
+    /// Largest file that is read, in bytes after decompression.
     #[arg(long, value_name = "BYTES", default_value_t = Limits::DEFAULT.max_bytes)]
     pub max_bytes: u64,
+    /// Most events that are read from a trace.
+    #[arg(long, value_name = "EVENTS", default_value_t = Limits::DEFAULT.max_events)]
+    pub max_events: u64,
 }
 
 impl Limits {
-    /// The limits without options.
-    pub const DEFAULT: Self = Self { max_bytes: 4 << 30 };
+    /// The limits without options: 2 GiB, and ten million events.
+    pub const DEFAULT: Self = Self {
+        max_bytes: 2 << 30,
+        max_events: 10_000_000,
+    };
+    /// The largest summary in bytes. Unlike a trace, it is in memory as a whole.
+    pub const SUMMARY_BYTES: u64 = 64 << 20;
+    /// The largest event in bytes.
+    pub const EVENT_BYTES: u64 = 4 << 20;
+    /// The longest name in bytes; longer ones are cut.
+    pub const NAME_BYTES: usize = 1024;
+    /// The bytes of all different names.
+    pub const NAMES_BYTES: usize = 256 << 20;
 }

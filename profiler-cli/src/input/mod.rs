@@ -1,14 +1,24 @@
 //! Reading files: any file that the program takes becomes an [`Input`].
 
+mod error;
+mod kind;
 mod limits;
+mod source;
+mod summary;
+mod trace;
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use profiler_runtime::report::{Summary, Timeline};
 
+pub use self::error::InputError;
+use self::kind::Kind;
 pub use self::limits::Limits;
+use self::source::{Counted, Source, Watch};
 use crate::error::Error;
+use crate::progress::Progress;
 
 /// What a file holds.
 #[derive(Debug)]
@@ -22,27 +32,37 @@ pub enum Input {
 
 impl Input {
     /// Reads a file. It is decompressed if it is compressed, whatever its name is.
-    #[allow(dead_code)]
     pub(crate) fn read(path: &Path, limits: Limits) -> Result<Self, Error> {
         Self::read_file(path, limits).map_err(|source| Error::input(path, source))
     }
 
-    fn read_file(path: &Path, _limits: Limits) -> Result<Self, InputError> {
-        std::fs::metadata(path)?;
-        Err(InputError::Unknown)
+    fn read_file(path: &Path, limits: Limits) -> Result<Self, InputError> {
+        let file = File::open(path)?;
+        let about = file.metadata()?;
+        if about.is_dir() {
+            return Err(InputError::Io(io::ErrorKind::IsADirectory.into()));
+        }
+        let progress = Progress::new(&format!("reading {}", path.display()), about.len());
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        Self::from_reader(Counted::new(file, progress), &name, limits)
     }
-}
 
-/// Why a file cannot be read. The message continues the name of the file.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum InputError {
-    /// The system cannot read it.
-    #[error("cannot be read: {0}")]
-    Io(#[from] io::Error),
-    /// It is none of the files that the program reads.
-    #[error(
-        "is neither a summary nor a trace: give a file that PROFILER_SUMMARY or PROFILER_TRACE wrote, or a trace of PyTorch"
-    )]
-    Unknown,
+    /// Reads the content of a file. `name` becomes the title of a time line.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the content cannot be read, is neither a summary nor a trace, or exceeds a limit.
+    pub fn from_reader(content: impl Read, name: &str, limits: Limits) -> Result<Self, InputError> {
+        let watch = Watch::new(limits.max_bytes);
+        let mut source = Source::new(content, &watch)?;
+        match Kind::of(source.beginning()?) {
+            None => Err(InputError::Empty),
+            Some(Kind::Summary) => Ok(Self::Summary(Box::new(summary::read(source)?))),
+            Some(Kind::Trace) => {
+                let timeline = trace::read(source, &watch, name, limits)?;
+                Ok(Self::Timeline(Box::new(timeline)))
+            }
+            Some(Kind::Unknown) => Err(InputError::Unknown),
+        }
+    }
 }

@@ -1,0 +1,200 @@
+//! `profiler report`: the table of a summary or a trace.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use profiler_runtime::report::{
+    CallEdges, Color, KeyAverages, Restriction, SortKey, Summary, TableOptions,
+};
+
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::input::{Input, Limits};
+use crate::output::Stdout;
+
+/// Prints the table of a summary, or the key averages of a trace.
+///
+/// The table of a summary is the one that the program printed. A trace has a row for each function, and for each kernel
+/// and copy; the functions around a launch have the time of the kernel in their CUDA total.
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// Summary (`.json`) or trace (`.json`, `.json.gz`, PyTorch's `.pt.trace.json`).
+    file: PathBuf,
+    /// Value that rows are sorted by, such as `self_cuda_time_total`.
+    #[arg(long, value_name = "KEY", value_parser = sort_key)]
+    sort: Option<SortKey>,
+    /// Most rows of a table; -1 for all.
+    #[arg(
+        long,
+        value_name = "ROWS",
+        default_value_t = 100,
+        allow_negative_numbers = true
+    )]
+    row_limit: i64,
+    /// Keep these rows: a number of rows, a fraction, or a regular expression for names. Applied in order.
+    #[arg(long, value_name = "ROWS|FRACTION|PATTERN")]
+    restrict: Vec<String>,
+    /// Adds percentiles, deviation and extremes.
+    #[arg(long)]
+    statistics: bool,
+    /// Prints the callers of the rows instead.
+    #[arg(long, conflicts_with = "callees")]
+    callers: bool,
+    /// Prints the functions that the rows called instead.
+    #[arg(long)]
+    callees: bool,
+    /// Format of the output.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Width of the table in columns [default: COLUMNS, or the width of the terminal].
+    #[arg(long, value_name = "COLUMNS")]
+    width: Option<usize>,
+    /// When the table has colours.
+    #[arg(long, value_enum, default_value_t = When::Auto)]
+    color: When,
+    #[command(flatten)]
+    limits: Limits,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+    Csv,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum When {
+    /// If standard output is a terminal.
+    Auto,
+    Always,
+    Never,
+}
+
+fn sort_key(name: &str) -> Result<SortKey, String> {
+    name.parse()
+        .map_err(|error: profiler_runtime::report::SortKeyError| error.to_string())
+}
+
+/// Interprets a restriction as `pstats` does: by its type.
+fn restriction(text: &str) -> Restriction {
+    if let Ok(rows) = text.parse::<usize>() {
+        return Restriction::First(rows);
+    }
+    match text.parse::<f64>() {
+        Ok(part) => Restriction::Part(part),
+        Err(_) => Restriction::Name(text.to_owned()),
+    }
+}
+
+/// The two kinds of tables.
+enum Rows {
+    Summary(Box<Summary>),
+    Averages(Box<KeyAverages>),
+}
+
+/// Calls a method that both kinds have.
+macro_rules! each {
+    ($rows:expr, $table:ident => $call:expr) => {
+        match $rows {
+            Rows::Summary($table) => $call,
+            Rows::Averages($table) => $call,
+        }
+    };
+}
+
+impl Report {
+    pub(crate) fn run(self) -> Result<Exit, Error> {
+        let mut rows = match Input::read(&self.file, self.limits)? {
+            Input::Summary(summary) => Rows::Summary(summary),
+            Input::Timeline(timeline) => Rows::Averages(Box::new(timeline.key_averages())),
+        };
+        if let Some(key) = self.sort {
+            rows = match rows {
+                Rows::Summary(summary) => Rows::Summary(Box::new(summary.sort_by(key))),
+                Rows::Averages(averages) => Rows::Averages(Box::new(averages.sort_by(key))),
+            };
+        }
+        for text in &self.restrict {
+            let to = restriction(text);
+            let refused = |error: profiler_runtime::report::RestrictionError| {
+                Error::Usage(format!("--restrict {text}: {error}"))
+            };
+            rows = match rows {
+                Rows::Summary(table) => {
+                    Rows::Summary(Box::new(table.restrict(to).map_err(refused)?))
+                }
+                Rows::Averages(table) => {
+                    Rows::Averages(Box::new(table.restrict(to).map_err(refused)?))
+                }
+            };
+        }
+        let text = if self.callers || self.callees {
+            self.edges(&each!(&rows, table => if self.callers {
+                table.callers()
+            } else {
+                table.callees()
+            }))
+        } else {
+            self.table(&rows)
+        };
+        let mut output = Stdout::new();
+        output.text(&text)?;
+        if !text.ends_with('\n') {
+            output.text("\n")?;
+        }
+        output.finish()?;
+        Ok(Exit::Done)
+    }
+
+    fn table(&self, rows: &Rows) -> String {
+        match self.format {
+            Format::Text => {
+                let options = self.options();
+                each!(rows, table => table.table(&options))
+            }
+            Format::Json => each!(rows, table => table.to_json()),
+            Format::Csv => each!(rows, table => table.to_csv()),
+        }
+    }
+
+    fn edges(&self, edges: &CallEdges) -> String {
+        match self.format {
+            Format::Text => edges.table(&self.options()),
+            Format::Json => edges.to_json(),
+            Format::Csv => edges.to_csv(),
+        }
+    }
+
+    fn options(&self) -> TableOptions {
+        let options = TableOptions::new()
+            .row_limit(self.row_limit)
+            .statistics(self.statistics)
+            .color(match self.color {
+                When::Auto => Color::Auto,
+                When::Always => Color::Always,
+                When::Never => Color::Never,
+            });
+        match self.width {
+            Some(width) => options.width(width),
+            None => options,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn restrictions_are_told_apart_as_in_pstats() {
+        for (text, to) in [
+            ("10", Restriction::First(10)),
+            ("0.5", Restriction::Part(0.5)),
+            ("1.0", Restriction::Part(1.0)),
+            ("^model::", Restriction::Name("^model::".to_owned())),
+        ] {
+            assert_eq!(restriction(text), to);
+        }
+    }
+}

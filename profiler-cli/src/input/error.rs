@@ -1,0 +1,115 @@
+//! Why a file cannot be read.
+
+use std::io;
+
+/// Why a file cannot be read. The message continues the name of the file, and says what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InputError {
+    /// The system cannot read it.
+    #[error("cannot be read: {0}")]
+    Io(#[from] io::Error),
+    /// It has no content.
+    #[error("is empty: the program that writes it may still run, or has failed")]
+    Empty,
+    /// It is none of the files that the program reads.
+    #[error(
+        "is neither a summary nor a trace: give a file that PROFILER_SUMMARY=FILE.json or PROFILER_TRACE wrote, or a trace \
+         of PyTorch's profiler"
+    )]
+    Unknown,
+    /// It ends too early.
+    #[error(
+        "is cut off after {bytes} bytes: copy it again, or have the program end before it is read"
+    )]
+    Truncated {
+        /// The bytes that it has after decompression.
+        bytes: u64,
+    },
+    /// It is compressed, and the compressed data is damaged.
+    #[error("is damaged: {0}; copy or write it again")]
+    Damaged(io::Error),
+    /// It is no JSON, or not of the expected structure.
+    #[error("line {line}, column {column}: {reason}; write the file again")]
+    Json {
+        /// The line, counted from 1.
+        line: usize,
+        /// The column, counted from 1.
+        column: usize,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// It is too large.
+    #[error(
+        "has more than {max_bytes} bytes after decompression: raise --max-bytes if the file is trusted, or record a shorter \
+         window"
+    )]
+    TooLarge {
+        /// The limit in bytes.
+        max_bytes: u64,
+    },
+    /// One event, or another value that is kept, is too large.
+    #[error(
+        "has an event of more than {max_bytes} bytes, which no profiler writes: see that it is a trace"
+    )]
+    EventTooLarge {
+        /// The limit in bytes.
+        max_bytes: u64,
+    },
+    /// It has too many events.
+    #[error(
+        "has more than {max_events} events: raise --max-events if there is memory for more, or record a shorter window"
+    )]
+    TooManyEvents {
+        /// The limit.
+        max_events: u64,
+    },
+    /// It has too many different names.
+    #[error(
+        "has more than {max_bytes} bytes of different names: use names that do not contain numbers of calls"
+    )]
+    TooManyNames {
+        /// The limit in bytes.
+        max_bytes: usize,
+    },
+    /// An event has a time that cannot be right.
+    #[error("event {event} `{name}`: {what}; write the trace again")]
+    Time {
+        /// The number of the event, counted from 0.
+        event: u64,
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+impl InputError {
+    /// Returns the error of a parser that has read this many bytes.
+    pub(super) fn of_json(error: serde_json::Error, bytes: u64) -> Self {
+        match error.classify() {
+            serde_json::error::Category::Eof => Self::Truncated { bytes },
+            serde_json::error::Category::Io => Self::of_io(error.into(), bytes),
+            _ => {
+                let reason = error.to_string();
+                let position = format!(" at line {} column {}", error.line(), error.column());
+                let reason = reason.strip_suffix(&position).unwrap_or(&reason);
+                Self::Json {
+                    line: error.line(),
+                    column: error.column(),
+                    reason: reason.to_owned(),
+                }
+            }
+        }
+    }
+
+    /// Returns the error of a reader that has returned this many bytes.
+    pub(super) fn of_io(error: io::Error, bytes: u64) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => Self::Truncated { bytes },
+            // Decompression alone returns these.
+            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => Self::Damaged(error),
+            _ => Self::Io(error),
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Reading a summary.
+
+use profiler_runtime::report::Summary;
+
+use super::source::Source;
+use super::{InputError, Limits};
+
+pub(super) fn read(source: Source<'_>) -> Result<Summary, InputError> {
+    let text = source.text(Limits::SUMMARY_BYTES)?;
+    serde_json::from_str(&text).map_err(|error| InputError::of_json(error, text.len() as u64))
+}

@@ -1,0 +1,323 @@
+//! The time line of everything that was collected.
+
+use std::collections::{BTreeMap, HashMap};
+
+use profiler_runtime::report::{Counter, Slice, SliceKind, Step, Timeline, TrackKind};
+
+use super::collect::{Collector, MemoryChange, Raw, RawKind};
+use super::nesting::{NONE, Place};
+use super::{futures, launches, nesting, pairs};
+use crate::input::InputError;
+
+/// Times before the year 2000 are no times of the calendar, but of a clock that began with the machine.
+const CALENDAR_NS: i64 = 946_684_800_000_000_000;
+
+pub(super) fn build(mut collector: Collector, title: &str) -> Result<Timeline, InputError> {
+    pairs::pair(&mut collector);
+    if collector.is_own {
+        leave_out_stand_ins(&mut collector);
+    }
+    let mut timeline = Timeline::default();
+    title.clone_into(&mut timeline.title);
+    timeline.steps = take_steps(&mut collector);
+    let places = nest_tracks(&mut collector);
+    Builder::new(collector, places).build(&mut timeline)?;
+    Ok(timeline)
+}
+
+/// Leaves out the launches and kernels that `profiler-runtime` wrote for tools that know nothing else: they stand for the
+/// GPU times of scopes, which are in the file too. So are counters of memory beside its changes.
+fn leave_out_stand_ins(collector: &mut Collector) {
+    collector.raws.retain(|raw| {
+        raw.kind != RawKind::Launch && !(raw.kind == RawKind::GpuWork && raw.is_of_scope)
+    });
+    collector.counters.retain(|key, _| !key.is_of_changes);
+}
+
+/// Returns the steps. Where a step is the outermost call of a thread, as in PyTorch, it remains one.
+fn take_steps(collector: &mut Collector) -> Vec<Step> {
+    let is_step = |raw: &Raw| matches!(raw.kind, RawKind::Step(_));
+    let mut has_calls: HashMap<u32, bool> = HashMap::new();
+    let mut steps: BTreeMap<u64, Step> = BTreeMap::new();
+    for raw in &collector.raws {
+        let has_calls = has_calls.entry(raw.track).or_default();
+        match raw.kind {
+            RawKind::Step(number) => {
+                let mut step = Step::default();
+                (step.number, step.start_ns, step.end_ns) = (number, raw.start, raw.end);
+                steps.entry(number).or_insert(step);
+            }
+            _ => *has_calls = true,
+        }
+    }
+    collector
+        .raws
+        .retain(|raw| !is_step(raw) || has_calls.get(&raw.track).is_some_and(|has| *has));
+    let mut steps: Vec<Step> = steps.into_values().collect();
+    steps.sort_by_key(|step| (step.start_ns, step.number));
+    steps
+}
+
+fn nest_tracks(collector: &mut Collector) -> Vec<Place> {
+    let none = Place {
+        parent: NONE,
+        ..Place::default()
+    };
+    let raws = &mut collector.raws;
+    let mut places = vec![none; raws.len()];
+    let count = u32::try_from(raws.len()).unwrap_or(NONE);
+    let mut order: Vec<u32> = (0..count).collect();
+    order.sort_by(|one, other| nesting::before(&raws[*one as usize], &raws[*other as usize]));
+    let memory = &mut collector.memory;
+    memory.sort_by_key(|change| (change.track, change.at));
+    let mut first = 0;
+    while let Some(track) = order.get(first).map(|index| raws[*index as usize].track) {
+        let length = order[first..].partition_point(|index| raws[*index as usize].track == track);
+        let range = first..first + length;
+        let changes = on_track(memory, track);
+        let order = &order[range.clone()];
+        if order
+            .iter()
+            .any(|index| raws[*index as usize].kind == RawKind::Future)
+        {
+            nesting::place_beside(raws, &mut places, order);
+        } else {
+            nesting::nest(raws, &mut places, order, changes);
+        }
+        first = range.end;
+    }
+    places
+}
+
+fn on_track(memory: &[MemoryChange], track: u32) -> &[MemoryChange] {
+    let first = memory.partition_point(|change| change.track < track);
+    let length = memory[first..].partition_point(|change| change.track == track);
+    &memory[first..first + length]
+}
+
+struct Builder {
+    collector: Collector,
+    places: Vec<Place>,
+    callers: Vec<u32>,
+    is_poll: Vec<bool>,
+    /// The index of the slice of each span.
+    slices: Vec<u32>,
+    /// The number of each track of the file, and of the tracks beside it.
+    tracks: HashMap<(u32, u32), u32>,
+    /// Streams with work, whose ranges only enclose it.
+    has_work: HashMap<u32, bool>,
+}
+
+impl Builder {
+    fn new(collector: Collector, mut places: Vec<Place>) -> Self {
+        let raws = &collector.raws;
+        let is_poll = futures::connect(raws, &mut places);
+        let callers = launches::callers(raws, &places);
+        let mut has_work = HashMap::new();
+        for raw in raws.iter().filter(|raw| raw.kind == RawKind::GpuWork) {
+            has_work.insert(raw.track, true);
+        }
+        Self {
+            slices: vec![NONE; raws.len()],
+            tracks: HashMap::new(),
+            collector,
+            places,
+            callers,
+            is_poll,
+            has_work,
+        }
+    }
+
+    fn build(mut self, timeline: &mut Timeline) -> Result<(), InputError> {
+        for index in self.order() {
+            self.add(timeline, index);
+        }
+        self.add_counters(timeline);
+        timeline.replays = std::mem::take(&mut self.collector.replays);
+        set_times(timeline, self.collector.base_ns)?;
+        timeline.missing = self
+            .collector
+            .missing
+            .iter()
+            .map(|(reason, count)| ((*reason).to_owned(), *count))
+            .collect();
+        timeline.names = self.collector.names.into_names();
+        let shapes = self.collector.shapes.into_names().into_iter();
+        timeline.shapes = shapes.map(|shapes| shapes.text.to_string()).collect();
+        Ok(())
+    }
+
+    /// Returns all spans by their beginnings, each after those around it; those on GPUs come last.
+    fn order(&self) -> Vec<u32> {
+        let raws = &self.collector.raws;
+        let count = u32::try_from(raws.len()).unwrap_or(NONE);
+        let (mut on_threads, mut on_streams) = (Vec::new(), Vec::new());
+        for index in 0..count {
+            let is_on_gpu = raws[index as usize].kind.is_on_gpu();
+            if is_on_gpu {
+                &mut on_streams
+            } else {
+                &mut on_threads
+            }
+            .push(index);
+        }
+        let by_start = |one: &u32, other: &u32| {
+            let key = |index: &u32| {
+                let raw = &raws[*index as usize];
+                (raw.start, std::cmp::Reverse(raw.end))
+            };
+            key(one).cmp(&key(other))
+        };
+        on_threads.sort_by(by_start);
+        on_streams.sort_by(by_start);
+        let mut ordered = Vec::with_capacity(raws.len());
+        let mut is_ordered = vec![false; raws.len()];
+        let mut chain = Vec::new();
+        for index in on_threads.into_iter().chain(on_streams) {
+            // The parents that are not ordered yet, up to a circle, which no program makes.
+            let mut next = index;
+            while next != NONE && !std::mem::replace(&mut is_ordered[next as usize], true) {
+                chain.push(next);
+                next = self.places[next as usize].parent;
+            }
+            ordered.extend(chain.drain(..).rev());
+        }
+        ordered
+    }
+
+    fn add(&mut self, timeline: &mut Timeline, index: u32) {
+        let raw = &self.collector.raws[index as usize];
+        let place = &self.places[index as usize];
+        if place.lane == NONE {
+            self.collector
+                .miss("events overlap more than 64 others of their thread or stream");
+            return;
+        }
+        let is_on_gpu = raw.kind.is_on_gpu();
+        let parent = if is_on_gpu {
+            self.callers[index as usize]
+        } else {
+            place.parent
+        };
+        let duration = raw.end.saturating_sub(raw.start);
+        let mut slice = Slice::default();
+        slice.name = raw.name;
+        slice.start_ns = raw.start;
+        slice.duration_ns = duration;
+        slice.kind = match raw.kind {
+            RawKind::GpuWork => SliceKind::GpuWork,
+            RawKind::GpuAnnotation => SliceKind::GpuScope,
+            RawKind::Future => SliceKind::Future,
+            _ if self.is_poll[index as usize] => SliceKind::Poll,
+            _ => SliceKind::Scope,
+        };
+        let own = raw.self_ns.unwrap_or(duration - place.inside);
+        slice.self_ns = match raw.kind {
+            // The work inside has a time of its own; what is left are pauses.
+            RawKind::GpuAnnotation if self.has_work.contains_key(&raw.track) => 0,
+            _ => own.clamp(0, duration),
+        };
+        let parent = self.slices.get(parent as usize).copied();
+        slice.parent = parent.filter(|parent| *parent != NONE);
+        slice.ending = raw.ending;
+        slice.shapes = (raw.shapes != NONE).then_some(raw.shapes);
+        slice.allocated_bytes = place.allocated;
+        slice.device_bytes = place.device_bytes;
+        let (track, lane) = (raw.track, place.lane);
+        slice.track = self.track(timeline, track, lane, slice.kind);
+        self.slices[index as usize] = u32::try_from(timeline.slices.len()).unwrap_or(NONE);
+        timeline.slices.push(slice);
+    }
+
+    /// Returns the track of a slice.
+    fn track(&mut self, timeline: &mut Timeline, track: u32, lane: u32, kind: SliceKind) -> u32 {
+        let is_stream = self.collector.tracks.is_stream(track);
+        let next = u32::try_from(timeline.tracks.len()).unwrap_or(NONE);
+        let number = *self.tracks.entry((track, lane)).or_insert(next);
+        if number == next {
+            let kind = match kind {
+                _ if is_stream => TrackKind::Stream,
+                SliceKind::Future => TrackKind::Futures,
+                _ => TrackKind::Thread,
+            };
+            let mut new = self.collector.tracks.track(track, kind);
+            new.rank = self.collector.rank;
+            let device = new.device;
+            let device = device.and_then(|device| self.collector.devices.get(&device));
+            new.device_name = device.cloned().unwrap_or_default();
+            if lane > 0 {
+                new.name = format!("{} (beside {lane})", new.name);
+            }
+            timeline.tracks.push(new);
+        }
+        number
+    }
+
+    fn add_counters(&mut self, timeline: &mut Timeline) {
+        for (key, mut samples) in std::mem::take(&mut self.collector.counters) {
+            samples.sort_by_key(|sample| sample.0);
+            let mut counter = Counter::default();
+            counter.name = key.name;
+            key.unit.clone_into(&mut counter.unit);
+            counter.device = key.device;
+            counter.samples = samples;
+            timeline.counters.push(counter);
+        }
+    }
+}
+
+/// Moves all times so that the time line begins at zero.
+fn set_times(timeline: &mut Timeline, base_ns: Option<i64>) -> Result<(), InputError> {
+    let slices = timeline.slices.iter();
+    let spans = slices.map(|slice| {
+        (
+            slice.start_ns,
+            slice.start_ns.saturating_add(slice.duration_ns),
+        )
+    });
+    let steps = timeline
+        .steps
+        .iter()
+        .map(|step| (step.start_ns, step.end_ns));
+    let samples = timeline
+        .counters
+        .iter()
+        .flat_map(|counter| &counter.samples);
+    let spans = spans
+        .chain(steps)
+        .chain(samples.map(|sample| (sample.0, sample.0)));
+    let Some((start, end)) = spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
+    else {
+        return Ok(());
+    };
+    let Some(duration) = end.checked_sub(start) else {
+        return Err(InputError::Time {
+            event: 0,
+            name: timeline.title.clone(),
+            what: "its times are centuries apart".to_owned(),
+        });
+    };
+    timeline.duration_ns = duration;
+    timeline.start_unix_ns = base_ns
+        .map_or(Some(start), |base| base.checked_add(start))
+        .filter(|start| *start >= CALENDAR_NS)
+        .unwrap_or_default();
+    for slice in &mut timeline.slices {
+        slice.start_ns -= start;
+    }
+    for replay in &mut timeline.replays {
+        replay.noticed_ns -= start;
+    }
+    for step in &mut timeline.steps {
+        step.start_ns -= start;
+        step.end_ns -= start;
+    }
+    for sample in timeline
+        .counters
+        .iter_mut()
+        .flat_map(|counter| &mut counter.samples)
+    {
+        sample.0 -= start;
+    }
+    Ok(())
+}

@@ -1,0 +1,392 @@
+//! Keeps what is needed of each event.
+
+use std::collections::BTreeMap;
+
+use profiler_runtime::report::{Replay, SliceEnding};
+
+use super::event::{Args, Category, Event};
+use super::names::{Names, location_in};
+use super::nesting::NONE;
+use super::time::Time;
+use super::tracks::Tracks;
+use crate::input::{InputError, Limits};
+
+/// What one event describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RawKind {
+    Function,
+    Annotation,
+    Launch,
+    Future,
+    /// One iteration of the program, and its number.
+    Step(u64),
+    GpuWork,
+    GpuAnnotation,
+}
+
+impl RawKind {
+    pub(super) const fn is_on_gpu(self) -> bool {
+        matches!(self, Self::GpuWork | Self::GpuAnnotation)
+    }
+}
+
+/// A span of time on a track. Times are in nanoseconds, as in the file.
+#[derive(Clone, Debug)]
+pub(super) struct Raw {
+    pub(super) track: u32,
+    pub(super) name: u32,
+    pub(super) start: i64,
+    pub(super) end: i64,
+    pub(super) kind: RawKind,
+    pub(super) external_id: u64,
+    pub(super) correlation: u64,
+    /// Without waits and children, if the file says so.
+    pub(super) self_ns: Option<i64>,
+    pub(super) ending: SliceEnding,
+    /// The number of its shapes; [`NONE`] if it has none.
+    pub(super) shapes: u32,
+    /// It stands for the time of a scope of `profiler-runtime`, which the file has too.
+    pub(super) is_of_scope: bool,
+}
+
+/// The beginning or the end of a span.
+#[derive(Clone, Debug)]
+pub(super) struct HalfSpan {
+    pub(super) is_begin: bool,
+    /// With the time of this half as `start` and `end`.
+    pub(super) raw: Raw,
+}
+
+/// A change of the memory in use.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MemoryChange {
+    pub(super) track: u32,
+    pub(super) at: i64,
+    pub(super) bytes: i64,
+    /// The ordinal of the device; `None` for host memory.
+    pub(super) device: Option<u32>,
+}
+
+/// A counter: its name, what it counts, and its device.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct CounterKey {
+    pub(super) name: String,
+    pub(super) unit: &'static str,
+    pub(super) device: Option<u32>,
+    /// It comes from changes of memory, of which `profiler-runtime` also writes counters.
+    pub(super) is_of_changes: bool,
+}
+
+/// Everything that is kept of a file.
+pub(super) struct Collector {
+    limits: Limits,
+    /// The number of the next event.
+    next: u64,
+    kept: u64,
+    pub(super) base_ns: Option<i64>,
+    pub(super) rank: Option<u64>,
+    /// `true` if `profiler-runtime` wrote the file.
+    pub(super) is_own: bool,
+    pub(super) names: Names,
+    /// The different shapes, which are few.
+    pub(super) shapes: Names,
+    pub(super) replays: Vec<Replay>,
+    /// The names of devices by their ordinals.
+    pub(super) devices: BTreeMap<u32, String>,
+    pub(super) tracks: Tracks,
+    pub(super) raws: Vec<Raw>,
+    pub(super) halves: Vec<HalfSpan>,
+    pub(super) memory: Vec<MemoryChange>,
+    pub(super) counters: BTreeMap<CounterKey, Vec<(i64, f64)>>,
+    pub(super) missing: BTreeMap<&'static str, u64>,
+}
+
+impl Collector {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            next: 0,
+            kept: 0,
+            base_ns: None,
+            rank: None,
+            is_own: false,
+            names: Names::default(),
+            shapes: Names::default(),
+            replays: Vec::new(),
+            devices: BTreeMap::new(),
+            tracks: Tracks::default(),
+            raws: Vec::new(),
+            halves: Vec::new(),
+            memory: Vec::new(),
+            counters: BTreeMap::new(),
+            missing: BTreeMap::new(),
+        }
+    }
+
+    /// Adds an event.
+    pub(super) fn add(&mut self, mut event: Event) -> Result<(), InputError> {
+        let number = self.next;
+        self.next += 1;
+        if event.phase != b'C' {
+            event.args.interpret_values();
+        }
+        match event.phase {
+            b'X' => self.add_complete(&event, number),
+            b'B' | b'E' => self.add_half(&event, number),
+            b'M' => {
+                self.add_metadata(event);
+                Ok(())
+            }
+            b'C' => self.add_counter(&event, number),
+            b'i' | b'I' if event.category == Category::Replay => self.add_replay(&event, number),
+            b'i' | b'I' if event.name == "[memory]" => self.add_memory(&event, number),
+            b'b' | b'e' | b'S' | b'F' => {
+                self.miss("asynchronous events (of the phases b, e, S and F) are not read");
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts something that the time line lacks.
+    pub(super) fn miss(&mut self, reason: &'static str) {
+        *self.missing.entry(reason).or_default() += 1;
+    }
+
+    fn add_complete(&mut self, event: &Event, number: u64) -> Result<(), InputError> {
+        if event.category == Category::Other {
+            return Ok(());
+        }
+        let Some(start) = time(event, number, event.at, "time")? else {
+            self.miss("events have no time");
+            return Ok(());
+        };
+        let Some(duration) = time(event, number, event.duration, "duration")? else {
+            self.miss("events have no duration");
+            return Ok(());
+        };
+        if duration < 0 {
+            return Err(invalid(
+                event,
+                number,
+                "its duration is negative".to_owned(),
+            ));
+        }
+        // Both are at most a fifth of what 64 bits hold… and one beginning at the end of time ends there.
+        let raw = self.raw(event, start, start.saturating_add(duration))?;
+        self.keep()?;
+        self.raws.push(raw);
+        Ok(())
+    }
+
+    fn add_half(&mut self, event: &Event, number: u64) -> Result<(), InputError> {
+        let Some(at) = time(event, number, event.at, "time")? else {
+            self.miss("events have no time");
+            return Ok(());
+        };
+        let raw = self.raw(event, at, at)?;
+        self.keep()?;
+        self.halves.push(HalfSpan {
+            is_begin: event.phase == b'B',
+            raw,
+        });
+        Ok(())
+    }
+
+    fn raw(&mut self, event: &Event, start: i64, end: i64) -> Result<Raw, InputError> {
+        let args = &event.args;
+        let track = self.tracks.number(&event.process, &event.thread);
+        if event.category.is_on_gpu()
+            && let Some(track) = self.tracks.get_mut(track)
+        {
+            track.is_stream = true;
+        }
+        let text = args.full_name.as_deref().unwrap_or(&event.name);
+        let kind = kind(event);
+        let text = if matches!(kind, RawKind::Step(_)) {
+            "ProfilerStep*"
+        } else {
+            text
+        };
+        let name = self.names.number(text, || {
+            let is_short = args.full_name.is_some();
+            let short = if is_short { event.name.as_str() } else { "" };
+            let location = location_in(args.call_stack.as_deref().unwrap_or(text));
+            (short.to_owned(), location)
+        })?;
+        let shapes = match args.shapes.as_deref() {
+            Some(shapes) => self.shapes.number(shapes, || (String::new(), None))?,
+            None => NONE,
+        };
+        Ok(Raw {
+            track,
+            name,
+            start,
+            end,
+            kind,
+            external_id: args.external_id.unwrap_or_default(),
+            correlation: args.correlation.unwrap_or_default(),
+            self_ns: args.self_ns,
+            ending: args.ending,
+            shapes,
+            is_of_scope: args.is_of_scope,
+        })
+    }
+
+    fn add_metadata(&mut self, event: Event) {
+        let Event {
+            process,
+            thread,
+            args,
+            ..
+        } = event;
+        let Args {
+            name: Some(name), ..
+        } = args
+        else {
+            return;
+        };
+        match event.name.as_str() {
+            "process_name" => self.tracks.name_process(process, name),
+            "thread_name" => self.tracks.name_thread(&process, &thread, name),
+            _ => {}
+        }
+    }
+
+    fn add_counter(&mut self, event: &Event, number: u64) -> Result<(), InputError> {
+        let Some(at) = time(event, number, event.at, "time")? else {
+            self.miss("events have no time");
+            return Ok(());
+        };
+        for (key, value) in &event.args.values {
+            let is_bytes = key == "bytes" || event.name.to_ascii_lowercase().contains("memory");
+            let name = if matches!(key.as_str(), "bytes" | "value") || *key == event.name {
+                event.name.clone()
+            } else {
+                format!("{}: {key}", event.name)
+            };
+            let key = CounterKey {
+                name,
+                unit: if is_bytes { "bytes" } else { "" },
+                device: None,
+                is_of_changes: false,
+            };
+            self.sample(key, at, *value)?;
+        }
+        Ok(())
+    }
+
+    fn add_memory(&mut self, event: &Event, number: u64) -> Result<(), InputError> {
+        let Some(at) = time(event, number, event.at, "time")? else {
+            self.miss("events have no time");
+            return Ok(());
+        };
+        let args = &event.args;
+        let is_host = args.device_type.unwrap_or_default() == 0;
+        let device = args.device.and_then(|device| u32::try_from(device).ok());
+        let device = device.filter(|_| !is_host);
+        let totals = [("allocated", args.allocated), ("reserved", args.reserved)];
+        for (what, value) in totals {
+            let key = CounterKey {
+                name: format!(
+                    "{} {what}",
+                    if is_host {
+                        "host memory"
+                    } else {
+                        "device memory"
+                    }
+                ),
+                unit: "bytes",
+                device,
+                is_of_changes: true,
+            };
+            // PyTorch reserves no host memory, and writes zero.
+            if let Some(value) = value.filter(|_| !is_host || what == "allocated") {
+                self.sample(key, at, value)?;
+            }
+        }
+        self.keep()?;
+        self.memory.push(MemoryChange {
+            track: self.tracks.number(&event.process, &event.thread),
+            at,
+            bytes: args.bytes.unwrap_or_default(),
+            device: if is_host {
+                None
+            } else {
+                Some(device.unwrap_or_default())
+            },
+        });
+        Ok(())
+    }
+
+    fn add_replay(&mut self, event: &Event, number: u64) -> Result<(), InputError> {
+        let Some(at) = time(event, number, event.at, "time")? else {
+            self.miss("events have no time");
+            return Ok(());
+        };
+        let raw = self.raw(event, at, at)?;
+        self.keep()?;
+        let mut replay = Replay::default();
+        replay.name = raw.name;
+        replay.noticed_ns = at;
+        replay.duration_ns = event.args.ns.unwrap_or_default().max(0);
+        replay.self_ns = event
+            .args
+            .self_ns
+            .unwrap_or_default()
+            .clamp(0, replay.duration_ns);
+        self.replays.push(replay);
+        Ok(())
+    }
+
+    fn sample(&mut self, key: CounterKey, at: i64, value: f64) -> Result<(), InputError> {
+        self.keep()?;
+        self.counters.entry(key).or_default().push((at, value));
+        Ok(())
+    }
+
+    /// Counts something that stays in memory.
+    fn keep(&mut self) -> Result<(), InputError> {
+        self.kept += 1;
+        if self.kept > self.limits.max_events {
+            return Err(InputError::TooManyEvents {
+                max_events: self.limits.max_events,
+            });
+        }
+        Ok(())
+    }
+}
+
+fn kind(event: &Event) -> RawKind {
+    match event.category {
+        Category::GpuWork => RawKind::GpuWork,
+        Category::GpuAnnotation => RawKind::GpuAnnotation,
+        Category::Runtime => RawKind::Launch,
+        Category::Annotation => {
+            let number = event.name.strip_prefix("ProfilerStep#");
+            let number = number.and_then(|number| number.parse().ok());
+            number.map_or(RawKind::Annotation, RawKind::Step)
+        }
+        _ if event.args.is_future => RawKind::Future,
+        _ => RawKind::Function,
+    }
+}
+
+/// Returns a time in nanoseconds; `None` if it is missing.
+fn time(event: &Event, number: u64, time: Time, what: &str) -> Result<Option<i64>, InputError> {
+    match time {
+        Time::TooLarge(microseconds) => {
+            let what = format!("its {what}, {microseconds:e} µs, is not between 1685 and 2255");
+            Err(invalid(event, number, what))
+        }
+        time => Ok(time.nanoseconds()),
+    }
+}
+
+fn invalid(event: &Event, number: u64, what: String) -> InputError {
+    InputError::Time {
+        event: number,
+        name: event.name.clone(),
+        what,
+    }
+}

@@ -1,0 +1,505 @@
+//! One event of a trace.
+
+use std::fmt;
+
+use profiler_runtime::report::SliceEnding;
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
+
+use super::time::Time;
+use crate::input::Limits;
+
+/// The most values of one counter event that are kept.
+const MAX_VALUES: usize = 16;
+
+/// What the reader needs of an event.
+#[derive(Debug, Default)]
+pub(super) struct Event {
+    /// The phase: `X`, `B`, `E`, `M`, `C`, `i`…; 0 if there is none.
+    pub(super) phase: u8,
+    pub(super) category: Category,
+    pub(super) name: String,
+    pub(super) process: Id,
+    pub(super) thread: Id,
+    pub(super) at: Time,
+    pub(super) duration: Time,
+    pub(super) args: Args,
+}
+
+/// What an event of PyTorch or `profiler-runtime` describes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Category {
+    /// A function on the CPU, of any program.
+    #[default]
+    Function,
+    /// A range on the CPU that the program named.
+    Annotation,
+    /// A call of CUDA on the CPU.
+    Runtime,
+    /// A kernel, a copy, or setting memory.
+    GpuWork,
+    /// A range on a stream that the program named.
+    GpuAnnotation,
+    /// A replay of a CUDA graph, which `profiler-runtime` writes as an instant.
+    Replay,
+    /// A summary of the profiler's own, synchronisation on a stream, overhead: nothing that the program called.
+    Other,
+}
+
+impl Category {
+    fn of(text: &str) -> Self {
+        match text {
+            "user_annotation" => Self::Annotation,
+            "cuda_runtime" | "cuda_driver" | "Runtime" | "hip_runtime" => Self::Runtime,
+            "kernel" | "gpu_memcpy" | "gpu_memset" | "Kernel" | "Memcpy" | "Memset" => {
+                Self::GpuWork
+            }
+            "gpu_user_annotation" => Self::GpuAnnotation,
+            "replay" => Self::Replay,
+            "Trace" | "cuda_sync" | "overhead" => Self::Other,
+            _ => Self::Function,
+        }
+    }
+
+    pub(super) const fn is_on_gpu(self) -> bool {
+        matches!(self, Self::GpuWork | Self::GpuAnnotation)
+    }
+}
+
+/// The id of a process or thread. Tools accept text too.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Id {
+    #[default]
+    Missing,
+    Number(i64),
+    Text(String),
+}
+
+/// The arguments that the reader needs.
+#[derive(Debug, Default)]
+pub(super) struct Args {
+    pub(super) external_id: Option<u64>,
+    pub(super) correlation: Option<u64>,
+    /// The name that metadata sets.
+    pub(super) name: Option<String>,
+    /// Written by `profiler-runtime` if the name of the event is shortened.
+    pub(super) full_name: Option<String>,
+    pub(super) call_stack: Option<String>,
+    /// Written by `profiler-runtime`: the event is a future.
+    pub(super) is_future: bool,
+    /// Written by `profiler-runtime`: the time without waits and children.
+    pub(super) self_ns: Option<i64>,
+    /// Written by `profiler-runtime`: the event stands for the time of a scope.
+    pub(super) is_of_scope: bool,
+    /// Written by `profiler-runtime`: the length of a replay.
+    pub(super) ns: Option<i64>,
+    pub(super) ending: SliceEnding,
+    /// The shapes of tensors, as a list.
+    pub(super) shapes: Option<String>,
+    pub(super) device_type: Option<i64>,
+    pub(super) device: Option<i64>,
+    pub(super) bytes: Option<i64>,
+    pub(super) allocated: Option<f64>,
+    pub(super) reserved: Option<f64>,
+    /// The numbers under other keys, in counter events.
+    pub(super) values: Vec<(String, f64)>,
+}
+
+impl<'de> Deserialize<'de> for Event {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct EventVisitor;
+
+        impl<'de> Visitor<'de> for EventVisitor {
+            type Value = Event;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an event")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Event, A::Error> {
+                let mut event = Event::default();
+                while let Some(key) = map.next_key_seed(KeyOf(EVENT_KEYS))? {
+                    match key {
+                        "ph" => {
+                            let phase: Text = map.next_value()?;
+                            event.phase = phase.0.bytes().next().unwrap_or(0);
+                        }
+                        "cat" => {
+                            let category: Text = map.next_value()?;
+                            event.category = Category::of(&category.0);
+                        }
+                        "name" => event.name = map.next_value::<Text>()?.0,
+                        "pid" => event.process = map.next_value()?,
+                        "tid" => event.thread = map.next_value()?,
+                        "ts" => event.at = map.next_value()?,
+                        "dur" => event.duration = map.next_value()?,
+                        "args" => {
+                            // Counters alone have arguments of any name.
+                            let values = matches!(event.phase, b'C' | 0);
+                            event.args = map.next_value_seed(ArgsOf { values })?;
+                        }
+                        _ => {
+                            map.next_value::<IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(event)
+            }
+        }
+
+        deserializer.deserialize_map(EventVisitor)
+    }
+}
+
+const EVENT_KEYS: &[&str] = &["ph", "cat", "name", "pid", "tid", "ts", "dur", "args"];
+
+/// Reads a key. Returns the one of the list that it equals, or the empty text.
+struct KeyOf(&'static [&'static str]);
+
+impl<'de> DeserializeSeed<'de> for KeyOf {
+    type Value = &'static str;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<&'static str, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for KeyOf {
+    type Value = &'static str;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<&'static str, E> {
+        Ok(self
+            .0
+            .iter()
+            .find(|key| **key == text)
+            .copied()
+            .unwrap_or(""))
+    }
+}
+
+/// A text, or the text form of another value.
+#[derive(Debug, Default)]
+struct Text(String);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self(match Value::deserialize(deserializer)? {
+            Value::Text(text) => text,
+            Value::Number(number) => number.to_string(),
+            Value::Flag(flag) => flag.to_string(),
+            Value::Other => String::new(),
+        }))
+    }
+}
+
+impl<'de> Deserialize<'de> for Id {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(match Value::deserialize(deserializer)? {
+            Value::Text(text) => Self::Text(text),
+            Value::Number(number) => {
+                whole(number).map_or_else(|| Self::Text(number.to_string()), Self::Number)
+            }
+            Value::Flag(_) | Value::Other => Self::Missing,
+        })
+    }
+}
+
+/// A value whose type the format does not fix. Lists and objects are read and forgotten.
+#[derive(Debug)]
+enum Value {
+    Text(String),
+    Number(f64),
+    Flag(bool),
+    Other,
+}
+
+impl Value {
+    fn whole(&self) -> Option<i64> {
+        match self {
+            Self::Number(number) => whole(*number),
+            Self::Text(text) => text.trim().parse().ok(),
+            _ => None,
+        }
+    }
+
+    fn id(&self) -> Option<u64> {
+        self.whole().and_then(|id| u64::try_from(id).ok())
+    }
+
+    fn number(&self) -> Option<f64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    fn text(self) -> Option<String> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn is_set(&self) -> bool {
+        matches!(self, Self::Flag(true))
+    }
+}
+
+/// Returns a number as a whole one, if it is that: identifiers are below 2⁵³.
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "the limit is checked before"
+)]
+fn whole(number: f64) -> Option<i64> {
+    (number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_992.0).then_some(number as i64)
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AnyValue;
+
+        impl<'de> Visitor<'de> for AnyValue {
+            type Value = Value;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a value")
+            }
+
+            fn visit_unit<E>(self) -> Result<Value, E> {
+                Ok(Value::Other)
+            }
+
+            fn visit_bool<E>(self, flag: bool) -> Result<Value, E> {
+                Ok(Value::Flag(flag))
+            }
+
+            fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
+                Ok(Value::Number(number as f64))
+            }
+
+            fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
+                Ok(Value::Number(number as f64))
+            }
+
+            fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
+                Ok(Value::Number(number))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+                Ok(Value::Text(cut(text).to_owned()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+                while list.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Value::Other)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(Value::Other)
+            }
+        }
+
+        deserializer.deserialize_any(AnyValue)
+    }
+}
+
+/// Returns the beginning of a text, as long as a name may be.
+fn cut(text: &str) -> &str {
+    let mut end = text.len().min(Limits::NAME_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// Reads arguments.
+struct ArgsOf {
+    /// Keep the numbers under all other keys.
+    values: bool,
+}
+
+const ARG_KEYS: &[&str] = &[
+    "External id",
+    "external id",
+    "correlation",
+    "name",
+    "full name",
+    "Call stack",
+    "future",
+    "self_ns",
+    "scope",
+    "ns",
+    "panicked",
+    "dropped",
+    "Input Dims",
+    "Device Type",
+    "Device Id",
+    "Bytes",
+    "Total Allocated",
+    "Total Reserved",
+];
+
+impl<'de> DeserializeSeed<'de> for ArgsOf {
+    type Value = Args;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Args, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ArgsOf {
+    type Value = Args;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("arguments")
+    }
+
+    fn visit_unit<E>(self) -> Result<Args, E> {
+        Ok(Args::default())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Args, E> {
+        Ok(Args::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Args, A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Args::default())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Args, A::Error> {
+        let mut args = Args::default();
+        if self.values {
+            while let Some(Text(key)) = map.next_key()? {
+                let value: Value = map.next_value()?;
+                match value.number() {
+                    Some(number) if args.values.len() < MAX_VALUES => {
+                        args.values.push((key, number));
+                    }
+                    Some(_) => {}
+                    // The phase may come later.
+                    None => args.set(&key, value),
+                }
+            }
+            return Ok(args);
+        }
+        while let Some(key) = map.next_key_seed(KeyOf(ARG_KEYS))? {
+            if key.is_empty() {
+                map.next_value::<IgnoredAny>()?;
+            } else if key == "Input Dims" {
+                args.shapes = map.next_value::<Shapes>()?.0;
+            } else {
+                let value = map.next_value()?;
+                args.set(key, value);
+            }
+        }
+        Ok(args)
+    }
+}
+
+/// The text of a list of shapes, such as `[[8, 16], []]`; `None` if it is something else, or too long.
+struct Shapes(Option<String>);
+
+impl<'de> Deserialize<'de> for Shapes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let list = serde_json::Value::deserialize(deserializer)?;
+        let has_extent = list
+            .as_array()
+            .is_some_and(|list| list.iter().any(has_number));
+        let text = has_extent.then(|| list.to_string().replace(',', ", "));
+        Ok(Self(text.filter(|text| text.len() <= Limits::NAME_BYTES)))
+    }
+}
+
+/// Most operators have other inputs than tensors, of which PyTorch writes empty shapes.
+fn has_number(shape: &serde_json::Value) -> bool {
+    shape.as_array().is_some_and(|shape| {
+        let is_extent = |extent: &serde_json::Value| extent.is_u64() || has_number(extent);
+        shape.iter().any(is_extent)
+    })
+}
+
+impl Args {
+    fn set(&mut self, key: &str, value: Value) {
+        match key {
+            "External id" | "external id" => self.external_id = value.id(),
+            "correlation" => self.correlation = value.id(),
+            "name" => self.name = value.text(),
+            "full name" => self.full_name = value.text(),
+            "Call stack" => self.call_stack = value.text(),
+            "future" => self.is_future = value.is_set(),
+            "self_ns" => self.self_ns = value.whole(),
+            "scope" => self.is_of_scope = value.is_set(),
+            "ns" => self.ns = value.whole(),
+            "panicked" if value.is_set() => self.ending = SliceEnding::Panicked,
+            "dropped" if value.is_set() => self.ending = SliceEnding::Dropped,
+            "Device Type" => self.device_type = value.whole(),
+            "Device Id" => self.device = value.whole(),
+            "Bytes" => self.bytes = value.whole(),
+            "Total Allocated" => self.allocated = value.number(),
+            "Total Reserved" => self.reserved = value.number(),
+            _ => {}
+        }
+    }
+
+    /// Interprets the numbers that were kept before the phase was known.
+    pub(super) fn interpret_values(&mut self) {
+        for (key, number) in std::mem::take(&mut self.values) {
+            self.set(&key, Value::Number(number));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(json: &str) -> Event {
+        serde_json::from_str(json).expect("an event")
+    }
+
+    #[test]
+    fn an_event_may_have_values_of_any_type() {
+        let event = event(
+            r#"{"ph": "X", "cat": ["a"], "name": 7, "pid": "Spans", "tid": {}, "ts": 1, "dur": null,
+                "args": {"correlation": "12", "External id": -1, "Bytes": 1.5, "future": 1, "x": [[{}]]}}"#,
+        );
+        assert_eq!((event.phase, event.category), (b'X', Category::Function));
+        assert_eq!(event.name, "7");
+        assert_eq!(
+            (event.process, event.thread),
+            (Id::Text("Spans".to_owned()), Id::Missing)
+        );
+        assert_eq!(
+            (event.at, event.duration),
+            (Time::Nanoseconds(1000), Time::Missing)
+        );
+        let args = event.args;
+        assert_eq!(
+            (args.correlation, args.external_id, args.bytes),
+            (Some(12), None, None)
+        );
+        assert!(!args.is_future && args.values.is_empty());
+    }
+
+    #[test]
+    fn arguments_before_the_phase_count_too() {
+        let mut event = event(r#"{"args": {"correlation": 5, "full name": "a::b"}, "ph": "X"}"#);
+        event.args.interpret_values();
+        assert_eq!(event.args.correlation, Some(5));
+        assert_eq!(event.args.full_name.as_deref(), Some("a::b"));
+    }
+
+    #[test]
+    fn long_texts_are_cut() {
+        let name = "é".repeat(Limits::NAME_BYTES);
+        let event = event(&format!(r#"{{"name": "{name}"}}"#));
+        assert_eq!(event.name.len(), Limits::NAME_BYTES);
+    }
+}

@@ -1,0 +1,59 @@
+//! Which call on the CPU launched which work on the GPU.
+
+use std::collections::HashMap;
+
+use super::collect::{Raw, RawKind};
+use super::nesting::{NONE, Place};
+
+/// Returns the call of each span on the GPU, and [`NONE`] for all others.
+///
+/// Work belongs to the function around the CUDA call that has its correlation, or else to the function that has its
+/// external id. A range belongs to the range on the CPU that has its external id.
+pub(super) fn callers(raws: &[Raw], places: &[Place]) -> Vec<u32> {
+    let mut callers = vec![NONE; raws.len()];
+    if !raws.iter().any(|raw| raw.kind.is_on_gpu()) {
+        return callers;
+    }
+    let mut launches: HashMap<u64, u32> = HashMap::new();
+    let mut functions: HashMap<u64, u32> = HashMap::new();
+    for (index, raw) in (0..).zip(raws).filter(|(_, raw)| !raw.kind.is_on_gpu()) {
+        if raw.kind == RawKind::Launch {
+            if raw.correlation != 0 {
+                launches.entry(raw.correlation).or_insert(index);
+            }
+        } else if raw.external_id != 0 {
+            functions.entry(raw.external_id).or_insert(index);
+        }
+    }
+    for (raw, caller) in raws.iter().zip(&mut callers) {
+        let by_id = || functions.get(&raw.external_id).copied();
+        *caller = match raw.kind {
+            RawKind::GpuWork => {
+                let launch = launches.get(&raw.correlation).copied();
+                launch
+                    .map(|launch| around(raws, places, launch))
+                    .or_else(by_id)
+            }
+            RawKind::GpuAnnotation => by_id(),
+            _ => None,
+        }
+        .unwrap_or(NONE);
+    }
+    callers
+}
+
+/// Returns the function around a launch, or the launch itself if no function is around it. A call of the runtime may be
+/// inside one of the driver.
+fn around(raws: &[Raw], places: &[Place], launch: u32) -> u32 {
+    let mut outermost = launch;
+    loop {
+        let parent = places[outermost as usize].parent;
+        let Some(raw) = raws.get(parent as usize) else {
+            return outermost;
+        };
+        if raw.kind != RawKind::Launch {
+            return parent;
+        }
+        outermost = parent;
+    }
+}

@@ -1,0 +1,37 @@
+//! Reading a trace in the format of `chrome://tracing`, as PyTorch and `profiler-runtime` write it.
+//!
+//! The file is read event by event: [`document`] finds them, [`event`] reads one, and [`collect`] keeps what is needed of
+//! it. Events may be in any order, so all that connects them is done at the end ([`build`]): pairs of begin and end, nesting
+//! on each track, launches and the GPU work that they launched.
+
+mod build;
+mod collect;
+mod document;
+mod event;
+mod futures;
+mod launches;
+mod names;
+mod nesting;
+mod pairs;
+#[cfg(test)]
+mod tests;
+mod time;
+mod tracks;
+
+use profiler_runtime::report::Timeline;
+
+use self::collect::Collector;
+use super::source::{Source, Watch};
+use super::{InputError, Limits};
+
+/// Reads a trace. `title` is the title of the time line.
+pub(super) fn read(
+    source: Source<'_>,
+    watch: &Watch,
+    title: &str,
+    limits: Limits,
+) -> Result<Timeline, InputError> {
+    let mut collector = Collector::new(limits);
+    document::read(source, watch, &mut collector).map_err(|error| watch.failure(error))?;
+    build::build(collector, title)
+}

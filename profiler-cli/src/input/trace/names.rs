@@ -1,0 +1,83 @@
+//! Names of events, each kept once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use profiler_runtime::report::SliceName;
+
+use crate::input::{InputError, Limits};
+
+/// The different names, numbered in the order in which they first occur.
+#[derive(Default)]
+pub(super) struct Names {
+    numbers: HashMap<Arc<str>, u32>,
+    all: Vec<SliceName>,
+    bytes: usize,
+}
+
+impl Names {
+    /// Returns the number of a name. `about` returns its short form and its location; it is called if the name is new.
+    pub(super) fn number(
+        &mut self,
+        text: &str,
+        about: impl FnOnce() -> (String, Option<String>),
+    ) -> Result<u32, InputError> {
+        if let Some(number) = self.numbers.get(text) {
+            return Ok(*number);
+        }
+        let text: Arc<str> = text.into();
+        let mut name = SliceName::default();
+        let (short, location) = about();
+        name.short = short.into();
+        name.location = location.unwrap_or_default().into();
+        name.text = Arc::clone(&text);
+        self.bytes += name.text.len() + name.short.len() + name.location.len();
+        let number = u32::try_from(self.all.len()).ok();
+        let Some(number) = number.filter(|_| self.bytes <= Limits::NAMES_BYTES) else {
+            return Err(InputError::TooManyNames {
+                max_bytes: Limits::NAMES_BYTES,
+            });
+        };
+        self.all.push(name);
+        self.numbers.insert(text, number);
+        Ok(number)
+    }
+
+    pub(super) fn into_names(self) -> Vec<SliceName> {
+        self.all
+    }
+}
+
+/// Returns the location in `file.py(12): function`, as `file.py:12`. PyTorch names Python functions so, and the frames of
+/// call stacks.
+pub(super) fn location_in(frame: &str) -> Option<String> {
+    let (before, _) = frame.split_once("): ")?;
+    let (file, line) = before.rsplit_once('(')?;
+    let line: u32 = line.parse().ok()?;
+    (!file.is_empty()).then(|| format!("{file}:{line}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_of_python_and_rust_have_locations() {
+        for (frame, location) in [
+            (
+                "torch/nn/module.py(1511): _call_impl",
+                Some("torch/nn/module.py:1511"),
+            ),
+            (
+                "src/main.rs(3): app::main;b.rs(2): g",
+                Some("src/main.rs:3"),
+            ),
+            ("<built-in method f>", None),
+            ("a(b): c", None),
+            ("(1): c", None),
+            ("std::vec<a(1)>: c", None),
+        ] {
+            assert_eq!(location_in(frame).as_deref(), location, "{frame}");
+        }
+    }
+}

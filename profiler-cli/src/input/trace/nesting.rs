@@ -1,0 +1,153 @@
+//! Which span is inside which, on one track.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::collect::{MemoryChange, Raw};
+
+/// No span.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// How far the end of a span may lie past the end of the one around it. Tools that write whole microseconds round both.
+const ROUNDING_NS: i64 = 1000;
+
+/// The most tracks beside one track, for spans that overlap others.
+pub(super) const MAX_LANES: u32 = 64;
+
+/// What nesting says about each span.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Place {
+    /// The span around it on the same track, or the innermost one that contains it; [`NONE`] if there is none.
+    pub(super) parent: u32,
+    /// The number of the track beside its own, from 1, because it overlaps another span; 0 for its own track;
+    /// [`NONE`] if there is no track left.
+    pub(super) lane: u32,
+    /// The time of the spans directly inside it, in nanoseconds.
+    pub(super) inside: i64,
+    /// Bytes allocated on the host, without its children.
+    pub(super) allocated: Option<u64>,
+    /// Bytes allocated on devices less those freed, without its children.
+    pub(super) device_bytes: Option<i64>,
+}
+
+/// Nests spans. All of them are of one track, and so are the changes of memory; `order` is sorted by [`before`], `memory`
+/// by time. A span that overlaps another and is not inside it gets a track beside.
+pub(super) fn nest(raws: &mut [Raw], places: &mut [Place], order: &[u32], memory: &[MemoryChange]) {
+    // The ends of these never rise, as each is inside the one before it.
+    let mut open: Vec<u32> = Vec::new();
+    let mut lanes = Lanes::default();
+    let mut memory = memory.iter().peekable();
+    for index in order.iter().copied() {
+        let (start, end) = (raws[index as usize].start, raws[index as usize].end);
+        while let Some(change) = memory.next_if(|change| change.at < start) {
+            count_memory(raws, places, &mut open, change);
+        }
+        close(raws, &mut open, start, end);
+        let parent = open.last().copied();
+        let Some(parent) = parent else {
+            places[index as usize].parent = NONE;
+            open.push(index);
+            continue;
+        };
+        let parent_end = raws[parent as usize].end;
+        if end <= parent_end || end - parent_end <= ROUNDING_NS {
+            let end = end.min(parent_end);
+            raws[index as usize].end = end;
+            places[index as usize].parent = parent;
+            places[parent as usize].inside += end - start;
+            open.push(index);
+        } else {
+            let containing = open.partition_point(|around| raws[*around as usize].end >= end);
+            let containing = containing.checked_sub(1).map_or(NONE, |at| open[at]);
+            places[index as usize].parent = containing;
+            places[index as usize].lane = lanes.take(start, end);
+        }
+    }
+    for change in memory {
+        count_memory(raws, places, &mut open, change);
+    }
+}
+
+/// Places spans that do not nest, such as futures: those that overlap get tracks beside.
+pub(super) fn place_beside(raws: &[Raw], places: &mut [Place], order: &[u32]) {
+    let mut lanes = Lanes::default();
+    let mut own_end = i64::MIN;
+    for index in order.iter().copied() {
+        let (start, end) = (raws[index as usize].start, raws[index as usize].end);
+        if start >= own_end {
+            own_end = end;
+        } else {
+            places[index as usize].lane = lanes.take(start, end);
+        }
+    }
+}
+
+/// Orders spans of a track: those around others come first.
+pub(super) fn before(one: &Raw, other: &Raw) -> std::cmp::Ordering {
+    // Identifiers rise with the beginnings of calls, and tell which of two equal spans is the outer one.
+    let by_id = || {
+        if one.external_id == 0 || other.external_id == 0 {
+            std::cmp::Ordering::Equal
+        } else {
+            one.external_id.cmp(&other.external_id)
+        }
+    };
+    let key = |raw: &Raw| (raw.track, raw.start, Reverse(raw.end));
+    key(one).cmp(&key(other)).then_with(by_id)
+}
+
+/// Closes what has ended at a time. Something that begins at the end of another is not inside it, unless both are empty.
+fn close(raws: &[Raw], open: &mut Vec<u32>, start: i64, end: i64) {
+    while let Some(top) = open.last() {
+        let top = &raws[*top as usize];
+        let is_over = top.end < start || (top.end == start && (end > start || top.start < start));
+        if !is_over {
+            break;
+        }
+        open.pop();
+    }
+}
+
+/// Counts a change of memory for the innermost span at its time.
+fn count_memory(raws: &[Raw], places: &mut [Place], open: &mut Vec<u32>, change: &MemoryChange) {
+    while open
+        .last()
+        .is_some_and(|top| raws[*top as usize].end < change.at)
+    {
+        open.pop();
+    }
+    let Some(place) = open.last().map(|top| &mut places[*top as usize]) else {
+        return;
+    };
+    if change.device.is_some() {
+        let bytes = place.device_bytes.get_or_insert_default();
+        *bytes = bytes.saturating_add(change.bytes);
+    } else if let Ok(allocated) = u64::try_from(change.bytes) {
+        let bytes = place.allocated.get_or_insert_default();
+        *bytes = bytes.saturating_add(allocated);
+    }
+}
+
+/// The tracks beside one track. Spans on them do not overlap.
+#[derive(Default)]
+struct Lanes {
+    by_end: BinaryHeap<Reverse<(i64, u32)>>,
+    count: u32,
+}
+
+impl Lanes {
+    fn take(&mut self, start: i64, end: i64) -> u32 {
+        let free = self.by_end.peek().filter(|lane| lane.0.0 <= start);
+        let lane = if let Some(Reverse((_, lane))) = free.copied() {
+            self.by_end.pop();
+            lane
+        } else if self.count < MAX_LANES {
+            self.count += 1;
+            self.count
+        } else {
+            return NONE;
+        };
+        self.by_end.push(Reverse((end, lane)));
+        lane
+    }
+}

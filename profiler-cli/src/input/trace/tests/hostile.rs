@@ -1,0 +1,214 @@
+//! Files that are damaged, huge or written to do harm: one clear line each.
+
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::{complete, of_text, read, refused};
+use crate::input::{Input, Limits};
+
+fn message(text: &str) -> String {
+    refused(text.as_bytes(), Limits::DEFAULT)
+}
+
+fn event(fields: &str) -> String {
+    format!(r#"{{"traceEvents": [{{"ph": "X", "name": "f", "pid": 1, "tid": 1, {fields}}}]}}"#)
+}
+
+fn compressed(parts: &[&[u8]]) -> Vec<u8> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    for part in parts {
+        gzip.write_all(part).expect("memory takes everything");
+    }
+    gzip.finish().expect("memory takes everything")
+}
+
+#[test]
+fn files_that_hold_something_else_are_refused() {
+    assert!(message("").starts_with("is empty"));
+    assert!(message(" \n").starts_with("is empty"));
+    assert!(message("Name  Calls\n").starts_with("is neither a summary nor a trace"));
+    assert!(message("\u{7f}ELF").starts_with("is neither a summary nor a trace"));
+    assert!(
+        message(r#"{"a": 1}"#).contains("neither `traceEvents` of a trace nor `rows` of a summary")
+    );
+    assert!(message(r#"{"traceEvents": 3}"#).contains("a list of events"));
+    assert!(message(r#"{"traceEvents": [3]}"#).contains("expected an event"));
+}
+
+#[test]
+fn files_that_are_cut_off_or_damaged_say_where() {
+    for text in [
+        r#"{"traceEvents": [{"ph": "X""#,
+        r#"{"traceEvents": []"#,
+        "[",
+        "{",
+    ] {
+        let expected = format!("is cut off after {} bytes", text.len());
+        assert!(
+            message(text).starts_with(&expected),
+            "{text}: {}",
+            message(text)
+        );
+    }
+    assert!(message("{\"traceEvents\": [\n{\"ph\" 3}]}").starts_with("line 2, column 7: "));
+    assert!(message(r#"{"traceEvents": []} x"#).contains("trailing characters"));
+    assert!(message(&event(r#""ts": NaN, "dur": 1"#)).starts_with("line 1, column "));
+    assert!(message(&event(r#""ts": 1e999, "dur": 1"#)).contains("number out of range"));
+    let bytes = b"{\"traceEvents\": [{\"name\": \"\xff\"}]}";
+    assert!(refused(bytes, Limits::DEFAULT).contains("line 1, column "));
+    let whole = compressed(&[event(r#""ts": 1, "dur": 1"#).as_bytes()]);
+    assert!(Input::from_reader(&*whole, "", Limits::DEFAULT).is_ok());
+    let half = refused(&whole[..whole.len() / 2], Limits::DEFAULT);
+    assert!(half.starts_with("is cut off"), "{half}");
+    let mut damaged = whole.clone();
+    let at = damaged.len() - 6;
+    damaged[at] ^= 0xff;
+    let damaged = refused(&damaged, Limits::DEFAULT);
+    assert!(damaged.starts_with("is damaged"), "{damaged}");
+}
+
+#[test]
+fn times_that_cannot_be_right_name_their_event() {
+    let late = message(&event(r#""ts": 1e19, "dur": 1"#));
+    assert!(
+        late.starts_with("event 0 `f`: its time, 1e19 µs, is not between"),
+        "{late}"
+    );
+    let long = message(&event(r#""ts": 1, "dur": "inf""#));
+    assert!(long.contains("its duration, inf µs"), "{long}");
+    let negative = message(&event(r#""ts": 1, "dur": -1"#));
+    assert!(negative.contains("its duration is negative"), "{negative}");
+    let apart = format!(
+        r#"{{"traceEvents": [{}, {}]}}"#,
+        complete("", "f", (-9e15, 1.0), ""),
+        complete("", "f", (9e15, 9e15), "")
+    );
+    assert!(message(&apart).contains("centuries apart"));
+    let one = of_text(&event(r#""ts": 9e15, "dur": 9e15"#));
+    assert!(one.duration_ns >= 0);
+}
+
+#[test]
+fn events_without_times_are_counted() {
+    let timeline = of_text(&event(r#""ts": null"#));
+    assert_eq!(timeline.missing, [("events have no time".to_owned(), 1)]);
+    let timeline = of_text(&event(r#""ts": 5"#));
+    assert_eq!(
+        timeline.missing,
+        [("events have no duration".to_owned(), 1)]
+    );
+    assert!(timeline.slices.is_empty());
+}
+
+#[test]
+fn large_files_stop_at_the_limits() {
+    let mut limits = Limits::DEFAULT;
+    limits.max_bytes = 10_000_000;
+    let spaces = vec![b' '; 1 << 20];
+    let bomb = [&b"{\"traceEvents\": ["[..]]
+        .into_iter()
+        .chain(std::iter::repeat_n(&spaces[..], 8));
+    let bomb = compressed(&bomb.collect::<Vec<_>>());
+    assert!(bomb.len() < 1 << 20);
+    let large = refused(&bomb, limits);
+    assert!(
+        large.starts_with("has an event of more than 4194304 bytes"),
+        "{large}"
+    );
+    limits.max_bytes = 1_000_000;
+    let list = vec![b"{},".repeat(1 << 18); 2];
+    let list: Vec<&[u8]> = [&b"["[..]]
+        .into_iter()
+        .chain(list.iter().map(Vec::as_slice))
+        .collect();
+    let large = refused(&compressed(&list), limits);
+    assert!(
+        large.starts_with("has more than 1000000 bytes after decompression"),
+        "{large}"
+    );
+    limits.max_events = 2;
+    let three = [(0.0, 1.0), (2.0, 1.0), (4.0, 1.0)].map(|times| complete("", "f", times, ""));
+    let three = format!("[{}]", three.join(","));
+    let many = refused(three.as_bytes(), limits);
+    assert!(many.starts_with("has more than 2 events"), "{many}");
+    let summary = format!(r#"{{"rows": [], "notes": ["{}"]}}"#, "x".repeat(65 << 20));
+    let large = refused(summary.as_bytes(), Limits::DEFAULT);
+    assert!(large.starts_with("has more than 67108864 bytes"), "{large}");
+}
+
+#[test]
+fn deep_values_are_refused_and_deep_calls_are_not() {
+    let lists = "[".repeat(100_000);
+    let deep = format!(r#"[{{"ph": "X", "args": {{"Input Dims": {lists}"#);
+    assert!(message(&deep).contains("recursion limit exceeded"));
+    // What is not kept may have any depth.
+    let deep = format!(r#"{{"x": {}"#, "{\"a\":".repeat(100_000));
+    assert!(message(&deep).starts_with("is cut off"));
+    let calls: Vec<String> = (0..50_000)
+        .map(|depth| {
+            complete(
+                "",
+                "f",
+                (f64::from(depth), f64::from(100_001 - 2 * depth)),
+                "",
+            )
+        })
+        .collect();
+    let timeline = read(&calls.join(","));
+    assert_eq!(timeline.slices.len(), 50_000);
+    assert_eq!(timeline.slices[49_999].parent, Some(49_998));
+    assert_eq!(
+        timeline
+            .key_averages()
+            .row("f")
+            .map(|row| row.primitive_calls),
+        Some(1)
+    );
+}
+
+#[test]
+fn spans_that_all_overlap_take_neither_long_nor_many_tracks() {
+    let crossing: Vec<String> = (0..20_000)
+        .map(|start| complete("", "f", (f64::from(start * 2), 30_000.0), ""))
+        .collect();
+    let timeline = read(&crossing.join(","));
+    assert_eq!(timeline.tracks.len(), 65);
+    let shown = timeline.slices.len() as u64;
+    let [(reason, missing)] = &timeline.missing[..] else {
+        panic!("{:?}", timeline.missing);
+    };
+    assert!(reason.contains("overlap"), "{reason}");
+    assert_eq!(shown + missing, 20_000);
+}
+
+#[test]
+fn repeated_ids_and_circles_of_futures_do_no_harm() {
+    let future = |name: &str| {
+        complete(
+            "cpu_op",
+            name,
+            (0.0, 10.0),
+            r#""future": true, "External id": 1"#,
+        )
+        .replace(r#""tid": 1"#, r#""tid": 7"#)
+    };
+    let events = [
+        future("a"),
+        future("b"),
+        future("a"),
+        complete("user_annotation", "a", (0.0, 10.0), ""),
+        complete("user_annotation", "b", (0.0, 10.0), ""),
+        complete("user_annotation", "a", (0.0, 10.0), ""),
+        complete("cuda_runtime", "l", (0.0, 10.0), r#""correlation": 1"#),
+        complete("cuda_runtime", "l", (0.0, 10.0), r#""correlation": 1"#),
+    ];
+    let timeline = read(&events.join(","));
+    assert_eq!(timeline.slices.len(), 8);
+    for (index, slice) in timeline.slices.iter().enumerate() {
+        assert!(slice.parent.is_none_or(|parent| (parent as usize) < index));
+    }
+    let averages = timeline.key_averages();
+    assert_eq!(averages.rows.iter().map(|row| row.calls).sum::<u64>(), 5);
+}

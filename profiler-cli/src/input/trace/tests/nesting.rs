@@ -1,0 +1,186 @@
+//! Nesting on threads.
+
+use profiler_runtime::report::TrackKind;
+
+use super::{complete, on_track, read, tree};
+
+#[test]
+fn calls_nest_by_their_times_whatever_their_order_is() {
+    let events = [
+        complete("cpu_op", "leaf", (20.0, 5.0), ""),
+        complete("python_function", "a.py(3): outer", (10.0, 100.0), ""),
+        complete("cpu_op", "next", (30.0, 10.0), ""),
+        complete("user_annotation", "middle", (20.0, 20.0), ""),
+    ];
+    let timeline = read(&events.join(","));
+    assert_eq!(
+        tree(&timeline),
+        [
+            ("a.py(3): outer", "-", 80.0),
+            ("middle", "a.py(3): outer", 5.0),
+            ("leaf", "middle", 5.0),
+            ("next", "middle", 10.0),
+        ]
+    );
+    let outer = &timeline.names[timeline.slices[0].name as usize];
+    assert_eq!(&*outer.location, "a.py:3");
+    assert_eq!(
+        (timeline.slices[0].start_ns, timeline.duration_ns),
+        (0, 100_000)
+    );
+}
+
+#[test]
+fn of_equal_spans_the_one_with_the_smaller_id_is_around_the_other() {
+    let events = [
+        complete("cpu_op", "inner", (0.0, 5.0), r#""External id": 2"#),
+        complete("cpu_op", "outer", (0.0, 5.0), r#""External id": 1"#),
+    ];
+    let timeline = read(&events.join(","));
+    assert_eq!(
+        tree(&timeline),
+        [("outer", "-", 0.0), ("inner", "outer", 5.0)]
+    );
+}
+
+#[test]
+fn a_span_that_crosses_another_gets_a_track_beside() {
+    let events = [
+        complete("", "outer", (0.0, 100.0), ""),
+        complete("", "first", (10.0, 20.0), ""),
+        complete("", "crosses", (20.0, 40.0), ""),
+        complete("", "inside first", (22.0, 1.0), ""),
+    ];
+    let timeline = read(&events.join(","));
+    assert_eq!(
+        tree(&timeline),
+        [
+            ("outer", "-", 80.0),
+            ("first", "outer", 19.0),
+            ("crosses", "outer", 40.0),
+            ("inside first", "first", 1.0),
+        ]
+    );
+    let tracks: Vec<_> = timeline.slices.iter().map(|slice| slice.track).collect();
+    assert_eq!(tracks, [0, 0, 1, 0]);
+    assert_eq!(timeline.tracks[1].name, "thread 1 (beside 1)");
+    assert!(
+        timeline
+            .tracks
+            .iter()
+            .all(|track| track.kind == TrackKind::Thread)
+    );
+}
+
+#[test]
+fn an_end_that_was_rounded_past_the_end_around_it_is_inside() {
+    let events = [
+        complete("", "outer", (0.0, 10.0), ""),
+        complete("", "inner", (5.0, 5.9), ""),
+        complete("", "next", (10.0, 1.0), ""),
+    ];
+    let timeline = read(&events.join(","));
+    assert_eq!(
+        tree(&timeline),
+        [
+            ("outer", "-", 5.0),
+            ("inner", "outer", 5.0),
+            ("next", "-", 1.0)
+        ]
+    );
+}
+
+#[test]
+fn begins_and_ends_are_paired_on_their_threads() {
+    let half = |phase: &str, name: &str, thread: u32, at: u32| {
+        format!(r#"{{"ph": "{phase}", "name": "{name}", "pid": 1, "tid": {thread}, "ts": {at}}}"#)
+    };
+    let events = [
+        half("E", "", 1, 30),
+        half("B", "outer", 1, 0),
+        half("B", "inner", 1, 10),
+        half("E", "", 1, 20),
+        half("B", "elsewhere", 2, 5),
+        half("E", "", 3, 7),
+    ];
+    let timeline = read(&events.join(","));
+    assert_eq!(
+        tree(&timeline),
+        [("outer", "-", 20.0), ("inner", "outer", 10.0)]
+    );
+    let missing: Vec<_> = timeline
+        .missing
+        .iter()
+        .map(|(reason, count)| format!("{count} {reason}"))
+        .collect();
+    assert_eq!(
+        missing,
+        [
+            "1 begins (of the phase B) have no end",
+            "1 ends (of the phase E) have no begin",
+        ]
+    );
+}
+
+#[test]
+fn threads_keep_their_names_and_ids() {
+    let events = [
+        r#"{"ph": "M", "name": "thread_name", "pid": 9, "tid": 42, "args": {"name": "worker"}}"#
+            .to_owned(),
+        r#"{"ph": "M", "name": "process_name", "pid": 9, "args": {"name": "app"}}"#.to_owned(),
+        on_track("", "f", (9, 42), (0.0, 1.0), ""),
+        on_track("", "g", (9, 43), (0.0, 1.0), ""),
+    ];
+    let timeline = read(&events.join(","));
+    let tracks: Vec<_> = timeline
+        .tracks
+        .iter()
+        .map(|track| {
+            (
+                track.name.as_str(),
+                track.process_name.as_str(),
+                track.process,
+                track.id,
+            )
+        })
+        .collect();
+    assert_eq!(
+        tracks,
+        [("worker", "app", 9, 42), ("thread 43", "app", 9, 43)]
+    );
+}
+
+#[test]
+fn polls_belong_to_their_future_and_the_future_to_the_scope_around_its_first_poll() {
+    let events = [
+        complete("cpu_op", "run", (0.0, 100.0), r#""External id": 1"#),
+        complete("user_annotation", "load", (10.0, 10.0), ""),
+        complete("cpu_op", "decode", (12.0, 3.0), r#""External id": 3"#),
+        complete("user_annotation", "load", (50.0, 5.0), ""),
+        on_track(
+            "cpu_op",
+            "load",
+            (1, 1000),
+            (10.0, 45.0),
+            r#""External id": 2, "future": true, "self_ns": 12000"#,
+        ),
+    ];
+    let timeline = read(&events.join(","));
+    assert_eq!(
+        tree(&timeline),
+        [
+            ("run", "-", 85.0),
+            ("load", "run", 12.0),
+            ("load", "load", 7.0),
+            ("decode", "load", 3.0),
+            ("load", "load", 5.0),
+        ]
+    );
+    let row = timeline.key_averages();
+    let row = row.row("load").expect("it was called");
+    assert_eq!((row.calls, row.futures, row.polled_ns), (1, 1, 15_000.0));
+    assert_eq!(
+        row.cpu.map(|cpu| (cpu.total_ns, cpu.self_ns)),
+        Some((45_000.0, 12_000.0))
+    );
+}

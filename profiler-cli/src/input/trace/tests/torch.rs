@@ -1,0 +1,215 @@
+//! Launches and GPU work, as PyTorch writes them, and as `profiler-runtime` does.
+
+use profiler_runtime::report::{SliceKind, TrackKind};
+
+use super::{complete, name, of_text, on_track, read, tree};
+
+/// An operator that launches two kernels; its range on the stream; and a kernel whose launch is not in the file.
+fn launches() -> Vec<String> {
+    vec![
+        complete(
+            "user_annotation",
+            "ProfilerStep#3",
+            (0.0, 1000.0),
+            r#""External id": 1"#,
+        ),
+        complete(
+            "user_annotation",
+            "forward",
+            (10.0, 500.0),
+            r#""External id": 2"#,
+        ),
+        complete("cpu_op", "aten::mm", (20.0, 100.0), r#""External id": 3"#),
+        complete(
+            "cuda_driver",
+            "cuLaunchKernel",
+            (32.0, 5.0),
+            r#""correlation": 7"#,
+        ),
+        complete(
+            "cuda_runtime",
+            "cudaLaunchKernel",
+            (30.0, 10.0),
+            r#""correlation": 7, "External id": 3"#,
+        ),
+        complete(
+            "cuda_runtime",
+            "cudaMemcpyAsync",
+            (600.0, 10.0),
+            r#""correlation": 8"#,
+        ),
+        on_track(
+            "kernel",
+            "gemm",
+            (0, 7),
+            (200.0, 300.0),
+            r#""correlation": 7, "device": 0"#,
+        ),
+        on_track(
+            "kernel",
+            "late",
+            (0, 7),
+            (510.0, 20.0),
+            r#""correlation": 99, "External id": 3"#,
+        ),
+        on_track(
+            "gpu_memcpy",
+            "Memcpy DtoH",
+            (0, 7),
+            (700.0, 50.0),
+            r#""correlation": 8"#,
+        ),
+        on_track(
+            "gpu_user_annotation",
+            "forward",
+            (0, 7),
+            (190.0, 340.0),
+            r#""External id": 2"#,
+        ),
+    ]
+}
+
+#[test]
+fn work_belongs_to_the_function_around_its_launch() {
+    let mut events = launches();
+    events.reverse();
+    let timeline = read(&events.join(","));
+    assert_eq!(
+        tree(&timeline),
+        [
+            ("ProfilerStep*", "-", 490.0),
+            ("forward", "ProfilerStep*", 400.0),
+            ("aten::mm", "forward", 90.0),
+            ("cudaLaunchKernel", "aten::mm", 5.0),
+            ("cuLaunchKernel", "cudaLaunchKernel", 5.0),
+            ("cudaMemcpyAsync", "ProfilerStep*", 10.0),
+            // The range only encloses the work.
+            ("forward", "forward", 0.0),
+            ("gemm", "aten::mm", 300.0),
+            ("late", "aten::mm", 20.0),
+            ("Memcpy DtoH", "ProfilerStep*", 50.0),
+        ]
+    );
+    let kinds: Vec<_> = timeline.slices[6..]
+        .iter()
+        .map(|slice| slice.kind)
+        .collect();
+    let work = SliceKind::GpuWork;
+    assert_eq!(kinds, [SliceKind::GpuScope, work, work, work]);
+    let stream = &timeline.tracks[timeline.slices[7].track as usize];
+    assert_eq!(
+        (stream.kind, stream.device, stream.process),
+        (TrackKind::Stream, Some(0), 1)
+    );
+    let steps: Vec<_> = timeline
+        .steps
+        .iter()
+        .map(|step| (step.number, step.start_ns, step.end_ns))
+        .collect();
+    assert_eq!(steps, [(3, 0, 1_000_000)]);
+}
+
+#[test]
+fn functions_have_the_gpu_time_of_the_work_that_they_launched() {
+    let averages = read(&launches().join(",")).key_averages();
+    let cuda = |name| {
+        averages
+            .row(name)
+            .and_then(|row| row.cuda)
+            .map(|cuda| (cuda.total_ns, cuda.self_ns))
+    };
+    assert_eq!(cuda("gemm"), Some((300_000.0, 300_000.0)));
+    assert_eq!(cuda("aten::mm"), Some((320_000.0, 0.0)));
+    assert_eq!(cuda("ProfilerStep*"), Some((370_000.0, 0.0)));
+    assert_eq!(cuda("cudaLaunchKernel"), None);
+    assert_eq!(averages.self_cuda_time_total_ns, Some(370_000.0));
+    let calls: u64 = averages.rows.iter().map(|row| row.calls).sum();
+    assert_eq!(calls, 9);
+}
+
+#[test]
+fn what_profiler_runtime_writes_in_place_of_kernels_is_left_out() {
+    let events = [
+        complete("cpu_op", "forward", (0.0, 100.0), r#""External id": 1, "full name": "app::forward""#),
+        complete("cuda_runtime", "cudaLaunchKernel", (0.0, 0.0), r#""correlation": 100001, "External id": 1"#),
+        on_track("gpu_user_annotation", "forward", (0, 8), (10.0, 60.0), r#""External id": 1, "full name": "app::forward""#),
+        on_track("kernel", "forward", (0, 8), (10.0, 60.0), r#""correlation": 100001, "scope": true"#),
+        r#"{"ph": "i", "cat": "replay", "name": "graph", "pid": 1, "tid": 5, "ts": 90, "args": {"ns": 2000, "self_ns": 1500}}"#.to_owned(),
+    ];
+    let timeline = of_text(&format!(
+        r#"{{"profiler": {{"name": "profiler-runtime", "complete": false, "over_capacity": 4, "ring_full": 0, "unread": 0,
+            "cut_short": true, "handler_behind": 0, "late": 0, "no_memory": 0}},
+            "deviceProperties": [{{"id": 0, "name": "Simulated"}}], "distributedInfo": {{"rank": 3}},
+            "baseTimeNanoseconds": 1700000000000000000, "traceEvents": [{}]}}"#,
+        events.join(",")
+    ));
+    assert_eq!(
+        tree(&timeline),
+        [
+            ("app::forward", "-", 100.0),
+            ("app::forward", "app::forward", 60.0)
+        ]
+    );
+    assert_eq!(&*timeline.names[0].short, "forward");
+    assert_eq!(timeline.start_unix_ns, 1_700_000_000_000_000_000);
+    assert_eq!(timeline.tracks[1].device_name, "Simulated");
+    assert_eq!(timeline.tracks[0].rank, Some(3));
+    let replay = timeline.replays[0];
+    assert_eq!(
+        (replay.noticed_ns, replay.duration_ns, replay.self_ns),
+        (90_000, 2000, 1500)
+    );
+    assert_eq!(&*timeline.names[replay.name as usize].text, "graph");
+    let counts: Vec<_> = timeline.missing.iter().map(|(_, count)| *count).collect();
+    assert_eq!(counts, [4, 0], "{:?}", timeline.missing);
+    let averages = timeline.key_averages();
+    let row = averages.row("app::forward").expect("it was called");
+    assert_eq!(
+        row.cuda.map(|cuda| (cuda.total_ns, cuda.self_ns)),
+        Some((60_000.0, 60_000.0))
+    );
+    assert_eq!(row.launch_bound, Some(1.0));
+}
+
+#[test]
+fn work_that_overlaps_on_its_stream_gets_a_track_beside() {
+    let events = [
+        on_track("kernel", "a", (0, 7), (0.0, 10.0), ""),
+        on_track("kernel", "b", (0, 7), (5.0, 10.0), ""),
+        on_track("kernel", "c", (0, 7), (20.0, 10.0), ""),
+    ];
+    let timeline = read(&events.join(","));
+    let tracks: Vec<_> = timeline
+        .slices
+        .iter()
+        .map(|slice| timeline.tracks[slice.track as usize].name.as_str())
+        .collect();
+    assert_eq!(tracks, ["stream 7", "stream 7 (beside 1)", "stream 7"]);
+    assert_eq!(timeline.slices[1].self_ns, 10_000);
+}
+
+#[test]
+fn steps_on_a_track_of_their_own_are_no_calls() {
+    let events = [
+        on_track(
+            "user_annotation",
+            "ProfilerStep#0",
+            (1, 99),
+            (0.0, 10.0),
+            "",
+        ),
+        on_track(
+            "user_annotation",
+            "ProfilerStep#1",
+            (1, 99),
+            (10.0, 10.0),
+            "",
+        ),
+        complete("cpu_op", "f", (1.0, 2.0), ""),
+    ];
+    let timeline = read(&events.join(","));
+    assert_eq!(tree(&timeline), [("f", "-", 2.0)]);
+    assert_eq!(name(&timeline, &timeline.slices[0]), "f");
+    assert_eq!(timeline.steps.len(), 2);
+    assert_eq!(timeline.tracks.len(), 1);
+}

@@ -1,0 +1,107 @@
+//! Threads and streams: the pairs of process and thread in the events.
+
+use std::collections::HashMap;
+
+use profiler_runtime::report::{Track, TrackKind};
+
+use super::event::Id;
+
+/// Texts in place of a thread's number get numbers from here on, which no system gives to threads.
+const TEXT_IDS: u64 = 1 << 40;
+
+/// The tracks of a file, numbered in the order in which they first occur.
+#[derive(Default)]
+pub(super) struct Tracks {
+    numbers: HashMap<(Id, Id), u32>,
+    all: Vec<RawTrack>,
+    process_names: HashMap<Id, String>,
+}
+
+/// One track.
+pub(super) struct RawTrack {
+    process: Id,
+    thread: Id,
+    name: Option<String>,
+    /// `true` if GPU work is on it.
+    pub(super) is_stream: bool,
+}
+
+impl Tracks {
+    pub(super) fn number(&mut self, process: &Id, thread: &Id) -> u32 {
+        let next = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
+        // The last track is looked up far more often than any other, and costs two clones of numbers.
+        let key = (process.clone(), thread.clone());
+        let number = *self.numbers.entry(key).or_insert(next);
+        if number == next {
+            self.all.push(RawTrack {
+                process: process.clone(),
+                thread: thread.clone(),
+                name: None,
+                is_stream: false,
+            });
+        }
+        number
+    }
+
+    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut RawTrack> {
+        self.all.get_mut(number as usize)
+    }
+
+    pub(super) fn is_stream(&self, number: u32) -> bool {
+        self.all
+            .get(number as usize)
+            .is_some_and(|track| track.is_stream)
+    }
+
+    pub(super) fn name_process(&mut self, process: Id, name: String) {
+        self.process_names.insert(process, name);
+    }
+
+    pub(super) fn name_thread(&mut self, process: &Id, thread: &Id, name: String) {
+        let number = self.number(process, thread);
+        if let Some(track) = self.get_mut(number) {
+            track.name = Some(name);
+        }
+    }
+
+    /// Returns a track of the time line.
+    pub(super) fn track(&self, number: u32, kind: TrackKind) -> Track {
+        let mut track = Track::default();
+        let Some(raw) = self.all.get(number as usize) else {
+            return track;
+        };
+        track.kind = kind;
+        track.id = match &raw.thread {
+            Id::Number(id) => u64::try_from(*id).unwrap_or_default(),
+            Id::Text(_) | Id::Missing => TEXT_IDS + u64::from(number),
+        };
+        let process = if raw.is_stream {
+            // The process of a stream is the number of its device.
+            let device = match &raw.process {
+                Id::Number(device) => u32::try_from(*device).ok(),
+                _ => None,
+            };
+            track.device = Some(device.unwrap_or_default());
+            self.host().unwrap_or(&raw.process)
+        } else {
+            &raw.process
+        };
+        if let Id::Number(process) = process {
+            track.process = u64::try_from(*process).unwrap_or_default();
+        }
+        track.process_name = self.process_names.get(process).cloned().unwrap_or_default();
+        let what = if raw.is_stream { "stream" } else { "thread" };
+        track.name = match (&raw.name, &raw.thread) {
+            (Some(name), _) if !name.trim().is_empty() => name.trim().to_owned(),
+            (_, Id::Text(text)) if !text.is_empty() => text.clone(),
+            _ => format!("{what} {}", track.id),
+        };
+        track
+    }
+
+    /// Returns the first process that has threads.
+    fn host(&self) -> Option<&Id> {
+        let host = self.all.iter().find(|track| !track.is_stream);
+        host.map(|track| &track.process)
+    }
+}
