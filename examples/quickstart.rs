@@ -131,12 +131,13 @@ fn shift(image: &mut [f32], random: &mut Random) {
     }
 }
 
-/// Records one window from the first epoch to the last, for three readers.
+/// Records one window from the first epoch to the last, for three readers and as a page.
 fn record(options: &Options, run: &Path, board: &Arc<TensorBoardLogger>) -> Outcome<Profile> {
-    let file = options.trace_file();
+    let (file, page) = (options.trace_file(), options.window_page_file());
     let profile = Profile::builder()
         .schedule(Schedule::new().active(EPOCHS).repeat(1))
         .on_trace_ready(move |trace: &Trace| trace.export_chrome_trace(&file))
+        .on_trace_ready(move |trace: &Trace| trace.export_html(&page))
         .on_trace_ready(tensorboard_trace_handler(run))
         .on_trace_ready(board.trace_handler())
         .start()?;

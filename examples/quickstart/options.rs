@@ -12,7 +12,8 @@ Trains a small network and shows where the time goes.
 usage: cargo run --release --example quickstart [-- --out DIR] [--trace]
 
     --out DIR    the folder to write to; created if missing (default: profiles/quickstart)
-    --trace      also write a trace of every call: DIR/trace.json for Perfetto, and one for TensorBoard
+    --trace      also write a trace of every call: DIR/window.html for a browser, DIR/trace.json for Perfetto,
+                 and one for TensorBoard
     --help       show this";
 
 pub(crate) struct Options {
@@ -81,6 +82,11 @@ impl Options {
     /// Returns the file for the page, which opens in a browser.
     pub(crate) fn page_file(&self) -> PathBuf {
         self.out.join("run.html")
+    }
+
+    /// Returns the file for the page of the recorded window, which has a time line too.
+    pub(crate) fn window_page_file(&self) -> PathBuf {
+        self.out.join("window.html")
     }
 
     /// Returns the file for the numbers of the table, for programs to read.

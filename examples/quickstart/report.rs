@@ -39,7 +39,8 @@ pub(crate) fn show(options: &Options, board: &TensorBoardLogger) -> Result<(), B
     if options.trace {
         let file = options.trace_file();
         println!(
-            "the trace is in {}: open it in https://ui.perfetto.dev",
+            "every call is on the time line of {}, and in {} for https://ui.perfetto.dev",
+            options.window_page_file().display(),
             file.display()
         );
     }

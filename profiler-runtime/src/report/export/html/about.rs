@@ -9,7 +9,10 @@ use crate::report::text::units;
 use std::fmt::Write;
 
 pub(super) fn push(html: &mut String, page: &Page<'_>) {
-    html.push_str("<section id=run class=view>\n<h2>About this run</h2>\n");
+    html.push_str(
+        "<noscript><p class=note>The call tree, the time line and open rows need the script of this page.</p></noscript>\n\
+         <section id=run class=view>\n<h2>About this run</h2>\n",
+    );
     if let Some(summary) = page.summary {
         push_notes(html, summary);
     }

@@ -7,6 +7,8 @@ use super::bars::bars;
 use super::baseline;
 use super::packed::pack;
 use super::table::by_self_time;
+use super::{time_line, tree};
+use crate::report::call_tree::{CallTree, CallTreeOptions};
 use crate::report::callers::{CallEdge, EdgeTimes};
 use crate::report::options::TableOptions;
 use crate::report::row::Row;
@@ -37,7 +39,17 @@ fn json(page: &Page<'_>) -> String {
         Field::raw("version", 1),
         Field::optional("summary", summary),
         Field::optional("comparison", comparison),
+        Field::optional("tree", call_tree(page).as_ref().and_then(tree::json)),
+        Field::optional("time_line", page.timeline.map(time_line::json)),
     ])
+}
+
+/// Returns the call tree of the window; without a window, that of the running statistics.
+fn call_tree(page: &Page<'_>) -> Option<CallTree> {
+    let of_window = page
+        .timeline
+        .map(|timeline| timeline.call_tree(CallTreeOptions::new()));
+    of_window.or_else(|| Some(page.summary?.call_tree()))
 }
 
 fn summary_json(summary: &Summary) -> String {
@@ -111,7 +123,7 @@ fn times_json(times: &Times) -> String {
 }
 
 /// Formats a number with five significant digits: two more than the page shows.
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return "0".to_owned();
     }

@@ -9,11 +9,15 @@ mod baseline;
 mod data;
 mod date;
 mod escape;
+#[cfg(feature = "session")]
+mod of_trace;
 mod overview;
 mod packed;
 mod sentence;
 mod sha256;
 mod table;
+mod time_line;
+mod tree;
 mod verdict;
 
 use std::fmt::Write;
@@ -36,6 +40,12 @@ const SCRIPT: &str = concat!(
     include_str!("page/details.js"),
     include_str!("page/table.js"),
     include_str!("page/comparison.js"),
+    include_str!("page/canvas.js"),
+    include_str!("page/icicle_layout.js"),
+    include_str!("page/icicle.js"),
+    include_str!("page/time_line_model.js"),
+    include_str!("page/time_line.js"),
+    include_str!("page/memory.js"),
     include_str!("page/shell.js"),
     "})();\n",
 );

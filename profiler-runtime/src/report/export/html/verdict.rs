@@ -15,7 +15,7 @@ const LITTLE: f64 = 0.3;
 enum Limit {
     /// No function was measured.
     Nothing,
-    /// The device works almost all the time, or longer than its launches take.
+    /// The device works longer than its launches take.
     Device,
     /// The device waits for launches.
     Launches,
@@ -76,13 +76,15 @@ impl Shares {
                 _ => Limit::Host,
             };
         }
-        if self.device >= BUSY || (self.launch_bound < 0.5 && self.device >= LITTLE) {
+        // The GPU time of a launch-bound call includes the gaps in which the device waits for launches.
+        let is_launch_bound = self.launch_bound >= 0.5;
+        if self.device >= LITTLE && !is_launch_bound {
             Limit::Device
-        } else if self.host < LITTLE {
+        } else if self.host.max(self.device) < LITTLE {
             Limit::Unmeasured
-        } else if self.host_only >= 0.5 {
+        } else if self.host_only >= 0.5 && self.device < BUSY {
             Limit::HostWork
-        } else if self.launch_bound >= 0.5 {
+        } else if is_launch_bound {
             Limit::Launches
         } else {
             Limit::Waiting
@@ -149,16 +151,11 @@ fn what_limits(summary: &Summary, shares: &Shares) -> Sentence {
     let sentence = match shares.limit() {
         Limit::Nothing => return sentence,
         Limit::Device => sentence.strong("The GPU limits it").text(&format!(
-            ": it was busy for {busy} of the run{}",
-            if shares.launch_bound < 0.5 {
-                ", and most work takes longer than its launch"
-            } else {
-                ""
-            }
+            ": it was busy for {busy} of the run, and most work takes longer than its launch"
         )),
         Limit::Launches => sentence.strong("It is launch-bound").text(&format!(
-            ": {} of the GPU time is in calls that launch more slowly than the GPU works, and the GPU was busy for {busy} \
-             of the run",
+            ": {} of the GPU time is in calls whose launches take at least as long as their work, so the GPU waits for the \
+             CPU",
             percent(shares.launch_bound)
         )),
         Limit::HostWork => {

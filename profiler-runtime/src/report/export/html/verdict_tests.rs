@@ -88,9 +88,19 @@ fn a_device_that_waits_for_launches_is_not_the_limit() {
         vec![row("a", 60.0, Some((20.0, 0.9))), row("b", 10.0, None)],
         [
             "On the CPU, `a` takes 86 % of the measured 70.0 ms; on the GPU, `a` takes 100 % of the measured 20.0 ms.",
-            "It is launch-bound: 90 % of the GPU time is in calls that launch more slowly than the GPU works, and the GPU \
-             was busy for 20 % of the run.",
+            "It is launch-bound: 90 % of the GPU time is in calls whose launches take at least as long as their work, so the \
+             GPU waits for the CPU.",
         ],
+    );
+}
+
+#[test]
+fn gpu_times_of_launch_bound_calls_do_not_show_a_busy_device() {
+    let [_, limit] = sentences(&summary(vec![row("a", 95.0, Some((95.0, 1.0)))]));
+    assert!(
+        limit.to_text().starts_with("It is launch-bound: 100 %"),
+        "{}",
+        limit.to_text()
     );
 }
 

@@ -148,14 +148,17 @@ function linkClocks(table, tabs) {
 async function start() {
   const tools = byId('tools');
   tools.append(themeButton());
-  const tabs = new Tabs();
   const data = await unpack();
-  if (data.summary) {
-    const summary = readSummary(data.summary);
-    tools.prepend(copyButton(summary.text));
-    if (summary.rows.length > 0) linkClocks(new FunctionTable(byId('functions'), summary), tabs);
-  }
+  const summary = data.summary && readSummary(data.summary);
+  const table = summary?.rows.length > 0 ? new FunctionTable(byId('functions'), summary) : null;
+  if (summary) tools.prepend(copyButton(summary.text));
   if (data.comparison) new Comparison(byId('comparison'), data.comparison);
+  if (data.tree) new Icicle(data.tree);
+  if (data.time_line?.tracks.length > 0) new TimeLine(data.time_line);
+  const counters = data.time_line?.counters.filter(({ value }) => value.length > 0) ?? [];
+  if (counters.length > 0) memoryView(counters, data.time_line.duration_ns);
+  const tabs = new Tabs();
+  if (table) linkClocks(table, tabs);
   document.documentElement.dataset.ready = 'true';
 }
 
