@@ -1,6 +1,8 @@
 //! The commands, one file each: its arguments, and `run`.
 
 mod report;
+#[cfg(feature = "top")]
+mod top;
 mod validate;
 
 use clap::Subcommand;
@@ -12,6 +14,8 @@ use crate::exit::Exit;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Report(report::Report),
+    #[cfg(feature = "top")]
+    Top(top::Top),
     Validate(validate::Validate),
 }
 
@@ -19,6 +23,8 @@ impl Command {
     pub(crate) fn run(self) -> Result<Exit, Error> {
         match self {
             Self::Report(command) => command.run(),
+            #[cfg(feature = "top")]
+            Self::Top(command) => command.run(),
             Self::Validate(command) => command.run(),
         }
     }

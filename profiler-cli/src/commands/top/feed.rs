@@ -1,0 +1,150 @@
+//! The latest summary, the one before, and how the file is doing.
+
+use std::time::{Duration, SystemTime};
+
+use profiler_runtime::report::Summary;
+
+use super::file::Look;
+use super::line::{Line, lines};
+
+/// A file that is older than this many intervals is stale, and ...
+const STALE_INTERVALS: u32 = 5;
+/// ... older than this: a busy machine may be late.
+const STALE_AFTER: Duration = Duration::from_secs(3);
+
+/// What is known of the program.
+#[derive(Debug, Default)]
+pub(super) struct Feed {
+    pub(super) shown: Option<Shown>,
+    /// Why the file cannot be read now.
+    pub(super) problem: Option<Problem>,
+}
+
+/// A reason why the file cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Problem {
+    Missing,
+    Broken(String),
+}
+
+/// The latest summary.
+#[derive(Debug)]
+pub(super) struct Shown {
+    pub(super) summary: Box<Summary>,
+    pub(super) lines: Vec<Line>,
+    /// The span of the rates.
+    pub(super) span_ns: f64,
+    pub(super) written: SystemTime,
+}
+
+/// How the program is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Health {
+    /// It rewrites its file.
+    Running,
+    /// The file should have been rewritten and was not: the program was killed, is stopped, or cannot write.
+    Stale,
+    /// The last summary was written.
+    Ended,
+    /// The file is not rewritten at all.
+    WrittenOnce,
+}
+
+impl Feed {
+    pub(super) fn take(&mut self, look: Look) {
+        match look {
+            Look::Same => {}
+            Look::Missing => self.problem = Some(Problem::Missing),
+            Look::Broken(reason) => self.problem = Some(Problem::Broken(reason)),
+            Look::New { summary, written } => {
+                self.problem = None;
+                let before = self.shown.as_ref().map(|shown| &*shown.summary);
+                let (lines, span_ns) = lines(&summary, before);
+                self.shown = Some(Shown {
+                    summary,
+                    lines,
+                    span_ns,
+                    written,
+                });
+            }
+        }
+    }
+}
+
+impl Shown {
+    /// Returns how long ago the file was written.
+    pub(super) fn age(&self, now: SystemTime) -> Duration {
+        now.duration_since(self.written).unwrap_or_default()
+    }
+
+    pub(super) fn health(&self, now: SystemTime) -> Health {
+        if self.summary.is_last {
+            return Health::Ended;
+        }
+        let Some(interval) = self.interval() else {
+            return Health::WrittenOnce;
+        };
+        if self.age(now) > STALE_AFTER.max(STALE_INTERVALS * interval) {
+            Health::Stale
+        } else {
+            Health::Running
+        }
+    }
+
+    /// Returns how often the file is rewritten.
+    pub(super) fn interval(&self) -> Option<Duration> {
+        let seconds = self.summary.interval_ns? / 1e9;
+        // A file may hold any number.
+        Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::from_secs(86_400)))
+            .map(|interval| interval.min(Duration::from_secs(86_400)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn new(wall_ns: f64, interval_ns: Option<f64>, is_last: bool) -> Look {
+        let mut summary = Summary::default();
+        summary.wall_ns = wall_ns;
+        summary.interval_ns = interval_ns;
+        summary.is_last = is_last;
+        Look::New {
+            summary: Box::new(summary),
+            written: SystemTime::UNIX_EPOCH,
+        }
+    }
+
+    #[test]
+    fn a_problem_keeps_the_summary_until_the_next_one() {
+        let mut feed = Feed::default();
+        feed.take(Look::Missing);
+        assert!(feed.shown.is_none() && feed.problem == Some(Problem::Missing));
+        feed.take(new(1e9, Some(1e9), false));
+        assert!(feed.shown.is_some() && feed.problem.is_none());
+        feed.take(Look::Broken("is empty".to_owned()));
+        feed.take(Look::Same);
+        assert!(feed.shown.is_some() && feed.problem.is_some());
+        feed.take(new(3e9, Some(1e9), false));
+        let shown = feed.shown.expect("a summary");
+        assert!(feed.problem.is_none());
+        assert_eq!(shown.span_ns.to_bits(), 2e9_f64.to_bits());
+    }
+
+    #[test]
+    fn a_file_is_stale_after_several_intervals() {
+        let health = |interval_ns, is_last, seconds| {
+            let mut feed = Feed::default();
+            feed.take(new(1e9, interval_ns, is_last));
+            let now = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+            feed.shown.map(|shown| shown.health(now))
+        };
+        assert_eq!(health(Some(1e9), false, 5), Some(Health::Running));
+        assert_eq!(health(Some(1e9), false, 6), Some(Health::Stale));
+        assert_eq!(health(Some(1e8), false, 2), Some(Health::Running));
+        assert_eq!(health(Some(1e9), true, 600), Some(Health::Ended));
+        assert_eq!(health(None, false, 600), Some(Health::WrittenOnce));
+        assert_eq!(health(Some(f64::MAX), false, 600), Some(Health::Running));
+        assert_eq!(health(Some(-1.0), false, 600), Some(Health::Running));
+    }
+}

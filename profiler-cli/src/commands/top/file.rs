@@ -1,0 +1,131 @@
+//! The file that a running program rewrites.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use profiler_runtime::report::Summary;
+
+use crate::input::{Input, InputError, Limits};
+
+/// The outcome of a look at the file.
+#[derive(Debug)]
+pub(super) enum Look {
+    /// It is as it was.
+    Same,
+    /// It is not there.
+    Missing,
+    /// It cannot be read, with the reason in one line.
+    Broken(String),
+    /// It was written.
+    New {
+        summary: Box<Summary>,
+        written: SystemTime,
+    },
+}
+
+/// A file, and which of its contents was read last.
+#[derive(Debug)]
+pub(super) struct File {
+    path: PathBuf,
+    limits: Limits,
+    /// When it was written and its length, as of the last look.
+    seen: Option<(SystemTime, u64)>,
+}
+
+impl File {
+    pub(super) const fn new(path: PathBuf, limits: Limits) -> Self {
+        Self {
+            path,
+            limits,
+            seen: None,
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads the file if it has changed.
+    pub(super) fn look(&mut self) -> Look {
+        let stamp =
+            std::fs::metadata(&self.path).and_then(|file| Ok((file.modified()?, file.len())));
+        let stamp = match stamp {
+            Ok(stamp) => stamp,
+            Err(error) => {
+                self.seen = None;
+                return match error.kind() {
+                    io::ErrorKind::NotFound => Look::Missing,
+                    _ => Look::Broken(format!("cannot be read: {error}")),
+                };
+            }
+        };
+        if self.seen == Some(stamp) {
+            return Look::Same;
+        }
+        self.seen = Some(stamp);
+        match self.read() {
+            Ok(summary) => Look::New {
+                summary: Box::new(summary),
+                written: stamp.0,
+            },
+            // It was removed after the look.
+            Err(Unreadable::Input(InputError::Io(error)))
+                if error.kind() == io::ErrorKind::NotFound =>
+            {
+                self.seen = None;
+                Look::Missing
+            }
+            Err(error) => Look::Broken(error.to_string()),
+        }
+    }
+
+    fn read(&self) -> Result<Summary, Unreadable> {
+        let file = std::fs::File::open(&self.path).map_err(InputError::Io)?;
+        match Input::from_reader(file, "", self.limits)? {
+            Input::Summary(summary) => Ok(*summary),
+            _ => Err(Unreadable::Trace),
+        }
+    }
+}
+
+/// Why there is no summary to show. The message continues the name of the file.
+#[derive(Debug, thiserror::Error)]
+enum Unreadable {
+    #[error("{0}")]
+    Input(#[from] InputError),
+    #[error("is a trace, and no summary: give the file that PROFILER_SUMMARY names")]
+    Trace,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_when_it_appears_and_when_it_changes() {
+        let name = format!("profiler-top-{}.json", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = fs::remove_file(&path);
+        let mut file = File::new(path.clone(), Limits::DEFAULT);
+        assert!(matches!(file.look(), Look::Missing));
+        let mut summary = Summary::default();
+        for wall_ns in [1e9, 22e9] {
+            summary.wall_ns = wall_ns;
+            fs::write(&path, summary.to_json()).expect("it is written");
+            let Look::New { summary: read, .. } = file.look() else {
+                panic!("it is new");
+            };
+            assert_eq!(read.wall_ns.to_bits(), wall_ns.to_bits());
+            assert!(matches!(file.look(), Look::Same));
+        }
+        fs::write(&path, "{\"schema_version\": 1, ").expect("it is written");
+        assert!(matches!(file.look(), Look::Broken(_)));
+        fs::remove_file(&path).expect("it is there");
+        assert!(matches!(file.look(), Look::Missing));
+        let mut folder = File::new(std::env::temp_dir(), Limits::DEFAULT);
+        assert!(matches!(folder.look(), Look::Broken(_)));
+    }
+}

@@ -1,0 +1,205 @@
+//! The rows of the screen: what a name did lately, and altogether.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+use clap::ValueEnum;
+use profiler_runtime::report::{HistoryPoint, Row, Summary};
+
+/// A value that rows are sorted by, the largest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Order {
+    /// The share of the last span that the CPU spent in the name itself.
+    Cpu,
+    /// The same for the GPU.
+    Cuda,
+    /// Calls per second.
+    Rate,
+    /// The self time on the CPU since the beginning.
+    CpuTotal,
+    /// The self time on the GPU since the beginning.
+    CudaTotal,
+    /// Calls since the beginning.
+    Calls,
+    /// Names, from A to Z.
+    Name,
+}
+
+impl Order {
+    pub(super) const ALL: [Self; 7] = [
+        Self::Cpu,
+        Self::Cuda,
+        Self::Rate,
+        Self::CpuTotal,
+        Self::CudaTotal,
+        Self::Calls,
+        Self::Name,
+    ];
+
+    /// Returns the order that is `steps` after this one, around the end.
+    pub(super) fn stepped(self, steps: usize) -> Self {
+        let place = Self::ALL.iter().position(|order| *order == self);
+        Self::ALL[(place.unwrap_or(0) + steps) % Self::ALL.len()]
+    }
+
+    /// Returns `true` if rows are sorted by GPU times.
+    pub(super) const fn is_of_cuda(self) -> bool {
+        matches!(self, Self::Cuda | Self::CudaTotal)
+    }
+}
+
+/// What a name did in the last span and since the beginning.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Line {
+    pub(super) name: String,
+    /// The part of the span that the CPU spent in the name itself: more than 1 on several threads.
+    pub(super) cpu: f64,
+    pub(super) cuda: Option<f64>,
+    /// Calls per second.
+    pub(super) rate: f64,
+    pub(super) cpu_total_ns: f64,
+    pub(super) cuda_total_ns: Option<f64>,
+    pub(super) calls: u64,
+    pub(super) open: u64,
+    pub(super) history: Vec<HistoryPoint>,
+}
+
+/// The sums of a row, from which those of an earlier summary are subtracted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    calls: u64,
+    cpu_ns: f64,
+    cuda_ns: f64,
+}
+
+impl Sums {
+    fn of(row: &Row) -> Self {
+        Self {
+            calls: row.calls,
+            cpu_ns: row.cpu.map_or(0.0, |cpu| cpu.self_ns),
+            cuda_ns: row.cuda.map_or(0.0, |cuda| cuda.self_ns),
+        }
+    }
+}
+
+/// Returns the rows of `now`, with rates since `before` or since the beginning, and the length of that span in
+/// nanoseconds.
+pub(super) fn lines(now: &Summary, before: Option<&Summary>) -> (Vec<Line>, f64) {
+    let before = before.filter(|before| is_earlier(before, now));
+    let span_ns = now.wall_ns - before.map_or(0.0, |before| before.wall_ns);
+    let earlier: HashMap<&str, Sums> = before
+        .iter()
+        .flat_map(|before| &before.rows)
+        .map(|row| (row.name.as_str(), Sums::of(row)))
+        .collect();
+    let lines = now.rows.iter().map(|row| {
+        let sums = Sums::of(row);
+        let earlier = earlier.get(row.name.as_str()).copied().unwrap_or_default();
+        let share = |ns: f64| (ns.max(0.0) / span_ns.max(1.0)).min(1e6);
+        Line {
+            name: super::text::printable(&row.name),
+            cpu: share(sums.cpu_ns - earlier.cpu_ns),
+            cuda: row.cuda.map(|_| share(sums.cuda_ns - earlier.cuda_ns)),
+            rate: sums.calls.saturating_sub(earlier.calls) as f64 / (span_ns.max(1.0) / 1e9),
+            cpu_total_ns: sums.cpu_ns,
+            cuda_total_ns: row.cuda.map(|_| sums.cuda_ns),
+            calls: row.calls,
+            open: row.open,
+            history: row.history.clone(),
+        }
+    });
+    (lines.collect(), span_ns)
+}
+
+/// Returns `true` if both summaries are of one run, in this order.
+pub(super) fn is_earlier(before: &Summary, now: &Summary) -> bool {
+    let run = |summary: &Summary| {
+        let environment = &summary.environment;
+        (environment.process, environment.start_unix_ns)
+    };
+    run(before) == run(now) && before.wall_ns < now.wall_ns
+}
+
+/// Sorts rows; rows with equal values by their names.
+pub(super) fn sort(lines: &mut [&Line], order: Order) {
+    let falling = |one: f64, other: f64| other.total_cmp(&one);
+    let or_none = |value: Option<f64>| value.unwrap_or(-1.0);
+    lines.sort_by(|one, other| {
+        let by_value = match order {
+            Order::Cpu => falling(one.cpu, other.cpu),
+            Order::Cuda => falling(or_none(one.cuda), or_none(other.cuda)),
+            Order::Rate => falling(one.rate, other.rate),
+            Order::CpuTotal => falling(one.cpu_total_ns, other.cpu_total_ns),
+            Order::CudaTotal => falling(or_none(one.cuda_total_ns), or_none(other.cuda_total_ns)),
+            Order::Calls => other.calls.cmp(&one.calls),
+            Order::Name => Ordering::Equal,
+        };
+        by_value.then_with(|| one.name.cmp(&other.name))
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use profiler_runtime::report::Times;
+
+    use super::*;
+
+    fn summary(wall_ns: f64, rows: &[(&str, u64, f64)]) -> Summary {
+        let mut summary = Summary::default();
+        summary.wall_ns = wall_ns;
+        summary.rows = rows
+            .iter()
+            .map(|(name, calls, self_ns)| {
+                let mut cpu = Times::default();
+                cpu.self_ns = *self_ns;
+                let mut row = Row::default();
+                row.name = (*name).to_owned();
+                row.calls = *calls;
+                row.cpu = Some(cpu);
+                row
+            })
+            .collect();
+        summary
+    }
+
+    #[test]
+    fn rates_are_those_since_the_summary_before() {
+        let before = summary(1e9, &[("a", 10, 1e8)]);
+        let now = summary(3e9, &[("a", 30, 1.1e9), ("b", 4, 2e8)]);
+        let (lines, span) = lines(&now, Some(&before));
+        assert_eq!(span.to_bits(), 2e9_f64.to_bits());
+        let shown: Vec<_> = lines.iter().map(|line| (line.cpu, line.rate)).collect();
+        assert_eq!(shown, [(0.5, 10.0), (0.1, 2.0)]);
+        assert_eq!(lines[0].calls, 30);
+    }
+
+    #[test]
+    fn the_first_summary_and_that_of_another_run_have_rates_since_their_beginning() {
+        let now = summary(2e9, &[("a", 30, 1e9)]);
+        let mut other = summary(1e9, &[("a", 10, 1e8)]);
+        other.environment.process = 7;
+        for before in [None, Some(&other)] {
+            let (lines, span) = lines(&now, before);
+            assert_eq!((lines[0].cpu, lines[0].rate, span), (0.5, 15.0, 2e9));
+        }
+    }
+
+    #[test]
+    fn rows_are_sorted_by_each_value() {
+        let now = summary(1e9, &[("a", 1, 5.0), ("b", 3, 1.0), ("c", 1, 9.0)]);
+        let (lines, _) = lines(&now, None);
+        for (order, names) in [
+            (Order::Cpu, "cab"),
+            (Order::Cuda, "abc"),
+            (Order::Rate, "bac"),
+            (Order::CpuTotal, "cab"),
+            (Order::Calls, "bac"),
+            (Order::Name, "abc"),
+        ] {
+            let mut sorted: Vec<&Line> = lines.iter().collect();
+            sort(&mut sorted, order);
+            let sorted: String = sorted.iter().map(|line| line.name.as_str()).collect();
+            assert_eq!(sorted, names, "{order:?}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The terminal: it is the program's while `top` runs, and is restored however it ends.
+
+use std::io::{self, IsTerminal};
+#[cfg(unix)]
+use std::sync::Arc;
+#[cfg(unix)]
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant, SystemTime};
+
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event};
+
+use super::feed::Feed;
+use super::file::File;
+use super::keys::View;
+use super::screen;
+use crate::error::Error;
+
+/// How often the file is looked at, and its age is drawn.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Shows the file until a key or a signal ends it.
+///
+/// `ratatui` restores the terminal if the program panics.
+pub(super) fn run(file: File, feed: Feed, view: View) -> Result<(), Error> {
+    if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
+        return Err(Error::Usage(
+            "`top` needs a terminal to draw on and to read keys from: `profiler report FILE` prints a table".to_owned(),
+        ));
+    }
+    let signals = Signals::watch().map_err(Error::Stdout)?;
+    let mut terminal = ratatui::try_init().map_err(Error::Stdout)?;
+    let shown = show(&mut terminal, file, feed, view, &signals);
+    // Drawing hides the cursor, and a signal would end the program without the destructor that shows it.
+    let cursor = terminal.show_cursor();
+    let restored = cursor.and(ratatui::try_restore());
+    // The shell sees which signal ended the program.
+    signals.raise();
+    shown.and(restored).map_err(Error::Stdout)
+}
+
+fn show(
+    terminal: &mut DefaultTerminal,
+    mut file: File,
+    mut feed: Feed,
+    mut view: View,
+    signals: &Signals,
+) -> io::Result<()> {
+    loop {
+        if !view.is_paused {
+            feed.take(file.look());
+        }
+        let now = SystemTime::now();
+        terminal.draw(|frame| screen::draw(frame, file.path(), &feed, &mut view, now))?;
+        // All keys that are there before the next drawing: a terminal sends a burst when text is pasted.
+        let end = Instant::now() + TICK;
+        let mut wait = TICK;
+        while signals.pending().is_none() && event::poll(wait)? {
+            if let Event::Key(key) = event::read()?
+                && !view.press(key)
+            {
+                return Ok(());
+            }
+            wait = if Instant::now() < end {
+                Duration::ZERO
+            } else {
+                break;
+            };
+        }
+        if signals.pending().is_some() {
+            return Ok(());
+        }
+    }
+}
+
+/// The signals that end the program: it restores the terminal first.
+struct Signals {
+    #[cfg(unix)]
+    pending: Arc<AtomicUsize>,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn watch() -> io::Result<Self> {
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+        let pending = Arc::new(AtomicUsize::new(0));
+        for signal in [SIGHUP, SIGINT, SIGTERM] {
+            let number = usize::try_from(signal).unwrap_or_default();
+            signal_hook::flag::register_usize(signal, Arc::clone(&pending), number)?;
+        }
+        Ok(Self { pending })
+    }
+
+    fn pending(&self) -> Option<i32> {
+        i32::try_from(self.pending.load(Relaxed))
+            .ok()
+            .filter(|signal| *signal != 0)
+    }
+
+    /// Ends the program as the signal would have ended it.
+    fn raise(&self) {
+        if let Some(signal) = self.pending() {
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+        }
+    }
+}
+
+/// On Windows, closing the console ends the program, and Ctrl-C is a key.
+#[cfg(not(unix))]
+impl Signals {
+    fn watch() -> io::Result<Self> {
+        Ok(Self {})
+    }
+
+    fn pending(&self) -> Option<i32> {
+        None
+    }
+
+    fn raise(&self) {}
+}

@@ -1,0 +1,200 @@
+//! Numbers and names as the screen shows them.
+
+use std::time::Duration;
+
+use profiler_runtime::report::HistoryPoint;
+use ratatui::text::Span;
+
+use super::line::Order;
+
+/// Replaces characters that a terminal would execute, or that change the order of the others.
+pub(super) fn printable(text: &str) -> String {
+    let is_moving = |char| matches!(char, '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let shown = |char: char| {
+        if char.is_control() || is_moving(char) {
+            '\u{fffd}'
+        } else {
+            char
+        }
+    };
+    text.chars().map(shown).collect()
+}
+
+/// Returns the columns that a text takes.
+pub(super) fn width(text: &str) -> usize {
+    Span::raw(text).width()
+}
+
+/// Shortens a name to `columns`: its end distinguishes it from others.
+pub(super) fn end_of(name: &str, columns: usize) -> String {
+    if width(name) <= columns {
+        return name.to_owned();
+    }
+    let starts = name.char_indices().map(|(start, _)| start);
+    let mut ends = starts.map(|start| &name[start..]);
+    let end = ends.find(|end| width(end) < columns).unwrap_or_default();
+    format!("…{end}")
+}
+
+/// Formats a time with three digits: `1.23 ms`.
+pub(super) fn time(ns: f64) -> String {
+    const UNITS: [(&str, f64); 3] = [("ns", 1.0), ("µs", 1e3), ("ms", 1e6)];
+    let ns = ns.max(0.0);
+    for (unit, size) in UNITS {
+        if ns < 999.5 * size {
+            return format!("{} {unit}", three_digits(ns / size));
+        }
+    }
+    let seconds = ns / 1e9;
+    if seconds < 999.5 {
+        format!("{} s", three_digits(seconds))
+    } else if seconds < 999.5 * 60.0 {
+        format!("{} min", three_digits(seconds / 60.0))
+    } else {
+        format!("{} h", three_digits(seconds / 3600.0))
+    }
+}
+
+/// Formats a number: `12.3k`.
+pub(super) fn count(number: f64) -> String {
+    const UNITS: [(&str, f64); 5] = [("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12)];
+    let number = number.max(0.0);
+    for (unit, size) in UNITS {
+        if number < 999.5 * size {
+            let number = number / size;
+            return if unit.is_empty() && number.fract() < 1e-9 {
+                format!("{number:.0}")
+            } else {
+                format!("{}{unit}", three_digits(number))
+            };
+        }
+    }
+    format!("{number:.0e}")
+}
+
+pub(super) fn percent(share: f64) -> String {
+    if share > 0.0 && share < 0.0005 {
+        "<0.1".to_owned()
+    } else if share < 9.9995 {
+        format!("{:.1}", 100.0 * share)
+    } else {
+        count(100.0 * share)
+    }
+}
+
+fn three_digits(number: f64) -> String {
+    if number < 9.995 {
+        format!("{number:.2}")
+    } else if number < 99.95 {
+        format!("{number:.1}")
+    } else {
+        format!("{number:.0}")
+    }
+}
+
+/// Formats an age: seconds matter less the older something is.
+pub(super) fn age(age: Duration) -> String {
+    let seconds = age.as_secs();
+    match seconds {
+        0..10 => format!("{:.1} s", age.as_secs_f64()),
+        10..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3_600),
+    }
+}
+
+/// Draws a history in `columns` columns, from the beginning of the run to `end_ns`: how much of each column's time was
+/// spent in the name itself, relative to the highest column.
+pub(super) fn sparkline(
+    history: &[HistoryPoint],
+    end_ns: f64,
+    columns: usize,
+    order: Order,
+) -> String {
+    const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let step = end_ns / columns.max(1) as f64;
+    if history.is_empty() || step.is_nan() || step <= 0.0 {
+        return String::new();
+    }
+    let mut heights = vec![0.0_f64; columns];
+    for point in history {
+        let value = if order.is_of_cuda() {
+            point.cuda_self_ns
+        } else {
+            point.cpu_self_ns
+        };
+        let (start, length) = (point.start_ns as f64, (point.duration_ns as f64).max(1.0));
+        for (column, height) in heights.iter_mut().enumerate() {
+            let (from, to) = (column as f64 * step, (column + 1) as f64 * step);
+            let within = to.min(start + length) - from.max(start);
+            *height += value * (within / length).max(0.0);
+        }
+    }
+    let highest = heights.iter().copied().fold(0.0, f64::max);
+    let bar = |height: f64| {
+        if highest <= 0.0 || height <= 0.0 {
+            return BARS[0];
+        }
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "from 1 to 8"
+        )]
+        let eighths = (8.0 * height / highest).ceil().clamp(1.0, 8.0) as usize;
+        BARS[eighths]
+    };
+    heights.into_iter().map(bar).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_digits() {
+        for (ns, text) in [
+            (0.0, "0.00 ns"),
+            (9.996, "10.0 ns"),
+            (123_456.0, "123 µs"),
+            (999_600.0, "1.00 ms"),
+            (1.5e9, "1.50 s"),
+            (5.4e12, "90.0 min"),
+            (1e15, "278 h"),
+        ] {
+            assert_eq!(time(ns), text);
+        }
+        for (number, text) in [(0.0, "0"), (7.0, "7"), (0.25, "0.25"), (12_345.0, "12.3k")] {
+            assert_eq!(count(number), text);
+        }
+        for (share, text) in [
+            (0.0, "0.0"),
+            (0.0001, "<0.1"),
+            (0.5, "50.0"),
+            (12.0, "1.20k"),
+        ] {
+            assert_eq!(percent(share), text);
+        }
+        assert_eq!(age(Duration::from_millis(400)), "0.4 s");
+        assert_eq!(age(Duration::from_secs(7_199)), "119 min");
+    }
+
+    #[test]
+    fn names_keep_their_ends_and_no_control_character() {
+        assert_eq!(end_of("model::forward", 8), "…forward");
+        assert_eq!(end_of("forward", 7), "forward");
+        assert_eq!(end_of("層層層", 4), "…層");
+        assert_eq!(printable("a\u{1b}[2J\u{202e}b"), "a\u{fffd}[2J\u{fffd}b");
+    }
+
+    #[test]
+    fn a_history_is_drawn_over_the_whole_run() {
+        let point = |start, duration, cpu| HistoryPoint::from((start, duration, 1, cpu, 0, 0.0));
+        let history = [point(0, 100, 100.0), point(200, 200, 100.0)];
+        assert_eq!(sparkline(&history, 400.0, 4, Order::Cpu), "█ ▄▄");
+        // Half of the first point is in each of two columns.
+        assert_eq!(sparkline(&history, 400.0, 8, Order::Cpu), "██  ▄▄▄▄");
+        assert_eq!(sparkline(&history, 400.0, 4, Order::Cuda), "    ");
+        assert_eq!(sparkline(&[], 400.0, 4, Order::Cpu), "");
+        assert_eq!(sparkline(&history, 0.0, 4, Order::Cpu), "");
+    }
+}
