@@ -131,12 +131,14 @@ fn shift(image: &mut [f32], random: &mut Random) {
     }
 }
 
-/// Records one window from the first epoch to the last, for three readers and as a page.
+/// Records one window from the first epoch to the last, for four readers and as a page.
 fn record(options: &Options, run: &Path, board: &Arc<TensorBoardLogger>) -> Outcome<Profile> {
     let (file, page) = (options.trace_file(), options.window_page_file());
+    let small = file.with_extension("pftrace");
     let profile = Profile::builder()
         .schedule(Schedule::new().active(EPOCHS).repeat(1))
         .on_trace_ready(move |trace: &Trace| trace.export_chrome_trace(&file))
+        .on_trace_ready(move |trace: &Trace| trace.export_perfetto(&small))
         .on_trace_ready(move |trace: &Trace| trace.export_html(&page))
         .on_trace_ready(tensorboard_trace_handler(run))
         .on_trace_ready(board.trace_handler())

@@ -12,8 +12,8 @@ Trains a small network and shows where the time goes.
 usage: cargo run --release --example quickstart [-- --out DIR] [--trace]
 
     --out DIR    the folder to write to; created if missing (default: profiles/quickstart)
-    --trace      also write a trace of every call: DIR/window.html for a browser, DIR/trace.json for Perfetto,
-                 and one for TensorBoard
+    --trace      also write a trace of every call: DIR/window.html for a browser, DIR/trace.pftrace for Perfetto,
+                 DIR/trace.json for other viewers, and one for TensorBoard
     --help       show this";
 
 pub(crate) struct Options {

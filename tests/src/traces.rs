@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use profiler_runtime::Trace;
-use profiler_runtime::report::{LaunchCategory, TensorBoardTraces};
+use profiler_runtime::report::{LaunchCategory, TensorBoardTraces, Track, TrackKind};
 use profiler_trace_validator::validate;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A folder for traces that other programs are to read.
 const KEEP: &str = "PROFILER_TESTS_TRACES";
@@ -45,7 +45,7 @@ pub fn read(path: &Path) -> Vec<Value> {
 #[track_caller]
 pub fn kept_events(trace: &Trace, name: &str) -> Vec<Value> {
     if let Some(folder) = std::env::var_os(KEEP) {
-        let traces = TensorBoardTraces::new(folder);
+        let traces = TensorBoardTraces::new(&folder);
         let flavours = [
             ("canonical", LaunchCategory::CudaRuntime),
             ("older", LaunchCategory::Runtime),
@@ -58,8 +58,57 @@ pub fn kept_events(trace: &Trace, name: &str) -> Vec<Value> {
                 .export(trace)
                 .expect("room");
         }
+        keep_for_perfetto(trace, &Path::new(&folder).join(format!("{name}-perfetto")));
     }
     events(trace)
+}
+
+/// Writes a trace in Perfetto's own format, plain and compressed, and what is to be found in it.
+fn keep_for_perfetto(trace: &Trace, path: &Path) {
+    for ending in ["pftrace", "pftrace.gz"] {
+        trace
+            .export_perfetto(path.with_extension(ending))
+            .expect("room");
+    }
+    let line = trace.timeline();
+    // Perfetto knows a thread by its id, and another track by its name.
+    let place = |index: u32| {
+        let own = &line.tracks[index as usize];
+        let is_thread = own.kind == TrackKind::Thread;
+        let is_of_thread = |track: &&Track| (track.kind, track.id) == (own.kind, own.id);
+        let first = line.tracks.iter().find(is_of_thread);
+        if is_thread && first.is_some_and(|first| first.name == own.name) {
+            json!(own.id)
+        } else {
+            json!(own.name)
+        }
+    };
+    let slices = line.slices.iter().map(|slice| {
+        json!({
+            "place": place(slice.track),
+            "name": line.names[slice.name as usize].text.as_ref(),
+            "kind": format!("{:?}", slice.kind),
+            "start": slice.start_ns,
+            "length": slice.duration_ns,
+            "parent": slice.parent,
+        })
+    });
+    let counters = line.counters.iter().map(|counter| {
+        let sum: f64 = counter.samples.iter().map(|(_, value)| value).sum();
+        json!({ "name": counter.name, "samples": counter.samples.len(), "sum": sum })
+    });
+    let steps = line.steps.iter();
+    let steps = steps.map(|step| json!([step.number, step.start_ns, step.end_ns - step.start_ns]));
+    let wanted = json!({
+        "start": line.start_unix_ns.to_string(),
+        "slices": slices.collect::<Vec<_>>(),
+        "counters": counters.collect::<Vec<_>>(),
+        "steps": steps.collect::<Vec<_>>(),
+        "replays": line.replays.len(),
+        "missing": line.missing.len(),
+    });
+    let file = path.with_extension("timeline.json");
+    std::fs::write(file, wanted.to_string()).expect("room");
 }
 
 fn written(trace: &Trace, folder: &Path) -> Vec<PathBuf> {

@@ -36,7 +36,7 @@ pub const VARIABLES: [Variable; 18] = [
         name: "PROFILER_CALLERS",
         takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
         default: "`0`",
-        meaning: "Counts the calls of each path of callers: for `call_tree`, `callers` and `callees` of the summary, and for files that show stacks. All calls then take the slow path, which costs some 100 ns more.",
+        meaning: "Counts the calls of each name from each other name, for `callers` and `callees` of the summary. All calls then take the slow path, which costs some 100 ns more.",
         names_path: false,
     },
     Variable {
@@ -111,9 +111,9 @@ pub const VARIABLES: [Variable; 18] = [
     },
     Variable {
         name: "PROFILER_TRACE",
-        takes: "a file ending in `.json` or `.json.gz`, or a folder",
+        takes: "a file ending in `.json`, `.json.gz`, `.pftrace` or `.pftrace.gz`, or a folder",
         default: "none",
-        meaning: "Records the whole run, or the windows of PROFILER_SCHEDULE, as traces. A folder gets files for TensorBoard's trace plugin (launches have the category `Runtime`); a file is written for Perfetto and HTA (`cuda_runtime`). A file name gets a number from the second trace on; the rank if RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, PMIX_RANK or SLURM_PROCID holds a whole number; and the process id if another process has written the file in the meantime.",
+        meaning: "Records the whole run, or the windows of PROFILER_SCHEDULE, as traces. A folder gets files for TensorBoard's trace plugin (launches have the category `Runtime`); a file ending in `.json` or `.json.gz` is written for Perfetto and HTA (`cuda_runtime`), one ending in `.pftrace` or `.pftrace.gz` for Perfetto alone, in a fraction of the size. A file name gets a number from the second trace on; the rank if RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, PMIX_RANK or SLURM_PROCID holds a whole number; and the process id if another process has written the file in the meantime.",
         names_path: true,
     },
     Variable {

@@ -45,9 +45,10 @@ fn write_windows_to(builder: ProfileBuilder, target: PathBuf) -> ProfileBuilder 
     }
     if trace_file::is_likely_a_file(&target) {
         diagnostics::warn_once(&format!(
-            "PROFILER_TRACE: {} does not end in `.json` or `.json.gz`, so it is a folder, which gets a file for each \
-             window: end the name in `.json` for a file, or in `/` for a folder",
-            target.display()
+            "PROFILER_TRACE: {} does not end in {}, so it is a folder, which gets a file for each window: end the name so \
+             for a file, or in `/` for a folder",
+            target.display(),
+            trace_file::ENDINGS
         ));
     }
     builder.on_trace_ready(tensorboard_trace_handler(target))

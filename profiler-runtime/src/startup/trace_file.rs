@@ -1,6 +1,6 @@
 //! The files that `PROFILER_TRACE` names.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -17,33 +17,56 @@ pub(super) struct TraceFile {
     path: PathBuf,
     /// The name without the extensions. It need not be text.
     stem: OsString,
-    /// `json`, or `json` and `gz`, as they are written in the path.
+    /// That of the format, and perhaps `gz`, as they are written in the path.
     extensions: Vec<OsString>,
+    format: Format,
 }
 
+/// The formats of trace files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    Chrome,
+    #[cfg(feature = "export")]
+    Perfetto,
+}
+
+/// The formats by their endings.
+const FORMATS: &[(&str, Format)] = &[
+    ("json", Format::Chrome),
+    #[cfg(feature = "export")]
+    ("pftrace", Format::Perfetto),
+];
+
+/// The endings of trace files, for messages.
+pub(super) const ENDINGS: &str = if cfg!(feature = "export") {
+    "`.json`, `.json.gz`, `.pftrace` or `.pftrace.gz`"
+} else {
+    "`.json` or `.json.gz`"
+};
+
 impl TraceFile {
-    /// Returns `None` if the path is a folder, or does not end in `.json` or `.json.gz`.
+    /// Returns `None` if the path is a folder, or has another ending than those of trace files.
     pub(super) fn parse(path: &Path) -> Option<Self> {
         let mut stem = path.file_name()?.to_owned();
         if path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
             return None;
         }
         let mut extensions = Vec::new();
-        for (expected, is_required) in [("gz", false), ("json", true)] {
-            let rest = PathBuf::from(&stem);
-            match rest.extension() {
-                Some(extension) if extension.eq_ignore_ascii_case(expected) => {
-                    extensions.insert(0, extension.to_owned());
-                    rest.file_stem()?.clone_into(&mut stem);
-                }
-                _ if is_required => return None,
-                _ => {}
-            }
+        if let Some((rest, extension)) = split(&stem)
+            && extension.eq_ignore_ascii_case("gz")
+        {
+            extensions.push(extension);
+            stem = rest;
         }
+        let (stem, extension) = split(&stem)?;
+        let mut formats = FORMATS.iter();
+        let (_, format) = formats.find(|(ending, _)| extension.eq_ignore_ascii_case(ending))?;
+        extensions.insert(0, extension);
         Some(Self {
             path: path.to_owned(),
             stem,
             extensions,
+            format: *format,
         })
     }
 
@@ -60,7 +83,12 @@ impl TraceFile {
         } else {
             process.clone()
         };
-        trace.export_chrome_trace(self.with_suffix(&suffix))
+        let path = self.with_suffix(&suffix);
+        match self.format {
+            Format::Chrome => trace.export_chrome_trace(path),
+            #[cfg(feature = "export")]
+            Format::Perfetto => trace.export_perfetto(path),
+        }
     }
 
     fn with_suffix(&self, suffix: &str) -> PathBuf {
@@ -72,6 +100,12 @@ impl TraceFile {
         }
         self.path.with_file_name(name)
     }
+}
+
+/// Splits a name before its last dot, unless that is its first character.
+fn split(name: &OsStr) -> Option<(OsString, OsString)> {
+    let name = Path::new(name);
+    Some((name.file_stem()?.to_owned(), name.extension()?.to_owned()))
 }
 
 /// Returns `true` for a path that is no trace file, but looks like the path of a file: it has an ending of letters, and no
@@ -114,6 +148,10 @@ mod tests {
             ("trace.json", "trace_2.json"),
             ("a/b.c/trace.json.gz", "a/b.c/trace_2.json.gz"),
             ("trace.v1.JSON.GZ", "trace.v1_2.JSON.GZ"),
+            #[cfg(feature = "export")]
+            ("run.pftrace", "run_2.pftrace"),
+            #[cfg(feature = "export")]
+            ("run.pftrace.gz", "run_2.pftrace.gz"),
         ] {
             assert_eq!(with_suffix(path), Some(PathBuf::from(expected)));
         }
@@ -143,8 +181,11 @@ mod tests {
             "traces",
             "trace.json/",
             "trace.gz",
+            "trace.gz.gz",
+            "trace.gz.json.txt",
             "trace.txt",
             ".json",
+            ".pftrace.gz",
             "/",
         ] {
             assert_eq!(with_suffix(path), None, "{path}");

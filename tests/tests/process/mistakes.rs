@@ -307,14 +307,7 @@ fn a_summary_with_an_unknown_ending_is_refused_and_goes_to_standard_error() {
     let expected =
         "PROFILER_SUMMARY: the summary goes to the file DIR/stder; did you mean `stderr`?";
     assert_eq!(ran.warnings(), [expected]);
-    for ending in [
-        "out.txt",
-        "out.log",
-        "out",
-        "out.prof",
-        "out.pb.gz",
-        "out.folded",
-    ] {
+    for ending in ["out.txt", "out.log", "out", "out.prof", "out.pb.gz", "out.folded"] {
         let ran = run(&[("PROFILER_SUMMARY", &format!("DIR/{ending}"))]);
         assert_eq!(ran.warnings(), [""; 0]);
         assert!(ran.path(ending).exists());
@@ -350,8 +343,8 @@ fn a_trace_with_an_unknown_ending_goes_to_a_folder() {
         return train();
     }
     let ran = run(&[("PROFILER_TRACE", "DIR/trace.jsn")]);
-    let expected = "PROFILER_TRACE: DIR/trace.jsn does not end in `.json` or `.json.gz`, so it is a folder, which gets a file \
-                    for each window: end the name in `.json` for a file, or in `/` for a folder";
+    let expected = "PROFILER_TRACE: DIR/trace.jsn does not end in `.json`, `.json.gz`, `.pftrace` or `.pftrace.gz`, so it is a \
+                    folder, which gets a file for each window: end the name so for a file, or in `/` for a folder";
     assert_eq!(ran.warnings(), [expected]);
     assert!(ran.path("trace.jsn").is_dir());
     for folder in ["DIR/traces", "DIR/trace.v2", "DIR/trace.jsn/"] {

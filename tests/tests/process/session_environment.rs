@@ -181,6 +181,27 @@ fn the_whole_run_is_written_to_a_file_however_the_program_ends() {
 }
 
 #[test]
+fn a_trace_is_in_the_format_of_its_ending() {
+    if child::dir().is_some() {
+        return scopes(20);
+    }
+    // A packet, which is field 1 of a trace; and what all gzip files begin with.
+    let plain = ("run.pftrace", &[0x0a][..], true);
+    let packed = ("run.pftrace.gz", &[0x1f, 0x8b][..], false);
+    for (name, beginning, is_plain) in [plain, packed] {
+        let ran = run("", &[("PROFILER_TRACE", &format!("DIR/{name}"))]);
+        ran.ended(0);
+        assert_eq!(ran.warnings(), [""; 0]);
+        assert_eq!(ran.files(), [ran.folder.path().join(name)]);
+        let bytes = fs::read(&ran.files()[0]).expect("it is there");
+        assert!(bytes.starts_with(beginning), "{name}");
+        let is_name = |part: &[u8]| part == SCOPE.as_bytes();
+        let has_name = bytes.windows(SCOPE.len()).any(is_name);
+        assert_eq!(has_name, is_plain, "names are written as they are");
+    }
+}
+
+#[test]
 fn what_takes_long_to_write_is_written_at_the_end() {
     const SCOPES: u32 = 950_000;
 

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use profiler_runtime::report::TensorBoardTraces;
 use profiler_runtime::{Activity, Profile, is_enabled, measure_execution_time, scope};
 use profiler_trace_validator::validate;
 
@@ -65,8 +64,26 @@ fn each_scope_stands_in_it() {
     let each = |path: &Path| size(path) / trace.len() as u64;
     assert!(each(&plain) <= 200, "{} bytes a scope", each(&plain));
     assert!(each(&packed) <= 40, "{} bytes a scope", each(&packed));
+    let [own, own_packed] =
+        ["trace.pftrace", "trace.pftrace.gz"].map(|name| folder.path().join(name));
+    trace.export_perfetto(&own).expect("room");
+    assert!(
+        3 * size(&own) <= size(&plain),
+        "{} bytes a scope",
+        each(&own)
+    );
+    if count < 100_000 {
+        trace.export_perfetto(&own_packed).expect("room");
+        assert!(
+            each(&own_packed) <= each(&packed),
+            "{} bytes a scope",
+            each(&own_packed)
+        );
+    }
     if let Some(folder) = keep {
-        let traces = TensorBoardTraces::new(folder).worker_name("many-canonical");
-        traces.gzip(true).export(&trace).expect("room");
+        let folder = Path::new(&folder);
+        fs::create_dir_all(folder).expect("room");
+        fs::copy(&packed, folder.join("many-canonical.json.gz")).expect("room");
+        fs::copy(&own, folder.join("many-canonical.pftrace")).expect("room");
     }
 }

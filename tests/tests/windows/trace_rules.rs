@@ -8,7 +8,7 @@ use std::thread;
 
 use profiler_runtime::session::{Event, ProfileBuilder};
 use profiler_runtime::{
-    MeasureFuture, Profile, Schedule, Trace, is_enabled, measure_execution_time, scope,
+    Handle, MeasureFuture, Profile, Schedule, Trace, is_enabled, measure_execution_time, scope,
 };
 use profiler_tests::poll;
 use profiler_tests::traces::{events, kept_events, of_category, total_ns};
@@ -63,6 +63,39 @@ fn recursion_threads_and_panics() {
     assert_eq!(panicked[0]["name"], "rules: panics");
     let stack = panicked[0]["args"]["Call stack"].as_str().expect("a stack");
     assert!(stack.contains("trace_rules"), "{stack}");
+}
+
+#[test]
+fn parents_on_other_threads() {
+    let Some(trace) = traced(Profile::builder(), |_| {
+        let _outer = scope!("rules: outer");
+        let parent = Handle::current();
+        thread::scope(|threads| {
+            for _ in 0..3 {
+                threads.spawn(|| {
+                    let _inside = parent.enter();
+                    let _chunk = scope!("rules: chunk");
+                    fibonacci(3);
+                });
+            }
+        });
+    }) else {
+        return;
+    };
+    kept_events(&trace, "parents_on_other_threads");
+    let line = trace.timeline();
+    let chunks = line.slices.iter().filter(|slice| {
+        let name = &line.names[slice.name as usize];
+        &*name.text == "rules: chunk"
+    });
+    let parents: Vec<_> = chunks
+        .map(|chunk| {
+            let parent = line.slices[chunk.parent.expect("a parent") as usize];
+            assert_ne!(parent.track, chunk.track);
+            &*line.names[parent.name as usize].text
+        })
+        .collect();
+    assert_eq!(parents, ["rules: outer"; 3]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use super::{CallNode, CallTree, HiddenCalls};
+use super::{CallNode, CallTree};
 use crate::report::callers::{CallEdge, EdgeTimes};
 use crate::report::walk::Visit;
 
@@ -36,22 +36,17 @@ struct Sums {
 }
 
 impl Sums {
-    /// Adds a node. Its total counts if it is not inside another node of its key, except for the hidden calls.
-    fn add(&mut self, node: &CallNode, is_inside_itself: bool, hidden: HiddenCalls) {
+    fn add(&mut self, node: &CallNode, is_inside_itself: bool) {
         self.calls += node.calls;
         if !is_inside_itself {
-            let others = node.recursive_calls + hidden.calls;
-            self.primitive_calls += node.calls.saturating_sub(others);
+            self.primitive_calls += node.calls.saturating_sub(node.recursive_calls);
         }
-        for (sum, times, hidden_ns) in [
-            (&mut self.cpu, node.cpu, hidden.cpu_ns),
-            (&mut self.cuda, node.cuda, hidden.cuda_ns),
-        ] {
+        for (sum, times) in [(&mut self.cpu, node.cpu), (&mut self.cuda, node.cuda)] {
             if let Some(times) = times {
                 let total_ns = if is_inside_itself {
                     0.0
                 } else {
-                    (times.total_ns - hidden_ns).max(0.0)
+                    times.total_ns
                 };
                 CallNode::add(sum, total_ns, times.self_ns);
             }
@@ -63,7 +58,7 @@ impl CallTree {
     /// Returns the functions in the order in which the tree has them first.
     #[must_use]
     pub fn functions(&self) -> Vec<CallFunction> {
-        let sums = self.sums_by(|node| &*node.name, |node| node.hidden);
+        let sums = self.sums_by(|node| &*node.name);
         let function = |(first, sums): (&CallNode, Sums)| CallFunction {
             name: Arc::clone(&first.name),
             location: Arc::clone(&first.location),
@@ -82,8 +77,7 @@ impl CallTree {
             let caller = self.nodes.get(node.parent? as usize)?;
             Some(Arc::clone(&caller.name))
         };
-        let pair = |node: &CallNode| (caller(node), Arc::clone(&node.name));
-        let sums = self.sums_by(pair, |_| HiddenCalls::default());
+        let sums = self.sums_by(|node| (caller(node), Arc::clone(&node.name)));
         let edge = |(first, sums): (&CallNode, Sums)| CallEdge {
             caller: caller(first).map(|name| name.to_string()),
             callee: first.name.to_string(),
@@ -100,7 +94,6 @@ impl CallTree {
     fn sums_by<'t, K: Eq + Hash>(
         &'t self,
         key: impl Fn(&'t CallNode) -> K,
-        hidden: impl Fn(&CallNode) -> HiddenCalls,
     ) -> Vec<(&'t CallNode, Sums)> {
         let mut numbers: HashMap<K, usize> = HashMap::new();
         let mut sums: Vec<(&CallNode, Sums)> = Vec::new();
@@ -117,8 +110,7 @@ impl CallTree {
             let (Visit::Enter(index) | Visit::Leave(index)) = visit;
             let number = number_of[index];
             if visit == Visit::Enter(index) {
-                let node = &self.nodes[index];
-                sums[number].1.add(node, open[number] > 0, hidden(node));
+                sums[number].1.add(&self.nodes[index], open[number] > 0);
                 open[number] += 1;
             } else {
                 open[number] -= 1;

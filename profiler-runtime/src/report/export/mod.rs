@@ -4,6 +4,9 @@ mod error;
 mod file;
 #[cfg(feature = "export")]
 mod html;
+mod overlap;
+#[cfg(feature = "export")]
+mod perfetto;
 #[cfg(feature = "export")]
 mod protobuf;
 #[cfg(feature = "export")]

@@ -10,6 +10,7 @@ pub(super) struct Message {
 #[derive(Clone, Copy)]
 enum WireType {
     Varint = 0,
+    Fixed64 = 1,
     LengthDelimited = 2,
 }
 
@@ -33,6 +34,16 @@ impl Message {
         self.delimited(field, &message.bytes);
     }
 
+    /// Writes a `fixed64`.
+    pub(super) fn fixed(&mut self, field: u32, value: u64) {
+        self.key(field, WireType::Fixed64);
+        self.bytes.extend(value.to_le_bytes());
+    }
+
+    pub(super) fn double(&mut self, field: u32, value: f64) {
+        self.fixed(field, value.to_bits());
+    }
+
     /// Writes a repeated `uint64` or `int64` in one field.
     pub(super) fn packed(&mut self, field: u32, values: impl IntoIterator<Item = u64>) {
         let mut bytes = Vec::new();
@@ -44,6 +55,15 @@ impl Message {
 
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.bytes
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Removes all fields, and keeps the memory for other ones.
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
     }
 
     fn delimited(&mut self, field: u32, bytes: &[u8]) {

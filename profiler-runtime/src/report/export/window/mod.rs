@@ -3,7 +3,6 @@
 #[cfg(feature = "trace")]
 mod chrome;
 mod counters;
-mod overlap;
 mod place;
 mod short_names;
 mod streams;

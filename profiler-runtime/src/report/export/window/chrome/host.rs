@@ -6,7 +6,7 @@ use super::event_writer::{EventLine, Quoted, Track, write_list};
 use super::memory::{self, MemoryDelta};
 use super::times::{ReadEnd, length, write_whole};
 use super::{TraceWriter, is_drawn};
-use crate::report::export::window::overlap::OverlapTracks;
+use crate::report::export::overlap::OverlapTracks;
 use crate::report::export::window::whole;
 use crate::report::text::json::string;
 use crate::session::{Event, Frame, RecordEnding, RecordKind, ScopeRecord};

@@ -5,8 +5,8 @@ use std::convert::Infallible;
 
 use super::Builder;
 use crate::cuda::GpuRecord;
+use crate::report::export::overlap::{NestedTrack, OverlapTracks};
 use crate::report::export::window::counters::InFlight;
-use crate::report::export::window::overlap::{NestedTrack, OverlapTracks};
 use crate::report::export::window::place::{self, GpuSlice, PlacedSlice, SelfTimePiece, SliceSink};
 use crate::report::export::window::streams::{TimedScope, for_each_stream};
 use crate::report::export::window::track_names::{device_names, stream_name, stream_numbers};

@@ -1,4 +1,4 @@
-//! What a window lacks.
+//! The scopes and GPU times that a window lacks.
 
 use crate::cuda::CudaLoss;
 use crate::session::{CUT_SHORT, Trace};

@@ -14,12 +14,12 @@ use std::sync::Arc;
 use self::order::in_order;
 use self::own_memory::{Used, own_memory};
 use super::counters::{InFlight, memory_samples};
-use super::overlap::{NestedTrack, OverlapTracks};
 use super::short_names::short_names;
 use super::times::Times;
 use super::track_names::thread_name;
 use crate::process::platform::process_id;
 use crate::process::program;
+use crate::report::export::overlap::{NestedTrack, OverlapTracks};
 use crate::report::rank::own_rank;
 use crate::report::{
     Counter, Slice, SliceEnding, SliceKind, SliceName, Step, Timeline, Track, TrackKind,
@@ -72,7 +72,7 @@ struct Builder<'t> {
     /// The index of each name of the program.
     names: HashMap<u32, u32>,
     shapes: HashMap<String, u32>,
-    /// What all tracks have in common.
+    /// The process, which all tracks have in common.
     process: Track,
 }
 

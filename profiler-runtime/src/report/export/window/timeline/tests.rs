@@ -50,7 +50,7 @@ fn family(timeline: &Timeline) -> Vec<(&str, SliceKind, Option<Member<'_>>)> {
         .collect()
 }
 
-/// What the documentation of `Timeline::slices` promises.
+/// Checks the order that the documentation of `Timeline::slices` promises.
 fn is_in_order(timeline: &Timeline) {
     let mut open: HashMap<u32, Vec<(i64, i64)>> = HashMap::new();
     let mut has_gpu = false;

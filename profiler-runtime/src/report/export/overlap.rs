@@ -54,6 +54,7 @@ impl<E: Copy> NestedTrack<E> {
         if start < self.last_start {
             return None;
         }
+        self.last_start = start;
         while self.open.last().is_some_and(|(open, _)| *open <= start) {
             self.open.pop();
         }
@@ -62,8 +63,32 @@ impl<E: Copy> NestedTrack<E> {
             around => around.map(|(_, kept)| *kept),
         };
         let (result, kept) = make(around);
-        self.last_start = start;
         self.open.push((end, kept));
         Some(result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_that_would_cross_others_are_refused() {
+        let mut track = NestedTrack::default();
+        let mut is_added = |start, end| track.add(start, end, |_| ((), ())).is_some();
+        assert!(is_added(0, 100));
+        assert!(is_added(10, 50));
+        assert!(!is_added(50, 101));
+        assert!(!is_added(10, 60), "it begins before one that was asked for");
+        assert!(is_added(50, 100));
+        assert!(is_added(100, 100));
+    }
+
+    #[test]
+    fn slices_that_overlap_get_as_few_tracks_as_possible() {
+        let mut tracks = OverlapTracks::default();
+        let slices = [(0, 100), (50, 150), (100, 200), (160, 170), (165, 166)];
+        let taken = slices.map(|(start, end)| tracks.take(start, end, |number| number));
+        assert_eq!(taken, [1, 2, 1, 2, 3]);
     }
 }
