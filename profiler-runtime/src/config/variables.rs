@@ -36,7 +36,7 @@ pub const VARIABLES: [Variable; 18] = [
         name: "PROFILER_CALLERS",
         takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
         default: "`0`",
-        meaning: "Counts the calls of each name from each other name, for `callers` and `callees` of the summary. All calls then take the slow path, which costs some 100 ns more.",
+        meaning: "Counts the calls of each path of callers: for `call_tree`, `callers` and `callees` of the summary, and for files that show stacks. All calls then take the slow path, which costs some 100 ns more.",
         names_path: false,
     },
     Variable {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::callers::Edge;
+use super::callers::{Caller, SharedCall};
 use crate::clock::now;
 use crate::stats::Coverage;
 
@@ -14,17 +14,20 @@ pub(crate) struct SharedScope {
     pub(crate) id: u64,
     /// The names of the scope and of the scopes around it, outermost first, each once.
     pub(crate) names: Arc<[u32]>,
-    /// The scope's name as that of a caller, if callers are counted.
-    pub(super) caller: u32,
-    /// The calls that are open around the scope and by it, if callers are counted.
-    pub(super) calls: Arc<[Edge]>,
+    /// The scope as a caller, if callers are counted.
+    pub(super) caller: Caller,
+    /// The calls that are open around the scope and by it, if callers are counted: each pair of caller and callee once.
+    pub(super) calls: Arc<[SharedCall]>,
     /// For how long children on other threads ran while the scope itself waited.
     pub(crate) coverage: Coverage,
 }
 
 impl SharedScope {
     /// Shares a scope that the calling thread is in.
-    pub(super) fn new(names: Arc<[u32]>, (caller, calls): (u32, Arc<[Edge]>)) -> Arc<Self> {
+    pub(super) fn new(
+        names: Arc<[u32]>,
+        (caller, calls): (Caller, Arc<[SharedCall]>),
+    ) -> Arc<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Arc::new(Self {
             id: NEXT.fetch_add(1, Relaxed),

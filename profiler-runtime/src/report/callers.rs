@@ -5,16 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::call_table;
+use super::call_tree::CallTree;
 use super::options::TableOptions;
 use super::row::Row;
 use super::text::json::{lines, object};
 use super::text::terminal;
 use super::text::{Field, csv, nanoseconds};
-use crate::clock::clock;
-use crate::local::callers;
-use crate::name;
-use crate::stats::EdgeTotals;
-use crate::switch::with_control;
 
 /// The calls of one function from another one.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -61,7 +57,7 @@ impl CallEdge {
 ///
 /// Displays as a table, function by function in the order of the rows, the longest total first. The
 /// running statistics count callers only with `PROFILER_CALLERS=1` or
-/// [`Builder::callers`](crate::Builder::callers), and on the CPU only; else there are no edges, and the table says so.
+/// [`Builder::callers`](crate::Builder::callers); else there are no edges, and the table says so.
 ///
 /// # Examples
 ///
@@ -110,31 +106,10 @@ impl Side {
     }
 }
 
-/// Returns the edges of the running statistics; `None` if callers are not counted.
-pub(super) fn of_statistics() -> Option<Arc<[CallEdge]>> {
-    let edges = callers::all_edges();
-    if edges.is_empty() && !with_control(|control| control.settings.callers) {
-        return None;
-    }
-    let names = name::all();
-    let text = |id: u32| match id {
-        callers::NO_CALLER => None,
-        callers::OTHER => Some("(other callers)".to_owned()),
-        id => names.get(id as usize).map(|name| name.text.clone()),
-    };
-    let ns = |ticks: i64| clock().nanoseconds(ticks as f64).max(0.0);
-    let edge = |((outer, inner), totals): (callers::Edge, EdgeTotals)| CallEdge {
-        caller: text(outer),
-        callee: text(inner).unwrap_or_default(),
-        calls: totals.calls,
-        primitive_calls: totals.primitive_calls,
-        cpu: Some(EdgeTimes {
-            total_ns: ns(totals.total),
-            self_ns: ns(totals.own),
-        }),
-        cuda: None,
-    };
-    Some(edges.into_iter().map(edge).collect())
+/// Returns the edges of a tree that were called.
+pub(super) fn of_tree(tree: &CallTree) -> Arc<[CallEdge]> {
+    let edges = tree.edges().into_iter();
+    edges.filter(|edge| edge.calls > 0).collect()
 }
 
 impl CallEdges {

@@ -37,7 +37,7 @@ mod walk;
 pub use crate::diagnostics::DropReason;
 pub use crate::name::TimeSource;
 pub use averages::{GroupBy, KeyAverages};
-pub use call_tree::{CallFunction, CallLabels, CallNode, CallTree, CallTreeOptions};
+pub use call_tree::{CallFunction, CallLabels, CallNode, CallTree, CallTreeOptions, HiddenCalls};
 pub use callers::{CallEdge, CallEdges, EdgeTimes};
 pub use environment::Environment;
 #[cfg(any(feature = "export", feature = "trace"))]

@@ -10,6 +10,7 @@ use crate::clock::{elapsed, now};
 use crate::collect;
 use crate::cuda::{self, CpuSpan};
 use crate::diagnostics::catch_own_panic;
+use crate::local::callers::{self, CountedCall};
 use crate::local::{self, LINKED, Place, ThreadState};
 use crate::log::LogRequest;
 use crate::name;
@@ -71,15 +72,22 @@ impl OpenScope {
         let mut shared = 0;
         // Before the scope closes, which may remove a handle that was left inside it.
         let place = local::place(self.outer_serial);
-        let outermost = if self.has(DETACHED) {
+        let (outermost, own) = if self.has(DETACHED) {
             self.count_detached(elapsed, panicked);
-            true
+            (true, elapsed)
         } else if local::has_ended() {
             self.count_after_thread_end(elapsed, panicked);
-            true
+            (true, elapsed)
         } else {
             shared = self.close_shared(end);
             self.close_attached(elapsed, panicked)
+        };
+        let call = if !self.has(CALLERS) {
+            CountedCall::NONE
+        } else if self.has(DETACHED) {
+            callers::finished(self.id(), None, (elapsed, own), outermost)
+        } else {
+            callers::closed(self.id(), self.serial(), (elapsed, own), outermost)
         };
         if let (Some(Some(time)), Some(cell)) = (thread_time, self.writable_cell()) {
             cell.count_thread_time(time.total, time.own, outermost);
@@ -88,6 +96,7 @@ impl OpenScope {
             end,
             elapsed,
             outermost,
+            call,
         };
         Closed {
             span,
@@ -117,8 +126,9 @@ impl OpenScope {
         shared.id
     }
 
-    /// Closes a scope that is part of the thread's state. Returns `true` if no other scope of its name is around it.
-    fn close_attached(&self, elapsed: i64, panicked: bool) -> bool {
+    /// Closes a scope that is part of the thread's state. Returns `true` if no other scope of its name is around it, and its
+    /// self time.
+    fn close_attached(&self, elapsed: i64, panicked: bool) -> (bool, i64) {
         let serial = self.serial();
         let mut own = elapsed;
         let counted = local::with_state(|state| match state.innermost.get() {
@@ -142,9 +152,6 @@ impl OpenScope {
         if self.has(IN_LINKED) {
             local::child_closed(self.outer_serial);
         }
-        if self.has(CALLERS) {
-            local::callers::closed(self.id(), serial, elapsed, own);
-        }
         local::with_state(ThreadState::skip_left_handles);
         if counted.as_ref().is_some_and(|counted| counted.must_spill) {
             spill_buckets(self.cell);
@@ -152,7 +159,7 @@ impl OpenScope {
         if panicked {
             self.cell.count_ending(Ending::Panicked);
         }
-        counted.is_none_or(|counted| counted.outermost)
+        (counted.is_none_or(|counted| counted.outermost), own)
     }
 
     /// Counts a scope whose thread has ended while it was open. The cell may have another writer by now.

@@ -107,8 +107,8 @@ impl OpenScope {
         };
         let is_attached = !open.has(DETACHED);
         let in_linked = open.outer_serial & LINKED != 0;
-        let counts_callers = is_attached && decision.counts_callers();
-        if counts_callers {
+        let counts_callers = decision.counts_callers();
+        if is_attached && counts_callers {
             local::callers::opened(decision.id(), open.serial, open.outer_serial);
         }
         // Before the GPU side opens, so that the session's work is not between the two events.

@@ -109,9 +109,10 @@ impl Builder {
 
     /// Sets whether the running statistics count callers, unless `PROFILER_CALLERS` is set. They do not by default.
     ///
-    /// [`Summary::callers`](crate::Summary::callers) and [`Summary::callees`](crate::Summary::callees) then have edges, of
-    /// CPU times; a session has those of GPU times too. All calls take the slow path, which costs some 100 ns more. At
-    /// most 16,384 pairs of caller and callee are counted; the caller of further ones is `(other callers)`.
+    /// [`Summary::call_tree`](crate::Summary::call_tree) then has the paths of all calls, and
+    /// [`Summary::callers`](crate::Summary::callers) and [`Summary::callees`](crate::Summary::callees) have edges. All calls
+    /// take the slow path, which costs some 100 ns more. At most 16,384 paths are counted; the caller of calls on further
+    /// ones is `(other callers)`.
     ///
     /// # Examples
     ///

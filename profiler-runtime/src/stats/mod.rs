@@ -1,19 +1,19 @@
 //! Aggregates of each name, whose size does not depend on the number of calls.
 
+mod call_node;
 mod cell;
 mod cell_buckets;
 mod cell_fields;
 mod coverage;
-mod edge;
 mod gpu;
 mod histogram;
 mod pool;
 mod single_writer;
 mod totals;
 
+pub(crate) use call_node::{CallKind, NodeCell, NodeTotals};
 pub(crate) use cell::{Ending, StatCell};
 pub(crate) use coverage::Coverage;
-pub(crate) use edge::{EdgeCell, EdgeTotals};
 pub(crate) use gpu::{GpuCall, GpuTimes, GpuTotals};
 pub(crate) use histogram::{BUCKETS, Buckets, RELATIVE_ERROR, bucket_of};
 pub use pool::cells_made;

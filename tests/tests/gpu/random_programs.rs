@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::raw::{Driver, NON_BLOCKING};
 use profiler_runtime::cuda::Stream;
-use profiler_runtime::{init, scope, summary};
+use profiler_runtime::report::{EdgeTimes, Summary};
+use profiler_runtime::{builder, scope, summary};
 use profiler_tests::gpu::{is_child, on_the_driver_with_legacy_stream, settle, simulator};
 use profiler_tests::measuring;
 use proptest::prelude::*;
@@ -85,10 +86,32 @@ struct Expected {
     elsewhere: f64,
 }
 
+impl Expected {
+    fn add(&mut self, ns: f64, own: f64, outermost: bool) {
+        self.timed += 1;
+        self.total += if outermost { ns } else { 0.0 };
+        self.own += own;
+    }
+
+    /// Compares the GPU times of all calls.
+    fn compare(&self, found: Option<EdgeTimes>) -> Result<(), TestCaseError> {
+        prop_assert_eq!(found.is_some(), self.timed > 0);
+        let found = found.unwrap_or_default();
+        let pairs = [(found.total_ns, self.total), (found.self_ns, self.own)];
+        for (found, expected) in pairs {
+            // The driver's numbers have 24 bits.
+            let step = 1.0 + expected * f64::from(f32::EPSILON) * 4.0;
+            prop_assert!((found - expected).abs() <= step, "{found}, not {expected}");
+        }
+        Ok(())
+    }
+}
+
 /// A scope of the model.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     name: usize,
+    caller: Option<usize>,
     stream: usize,
     begin: Option<u64>,
     /// The time of the measured scopes inside it on its stream.
@@ -103,6 +126,8 @@ struct Model {
     captures: [bool; STREAMS],
     open: Vec<Open>,
     names: [Expected; NAMES],
+    /// By caller and callee.
+    edges: BTreeMap<(Option<usize>, usize), Expected>,
 }
 
 impl Model {
@@ -129,6 +154,7 @@ impl Model {
         let begin = self.record(stream, refused);
         self.open.push(Open {
             name,
+            caller: self.open.last().map(|caller| caller.name),
             stream,
             begin,
             children: 0,
@@ -137,7 +163,9 @@ impl Model {
 
     fn close(&mut self, refused: bool, unreadable: bool) {
         let Some(scope) = self.open.pop() else { return };
+        let edge = (scope.caller, scope.name);
         self.names[scope.name].calls += 1;
+        self.edges.entry(edge).or_default().calls += 1;
         let end = scope.begin.and_then(|_| self.record(scope.stream, refused));
         let around = self.open.iter_mut().rev();
         let mut around =
@@ -160,11 +188,13 @@ impl Model {
         {
             self.names[outer.name].elsewhere += ns as f64;
         }
-        let outermost = self.open.iter().all(|outer| outer.name != scope.name);
-        let expected = &mut self.names[scope.name];
-        expected.timed += 1;
-        expected.total += if outermost { ns as f64 } else { 0.0 };
-        expected.own += (ns - scope.children) as f64;
+        let around = || self.open.iter();
+        let outermost = around().all(|outer| outer.name != scope.name);
+        let primitive = around().all(|outer| (outer.caller, outer.name) != edge);
+        let own = (ns - scope.children) as f64;
+        self.names[scope.name].add(ns as f64, own, outermost);
+        let expected = self.edges.entry(edge).or_default();
+        expected.add(ns as f64, own, primitive);
     }
 }
 
@@ -352,14 +382,46 @@ impl<'a> Program<'a> {
         );
     }
 
+    /// Compares the functions of the call tree, and its pairs of caller and callee.
+    fn compare_tree(&self, summary: &Summary) -> Result<(), TestCaseError> {
+        let number = |name: &str| self.names.iter().position(|known| known == name);
+        let tree = summary.call_tree();
+        let mut functions = 0;
+        for function in tree.functions() {
+            if let Some(name) = number(&function.name) {
+                let expected = self.model.names[name];
+                prop_assert_eq!(function.calls, expected.calls);
+                expected.compare(function.cuda)?;
+                functions += 1;
+            }
+        }
+        let called = self.model.names.iter().filter(|name| name.calls > 0);
+        prop_assert_eq!(functions, called.count());
+        let mut edges = 0;
+        for edge in tree.edges() {
+            if let Some(callee) = number(&edge.callee) {
+                let caller = edge.caller.as_deref().and_then(number);
+                let expected = self.model.edges[&(caller, callee)];
+                prop_assert_eq!(edge.calls, expected.calls);
+                expected.compare(edge.cuda)?;
+                edges += 1;
+            }
+        }
+        prop_assert_eq!(edges, self.model.edges.len());
+        Ok(())
+    }
+
     /// Ends all that is under way, and compares.
-    fn compare(mut self) -> Result<(), TestCaseError> {
+    fn compare(mut self, has_tree: bool) -> Result<(), TestCaseError> {
         while !self.guards.is_empty() {
             self.close();
         }
         (0..STREAMS).for_each(|stream| self.end_capture(stream));
         self.settle();
         let summary = summary();
+        if has_tree {
+            self.compare_tree(&summary)?;
+        }
         for (name, expected) in self.names.iter().zip(self.model.names) {
             let row = summary.row(name).cloned().unwrap_or_default();
             let read = row.cuda.as_ref().map_or(0, |times| times.calls);
@@ -394,11 +456,21 @@ impl<'a> Program<'a> {
 
 #[test]
 fn random_programs_match_a_model() {
+    check_random_programs(false);
+}
+
+#[test]
+fn the_call_tree_of_random_programs_matches_a_model() {
+    check_random_programs(true);
+}
+
+fn check_random_programs(has_tree: bool) {
     if !measuring() {
         return;
     }
     if is_child() {
-        let _profiler = init().expect("set up");
+        let profiler = builder().callers(has_tree).init();
+        let _profiler = profiler.expect("set up");
         let user = User::new();
         let config = ProptestConfig {
             cases: 100,
@@ -411,7 +483,7 @@ fn random_programs_match_a_model() {
             for step in steps {
                 program.take(step);
             }
-            program.compare()
+            program.compare(has_tree)
         });
         if let Err(failure) = checked {
             panic!("{failure}");

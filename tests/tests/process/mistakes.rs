@@ -307,7 +307,14 @@ fn a_summary_with_an_unknown_ending_is_refused_and_goes_to_standard_error() {
     let expected =
         "PROFILER_SUMMARY: the summary goes to the file DIR/stder; did you mean `stderr`?";
     assert_eq!(ran.warnings(), [expected]);
-    for ending in ["out.txt", "out.log", "out", "out.prof", "out.pb.gz", "out.folded"] {
+    for ending in [
+        "out.txt",
+        "out.log",
+        "out",
+        "out.prof",
+        "out.pb.gz",
+        "out.folded",
+    ] {
         let ran = run(&[("PROFILER_SUMMARY", &format!("DIR/{ending}"))]);
         assert_eq!(ran.warnings(), [""; 0]);
         assert!(ran.path(ending).exists());

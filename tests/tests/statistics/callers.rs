@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::thread;
 
-use profiler_runtime::report::CallEdges;
+use profiler_runtime::report::{CallEdges, CallFunction, CallTree, CallTreeOptions};
 use profiler_runtime::{Handle, Profile, builder, is_enabled, measure, measured, summary};
 use profiler_tests::{poll, work};
 
@@ -160,33 +160,142 @@ fn callers_are_not_counted_unless_they_are_asked_for() {
 }
 
 #[test]
-fn pairs_beyond_the_bound_have_one_caller() {
+fn paths_beyond_the_bound_have_one_caller() {
     let _profiler = builder().callers(true).init();
     if !is_enabled() {
         return;
     }
-    // 140 names call each other: 19,600 pairs, of which 16,384 are counted.
+    // 140 names call each other: 19,740 paths, of which 16,384 are counted.
     let names: Vec<String> = (0..140)
         .map(|name| format!("callers: name {name}"))
         .collect();
-    for outer in &names {
-        measure!(outer, {
-            for inner in &names {
-                measure!(inner, {});
-            }
-        });
+    // Twice: a path that is counted with other callers is found again.
+    for _ in 0..2 {
+        for outer in &names {
+            measure!(outer, {
+                for inner in &names {
+                    measure!(inner, {});
+                }
+            });
+        }
     }
-    let callers = summary().callers();
+    let summary = summary();
+    let callers = summary.callers();
     let calls: u64 = callers.edges.iter().map(|edge| edge.calls).sum();
-    assert_eq!(calls, 140 * 141, "no call is lost");
+    assert_eq!(calls, 2 * 140 * 141, "no call is lost");
     let others = callers.edges.iter();
     let others = others.filter(|edge| edge.caller.as_deref() == Some("(other callers)"));
-    assert!(others.map(|edge| edge.calls).sum::<u64>() >= 19_600 - 16_384);
-    assert!(callers.edges.len() <= 16_384 + names.len());
-    let notices = summary().notices;
-    assert!(
-        notices
+    assert!(others.map(|edge| edge.calls).sum::<u64>() >= 2 * (19_740 - 16_384));
+    let tree = summary.call_tree();
+    assert!(tree.nodes.len() <= 16_384 + names.len() + 1);
+    let functions = tree.functions();
+    for row in &summary.rows {
+        let function = functions.iter().find(|function| *function.name == row.name);
+        let function = function.expect("all were called");
+        assert_eq!(function.calls, row.calls);
+        assert_eq!(function.primitive_calls, row.primitive_calls);
+    }
+    let is_said = |notice: &String| notice.contains("call paths");
+    assert_eq!(
+        summary
+            .notices
             .iter()
-            .any(|notice| notice.contains("pairs of caller and callee"))
+            .filter(|notice| is_said(notice))
+            .count(),
+        1
     );
+}
+
+#[test]
+fn the_tree_of_the_summary_has_the_functions_of_the_trace() {
+    let _profiler = builder().callers(true).init();
+    if !is_enabled() {
+        return;
+    }
+    let ((), trace) = Profile::builder().run(|_| {
+        for _ in 0..2 {
+            measure!("callers: outer", { recursive(5) });
+            poll::run(task(3));
+        }
+        threads(2);
+    });
+    let trace = trace.expect("a window");
+    let (of_summary, of_trace) = (
+        summary().call_tree(),
+        trace.timeline().call_tree(CallTreeOptions::new()),
+    );
+    // The trace has a node for each recursive call.
+    assert!(of_trace.nodes.len() > of_summary.nodes.len());
+    let functions = |tree: &CallTree| {
+        let functions = tree.functions().into_iter();
+        let function = |function: CallFunction| {
+            let times = function.cpu.expect("CPU times");
+            let counts = (function.calls, function.primitive_calls);
+            (function.name, (counts, times))
+        };
+        functions.map(function).collect::<BTreeMap<_, _>>()
+    };
+    let (of_summary, of_trace) = (functions(&of_summary), functions(&of_trace));
+    assert_eq!(of_summary.len(), of_trace.len());
+    for (name, (counts, times)) in &of_summary {
+        let (other_counts, other_times) = &of_trace[name];
+        assert_eq!(counts, other_counts, "{name}");
+        let is_near =
+            |one: f64, other: f64| (one - other).abs() <= one.max(other) * TOLERANCE + 1.0;
+        assert!(
+            is_near(times.total_ns, other_times.total_ns),
+            "{name}: {times:?} {other_times:?}"
+        );
+    }
+}
+
+#[test]
+fn the_sums_of_the_tree_are_those_of_the_rows() {
+    thread_local! {
+        static AT_EXIT: AtExit = const { AtExit };
+    }
+    struct AtExit;
+    impl Drop for AtExit {
+        fn drop(&mut self) {
+            leaf();
+            poll::run(task(1));
+        }
+    }
+
+    let _profiler = builder().callers(true).init();
+    if !is_enabled() {
+        return;
+    }
+    recursive(6);
+    // Calls at the end of a thread, and calls that outlive it, have no caller, but are not lost.
+    thread::spawn(|| {
+        AT_EXIT.with(|_| ());
+        measure!("callers: outer", { leaf() });
+    })
+    .join()
+    .expect("it does not panic");
+    let summary = summary();
+    let functions = summary.call_tree().functions();
+    assert_eq!(functions.len(), summary.rows.len());
+    for row in &summary.rows {
+        let function = functions.iter().find(|function| *function.name == row.name);
+        let function = function.expect("all were called");
+        assert_eq!(function.calls, row.calls, "{}", row.name);
+        assert_eq!(
+            function.primitive_calls, row.primitive_calls,
+            "{}",
+            row.name
+        );
+        let (of_tree, of_row) = (
+            function.cpu.expect("times"),
+            row.cpu.as_ref().expect("times"),
+        );
+        assert!(
+            (of_tree.total_ns - of_row.total_ns).abs() <= 1.0,
+            "{}",
+            row.name
+        );
+        let is_near = (of_tree.self_ns - of_row.self_ns).abs() <= 10.0;
+        assert!(is_near, "{}: {of_tree:?} {of_row:?}", row.name);
+    }
 }

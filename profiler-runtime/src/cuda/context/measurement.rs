@@ -12,6 +12,7 @@ use crate::cuda::ffi::driver::Event;
 use crate::cuda::ffi::library;
 use crate::cuda::loss::CudaLoss;
 use crate::diagnostics::user_code;
+use crate::local::callers::CountedCall;
 use crate::log::LogRequest;
 use crate::stream_key::StreamKey;
 use crate::sync::RaceCell;
@@ -105,6 +106,8 @@ pub(crate) struct CpuSpan {
     pub(crate) elapsed: i64,
     /// `true` if no scope of the same name was around it.
     pub(crate) outermost: bool,
+    /// The node of the call tree that it was counted on, if callers are counted.
+    pub(crate) call: CountedCall,
 }
 
 /// Two events around a scope's work. They are owned by the owner of the [`GpuMeasurement`] that contains the pair; a
@@ -203,6 +206,7 @@ impl GpuMeasurement {
                 end: 0,
                 elapsed: 0,
                 outermost: false,
+                call: CountedCall::NONE,
             },
             parent_on_other_stream: None,
             loss: None,
@@ -312,6 +316,7 @@ mod tests {
             end: 9,
             elapsed: 3,
             outermost: true,
+            call: CountedCall::NONE,
         };
         let scope = ScopeRef {
             key: 7,

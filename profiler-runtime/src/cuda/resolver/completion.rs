@@ -12,6 +12,7 @@ use crate::cuda::context::measurement::{GpuMeasurement, Pair};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::loss::CudaLoss;
 use crate::diagnostics::{DropReason, count_dropped};
+use crate::local::callers;
 use crate::name::{self, Name};
 use crate::own_cost;
 use crate::stats::GpuCall;
@@ -90,6 +91,7 @@ impl<D: EventApi> Completion<D> {
         self.current_name = None;
         if let Some(name) = self.name(measurement.scope.name) {
             count(name, &measurement, ns, own);
+            callers::count_gpu(measurement.span.call, ns, own);
             if let Some(log) = measurement.log.take() {
                 let cuda = cuda_span(ns, start, measurement.scope.stream_key);
                 self.log.send(name, log, measurement.span, Some(cuda));
@@ -115,6 +117,7 @@ impl<D: EventApi> Completion<D> {
                 is_fallback: false,
             },
         );
+        callers::count_gpu(measurement.span.call, ns, own);
         if gpu_record::are_wanted() {
             gpu_record::push(GpuRecord::replay(measurement, ns, own));
         }

@@ -8,6 +8,7 @@ use crate::cuda::context::Context;
 use crate::cuda::context::measurement::{CpuSpan, GpuMeasurement, Pair, ScopeRef};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::fake::FakeDriver;
+use crate::local::callers::CountedCall;
 use crate::name::{self, Name};
 use crate::stream_key::{RawStream, StreamKey};
 
@@ -86,6 +87,7 @@ impl TestScope {
             end: self.end,
             elapsed: 0,
             outermost: true,
+            call: CountedCall::NONE,
         };
         measurement
     }

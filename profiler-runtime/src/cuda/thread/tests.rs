@@ -15,6 +15,7 @@ use crate::cuda::ffi::fake::FakeDriver;
 use crate::cuda::loss::CudaLoss;
 use crate::cuda::stream::target::{NamedBy, target};
 use crate::cuda::stream::{Stream, StreamHandles};
+use crate::local::callers::CountedCall;
 use crate::stream_key::RawStream;
 
 /// The number of no name, so that the counts of other tests' names stay theirs.
@@ -84,6 +85,7 @@ impl Bench {
             end: 9,
             elapsed: 4,
             outermost: true,
+            call: CountedCall::NONE,
         };
         let mut log = None;
         let mut drops = DeferredDrops::new(&mut log);

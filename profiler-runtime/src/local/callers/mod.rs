@@ -1,50 +1,91 @@
-//! The callers of the running statistics, while they are turned on.
+//! The callers of the running statistics, while they are turned on: a call tree of the whole program.
 //!
-//! Each thread then keeps a stack of its open scopes, with their names, and a cell for each pair of caller and callee
-//! that it has met. All calls take the slow path, which is what this costs.
+//! Each thread then keeps a stack of its open scopes, with their nodes, and a cell for each node whose calls it has
+//! counted. All calls take the slow path, which is what this costs.
+//!
+//! # Nodes
+//!
+//! A node is a path: the node of the caller and the name of the callee. Recursion would make paths of any length, and a
+//! function that calls itself twice a number of paths that grows exponentially. So a call is *recursive* if another call
+//! of the same caller and callee is open, on its thread or along handles. It is counted on the node of that call, and what
+//! it calls in turn is placed below. A path then has each pair of caller and callee once. The sums over all nodes of a
+//! pair are what they would be without this rule, as are those of a function, except that a node may be inside another
+//! call of its function that its path lacks: such calls are *hidden*, and counted as well.
 
+mod gpu;
+mod open;
 mod registry;
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::links::{parent_of, with_entered};
 use super::{Block, ThreadState, with_state};
-use crate::stats::EdgeCell;
+use crate::stats::{CallKind, NodeTotals};
 use crate::sync::ReentrancyGuard;
-pub(crate) use registry::{OTHER, all as all_edges};
+pub(crate) use gpu::{NodeGpuTimes, count as count_gpu};
+use open::Callers;
+use registry::Pair;
+pub(crate) use registry::{NO_CALLER, OTHER};
 
-/// The caller of a scope without an enclosing scope.
-pub(crate) const NO_CALLER: u32 = u32::MAX;
-
-/// Open scopes that one thread remembers. Beyond that, the older half is presumed leaked.
-const MAX_OPEN: usize = 1 << 16;
-
-/// The ids of the names of a caller and a callee.
-pub(crate) type Edge = (u32, u32);
-
-/// An open scope, or a poll.
-#[derive(Debug)]
-struct Frame {
-    serial: u64,
-    edge: Edge,
-    cell: Option<&'static EdgeCell>,
-    is_primitive: bool,
+/// The caller of a scope, by its node and its name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Caller {
+    node: u32,
+    name: u32,
 }
 
-/// The part of a thread's block.
-#[derive(Debug, Default)]
-pub(super) struct Callers {
-    open: Vec<Frame>,
-    cells: HashMap<Edge, &'static EdgeCell>,
+impl Caller {
+    const NONE: Self = Self {
+        node: NO_CALLER,
+        name: NO_CALLER,
+    };
 }
+
+/// A call that is open around a scope with a handle, and its node.
+pub(super) type SharedCall = (Pair, u32);
 
 /// The call of a future, from its first poll to its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FutureCall {
-    caller: u32,
-    is_primitive: bool,
+    node: u32,
+    is_recursive: bool,
+}
+
+/// The node that a call was counted on, and the kind of the call, in one word: the end of a GPU scope has no room for more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CountedCall(u32);
+
+impl CountedCall {
+    /// Callers are not counted.
+    pub(crate) const NONE: Self = Self(u32::MAX);
+    const KIND_BITS: u32 = 2;
+
+    /// There are fewer nodes than this has bits for: see [`registry`].
+    fn new(node: u32, kind: CallKind) -> Self {
+        Self(node << Self::KIND_BITS | kind as u32)
+    }
+
+    fn node(self) -> Option<u32> {
+        (self != Self::NONE).then_some(self.0 >> Self::KIND_BITS)
+    }
+
+    fn kind(self) -> CallKind {
+        [CallKind::Primitive, CallKind::Hidden]
+            .into_iter()
+            .find(|kind| self.0 & 3 == *kind as u32)
+            .unwrap_or(CallKind::Recursive)
+    }
+}
+
+/// The counts of a node on all threads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NodeCounts {
+    /// The node of the caller, which comes before this one; [`NO_CALLER`] or [`OTHER`].
+    pub(crate) parent: u32,
+    pub(crate) name: u32,
+    pub(crate) cpu: NodeTotals,
+    pub(crate) cuda: NodeGpuTimes,
 }
 
 fn with_callers<T>(f: impl FnOnce(&mut Callers) -> T) -> Option<T> {
@@ -68,15 +109,15 @@ pub(crate) fn opened(name: u32, serial: u64, outer: u64) -> Option<FutureCall> {
         callers.forget_above(enclosing);
         let caller = match &shared {
             Some(shared) => shared.caller,
-            None => callers.name_of(enclosing),
+            None => callers.caller(enclosing),
         };
-        callers.push(serial, (caller, name));
-        let is_primitive = callers.open.last().is_none_or(|frame| frame.is_primitive);
-        FutureCall {
-            caller,
-            is_primitive,
-        }
+        let frame = callers.enter(serial, caller, name);
+        Some(FutureCall {
+            node: frame.known?.node.id,
+            is_recursive: frame.is_recursive,
+        })
     })
+    .flatten()
 }
 
 /// Notes that a later poll of a future begins.
@@ -84,16 +125,7 @@ pub(crate) fn resumed(name: u32, serial: u64, outer: u64, call: FutureCall) {
     let (enclosing, _) = parent_of(outer);
     with_callers(|callers| {
         callers.forget_above(enclosing);
-        callers.push(serial, (call.caller, name));
-    });
-}
-
-/// Counts a scope that has closed.
-pub(crate) fn closed(name: u32, serial: u64, elapsed: i64, own: i64) {
-    with_callers(|callers| match callers.remove(serial) {
-        Some(frame) => frame.count(elapsed, own),
-        // It was presumed leaked.
-        None => callers.count((NO_CALLER, name), (elapsed, own), true),
+        callers.resume(serial, name, call.node);
     });
 }
 
@@ -102,113 +134,86 @@ pub(crate) fn suspended(serial: u64) {
     with_callers(|callers| callers.remove(serial));
 }
 
-/// Counts a future that has ended.
-pub(crate) fn finished(name: u32, call: FutureCall, elapsed: i64, own: i64) {
-    with_callers(|callers| callers.count((call.caller, name), (elapsed, own), call.is_primitive));
+/// Counts a scope that has closed, with its total and self time. `is_outermost` is `true` if no other scope of the name is
+/// open around it.
+pub(crate) fn closed(name: u32, serial: u64, times: (i64, i64), is_outermost: bool) -> CountedCall {
+    let counted = with_callers(|callers| {
+        let frame = callers.remove(serial)?;
+        Some(frame.known?.count(times, frame.is_recursive, is_outermost))
+    });
+    match counted.flatten() {
+        Some(counted) => counted,
+        None => finished(name, None, times, is_outermost),
+    }
 }
 
-/// Returns the name of the open scope with this serial, and the calls that are open around it and by it, each once.
-pub(super) fn chain(serial: u64) -> (u32, Arc<[Edge]>) {
-    let chain = with_known(|callers| {
-        let open = callers.open.iter().filter(|frame| frame.serial <= serial);
-        let mut edges: Vec<Edge> = Vec::new();
-        // Otherwise the edges would double with each handle that is taken inside of an entered one.
-        let mut add = |others: &mut dyn Iterator<Item = Edge>| {
-            edges.extend(others);
-            edges.sort_unstable();
-            edges.dedup();
+/// Counts a future that has ended. Without a call, its caller is not known: it was presumed leaked, or its thread had
+/// ended.
+pub(crate) fn finished(
+    name: u32,
+    call: Option<FutureCall>,
+    times: (i64, i64),
+    is_outermost: bool,
+) -> CountedCall {
+    let _reentrancy = ReentrancyGuard::try_enter();
+    let is_recursive = call.is_some_and(|call| call.is_recursive);
+    let on_thread = with_callers(|callers| {
+        let known = match call {
+            Some(call) => callers.known(call.node, || registry::by_id(call.node)),
+            None => callers.known_root(name),
         };
-        add(&mut open.map(|frame| frame.edge));
-        with_entered(|shared| add(&mut shared.calls.iter().copied()));
-        (callers.name_of(serial), edges.into())
+        Some(known?.count(times, is_recursive, is_outermost))
     });
-    chain.unwrap_or_else(|| (NO_CALLER, [].into()))
+    let without_thread = || {
+        let node = match call {
+            Some(call) => registry::by_id(call.node),
+            None => registry::node(NO_CALLER, name),
+        };
+        let node = node?;
+        let kind = node.kind(is_recursive, is_outermost);
+        registry::count_without_cell(node, times, kind);
+        Some(CountedCall::new(node.id, kind))
+    };
+    let counted = on_thread.flatten().or_else(without_thread);
+    counted.unwrap_or(CountedCall::NONE)
+}
+
+/// Returns the open scope with this serial as a caller, and the calls that are open around it and by it, each pair once.
+pub(super) fn chain(serial: u64) -> (Caller, Arc<[SharedCall]>) {
+    let chain = with_known(|callers| {
+        let mut calls: Vec<SharedCall> = Vec::new();
+        // Otherwise the calls would double with each handle that is taken inside of an entered one.
+        let mut add = |others: &mut dyn Iterator<Item = SharedCall>| {
+            calls.extend(others);
+            calls.sort_by_key(|(pair, _)| *pair);
+            calls.dedup_by_key(|(pair, _)| *pair);
+        };
+        add(&mut callers.up_to(serial));
+        with_entered(|shared| add(&mut shared.calls.iter().copied()));
+        (callers.caller(serial), calls.into())
+    });
+    chain.unwrap_or_else(|| (Caller::NONE, [].into()))
 }
 
 /// Moves the counts of an ending thread to the totals of all threads.
 pub(super) fn retire(block: &Block) {
     let callers = block.callers.try_borrow_mut().ok();
     if let Some(callers) = callers.and_then(|mut callers| callers.take()) {
-        registry::retire(callers.cells.into_values());
+        registry::retire(callers.into_cells());
     }
 }
 
-impl Callers {
-    /// Returns the name of an open scope.
-    fn name_of(&self, serial: u64) -> u32 {
-        let frame = self.open.iter().rfind(|frame| frame.serial == serial);
-        frame.map_or(NO_CALLER, |frame| frame.edge.1)
-    }
-
-    /// Removes scopes inside the one with this serial: they were left open, and are not around a new scope.
-    fn forget_above(&mut self, serial: u64) {
-        while let Some(frame) = self.open.pop_if(|frame| frame.serial > serial) {
-            frame.leave();
-        }
-    }
-
-    fn push(&mut self, serial: u64, edge: Edge) {
-        let cell = self.cell(edge);
-        let mut is_around = false;
-        with_entered(|shared| is_around |= shared.calls.contains(&edge));
-        if self.open.len() >= MAX_OPEN {
-            self.open
-                .drain(..MAX_OPEN / 2)
-                .for_each(|frame| frame.leave());
-        }
-        if self.open.try_reserve(1).is_ok() {
-            let is_inner = cell.is_some_and(|cell| !cell.enter());
-            self.open.push(Frame {
-                serial,
-                edge,
-                cell,
-                is_primitive: !is_inner && !is_around,
-            });
-        }
-    }
-
-    fn remove(&mut self, serial: u64) -> Option<Frame> {
-        let place = self.open.iter().rposition(|frame| frame.serial == serial)?;
-        let frame = self.open.remove(place);
-        frame.leave();
-        Some(frame)
-    }
-
-    fn count(&mut self, edge: Edge, (elapsed, own): (i64, i64), is_primitive: bool) {
-        if let Some(cell) = self.cell(edge) {
-            cell.count(elapsed, own, is_primitive);
-        }
-    }
-
-    /// Returns the thread's cell of an edge. Without memory there is none: then the caller is not known.
-    fn cell(&mut self, edge: Edge) -> Option<&'static EdgeCell> {
-        if let Some(cell) = self.cells.get(&edge) {
-            return Some(cell);
-        }
-        self.cells.try_reserve(1).ok()?;
-        let counted_as = registry::admit(edge);
-        let cell = match self.cells.get(&counted_as) {
-            Some(cell) => cell,
-            None => registry::new_cell(counted_as)?,
-        };
-        // Edges beyond the bound are looked up again, because their number is not bounded.
-        self.cells.insert(counted_as, cell);
-        Some(cell)
-    }
-}
-
-impl Frame {
-    fn count(&self, elapsed: i64, own: i64) {
-        if let Some(cell) = self.cell {
-            cell.count(elapsed, own, self.is_primitive);
-        }
-    }
-
-    fn leave(&self) {
-        if let Some(cell) = self.cell {
-            cell.leave();
-        }
-    }
+/// Returns the counts of all nodes; a node's index is its id.
+pub(crate) fn all() -> Vec<NodeCounts> {
+    // First: a time on the GPU is counted after that on the CPU.
+    let cuda = gpu::all();
+    let counts = |(node, cpu): (&registry::Node, NodeTotals)| NodeCounts {
+        parent: node.parent,
+        name: node.pair.1,
+        cpu,
+        cuda: cuda.get(node.id as usize).copied().unwrap_or_default(),
+    };
+    registry::all().into_iter().map(counts).collect()
 }
 
 /// A thread's callers, or `None` if it has counted none.

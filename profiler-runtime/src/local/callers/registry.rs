@@ -1,100 +1,259 @@
-//! All pairs of caller and callee, on all threads.
+//! All nodes of the call tree, and their counts on all threads.
+//!
+//! # Forks
+//!
+//! A child that was forked while another thread held the lock gets a new registry. Threads keep the ids of nodes, so the
+//! new registry must have the same nodes. They are a linked list that only grows, and so are the cells. The counts of
+//! ended threads are lost then, as those of names are.
 
 use std::collections::HashMap;
+use std::iter;
+use std::ptr;
+use std::sync::atomic::{
+    AtomicPtr,
+    Ordering::{Acquire, Release},
+};
 
-use super::{Edge, NO_CALLER};
 use crate::diagnostics;
-use crate::stats::{EdgeCell, EdgeTotals};
+use crate::name::MAX_NAMES;
+use crate::stats::{CallKind, NodeCell, NodeTotals};
 use crate::sync::{Lock, ReentrancyGuard};
 
-/// The largest number of pairs. The calls of further ones are counted with the caller [`OTHER`].
-const MAX_EDGES: usize = 1 << 14;
-/// The caller of pairs beyond the bound.
+/// The caller of a scope without an enclosing scope: the id of no name and of no node.
+pub(crate) const NO_CALLER: u32 = u32::MAX;
+/// The caller of calls beyond the bound: the id of no name and of no node.
 pub(crate) const OTHER: u32 = NO_CALLER - 1;
+
+/// The largest number of paths. The calls of further ones are counted with the caller [`OTHER`], in a node for each name.
+const MAX_PATHS: usize = 1 << 14;
+const _: () = assert!(MAX_PATHS + MAX_NAMES < 1 << 30, "`CountedCall` has 30 bits");
 /// Cells that are allocated at once.
 const CHUNK: usize = 32;
 
-/// The cells of all threads, and what ended threads have counted.
-#[derive(Default)]
-struct Registry {
-    /// All pairs, with the counts of ended threads.
-    totals: Option<HashMap<Edge, EdgeTotals>>,
-    /// Cells are never freed. One that no thread uses has no counts.
-    cells: Vec<&'static EdgeCell>,
-    free: Vec<&'static EdgeCell>,
+/// One path: a node of the call tree. Nodes are never freed.
+#[derive(Debug)]
+pub(crate) struct Node {
+    /// Counted up from 0, so that a node comes after its parent.
+    pub(super) id: u32,
+    /// The node of the caller, [`NO_CALLER`] or [`OTHER`].
+    pub(super) parent: u32,
+    /// The names of caller and callee.
+    pub(super) pair: Pair,
+    /// `true` if the callee is also further up on the path.
+    pub(super) shows_recursion: bool,
+    /// The node that was made before this one.
+    previous: Option<&'static Self>,
 }
 
-static REGISTRY: Lock<Registry> = Lock::with(Registry::NEW, Registry::default);
+/// The ids of the names of a caller and a callee.
+pub(super) type Pair = (u32, u32);
+
+/// Cells that were allocated together, and a link to those that were before.
+struct Chunk {
+    cells: [NodeCell; CHUNK],
+    previous: Option<&'static Self>,
+}
+
+/// The last node, and the last chunk of cells. Changed under the lock.
+///
+/// The stores are `Release` and the loads `Acquire`, so that a forked child finds complete values.
+static LAST_NODE: AtomicPtr<Node> = AtomicPtr::new(ptr::null_mut());
+static LAST_CHUNK: AtomicPtr<Chunk> = AtomicPtr::new(ptr::null_mut());
+
+struct Registry {
+    by_path: Option<HashMap<(u32, u32), &'static Node>>,
+    /// By id.
+    nodes: Vec<&'static Node>,
+    /// The counts of ended threads, by id.
+    totals: Vec<NodeTotals>,
+    /// The nodes of paths, without those of other callers.
+    paths: usize,
+    /// The cells of all threads.
+    cells: usize,
+    /// Those that no thread uses, with room for all.
+    free: Vec<&'static NodeCell>,
+}
+
+static REGISTRY: Lock<Registry> = Lock::with(Registry::NEW, Registry::after_fork);
+
+fn chunks() -> impl Iterator<Item = &'static Chunk> {
+    // SAFETY: the pointer is null or points to a complete chunk, see `LAST_CHUNK`, and chunks are never freed.
+    let last = unsafe { LAST_CHUNK.load(Acquire).as_ref() };
+    iter::successors(last, |chunk| chunk.previous)
+}
+
+fn all_cells() -> impl Iterator<Item = &'static NodeCell> {
+    chunks().flat_map(|chunk| &chunk.cells)
+}
+
+/// Moves a value to memory that is never freed. Returns `None` if there is none.
+fn leaked<T>(value: T) -> Option<&'static T> {
+    let mut memory = Vec::new();
+    memory.try_reserve_exact(1).ok()?;
+    memory.push(value);
+    memory.leak().first()
+}
 
 impl Registry {
     const NEW: Self = Self {
-        totals: None,
-        cells: Vec::new(),
+        by_path: None,
+        nodes: Vec::new(),
+        totals: Vec::new(),
+        paths: 0,
+        cells: 0,
         free: Vec::new(),
     };
+
+    fn after_fork() -> Self {
+        // SAFETY: the pointer is null or points to a complete node, see `LAST_NODE`, and nodes are never freed.
+        let last = unsafe { LAST_NODE.load(Acquire).as_ref() };
+        let mut nodes: Vec<&'static Node> = iter::successors(last, |node| node.previous).collect();
+        nodes.reverse();
+        let cells = chunks().count() * CHUNK;
+        let mut free = Vec::with_capacity(cells);
+        free.extend(all_cells().filter(|cell| cell.node().is_none()));
+        Self {
+            by_path: Some(nodes.iter().map(|node| (node.path(), *node)).collect()),
+            totals: vec![NodeTotals::default(); nodes.len()],
+            paths: nodes.iter().filter(|node| node.parent != OTHER).count(),
+            nodes,
+            cells,
+            free,
+        }
+    }
+
+    fn get(&self, path: (u32, u32)) -> Option<&'static Node> {
+        self.by_path.as_ref()?.get(&path).copied()
+    }
+
+    /// Adds a node. Returns `None` if there is no memory for it.
+    fn add(&mut self, (parent, name): (u32, u32)) -> Option<&'static Node> {
+        let by_path = self.by_path.get_or_insert_default();
+        by_path.try_reserve(1).ok()?;
+        self.nodes.try_reserve(1).ok()?;
+        self.totals.try_reserve(1).ok()?;
+        let around = self.nodes.get(parent as usize).copied();
+        let mut callers =
+            iter::successors(around, |node| self.nodes.get(node.parent as usize).copied());
+        let node = leaked(Node {
+            id: u32::try_from(self.nodes.len()).ok()?,
+            parent,
+            pair: (around.map_or(parent, |around| around.pair.1), name),
+            shows_recursion: callers.any(|caller| caller.pair.1 == name),
+            previous: self.nodes.last().copied(),
+        })?;
+        LAST_NODE.store(ptr::from_ref(node).cast_mut(), Release);
+        by_path.insert(node.path(), node);
+        self.nodes.push(node);
+        self.totals.push(NodeTotals::default());
+        self.paths += usize::from(parent != OTHER);
+        Some(node)
+    }
+
+    /// Adds cells. Returns `None` if there is no memory for them.
+    fn add_cells(&mut self) -> Option<()> {
+        // Room for all cells, so that a thread that ends can return its own.
+        self.free.try_reserve(self.cells + CHUNK).ok()?;
+        let chunk = leaked(Chunk {
+            cells: [const { NodeCell::new() }; CHUNK],
+            previous: chunks().next(),
+        })?;
+        for cell in &chunk.cells {
+            cell.set_node(None);
+            self.free.push(cell);
+        }
+        self.cells += CHUNK;
+        LAST_CHUNK.store(ptr::from_ref(chunk).cast_mut(), Release);
+        Some(())
+    }
 }
 
-/// Admits a pair, or returns the one that its calls are counted as if there are too many.
-pub(super) fn admit(edge: Edge) -> Edge {
-    let mut registry = REGISTRY.lock();
-    let totals = registry.totals.get_or_insert_default();
-    let is_known = totals.contains_key(&edge);
-    let is_full = totals.len() >= MAX_EDGES || totals.try_reserve(1).is_err();
-    if is_known || !is_full {
-        totals.entry(edge).or_default();
-        return edge;
+impl Node {
+    fn path(&self) -> (u32, u32) {
+        (self.parent, self.pair.1)
     }
+
+    /// Returns the kind of a call that is counted here.
+    pub(super) fn kind(&self, is_recursive: bool, is_outermost: bool) -> CallKind {
+        if is_recursive {
+            CallKind::Recursive
+        } else if is_outermost || self.shows_recursion {
+            CallKind::Primitive
+        } else {
+            CallKind::Hidden
+        }
+    }
+}
+
+/// Returns the node for the calls of a name by the node `parent`, or by none. Returns `None` if there is no memory.
+pub(super) fn node(parent: u32, name: u32) -> Option<&'static Node> {
+    let mut registry = REGISTRY.lock();
+    if let Some(node) = registry.get((parent, name)) {
+        return Some(node);
+    }
+    if registry.paths < MAX_PATHS {
+        return registry.add((parent, name));
+    }
+    let other = match registry.get((OTHER, name)) {
+        Some(node) => node,
+        None => registry.add((OTHER, name))?,
+    };
     drop(registry);
     diagnostics::warn_once(&format!(
-        "there are more than {MAX_EDGES} pairs of caller and callee; calls of further ones are counted with the caller \
-         `(other callers)`"
+        "there are more than {MAX_PATHS} call paths; calls on further ones are counted with the caller `(other callers)`"
     ));
-    (OTHER, edge.1)
+    Some(other)
+}
+
+/// Returns the node with this id.
+pub(super) fn by_id(id: u32) -> Option<&'static Node> {
+    REGISTRY.lock().nodes.get(id as usize).copied()
 }
 
 /// Returns a cell that only the calling thread writes to. Returns `None` if there is no memory.
-pub(super) fn new_cell(edge: Edge) -> Option<&'static EdgeCell> {
+pub(super) fn new_cell(node: &Node) -> Option<&'static NodeCell> {
     let mut registry = REGISTRY.lock();
     if registry.free.is_empty() {
-        let mut chunk: Vec<EdgeCell> = Vec::new();
-        chunk.try_reserve_exact(CHUNK).ok()?;
-        registry.cells.try_reserve(CHUNK).ok()?;
-        // Room for all cells, so that a thread that ends can return its own.
-        let all = registry.cells.len() + CHUNK;
-        registry.free.try_reserve(all).ok()?;
-        chunk.resize_with(CHUNK, EdgeCell::new);
-        for cell in &*chunk.leak() {
-            registry.cells.push(cell);
-            registry.free.push(cell);
-        }
+        registry.add_cells()?;
     }
     let cell = registry.free.pop()?;
-    cell.set_names(edge);
+    cell.set_node(Some(node.id));
     Some(cell)
 }
 
+/// Counts a call on a thread that has no cells.
+pub(super) fn count_without_cell(node: &Node, (elapsed, own): (i64, i64), kind: CallKind) {
+    let mut registry = REGISTRY.lock();
+    if let Some(totals) = registry.totals.get_mut(node.id as usize) {
+        totals.count(elapsed, own, kind);
+    }
+}
+
 /// Moves the counts of cells to the totals, and frees the cells for other threads.
-pub(super) fn retire(cells: impl Iterator<Item = &'static EdgeCell>) {
+pub(super) fn retire(cells: impl Iterator<Item = &'static NodeCell>) {
     let mut guard = REGISTRY.lock();
     let registry = &mut *guard;
-    let totals = registry.totals.get_or_insert_default();
     for cell in cells {
-        cell.drain_into(totals.entry(cell.names()).or_default());
+        let totals = cell.node().map(|node| node as usize);
+        if let Some(totals) = totals.and_then(|node| registry.totals.get_mut(node)) {
+            cell.drain_into(totals);
+        }
+        cell.set_node(None);
         registry.free.push(cell);
     }
 }
 
-/// Returns the counts of all pairs that were called.
-pub(crate) fn all() -> Vec<(Edge, EdgeTotals)> {
+/// Returns all nodes in the order of their ids, with their counts on all threads.
+pub(super) fn all() -> Vec<(&'static Node, NodeTotals)> {
     let _reentrancy = ReentrancyGuard::try_enter();
     let registry = REGISTRY.lock();
-    let mut totals = registry.totals.clone().unwrap_or_default();
-    for cell in &registry.cells {
-        cell.read_into(totals.entry(cell.names()).or_default());
+    let nodes = registry.nodes.iter().copied();
+    let mut all: Vec<_> = nodes.zip(registry.totals.iter().copied()).collect();
+    for cell in all_cells() {
+        let node = cell.node().and_then(|node| all.get_mut(node as usize));
+        if let Some((_, totals)) = node {
+            cell.read_into(totals);
+        }
     }
-    drop(registry);
-    totals
-        .into_iter()
-        .filter(|(_, totals)| totals.calls > 0)
-        .collect()
+    all
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use super::{CallNode, CallTree};
+use super::{CallNode, CallTree, HiddenCalls};
 use crate::report::callers::{CallEdge, EdgeTimes};
 use crate::report::walk::Visit;
 
@@ -36,17 +36,22 @@ struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, node: &CallNode, is_inside_itself: bool) {
+    /// Adds a node. Its total counts if it is not inside another node of its key, except for the hidden calls.
+    fn add(&mut self, node: &CallNode, is_inside_itself: bool, hidden: HiddenCalls) {
         self.calls += node.calls;
         if !is_inside_itself {
-            self.primitive_calls += node.calls.saturating_sub(node.recursive_calls);
+            let others = node.recursive_calls + hidden.calls;
+            self.primitive_calls += node.calls.saturating_sub(others);
         }
-        for (sum, times) in [(&mut self.cpu, node.cpu), (&mut self.cuda, node.cuda)] {
+        for (sum, times, hidden_ns) in [
+            (&mut self.cpu, node.cpu, hidden.cpu_ns),
+            (&mut self.cuda, node.cuda, hidden.cuda_ns),
+        ] {
             if let Some(times) = times {
                 let total_ns = if is_inside_itself {
                     0.0
                 } else {
-                    times.total_ns
+                    (times.total_ns - hidden_ns).max(0.0)
                 };
                 CallNode::add(sum, total_ns, times.self_ns);
             }
@@ -58,7 +63,7 @@ impl CallTree {
     /// Returns the functions in the order in which the tree has them first.
     #[must_use]
     pub fn functions(&self) -> Vec<CallFunction> {
-        let sums = self.sums_by(|node| &*node.name);
+        let sums = self.sums_by(|node| &*node.name, |node| node.hidden);
         let function = |(first, sums): (&CallNode, Sums)| CallFunction {
             name: Arc::clone(&first.name),
             location: Arc::clone(&first.location),
@@ -77,7 +82,8 @@ impl CallTree {
             let caller = self.nodes.get(node.parent? as usize)?;
             Some(Arc::clone(&caller.name))
         };
-        let sums = self.sums_by(|node| (caller(node), Arc::clone(&node.name)));
+        let pair = |node: &CallNode| (caller(node), Arc::clone(&node.name));
+        let sums = self.sums_by(pair, |_| HiddenCalls::default());
         let edge = |(first, sums): (&CallNode, Sums)| CallEdge {
             caller: caller(first).map(|name| name.to_string()),
             callee: first.name.to_string(),
@@ -94,6 +100,7 @@ impl CallTree {
     fn sums_by<'t, K: Eq + Hash>(
         &'t self,
         key: impl Fn(&'t CallNode) -> K,
+        hidden: impl Fn(&CallNode) -> HiddenCalls,
     ) -> Vec<(&'t CallNode, Sums)> {
         let mut numbers: HashMap<K, usize> = HashMap::new();
         let mut sums: Vec<(&CallNode, Sums)> = Vec::new();
@@ -110,7 +117,8 @@ impl CallTree {
             let (Visit::Enter(index) | Visit::Leave(index)) = visit;
             let number = number_of[index];
             if visit == Visit::Enter(index) {
-                sums[number].1.add(&self.nodes[index], open[number] > 0);
+                let node = &self.nodes[index];
+                sums[number].1.add(node, open[number] > 0, hidden(node));
                 open[number] += 1;
             } else {
                 open[number] -= 1;

@@ -1,6 +1,10 @@
 //! The call tree, as plain data.
 
+#[cfg(feature = "serde")]
+pub(super) mod compact;
 mod functions;
+mod json;
+mod of_statistics;
 mod of_timeline;
 mod options;
 #[cfg(test)]
@@ -61,6 +65,23 @@ pub struct CallNode {
     pub allocated_bytes: Option<u64>,
     /// Device bytes taken less those given back, without children, if they were recorded.
     pub device_bytes: Option<i64>,
+    /// The calls that were made inside another call of the function that is not on the path.
+    pub hidden: HiddenCalls,
+}
+
+/// Calls of a node that were made inside another call of the same function, which the path of the node does not show:
+/// a recursive call further up was counted on the node of the first one.
+///
+/// They are among the calls of the node, but not among the primitive calls of the function.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct HiddenCalls {
+    /// How many there are.
+    pub calls: u64,
+    /// Their total time on the CPU.
+    pub cpu_ns: f64,
+    /// Their total time on the GPU.
+    pub cuda_ns: f64,
 }
 
 /// The properties that the calls of a node have in common.

@@ -146,6 +146,17 @@ struct Frame {
     is_folded: bool,
 }
 
+/// A node while the tree is built.
+struct About {
+    /// The number of its text.
+    text: u32,
+    depth: u32,
+    /// The GPU time of work on and below it.
+    work_ns: f64,
+    /// Whether its text is also further up on the path, once that is known.
+    shows_recursion: Option<bool>,
+}
+
 struct Builder<'t> {
     timeline: &'t Timeline,
     by: CallTreeOptions,
@@ -153,10 +164,11 @@ struct Builder<'t> {
     texts: Vec<u32>,
     track_names: Vec<u32>,
     nodes: Vec<CallNode>,
-    /// For each node: the number of its text, its depth, and the GPU time of work below it.
-    about: Vec<(u32, u32, f64)>,
+    about: Vec<About>,
     by_key: HashMap<Key, u32>,
     open: Vec<Frame>,
+    /// By the number of the text: how many calls are open.
+    open_texts: Vec<u32>,
     /// The first open call of each pair of caller and callee: its node, and how many are open.
     open_edges: HashMap<(u32, u32), (u32, u32)>,
 }
@@ -181,6 +193,7 @@ impl<'t> Builder<'t> {
             about: Vec::new(),
             by_key: HashMap::new(),
             open: Vec::new(),
+            open_texts: vec![0; timeline.names.len()],
             open_edges: HashMap::new(),
         }
     }
@@ -195,7 +208,7 @@ impl<'t> Builder<'t> {
         let (caller, depth) = self
             .about
             .get(parent as usize)
-            .map_or((NONE, 0), |(caller, depth, _)| (*caller, *depth));
+            .map_or((NONE, 0), |about| (about.text, about.depth));
         let edge = (caller, name);
         // Below a folded call, a path may lack an open call of this pair.
         let first = self.open_edges.get(&edge).copied();
@@ -204,17 +217,46 @@ impl<'t> Builder<'t> {
             Some((node, _)) => node,
             None => self.node(parent, name, depth + 1, (slice, gpu)),
         };
+        let is_recursive = first.is_some();
+        let open = self.open_texts.get(name as usize);
+        let is_hidden = is_folded
+            && !is_recursive
+            && open.is_some_and(|open| *open > 0)
+            && !self.shows_recursion(node);
+        if let Some(open) = self.open_texts.get_mut(name as usize) {
+            *open += 1;
+        }
         self.open_edges.entry(edge).or_insert((node, 0)).1 += 1;
         self.open.push(Frame {
             node,
             edge,
-            is_folded: is_folded || first.is_some(),
+            is_folded: is_folded || is_recursive,
         });
-        self.count(node, slice, gpu, first.is_some());
+        self.count(node, slice, gpu, is_recursive);
+        if is_hidden {
+            self.count_hidden(node, slice, gpu);
+        }
+    }
+
+    /// Returns `true` if the function of a node is also further up on its path.
+    fn shows_recursion(&mut self, node: u32) -> bool {
+        let about = &self.about[node as usize];
+        if let Some(shows) = about.shows_recursion {
+            return shows;
+        }
+        let text = about.text;
+        let parent = |at: &u32| self.nodes[*at as usize].parent;
+        let mut callers = std::iter::successors(Some(node), parent).skip(1);
+        let shows = callers.any(|caller| self.about[caller as usize].text == text);
+        self.about[node as usize].shows_recursion = Some(shows);
+        shows
     }
 
     fn leave(&mut self) {
         let Some(frame) = self.open.pop() else { return };
+        if let Some(open) = self.open_texts.get_mut(frame.edge.1 as usize) {
+            *open -= 1;
+        }
         if let Some((_, open)) = self.open_edges.get_mut(&frame.edge) {
             *open -= 1;
             if *open == 0 {
@@ -274,7 +316,12 @@ impl<'t> Builder<'t> {
             },
             ..CallNode::default()
         });
-        self.about.push((name, depth, 0.0));
+        self.about.push(About {
+            text: name,
+            depth,
+            work_ns: 0.0,
+            shows_recursion: None,
+        });
         self.by_key.insert(key, index);
         index
     }
@@ -298,7 +345,7 @@ impl<'t> Builder<'t> {
         if is_on_gpu(slice) {
             CallNode::add(&mut counted.cuda, total(duration), own);
             if slice.kind == SliceKind::GpuWork {
-                self.about[node as usize].2 += own;
+                self.about[node as usize].work_ns += own;
             }
         } else {
             CallNode::add(&mut counted.cpu, total(duration), own);
@@ -316,16 +363,27 @@ impl<'t> Builder<'t> {
         }
     }
 
+    fn count_hidden(&mut self, node: u32, slice: &Slice, gpu: Option<&OnGpu>) {
+        let hidden = &mut self.nodes[node as usize].hidden;
+        hidden.calls += 1;
+        if is_on_gpu(slice) {
+            hidden.cuda_ns += ns(slice.duration_ns);
+        } else {
+            hidden.cpu_ns += ns(slice.duration_ns);
+        }
+        hidden.cuda_ns += gpu.map_or(0.0, |gpu| gpu.total_ns);
+    }
+
     fn finish(mut self) -> CallTree {
         // A node comes after its parent.
         for index in (0..self.nodes.len()).rev() {
-            let (_, _, work_ns) = self.about[index];
+            let work_ns = self.about[index].work_ns;
             let node = &mut self.nodes[index];
             if work_ns > 0.0 && node.cuda.is_none() {
                 CallNode::add(&mut node.cuda, work_ns, 0.0);
             }
             if let Some(parent) = node.parent {
-                self.about[parent as usize].2 += work_ns;
+                self.about[parent as usize].work_ns += work_ns;
             }
         }
         CallTree {

@@ -1,8 +1,11 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use proptest::prelude::*;
 
 use super::*;
+use crate::local::callers;
+use crate::name;
 use crate::report::timeline::{Slice, SliceKind, SliceName, Step, Timeline, Track};
 
 /// Returns a time line with these slices: kind, name, parent, duration and self time.
@@ -230,69 +233,195 @@ fn deep_recursion_does_not_make_the_tree_deeper() {
 /// Calls, primitive calls, and their total and self time.
 type Counts = (u64, u64, f64, f64);
 
-/// The calls of a random program: for each, how many calls around it are left first, and its name.
-fn program() -> impl Strategy<Value = Vec<(usize, u8)>> {
-    prop::collection::vec((0..3_usize, 0..4_u8), 0..60)
+/// One call of a random program.
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    name: usize,
+    parent: Option<u32>,
+    total: i64,
+    own: i64,
+}
+
+const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+
+/// Returns the calls of a random program in the order in which they begin. In each instant one call has self time.
+fn program() -> impl Strategy<Value = Vec<Call>> {
+    // For each call: how many of the calls around it end first, and its name.
+    let calls = prop::collection::vec((0..3_usize, 0..NAMES.len()), 0..60);
+    calls.prop_map(|calls| {
+        let mut open: Vec<u32> = Vec::new();
+        let mut program: Vec<Call> = Vec::new();
+        for (index, (left, name)) in (0..).zip(calls) {
+            open.truncate(open.len().saturating_sub(left));
+            let parent = open.last().copied();
+            if let Some(parent) = parent {
+                program[parent as usize].own += 2;
+            }
+            for around in &open {
+                program[*around as usize].total += 5;
+            }
+            let (total, own) = (3, 3);
+            program.push(Call {
+                name,
+                parent,
+                total,
+                own,
+            });
+            open.push(index);
+        }
+        program
+    })
+}
+
+/// The functions and edges of a program, found without a tree: each call looks at all calls around it.
+struct Model {
+    functions: HashMap<usize, Counts>,
+    edges: HashMap<(Option<usize>, usize), Counts>,
+}
+
+impl Model {
+    fn of(program: &[Call]) -> Self {
+        let mut model = Self {
+            functions: HashMap::new(),
+            edges: HashMap::new(),
+        };
+        let edge = |call: &Call| (call.parent.map(|at| program[at as usize].name), call.name);
+        for call in program {
+            let caller = |call: &&Call| call.parent.map(|at| &program[at as usize]);
+            let around: Vec<&Call> = std::iter::successors(Some(call), caller).skip(1).collect();
+            let count = |counts: &mut Counts, is_primitive: bool| {
+                counts.0 += 1;
+                counts.1 += u64::from(is_primitive);
+                counts.2 += if is_primitive { call.total as f64 } else { 0.0 };
+                counts.3 += call.own as f64;
+            };
+            let is_primitive = around.iter().all(|other| other.name != call.name);
+            count(model.functions.entry(call.name).or_default(), is_primitive);
+            let is_primitive = around.iter().all(|other| edge(other) != edge(call));
+            count(model.edges.entry(edge(call)).or_default(), is_primitive);
+        }
+        model
+    }
+
+    /// Checks a tree whose functions are called as `number` says, in times of `unit` nanoseconds.
+    fn check(
+        &self,
+        tree: &CallTree,
+        number: impl Fn(&str) -> Option<usize>,
+        unit: f64,
+    ) -> Result<(), TestCaseError> {
+        let near =
+            |found: f64, expected: f64| (found - expected * unit).abs() < 1e-6 * (1.0 + found);
+        let check = |found: (u64, u64, EdgeTimes), expected: &Counts| {
+            prop_assert_eq!((found.0, found.1), (expected.0, expected.1));
+            prop_assert!(
+                near(found.2.total_ns, expected.2),
+                "{:?} {:?}",
+                found,
+                expected
+            );
+            prop_assert!(
+                near(found.2.self_ns, expected.3),
+                "{:?} {:?}",
+                found,
+                expected
+            );
+            Ok(())
+        };
+        let mut functions = 0;
+        for function in tree.functions() {
+            if let Some(name) = number(&function.name) {
+                let found = (
+                    function.calls,
+                    function.primitive_calls,
+                    function.cpu.unwrap(),
+                );
+                check(found, &self.functions[&name])?;
+                functions += 1;
+            }
+        }
+        prop_assert_eq!(functions, self.functions.len());
+        let mut edges = 0;
+        for edge in tree.edges() {
+            if let Some(name) = number(&edge.callee) {
+                let caller = edge.caller.as_deref().map(|caller| number(caller).unwrap());
+                let found = (edge.calls, edge.primitive_calls, edge.cpu.unwrap());
+                check(found, &self.edges[&(caller, name)])?;
+                edges += 1;
+            }
+        }
+        prop_assert_eq!(edges, self.edges.len());
+        for (index, node) in (0..).zip(&tree.nodes) {
+            prop_assert!(node.parent.is_none_or(|parent| parent < index));
+            prop_assert_eq!(tree.path(index).last().copied(), Some(index));
+        }
+        Ok(())
+    }
+}
+
+/// Runs a program with the running statistics, on a thread of its own. Its functions have these names.
+fn run(program: Vec<Call>, names: [u32; NAMES.len()]) {
+    let run = move || {
+        let close = |serial: u64| {
+            let call = &program[usize::try_from(serial).unwrap() - 1];
+            let caller = |call: &&Call| call.parent.map(|at| &program[at as usize]);
+            let mut around = std::iter::successors(Some(call), caller).skip(1);
+            let is_outermost = around.all(|other| other.name != call.name);
+            let times = (call.total, call.own);
+            callers::closed(names[call.name], serial, times, is_outermost);
+        };
+        let mut open: Vec<u64> = Vec::new();
+        for (serial, call) in (1..).zip(&program) {
+            let parent = call.parent.map_or(0, |parent| u64::from(parent) + 1);
+            while let Some(inner) = open.pop_if(|inner| *inner > parent) {
+                close(inner);
+            }
+            callers::opened(names[call.name], serial, parent);
+            open.push(serial);
+        }
+        open.into_iter().rev().for_each(close);
+    };
+    std::thread::spawn(run).join().expect("does not panic");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 200 }))]
 
     #[test]
-    fn functions_and_edges_are_those_of_the_calls(calls in program()) {
-        let mut open: Vec<u32> = Vec::new();
-        let mut slices = Vec::new();
-        let names = ["a", "b", "c", "d"];
-        for (index, (left, name)) in (0..).zip(&calls) {
-            open.truncate(open.len().saturating_sub(*left));
-            let parent = open.last().copied();
-            slices.push((SliceKind::Scope, names[*name as usize], parent, 1, 1));
-            if let Some(parent) = parent {
-                slices[parent as usize].4 += 1;
-            }
-            for around in &open {
-                slices[*around as usize].3 += 3;
-            }
-            open.push(index);
-        }
-        // A model: each call looks at all calls around it.
-        let mut by_name: HashMap<&str, Counts> = HashMap::new();
-        let mut by_edge: HashMap<(Option<&str>, &str), Counts> = HashMap::new();
-        let edge = |index: u32| {
-            let (_, name, parent, ..) = slices[index as usize];
-            (parent.map(|parent| slices[parent as usize].1), name)
-        };
-        for (index, (_, name, parent, total, own)) in (0..).zip(&slices) {
-            let around: Vec<u32> = std::iter::successors(*parent, |at| slices[*at as usize].2).collect();
-            let count = |counts: &mut Counts, is_primitive: bool| {
-                counts.0 += 1;
-                counts.1 += u64::from(is_primitive);
-                counts.2 += if is_primitive { *total as f64 } else { 0.0 };
-                counts.3 += *own as f64;
-            };
-            let is_primitive = around.iter().all(|at| slices[*at as usize].1 != *name);
-            count(by_name.entry(name).or_default(), is_primitive);
-            let is_primitive = around.iter().all(|at| edge(*at) != edge(index));
-            count(by_edge.entry(edge(index)).or_default(), is_primitive);
-        }
+    fn a_time_line_has_the_functions_and_edges_of_its_calls(program in program()) {
+        let slices: Vec<_> = program
+            .iter()
+            .map(|call| (SliceKind::Scope, NAMES[call.name], call.parent, call.total, call.own))
+            .collect();
         let tree = timeline(&slices).call_tree(CallTreeOptions::new());
-        let functions = tree.functions();
-        prop_assert_eq!(functions.len(), by_name.len());
-        for function in functions {
-            let cpu = function.cpu.unwrap();
-            let found = (function.calls, function.primitive_calls, cpu.total_ns, cpu.self_ns);
-            prop_assert_eq!(found, by_name[&*function.name]);
-        }
-        let edges = tree.edges();
-        prop_assert_eq!(edges.len(), by_edge.len());
-        for edge in edges {
-            let cpu = edge.cpu.unwrap();
-            let found = (edge.calls, edge.primitive_calls, cpu.total_ns, cpu.self_ns);
-            prop_assert_eq!(found, by_edge[&(edge.caller.as_deref(), &*edge.callee)]);
-        }
-        for (index, node) in (0..).zip(&tree.nodes) {
-            prop_assert!(node.parent.is_none_or(|parent| parent < index));
-            prop_assert_eq!(tree.path(index).last().copied(), Some(index));
+        let number = |name: &str| NAMES.iter().position(|known| *known == name);
+        Model::of(&program).check(&tree, number, 1.0)?;
+    }
+}
+
+proptest! {
+    // Each case has names of its own, and the number of paths is bounded.
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 60 }))]
+
+    #[test]
+    fn the_statistics_have_the_functions_and_edges_of_their_calls(program in program()) {
+        static CASES: AtomicUsize = AtomicUsize::new(0);
+        let case = CASES.fetch_add(1, Relaxed);
+        let texts = NAMES.map(|name| format!("call tree: {case} {name}"));
+        let names = [0, 1, 2, 3].map(|index: usize| {
+            name::declared(&texts[index], std::panic::Location::caller()).id
+        });
+        run(program.clone(), names);
+        let tree = CallTree::of_statistics().unwrap();
+        let number = |name: &str| texts.iter().position(|known| *known == name);
+        let model = Model::of(&program);
+        model.check(&tree, number, crate::clock::clock().nanoseconds(1.0))?;
+        // No path has a pair of caller and callee twice.
+        for index in (0..).take(tree.nodes.len()) {
+            let path = tree.path(index);
+            let pairs: Vec<_> = path.windows(2).map(|pair| [0, 1].map(|at| &*tree.nodes[pair[at] as usize].name)).collect();
+            let distinct: HashSet<_> = pairs.iter().collect();
+            prop_assert_eq!(distinct.len(), pairs.len());
         }
     }
 }

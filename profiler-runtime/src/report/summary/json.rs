@@ -2,6 +2,7 @@
 
 use super::{Summary, schema};
 use crate::cuda::CudaHealth;
+use crate::report::call_tree::CallTree;
 use crate::report::fields;
 use crate::report::text::json::{array, lines, object, string};
 use crate::report::text::{Field, nanoseconds};
@@ -18,6 +19,7 @@ pub(super) fn render(summary: &Summary) -> String {
         Field::nanoseconds("call_ns", summary.own_cost.call_ns),
         Field::nanoseconds("gpu_time_ns", summary.own_cost.gpu_time_ns),
     ]);
+    let call_tree = summary.call_tree.as_deref();
     let notices = array(summary.notices.iter().map(|notice| string(notice)));
     let nothing_measured = summary.nothing_measured.as_deref();
     let notes = array(summary.notes.iter().map(|note| string(note)));
@@ -41,6 +43,7 @@ pub(super) fn render(summary: &Summary) -> String {
         Field::optional_text("nothing_measured", nothing_measured),
         Field::raw("notes", notes),
         Field::raw("rows", lines(summary.rows.iter().map(fields::to_json))),
+        Field::optional("call_tree", call_tree.map(CallTree::to_json)),
     ]) + "\n"
 }
 

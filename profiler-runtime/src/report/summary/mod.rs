@@ -97,9 +97,9 @@ pub struct Summary {
     pub own_cost: OwnCost,
     /// Why there are no rows, and what to do about it; `None` if there are rows.
     pub nothing_measured: Option<String>,
-    /// The call graph, if it is known.
-    #[cfg_attr(feature = "serde", serde(skip))]
-    pub(super) edges: Option<Arc<[CallEdge]>>,
+    /// The calls by path, if callers were counted.
+    #[cfg_attr(feature = "serde", serde(with = "super::call_tree::compact"))]
+    pub(super) call_tree: Option<Arc<CallTree>>,
     /// How the rows were sorted and filtered, as far as the table says it.
     pub(super) notes: Vec<String>,
 }
@@ -151,7 +151,7 @@ pub fn summary() -> Summary {
         unsaved: collect::unsaved(),
         unmeasured: diagnostics::unmeasured(),
         notices: diagnostics::notices(),
-        edges: callers::of_statistics(),
+        call_tree: CallTree::of_statistics().map(Arc::new),
         notes: Vec::new(),
     }
 }
@@ -271,21 +271,53 @@ impl Summary {
     /// Returns the callers of the functions in these rows.
     #[must_use]
     pub fn callers(&self) -> CallEdges {
-        CallEdges::of(&self.rows, self.edges.as_deref(), Side::Callers)
+        CallEdges::of(&self.rows, self.edges().as_deref(), Side::Callers)
     }
 
     /// Returns the functions called by the functions in these rows.
     #[must_use]
     pub fn callees(&self) -> CallEdges {
-        CallEdges::of(&self.rows, self.edges.as_deref(), Side::Callees)
+        CallEdges::of(&self.rows, self.edges().as_deref(), Side::Callees)
     }
 
-    /// Returns the call tree of these rows.
+    /// Returns the calls by path, with their times on the CPU and on the GPU.
     ///
-    /// Each row is a node without a caller.
+    /// The running statistics count paths only with `PROFILER_CALLERS=1` or
+    /// [`Builder::callers`](crate::Builder::callers). Otherwise each of these rows is a node without a caller.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use profiler_runtime::{measure, summary};
+    ///
+    /// let _profiler = profiler_runtime::builder().callers(true).init()?;
+    /// measure!("train", {
+    ///     measure!("forward", {});
+    /// });
+    /// let tree = summary().call_tree();
+    /// for (index, node) in (0..).zip(&tree.nodes) {
+    ///     let path: Vec<&str> = tree.path(index).iter().map(|at| &*tree.nodes[*at as usize].name).collect();
+    ///     println!("{}: {} calls", path.join(" > "), node.calls);
+    /// }
+    /// # if profiler_runtime::is_enabled() {
+    /// assert_eq!(tree.nodes[1].parent, Some(0));
+    /// # }
+    /// # Ok::<(), profiler_runtime::InitError>(())
+    /// ```
     #[must_use]
     pub fn call_tree(&self) -> CallTree {
-        CallTree::of_rows(&self.rows)
+        let counted = self.call_tree.as_deref().cloned();
+        #[allow(clippy::cast_possible_truncation, reason = "whole nanoseconds")]
+        CallTree {
+            start_unix_ns: self.environment.start_unix_ns,
+            duration_ns: self.wall_ns as i64,
+            ..counted.unwrap_or_else(|| CallTree::of_rows(&self.rows))
+        }
+    }
+
+    /// Returns all pairs of caller and callee, if callers were counted.
+    pub(super) fn edges(&self) -> Option<Arc<[CallEdge]>> {
+        self.call_tree.as_deref().map(callers::of_tree)
     }
 
     /// Returns the running statistics as key averages, with torch's columns. They have no shapes and no memory, and
@@ -298,7 +330,7 @@ impl Summary {
             self_cpu_time_total_ns: self.self_cpu_time_total_ns,
             self_cuda_time_total_ns: self.self_cuda_time_total_ns,
             by: GroupBy::new(),
-            edges: self.edges.clone(),
+            edges: self.edges(),
             notes: notes::of_averages(self),
         }
     }

@@ -1,5 +1,7 @@
 //! Summaries that are read from their JSON.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use super::Summary;
@@ -8,7 +10,7 @@ use crate::diagnostics::DropReason;
 use crate::name::TimeSource;
 use crate::report::row::Row;
 use crate::report::times::Times;
-use crate::report::{Environment, TableOptions};
+use crate::report::{CallNode, CallTree, EdgeTimes, Environment, HiddenCalls, TableOptions};
 
 /// Times with the decimals that the JSON has, up to ten years.
 fn ns() -> impl Strategy<Value = f64> {
@@ -66,11 +68,49 @@ fn environment() -> impl Strategy<Value = Environment> {
     )
 }
 
+/// A tree whose nodes have any earlier node as their parent.
+fn call_tree() -> impl Strategy<Value = CallTree> {
+    let times = || {
+        let times = proptest::option::of((ns(), ns()));
+        times.prop_map(|times| times.map(|(total_ns, self_ns)| EdgeTimes { total_ns, self_ns }))
+    };
+    let node = (
+        any::<(u32, u64, u64)>(),
+        0..3_u8,
+        times(),
+        times(),
+        0..2_u64,
+    );
+    proptest::collection::vec(node, 0..9).prop_map(|nodes| {
+        let mut tree = CallTree::default();
+        for (place, ((parent, calls, recursive_calls), name, cpu, cuda, hidden)) in (0..).zip(nodes)
+        {
+            tree.nodes.push(CallNode {
+                parent: parent.checked_rem(place).filter(|parent| parent % 2 == 0),
+                name: format!("name \"{name}\"").into(),
+                location: format!("{name}.rs:1").into(),
+                calls,
+                recursive_calls,
+                cpu,
+                cuda,
+                hidden: HiddenCalls {
+                    calls: hidden,
+                    cpu_ns: hidden as f64 * 2.5,
+                    cuda_ns: 0.0,
+                },
+                ..CallNode::default()
+            });
+        }
+        tree
+    })
+}
+
 fn summaries() -> impl Strategy<Value = Summary> {
     let rows = proptest::collection::vec(row(), 0..4);
     let texts = any::<(Vec<String>, Option<String>)>();
-    (rows, environment(), texts, ns(), any::<u64>()).prop_map(
-        |(rows, environment, (notices, nothing_measured), wall_ns, count)| {
+    let call_tree = proptest::option::of(call_tree());
+    (rows, environment(), texts, (ns(), any::<u64>()), call_tree).prop_map(
+        |(rows, environment, (notices, nothing_measured), (wall_ns, count), call_tree)| {
             let mut summary = Summary {
                 rows,
                 environment,
@@ -78,6 +118,7 @@ fn summaries() -> impl Strategy<Value = Summary> {
                 notices,
                 nothing_measured,
                 wall_ns,
+                call_tree: call_tree.map(Arc::new),
                 self_cuda_time_total_ns: Some(wall_ns),
                 percentile_error: crate::stats::RELATIVE_ERROR,
                 dropped: vec![(DropReason::RingFull, count), (DropReason::NoMemory, 1)],
@@ -138,6 +179,29 @@ fn missing_keys_have_defaults_and_unknown_ones_are_ignored() {
     assert_eq!((summary.rows[0].calls, &*summary.rows[0].name), (2, "a"));
     assert_eq!(summary.dropped, [(DropReason::RingFull, 3)]);
     assert_eq!(summary.environment, Environment::default());
+}
+
+#[test]
+fn a_call_tree_whose_nodes_do_not_fit_is_refused() {
+    let refused = |tree: &str, expected: &str| {
+        let json = format!(r#"{{"call_tree":{tree}}}"#);
+        let error = serde_json::from_str::<Summary>(&json).expect_err("it does not fit");
+        assert!(error.to_string().starts_with(expected), "{error}");
+    };
+    assert_eq!(read(r#"{"call_tree":null}"#), Summary::default());
+    let root = "[null,0,1,0,9.0,9.0,null,null]";
+    refused(
+        &format!(r#"{{"names":[["a",""]],"nodes":[{root},[1,0,1,0,null,null,null,null]]}}"#),
+        "node 1 of `call_tree` has the parent 1, which does not come before it",
+    );
+    refused(
+        &format!(r#"{{"nodes":[{root}]}}"#),
+        "node 0 of `call_tree` has the name 0, and there are 0",
+    );
+    refused(
+        r#"{"hidden":[[3,1,1.0,1.0]]}"#,
+        "`hidden` of `call_tree` has node 3, and there are 0",
+    );
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::{FutureState, Progress};
 use crate::clock::{elapsed, now};
 use crate::collect;
 use crate::cuda::{self, Begun, CpuSpan, TaskGpuScope};
+use crate::local::callers::CountedCall;
 use crate::local::{self, NoCell, Place};
 use crate::log::LogRequest;
 use crate::name;
@@ -29,10 +30,11 @@ impl FutureState {
             Ending::Dropped => now(),
             Ending::Returned | Ending::Panicked => progress.last_end,
         };
-        let span = CpuSpan {
+        let mut span = CpuSpan {
             end,
             elapsed: elapsed(progress.first_poll, end),
             outermost: progress.outermost,
+            call: CountedCall::NONE,
         };
         let name = decision.id();
         let cell = match local::cell(name) {
@@ -46,13 +48,9 @@ impl FutureState {
         };
         let shared = progress.end_shared(end);
         progress.count(name, cell, span, ending);
-        if let Some(call) = progress.call {
-            local::callers::finished(
-                name,
-                call,
-                span.elapsed,
-                progress.polled - progress.children,
-            );
+        if decision.counts_callers() {
+            let times = (span.elapsed, progress.polled - progress.children);
+            span.call = local::callers::finished(name, progress.call, times, span.outermost);
         }
         let log = match builder {
             Some(builder) => builder.take_request(),

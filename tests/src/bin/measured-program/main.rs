@@ -37,11 +37,42 @@ fn until(file: &str) {
     }
 }
 
+/// Measures in a forked child until a file exists, and waits for the child.
+fn fork_until(file: &str) {
+    // SAFETY: no other thread of the program runs; the child measures and exits.
+    match unsafe { libc::fork() } {
+        0 => {
+            let _scope = scope!("in the child");
+            until(file);
+            exit(0);
+        }
+        child => {
+            let mut status = 0;
+            // SAFETY: this process forked the child, and `status` may be written.
+            unsafe { libc::waitpid(child, &raw mut status, 0) };
+        }
+    }
+}
+
 fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     line.and_then(|line| line.split_whitespace().next()?.parse().ok())
         .unwrap_or(0)
+}
+
+/// Calls as many names on two threads after each other, and returns the memory that this took, in KiB.
+fn memory_of_names(count: u64) -> u64 {
+    let before = resident_kib();
+    for _ in 0..2 {
+        let thread = std::thread::spawn(move || {
+            for number in 0..count {
+                let _scope = scope!(format!("name {number}"));
+            }
+        });
+        let _ = thread.join();
+    }
+    resident_kib().saturating_sub(before)
 }
 
 fn main() {
@@ -89,19 +120,7 @@ fn main() {
         // A forked child does so, and the parent waits for it.
         "fork-until" => {
             steps(count);
-            // SAFETY: no other thread of the program runs; the child measures and exits.
-            match unsafe { libc::fork() } {
-                0 => {
-                    let _scope = scope!("in the child");
-                    until(&arguments[3]);
-                    exit(0);
-                }
-                child => {
-                    let mut status = 0;
-                    // SAFETY: this process forked the child, and `status` may be written.
-                    unsafe { libc::waitpid(child, &raw mut status, 0) };
-                }
-            }
+            fork_until(&arguments[3]);
         }
         // Another thread holds standard output for as long as it lives.
         "stdout-held" => {
@@ -138,18 +157,7 @@ fn main() {
             println!("{}", good.load(Relaxed));
         }
         // As many names as are asked for, on two threads after each other; says what that took.
-        "names" => {
-            let before = resident_kib();
-            for _ in 0..2 {
-                let thread = std::thread::spawn(move || {
-                    for number in 0..count {
-                        let _scope = scope!(format!("name {number}"));
-                    }
-                });
-                let _ = thread.join();
-            }
-            println!("{}", resident_kib().saturating_sub(before));
-        }
+        "names" => println!("{}", memory_of_names(count)),
         // Uses up all descriptors before it ends.
         "descriptors" => {
             steps(count);

@@ -66,7 +66,7 @@ fn summary_json(summary: &Summary) -> String {
         Field::optional(
             "edges",
             summary
-                .edges
+                .edges()
                 .as_deref()
                 .map(|edges| edges_json(edges, shown)),
         ),

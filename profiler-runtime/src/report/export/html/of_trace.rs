@@ -1,10 +1,13 @@
 //! The page of a window.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::Page;
+use crate::report::call_tree::CallTreeOptions;
 use crate::report::export::ExportError;
 use crate::report::summary::{Summary, summary};
+use crate::report::timeline::Timeline;
 use crate::session::Trace;
 
 impl Trace {
@@ -29,23 +32,23 @@ impl Trace {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn export_html(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
-        let (summary, timeline) = (of_window(self), self.timeline());
+        let timeline = self.timeline();
         Page::new()
-            .summary(&summary)
+            .summary(&of_window(self, &timeline))
             .timeline(&timeline)
             .write(path)
     }
 }
 
 /// Returns the key averages of a window with the environment, the warnings and the costs of the process.
-fn of_window(trace: &Trace) -> Summary {
+fn of_window(trace: &Trace, timeline: &Timeline) -> Summary {
     let averages = trace.key_averages();
     let of_process = summary();
     Summary {
         rows: averages.rows,
         self_cpu_time_total_ns: averages.self_cpu_time_total_ns,
         self_cuda_time_total_ns: averages.self_cuda_time_total_ns,
-        edges: averages.edges,
+        call_tree: Some(Arc::new(timeline.call_tree(CallTreeOptions::new()))),
         notes: averages.notes,
         wall_ns: trace.duration().as_secs_f64() * 1e9,
         // The times of all calls of a window are known.
