@@ -66,6 +66,8 @@
 //!
 //! - `cuda` (default): GPU times. The driver is searched for when the program runs. Has no effect on WebAssembly.
 //! - `cudarc-0_19` (default): accepts streams and contexts of cudarc 0.19 as streams.
+//! - `export` (default): summaries and windows as files for pstats, SnakeViz, pprof, speedscope and flame graphs, and as a
+//!   page.
 //! - `session` (default): [`Profile`], which records windows of a run, and [`Trace`], one of these windows.
 //! - `tensorboard` (default): [`TensorBoardLogger`].
 //! - `terminal` (default): tables as wide as the terminal.

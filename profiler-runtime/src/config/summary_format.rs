@@ -11,6 +11,8 @@ pub(crate) enum SummaryFormat {
     Table,
     Json,
     Csv,
+    /// A page for browsers.
+    Html,
     /// Profiles for pstats and SnakeViz.
     Pstats,
     /// A profile for pprof.
@@ -21,10 +23,11 @@ pub(crate) enum SummaryFormat {
 }
 
 /// The endings of names. An ending comes before those that it ends with.
-const ENDINGS: [(&str, SummaryFormat); 8] = [
+const ENDINGS: [(&str, SummaryFormat); 9] = [
     (".speedscope.json", SummaryFormat::Speedscope),
     (".json", SummaryFormat::Json),
     (".csv", SummaryFormat::Csv),
+    (".html", SummaryFormat::Html),
     (".prof", SummaryFormat::Pstats),
     (".pb.gz", SummaryFormat::Pprof),
     (".folded", SummaryFormat::Stacks),
@@ -60,6 +63,11 @@ impl SummaryFormat {
     /// Returns `true` if the format shows what called what.
     pub(crate) fn shows_callers(self) -> bool {
         !matches!(self, Self::Table | Self::Json | Self::Csv)
+    }
+
+    /// Returns `true` if the format shows how the calls are distributed over the run.
+    pub(crate) fn has_history(self) -> bool {
+        matches!(self, Self::Json | Self::Html)
     }
 
     /// Returns `true` if the features of this build contain the format.
@@ -135,6 +143,7 @@ mod tests {
     #[test]
     fn formats_of_viewers_show_callers() {
         for (name, format) in [
+            ("run.html", SummaryFormat::Html),
             ("run.prof", SummaryFormat::Pstats),
             ("run.pb.gz", SummaryFormat::Pprof),
             ("run.folded", SummaryFormat::Stacks),

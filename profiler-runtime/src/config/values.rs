@@ -27,11 +27,11 @@ pub enum SummaryTarget {
     Stderr,
     /// To standard output.
     Stdout,
-    /// To a file, in the format that the ending of its name selects: `.json`, `.csv`, with the feature `export` `.prof`
-    /// (pstats, SnakeViz), `.pb.gz` (pprof), `.speedscope.json` and `.folded` (flame graphs), or `.txt`, `.log` and
-    /// nothing for the table.
+    /// To a file, in the format that the ending of its name selects: `.json`, `.csv`, with the feature `export` `.html`
+    /// (a page), `.prof` (pstats, SnakeViz), `.pb.gz` (pprof), `.speedscope.json` and `.folded` (flame graphs), or `.txt`,
+    /// `.log` and nothing for the table.
     ///
-    /// The formats of viewers show what called what, so callers are counted for them, unless
+    /// The page and the formats of viewers show what called what, so callers are counted for them, unless
     /// [`Builder::callers`](crate::Builder::callers) or `PROFILER_CALLERS` says no. Other endings are refused; the table
     /// then goes to standard error.
     File(PathBuf),
@@ -114,11 +114,10 @@ impl SummaryTarget {
 
     /// Returns `true` if the format of the file shows how the calls are distributed over the run.
     pub(crate) fn has_history(&self) -> bool {
-        let Self::File(path) = self else { return false };
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let name = name.to_ascii_lowercase();
-        let has = |ending: &str| name.ends_with(ending);
-        has(".html") || has(".json") && !has(".speedscope.json")
+        let Self::File(path) = self else {
+            return false;
+        };
+        SummaryFormat::of(path).is_ok_and(SummaryFormat::has_history)
     }
 
     /// Parses a target as the variable `PROFILER_SUMMARY` spells it. Anything but a keyword is the path of a file.
@@ -214,7 +213,7 @@ mod tests {
     fn some_formats_have_a_history() {
         for (text, has_history) in [
             ("out.json", true),
-            ("a/run.HTML", true),
+            ("a/run.HTML", cfg!(feature = "export")),
             ("out.speedscope.json", false),
             ("out.csv", false),
             ("stderr", false),

@@ -18,6 +18,7 @@ pub(super) fn write(summary: &Summary, path: &Path, timeout: WriteTimeout) -> io
     let format = SummaryFormat::of(path).unwrap_or(SummaryFormat::Table);
     if let Some(reason) = &summary.nothing_measured
         && format.shows_callers()
+        && format != SummaryFormat::Html
         && summary.is_last
     {
         // These formats have no place for it.
@@ -40,6 +41,7 @@ fn write_for_viewers(summary: &Summary, path: &Path, format: SummaryFormat) -> i
     use crate::report::ExportError;
 
     let written = match format {
+        SummaryFormat::Html => summary.export_html(path),
         SummaryFormat::Pstats => summary.dump_stats(path),
         SummaryFormat::Pprof => summary.export_pprof(path),
         SummaryFormat::Speedscope => summary.export_speedscope(path),

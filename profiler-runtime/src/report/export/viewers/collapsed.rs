@@ -24,11 +24,15 @@ impl CallTree {
     ///
     /// # Examples
     ///
-    /// ```no_run
-    /// # fn example(tree: &profiler_runtime::report::CallTree) -> Result<(), profiler_runtime::report::ExportError> {
-    /// tree.export_stacks("run.folded", "self_cpu_time_total")?;
-    /// # Ok(())
-    /// # }
+    /// ```
+    /// use profiler_runtime::{measure, summary};
+    ///
+    /// measure!("load", {});
+    /// let path = std::env::temp_dir().join(format!("calltree-{}.folded", std::process::id()));
+    /// summary().call_tree().export_stacks(&path, "self_cpu_time_total")?;
+    /// // Then: inferno-flamegraph < run.folded > run.svg
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn export_stacks(
         &self,

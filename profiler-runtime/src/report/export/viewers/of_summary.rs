@@ -18,10 +18,15 @@ impl Summary {
     ///
     /// # Examples
     ///
-    /// ```no_run
-    /// // snakeviz run.prof
-    /// profiler_runtime::summary().dump_stats("run.prof")?;
-    /// # Ok::<(), profiler_runtime::report::ExportError>(())
+    /// ```
+    /// use profiler_runtime::{measure, summary};
+    ///
+    /// measure!("load", {});
+    /// let path = std::env::temp_dir().join(format!("summary-{}.prof", std::process::id()));
+    /// summary().dump_stats(&path)?;
+    /// // Then: snakeviz run.prof
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn dump_stats(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
         self.call_tree().dump_stats(path)
@@ -38,10 +43,15 @@ impl Summary {
     ///
     /// # Examples
     ///
-    /// ```no_run
-    /// // go tool pprof -http=: run.pb.gz
-    /// profiler_runtime::summary().export_pprof("run.pb.gz")?;
-    /// # Ok::<(), profiler_runtime::report::ExportError>(())
+    /// ```
+    /// use profiler_runtime::{measure, summary};
+    ///
+    /// measure!("load", {});
+    /// let path = std::env::temp_dir().join(format!("summary-{}.pb.gz", std::process::id()));
+    /// summary().export_pprof(&path)?;
+    /// // Then: go tool pprof -http=: run.pb.gz
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn export_pprof(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
         self.call_tree().export_pprof(path)
@@ -58,9 +68,15 @@ impl Summary {
     ///
     /// # Examples
     ///
-    /// ```no_run
-    /// profiler_runtime::summary().export_speedscope("run.speedscope.json")?;
-    /// # Ok::<(), profiler_runtime::report::ExportError>(())
+    /// ```
+    /// use profiler_runtime::{measure, summary};
+    ///
+    /// measure!("load", {});
+    /// let path = std::env::temp_dir().join(format!("summary-{}.speedscope.json", std::process::id()));
+    /// summary().export_speedscope(&path)?;
+    /// // Then open it in https://www.speedscope.app.
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn export_speedscope(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
         self.call_tree().export_speedscope(path)
@@ -77,10 +93,15 @@ impl Summary {
     ///
     /// # Examples
     ///
-    /// ```no_run
-    /// // inferno-flamegraph < run.folded > run.svg
-    /// profiler_runtime::summary().export_stacks("run.folded", "self_cpu_time_total")?;
-    /// # Ok::<(), profiler_runtime::report::ExportError>(())
+    /// ```
+    /// use profiler_runtime::{measure, summary};
+    ///
+    /// measure!("load", {});
+    /// let path = std::env::temp_dir().join(format!("summary-{}.folded", std::process::id()));
+    /// summary().export_stacks(&path, "self_cpu_time_total")?;
+    /// // Then: inferno-flamegraph < run.folded > run.svg
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn export_stacks(
         &self,

@@ -13,6 +13,20 @@ impl Timeline {
     /// # Errors
     ///
     /// Returns an error if a file cannot be created or written.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use profiler_runtime::{Profile, measure};
+    ///
+    /// let ((), trace) = Profile::builder().run(|_| measure!("load", {}));
+    /// let trace = trace?;
+    /// let path = std::env::temp_dir().join(format!("timeline-{}.prof", std::process::id()));
+    /// trace.timeline().dump_stats(&path)?;
+    /// // Then: snakeviz run.prof
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn dump_stats(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
         self.call_tree(CallTreeOptions::new()).dump_stats(path)
     }
@@ -23,6 +37,20 @@ impl Timeline {
     /// # Errors
     ///
     /// Returns an error if the file cannot be created or written.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use profiler_runtime::{Profile, measure};
+    ///
+    /// let ((), trace) = Profile::builder().run(|_| measure!("load", {}));
+    /// let trace = trace?;
+    /// let path = std::env::temp_dir().join(format!("timeline-{}.pb.gz", std::process::id()));
+    /// trace.timeline().export_pprof(&path)?;
+    /// // Then: go tool pprof -http=: run.pb.gz
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn export_pprof(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
         let labels = CallTreeOptions::new().thread(true).stream(true).step(true);
         self.call_tree(labels).export_pprof(path)
@@ -34,6 +62,20 @@ impl Timeline {
     /// # Errors
     ///
     /// Returns an error if there is no value of this name, if no call has it, or if the file cannot be written.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use profiler_runtime::{Profile, measure};
+    ///
+    /// let ((), trace) = Profile::builder().run(|_| measure!("load", {}));
+    /// let trace = trace?;
+    /// let path = std::env::temp_dir().join(format!("timeline-{}.folded", std::process::id()));
+    /// trace.timeline().export_stacks(&path, "self_cpu_time_total")?;
+    /// // Then: inferno-flamegraph < run.folded > run.svg
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn export_stacks(
         &self,
         path: impl AsRef<Path>,

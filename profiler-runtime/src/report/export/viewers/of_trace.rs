@@ -16,12 +16,16 @@ impl Trace {
     ///
     /// # Examples
     ///
-    /// ```no_run
-    /// # fn handler(trace: &profiler_runtime::Trace) -> Result<(), profiler_runtime::report::ExportError> {
-    /// // snakeviz window.prof
-    /// trace.dump_stats("window.prof")?;
-    /// # Ok(())
-    /// # }
+    /// ```
+    /// use profiler_runtime::{Profile, measure};
+    ///
+    /// let ((), trace) = Profile::builder().run(|_| measure!("load", {}));
+    /// let trace = trace?;
+    /// let path = std::env::temp_dir().join(format!("trace-{}.prof", std::process::id()));
+    /// trace.dump_stats(&path)?;
+    /// // Then: snakeviz run.prof
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn dump_stats(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
         self.timeline().dump_stats(path)
@@ -36,12 +40,16 @@ impl Trace {
     ///
     /// # Examples
     ///
-    /// ```no_run
-    /// # fn handler(trace: &profiler_runtime::Trace) -> Result<(), profiler_runtime::report::ExportError> {
-    /// // go tool pprof -top -sample_index=cuda -tagfocus=step=12 window.pb.gz
-    /// trace.export_pprof("window.pb.gz")?;
-    /// # Ok(())
-    /// # }
+    /// ```
+    /// use profiler_runtime::{Profile, measure};
+    ///
+    /// let ((), trace) = Profile::builder().run(|_| measure!("load", {}));
+    /// let trace = trace?;
+    /// let path = std::env::temp_dir().join(format!("trace-{}.pb.gz", std::process::id()));
+    /// trace.export_pprof(&path)?;
+    /// // Then: go tool pprof -http=: run.pb.gz
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn export_pprof(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
         self.timeline().export_pprof(path)
@@ -56,11 +64,16 @@ impl Trace {
     ///
     /// # Examples
     ///
-    /// ```no_run
-    /// # fn handler(trace: &profiler_runtime::Trace) -> Result<(), profiler_runtime::report::ExportError> {
-    /// trace.export_speedscope("window.speedscope.json")?;
-    /// # Ok(())
-    /// # }
+    /// ```
+    /// use profiler_runtime::{Profile, measure};
+    ///
+    /// let ((), trace) = Profile::builder().run(|_| measure!("load", {}));
+    /// let trace = trace?;
+    /// let path = std::env::temp_dir().join(format!("trace-{}.speedscope.json", std::process::id()));
+    /// trace.export_speedscope(&path)?;
+    /// // Then open it in https://www.speedscope.app.
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn export_speedscope(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
         self.timeline().export_speedscope(path)
@@ -75,12 +88,16 @@ impl Trace {
     ///
     /// # Examples
     ///
-    /// ```no_run
-    /// # fn handler(trace: &profiler_runtime::Trace) -> Result<(), profiler_runtime::report::ExportError> {
-    /// // inferno-flamegraph < window.folded > window.svg
-    /// trace.export_stacks("window.folded", "self_cuda_time_total")?;
-    /// # Ok(())
-    /// # }
+    /// ```
+    /// use profiler_runtime::{Profile, measure};
+    ///
+    /// let ((), trace) = Profile::builder().run(|_| measure!("load", {}));
+    /// let trace = trace?;
+    /// let path = std::env::temp_dir().join(format!("trace-{}.folded", std::process::id()));
+    /// trace.export_stacks(&path, "self_cpu_time_total")?;
+    /// // Then: inferno-flamegraph < run.folded > run.svg
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn export_stacks(
         &self,

@@ -86,12 +86,15 @@ impl CallTree {
     ///
     /// # Examples
     ///
-    /// ```no_run
-    /// # fn example(tree: &profiler_runtime::report::CallTree) -> Result<(), profiler_runtime::report::ExportError> {
-    /// // go tool pprof -top -sample_index=cuda run.pb.gz
-    /// tree.export_pprof("run.pb.gz")?;
-    /// # Ok(())
-    /// # }
+    /// ```
+    /// use profiler_runtime::{measure, summary};
+    ///
+    /// measure!("load", {});
+    /// let path = std::env::temp_dir().join(format!("calltree-{}.pb.gz", std::process::id()));
+    /// summary().call_tree().export_pprof(&path)?;
+    /// // Then: go tool pprof -http=: run.pb.gz
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn export_pprof(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
         file::write(path.as_ref(), &profile(self).into_bytes())

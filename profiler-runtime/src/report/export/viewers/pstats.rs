@@ -24,7 +24,8 @@ pub(super) enum Clock {
 
 impl CallTree {
     /// Writes profiles for Python's `pstats` and for SnakeViz: CPU times to `path`, and GPU times, if there are any, beside
-    /// it, to `run.cuda.prof` for `run.prof`. cProfile's method of this name writes the same.
+    /// it, to `run.cuda.prof` for `run.prof`. cProfile's method of this name writes the same. Without GPU times, a file of
+    /// that name is left alone.
     ///
     /// Times are in seconds. Threads and streams are not distinguished. A function `<program>` calls everything that has
     /// no caller. In the profile of GPU times, a function that was not measured on the GPU itself has the sum of what it
@@ -36,41 +37,47 @@ impl CallTree {
     ///
     /// # Examples
     ///
-    /// ```no_run
-    /// # fn example(tree: &profiler_runtime::report::CallTree) -> Result<(), profiler_runtime::report::ExportError> {
-    /// // python -m pstats run.prof
-    /// tree.dump_stats("run.prof")?;
-    /// # Ok(())
-    /// # }
+    /// ```
+    /// use profiler_runtime::{measure, summary};
+    ///
+    /// measure!("load", {});
+    /// let path = std::env::temp_dir().join(format!("calltree-{}.prof", std::process::id()));
+    /// summary().call_tree().dump_stats(&path)?;
+    /// // Then: snakeviz run.prof
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn dump_stats(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
         let path = path.as_ref();
         file::write(path, &profile(self, Clock::Cpu))?;
         if self.nodes.iter().any(|node| node.cuda.is_some()) {
-            let cuda = profile(&with_gpu_callers(self), Clock::Cuda);
-            file::write(&for_cuda(path), &cuda)?;
+            file::write(&for_cuda(path), &profile(self, Clock::Cuda))?;
         }
         Ok(())
     }
 }
 
-/// Returns the tree with GPU times of the functions that were not measured on the GPU themselves, so that each GPU time
-/// has its callers.
-pub(super) fn with_gpu_callers(tree: &CallTree) -> CallTree {
+/// Returns the tree with times of all functions that called functions with times, so that the callers of each are in the
+/// file: SnakeViz fails otherwise.
+fn with_callers(tree: &CallTree, clock: Clock) -> CallTree {
     let mut tree = tree.clone();
-    let mut below = vec![0.0; tree.nodes.len()];
+    let mut below: Vec<Option<f64>> = vec![None; tree.nodes.len()];
     for (index, node) in tree.nodes.iter_mut().enumerate().rev() {
-        if node.cuda.is_none() && below[index] > 0.0 {
-            node.cuda = Some(EdgeTimes {
-                total_ns: below[index],
+        let times = match clock {
+            Clock::Cpu => &mut node.cpu,
+            Clock::Cuda => &mut node.cuda,
+        };
+        if times.is_none() {
+            *times = below[index].map(|total_ns| EdgeTimes {
+                total_ns,
                 self_ns: 0.0,
             });
         }
         let parent = node
             .parent
             .and_then(|parent| below.get_mut(parent as usize));
-        if let (Some(sum), Some(times)) = (parent, node.cuda) {
-            *sum += times.total_ns;
+        if let (Some(sum), Some(times)) = (parent, times) {
+            *sum.get_or_insert_default() += times.total_ns;
         }
     }
     tree
@@ -83,6 +90,7 @@ pub(super) fn profile(tree: &CallTree, clock: Clock) -> Vec<u8> {
         Clock::Cpu => cpu,
         Clock::Cuda => cuda,
     };
+    let tree = with_callers(tree, clock);
     let functions = tree.functions();
     let mut callers: HashMap<&str, Vec<(CallEdge, EdgeTimes)>> = HashMap::new();
     let known: HashMap<&str, &CallFunction> = functions

@@ -46,11 +46,15 @@ impl CallTree {
     ///
     /// # Examples
     ///
-    /// ```no_run
-    /// # fn example(tree: &profiler_runtime::report::CallTree) -> Result<(), profiler_runtime::report::ExportError> {
-    /// tree.export_speedscope("run.speedscope.json")?;
-    /// # Ok(())
-    /// # }
+    /// ```
+    /// use profiler_runtime::{measure, summary};
+    ///
+    /// measure!("load", {});
+    /// let path = std::env::temp_dir().join(format!("calltree-{}.speedscope.json", std::process::id()));
+    /// summary().call_tree().export_speedscope(&path)?;
+    /// // Then open it in https://www.speedscope.app.
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn export_speedscope(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
         let path = path.as_ref();
@@ -70,11 +74,16 @@ impl Timeline {
     ///
     /// # Examples
     ///
-    /// ```no_run
-    /// # fn example(window: &profiler_runtime::report::Timeline) -> Result<(), profiler_runtime::report::ExportError> {
-    /// window.export_speedscope("window.speedscope.json")?;
-    /// # Ok(())
-    /// # }
+    /// ```
+    /// use profiler_runtime::{Profile, measure};
+    ///
+    /// let ((), trace) = Profile::builder().run(|_| measure!("load", {}));
+    /// let trace = trace?;
+    /// let path = std::env::temp_dir().join(format!("timeline-{}.speedscope.json", std::process::id()));
+    /// trace.timeline().export_speedscope(&path)?;
+    /// // Then open it in https://www.speedscope.app.
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn export_speedscope(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
         let path = path.as_ref();
@@ -143,9 +152,11 @@ impl<'t> Document<'t> {
                 });
             }
         }
-        let tracks = || timeline.tracks.iter().zip(&spans);
+        let mut tracks: Vec<(&Track, Vec<Span>)> = timeline.tracks.iter().zip(spans).collect();
+        // The main thread has the lowest id on most systems.
+        tracks.sort_by_key(|(track, _)| (track.rank, track.process, track.device, track.id));
         for kind in [TrackKind::Thread, TrackKind::Stream] {
-            for (track, spans) in tracks().filter(|(track, _)| track.kind == kind) {
+            for (track, spans) in tracks.iter().filter(|(track, _)| track.kind == kind) {
                 for (lane, number) in lanes::divide(spans.clone()).iter().zip(1..) {
                     let name = lane_name(track, number);
                     self.profiles
@@ -200,7 +211,24 @@ fn lane_name(track: &Track, lane: usize) -> String {
     name
 }
 
-/// Returns a profile of calls by a value. Their order means nothing; the page can sort them.
+/// Returns the nodes from callers to callees, those with the largest sums first: the page draws them in this order.
+fn heaviest_first(tree: &CallTree, metric: StackMetric) -> Vec<u32> {
+    let sums = tree.sums(|node| metric.of(node).unwrap_or_default());
+    let sum = |node: &u32| sums.get(*node as usize).copied().unwrap_or_default();
+    let children = tree.children();
+    let mut next: Vec<u32> = tree.roots().collect();
+    next.sort_by(|left, right| sum(left).total_cmp(&sum(right)));
+    let mut order = Vec::with_capacity(tree.nodes.len());
+    while let Some(node) = next.pop() {
+        order.push(node);
+        let mut called = children.get(node as usize).cloned().unwrap_or_default();
+        called.sort_by(|left, right| sum(left).total_cmp(&sum(right)));
+        next.extend(called);
+    }
+    order
+}
+
+/// Returns a profile of calls by a value.
 fn sampled(
     tree: &CallTree,
     frames: &[usize],
@@ -211,8 +239,10 @@ fn sampled(
     let mut stacks = Vec::new();
     let mut weights = Vec::new();
     let mut sum = 0.0;
-    for (index, node) in (0..).zip(&tree.nodes) {
-        let value = metric.of(node).unwrap_or_default().round();
+    for index in heaviest_first(tree, metric) {
+        let node = tree.nodes.get(index as usize);
+        let value = node.and_then(|node| metric.of(node));
+        let value = value.unwrap_or_default().round();
         if value > 0.0 {
             let path = tree.path(index);
             let path = path.iter().filter_map(|at| frames.get(*at as usize));

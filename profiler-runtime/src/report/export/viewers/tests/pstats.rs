@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::super::marshal::Marshal;
-use super::super::pstats::{Clock, profile, with_gpu_callers};
+use super::super::pstats::{Clock, profile};
 use super::marshal_reader::{self, Value};
 use super::{any_tree, tree};
 
@@ -54,8 +54,7 @@ fn gpu_times_have_the_callers_that_were_not_measured_on_the_gpu() {
         (Some(2), "forward", 5, 1e9, Some(2e9)),
         (Some(2), "backward", 5, 1e9, Some(3e9)),
     ]);
-    let cuda = profile(&with_gpu_callers(&tree), Clock::Cuda);
-    let entries = marshal_reader::profile(&cuda);
+    let entries = marshal_reader::profile(&profile(&tree, Clock::Cuda));
     assert!(!entries.contains_key("load"), "it has no GPU time");
     assert_eq!(
         (entries["train"].self_s, entries["train"].total_s),
@@ -112,7 +111,18 @@ proptest! {
             prop_assert!(entry.primitive_calls <= entry.calls);
             prop_assert!(near(entry.callers.values().map(|edge| edge.2).sum(), entry.self_s));
             for caller in entry.callers.keys() {
-                prop_assert!(entries.contains_key(caller), "pstats would fail to find it");
+                prop_assert!(entries.contains_key(caller), "SnakeViz would fail to find it");
+            }
+        }
+    }
+    #[test]
+    fn all_callers_of_gpu_times_are_in_the_file(tree in any_tree()) {
+        let entries = marshal_reader::profile(&profile(&tree, Clock::Cuda));
+        let cuda_s: f64 = tree.nodes.iter().filter_map(|node| Some(node.cuda?.self_ns / 1e9)).sum();
+        prop_assert!(near(entries.values().map(|entry| entry.self_s).sum(), cuda_s));
+        for entry in entries.values() {
+            for caller in entry.callers.keys() {
+                prop_assert!(entries.contains_key(caller), "SnakeViz would fail to find it");
             }
         }
     }
