@@ -59,8 +59,23 @@ pub fn kept_events(trace: &Trace, name: &str) -> Vec<Value> {
                 .expect("room");
         }
         keep_for_perfetto(trace, &Path::new(&folder).join(format!("{name}-perfetto")));
+        keep_for_viewers(trace, &Path::new(&folder).join("viewers"), name);
     }
     events(trace)
+}
+
+/// Writes the files of viewers, and the numbers that they must show.
+fn keep_for_viewers(trace: &Trace, folder: &Path, name: &str) {
+    std::fs::create_dir_all(folder).expect("room");
+    let path = |ending: &str| folder.join(format!("{name}.{ending}"));
+    trace.dump_stats(path("prof")).expect("room");
+    trace.export_pprof(path("pb.gz")).expect("room");
+    trace
+        .export_speedscope(path("speedscope.json"))
+        .expect("room");
+    let averages = trace.key_averages();
+    std::fs::write(path("rows.json"), averages.to_json()).expect("room");
+    std::fs::write(path("callers.json"), averages.callers().to_json()).expect("room");
 }
 
 /// Writes a trace in Perfetto's own format, plain and compressed, and what is to be found in it.
