@@ -149,9 +149,26 @@ fn measure_in_child(also: impl Fn() + Sync) -> bool {
 
 #[test]
 fn whatever_other_threads_held_a_child_goes_on() {
+    check_children("0", || true);
+}
+
+#[test]
+fn whatever_other_threads_held_a_child_counts_callers() {
+    check_children("1", || {
+        let functions = summary().call_tree().functions();
+        let of_child = functions
+            .iter()
+            .find(|function| &*function.name == "fork: in the child");
+        of_child.is_some_and(|function| function.calls == 3) || !is_enabled()
+    });
+}
+
+/// Forks while other threads hold locks. `is_right` checks a child that has measured some calls.
+fn check_children(callers: &str, is_right: impl Fn() -> bool) {
     if child::dir().is_none() {
         let folder = tempfile::tempdir().expect("a folder");
         let status = child::again(folder.path())
+            .env("PROFILER_CALLERS", callers)
             .env("PROFILER_MAX_NAMES", "10000")
             .env("PROFILER_SUMMARY", "off")
             .status();
@@ -164,7 +181,8 @@ fn whatever_other_threads_held_a_child_goes_on() {
     thread::scope(|threads| {
         disturb_all(threads, &forks);
         // With all exit handlers, that of the profiler too.
-        forks.each(|| fork_and(|| measure_in_child(|| ()), |status| exit(status)));
+        let child = || measure_in_child(|| ()) && is_right();
+        forks.each(|| fork_and(child, |status| exit(status)));
     });
     let calls = summary()
         .row("fork: in the child")

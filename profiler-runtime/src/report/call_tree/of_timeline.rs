@@ -153,7 +153,7 @@ struct About {
     depth: u32,
     /// The GPU time of work on and below it.
     work_ns: f64,
-    /// Whether its text is also further up on the path, once that is known.
+    /// `true` if its text is also further up on the path; `None` until that is asked for.
     shows_recursion: Option<bool>,
 }
 
