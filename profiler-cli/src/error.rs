@@ -18,6 +18,9 @@ pub(crate) enum Error {
     #[error("{}: cannot be written: {source}", path.display())]
     #[allow(dead_code)]
     Write { path: PathBuf, source: io::Error },
+    /// A file is readable, and not what the command needs.
+    #[error("{}: {reason}", path.display())]
+    Refused { path: PathBuf, reason: String },
     /// Standard output cannot be written.
     #[error("standard output: cannot be written: {0}")]
     Stdout(io::Error),

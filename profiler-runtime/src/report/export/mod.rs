@@ -1,5 +1,7 @@
 //! Summaries and traces as files for other tools.
 
+#[cfg(feature = "export")]
+mod chrome_timeline;
 mod error;
 mod file;
 #[cfg(feature = "export")]

@@ -1,0 +1,250 @@
+//! One time line of several ranks.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use profiler_runtime::report::{Slice, SliceKind, SliceName, Timeline, Track};
+
+/// A rank, and how far its clock is ahead.
+pub(super) struct Member<'t> {
+    pub(super) rank: u64,
+    pub(super) timeline: &'t Timeline,
+    pub(super) ahead_ns: i64,
+}
+
+impl Member<'_> {
+    fn start(&self) -> i64 {
+        self.timeline.start_unix_ns - self.ahead_ns
+    }
+}
+
+/// Joins the time lines of ranks. Each rank is a process of its own, and has a track of its steps.
+pub(super) fn join(members: &[Member<'_>]) -> Timeline {
+    let start = members.iter().map(Member::start).min().unwrap_or(0);
+    let mut joined = Joined::default();
+    joined.timeline.start_unix_ns = start;
+    joined.timeline.title = format!("{} ranks", members.len());
+    let mut processes = HashSet::new();
+    // Ranks on different machines may have equal process ids.
+    let are_distinct = members
+        .iter()
+        .all(|member| process(member).is_none_or(|process| processes.insert(process)));
+    // The slices of threads come before those of streams.
+    let mut moved: Vec<Vec<u32>> = Vec::new();
+    for member in members {
+        let process = if are_distinct {
+            None
+        } else {
+            Some(1_000_000 + member.rank)
+        };
+        joined.add_tables(member, member.start() - start, process);
+        moved.push(vec![0; member.timeline.slices.len()]);
+    }
+    for is_of_gpu in [false, true] {
+        for (number, member) in members.iter().enumerate() {
+            joined.add_slices(
+                member,
+                number,
+                is_of_gpu,
+                member.start() - start,
+                &mut moved[number],
+            );
+        }
+    }
+    joined.timeline
+}
+
+fn process(member: &Member<'_>) -> Option<u64> {
+    member.timeline.tracks.first().map(|track| track.process)
+}
+
+#[derive(Default)]
+struct Joined {
+    timeline: Timeline,
+    names: HashMap<SliceName, u32>,
+    /// For each rank, the number of its first track and shapes, and those of its names.
+    bases: Vec<Bases>,
+}
+
+struct Bases {
+    track: u32,
+    shapes: u32,
+    names: Vec<u32>,
+}
+
+impl Joined {
+    fn add_tables(&mut self, member: &Member<'_>, shift: i64, process: Option<u64>) {
+        let (line, rank) = (member.timeline, member.rank);
+        let to_number = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+        let track = to_number(self.timeline.tracks.len());
+        let shapes = to_number(self.timeline.shapes.len());
+        let names = line.names.iter().map(|name| self.name(name)).collect();
+        self.bases.push(Bases {
+            track,
+            shapes,
+            names,
+        });
+        let tracks = line.tracks.iter().map(|track| {
+            let mut track = track.clone();
+            track.rank = Some(rank);
+            track.process = process.unwrap_or(track.process);
+            track.process_name = format!("rank {rank}: {}", track.process_name);
+            track
+        });
+        self.timeline.tracks.extend(tracks);
+        self.timeline.shapes.extend(line.shapes.iter().cloned());
+        self.timeline.duration_ns = self.timeline.duration_ns.max(shift + line.duration_ns);
+        let replays = line.replays.iter().map(|replay| {
+            let mut replay = *replay;
+            replay.name = self
+                .bases
+                .last()
+                .and_then(|bases| bases.names.get(replay.name as usize).copied())
+                .unwrap_or(0);
+            replay.track = replay.track.map(|own| own + track);
+            replay.noticed_ns += shift;
+            replay
+        });
+        self.timeline.replays.extend(replays);
+        let counters = line.counters.iter().map(|counter| {
+            let mut counter = counter.clone();
+            counter.name = format!("rank {rank}: {}", counter.name);
+            for (at, _) in &mut counter.samples {
+                *at += shift;
+            }
+            counter
+        });
+        self.timeline.counters.extend(counters);
+        let missing = line.missing.iter();
+        let missing = missing.map(|(reason, count)| (format!("{reason} (rank {rank})"), *count));
+        self.timeline.missing.extend(missing);
+        self.add_steps(member, process);
+    }
+
+    /// Adds a track for the steps of a rank, whose slices are added with the others.
+    fn add_steps(&mut self, member: &Member<'_>, process: Option<u64>) {
+        if member.timeline.steps.is_empty() {
+            return;
+        }
+        let first = member.timeline.tracks.first();
+        let mut track = Track::default();
+        "steps".clone_into(&mut track.name);
+        track.rank = Some(member.rank);
+        track.process = process.or(first.map(|first| first.process)).unwrap_or(0);
+        let process_name = first.map_or("", |first| &first.process_name);
+        track.process_name = format!("rank {}: {process_name}", member.rank);
+        self.timeline.tracks.push(track);
+    }
+
+    fn name(&mut self, name: &SliceName) -> u32 {
+        if let Some(known) = self.names.get(name) {
+            return *known;
+        }
+        let number = u32::try_from(self.timeline.names.len()).unwrap_or(u32::MAX);
+        self.timeline.names.push(name.clone());
+        self.names.insert(name.clone(), number);
+        number
+    }
+
+    fn add_slices(
+        &mut self,
+        member: &Member<'_>,
+        number: usize,
+        is_of_gpu: bool,
+        shift: i64,
+        moved: &mut [u32],
+    ) {
+        for (index, slice) in member.timeline.slices.iter().enumerate() {
+            if matches!(slice.kind, SliceKind::GpuScope | SliceKind::GpuWork) != is_of_gpu {
+                continue;
+            }
+            moved[index] = u32::try_from(self.timeline.slices.len()).unwrap_or(u32::MAX);
+            let bases = &self.bases[number];
+            let mut slice = *slice;
+            slice.track += bases.track;
+            slice.name = bases.names.get(slice.name as usize).copied().unwrap_or(0);
+            slice.start_ns += shift;
+            slice.shapes = slice.shapes.map(|own| own + bases.shapes);
+            slice.parent = slice
+                .parent
+                .and_then(|parent| moved.get(parent as usize).copied());
+            self.timeline.slices.push(slice);
+        }
+        if !is_of_gpu {
+            self.add_step_slices(member, number, shift);
+        }
+    }
+
+    fn add_step_slices(&mut self, member: &Member<'_>, number: usize, shift: i64) {
+        let own = u32::try_from(member.timeline.tracks.len()).unwrap_or(u32::MAX);
+        let track = self.bases[number].track + own;
+        let mut end = i64::MIN;
+        for step in &member.timeline.steps {
+            // Steps of one thread follow each other; a track holds no others.
+            if step.start_ns < end {
+                continue;
+            }
+            end = step.end_ns;
+            let mut name = SliceName::default();
+            name.text = Arc::from(format!("step {}", step.number));
+            let mut slice = Slice::default();
+            slice.track = track;
+            slice.name = self.name(&name);
+            slice.start_ns = step.start_ns + shift;
+            slice.duration_ns = step.end_ns - step.start_ns;
+            slice.self_ns = slice.duration_ns;
+            self.timeline.slices.push(slice);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up::Rank;
+    use super::*;
+
+    #[test]
+    fn slices_keep_their_times_their_parents_and_their_tracks() {
+        let lines = [Rank::new(0).steps(3), Rank::new(1).ahead(42_000).steps(3)];
+        let members: Vec<Member<'_>> = lines
+            .iter()
+            .zip([0, 42_000])
+            .zip(0..)
+            .map(|((timeline, ahead_ns), rank)| Member {
+                rank,
+                timeline,
+                ahead_ns,
+            })
+            .collect();
+        let joined = join(&members);
+        let steps = lines.iter().map(|line| line.steps.len()).sum::<usize>();
+        let slices = lines.iter().map(|line| line.slices.len()).sum::<usize>();
+        assert_eq!(joined.slices.len(), slices + steps);
+        let name = |slice: &Slice| joined.names[slice.name as usize].text.to_string();
+        let mut is_of_gpu = false;
+        for (index, slice) in joined.slices.iter().enumerate() {
+            let on_gpu = slice.kind == SliceKind::GpuWork;
+            assert!(on_gpu || !is_of_gpu, "threads come before streams");
+            is_of_gpu = on_gpu;
+            if let Some(parent) = slice.parent {
+                let parent = &joined.slices[parent as usize];
+                let (rank, of_parent) = (slice.track, parent.track);
+                assert_eq!(
+                    joined.tracks[rank as usize].rank,
+                    joined.tracks[of_parent as usize].rank
+                );
+                assert_eq!(name(parent), "train::step", "{index}");
+                assert!(parent.start_ns <= slice.start_ns);
+            }
+        }
+        // Equal after the alignment.
+        let starts = |rank: u64| -> Vec<i64> {
+            let slices = joined.slices.iter();
+            let own = slices.filter(|slice| joined.tracks[slice.track as usize].rank == Some(rank));
+            own.map(|slice| slice.start_ns).collect()
+        };
+        assert_eq!(starts(0), starts(1));
+        let processes: HashSet<u64> = joined.tracks.iter().map(|track| track.process).collect();
+        assert_eq!(processes.len(), 2);
+    }
+}

@@ -1,0 +1,159 @@
+//! Which rank keeps the others waiting.
+
+use profiler_runtime::report::Timeline;
+
+use super::align::{Arrival, Offset, arrivals, median, pairs};
+
+/// The last rank at one collective or at the end of one step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Late {
+    /// The number of the step, if it is known.
+    pub(super) step: Option<u64>,
+    /// The index of the rank.
+    pub(super) rank: usize,
+    /// How much later than the median of the others it arrived.
+    pub(super) by_ns: i64,
+}
+
+/// Returns the last rank of each step, or of each collective of a program without steps.
+///
+/// A rank arrives when it begins the collective. Of several in a step, the one with the longest wait counts. Without
+/// collectives it arrives when its step ends.
+pub(super) fn late(ranks: &[&Timeline], offsets: &[Offset], collectives: &[String]) -> Vec<Late> {
+    let mut late = Vec::new();
+    for name in collectives {
+        late.extend(at_collectives(ranks, offsets, name));
+    }
+    if late.is_empty() {
+        return at_steps(ranks, offsets);
+    }
+    late.sort_by_key(|late| (late.step, -late.by_ns));
+    late.dedup_by(|later, kept| later.step.is_some() && later.step == kept.step);
+    late
+}
+
+fn at_collectives(ranks: &[&Timeline], offsets: &[Offset], name: &str) -> Vec<Late> {
+    let Some((first, others)) = ranks.split_first() else {
+        return Vec::new();
+    };
+    let here = shifted(first, offsets.first(), name);
+    let there: Vec<Vec<Arrival>> = others
+        .iter()
+        .zip(offsets.iter().skip(1))
+        .map(|(rank, offset)| shifted(rank, Some(offset), name))
+        .collect();
+    let paired: Vec<Vec<(usize, usize)>> = there.iter().map(|there| pairs(&here, there)).collect();
+    let mut late = Vec::new();
+    for (index, arrival) in here.iter().enumerate() {
+        let found = paired.iter().zip(&there).map(|(pairs, there)| {
+            let place = pairs.binary_search_by_key(&index, |(one, _)| *one).ok()?;
+            Some(there[pairs[place].1].start)
+        });
+        let Some(mut starts) = found.collect::<Option<Vec<i64>>>() else {
+            continue;
+        };
+        starts.insert(0, arrival.start);
+        late.extend(last(&starts, step_at(first, arrival.start)));
+    }
+    late
+}
+
+fn shifted(rank: &Timeline, offset: Option<&Offset>, name: &str) -> Vec<Arrival> {
+    let ahead = offset.map_or(0, |offset| offset.ns);
+    let arrivals = arrivals(rank, name).into_iter();
+    arrivals
+        .map(|arrival| Arrival {
+            start: arrival.start - ahead,
+            end: arrival.end - ahead,
+        })
+        .collect()
+}
+
+/// Returns the number of the step that contains a time of the wall clock.
+fn step_at(rank: &Timeline, unix_ns: i64) -> Option<u64> {
+    let at = unix_ns - rank.start_unix_ns;
+    let after = rank.steps.partition_point(|step| step.start_ns <= at);
+    let step = rank.steps.get(after.checked_sub(1)?)?;
+    (at <= step.end_ns).then_some(step.number)
+}
+
+fn at_steps(ranks: &[&Timeline], offsets: &[Offset]) -> Vec<Late> {
+    let Some((first, _)) = ranks.split_first() else {
+        return Vec::new();
+    };
+    let end = |rank: &Timeline, offset: &Offset, number: u64| {
+        let step = rank.steps.iter().find(|step| step.number == number)?;
+        Some(rank.start_unix_ns + step.end_ns - offset.ns)
+    };
+    let steps = first.steps.iter().filter_map(|step| {
+        let ends = ranks.iter().zip(offsets);
+        let ends: Option<Vec<i64>> = ends
+            .map(|(rank, offset)| end(rank, offset, step.number))
+            .collect();
+        last(&ends?, Some(step.number))
+    });
+    steps.collect()
+}
+
+/// Returns the last of several arrivals.
+fn last(arrivals: &[i64], step: Option<u64>) -> Option<Late> {
+    let (rank, last) = arrivals
+        .iter()
+        .copied()
+        .enumerate()
+        .max_by_key(|(_, at)| *at)?;
+    let others = arrivals.iter().copied().enumerate();
+    let mut others: Vec<i64> = others
+        .filter(|(other, _)| *other != rank)
+        .map(|(_, at)| at)
+        .collect();
+    Some(Late {
+        step,
+        rank,
+        by_ns: last - median(&mut others),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::align::{collectives, offset};
+    use super::super::made_up::Rank;
+    use super::*;
+
+    fn found(ranks: &[Timeline]) -> Vec<Late> {
+        let ranks: Vec<&Timeline> = ranks.iter().collect();
+        let names = collectives(&ranks, None);
+        let offsets: Vec<Offset> = ranks
+            .iter()
+            .map(|rank| offset(ranks[0], rank, &names))
+            .collect();
+        late(&ranks, &offsets, &names)
+    }
+
+    #[test]
+    fn the_rank_that_begins_its_collective_last_is_named_whatever_its_clock_shows() {
+        let ranks = [
+            Rank::new(0).steps(10),
+            Rank::new(1).ahead(90_000_000).steps(10),
+            Rank::new(2).ahead(-5_000_000).late(1_500_000).steps(10),
+        ];
+        let late = found(&ranks);
+        assert_eq!(late.len(), 10);
+        for (step, late) in late.iter().enumerate() {
+            assert_eq!(late.step, Some(step as u64));
+            assert_eq!((late.rank, late.by_ns), (2, 1_500_000));
+        }
+    }
+
+    #[test]
+    fn without_collectives_the_last_end_of_a_step_counts() {
+        let mut ranks = [Rank::new(0).steps(4), Rank::new(1).late(700_000).steps(4)];
+        for rank in &mut ranks {
+            rank.slices.clear();
+        }
+        // The collective waits for the late rank, and the steps end with it.
+        ranks[1].steps[2].end_ns += 9_000;
+        let late = found(&ranks);
+        assert_eq!((late.len(), late[2].rank, late[2].by_ns), (4, 1, 9_000));
+    }
+}

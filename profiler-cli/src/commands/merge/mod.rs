@@ -1,0 +1,125 @@
+//! `profiler merge`: the ranks of a job on one time line.
+
+mod align;
+mod join;
+mod late;
+#[cfg(test)]
+mod made_up;
+mod refusal;
+mod report;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use profiler_runtime::report::Timeline;
+
+use self::align::{Offset, collectives, offset};
+use self::join::{Member, join};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::input::{Input, Limits};
+use crate::output::Stdout;
+
+/// Puts the traces of several ranks on one time line, and names the rank that keeps the others waiting.
+///
+/// Clocks are aligned by the wall times in the traces and, if all ranks have collectives such as those of NCCL, by the ends
+/// of these, which all ranks see at one time.
+#[derive(Debug, Args)]
+pub(crate) struct Merge {
+    /// Traces, one of each rank: ours and those of PyTorch.
+    #[arg(required = true, num_args = 2.., value_name = "RANK")]
+    files: Vec<PathBuf>,
+    /// The trace to write: `.json`, `.json.gz` or `.pftrace`.
+    #[arg(short, long, value_name = "OUT")]
+    output: PathBuf,
+    /// Aligns by functions and kernels whose names contain this text, instead of by known collectives.
+    #[arg(long, value_name = "TEXT")]
+    collective: Option<String>,
+    #[command(flatten)]
+    limits: Limits,
+}
+
+/// The trace of one rank.
+pub(super) struct Rank {
+    path: PathBuf,
+    number: u64,
+    timeline: Box<Timeline>,
+}
+
+/// The formats of the merged trace.
+#[derive(Clone, Copy)]
+enum Format {
+    Chrome,
+    Perfetto,
+}
+
+impl Merge {
+    pub(crate) fn run(self) -> Result<Exit, Error> {
+        let format = self.format()?;
+        let mut ranks = Vec::new();
+        for (place, path) in self.files.iter().enumerate() {
+            let Input::Timeline(timeline) = Input::read(path, self.limits)? else {
+                return Err(refusal::summary(path));
+            };
+            let own = timeline.tracks.iter().find_map(|track| track.rank);
+            ranks.push(Rank {
+                path: path.clone(),
+                number: own.unwrap_or(place as u64),
+                timeline,
+            });
+        }
+        ranks.sort_by_key(|rank| rank.number);
+        refusal::check(&ranks)?;
+        let lines: Vec<&Timeline> = ranks.iter().map(|rank| &*rank.timeline).collect();
+        let names = collectives(&lines, self.collective.as_deref());
+        let offsets: Vec<Offset> = lines
+            .iter()
+            .map(|line| offset(lines[0], line, &names))
+            .collect();
+        refusal::check_overlap(&ranks, &offsets)?;
+        let late = late::late(&lines, &offsets, &names);
+
+        let members: Vec<Member<'_>> = ranks
+            .iter()
+            .zip(&offsets)
+            .map(|(rank, offset)| Member {
+                rank: rank.number,
+                timeline: &rank.timeline,
+                ahead_ns: offset.ns,
+            })
+            .collect();
+        let joined = join(&members);
+        let written = match format {
+            Format::Chrome => joined.export_chrome_trace(&self.output),
+            Format::Perfetto => joined.export_perfetto(&self.output),
+        };
+        written.map_err(|error| refusal::unwritten(&self.output, error))?;
+
+        let mut output = Stdout::new();
+        for line in report::lines(&ranks, &offsets, &late) {
+            output.line(format_args!("{line}"))?;
+        }
+        output.finish()?;
+        Ok(Exit::Done)
+    }
+
+    fn format(&self) -> Result<Format, Error> {
+        const ENDINGS: [(&str, Format); 4] = [
+            (".json", Format::Chrome),
+            (".json.gz", Format::Chrome),
+            (".pftrace", Format::Perfetto),
+            (".pftrace.gz", Format::Perfetto),
+        ];
+        let name = self.output.file_name().unwrap_or_default();
+        let name = name.to_string_lossy().to_lowercase();
+        let known = ENDINGS
+            .into_iter()
+            .find(|(ending, _)| name.ends_with(ending));
+        known.map(|(_, format)| format).ok_or_else(|| {
+            Error::Usage(format!(
+                "{}: merge writes traces: end the name in `.json`, `.json.gz` or `.pftrace`",
+                self.output.display()
+            ))
+        })
+    }
+}

@@ -1,0 +1,168 @@
+//! Traces that cannot be put on one time line.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use profiler_runtime::report::ExportError;
+
+use super::Rank;
+use super::align::Offset;
+use crate::error::Error;
+
+/// Earlier times are not of the calendar, but of a clock that began with the machine: the year 2000.
+const CALENDAR_NS: i64 = 946_684_800_000_000_000;
+
+fn refuse(path: &Path, reason: &str) -> Error {
+    Error::Refused {
+        path: path.to_owned(),
+        reason: reason.to_owned(),
+    }
+}
+
+pub(super) fn summary(path: &Path) -> Error {
+    refuse(
+        path,
+        "is a summary, which has no single times: merge the traces of the ranks",
+    )
+}
+
+/// Returns the error of a trace that cannot be written.
+pub(super) fn unwritten(path: &Path, error: ExportError) -> Error {
+    match error {
+        ExportError::Io { source, .. } => Error::Write {
+            path: path.to_owned(),
+            source,
+        },
+        other => refuse(path, &other.to_string()),
+    }
+}
+
+/// Checks that the traces are of different ranks of one program, and have a common clock.
+pub(super) fn check(ranks: &[Rank]) -> Result<(), Error> {
+    for rank in ranks {
+        if rank.timeline.slices.is_empty() {
+            return Err(refuse(
+                &rank.path,
+                "holds no scope, so there is nothing to merge",
+            ));
+        }
+        if rank.timeline.start_unix_ns < CALENDAR_NS {
+            return Err(refuse(
+                &rank.path,
+                "has no wall time (`baseTimeNanoseconds`), so its clock cannot be compared with those of other ranks",
+            ));
+        }
+    }
+    for pair in ranks.windows(2) {
+        if pair[0].number == pair[1].number {
+            let reason = format!(
+                "is of rank {}, as is {}: give one trace of each rank, of one window",
+                pair[1].number,
+                pair[0].path.display()
+            );
+            return Err(refuse(&pair[1].path, &reason));
+        }
+    }
+    let Some((first, others)) = ranks.split_first() else {
+        return Ok(());
+    };
+    let known: HashSet<&str> = names(first).collect();
+    for rank in others {
+        if !names(rank).any(|name| known.contains(name)) {
+            let reason = format!(
+                "has no function in common with {}: they are not ranks of one program",
+                first.path.display()
+            );
+            return Err(refuse(&rank.path, &reason));
+        }
+    }
+    Ok(())
+}
+
+fn names(rank: &Rank) -> impl Iterator<Item = &str> {
+    rank.timeline.names.iter().map(|name| &*name.text)
+}
+
+/// Checks that there is a time in which all ranks were recorded.
+pub(super) fn check_overlap(ranks: &[Rank], offsets: &[Offset]) -> Result<(), Error> {
+    let spans = ranks.iter().zip(offsets).map(|(rank, offset)| {
+        let start = rank.timeline.start_unix_ns - offset.ns;
+        (start, start + rank.timeline.duration_ns, rank)
+    });
+    let spans: Vec<(i64, i64, &Rank)> = spans.collect();
+    let latest = spans.iter().max_by_key(|(start, _, _)| *start);
+    let earliest = spans.iter().min_by_key(|(_, end, _)| *end);
+    match (latest, earliest) {
+        (Some((start, _, late)), Some((_, end, early))) if start >= end => {
+            let apart = super::report::time(start - end);
+            let reason = format!(
+                "begins {apart} after {} ends: record one window on all ranks at the same time",
+                early.path.display()
+            );
+            Err(refuse(&late.path, &reason))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    fn rank(number: u64, timeline: profiler_runtime::report::Timeline) -> Rank {
+        Rank {
+            path: format!("rank{number}.json").into(),
+            number,
+            timeline: Box::new(timeline),
+        }
+    }
+
+    fn refused(ranks: &[Rank]) -> String {
+        let none = Offset {
+            ns: 0,
+            uncertainty_ns: None,
+            pairs: 0,
+        };
+        let offsets = vec![none; ranks.len()];
+        let checked = check(ranks).and_then(|()| check_overlap(ranks, &offsets));
+        checked.map_or_else(|error| error.to_string(), |()| String::new())
+    }
+
+    #[test]
+    fn ranks_of_one_window_are_accepted() {
+        let ranks = [0, 1].map(|number| rank(number, made_up::Rank::new(number).steps(3)));
+        assert_eq!(refused(&ranks), "");
+    }
+
+    #[test]
+    fn each_reason_is_one_line_with_the_file() {
+        let line = || made_up::Rank::new(0).steps(3);
+        let mut without_clock = line();
+        without_clock.start_unix_ns = 12_000;
+        let mut of_another = line();
+        for name in &mut of_another.names {
+            name.text = "other".into();
+        }
+        let mut empty = line();
+        empty.slices.clear();
+        let later = made_up::Rank::new(1).first_step(50).steps(3);
+        for (number, other, reason) in [
+            (1, without_clock, "rank1.json: has no wall time"),
+            (
+                1,
+                of_another,
+                "rank1.json: has no function in common with rank0.json",
+            ),
+            (1, empty, "rank1.json: holds no scope"),
+            (1, later, "rank1.json: begins 470 ms after rank0.json ends"),
+            (0, line(), "rank0.json: is of rank 0, as is rank0.json"),
+        ] {
+            let text = refused(&[rank(0, line()), rank(number, other)]);
+            assert!(
+                text.starts_with(reason) && text.lines().count() == 1,
+                "{text}"
+            );
+        }
+    }
+}
