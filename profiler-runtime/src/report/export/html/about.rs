@@ -76,10 +76,14 @@ fn push_environment(html: &mut String, summary: &Summary) {
 
 fn facts(environment: &Environment, wall_ns: f64) -> [(&'static str, String); 10] {
     let optional = |text: Option<String>| text.unwrap_or_default();
-    let build = if environment.debug_build {
+    let assertions = if environment.debug_build {
         "with debug assertions: times of an optimised build are shorter"
     } else {
         "without debug assertions"
+    };
+    let build = match &*environment.profiler_version {
+        "" => String::new(),
+        version => format!("{assertions}; profiler {version}"),
     };
     let processors = match environment.processors {
         0 => String::new(),
@@ -98,9 +102,6 @@ fn facts(environment: &Environment, wall_ns: f64) -> [(&'static str, String); 10
         ("Processors", processors),
         ("GPUs", environment.devices.join(", ")),
         ("CUDA", environment.driver.clone().unwrap_or_default()),
-        (
-            "Build",
-            format!("{build}; profiler {}", environment.profiler_version),
-        ),
+        ("Build", build),
     ]
 }

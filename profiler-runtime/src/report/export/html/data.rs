@@ -5,11 +5,13 @@ use std::collections::HashMap;
 use super::Page;
 use super::bars::bars;
 use super::baseline;
+use super::numbers::{number, time};
 use super::packed::pack;
 use super::table::by_self_time;
 use super::{time_line, tree};
 use crate::report::call_tree::{CallTree, CallTreeOptions};
 use crate::report::callers::{CallEdge, EdgeTimes};
+use crate::report::history::HistoryPoint;
 use crate::report::options::TableOptions;
 use crate::report::row::Row;
 use crate::report::summary::Summary;
@@ -70,6 +72,7 @@ fn summary_json(summary: &Summary) -> String {
                 .as_deref()
                 .map(|edges| edges_json(edges, shown)),
         ),
+        Field::raw("wall_ns", number(summary.wall_ns)),
         Field::raw("percentile_error", summary.percentile_error),
         Field::text("text", &text),
     ])
@@ -96,6 +99,7 @@ fn row_json(row: &Row) -> String {
         Field::optional("cuda", row.cuda.map(|times| times_json(&times))),
         Field::optional("cpu_histogram", row.cpu_histogram.as_ref().and_then(bars)),
         Field::optional("cuda_histogram", row.cuda_histogram.as_ref().and_then(bars)),
+        Field::raw("history", array(row.history.iter().map(point_json))),
         Field::optional(
             "launch_bound",
             row.launch_bound.map(|share| format!("{share:.3}")),
@@ -105,36 +109,31 @@ fn row_json(row: &Row) -> String {
 
 /// Returns the values in the order in which the script names them.
 fn times_json(times: &Times) -> String {
-    let calls = times.calls.to_string();
-    let values = [
-        times.total_ns,
-        times.total_percent,
-        times.self_ns,
-        times.self_percent,
-        times.mean_ns,
-        times.std_ns,
-        times.min_ns,
-        times.max_ns,
-        times.p50_ns,
-        times.p95_ns,
-        times.p99_ns,
-    ];
-    array(std::iter::once(calls).chain(values.map(number)))
+    array([
+        times.calls.to_string(),
+        time(times.total_ns),
+        format!("{:.2}", times.total_percent),
+        time(times.self_ns),
+        format!("{:.2}", times.self_percent),
+        time(times.mean_ns),
+        time(times.std_ns),
+        time(times.min_ns),
+        time(times.max_ns),
+        time(times.p50_ns),
+        time(times.p95_ns),
+        time(times.p99_ns),
+    ])
 }
 
-/// Formats a number with five significant digits: two more than the page shows.
-pub(super) fn number(value: f64) -> String {
-    if value == 0.0 || !value.is_finite() {
-        return "0".to_owned();
-    }
-    let exponent = 4.0 - value.abs().log10().floor();
-    let scale = 10_f64.powf(exponent.abs());
-    let rounded = if exponent >= 0.0 {
-        (value * scale).round() / scale
-    } else {
-        (value / scale).round() * scale
-    };
-    rounded.to_string()
+/// Returns the start and the length of a span, the calls that ended in it, and their self times on the CPU and on the GPU.
+fn point_json(point: &HistoryPoint) -> String {
+    array([
+        point.start_ns.to_string(),
+        point.duration_ns.to_string(),
+        point.calls.to_string(),
+        number(point.cpu_self_ns),
+        number(point.cuda_self_ns),
+    ])
 }
 
 /// Returns the call graph: rows by their place, other names as they are, `null` for calls without a caller.
@@ -182,23 +181,4 @@ fn comparison_json(summary: &Summary, base: &Summary) -> String {
             mean(baseline::cuda(pair.new)),
         ])
     }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_keep_five_digits() {
-        for (value, expected) in [
-            (0.0, "0"),
-            (f64::NAN, "0"),
-            (12.345_678, "12.346"),
-            (0.001_234_567, "0.0012346"),
-            (2_291_234_567.0, "2291200000"),
-            (-5.5, "-5.5"),
-        ] {
-            assert_eq!(number(value), expected);
-        }
-    }
 }

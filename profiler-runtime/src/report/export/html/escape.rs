@@ -31,6 +31,9 @@ pub(super) struct Name<'t>(pub(super) &'t str);
 
 impl fmt::Display for Name<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("<bdi><b>(no name)</b></bdi>");
+        }
         let (path, last) = self.0.split_at(last_segment(self.0));
         if path.is_empty() {
             write!(f, "<bdi><b>{}</b></bdi>", Text(last))

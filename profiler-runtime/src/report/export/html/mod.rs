@@ -9,6 +9,8 @@ mod baseline;
 mod data;
 mod date;
 mod escape;
+mod numbers;
+mod of_timeline;
 #[cfg(feature = "session")]
 mod of_trace;
 mod overview;
@@ -102,7 +104,7 @@ impl<'r> Page<'r> {
         }
     }
 
-    /// Shows single scopes.
+    /// Shows single scopes. Without a [`summary`](Self::summary), the rows are the key averages of the time line.
     pub fn timeline(self, timeline: &'r Timeline) -> Self {
         Self {
             timeline: Some(timeline),
@@ -122,6 +124,10 @@ impl<'r> Page<'r> {
     /// Returns the page.
     #[must_use]
     pub fn to_html(&self) -> String {
+        if let (None, Some(timeline)) = (self.summary, self.timeline) {
+            let summary = of_timeline::summary(timeline);
+            return self.summary(&summary).to_html();
+        }
         let title = self.title_text();
         let mut html = String::with_capacity(1 << 18);
         push_head(&mut html, title);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::data::number;
+use super::numbers::number;
 use crate::report::text::Field;
 use crate::report::text::json::{array, lines, object, string};
 use crate::report::timeline::{Counter, Slice, Timeline, Track, TrackKind};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::data::number;
+use super::numbers::number;
 use crate::report::call_tree::{CallNode, CallTree};
 use crate::report::text::Field;
 use crate::report::text::json::{array, object, string};

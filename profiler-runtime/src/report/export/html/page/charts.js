@@ -33,6 +33,36 @@ function histogramChart([perOctave, first, ...counts], times, clock) {
     + `95th percentile ${time(times.p95_ns)}`);
 }
 
+/**
+ * Draws how much of each span of the run a function took, on either clock.
+ * @param {Row['history']} history start and length of a span, calls, and self times on the CPU and on the GPU
+ * @param {number} run the length of the run
+ */
+function historyChart(history, run) {
+  const part = (point, clock) => point[clock === 'cpu' ? 3 : 4] / Math.max(point[1], 1);
+  const clocks = CLOCKS.filter(([clock]) => history.some((point) => part(point, clock) > 0));
+  const most = Math.max(...history.flatMap((point) => clocks.map(([clock]) => part(point, clock))));
+  const x = (ns) => ((ns / run) * CHART.width).toFixed(1);
+  const y = (fraction) => (CHART.bottom - (fraction / most) * (CHART.bottom - 14)).toFixed(1);
+  const line = (clock) => {
+    let [path, end] = ['', -1];
+    for (const point of history) {
+      // Nothing happened between two spans that do not follow one another.
+      if (point[0] !== end) path += end < 0 ? `M${x(point[0])},${y(0)}` : `V${y(0)}H${x(point[0])}`;
+      end = point[0] + point[1];
+      path += `V${y(part(point, clock))}H${x(end)}`;
+    }
+    return svg('g', { class: clock }, svg('path', { class: 'stroke', d: `${path}V${y(0)}` }));
+  };
+  const titles = clocks.map(([, title]) => title).join(' and ');
+  return chart('', `${titles} self time over the run`, [
+    ...clocks.map(([clock]) => line(clock)), axis(CHART.width),
+    svg('text', { x: 0, y: 10 }, `${share(most)} of a span`),
+    svg('text', { x: 0, y: CHART.height }, '0'),
+    svg('text', { x: CHART.width, y: CHART.height, 'text-anchor': 'end' }, time(run)),
+  ], `at most ${share(most)} of a span`);
+}
+
 /** Draws the line that charts stand on. @param {number} end */
 const axis = (end) => svg('line', { class: 'axis', x1: 0, x2: end, y1: CHART.bottom + 0.5, y2: CHART.bottom + 0.5 });
 
@@ -47,5 +77,5 @@ function chart(clock, caption, content, description) {
   const picture = svg('svg', {
     viewBox: `0 0 ${CHART.width} ${CHART.height + 4}`, role: 'img', 'aria-label': `${caption}: ${description}`,
   }, ...content);
-  return el('figure', { class: clock }, el('figcaption', {}, caption), picture);
+  return el('figure', { class: clock || null }, el('figcaption', {}, caption), picture);
 }

@@ -21,18 +21,19 @@ const LISTED = 12;
 /**
  * Shows all that is known of a function.
  * @param {Row} row
- * @param {Edge[]|null} edges
+ * @param {{edges: Edge[]|null, wall_ns: number}} summary
  * @param {(name: string) => void} show called for the name of another function
  */
-function details(row, edges, show) {
+function details(row, { edges, wall_ns: run }, show) {
   const facts = [row.location, ...remarks(row)].filter((fact) => fact !== '');
   return el('div', { class: 'inner' },
-    el('p', { class: 'full' }, el('bdi', {}, printable(row.name))),
+    el('p', { class: 'full', tabindex: row.name.length > 800 ? 0 : null }, el('bdi', {}, printable(row.name))),
     el('p', { class: 'location' }, facts.map(printable).join(' · ')),
     el('div', { class: 'panels' },
       figuresTable(row),
       ...CLOCKS.filter(([clock]) => row[clock] && row[`${clock}_histogram`])
         .map(([clock]) => histogramChart(row[`${clock}_histogram`], row[clock], clock)),
+      row.history.length > 1 ? historyChart(row.history, run) : null,
       ...neighbours(row, edges, show)));
 }
 

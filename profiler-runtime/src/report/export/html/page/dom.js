@@ -48,7 +48,7 @@ function svg(tag, attributes = {}, ...children) {
  * @param {RegExp|null} [search] what to mark in it; with the flag `g`
  */
 function nameElement(name, search = null) {
-  const text = printable(name);
+  const text = name === '' ? '(no name)' : printable(name);
   const start = lastSegment(text);
   const bdi = el('bdi');
   if (start > 0) bdi.append(el('i', {}, ...marked(text.slice(0, start), search)));

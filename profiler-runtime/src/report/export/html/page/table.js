@@ -45,7 +45,7 @@ function tableColumns(hasCuda) {
  */
 function order(left, right, sign) {
   if (left === null || right === null) return Number(left === null) - Number(right === null);
-  if (typeof left === 'string') return -sign * left.localeCompare(String(right));
+  if (typeof left === 'string') return sign * left.localeCompare(String(right));
   return sign * (Number(right) - left);
 }
 
@@ -66,12 +66,12 @@ function restrict(rows, restriction) {
 class FunctionTable {
   /**
    * @param {HTMLElement} view the section that has the table without script
-   * @param {{rows: Row[], edges: Edge[]|null, omitted_rows: number}} summary
+   * @param {{rows: Row[], edges: Edge[]|null, omitted_rows: number, wall_ns: number}} summary
    */
-  constructor(view, { rows, edges, omitted_rows: omitted }) {
+  constructor(view, summary) {
+    const { rows } = summary;
     this.rows = rows;
-    this.edges = edges;
-    this.omitted = omitted;
+    this.summary = summary;
     this.columns = tableColumns(rows.some((row) => row.cuda));
     const last = this.columns.some((column) => column.clock === 'cuda') ? 'cuda' : 'cpu';
     this.sort = this.columns.findIndex((column) => column.clock === last);
@@ -174,9 +174,10 @@ class FunctionTable {
     this.status.textContent = rows.length === this.rows.length ? counted(rows.length, 'function')
       : `${grouped(rows.length)} of ${counted(this.rows.length, 'function')}, ${parts.join(', ')}`;
     const hidden = rows.length - shown.length;
+    const { omitted_rows: omitted } = this.summary;
     this.more.replaceChildren(
       hidden > 0 ? el('button', { type: 'button', click: () => this.showAll() }, `Show ${grouped(hidden)} more`) : '',
-      this.omitted > 0 ? ` This page leaves out ${counted(this.omitted, 'function')} with less self time.` : '');
+      omitted > 0 ? ` This page leaves out ${counted(omitted, 'function')} with less self time.` : '');
   }
 
   showAll() {
@@ -209,7 +210,7 @@ class FunctionTable {
 
   /** @param {Row} row */
   detailElement(row) {
-    const content = details(row, this.edges, (name) => this.show(name));
+    const content = details(row, this.summary, (name) => this.show(name));
     return el('tr', { class: 'detail' }, el('td', { colspan: this.columns.length }, content));
   }
 
