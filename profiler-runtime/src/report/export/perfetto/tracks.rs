@@ -140,7 +140,7 @@ impl<'t> Tracks<'t> {
         let mut track = named(self.last, &name, self.process);
         let mut about = Message::default();
         match values.unit.as_str() {
-            "" => about.unsigned(counter::UNIT, 2),
+            "" => {}
             "bytes" => about.unsigned(counter::UNIT, 3),
             "ns" => about.unsigned(counter::UNIT, 1),
             unit => about.text(counter::UNIT_NAME, unit),
