@@ -1,5 +1,7 @@
 //! Time lines of windows that are built by hand.
 
+use std::collections::HashSet;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -331,9 +333,16 @@ proptest! {
         ),
     ) {
         let mut sample = Sample::new();
+        let mut polls = HashSet::new();
         for (index, (thread, start, elapsed, kind, gpu)) in (0_u64..).zip(scopes) {
-            // A serial of an earlier scope, of this thread or of another one.
+            // A serial of an earlier scope, of this thread or of another one. What is inside a poll is inside its future,
+            // and at random that would be inside itself.
             let parent = (start * 31) % (index + 1);
+            let is_poll = parent > 0 && polls.contains(&parent);
+            let parent = if is_poll || kind == 1 { 0 } else { parent };
+            if kind == 0 {
+                polls.insert(index + 1);
+            }
             sample.on_thread(thread, "timeline: any", parent, us(start), long(elapsed));
             match kind {
                 0 => sample.last().kind = RecordKind::Poll { future: 1000 + start % 7 },
