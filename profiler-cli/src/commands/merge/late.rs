@@ -9,6 +9,8 @@ use super::align::{Arrival, Offset, arrivals, median, pairs};
 pub(super) struct Late {
     /// The number of the step, if it is known.
     pub(super) step: Option<u64>,
+    /// When the last rank arrived, in nanoseconds since the first rank's trace began.
+    pub(super) at_ns: i64,
     /// The index of the rank.
     pub(super) rank: usize,
     /// How much later than the median of the others it arrived.
@@ -29,6 +31,7 @@ pub(super) fn late(ranks: &[&Timeline], offsets: &[Offset], collectives: &[Strin
     }
     late.sort_by_key(|late| (late.step, -late.by_ns));
     late.dedup_by(|later, kept| later.step.is_some() && later.step == kept.step);
+    late.sort_by_key(|late| late.at_ns);
     late
 }
 
@@ -53,7 +56,7 @@ fn at_collectives(ranks: &[&Timeline], offsets: &[Offset], name: &str) -> Vec<La
             continue;
         };
         starts.insert(0, arrival.start);
-        late.extend(last(&starts, step_at(first, arrival.start)));
+        late.extend(last(first, &starts, step_at(first, arrival.start)));
     }
     late
 }
@@ -78,7 +81,7 @@ fn step_at(rank: &Timeline, unix_ns: i64) -> Option<u64> {
 }
 
 fn at_steps(ranks: &[&Timeline], offsets: &[Offset]) -> Vec<Late> {
-    let Some((first, _)) = ranks.split_first() else {
+    let Some(first) = ranks.first() else {
         return Vec::new();
     };
     let end = |rank: &Timeline, offset: &Offset, number: u64| {
@@ -90,13 +93,13 @@ fn at_steps(ranks: &[&Timeline], offsets: &[Offset]) -> Vec<Late> {
         let ends: Option<Vec<i64>> = ends
             .map(|(rank, offset)| end(rank, offset, step.number))
             .collect();
-        last(&ends?, Some(step.number))
+        last(first, &ends?, Some(step.number))
     });
     steps.collect()
 }
 
 /// Returns the last of several arrivals.
-fn last(arrivals: &[i64], step: Option<u64>) -> Option<Late> {
+fn last(first: &Timeline, arrivals: &[i64], step: Option<u64>) -> Option<Late> {
     let (rank, last) = arrivals
         .iter()
         .copied()
@@ -109,6 +112,7 @@ fn last(arrivals: &[i64], step: Option<u64>) -> Option<Late> {
         .collect();
     Some(Late {
         step,
+        at_ns: last - first.start_unix_ns,
         rank,
         by_ns: last - median(&mut others),
     })

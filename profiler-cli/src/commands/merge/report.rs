@@ -94,15 +94,16 @@ fn listed(late: &[Late]) -> Vec<Late> {
     if listed.len() > MAX_LISTED {
         listed.sort_by_key(|late| -late.by_ns);
         listed.truncate(MAX_LISTED);
-        listed.sort_by_key(|late| late.step);
+        listed.sort_by_key(|late| late.at_ns);
     }
     listed
 }
 
 fn step(ranks: &[Rank], late: &Late, uncertainty: Option<i64>) -> String {
-    let place = late
-        .step
-        .map_or_else(|| "a collective".to_owned(), |step| format!("step {step}"));
+    let place = late.step.map_or_else(
+        || format!("after {}", time(late.at_ns)),
+        |step| format!("step {step}"),
+    );
     if uncertainty.is_some_and(|uncertainty| late.by_ns <= uncertainty) {
         return format!(
             "{place}: no rank is last by more than the uncertainty ({})",
