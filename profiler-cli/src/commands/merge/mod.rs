@@ -26,7 +26,7 @@ use crate::output::Stdout;
 /// of these, which all ranks see at one time.
 #[derive(Debug, Args)]
 pub(crate) struct Merge {
-    /// Traces, one of each rank: ours and those of PyTorch.
+    /// Traces, one of each rank: of profiler-runtime or of PyTorch.
     #[arg(required = true, num_args = 2.., value_name = "RANK")]
     files: Vec<PathBuf>,
     /// The trace to write: `.json`, `.json.gz` or `.pftrace`.

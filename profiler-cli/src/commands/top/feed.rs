@@ -12,7 +12,7 @@ const STALE_INTERVALS: u32 = 5;
 /// ... older than this: a busy machine may be late.
 const STALE_AFTER: Duration = Duration::from_secs(3);
 
-/// What is known of the program.
+/// The state of the program, as far as its file shows it.
 #[derive(Debug, Default)]
 pub(super) struct Feed {
     pub(super) shown: Option<Shown>,

@@ -4,7 +4,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::line::{Line, Order, sort};
 
-/// What the screen shows of the summary.
+/// The part of the summary that the screen shows, and its order.
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) order: Order,

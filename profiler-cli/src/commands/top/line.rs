@@ -11,7 +11,7 @@ use profiler_runtime::report::{HistoryPoint, Row, Summary};
 pub(super) enum Order {
     /// The share of the last span that the CPU spent in the name itself.
     Cpu,
-    /// The same for the GPU.
+    /// The share of the last span that the GPU spent in the name itself.
     Cuda,
     /// Calls per second.
     Rate,
@@ -48,7 +48,7 @@ impl Order {
     }
 }
 
-/// What a name did in the last span and since the beginning.
+/// The calls and times of a name in the last span and since the beginning.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Line {
     pub(super) name: String,
