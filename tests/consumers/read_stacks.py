@@ -22,7 +22,11 @@ def check(path, expected, clock):
     own = collections.Counter()
     lines = path.read_text().splitlines() if path.exists() else []
     for line in lines:
-        stack, value = LINE.match(line).groups()
+        found = LINE.match(line)
+        checks.equal(f"the value of {line!r}", bool(found), True)
+        if not found:
+            continue
+        stack, value = found.groups()
         checks.equal(f"the values of {line!r}", LINE.match(stack), None)
         own[stack.split(";")[-1]] += float(value)
     # Each stack is rounded to nanoseconds.
