@@ -123,8 +123,9 @@ impl Writer {
         };
         let now = Instant::now();
         let next = *self.next.get_or_insert_with(|| later(now, interval));
-        if now < next {
-            return Some(until_sample.min(next.saturating_duration_since(now)));
+        let left = next.saturating_duration_since(now);
+        if !left.is_zero() {
+            return Some(until_sample.min(left));
         }
         if can_be_rewritten(&target) {
             write(&target, interval);
