@@ -9,7 +9,6 @@ use crate::commands::Command;
 #[command(
     name = "profiler",
     version,
-    about,
     max_term_width = 100,
     arg_required_else_help = true,
     after_help = "Exit status: 0 if nothing was found, 1 if something was, 2 if there is no answer (a file cannot be read, \

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use profiler_trace_validator::ValidateError;
+use profiler_runtime::report::ExportError;
 
 use crate::exit::{Exit, USAGE};
 use crate::input::InputError;
@@ -15,24 +15,22 @@ pub(crate) enum Error {
     #[error("{}: {source}", path.display())]
     Input { path: PathBuf, source: InputError },
     /// A file cannot be written.
-    #[error("{}: cannot be written: {source}", path.display())]
-    #[allow(dead_code)]
+    #[error("{}: cannot be written: {source}; see that its folder exists and has room", path.display())]
     Write { path: PathBuf, source: io::Error },
     /// A file is readable, and not what the command needs.
     #[error("{}: {reason}", path.display())]
     Refused { path: PathBuf, reason: String },
+    /// A file has not what its format needs.
+    #[error("{}: {source}", path.display())]
+    Export { path: PathBuf, source: ExportError },
     /// Standard output cannot be written.
     #[error("standard output: cannot be written: {0}")]
     Stdout(io::Error),
     /// The reader of standard output has closed it. This is no failure, and is not printed.
     #[error("standard output was closed")]
     OutputClosed,
-    /// A trace cannot be validated.
-    #[error("{0}")]
-    Validate(ValidateError),
     /// The arguments are valid one by one, and not together.
     #[error("{0}")]
-    #[allow(dead_code)]
     Usage(String),
 }
 
@@ -41,6 +39,24 @@ impl Error {
         Self::Input {
             path: path.to_owned(),
             source,
+        }
+    }
+
+    pub(crate) fn write(path: &Path, source: io::Error) -> Self {
+        Self::Write {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// Returns the error of a writer. It may have written elsewhere before the file gets its name.
+    pub(crate) fn export(path: &Path, error: ExportError) -> Self {
+        match error {
+            ExportError::Io { source, .. } => Self::write(path, source),
+            source => Self::Export {
+                path: path.to_owned(),
+                source,
+            },
         }
     }
 

@@ -15,7 +15,6 @@ pub(crate) enum Exit {
     /// Something was found: a violation, a slower function.
     Found,
     /// The question has no answer, such as a comparison of too few runs.
-    #[allow(dead_code)]
     Unclear,
 }
 

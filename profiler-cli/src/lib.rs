@@ -23,6 +23,7 @@ mod exit;
 pub mod input;
 mod output;
 mod progress;
+mod staging;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

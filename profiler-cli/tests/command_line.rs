@@ -71,3 +71,50 @@ fn validate_exits_with_2_if_a_file_cannot_be_read() {
     assert!(run.stderr.starts_with("profiler: ") && run.stderr.contains("/nonexistent/trace.json"));
     assert_eq!(run.stderr.lines().count(), 1, "{run:?}");
 }
+
+/// The commands that users see.
+fn commands() -> Vec<String> {
+    let help = profiler(&["--help"]).stdout;
+    let (_, commands) = help.split_once("Commands:\n").expect("a list of commands");
+    let commands = commands.lines().take_while(|line| !line.is_empty());
+    let names = commands.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let mut names: Vec<String> = names.map(str::to_owned).collect();
+    names.retain(|name| !name.is_empty() && name != "help");
+    assert!(names.len() >= 6, "{help}");
+    names
+}
+
+#[test]
+fn completions_know_all_commands_and_are_valid() {
+    for shell in ["bash", "zsh", "fish"] {
+        let run = profiler(&["completions", shell]);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{shell}");
+        for command in commands() {
+            assert!(run.stdout.contains(&command), "{shell}: {command}");
+        }
+        // Syntax can be checked where the shell is installed.
+        let folder = Folder::new();
+        let file = folder.file("completions", run.stdout.as_bytes());
+        if let Ok(status) = std::process::Command::new(shell)
+            .args(["-n", &file])
+            .status()
+        {
+            assert!(status.success(), "{shell}");
+        }
+    }
+    assert_eq!(profiler(&["completions", "tcsh"]).code, 3);
+}
+
+#[test]
+fn the_manual_page_has_a_section_for_each_command() {
+    let run = profiler(&["man"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert!(run.stdout.contains(".TH profiler 1"), "{}", run.stdout);
+    for command in commands() {
+        assert!(
+            run.stdout.contains(&format!(".SH \"profiler {command}\"")),
+            "{command}"
+        );
+    }
+    assert!(run.stdout.contains("Exit status"));
+}

@@ -1,4 +1,4 @@
-//! The guide, and the pages on migration, environment variables and accuracy.
+//! The guide, and the pages on the command line, migration, environment variables and accuracy.
 //!
 //! This module exists only in the documentation. Its pages are files of the folder `docs`, which the package contains.
 
@@ -7,6 +7,9 @@
 
 #[doc = include_str!("../docs/guide.md")]
 pub mod guide {}
+
+#[doc = include_str!("../docs/command-line.md")]
+pub mod command_line {}
 
 #[doc = include_str!("../docs/environment.md")]
 pub mod environment {}

@@ -1,40 +1,109 @@
-//! `profiler validate`: will the tools read the file as it was meant?
+//! `profiler validate`: do the tools read the file as it was meant?
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use profiler_trace_validator::{ValidateOptions, validate_with};
+use profiler_trace_validator::{ValidateError, ValidateOptions, validate_with};
 
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::input::Limits;
-use crate::output::Stdout;
+use crate::input::{self, Input, InputError, Limits};
+use crate::output::{self, Stdout};
 
-/// Checks that Perfetto, TensorBoard, HTA and speedscope read a trace as it was meant.
+/// Checks that Perfetto, TensorBoard, HTA and speedscope read a trace as it was meant, and that a summary is whole.
 ///
 /// Prints each violation with its remedy, one on a line.
 #[derive(Debug, Args)]
 pub(crate) struct Validate {
-    /// Traces (`.json`, `.json.gz`).
+    /// Traces (`.json`, `.json.gz`) and summaries (`.json`).
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    #[command(flatten)]
-    limits: Limits,
+    /// Largest file that is read, in bytes after decompression.
+    #[arg(long, value_name = "BYTES", default_value_t = Limits::DEFAULT.max_bytes)]
+    max_bytes: u64,
 }
 
 impl Validate {
     pub(crate) fn run(self) -> Result<Exit, Error> {
-        let options = ValidateOptions::default().max_bytes(self.limits.max_bytes);
         let mut output = Stdout::new();
         let mut exit = Exit::Done;
         for path in &self.files {
-            let violations = validate_with(path, &options).map_err(Error::Validate)?;
-            for violation in violations {
-                exit = Exit::Found;
-                output.line(format_args!("{}: {violation}", path.display()))?;
+            // The other files are checked too.
+            match self.check(path) {
+                Ok(violations) => {
+                    for violation in violations {
+                        exit = exit.max(Exit::Found);
+                        output.line(format_args!("{}: {violation}", path.display()))?;
+                    }
+                }
+                Err(error) => {
+                    exit = Exit::Unclear;
+                    output::complain(&Error::input(path, error));
+                }
             }
         }
         output.finish()?;
         Ok(exit)
     }
+
+    fn check(&self, path: &Path) -> Result<Vec<String>, InputError> {
+        if input::is_summary(path, self.max_bytes)? {
+            return check_summary(path, self.max_bytes);
+        }
+        let options = ValidateOptions::default().max_bytes(self.max_bytes);
+        let violations = validate_with(path, &options).map_err(|error| match error {
+            ValidateError::Io { source, .. } => InputError::of_io(source),
+            ValidateError::TooLarge { max_bytes, .. } => InputError::TooLarge { max_bytes },
+            ValidateError::EventTooLarge { max_bytes, .. } => {
+                InputError::EventTooLarge { max_bytes }
+            }
+            error => InputError::Io(std::io::Error::other(error.to_string())),
+        })?;
+        Ok(violations.iter().map(ToString::to_string).collect())
+    }
+}
+
+/// Returns what is wrong with a summary.
+fn check_summary(path: &Path, max_bytes: u64) -> Result<Vec<String>, InputError> {
+    let mut limits = Limits::DEFAULT;
+    limits.max_bytes = max_bytes;
+    let summary = match Input::read_file(path, limits) {
+        Ok(Input::Summary(summary)) => summary,
+        // It was replaced meanwhile.
+        Ok(Input::Timeline(_)) => return Err(InputError::Unknown),
+        Err(error @ InputError::Json { .. }) => return Ok(vec![error.to_string()]),
+        Err(error) => return Err(error),
+    };
+    let mut violations = Vec::new();
+    let mut names = std::collections::HashSet::new();
+    for row in &summary.rows {
+        let mut violation = |what: &str| violations.push(format!("row `{}`: {what}", row.name));
+        if !names.insert(&row.name) {
+            violation("another row has its name: a summary has one row for each name");
+        }
+        if row.primitive_calls > row.calls {
+            violation("it has more primitive calls than calls: write the summary again");
+        }
+        let times = [("CPU", row.cpu.as_ref()), ("CUDA", row.cuda.as_ref())];
+        for (device, times) in times
+            .into_iter()
+            .filter_map(|(device, times)| Some((device, times?)))
+        {
+            // Totals of a running program are read shortly before self times.
+            if times.self_ns > times.total_ns * 1.01 + 1000.0 && row.futures == 0 && row.open == 0 {
+                violation(&format!(
+                    "its {device} self time is longer than its total: write the summary again"
+                ));
+            }
+            if [times.total_ns, times.self_ns]
+                .iter()
+                .any(|time| !time.is_finite())
+            {
+                violation(&format!(
+                    "its {device} time is no number: write the summary again"
+                ));
+            }
+        }
+    }
+    Ok(violations)
 }

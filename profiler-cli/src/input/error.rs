@@ -19,13 +19,8 @@ pub enum InputError {
     )]
     Unknown,
     /// It ends too early.
-    #[error(
-        "is cut off after {bytes} bytes: copy it again, or have the program end before it is read"
-    )]
-    Truncated {
-        /// The bytes that it has after decompression.
-        bytes: u64,
-    },
+    #[error("is cut off: copy it again, or wait until the program has written it")]
+    Truncated,
     /// It is compressed, and the compressed data is damaged.
     #[error("is damaged: {0}; copy or write it again")]
     Damaged(io::Error),
@@ -36,7 +31,7 @@ pub enum InputError {
         line: usize,
         /// The column, counted from 1.
         column: usize,
-        /// What is wrong there.
+        /// The mistake there.
         reason: String,
     },
     /// It is too large.
@@ -79,17 +74,17 @@ pub enum InputError {
         event: u64,
         /// Its name.
         name: String,
-        /// What is wrong with it.
+        /// The mistake.
         what: String,
     },
 }
 
 impl InputError {
-    /// Returns the error of a parser that has read this many bytes.
-    pub(super) fn of_json(error: serde_json::Error, bytes: u64) -> Self {
+    /// Returns the error of a parser.
+    pub(super) fn of_json(error: serde_json::Error) -> Self {
         match error.classify() {
-            serde_json::error::Category::Eof => Self::Truncated { bytes },
-            serde_json::error::Category::Io => Self::of_io(error.into(), bytes),
+            serde_json::error::Category::Eof => Self::Truncated,
+            serde_json::error::Category::Io => Self::of_io(error.into()),
             _ => {
                 let reason = error.to_string();
                 let position = format!(" at line {} column {}", error.line(), error.column());
@@ -103,10 +98,10 @@ impl InputError {
         }
     }
 
-    /// Returns the error of a reader that has returned this many bytes.
-    pub(super) fn of_io(error: io::Error, bytes: u64) -> Self {
+    /// Returns the error of a reader.
+    pub(crate) fn of_io(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::UnexpectedEof => Self::Truncated { bytes },
+            io::ErrorKind::UnexpectedEof => Self::Truncated,
             // Decompression alone returns these.
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => Self::Damaged(error),
             _ => Self::Io(error),

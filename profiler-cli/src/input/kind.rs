@@ -1,6 +1,6 @@
-//! What a file is, by its first keys.
+//! Finds the kind of a file by its first keys.
 
-/// What a file is. Its name does not matter.
+/// The kind of a file. Its name does not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// An object with `rows`.

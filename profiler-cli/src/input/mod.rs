@@ -20,7 +20,7 @@ use self::source::{Counted, Source, Watch};
 use crate::error::Error;
 use crate::progress::Progress;
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Input {
@@ -36,7 +36,8 @@ impl Input {
         Self::read_file(path, limits).map_err(|source| Error::input(path, source))
     }
 
-    fn read_file(path: &Path, limits: Limits) -> Result<Self, InputError> {
+    /// As [`read`](Self::read), with an error that does not name the file.
+    pub(crate) fn read_file(path: &Path, limits: Limits) -> Result<Self, InputError> {
         let file = File::open(path)?;
         let about = file.metadata()?;
         if about.is_dir() {
@@ -65,4 +66,11 @@ impl Input {
             Some(Kind::Unknown) => Err(InputError::Unknown),
         }
     }
+}
+
+/// Returns `true` if a file is a summary, whatever is wrong with it.
+pub(crate) fn is_summary(path: &Path, max_bytes: u64) -> Result<bool, InputError> {
+    let watch = Watch::new(max_bytes);
+    let mut source = Source::new(File::open(path)?, &watch)?;
+    Ok(Kind::of(source.beginning()?) == Some(Kind::Summary))
 }

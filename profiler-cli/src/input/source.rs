@@ -13,7 +13,7 @@ const BEGINNING: u64 = 256 << 10;
 /// The first bytes of each file that gzip wrote.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// What has been read so far. It is shared, because a parser owns its reader.
+/// Counts what has been read so far. It is shared, because a parser owns its reader.
 pub(super) struct Watch {
     max_bytes: u64,
     read: Cell<u64>,
@@ -50,7 +50,7 @@ impl Watch {
     /// Returns why reading stopped, given the error of the parser.
     pub(super) fn failure(&self, error: serde_json::Error) -> InputError {
         let failure = self.failure.borrow_mut().take();
-        failure.unwrap_or_else(|| InputError::of_json(error, self.read.get()))
+        failure.unwrap_or_else(|| InputError::of_json(error))
     }
 
     fn count(&self, bytes: usize) -> io::Result<()> {
@@ -182,7 +182,7 @@ impl<'w> Source<'w> {
 
     fn failure(&self, error: io::Error) -> InputError {
         let failure = self.watch.failure.borrow_mut().take();
-        failure.unwrap_or_else(|| InputError::of_io(error, self.watch.read.get()))
+        failure.unwrap_or_else(|| InputError::of_io(error))
     }
 }
 

@@ -7,5 +7,5 @@ use super::{InputError, Limits};
 
 pub(super) fn read(source: Source<'_>) -> Result<Summary, InputError> {
     let text = source.text(Limits::SUMMARY_BYTES)?;
-    serde_json::from_str(&text).map_err(|error| InputError::of_json(error, text.len() as u64))
+    serde_json::from_str(&text).map_err(InputError::of_json)
 }

@@ -11,7 +11,7 @@ use super::time::Time;
 use super::tracks::Tracks;
 use crate::input::{InputError, Limits};
 
-/// What one event describes.
+/// The kind of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RawKind {
     Function,

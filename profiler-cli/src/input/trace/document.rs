@@ -149,7 +149,7 @@ of_value! {
     })
 }
 
-/// What `profiler-runtime` says of a window that it wrote.
+/// The writer of the file, and what `profiler-runtime` says is missing from a window that it wrote.
 struct Writer {
     is_own: bool,
     missing: BTreeMap<&'static str, u64>,

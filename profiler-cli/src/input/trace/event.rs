@@ -13,7 +13,7 @@ use crate::input::Limits;
 /// The most values of one counter event that are kept.
 const MAX_VALUES: usize = 16;
 
-/// What the reader needs of an event.
+/// One event, as far as the reader needs it.
 #[derive(Debug, Default)]
 pub(super) struct Event {
     /// The phase: `X`, `B`, `E`, `M`, `C`, `i`…; 0 if there is none.
@@ -27,7 +27,7 @@ pub(super) struct Event {
     pub(super) args: Args,
 }
 
-/// What an event of PyTorch or `profiler-runtime` describes.
+/// The category of an event of PyTorch or `profiler-runtime`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Category {
     /// A function on the CPU, of any program.

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::collect::{MemoryChange, Raw};
+use super::collect::{MemoryChange, Raw, RawKind};
 
 /// No span.
 pub(super) const NONE: u32 = u32::MAX;
@@ -14,7 +14,7 @@ const ROUNDING_NS: i64 = 1000;
 /// The most tracks beside one track, for spans that overlap others.
 pub(super) const MAX_LANES: u32 = 64;
 
-/// What nesting says about each span.
+/// The place of a span among the others of its track.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Place {
     /// The span around it on the same track, or the innermost one that contains it; [`NONE`] if there is none.
@@ -50,14 +50,17 @@ pub(super) fn nest(raws: &mut [Raw], places: &mut [Place], order: &[u32], memory
             continue;
         };
         let parent_end = raws[parent as usize].end;
-        if end <= parent_end || end - parent_end <= ROUNDING_NS {
+        // Work on a stream may overlap the work before it, and is never a part of it.
+        let is_work = raws[parent as usize].kind == RawKind::GpuWork;
+        if !is_work && (end <= parent_end || end - parent_end <= ROUNDING_NS) {
             let end = end.min(parent_end);
             raws[index as usize].end = end;
             places[index as usize].parent = parent;
             places[parent as usize].inside += end - start;
             open.push(index);
         } else {
-            let containing = open.partition_point(|around| raws[*around as usize].end >= end);
+            let around = &open[..open.len() - usize::from(is_work)];
+            let containing = around.partition_point(|around| raws[*around as usize].end >= end);
             let containing = containing.checked_sub(1).map_or(NONE, |at| open[at]);
             places[index as usize].parent = containing;
             places[index as usize].lane = lanes.take(start, end);

@@ -12,7 +12,7 @@ use crate::report::sort::SortKey;
 use crate::report::timeline::{Slice, SliceKind, Timeline};
 use crate::report::walk::{NONE, Visit, Walk};
 
-/// What tells streams apart: the index of the track, or [`NONE`] for the sum of all work that a call launched.
+/// Distinguishes streams: the index of the track, or [`NONE`] for the sum of all work that a call launched.
 type Stream = u32;
 
 impl Timeline {
@@ -163,7 +163,12 @@ fn gpu_times(timeline: &Timeline, callers: &[u32]) -> Vec<Option<GpuCall<Stream>
         let time = measured[belongs_to].get_or_insert(GpuCall {
             ns: 0.0,
             own: 0.0,
-            stream: slice.track,
+            // A function may have the name of the kernel that it launches, whose time is then in its own.
+            stream: if slice.kind == SliceKind::GpuWork {
+                NONE
+            } else {
+                slice.track
+            },
             is_launch_bound,
         });
         time.ns += ns(slice.duration_ns);

@@ -128,6 +128,31 @@ fn functions_have_the_gpu_time_of_the_work_that_they_launched() {
 }
 
 #[test]
+fn a_kernel_with_the_name_of_its_function_is_counted_once() {
+    let events = [
+        complete("cpu_op", "fused", (0.0, 10.0), r#""External id": 1"#),
+        complete(
+            "cuda_driver",
+            "cuLaunchKernel",
+            (1.0, 2.0),
+            r#""correlation": 5"#,
+        ),
+        on_track(
+            "kernel",
+            "fused",
+            (0, 7),
+            (20.0, 30.0),
+            r#""correlation": 5"#,
+        ),
+    ];
+    let averages = read(&events.join(",")).key_averages();
+    let row = averages.row("fused").expect("it was called");
+    let cuda = row.cuda.map(|cuda| (cuda.total_ns, cuda.self_ns));
+    assert_eq!(cuda, Some((30_000.0, 30_000.0)));
+    assert_eq!((row.calls, row.primitive_calls), (2, 1));
+}
+
+#[test]
 fn what_profiler_runtime_writes_in_place_of_kernels_is_left_out() {
     let events = [
         complete("cpu_op", "forward", (0.0, 100.0), r#""External id": 1, "full name": "app::forward""#),
@@ -177,6 +202,8 @@ fn work_that_overlaps_on_its_stream_gets_a_track_beside() {
         on_track("kernel", "a", (0, 7), (0.0, 10.0), ""),
         on_track("kernel", "b", (0, 7), (5.0, 10.0), ""),
         on_track("kernel", "c", (0, 7), (20.0, 10.0), ""),
+        on_track("kernel", "d", (0, 7), (29.0, 1.5), ""),
+        on_track("gpu_user_annotation", "all", (0, 7), (0.0, 40.0), ""),
     ];
     let timeline = read(&events.join(","));
     let tracks: Vec<_> = timeline
@@ -184,8 +211,10 @@ fn work_that_overlaps_on_its_stream_gets_a_track_beside() {
         .iter()
         .map(|slice| timeline.tracks[slice.track as usize].name.as_str())
         .collect();
-    assert_eq!(tracks, ["stream 7", "stream 7 (beside 1)", "stream 7"]);
-    assert_eq!(timeline.slices[1].self_ns, 10_000);
+    let (stream, beside) = ("stream 7", "stream 7 (beside 1)");
+    assert_eq!(tracks, [stream, stream, beside, stream, beside]);
+    let own: Vec<_> = timeline.slices.iter().map(|slice| slice.self_ns).collect();
+    assert_eq!(own, [0, 10_000, 10_000, 10_000, 1500]);
 }
 
 #[test]

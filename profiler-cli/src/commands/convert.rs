@@ -1,0 +1,90 @@
+//! `profiler convert`: files for other viewers.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use profiler_runtime::report::{ExportError, Page, StackMetric};
+
+use super::destination::Format;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::input::{Input, Limits};
+use crate::staging::Staging;
+
+/// Writes a summary or a trace in the format of another viewer.
+///
+/// Functions of a summary have callers only if the program counted them (`PROFILER_CALLERS=1`).
+#[derive(Debug, Args)]
+pub(crate) struct Convert {
+    /// Summary or trace.
+    file: PathBuf,
+    /// Format [default: by the ending of the output's name].
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    to: Option<Format>,
+    /// File to write [default: beside FILE, with the ending of the format].
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+    /// Value that collapsed stacks are weighted by.
+    #[arg(long, value_name = "VALUE", default_value = "self_cpu_time_total", value_parser = metric)]
+    metric: StackMetric,
+    #[command(flatten)]
+    limits: Limits,
+}
+
+fn metric(name: &str) -> Result<StackMetric, String> {
+    StackMetric::try_from(name).map_err(|error| error.to_string())
+}
+
+impl Convert {
+    pub(crate) fn run(self) -> Result<Exit, Error> {
+        let format = Format::choose(self.to, self.output.as_deref())?;
+        let files = std::slice::from_ref(&self.file);
+        let output = format.destination(self.output.as_ref(), files)?;
+        let staging = Staging::new(&output)?;
+        let input = Input::read(&self.file, self.limits)?;
+        if let (Input::Summary(_), Format::Perfetto | Format::Chrome) = (&input, format) {
+            let file = self.file.display();
+            return Err(Error::Usage(format!(
+                "{file}: a summary holds no single calls, which a trace consists of: give a trace"
+            )));
+        }
+        self.write(format, &input, &staging)
+            .map_err(|error| Error::export(&output, error))?;
+        staging.finish()?;
+        Ok(Exit::Done)
+    }
+
+    fn write(&self, format: Format, input: &Input, staging: &Staging) -> Result<(), ExportError> {
+        let path = staging.path();
+        let text = |text: String| {
+            std::fs::write(path, text).map_err(|source| ExportError::Io {
+                path: path.to_owned(),
+                source,
+            })
+        };
+        match input {
+            Input::Summary(summary) => match format {
+                Format::Prof => summary.dump_stats(path),
+                Format::Pprof => summary.export_pprof(path),
+                Format::Speedscope => summary.export_speedscope(path),
+                Format::Folded => summary.export_stacks(path, self.metric),
+                Format::Html => Page::new().summary(summary).write(path),
+                Format::Json => text(summary.to_json()),
+                // Refused before.
+                Format::Perfetto | Format::Chrome => Ok(()),
+                Format::Csv => text(summary.to_csv()),
+            },
+            Input::Timeline(timeline) => match format {
+                Format::Prof => timeline.dump_stats(path),
+                Format::Pprof => timeline.export_pprof(path),
+                Format::Speedscope => timeline.export_speedscope(path),
+                Format::Folded => timeline.export_stacks(path, self.metric),
+                Format::Html => Page::new().timeline(timeline).write(path),
+                Format::Perfetto => timeline.export_perfetto(path),
+                Format::Chrome => timeline.export_chrome_trace(path),
+                Format::Json => text(timeline.key_averages().to_json()),
+                Format::Csv => text(timeline.key_averages().to_csv()),
+            },
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Where a command writes a file, and in which format.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+
+use crate::error::Error;
+
+/// The formats of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// Python's pstats and SnakeViz; GPU times are in a second file, `.cuda.prof`.
+    Prof,
+    /// Profile for `go tool pprof`, Pyroscope and Parca.
+    Pprof,
+    /// Profile for <https://www.speedscope.app>.
+    Speedscope,
+    /// Collapsed stacks, for flame graphs.
+    Folded,
+    /// Perfetto's own format, for large traces.
+    Perfetto,
+    /// Trace in Chrome's format, for <https://ui.perfetto.dev> and HTA.
+    Chrome,
+    /// Page that opens in a browser without a network.
+    Html,
+    /// All numbers of the table.
+    Json,
+    /// Rows of the table.
+    Csv,
+}
+
+impl Format {
+    /// Returns the ending of file names, which is also how a format is found by its file name.
+    const fn ending(self) -> &'static str {
+        match self {
+            Self::Prof => ".prof",
+            Self::Pprof => ".pb.gz",
+            Self::Speedscope => ".speedscope.json",
+            Self::Folded => ".folded",
+            Self::Perfetto => ".pftrace",
+            Self::Chrome => ".trace.json",
+            Self::Html => ".html",
+            Self::Json => ".json",
+            Self::Csv => ".csv",
+        }
+    }
+
+    /// Returns the format that a file name asks for.
+    fn of(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
+        let formats = Self::value_variants().iter();
+        let fitting = formats.filter(|format| name.ends_with(format.ending()));
+        fitting.max_by_key(|format| format.ending().len()).copied()
+    }
+
+    /// Returns the format of an output: the one that was asked for, or that of the name of the file.
+    pub(super) fn choose(asked: Option<Self>, output: Option<&Path>) -> Result<Self, Error> {
+        asked.or_else(|| output.and_then(Self::of)).ok_or_else(|| {
+            let all: Vec<&str> = Self::value_variants()
+                .iter()
+                .map(|format| format.ending())
+                .collect();
+            Error::Usage(format!(
+                "the format is not known: give --to FORMAT, or an output whose name ends with one of {}",
+                all.join(", ")
+            ))
+        })
+    }
+
+    /// Returns the file to write: the one that was asked for, or one beside the first input.
+    pub(super) fn destination(
+        self,
+        asked: Option<&PathBuf>,
+        inputs: &[PathBuf],
+    ) -> Result<PathBuf, Error> {
+        let output = match (asked, inputs.first()) {
+            (Some(asked), _) => asked.clone(),
+            (None, Some(input)) => {
+                let name = input.file_name().unwrap_or_default().to_string_lossy();
+                input.with_file_name(format!("{}{}", stem(&name), self.ending()))
+            }
+            (None, None) => PathBuf::from(format!("profile{}", self.ending())),
+        };
+        let is_input = |input: &PathBuf| same_file(input, &output);
+        if inputs.iter().any(is_input) {
+            return Err(Error::Usage(format!(
+                "{}: the output would replace the input: give another name with -o",
+                output.display()
+            )));
+        }
+        Ok(output)
+    }
+}
+
+/// Returns the name of a file without what says that it is a summary or a trace.
+fn stem(name: &str) -> &str {
+    let endings = [".gz", ".json", ".trace", ".pt"];
+    endings.iter().fold(name, |name, ending| {
+        name.strip_suffix(ending).unwrap_or(name)
+    })
+}
+
+fn same_file(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => one == other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_fitting_ending_decides() {
+        for (name, format) in [
+            ("run.prof", Some(Format::Prof)),
+            ("run.PB.gz", Some(Format::Pprof)),
+            ("a/run.speedscope.json", Some(Format::Speedscope)),
+            ("run.json", Some(Format::Json)),
+            ("run.trace.json", Some(Format::Chrome)),
+            ("run.pftrace", Some(Format::Perfetto)),
+            ("run.pt.trace.json.gz", None),
+            ("run", None),
+        ] {
+            assert_eq!(Format::of(Path::new(name)), format, "{name}");
+        }
+    }
+
+    #[test]
+    fn without_a_name_the_output_is_beside_the_input() {
+        for (input, output) in [
+            ("a/run.json", "a/run.html"),
+            ("host_1.2.pt.trace.json.gz", "host_1.2.html"),
+            ("trace", "trace.html"),
+        ] {
+            let found = Format::Html.destination(None, &[PathBuf::from(input)]);
+            assert_eq!(found.expect("another file"), Path::new(output));
+        }
+        let input = PathBuf::from("run.json");
+        let refused = Format::Json.destination(None, &[input]).unwrap_err();
+        assert!(refused.to_string().contains("would replace"), "{refused}");
+    }
+}

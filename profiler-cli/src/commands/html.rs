@@ -1,0 +1,99 @@
+//! `profiler html`: a page that opens in a browser.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use profiler_runtime::report::{Page, Summary, Timeline};
+
+use super::destination::Format;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::input::{Input, Limits};
+use crate::staging::Staging;
+
+/// Writes a page that opens in a browser without a network.
+///
+/// Give a summary, a trace, or one of each if they come from one run.
+#[derive(Debug, Args)]
+pub(crate) struct Html {
+    /// Summary or trace; or both, of one run.
+    #[arg(required = true, num_args = 1..=2, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Page to write [default: beside the first file, `.html`].
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+    /// Summary of another run; the page then shows the differences.
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+    /// Title of the page.
+    #[arg(long)]
+    title: Option<String>,
+    #[command(flatten)]
+    limits: Limits,
+}
+
+impl Html {
+    pub(crate) fn run(self) -> Result<Exit, Error> {
+        let output = Format::Html.destination(self.output.as_ref(), &self.files)?;
+        let staging = Staging::new(&output)?;
+        let mut content = Content::default();
+        for path in &self.files {
+            content.add(path, Input::read(path, self.limits)?)?;
+        }
+        if let Some(path) = &self.baseline {
+            content.baseline = match Input::read(path, self.limits)? {
+                Input::Summary(summary) => Some(summary),
+                Input::Timeline(_) => {
+                    let message = "the baseline is a trace: give a summary";
+                    return Err(Error::Usage(format!("{}: {message}", path.display())));
+                }
+            };
+        }
+        content.write(self.title.as_deref(), &output, staging)?;
+        Ok(Exit::Done)
+    }
+}
+
+/// The content of a page.
+#[derive(Default)]
+struct Content {
+    summary: Option<Box<Summary>>,
+    timeline: Option<Box<Timeline>>,
+    baseline: Option<Box<Summary>>,
+}
+
+impl Content {
+    /// Adds a file.
+    fn add(&mut self, path: &Path, input: Input) -> Result<(), Error> {
+        let is_second = match input {
+            Input::Summary(summary) => self.summary.replace(summary).is_some(),
+            Input::Timeline(timeline) => self.timeline.replace(timeline).is_some(),
+        };
+        if is_second {
+            let message =
+                "a page shows one summary and one trace: compare two summaries with --baseline";
+            return Err(Error::Usage(format!("{}: {message}", path.display())));
+        }
+        Ok(())
+    }
+
+    /// Writes the page.
+    fn write(&self, title: Option<&str>, output: &Path, staging: Staging) -> Result<(), Error> {
+        let mut page = Page::new();
+        if let Some(title) = title {
+            page = page.title(title);
+        }
+        if let Some(summary) = &self.summary {
+            page = page.summary(summary);
+        }
+        if let Some(timeline) = &self.timeline {
+            page = page.timeline(timeline);
+        }
+        if let Some(baseline) = &self.baseline {
+            page = page.baseline(baseline);
+        }
+        page.write(staging.path())
+            .map_err(|error| Error::export(output, error))?;
+        staging.finish()
+    }
+}

@@ -1,0 +1,245 @@
+//! Files that are written, and those that cannot be read or written.
+
+mod support;
+
+use std::process::Stdio;
+
+use support::{Folder, command, profiler};
+
+/// A trace with this many calls.
+fn trace(calls: u32) -> Vec<u8> {
+    let event = |call: u32| {
+        let start = 10 * call;
+        format!(
+            r#"{{"ph": "X", "cat": "cpu_op", "name": "f{}", "pid": 1, "tid": 1, "ts": {start}, "dur": 5}}"#,
+            call % 99
+        )
+    };
+    let events: Vec<String> = (0..calls).map(event).collect();
+    format!(r#"{{"traceEvents": [{}]}}"#, events.join(",\n")).into_bytes()
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_one_line_and_2() {
+    let folder = Folder::new();
+    let missing = folder.path("missing.json");
+    let cut = folder.file("cut.json", br#"{"traceEvents": [{"ph":"#);
+    let table = folder.file("table.txt", b"Name  Calls\nf  3\n");
+    let empty = folder.file("empty.json", b"");
+    let broken = folder.file("a\u{1b}[2J\nb.json", b"{\"rows\": 3}");
+    let folder_path = folder.path("");
+    for (file, message) in [
+        (&missing, "cannot be read: No such file"),
+        (&cut, "is cut off: copy it again"),
+        (&table, "is neither a summary nor a trace"),
+        (&empty, "is empty"),
+        (&broken, "line 1, column "),
+        (&folder_path, "cannot be read: is a directory"),
+    ] {
+        for command in [&["report"][..], &["html"], &["convert", "--to", "prof"]] {
+            let arguments: Vec<&str> = command.iter().copied().chain([file.as_str()]).collect();
+            let run = profiler(&arguments);
+            assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
+            let [line] = &run.stderr.lines().collect::<Vec<_>>()[..] else {
+                panic!("{run:?}");
+            };
+            assert!(
+                line.starts_with("profiler: ") && line.contains(message),
+                "{run:?}"
+            );
+            assert!(!line.contains('\u{1b}'), "{run:?}");
+        }
+    }
+    assert_eq!(
+        folder.names().len(),
+        4,
+        "nothing was written: {:?}",
+        folder.names()
+    );
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_one_line_and_2() {
+    let folder = Folder::new();
+    let good = folder.file("good.json", &trace(3));
+    let nowhere = folder.path("no/folder/out.html");
+    for output in [nowhere, folder.path("")] {
+        let run = profiler(&["html", &good, "-o", &output]);
+        assert_eq!(run.code, 2, "{run:?}");
+        assert!(run.stderr.contains("cannot be written: "), "{run:?}");
+        assert_eq!(run.stderr.lines().count(), 1, "{run:?}");
+    }
+    assert_eq!(folder.names(), ["good.json"]);
+}
+
+#[test]
+fn arguments_that_do_not_fit_together_exit_with_3() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.json", &trace(3));
+    let other = folder.path("other.out");
+    for (arguments, message) in [
+        (&["convert", &trace][..], "give --to FORMAT"),
+        (&["convert", &trace, "-o", &other], "give --to FORMAT"),
+        (
+            &["convert", &trace, "--to", "json", "-o", &trace],
+            "would replace the input",
+        ),
+        (&["convert", &trace, "--to", "xml"], "invalid value 'xml'"),
+        (
+            &["convert", &trace, "--to", "folded", "--metric", "cuda"],
+            "invalid value 'cuda'",
+        ),
+        (&["html", &trace, &trace], "one summary and one trace"),
+        (
+            &["html", &trace, "--baseline", &trace],
+            "the baseline is a trace",
+        ),
+        (
+            &["report", &trace, "--restrict", "("],
+            "is not a regular expression",
+        ),
+        (
+            &["report", &trace, "--restrict", "1.5"],
+            "is not a fraction",
+        ),
+        (&["report", &trace, "--sort", "self"], "did you mean"),
+        (
+            &["report", &trace, "--callers", "--callees"],
+            "cannot be used with",
+        ),
+    ] {
+        let run = profiler(arguments);
+        assert_eq!((run.code, run.stdout.as_str()), (3, ""), "{run:?}");
+        assert!(run.stderr.contains(message), "{arguments:?}: {run:?}");
+    }
+    assert_eq!(folder.names(), ["trace.json"]);
+}
+
+#[test]
+fn a_value_that_nothing_has_is_no_stack() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.json", &trace(3));
+    let run = profiler(&[
+        "convert",
+        &trace,
+        "--to",
+        "folded",
+        "--metric",
+        "self_cuda_time_total",
+    ]);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(
+        run.stderr
+            .contains("trace.folded: no call has `self_cuda_time_total`"),
+        "{run:?}"
+    );
+    assert_eq!(folder.names(), ["trace.json"]);
+}
+
+#[test]
+fn limits_are_options() {
+    let folder = Folder::new();
+    let path = folder.file("trace.json", &trace(100));
+    let run = profiler(&["report", &path, "--max-events", "99"]);
+    assert_eq!(run.code, 2);
+    assert!(
+        run.stderr
+            .contains("has more than 99 events: raise --max-events"),
+        "{run:?}"
+    );
+    let run = profiler(&["report", &path, "--max-bytes", "1000"]);
+    assert_eq!(run.code, 2);
+    assert!(
+        run.stderr
+            .contains("has more than 1000 bytes after decompression: raise --max-bytes"),
+        "{run:?}"
+    );
+    assert_eq!(profiler(&["report", &path, "--max-events", "100"]).code, 0);
+}
+
+#[test]
+fn a_closed_output_is_no_failure() {
+    let folder = Folder::new();
+    let path = folder.file("trace.json", &trace(1000));
+    let mut child = command(&["report", &path, "--format", "json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(output.stderr, b"");
+}
+
+#[test]
+fn a_file_that_exists_is_replaced_when_the_new_one_is_whole() {
+    let folder = Folder::new();
+    let path = folder.file("trace.json", &trace(3));
+    let output = folder.file("out.folded", b"before");
+    let failed = profiler(&["convert", &path, "-o", &output, "--max-events", "1"]);
+    assert_eq!(failed.code, 2);
+    assert_eq!(std::fs::read(&output).expect("it is there"), b"before");
+    assert_eq!(profiler(&["convert", &path, "-o", &output]).code, 0);
+    assert!(
+        std::fs::read(&output)
+            .expect("it is there")
+            .starts_with(b"f0 5000")
+    );
+    assert_eq!(folder.names(), ["out.folded", "trace.json"]);
+}
+
+#[cfg(unix)]
+mod signals {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Child, Command};
+    use std::thread::sleep;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn names_without(folder: &Folder, name: &str) -> Vec<String> {
+        let mut names = folder.names();
+        names.retain(|found| found != name);
+        names
+    }
+
+    /// Waits until something besides the input is in the folder: the program has begun to write.
+    fn wait_for_output(child: &mut Child, folder: &Folder) {
+        while names_without(folder, "pipe").is_empty() {
+            assert!(
+                child.try_wait().expect("it is a child").is_none(),
+                "it ended by itself"
+            );
+            sleep(Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn an_interrupt_leaves_no_half_written_file() {
+        for (signal, number) in [("INT", 2), ("TERM", 15)] {
+            let folder = Folder::new();
+            // Reading waits until the other end of the pipe writes, which it never does.
+            let pipe = folder.path("pipe");
+            let made = Command::new("mkfifo")
+                .arg(&pipe)
+                .status()
+                .expect("mkfifo runs");
+            assert!(made.success());
+            let output = folder.path("out.html");
+            let mut child = command(&["html", &pipe, "-o", &output])
+                .spawn()
+                .expect("the program starts");
+            wait_for_output(&mut child, &folder);
+            let id = child.id().to_string();
+            let sent = Command::new("kill")
+                .args(["-s", signal, &id])
+                .status()
+                .expect("kill runs");
+            assert!(sent.success());
+            let status = child.wait().expect("it ends");
+            assert_eq!(status.signal(), Some(number), "{status:?}");
+            assert_eq!(folder.names(), ["pipe"]);
+        }
+    }
+}
