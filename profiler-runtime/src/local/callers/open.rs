@@ -156,18 +156,26 @@ impl Callers {
     /// the node of that one.
     fn find(&mut self, caller: Caller, name: u32) -> Option<(Known, bool)> {
         let path = (caller.node, name);
-        let known = self.by_path.get(&path).copied();
-        let pair = match known {
-            Some(known) => known.node.pair,
-            None => (caller.name, name),
+        let known = if let Some(known) = self.by_path.get(&path) {
+            *known
+        } else {
+            let pair = (caller.name, name);
+            let index = self.by_pair.get(&pair).copied();
+            if let Some(open) = self.open_call(pair, index) {
+                return Some((open, true));
+            }
+            self.new_path(path)?
         };
-        if let Some(open) = self.open_call(pair) {
-            return Some((open, true));
+        // The pair of a node of other callers is not that of the call.
+        match self.open_call(known.node.pair, Some(known.pair)) {
+            Some(open) => Some((open, true)),
+            None => Some((known, false)),
         }
-        if let Some(known) = known {
-            return Some((known, false));
-        }
-        let node = registry::node(caller.node, name)?;
+    }
+
+    /// Returns the node of a path, and remembers it.
+    fn new_path(&mut self, path: (u32, u32)) -> Option<Known> {
+        let node = registry::node(path.0, path.1)?;
         let known = self.known(node.id, || Some(node))?;
         if self.by_path.len() >= MAX_KNOWN {
             self.by_path.clear();
@@ -175,18 +183,14 @@ impl Callers {
         if self.by_path.try_reserve(1).is_ok() {
             self.by_path.insert(path, known);
         }
-        // A node of other callers is that of another pair.
-        match self.open_call(node.pair) {
-            Some(open) => Some((open, true)),
-            None => Some((known, false)),
-        }
+        Some(known)
     }
 
-    /// Returns the node of an open call of this pair, on this thread or around an entered handle.
-    fn open_call(&mut self, pair: Pair) -> Option<Known> {
-        if let Some(index) = self.by_pair.get(&pair)
-            && let Some(open) = self.pairs.get(*index).filter(|open| open.calls > 0)
-        {
+    /// Returns the node of an open call of this pair, on this thread or around an entered handle. `index` is that of the
+    /// pair, if the thread knows it.
+    fn open_call(&mut self, pair: Pair, index: Option<usize>) -> Option<Known> {
+        let open = index.and_then(|index| self.pairs.get(index));
+        if let Some(open) = open.filter(|open| open.calls > 0) {
             return Some(open.first);
         }
         let mut around = None;
