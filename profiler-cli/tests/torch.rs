@@ -176,7 +176,7 @@ fn the_page_and_every_format_hold_its_functions() {
     assert_eq!(own.parse::<u64>().ok(), Some(expected()["aten::linear"].2));
     let written = folder.names();
     assert_eq!(written.len(), 9, "{written:?}");
-    // What was written as a trace is read again.
+    // A written trace is read again.
     let again = profiler(&[
         "report",
         &folder.path("torch.trace.json"),

@@ -335,7 +335,7 @@ proptest! {
         let mut sample = Sample::new();
         let mut polls = HashSet::new();
         for (index, (thread, start, elapsed, kind, gpu)) in (0_u64..).zip(scopes) {
-            // A serial of an earlier scope, of this thread or of another one. What is inside a poll is inside its future,
+            // A serial of an earlier scope, of this thread or of another one. A scope inside a poll is inside its future,
             // and at random that would be inside itself.
             let parent = (start * 31) % (index + 1);
             let is_poll = parent > 0 && polls.contains(&parent);
