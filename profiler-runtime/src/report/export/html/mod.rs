@@ -58,7 +58,7 @@ const SCRIPT: &str = concat!(
 /// table, with the distribution, the callers and the callees of each function; the call tree; the time line of a window;
 /// and what was lost and why.
 ///
-/// The page holds all rows, at most 5,000, of which the table shows 500 without script. The page says what it leaves
+/// The page holds all rows, at most 5,000, of which the table shows 200 without script. The page says what it leaves
 /// out.
 ///
 /// # Examples

@@ -124,9 +124,12 @@ fn push_clock(
         .split_at_checked(LISTED)
         .filter(|(_, rest)| !rest.is_empty())
     {
-        let percent = rest.iter().map(|(_, times)| times.self_percent).sum();
-        let label = format!("<em>{}</em>", counted(rest.len() as u64, "other function"));
-        push_bar(html, &label, percent, longest);
+        let percent: f64 = rest.iter().map(|(_, times)| times.self_percent).sum();
+        let label = counted(rest.len() as u64, "other function");
+        let _ = writeln!(
+            html,
+            "<li><em>{label}</em><span></span><span>{percent:.1} %</span>"
+        );
     }
     html.push_str("</ol>\n</div>\n");
 }

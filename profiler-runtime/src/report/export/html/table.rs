@@ -10,7 +10,7 @@ use crate::report::verdict::Verdict;
 use std::fmt::Write;
 
 /// How many rows the page shows without script; with it, the user can show all.
-pub(super) const ROWS: usize = 500;
+pub(super) const ROWS: usize = 200;
 
 /// The columns of one clock.
 const COLUMNS: [&str; 7] = ["Self", "Self %", "Total", "Mean", "p50", "p95", "p99"];

@@ -11,7 +11,7 @@ const TIME_COLUMNS = [
   { key: 'p99_ns', title: 'p99', format: time },
 ];
 /** How many rows are shown until the user asks for all. */
-const ROWS_AT_FIRST = 500;
+const ROWS_AT_FIRST = 200;
 
 /**
  * A column: the text of its cells, and the values that they are sorted by. Numbers are sorted from the largest, texts from A.
