@@ -32,6 +32,9 @@ pub(crate) enum Error {
     /// The arguments are valid one by one, and not together.
     #[error("{0}")]
     Usage(String),
+    /// A program that was run failed; its exit status becomes that of this program.
+    #[error("{message}")]
+    Program { code: u8, message: String },
 }
 
 impl Error {
@@ -63,6 +66,7 @@ impl Error {
     pub(crate) const fn code(&self) -> u8 {
         match self {
             Self::Usage(_) => USAGE,
+            Self::Program { code, .. } => *code,
             _ => Exit::Unclear.code(),
         }
     }

@@ -16,13 +16,16 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod arguments;
+mod budget;
 mod commands;
+mod compare;
 mod error;
 mod exit;
 #[doc(hidden)]
 pub mod input;
 mod output;
 mod progress;
+mod similar;
 mod staging;
 
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! The guide, and the pages on the command line, migration, environment variables and accuracy.
+//! The guide, and the pages on the command line, comparing runs, migration, environment variables and accuracy.
 //!
 //! This module exists only in the documentation. Its pages are files of the folder `docs`, which the package contains.
 
@@ -13,6 +13,9 @@ pub mod command_line {}
 
 #[doc = include_str!("../docs/environment.md")]
 pub mod environment {}
+
+#[doc = include_str!("../docs/comparing-runs.md")]
+pub mod comparing_runs {}
 
 #[doc = include_str!("../docs/accuracy.md")]
 pub mod accuracy {}

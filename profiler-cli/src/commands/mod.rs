@@ -3,10 +3,12 @@
 mod completions;
 mod convert;
 mod destination;
+mod diff;
 mod html;
 mod man;
 mod merge;
 mod report;
+mod run;
 #[cfg(feature = "top")]
 mod top;
 mod validate;
@@ -19,7 +21,9 @@ use crate::exit::Exit;
 /// One command of the program.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Diff(diff::Diff),
     Report(report::Report),
+    Run(run::Run),
     #[cfg(feature = "top")]
     Top(top::Top),
     Html(html::Html),
@@ -33,7 +37,9 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) fn run(self) -> Result<Exit, Error> {
         match self {
+            Self::Diff(command) => command.run(),
             Self::Report(command) => command.run(),
+            Self::Run(command) => command.run(),
             #[cfg(feature = "top")]
             Self::Top(command) => command.run(),
             Self::Html(command) => command.run(),

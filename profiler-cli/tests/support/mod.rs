@@ -64,6 +64,11 @@ impl Folder {
         path.to_str().expect("the path is UTF-8").to_owned()
     }
 
+    /// Creates a folder in it.
+    pub(crate) fn folder(&self, name: &str) {
+        std::fs::create_dir_all(self.path(name)).expect("a new folder");
+    }
+
     /// Writes a file and returns its path.
     pub(crate) fn file(&self, name: &str, content: &[u8]) -> String {
         let path = self.path(name);

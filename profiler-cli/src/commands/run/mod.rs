@@ -1,0 +1,278 @@
+//! `profiler run`: runs a program several times and keeps a summary of each run.
+
+mod command_line;
+mod interrupt;
+
+use std::fs::{self, File};
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Instant;
+
+use clap::Args;
+
+use self::command_line::split;
+use self::interrupt::Interrupt;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::output::{Stdout, printable};
+
+/// Runs a program several times, and keeps the summary of each run for `profiler diff`.
+///
+/// Each run gets `PROFILER_SUMMARY`, and `PROFILER_THREAD_TIME=1` unless it is set: on a shared machine, elapsed times
+/// include those in which other programs ran.
+///
+/// With --vs, a second program takes turns with the first, so that a change of the machine affects both alike. Its
+/// summaries are in DIR/base, and those of COMMAND in DIR/new.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit status: 0 if all runs succeeded; that of the program if a run failed, or 128 and the number of the \
+                  signal that ended it; 2 if a run wrote no summary; 3 if the command line is not valid; 130 after Ctrl-C."
+)]
+pub(crate) struct Run {
+    /// Number of runs of each program.
+    #[arg(short = 'n', long, value_name = "RUNS", default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..))]
+    runs: u16,
+    /// Folder for the summaries (`1.json`, `2.json` …) and the output of the program (`1.stdout`, `1.stderr` …).
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+    /// Command line of the base, in one argument: words are separated by spaces, and quotes keep a word together.
+    #[arg(long, value_name = "OTHER")]
+    vs: Option<String>,
+    /// Run each program once before, without a summary.
+    #[arg(long)]
+    warmup: bool,
+    /// Measure elapsed times only: for programs whose functions wait, or with many calls shorter than a microsecond.
+    #[arg(long)]
+    no_thread_time: bool,
+    /// Program to run, with its arguments.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// A program and the folder for its files.
+struct Side {
+    name: &'static str,
+    command: Vec<String>,
+    folder: PathBuf,
+}
+
+impl Run {
+    pub(crate) fn run(self) -> Result<Exit, Error> {
+        let sides = self.sides()?;
+        for side in &sides {
+            prepare(&side.folder)?;
+        }
+        let interrupt = Interrupt::watch();
+        let mut progress = Progress::new(usize::from(self.runs) * sides.len());
+        if self.warmup {
+            for side in &sides {
+                progress.say(&format!("warm-up{}", side.name));
+                self.one(side, None, &interrupt)?;
+            }
+        }
+        for number in 1..=self.runs {
+            // Each pair begins with the other program than the pair before, so that neither always runs second, and a
+            // machine that slows down steadily affects both alike.
+            let mut pair: Vec<&Side> = sides.iter().collect();
+            if number % 2 == 0 {
+                pair.reverse();
+            }
+            for side in pair {
+                progress.next(side, number);
+                self.one(side, Some(number), &interrupt)?;
+            }
+        }
+        drop(progress);
+        let mut output = Stdout::new();
+        match &sides[..] {
+            [base, new] => output.line(format_args!(
+                "compare them: profiler diff --base {} --new {}",
+                base.folder.display(),
+                new.folder.display()
+            ))?,
+            _ => output.line(format_args!(
+                "{} summaries in {}",
+                self.runs,
+                self.output.display()
+            ))?,
+        }
+        output.finish()?;
+        Ok(Exit::Done)
+    }
+
+    fn sides(&self) -> Result<Vec<Side>, Error> {
+        // The program may change its folder.
+        let folder = std::path::absolute(&self.output).map_err(|source| Error::Write {
+            path: self.output.clone(),
+            source,
+        })?;
+        let Some(other) = &self.vs else {
+            return Ok(vec![Side {
+                name: "",
+                command: self.command.clone(),
+                folder,
+            }]);
+        };
+        let other = split(other).map_err(|error| Error::Usage(format!("--vs: {error}")))?;
+        Ok(vec![
+            Side {
+                name: " of the base",
+                command: other,
+                folder: folder.join("base"),
+            },
+            Side {
+                name: " of the new version",
+                command: self.command.clone(),
+                folder: folder.join("new"),
+            },
+        ])
+    }
+
+    /// Runs a program to its end. Without a number, it writes no summary.
+    fn one(&self, side: &Side, number: Option<u16>, interrupt: &Interrupt) -> Result<(), Error> {
+        let Some((program, arguments)) = side.command.split_first() else {
+            return Err(Error::Usage("there is no program to run".to_owned()));
+        };
+        let name = number.map_or_else(|| "warm-up".to_owned(), |number| number.to_string());
+        let file = |ending: &str| side.folder.join(format!("{name}.{ending}"));
+        let summary = file("json");
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(create(&file("stdout"))?)
+            .stderr(create(&file("stderr"))?);
+        match number {
+            Some(_) => command.env("PROFILER_SUMMARY", &summary),
+            None => command.env("PROFILER_SUMMARY", "off"),
+        };
+        if !self.no_thread_time && std::env::var_os("PROFILER_THREAD_TIME").is_none() {
+            command.env("PROFILER_THREAD_TIME", "1");
+        }
+        if interrupt.was_received() {
+            return Err(stopped(side));
+        }
+        let status = command.status().map_err(|error| Error::Program {
+            code: Exit::Unclear.code(),
+            message: format!("{program} cannot be started: {error}"),
+        })?;
+        if interrupt.was_received() {
+            return Err(stopped(side));
+        }
+        if !status.success() {
+            return Err(Error::Program {
+                code: code(status),
+                message: format!(
+                    "run {name}{} ended with {status}: see {}",
+                    side.name,
+                    file("stderr").display()
+                ),
+            });
+        }
+        if number.is_some() && !summary.is_file() {
+            return Err(Error::Program {
+                code: Exit::Unclear.code(),
+                message: format!(
+                    "run {name}{} wrote no summary: the program must use profiler-runtime, measure something, and end by \
+                     itself; see {}",
+                    side.name,
+                    file("stderr").display()
+                ),
+            });
+        }
+        Ok(())
+    }
+}
+
+fn stopped(side: &Side) -> Error {
+    Error::Program {
+        code: 130,
+        message: format!(
+            "stopped; the summaries of finished runs are in {}",
+            side.folder.display()
+        ),
+    }
+}
+
+/// Creates the folder. It must not have summaries of earlier runs: they would be compared too.
+fn prepare(folder: &Path) -> Result<(), Error> {
+    let failed = |source| Error::Write {
+        path: folder.to_owned(),
+        source,
+    };
+    fs::create_dir_all(folder).map_err(failed)?;
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|ending| ending == "json") {
+            return Err(Error::Usage(format!(
+                "{} has a summary of another run ({}): remove it, or give a new folder",
+                folder.display(),
+                path.file_name().unwrap_or_default().display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn create(path: &Path) -> Result<File, Error> {
+    File::create(path).map_err(|source| Error::Write {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Returns the exit status as shells report it.
+fn code(status: ExitStatus) -> u8 {
+    #[cfg(unix)]
+    let signal = std::os::unix::process::ExitStatusExt::signal(&status).map(|signal| 128 + signal);
+    #[cfg(not(unix))]
+    let signal = None;
+    let code = status.code().or(signal).unwrap_or(1);
+    // Windows has larger ones, and zero would be a success.
+    u8::try_from(code)
+        .ok()
+        .filter(|code| *code != 0)
+        .unwrap_or(1)
+}
+
+/// A line on standard error that says which run is in progress, if that is a terminal.
+struct Progress {
+    started: Instant,
+    runs: usize,
+    done: usize,
+    is_shown: bool,
+}
+
+impl Progress {
+    fn new(runs: usize) -> Self {
+        Self {
+            started: Instant::now(),
+            runs,
+            done: 0,
+            is_shown: io::stderr().is_terminal(),
+        }
+    }
+
+    fn next(&mut self, side: &Side, number: u16) {
+        self.done += 1;
+        let seconds = self.started.elapsed().as_secs();
+        self.say(&format!(
+            "run {} of {}: {number}{} ({seconds} s)",
+            self.done, self.runs, side.name
+        ));
+    }
+
+    fn say(&self, text: &str) {
+        if self.is_shown {
+            // If standard error is closed, the work continues.
+            let _ = write!(io::stderr(), "\r{}\x1b[K", printable(text));
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.say("");
+    }
+}

@@ -1,0 +1,115 @@
+//! The figures that are compared.
+
+use std::fmt;
+
+/// A figure of a function in a run, for one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Metric {
+    /// How long the thread ran on a processor, without children.
+    Thread,
+    /// The elapsed time without children.
+    Elapsed,
+    /// The time on the GPU without children.
+    Cuda,
+    /// The 95th percentile of the elapsed time.
+    ElapsedP95,
+    /// The 95th percentile of the time on the GPU.
+    CudaP95,
+    /// The host memory that was allocated, without children.
+    Allocated,
+}
+
+impl Metric {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Thread,
+        Self::Elapsed,
+        Self::Cuda,
+        Self::ElapsedP95,
+        Self::CudaP95,
+        Self::Allocated,
+    ];
+
+    /// Returns the heading, as tables show it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Thread => "CPU thread",
+            Self::Elapsed => "CPU",
+            Self::Cuda => "CUDA",
+            Self::ElapsedP95 => "CPU p95",
+            Self::CudaP95 => "CUDA p95",
+            Self::Allocated => "allocated",
+        }
+    }
+
+    /// Returns `true` for a time on the GPU.
+    pub(crate) const fn is_cuda(self) -> bool {
+        matches!(self, Self::Cuda | Self::CudaP95)
+    }
+
+    /// Returns `true` for a percentile, which is only known to the width of a bucket.
+    pub(crate) const fn is_percentile(self) -> bool {
+        matches!(self, Self::ElapsedP95 | Self::CudaP95)
+    }
+
+    /// Returns the figure on the scale on which differences are ratios; `None` if it has no place there.
+    pub(crate) fn logarithm(self, value: f64) -> Option<f64> {
+        // No allocation at all is an ordinary figure. A byte more or less is none that matters.
+        let value = if self == Self::Allocated {
+            value + 1.0
+        } else {
+            value
+        };
+        (value > 0.0 && value.is_finite()).then(|| value.ln())
+    }
+
+    /// Formats a figure with its unit.
+    pub(crate) fn format(self, value: f64) -> String {
+        const TIMES: &[(f64, &str)] = &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
+        const BYTES: &[(f64, &str)] = &[
+            (1_073_741_824.0, "GiB"),
+            (1_048_576.0, "MiB"),
+            (1024.0, "KiB"),
+            (1.0, "B"),
+        ];
+        let units = if self == Self::Allocated {
+            BYTES
+        } else {
+            TIMES
+        };
+        let unit = units.iter().find(|(size, _)| value.abs() >= 0.9995 * size);
+        let (size, unit) = unit.or(units.last()).copied().unwrap_or((1.0, ""));
+        let value = value / size;
+        let digits = match value.abs() {
+            99.95.. => 0,
+            9.995.. => 1,
+            _ => 2,
+        };
+        format!("{value:.digits$} {unit}")
+    }
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_three_digits_and_a_unit() {
+        for (metric, value, text) in [
+            (Metric::Elapsed, 0.0, "0.00 ns"),
+            (Metric::Thread, 812.4, "812 ns"),
+            (Metric::Cuda, 51_640.0, "51.6 µs"),
+            (Metric::CudaP95, 999_600.0, "1.00 ms"),
+            (Metric::Elapsed, 2.291e9, "2.29 s"),
+            (Metric::Allocated, 1536.0, "1.50 KiB"),
+        ] {
+            assert_eq!(metric.format(value), text);
+        }
+    }
+}

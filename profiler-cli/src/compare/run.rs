@@ -1,0 +1,107 @@
+//! The figures of one run of a program.
+
+use std::collections::BTreeMap;
+
+use profiler_runtime::report::{Environment, Row, Summary, Timeline, TrackKind};
+
+use super::metric::Metric;
+
+/// A function has measured children if these take more than this fraction of its time.
+const CHILDREN: f64 = 0.05;
+/// The resolution of CUDA events in nanoseconds, as NVIDIA documents it.
+const CUDA_RESOLUTION_NS: f64 = 500.0;
+
+/// The figures of one run of a program, by function.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Run {
+    pub(crate) environment: Environment,
+    pub(crate) functions: BTreeMap<String, Figures>,
+    /// The largest relative error of percentiles.
+    pub(crate) percentile_error: f64,
+}
+
+/// The figures of one function in one run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Figures {
+    pub(crate) calls: f64,
+    /// The figures that are known, for one call.
+    pub(crate) per_call: BTreeMap<Metric, f64>,
+    /// Differences per call below this many nanoseconds are those of the clock, on the CPU and on the GPU.
+    pub(crate) cpu_resolution_ns: f64,
+    pub(crate) cuda_resolution_ns: f64,
+}
+
+impl Run {
+    pub(crate) fn of_summary(summary: &Summary) -> Self {
+        let rows = summary.rows.iter();
+        let functions = rows.map(|row| (row.name.clone(), figures(row, summary.own_cost.call_ns)));
+        Self {
+            environment: summary.environment.clone(),
+            functions: functions.collect(),
+            percentile_error: summary.percentile_error,
+        }
+    }
+
+    /// Reads the window of a trace as a run. Its percentiles are exact, and it has no cost of a call.
+    pub(crate) fn of_timeline(timeline: &Timeline) -> Self {
+        let mut devices: Vec<String> = Vec::new();
+        for track in &timeline.tracks {
+            let is_device = track.kind == TrackKind::Stream && !track.device_name.is_empty();
+            if is_device && !devices.contains(&track.device_name) {
+                devices.push(track.device_name.clone());
+            }
+        }
+        let mut environment = Environment::default();
+        environment.devices = devices;
+        environment.start_unix_ns = timeline.start_unix_ns;
+        let rows = timeline.key_averages().rows;
+        let functions = rows.iter().map(|row| (row.name.clone(), figures(row, 0.0)));
+        Self {
+            environment,
+            functions: functions.collect(),
+            percentile_error: 0.0,
+        }
+    }
+
+    /// Returns a figure of a function.
+    pub(crate) fn figure(&self, name: &str, metric: Metric) -> Option<f64> {
+        self.functions.get(name)?.per_call.get(&metric).copied()
+    }
+}
+
+fn figures(row: &Row, call_ns: f64) -> Figures {
+    let mut per_call = BTreeMap::new();
+    let calls = row.calls as f64;
+    if let Some(cpu) = row.cpu.filter(|cpu| cpu.calls > 0) {
+        let calls = cpu.calls as f64;
+        per_call.insert(Metric::Elapsed, cpu.self_ns / calls);
+        if is_leaf(cpu.self_ns, cpu.mean_ns * calls) {
+            per_call.insert(Metric::ElapsedP95, cpu.p95_ns);
+        }
+        if let Some(thread_ns) = row.self_thread_time_total_ns {
+            per_call.insert(Metric::Thread, thread_ns / calls);
+        }
+        if let Some(memory) = row.memory {
+            per_call.insert(Metric::Allocated, memory.self_cpu_allocated as f64 / calls);
+        }
+    }
+    if let Some(cuda) = row.cuda.filter(|cuda| cuda.calls > 0) {
+        let calls = cuda.calls as f64;
+        per_call.insert(Metric::Cuda, cuda.self_ns / calls);
+        if is_leaf(cuda.self_ns, cuda.mean_ns * calls) {
+            per_call.insert(Metric::CudaP95, cuda.p95_ns);
+        }
+    }
+    Figures {
+        calls,
+        per_call,
+        // The cost of a call is subtracted. It depends on the state of the caches: a tenth of it is not certain.
+        cpu_resolution_ns: call_ns / 10.0,
+        cuda_resolution_ns: CUDA_RESOLUTION_NS,
+    }
+}
+
+/// Returns `true` if the percentiles of a function are its own, and not those of its children.
+fn is_leaf(own_ns: f64, total_ns: f64) -> bool {
+    total_ns > 0.0 && own_ns >= (1.0 - CHILDREN) * total_ns
+}

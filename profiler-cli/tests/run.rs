@@ -1,0 +1,151 @@
+//! `profiler run`: the files that it keeps, the order of the runs, and how it ends.
+#![cfg(unix)]
+
+mod support;
+
+use support::{Folder, Run, command, profiler};
+
+/// Writes a summary, and appends a word to a log.
+fn script(folder: &Folder, word: &str) -> String {
+    let log = folder.path("log");
+    let text = format!(
+        "#!/bin/sh\necho {word} $PROFILER_THREAD_TIME >> '{log}'\necho printed\nif [ \"$PROFILER_SUMMARY\" != off ]; then echo '{{\"schema_version\":1,\"rows\":[]}}' > \"$PROFILER_SUMMARY\"; fi\n"
+    );
+    folder.file(word, text.as_bytes())
+}
+
+fn log(folder: &Folder) -> String {
+    std::fs::read_to_string(folder.path("log")).expect("the log is there")
+}
+
+/// Runs a shell command a few times.
+fn shell(folder: &Folder, more: &[&str], text: &str) -> Run {
+    let output = folder.path("runs");
+    let arguments = [&["run", "-o", &output][..], more, &["--", "sh", "-c", text]].concat();
+    profiler(&arguments)
+}
+
+#[test]
+fn each_run_keeps_its_summary_and_its_output() {
+    let folder = Folder::new();
+    let script = script(&folder, "new");
+    let output = folder.path("runs");
+    let run = profiler(&["run", "-n", "2", "-o", &output, "--", "sh", &script]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+    assert!(run.stdout.starts_with("2 summaries in "), "{run:?}");
+    for number in 1..=2 {
+        let file = |ending: &str| std::fs::read_to_string(format!("{output}/{number}.{ending}"));
+        assert!(file("json").expect("a summary").contains("schema_version"));
+        assert_eq!(file("stdout").expect("its output"), "printed\n");
+        assert_eq!(file("stderr").expect("its output"), "");
+    }
+    assert_eq!(log(&folder), "new 1\nnew 1\n");
+}
+
+#[test]
+fn two_programs_take_turns_and_either_begins() {
+    let folder = Folder::new();
+    let (base, new) = (script(&folder, "base"), script(&folder, "new"));
+    let output = folder.path("out");
+    let other = format!("sh '{base}'");
+    let arguments = [
+        "run", "-n", "3", "--warmup", "-o", &output, "--vs", &other, "--", "sh", &new,
+    ];
+    let run = profiler(&arguments);
+    assert_eq!(run.code, 0, "{run:?}");
+    let words: Vec<String> = log(&folder)
+        .lines()
+        .map(|line| line.replace(" 1", ""))
+        .collect();
+    let expected = ["base", "new", "base", "new", "new", "base", "base", "new"];
+    assert_eq!(words, expected);
+    assert!(run.stdout.contains("profiler diff --base "), "{run:?}");
+    let base = format!("{output}/base");
+    let new = format!("{output}/new");
+    let diff = profiler(&["diff", "--base", &base, "--new", &new]);
+    assert_eq!(diff.code, 0, "{diff:?}");
+    // A second experiment would add to the first.
+    let again = profiler(&arguments);
+    assert_eq!(again.code, 3, "{again:?}");
+    assert!(
+        again.stderr.contains("has a summary of another run ("),
+        "{again:?}"
+    );
+}
+
+#[test]
+fn thread_times_are_measured_unless_the_user_decides() {
+    let folder = Folder::new();
+    let script = script(&folder, "new");
+    let run = |name: &str, more: &[&str], value: Option<&str>| {
+        let output = folder.path(name);
+        let arguments = [
+            &["run", "-n", "1", "-o", &output][..],
+            more,
+            &["--", "sh", &script],
+        ];
+        let mut command = command(&arguments.concat());
+        command.env_remove("PROFILER_THREAD_TIME");
+        if let Some(value) = value {
+            command.env("PROFILER_THREAD_TIME", value);
+        }
+        assert!(command.output().expect("it starts").status.success());
+    };
+    run("a", &[], None);
+    run("b", &["--no-thread-time"], None);
+    run("c", &[], Some("0"));
+    assert_eq!(log(&folder), "new 1\nnew\nnew 0\n");
+}
+
+#[test]
+fn the_status_of_a_run_that_fails_is_kept() {
+    let folder = Folder::new();
+    let run = shell(&folder, &[], "echo reason >&2; exit 7");
+    assert_eq!(run.code, 7, "{run:?}");
+    assert!(
+        run.stderr
+            .starts_with("profiler: run 1 ended with exit status: 7: see "),
+        "{run:?}"
+    );
+    let reason = std::fs::read_to_string(folder.path("runs/1.stderr"));
+    assert_eq!(reason.expect("its output"), "reason\n");
+    let run = shell(&folder, &[], "kill -TERM $$");
+    assert_eq!(run.code, 128 + 15, "{run:?}");
+}
+
+#[test]
+fn a_program_that_cannot_start_or_writes_no_summary_is_an_error() {
+    let folder = Folder::new();
+    let output = folder.path("runs");
+    let run = profiler(&["run", "-o", &output, "--", "/nonexistent/program"]);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(
+        run.stderr
+            .contains("/nonexistent/program cannot be started"),
+        "{run:?}"
+    );
+    let run = shell(&folder, &[], "true");
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.stderr.contains("run 1 wrote no summary"), "{run:?}");
+    let run = shell(&folder, &["--vs", "'open"], "true");
+    assert_eq!(run.code, 3, "{run:?}");
+    assert!(
+        run.stderr.contains("--vs: a quote (') is not closed"),
+        "{run:?}"
+    );
+}
+
+#[test]
+fn an_interrupt_ends_the_experiment_after_the_run() {
+    let folder = Folder::new();
+    let text = "kill -INT $PPID; echo '{\"schema_version\":1,\"rows\":[]}' > \"$PROFILER_SUMMARY\"";
+    let run = shell(&folder, &[], text);
+    assert_eq!(run.code, 130, "{run:?}");
+    assert!(run.stderr.starts_with("profiler: stopped; "), "{run:?}");
+    let summaries = std::fs::read_dir(folder.path("runs")).expect("the folder is there");
+    let summaries = summaries.filter(|entry| {
+        let path = entry.as_ref().expect("an entry").path();
+        path.extension().is_some_and(|ending| ending == "json")
+    });
+    assert_eq!(summaries.count(), 1);
+}
