@@ -399,9 +399,9 @@ impl<'a> Program<'a> {
         prop_assert_eq!(functions, called.count());
         let mut edges = 0;
         for edge in tree.edges() {
-            if let Some(callee) = number(&edge.callee) {
-                let caller = edge.caller.as_deref().and_then(number);
-                let expected = self.model.edges[&(caller, callee)];
+            if let Some(inner) = number(&edge.callee) {
+                let outer = edge.caller.as_deref().and_then(number);
+                let expected = self.model.edges[&(outer, inner)];
                 prop_assert_eq!(edge.calls, expected.calls);
                 expected.compare(edge.cuda)?;
                 edges += 1;

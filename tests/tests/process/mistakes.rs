@@ -273,9 +273,12 @@ fn calls_that_cost_less_than_measuring_them_are_named() {
             .find(|line| line.starts_with(start))
             .unwrap_or_else(|| panic!("{}", ran.stderr))
     };
-    line(
+    // On a busy machine, the median may be just long enough for the clock: then nothing is marked.
+    let is_marked = ran.stderr.lines().any(|line| line.starts_with("~ tiny"));
+    let is_explained = ran.stderr.contains(
         "~ most calls are too short to be timed one by one: totals, means and long single times are right",
     );
+    assert_eq!(is_marked, is_explained, "{}", ran.stderr);
     assert!(line("the profiler itself: ").contains(" % of the measured threads' time (about "));
     let remedy = line("measuring takes ");
     assert!(

@@ -44,7 +44,7 @@ fn keep(name: &str, html: &str) {
 fn row(name: &str, weight: u32, has_cuda: bool) -> Row {
     let ns = f64::from(weight) * 1_234.5 + 17.0;
     let mut row = Row::default();
-    row.name = name.to_owned();
+    name.clone_into(&mut row.name);
     row.location = format!("src/generated/part_{}.rs:{weight}", weight % 40);
     row.calls = u64::from(weight) + 1;
     row.primitive_calls = row.calls;
@@ -93,11 +93,11 @@ fn summary_of(names: &[String]) -> Summary {
 /// A window with `calls` calls on each of three threads, and work of two of them on two streams.
 fn window(names: &[String], calls: u32) -> Timeline {
     let mut timeline = Timeline::default();
-    timeline.title = "window".to_owned();
+    "window".clone_into(&mut timeline.title);
     for name in names {
-        let mut named = SliceName::default();
-        named.text = name.as_str().into();
-        timeline.names.push(named);
+        let mut slice_name = SliceName::default();
+        slice_name.text = name.as_str().into();
+        timeline.names.push(slice_name);
     }
     for (kind, number) in [
         (TrackKind::Thread, 0),
