@@ -401,7 +401,7 @@ proptest! {
 
 proptest! {
     // Each case has names of its own, and the number of paths is bounded.
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 60 }))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 60 }))]
 
     #[test]
     fn the_statistics_have_the_functions_and_edges_of_their_calls(program in program()) {
