@@ -47,7 +47,7 @@ const browser = await puppeteer.launch({
 });
 try {
   fs.mkdirSync(folder, { recursive: true });
-  const first = await open(browser, '', 760);
+  const first = await open(browser, '', 700);
   await first.screenshot({ path: path.join(folder, 'page.png') });
 
   const time = await open(browser, 'time', 900);
