@@ -190,3 +190,14 @@ fn the_page_and_every_format_hold_its_functions() {
     }
     assert_eq!(read, expected);
 }
+
+#[test]
+fn the_trace_does_not_differ_from_itself() {
+    let run = profiler(&["diff", "--base", TRACE, "--new", TRACE]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+    assert!(run.stdout.contains("aten::addmm"), "{run:?}");
+    assert!(
+        !run.stdout.contains("slower") && !run.stdout.contains("faster"),
+        "{run:?}"
+    );
+}

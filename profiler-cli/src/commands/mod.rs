@@ -21,15 +21,15 @@ use crate::exit::Exit;
 /// One command of the program.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Diff(diff::Diff),
     Report(report::Report),
-    Run(run::Run),
-    #[cfg(feature = "top")]
-    Top(top::Top),
     Html(html::Html),
     Convert(convert::Convert),
     Validate(validate::Validate),
+    Run(run::Run),
+    Diff(diff::Diff),
     Merge(merge::Merge),
+    #[cfg(feature = "top")]
+    Top(top::Top),
     Completions(completions::Completions),
     Man(man::Man),
 }
