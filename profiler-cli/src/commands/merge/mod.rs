@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::input::{Input, Limits};
 use crate::output::Stdout;
+use crate::staging::Staging;
 
 /// Puts the traces of several ranks on one time line, and names the rank that keeps the others waiting.
 ///
@@ -89,11 +90,13 @@ impl Merge {
             })
             .collect();
         let joined = join(&members);
+        let staging = Staging::new(&self.output)?;
         let written = match format {
-            Format::Chrome => joined.export_chrome_trace(&self.output),
-            Format::Perfetto => joined.export_perfetto(&self.output),
+            Format::Chrome => joined.export_chrome_trace(staging.path()),
+            Format::Perfetto => joined.export_perfetto(staging.path()),
         };
-        written.map_err(|error| refusal::unwritten(&self.output, error))?;
+        written.map_err(|error| Error::export(&self.output, error))?;
+        staging.finish()?;
 
         let mut output = Stdout::new();
         for line in report::lines(&ranks, &offsets, &late) {

@@ -3,8 +3,6 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use profiler_runtime::report::ExportError;
-
 use super::Rank;
 use super::align::Offset;
 use crate::error::Error;
@@ -24,17 +22,6 @@ pub(super) fn summary(path: &Path) -> Error {
         path,
         "is a summary, which has no single times: merge the traces of the ranks",
     )
-}
-
-/// Returns the error of a trace that cannot be written.
-pub(super) fn unwritten(path: &Path, error: ExportError) -> Error {
-    match error {
-        ExportError::Io { source, .. } => Error::Write {
-            path: path.to_owned(),
-            source,
-        },
-        other => refuse(path, &other.to_string()),
-    }
 }
 
 /// Checks that the traces are of different ranks of one program, and have a common clock.
