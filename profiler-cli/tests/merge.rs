@@ -16,7 +16,7 @@ fn rank(rank: u64, ahead_ns: i64, late_ns: i64) -> Timeline {
         name.text = text.into();
         line.names.push(name);
     }
-    for (kind, id) in [(TrackKind::Thread, 1), (TrackKind::Stream, 7)] {
+    for (kind, id) in [(TrackKind::HostThread, 1), (TrackKind::GpuStream, 7)] {
         let mut track = Track::default();
         (track.kind, track.id, track.rank) = (kind, id, Some(rank));
         (track.process, track.device) = (4711, Some(0));

@@ -89,7 +89,7 @@ fn keep_for_perfetto(trace: &Trace, path: &Path) {
     // Perfetto knows a thread by its id, and another track by its name.
     let place = |index: u32| {
         let own = &line.tracks[index as usize];
-        let is_thread = own.kind == TrackKind::Thread;
+        let is_thread = own.kind == TrackKind::HostThread;
         let is_of_thread = |track: &&Track| (track.kind, track.id) == (own.kind, own.id);
         let first = line.tracks.iter().find(is_of_thread);
         if is_thread && first.is_some_and(|first| first.name == own.name) {

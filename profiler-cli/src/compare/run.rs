@@ -46,7 +46,7 @@ impl Run {
     pub(crate) fn of_timeline(timeline: &Timeline) -> Self {
         let mut devices: Vec<String> = Vec::new();
         for track in &timeline.tracks {
-            let is_device = track.kind == TrackKind::Stream && !track.device_name.is_empty();
+            let is_device = track.kind == TrackKind::GpuStream && !track.device_name.is_empty();
             if is_device && !devices.contains(&track.device_name) {
                 devices.push(track.device_name.clone());
             }

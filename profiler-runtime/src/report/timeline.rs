@@ -80,13 +80,13 @@ pub enum TrackKind {
     /// Scopes and polls on a thread. They nest or follow each other. Scopes that would cross others, because their guards
     /// were dropped out of order, are on a further track of this kind.
     #[default]
-    Thread,
+    HostThread,
     /// Futures from their first poll to their end. They follow each other: there are as many tracks as there were futures
     /// at once.
     Futures,
     /// Work on a stream of a device. It nests or follows each other. Work of several threads that crosses is on a further
     /// track of this kind.
-    Stream,
+    GpuStream,
 }
 
 /// One scope on a thread, or work on a stream.
@@ -125,11 +125,11 @@ pub struct Slice {
 pub enum SliceKind {
     /// A scope on a thread.
     #[default]
-    Scope,
+    Call,
     /// A poll of a future; its parent is the future. It is no call.
-    Poll,
+    FuturePoll,
     /// A future from its first poll to its end.
-    Future,
+    AsyncCall,
     /// The GPU time of a scope. It belongs to the call of its parent, which has the same name.
     GpuScope,
     /// A kernel, a copy, or other work of its own name that its parent launched.

@@ -100,14 +100,14 @@ fn window(names: &[String], calls: u32) -> Timeline {
         timeline.names.push(slice_name);
     }
     for (kind, number) in [
-        (TrackKind::Thread, 0),
-        (TrackKind::Thread, 1),
-        (TrackKind::Thread, 2),
-        (TrackKind::Stream, 7),
-        (TrackKind::Stream, 8),
+        (TrackKind::HostThread, 0),
+        (TrackKind::HostThread, 1),
+        (TrackKind::HostThread, 2),
+        (TrackKind::GpuStream, 7),
+        (TrackKind::GpuStream, 8),
     ] {
         let mut track = Track::default();
-        let what = if kind == TrackKind::Stream {
+        let what = if kind == TrackKind::GpuStream {
             "stream"
         } else {
             "worker"

@@ -53,7 +53,9 @@ pub(super) fn arrivals(timeline: &Timeline, name: &str) -> Vec<Arrival> {
     let of_kind = |is_of_gpu: bool| -> Vec<Arrival> {
         let slices = timeline.slices.iter();
         let slices = slices.filter(|slice| {
-            is_gpu(slice.kind) == is_of_gpu && slice.kind != SliceKind::Poll && named(slice.name)
+            is_gpu(slice.kind) == is_of_gpu
+                && slice.kind != SliceKind::FuturePoll
+                && named(slice.name)
         });
         let mut arrivals: Vec<Arrival> = slices
             .map(|slice| {

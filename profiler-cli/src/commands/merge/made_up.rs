@@ -56,8 +56,8 @@ impl Rank {
             line.names.push(name);
         }
         for (kind, name, id) in [
-            (TrackKind::Thread, "main", 1),
-            (TrackKind::Stream, "stream 7", 7),
+            (TrackKind::HostThread, "main", 1),
+            (TrackKind::GpuStream, "stream 7", 7),
         ] {
             let mut track = Track::default();
             (track.kind, track.id, track.process) = (kind, id, 4711);

@@ -207,9 +207,9 @@ impl Builder {
         slice.kind = match raw.kind {
             RawKind::GpuWork => SliceKind::GpuWork,
             RawKind::GpuAnnotation => SliceKind::GpuScope,
-            RawKind::Future => SliceKind::Future,
-            _ if self.is_poll[index as usize] => SliceKind::Poll,
-            _ => SliceKind::Scope,
+            RawKind::Future => SliceKind::AsyncCall,
+            _ if self.is_poll[index as usize] => SliceKind::FuturePoll,
+            _ => SliceKind::Call,
         };
         let own = raw.self_ns.unwrap_or(duration - place.inside);
         slice.self_ns = match raw.kind {
@@ -236,9 +236,9 @@ impl Builder {
         let number = *self.tracks.entry((track, lane)).or_insert(next);
         if number == next {
             let kind = match kind {
-                _ if is_stream => TrackKind::Stream,
-                SliceKind::Future => TrackKind::Futures,
-                _ => TrackKind::Thread,
+                _ if is_stream => TrackKind::GpuStream,
+                SliceKind::AsyncCall => TrackKind::Futures,
+                _ => TrackKind::HostThread,
             };
             let mut new = self.collector.tracks.track(track, kind);
             new.rank = self.collector.rank;

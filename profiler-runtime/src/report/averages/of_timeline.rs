@@ -53,8 +53,8 @@ fn gather(timeline: &Timeline) -> KeyAverages {
     let text_of = |slice: &Slice| texts.get(slice.name as usize).copied().unwrap_or(NONE);
     let gpu = gpu_times(timeline, &callers);
     let is_call = |index: usize| match slices[index].kind {
-        SliceKind::Scope | SliceKind::Future | SliceKind::GpuWork => true,
-        SliceKind::Poll => false,
+        SliceKind::Call | SliceKind::AsyncCall | SliceKind::GpuWork => true,
+        SliceKind::FuturePoll => false,
         // It belongs to the call of its parent.
         SliceKind::GpuScope => callers[index] == NONE,
     };
@@ -207,7 +207,7 @@ fn gpu_times(timeline: &Timeline, callers: &[u32]) -> Vec<Option<GpuCall<Stream>
 fn polled(timeline: &Timeline, callers: &[u32]) -> Vec<i64> {
     let mut polled = vec![0_i64; timeline.slices.len()];
     for (slice, caller) in timeline.slices.iter().zip(callers) {
-        if slice.kind == SliceKind::Poll
+        if slice.kind == SliceKind::FuturePoll
             && let Some(sum) = polled.get_mut(*caller as usize)
         {
             *sum = sum.saturating_add(slice.duration_ns.max(0));
@@ -221,7 +221,7 @@ fn call_of(slice: &Slice, polled: i64, gpu: Option<GpuCall<Stream>>) -> Call<Str
     let is_on_gpu = is_on_gpu(slice);
     let elapsed = (!is_on_gpu).then(|| slice.duration_ns.max(0));
     let own = if is_on_gpu { 0 } else { slice.self_ns.max(0) };
-    let is_future = slice.kind == SliceKind::Future;
+    let is_future = slice.kind == SliceKind::AsyncCall;
     Call {
         elapsed,
         busy: if is_future {

@@ -47,8 +47,8 @@ impl Timeline {
         let is_call = |index: usize| {
             let slice = &self.slices[index];
             match slice.kind {
-                SliceKind::Scope | SliceKind::Future | SliceKind::GpuWork => true,
-                SliceKind::Poll => false,
+                SliceKind::Call | SliceKind::AsyncCall | SliceKind::GpuWork => true,
+                SliceKind::FuturePoll => false,
                 // It belongs to its parent's call.
                 SliceKind::GpuScope => callers[index] == NONE,
             }
@@ -84,8 +84,8 @@ pub(in crate::report) fn callers(timeline: &Timeline) -> Vec<u32> {
         };
         callers.push(caller);
         calls.push(match slice.kind {
-            SliceKind::Scope | SliceKind::Future => index,
-            SliceKind::Poll => caller,
+            SliceKind::Call | SliceKind::AsyncCall => index,
+            SliceKind::FuturePoll => caller,
             SliceKind::GpuScope | SliceKind::GpuWork => NONE,
         });
     }

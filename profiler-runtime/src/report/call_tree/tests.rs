@@ -65,15 +65,15 @@ fn lines(tree: &CallTree) -> Vec<(String, u64, Pair, Pair)> {
 
 #[test]
 fn calls_of_one_path_are_one_node() {
-    use SliceKind::{Future, GpuScope, GpuWork, Poll, Scope};
+    use SliceKind::{AsyncCall, Call, FuturePoll, GpuScope, GpuWork};
 
     let timeline = timeline(&[
-        (Scope, "train", None, 100, 10),
-        (Scope, "forward", Some(0), 50, 50),
-        (Future, "load", Some(0), 40, 5),
-        (Poll, "load", Some(2), 9, 5),
-        (Scope, "forward", Some(3), 4, 4),
-        (Scope, "forward", Some(0), 20, 20),
+        (Call, "train", None, 100, 10),
+        (Call, "forward", Some(0), 50, 50),
+        (AsyncCall, "load", Some(0), 40, 5),
+        (FuturePoll, "load", Some(2), 9, 5),
+        (Call, "forward", Some(3), 4, 4),
+        (Call, "forward", Some(0), 20, 20),
         (GpuScope, "forward", Some(1), 30, 30),
         (GpuWork, "kernel", Some(1), 7, 7),
         (GpuWork, "kernel", Some(4), 2, 2),
@@ -122,12 +122,12 @@ fn calls_of_one_path_are_one_node() {
 
 #[test]
 fn labels_divide_a_node() {
-    use SliceKind::{GpuScope, GpuWork, Scope};
+    use SliceKind::{Call, GpuScope, GpuWork};
 
     let mut timeline = timeline(&[
-        (Scope, "step", None, 10, 10),
-        (Scope, "step", None, 10, 10),
-        (Scope, "step", None, 10, 10),
+        (Call, "step", None, 10, 10),
+        (Call, "step", None, 10, 10),
+        (Call, "step", None, 10, 10),
         (GpuScope, "step", Some(1), 5, 5),
         (GpuWork, "kernel", Some(2), 5, 5),
     ]);
@@ -173,12 +173,12 @@ fn labels_divide_a_node() {
 
 #[test]
 fn a_file_with_wrong_indices_has_a_tree() {
-    use SliceKind::{GpuScope, Poll, Scope};
+    use SliceKind::{Call, FuturePoll, GpuScope};
 
     let mut timeline = timeline(&[
-        (Scope, "itself", Some(0), 10, -5),
-        (Scope, "later", Some(2), 10, 10),
-        (Poll, "poll", Some(9), 10, 10),
+        (Call, "itself", Some(0), 10, -5),
+        (Call, "later", Some(2), 10, 10),
+        (FuturePoll, "poll", Some(9), 10, 10),
         (GpuScope, "of a poll", Some(2), 10, 10),
     ]);
     timeline.slices[1].name = 77;
@@ -197,7 +197,7 @@ fn deep_recursion_does_not_make_the_tree_deeper() {
         .map(|index| {
             let parent = index.checked_sub(1);
             (
-                SliceKind::Scope,
+                SliceKind::Call,
                 names[index as usize % 3],
                 parent,
                 i64::from(calls - index),
@@ -391,7 +391,7 @@ proptest! {
     fn a_time_line_has_the_functions_and_edges_of_its_calls(program in program()) {
         let slices: Vec<_> = program
             .iter()
-            .map(|call| (SliceKind::Scope, NAMES[call.name], call.parent, call.total, call.own))
+            .map(|call| (SliceKind::Call, NAMES[call.name], call.parent, call.total, call.own))
             .collect();
         let tree = timeline(&slices).call_tree(CallTreeOptions::new());
         let number = |name: &str| NAMES.iter().position(|known| *known == name);

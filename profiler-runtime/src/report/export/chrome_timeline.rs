@@ -108,7 +108,7 @@ const fn is_on_gpu(slice: &Slice) -> bool {
 }
 
 fn process_of(track: &Track) -> ProcessKey {
-    let device = (track.kind == TrackKind::Stream).then(|| track.device.unwrap_or(0));
+    let device = (track.kind == TrackKind::GpuStream).then(|| track.device.unwrap_or(0));
     (track.rank, track.process, device)
 }
 
@@ -188,9 +188,9 @@ impl<W: Write> Events<'_, W> {
         let text = name.map_or("", |name| &name.text);
         let location = name.map_or("", |name| &name.location);
         let category = match slice.kind {
-            SliceKind::Scope => "scope",
-            SliceKind::Poll => "poll",
-            SliceKind::Future => "future",
+            SliceKind::Call => "scope",
+            SliceKind::FuturePoll => "poll",
+            SliceKind::AsyncCall => "future",
             SliceKind::GpuScope => "gpu_user_annotation",
             SliceKind::GpuWork => "kernel",
         };
@@ -284,13 +284,13 @@ mod tests {
             start_unix_ns: 1_700_000_000_000_000_001,
             names: vec![name("a \"quoted\" name"), name("kernel")],
             tracks: vec![
-                track(TrackKind::Thread, 0, "main"),
-                track(TrackKind::Stream, 0, "stream 7"),
-                track(TrackKind::Thread, 1, "main"),
+                track(TrackKind::HostThread, 0, "main"),
+                track(TrackKind::GpuStream, 0, "stream 7"),
+                track(TrackKind::HostThread, 1, "main"),
             ],
             slices: vec![
-                slice(0, 0, 1_234_567, SliceKind::Scope, None),
-                slice(2, 0, -20, SliceKind::Scope, None),
+                slice(0, 0, 1_234_567, SliceKind::Call, None),
+                slice(2, 0, -20, SliceKind::Call, None),
                 slice(1, 1, 1_235_000, SliceKind::GpuWork, Some(0)),
             ],
             counters: vec![Counter {

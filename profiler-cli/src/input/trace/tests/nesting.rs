@@ -68,7 +68,7 @@ fn a_span_that_crosses_another_gets_a_track_beside() {
         timeline
             .tracks
             .iter()
-            .all(|track| track.kind == TrackKind::Thread)
+            .all(|track| track.kind == TrackKind::HostThread)
     );
 }
 

@@ -99,7 +99,7 @@ fn work_belongs_to_the_function_around_its_launch() {
     let stream = &timeline.tracks[timeline.slices[7].track as usize];
     assert_eq!(
         (stream.kind, stream.device, stream.process),
-        (TrackKind::Stream, Some(0), 1)
+        (TrackKind::GpuStream, Some(0), 1)
     );
     let steps: Vec<_> = timeline
         .steps

@@ -83,7 +83,7 @@ fn track_json(
     numbers: &HashMap<usize, i64>,
 ) -> String {
     let slices = || slices.iter().map(|index| &timeline.slices[*index]);
-    let is_stream = track.kind == TrackKind::Stream;
+    let is_stream = track.kind == TrackKind::GpuStream;
     let launches = slices().map(|slice| {
         let parent = slice
             .parent
@@ -110,9 +110,9 @@ fn track_json(
 
 fn kind(kind: TrackKind) -> &'static str {
     match kind {
-        TrackKind::Thread => "thread",
+        TrackKind::HostThread => "thread",
         TrackKind::Futures => "futures",
-        TrackKind::Stream => "stream",
+        TrackKind::GpuStream => "stream",
     }
 }
 
@@ -181,7 +181,7 @@ mod tests {
             kind: if track == 1 {
                 SliceKind::GpuScope
             } else {
-                SliceKind::Scope
+                SliceKind::Call
             },
             ..Slice::default()
         }
@@ -189,7 +189,7 @@ mod tests {
 
     fn timeline(slices: Vec<Slice>) -> Timeline {
         let stream = Track {
-            kind: TrackKind::Stream,
+            kind: TrackKind::GpuStream,
             ..Track::default()
         };
         Timeline {

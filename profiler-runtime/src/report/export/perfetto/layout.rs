@@ -97,12 +97,12 @@ fn arrow_from(timeline: &Timeline, open: &[(i64, u32)], index: u32) -> Option<u3
     let (own, other) = (track_of(timeline, index)?, track_of(timeline, from)?);
     let is_before = (parent.start_ns, from) < (slice.start_ns, index);
     // A poll has the name of its future.
-    if !is_before || slice.kind == SliceKind::Poll || is_same_thread(own, other) {
+    if !is_before || slice.kind == SliceKind::FuturePoll || is_same_thread(own, other) {
         return None;
     }
     let is_around = open.iter().rev().any(|(_, around)| {
         let poll = &timeline.slices[*around as usize];
-        *around == from || poll.kind == SliceKind::Poll && poll.parent == Some(from)
+        *around == from || poll.kind == SliceKind::FuturePoll && poll.parent == Some(from)
     });
     (!is_around).then_some(from)
 }
@@ -112,6 +112,6 @@ fn is_same_thread(one: &Track, other: &Track) -> bool {
     let thread = |track: &Track| (track.process, track.rank, track.id);
     let are_threads = [one, other]
         .iter()
-        .all(|track| track.kind == TrackKind::Thread);
+        .all(|track| track.kind == TrackKind::HostThread);
     are_threads && thread(one) == thread(other)
 }

@@ -202,9 +202,9 @@ fn arrow(to: u32) -> u64 {
 
 fn category(kind: SliceKind) -> &'static str {
     match kind {
-        SliceKind::Scope => "scope",
-        SliceKind::Poll => "poll",
-        SliceKind::Future => "future",
+        SliceKind::Call => "scope",
+        SliceKind::FuturePoll => "poll",
+        SliceKind::AsyncCall => "future",
         SliceKind::GpuScope => "gpu_scope",
         SliceKind::GpuWork => "gpu_work",
     }
@@ -221,7 +221,7 @@ fn add_arguments(event: &mut EventBuilder, timeline: &Timeline, slice: &Slice) {
         }
     }
     // Perfetto knows the self times of all others.
-    if slice.kind == SliceKind::Future {
+    if slice.kind == SliceKind::AsyncCall {
         event.integer(Key("self_ns"), slice.self_ns);
     }
     if let Some(bytes) = slice.allocated_bytes.filter(|bytes| *bytes > 0) {

@@ -172,7 +172,7 @@ impl<'t, W: Write> Writer<'t, W> {
         let key = (track.process, &*track.process_name, track.rank);
         let (parent, pid) = self.process(key)?;
         match track.kind {
-            TrackKind::Thread => {
+            TrackKind::HostThread => {
                 if let Some(first) = self.threads.get(&(key, track.id)).copied() {
                     // A further track of the thread, for scopes that would cross others.
                     return self.child(&track.name, first, rank);
@@ -182,7 +182,7 @@ impl<'t, W: Write> Writer<'t, W> {
                 Ok(number)
             }
             TrackKind::Futures => self.child(&track.name, parent, rank),
-            TrackKind::Stream => {
+            TrackKind::GpuStream => {
                 let device = self.device(key, track, parent)?;
                 self.child(&track.name, device, rank)
             }

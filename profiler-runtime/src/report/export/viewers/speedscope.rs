@@ -155,7 +155,7 @@ impl<'t> Document<'t> {
         let mut tracks: Vec<(&Track, Vec<Span>)> = timeline.tracks.iter().zip(spans).collect();
         // The main thread has the lowest id on most systems.
         tracks.sort_by_key(|(track, _)| (track.rank, track.process, track.device, track.id));
-        for kind in [TrackKind::Thread, TrackKind::Stream] {
+        for kind in [TrackKind::HostThread, TrackKind::GpuStream] {
             for (track, spans) in tracks.iter().filter(|(track, _)| track.kind == kind) {
                 for (lane, number) in lanes::divide(spans.clone()).iter().zip(1..) {
                     let name = lane_name(track, number);

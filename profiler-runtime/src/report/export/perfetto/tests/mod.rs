@@ -37,10 +37,10 @@ fn empty() -> Timeline {
             })
             .into(),
         tracks: vec![
-            track(TrackKind::Thread, "main (4711)", 4711, None),
-            track(TrackKind::Stream, "stream 7 (default)", 7, Some(0)),
+            track(TrackKind::HostThread, "main (4711)", 4711, None),
+            track(TrackKind::GpuStream, "stream 7 (default)", 7, Some(0)),
             track(TrackKind::Futures, "futures 1", 0, None),
-            track(TrackKind::Thread, "thread 4712", 4712, None),
+            track(TrackKind::HostThread, "thread 4712", 4712, None),
         ],
         ..Timeline::default()
     }
@@ -55,8 +55,8 @@ fn slice(track: u32, start_ns: i64, duration_ns: i64, parent: Option<u32>) -> Sl
         parent,
         kind: match track {
             1 => SliceKind::GpuScope,
-            2 => SliceKind::Future,
-            _ => SliceKind::Scope,
+            2 => SliceKind::AsyncCall,
+            _ => SliceKind::Call,
         },
         ..Slice::default()
     }
@@ -161,7 +161,7 @@ fn arrows_lead_to_work_and_to_children_elsewhere() {
         slice(1, 220, 50, Some(1)),
         slice(1, 300, 50, Some(0)),
     ];
-    timeline.slices[4].kind = SliceKind::Poll;
+    timeline.slices[4].kind = SliceKind::FuturePoll;
     let found: BTreeSet<_> = arrows(&written(&timeline)).into_iter().collect();
     let expected = [(200, 220), (200, 250), (100, 300)];
     assert_eq!(found, BTreeSet::from(expected));

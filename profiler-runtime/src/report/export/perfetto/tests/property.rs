@@ -26,7 +26,7 @@ fn slices() -> impl Strategy<Value = Vec<Slice>> {
             let mut made = slice(track, start, length, parent);
             made.name = name;
             if kind == 0 && track == 0 {
-                made.kind = SliceKind::Poll;
+                made.kind = SliceKind::FuturePoll;
             }
             made
         })
@@ -72,9 +72,9 @@ proptest! {
         // Tracks are numbered after the process, and the stream's after its device.
         let number = |track: u32| [2, 4, 5, 6][track as usize];
         let category = |kind| match kind {
-            SliceKind::Scope => "scope",
-            SliceKind::Poll => "poll",
-            SliceKind::Future => "future",
+            SliceKind::Call => "scope",
+            SliceKind::FuturePoll => "poll",
+            SliceKind::AsyncCall => "future",
             _ => "gpu_scope",
         };
         let start = |slice: &Slice| slice.start_ns + start_unix_ns + offset;

@@ -49,7 +49,11 @@ fn check_events(profile: &Value) -> i64 {
 /// Returns a time line of slices on a thread, a stream and a track of futures.
 fn timeline(slices: &[(u32, i64, i64)]) -> Timeline {
     let mut timeline = Timeline::default();
-    let kinds = [TrackKind::Thread, TrackKind::Stream, TrackKind::Futures];
+    let kinds = [
+        TrackKind::HostThread,
+        TrackKind::GpuStream,
+        TrackKind::Futures,
+    ];
     for kind in kinds {
         timeline.tracks.push(Track {
             kind,

@@ -62,7 +62,7 @@ impl Builder<'_> {
         for ((device, stream), number) in numbers {
             let name = device.and_then(|device| names.get(device as usize));
             let track = self.add_track(Track {
-                kind: TrackKind::Stream,
+                kind: TrackKind::GpuStream,
                 name: stream_name(number, stream),
                 id: number,
                 device,

@@ -108,7 +108,7 @@ impl<'t> Builder<'t> {
         };
         for thread in &trace.threads {
             builder.add_track(Track {
-                kind: TrackKind::Thread,
+                kind: TrackKind::HostThread,
                 name: thread_name(thread),
                 id: thread.id,
                 ..Track::default()
@@ -233,9 +233,9 @@ impl<'t> Builder<'t> {
             duration_ns: end - start,
             self_ns: (end - start - inside).clamp(0, end - start),
             kind: match scope.kind {
-                RecordKind::Scope => SliceKind::Scope,
-                RecordKind::Poll { .. } => SliceKind::Poll,
-                RecordKind::Future { .. } => SliceKind::Future,
+                RecordKind::Scope => SliceKind::Call,
+                RecordKind::Poll { .. } => SliceKind::FuturePoll,
+                RecordKind::Future { .. } => SliceKind::AsyncCall,
             },
             parent,
             ending: match scope.ending {

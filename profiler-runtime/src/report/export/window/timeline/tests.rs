@@ -62,8 +62,11 @@ fn is_in_order(timeline: &Timeline) {
         has_gpu = is_gpu;
         assert!(slice.parent.is_none_or(|parent| parent < index));
         let kind = timeline.tracks[slice.track as usize].kind;
-        assert_eq!(is_gpu, kind == TrackKind::Stream);
-        assert_eq!(slice.kind == SliceKind::Future, kind == TrackKind::Futures);
+        assert_eq!(is_gpu, kind == TrackKind::GpuStream);
+        assert_eq!(
+            slice.kind == SliceKind::AsyncCall,
+            kind == TrackKind::Futures
+        );
         assert!((0..=slice.duration_ns).contains(&slice.self_ns));
         let (start, end) = (slice.start_ns, slice.start_ns + slice.duration_ns);
         assert!(start >= 0 && end <= timeline.duration_ns);
@@ -90,16 +93,16 @@ fn a_scope_comes_after_its_parent_and_has_its_own_time() {
     assert_eq!(
         family(&timeline),
         [
-            ("timeline: outer", SliceKind::Scope, None),
+            ("timeline: outer", SliceKind::Call, None),
             (
                 "timeline: inner",
-                SliceKind::Scope,
-                Some(("timeline: outer", SliceKind::Scope))
+                SliceKind::Call,
+                Some(("timeline: outer", SliceKind::Call))
             ),
             (
                 "timeline: inner",
                 SliceKind::GpuScope,
-                Some(("timeline: inner", SliceKind::Scope))
+                Some(("timeline: inner", SliceKind::Call))
             ),
         ]
     );
@@ -126,13 +129,13 @@ fn a_poll_is_inside_its_future_and_so_is_what_it_calls() {
     future.kind = RecordKind::Future { polled: long(50) };
     future.ending = RecordEnding::Dropped;
     let timeline = sample.trace().timeline();
-    let future = ("timeline: task", SliceKind::Future);
+    let future = ("timeline: task", SliceKind::AsyncCall);
     assert_eq!(
         family(&timeline),
         [
             (future.0, future.1, None),
-            ("timeline: task", SliceKind::Poll, Some(future)),
-            ("timeline: in task", SliceKind::Scope, Some(future)),
+            ("timeline: task", SliceKind::FuturePoll, Some(future)),
+            ("timeline: in task", SliceKind::Call, Some(future)),
         ]
     );
     assert_eq!(timeline.slices[0].ending, SliceEnding::Dropped);
@@ -158,11 +161,11 @@ fn a_parent_on_a_later_thread_comes_first() {
     assert_eq!(
         family(&timeline),
         [
-            ("timeline: all", SliceKind::Scope, None),
+            ("timeline: all", SliceKind::Call, None),
             (
                 "timeline: chunk",
-                SliceKind::Scope,
-                Some(("timeline: all", SliceKind::Scope))
+                SliceKind::Call,
+                Some(("timeline: all", SliceKind::Call))
             ),
         ]
     );
@@ -283,11 +286,11 @@ fn a_scope_without_its_cpu_time_leaves_its_gpu_time() {
     assert_eq!(
         family(&timeline),
         [
-            ("timeline: outer", SliceKind::Scope, None),
+            ("timeline: outer", SliceKind::Call, None),
             (
                 "timeline: inner",
-                SliceKind::Scope,
-                Some(("timeline: outer", SliceKind::Scope))
+                SliceKind::Call,
+                Some(("timeline: outer", SliceKind::Call))
             ),
             ("timeline: middle", SliceKind::GpuScope, None),
         ]
