@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::thread;
 
+use profiler_runtime::report::SliceKind;
 use profiler_runtime::session::{Event, ProfileBuilder};
 use profiler_runtime::{
     Handle, MeasureFuture, Profile, Schedule, Trace, is_enabled, measure_execution_time, scope,
@@ -86,7 +87,7 @@ fn parents_on_other_threads() {
     let line = trace.timeline();
     let chunks = line.slices.iter().filter(|slice| {
         let name = &line.names[slice.name as usize];
-        &*name.text == "rules: chunk"
+        &*name.text == "rules: chunk" && slice.kind == SliceKind::Call
     });
     let parents: Vec<_> = chunks
         .map(|chunk| {
