@@ -69,18 +69,19 @@ fn the_manual_contains_every_page_for_users() {
     let manual = fs::read_to_string(root().join("profiler-runtime/src/manual.rs")).unwrap();
     let mut pages = 0;
     for page in fs::read_dir(root().join("docs")).unwrap() {
-        let name = page.unwrap().file_name().into_string().unwrap();
-        if !name.ends_with(".md") {
+        let page = page.unwrap().path();
+        if page.is_dir() {
             // Pictures of the README.
             continue;
         }
+        let name = page.file_name().unwrap().to_str().unwrap();
         let is_included = manual.contains(&format!("include_str!(\"../docs/{name}\")"));
-        let is_for_users = !FOR_CONTRIBUTORS.contains(&name.as_str());
+        let is_for_users = !FOR_CONTRIBUTORS.contains(&name);
         assert_eq!(is_included, is_for_users, "{name}");
         if is_included {
             pages += 1;
-            let packaged = root().join("profiler-runtime/docs").join(&name);
-            let original = root().join("docs").join(&name);
+            let packaged = root().join("profiler-runtime/docs").join(name);
+            let original = root().join("docs").join(name);
             assert_eq!(
                 fs::read_to_string(packaged).unwrap(),
                 fs::read_to_string(original).unwrap(),

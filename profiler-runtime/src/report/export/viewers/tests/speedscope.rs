@@ -104,7 +104,7 @@ fn threads_come_before_streams_and_futures_are_shown_where_they_ran() {
     let document = of_timeline(&timeline(&[(1, 5, 5), (0, 0, 30), (2, 0, 30), (0, 10, 5)]));
     let profiles = array(&document["profiles"]);
     let names: Vec<&Value> = profiles.iter().map(|profile| &profile["name"]).collect();
-    assert_eq!(names, ["Thread", "Stream"]);
+    assert_eq!(names, ["HostThread", "GpuStream"]);
     assert_eq!(check_events(&profiles[0]), 35);
     assert_eq!(check_events(&profiles[1]), 5);
 }
@@ -113,7 +113,7 @@ fn threads_come_before_streams_and_futures_are_shown_where_they_ran() {
 fn slices_that_overlap_are_shown_in_profiles_of_their_own() {
     let document = of_timeline(&timeline(&[(1, 0, 10), (1, 5, 10)]));
     let profiles = array(&document["profiles"]);
-    assert_eq!(profiles[1]["name"], "Stream (2)");
+    assert_eq!(profiles[1]["name"], "GpuStream (2)");
     for profile in profiles {
         assert_eq!(check_events(profile), 10);
     }
