@@ -205,7 +205,7 @@ impl Summary {
     /// let path = std::env::temp_dir().join(format!("run-{}.html", std::process::id()));
     /// summary().export_html(&path)?;
     /// # std::fs::remove_file(path)?;
-    /// # Ok::<(), profiler_runtime::report::ExportError>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn export_html(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
         Page::new().summary(self).write(path)
