@@ -3,7 +3,6 @@
 //! The runtime's writers give a file its name when it is complete, but remove what they have written only if they fail. A
 //! signal would leave that behind. They therefore write into a folder beside the file, which is removed in any case.
 
-use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -50,12 +49,9 @@ impl Staging {
         }
         // A link keeps leading to the file.
         let real = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
-        let mut hidden = OsString::from(".profiler-");
-        hidden.push(std::process::id().to_string());
-        let beside = real.with_file_name(hidden);
         interrupts::watch();
         let mut current = folder();
-        fs::create_dir(&beside).map_err(failed)?;
+        let beside = new_folder_beside(&real).map_err(failed)?;
         *current = Some(beside.clone());
         drop(current);
         Ok(Self {
@@ -93,6 +89,22 @@ impl Drop for Staging {
             let mut current = folder();
             let _ = fs::remove_dir_all(beside);
             *current = None;
+        }
+    }
+}
+
+/// Creates a hidden folder. One that was left behind has the number of a process that may run in another container.
+fn new_folder_beside(file: &Path) -> io::Result<PathBuf> {
+    const ATTEMPTS: u32 = 1_000;
+    let process = std::process::id();
+    let mut attempt = 0;
+    loop {
+        let beside = file.with_file_name(format!(".profiler-{process}-{attempt}"));
+        match fs::create_dir(&beside) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < ATTEMPTS => {
+                attempt += 1;
+            }
+            created => return created.map(|()| beside),
         }
     }
 }

@@ -107,6 +107,23 @@ fn write(folder: &Folder) {
 }
 
 #[test]
+fn it_ends_when_its_terminal_goes_away() {
+    let folder = Folder::new();
+    write(&folder);
+    let mut terminal = Terminal::open(&folder);
+    terminal.wait_for("model::forward");
+    let pid = fs::read_to_string(folder.path("pid")).expect("it was written");
+    terminal.child.kill().expect("it runs");
+    let end = Instant::now() + PATIENCE;
+    let process = format!("/proc/{}/stat", pid.trim());
+    // It is a zombie where nobody waits for orphans.
+    while fs::read_to_string(&process).is_ok_and(|process| !process.contains(") Z ")) {
+        assert!(Instant::now() < end, "{process} is still there");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
 fn a_summary_appears_and_a_key_ends_the_program() {
     let folder = Folder::new();
     let mut terminal = Terminal::open(&folder);

@@ -110,7 +110,9 @@ impl Diff {
         let has = |verdict| comparison.count(verdict) > 0;
         let is_unclear = [Verdict::Unclear, Verdict::NotComparable, Verdict::None]
             .into_iter()
-            .any(has);
+            .any(has)
+            || comparison.rows.is_empty()
+            || !comparison.has_verdicts();
         Ok(if has(Verdict::Slower) || !excess.over.is_empty() {
             Exit::Found
         } else if self.strict && (is_unclear || !excess.missing.is_empty()) {

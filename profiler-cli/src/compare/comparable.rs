@@ -99,12 +99,21 @@ fn settings(environment: &Environment) -> String {
     relevant.join(" ")
 }
 
-/// Returns `true` if the runs of the two sides alternated: what changes on the machine meanwhile affects both alike.
+/// Returns `true` if the runs of the two sides alternated on the same machines: what changes there meanwhile affects both
+/// alike.
 pub(crate) fn are_interleaved(base: &[Run], new: &[Run]) -> bool {
     let start = |run: &Run| run.environment.start_unix_ns;
     let mut starts: Vec<(i64, bool)> = base.iter().map(|run| (start(run), true)).collect();
     starts.extend(new.iter().map(|run| (start(run), false)));
     if starts.iter().any(|(start, _)| *start == 0) {
+        return false;
+    }
+    let hosts = |runs: &[Run]| -> BTreeSet<String> {
+        runs.iter()
+            .map(|run| run.environment.host.clone())
+            .collect()
+    };
+    if hosts(base) != hosts(new) {
         return false;
     }
     starts.sort_unstable();

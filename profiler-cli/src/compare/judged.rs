@@ -49,7 +49,7 @@ impl Measured {
         {
             return None;
         }
-        let middle = median(&base_values).min(median(&new_values));
+        let middle = median(&base_values).min(median(&new_values)).max(1.0);
         let mut resolution: f64 = 0.0;
         for run in base.iter().chain(new) {
             let Some(figures) = run.functions.get(name) else {

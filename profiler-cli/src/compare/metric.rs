@@ -54,13 +54,13 @@ impl Metric {
 
     /// Returns the figure on the scale on which differences are ratios; `None` if it has no place there.
     pub(crate) fn logarithm(self, value: f64) -> Option<f64> {
-        // No allocation at all is an ordinary figure. A byte more or less is none that matters.
+        // No time and no allocation at all are ordinary figures. A byte or a nanosecond more or less is none that matters.
         let value = if self == Self::Allocated {
             value + 1.0
         } else {
-            value
+            value.max(1.0)
         };
-        (value > 0.0 && value.is_finite()).then(|| value.ln())
+        value.is_finite().then(|| value.ln())
     }
 
     /// Formats a figure with its unit.

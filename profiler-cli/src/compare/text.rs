@@ -122,6 +122,10 @@ fn verdict(row: &Row) -> String {
     let mut text = match (row.verdict, row.runs_needed) {
         (Verdict::Same, _) => format!("same within {threshold:.0} %"),
         (Verdict::Unclear, Some(runs)) => format!("unclear: about {runs} runs needed"),
+        // A verdict on all functions was withdrawn: no number of runs would give one.
+        (Verdict::Unclear, None) if row.change.low > row.change.threshold => {
+            "unclear: the sides did not run in turns".to_owned()
+        }
         (Verdict::Unclear, None) => "unclear: more than 99 runs needed".to_owned(),
         (verdict, _) => verdict.as_str().to_owned(),
     };

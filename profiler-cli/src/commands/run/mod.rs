@@ -147,7 +147,9 @@ impl Run {
             Some(_) => command.env("PROFILER_SUMMARY", &summary),
             None => command.env("PROFILER_SUMMARY", "off"),
         };
-        if !self.no_thread_time && std::env::var_os("PROFILER_THREAD_TIME").is_none() {
+        if self.no_thread_time {
+            command.env_remove("PROFILER_THREAD_TIME");
+        } else if std::env::var_os("PROFILER_THREAD_TIME").is_none() {
             command.env("PROFILER_THREAD_TIME", "1");
         }
         if interrupt.was_received() {
@@ -157,6 +159,10 @@ impl Run {
             code: Exit::Unclear.code(),
             message: format!("{program} cannot be started: {error}"),
         })?;
+        if interrupt.was_received() || !status.success() {
+            // It is no whole run, and `diff` would take it for one.
+            let _ = fs::remove_file(&summary);
+        }
         if interrupt.was_received() {
             return Err(stopped(side));
         }

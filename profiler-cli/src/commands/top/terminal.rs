@@ -4,7 +4,9 @@ use std::io::{self, IsTerminal};
 #[cfg(unix)]
 use std::sync::Arc;
 #[cfg(unix)]
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+#[cfg(unix)]
+use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use ratatui::DefaultTerminal;
@@ -18,6 +20,10 @@ use crate::error::Error;
 
 /// How often the file is looked at, and its age is drawn.
 const TICK: Duration = Duration::from_millis(200);
+
+/// How long a signal waits until the terminal is restored.
+#[cfg(unix)]
+const RESTORE: Duration = Duration::from_secs(1);
 
 /// Shows the file until a key or a signal ends it.
 ///
@@ -76,7 +82,7 @@ fn show(
 /// The signals that end the program: it restores the terminal first.
 struct Signals {
     #[cfg(unix)]
-    pending: Arc<AtomicUsize>,
+    pending: Arc<AtomicI32>,
 }
 
 #[cfg(unix)]
@@ -84,18 +90,25 @@ impl Signals {
     fn watch() -> io::Result<Self> {
         use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-        let pending = Arc::new(AtomicUsize::new(0));
-        for signal in [SIGHUP, SIGINT, SIGTERM] {
-            let number = usize::try_from(signal).unwrap_or_default();
-            signal_hook::flag::register_usize(signal, Arc::clone(&pending), number)?;
-        }
+        let pending = Arc::new(AtomicI32::new(0));
+        let received = Arc::clone(&pending);
+        let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+        let wait = move || {
+            for signal in signals.forever() {
+                received.store(signal, Relaxed);
+                // Once its terminal is gone, crossterm waits for keys without end.
+                thread::sleep(RESTORE);
+                let _ = signal_hook::low_level::emulate_default_handler(signal);
+            }
+        };
+        thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(wait)?;
         Ok(Self { pending })
     }
 
     fn pending(&self) -> Option<i32> {
-        i32::try_from(self.pending.load(Relaxed))
-            .ok()
-            .filter(|signal| *signal != 0)
+        Some(self.pending.load(Relaxed)).filter(|signal| *signal != 0)
     }
 
     /// Ends the program as the signal would have ended it.

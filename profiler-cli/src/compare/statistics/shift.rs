@@ -28,10 +28,23 @@ pub(crate) fn hodges_lehmann(left: &[f64], right: &[f64]) -> Shift {
     }
 }
 
+/// The largest number of values for which the exact distribution is counted; its normal approximation follows.
+const MAX_EXACT: usize = 40;
+
 /// Returns how many of the smallest differences lie outside the interval: the largest U that the two-sided test rejects at
 /// 5 %, or 0 if it rejects none.
 fn outside(left: usize, right: usize) -> usize {
     let pairs = left * right;
+    if left + right > MAX_EXACT {
+        let (pairs, runs) = (pairs as f64, (left + right) as f64);
+        let limit = pairs / 2.0 - 1.96 * (pairs * (runs + 1.0) / 12.0).sqrt() - 0.5;
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is not negative, and less than the number of pairs"
+        )]
+        return limit.max(0.0).floor() as usize;
+    }
     // How many choices of k of the values seen so far exceed u of the others: each value exceeds those of the other
     // sample before it.
     let mut ways = vec![vec![0.0_f64; pairs + 1]; left + 1];

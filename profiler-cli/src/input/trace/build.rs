@@ -306,7 +306,7 @@ fn set_times(timeline: &mut Timeline, base_ns: Option<i64>) -> Result<(), InputE
         slice.start_ns -= start;
     }
     for replay in &mut timeline.replays {
-        replay.noticed_ns -= start;
+        replay.noticed_ns = replay.noticed_ns.saturating_sub(start);
     }
     for step in &mut timeline.steps {
         step.start_ns -= start;

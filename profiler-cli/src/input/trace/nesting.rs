@@ -52,11 +52,12 @@ pub(super) fn nest(raws: &mut [Raw], places: &mut [Place], order: &[u32], memory
         let parent_end = raws[parent as usize].end;
         // Work on a stream may overlap the work before it, and is never a part of it.
         let is_work = raws[parent as usize].kind == RawKind::GpuWork;
-        if !is_work && (end <= parent_end || end - parent_end <= ROUNDING_NS) {
+        if !is_work && (end <= parent_end || end.saturating_sub(parent_end) <= ROUNDING_NS) {
             let end = end.min(parent_end);
             raws[index as usize].end = end;
             places[index as usize].parent = parent;
-            places[parent as usize].inside += end - start;
+            let inside = &mut places[parent as usize].inside;
+            *inside = inside.saturating_add(end.saturating_sub(start));
             open.push(index);
         } else {
             let around = &open[..open.len() - usize::from(is_work)];
