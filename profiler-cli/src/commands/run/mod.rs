@@ -159,7 +159,7 @@ impl Run {
             code: Exit::Unclear.code(),
             message: format!("{program} cannot be started: {error}"),
         })?;
-        if interrupt.was_received() || !status.success() {
+        if !status.success() {
             // It is no whole run, and `diff` would take it for one.
             let _ = fs::remove_file(&summary);
         }
