@@ -16,7 +16,7 @@ use crate::sync::Lock;
 use crate::sync::ring::Producer;
 
 /// The number of names whose cells are found by one index: those with the lowest ids.
-const DIRECT: usize = 1024;
+pub(crate) const DIRECT: usize = 1024;
 /// The other names' cells are found by two indices, in pages of this size.
 const PAGE: usize = 256;
 const PAGES: usize = (MAX_NAMES - DIRECT) / PAGE;

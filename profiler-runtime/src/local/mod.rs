@@ -39,6 +39,8 @@ use crate::name;
 use crate::stats::StatCell;
 use crate::sync::ReentrancyGuard;
 use crate::sync::ring::Producer;
+#[cfg(test)]
+pub(crate) use block::DIRECT;
 pub use block::blocks_made;
 use block::{Block, DirectCells, Slot};
 pub(crate) use links::{

@@ -26,6 +26,12 @@ fn long(count: u64) -> i64 {
     us(count).cast_signed()
 }
 
+/// Returns the length of a tick in nanoseconds, to which times are rounded: 16 on some processors.
+#[allow(clippy::cast_possible_truncation, reason = "some nanoseconds")]
+fn tick() -> i64 {
+    clock().nanoseconds(1.0).ceil() as i64
+}
+
 fn stream() -> StreamKey {
     StreamKey {
         context: 0,
@@ -107,8 +113,8 @@ fn a_scope_comes_after_its_parent_and_has_its_own_time() {
         ]
     );
     assert_eq!(inner.self_ns, inner.duration_ns);
-    assert!((outer.self_ns + inner.duration_ns - outer.duration_ns).abs() <= 1);
-    assert!((gpu.start_ns - 170_000).abs() <= 1);
+    assert!((outer.self_ns + inner.duration_ns - outer.duration_ns).abs() <= 1 + tick());
+    assert!((gpu.start_ns - 170_000).abs() <= 1 + tick());
     assert_eq!((gpu.duration_ns, gpu.self_ns), (40_000, 30_000));
     let track = &timeline.tracks[gpu.track as usize];
     assert_eq!((track.device, track.id), (Some(0), 7));
@@ -140,7 +146,7 @@ fn a_poll_is_inside_its_future_and_so_is_what_it_calls() {
     );
     assert_eq!(timeline.slices[0].ending, SliceEnding::Dropped);
     let waits = timeline.slices[0].duration_ns - timeline.slices[0].self_ns;
-    assert!((waits - 460_000).abs() <= 2, "{waits}");
+    assert!((waits - 460_000).abs() <= 2 + 2 * tick(), "{waits}");
     is_in_order(&timeline);
 }
 
@@ -324,7 +330,7 @@ fn names_shapes_and_steps_are_those_of_the_window() {
         panic!("one step")
     };
     assert_eq!(step.number, 3);
-    assert!((step.end_ns - step.start_ns - 10_000).abs() <= 1);
+    assert!((step.end_ns - step.start_ns - 10_000).abs() <= 1 + tick());
 }
 
 /// Random handles and polls can make a scope its own ancestor, which no program can.
