@@ -144,7 +144,7 @@ async function checkChrome(checks, wanted) {
   return checks.done(wanted.slices);
 }
 
-const CATEGORIES = { scope: 'Scope', poll: 'Poll', future: 'Future', gpu_scope: 'GpuScope', gpu_work: 'GpuWork' };
+const CATEGORIES = { scope: 'Call', poll: 'FuturePoll', future: 'AsyncCall', gpu_scope: 'GpuScope', gpu_work: 'GpuWork' };
 const WORK = `category in (${Object.keys(CATEGORIES).map((name) => `'${name}'`)})`;
 /** The whole name of a slice. */
 const WHOLE = "extract_arg(slice.arg_set_id, 'source.function_name')";
@@ -174,13 +174,13 @@ async function checkTimeline(checks, wanted) {
   checks.equal('the number of arrows that lead from no parent to its child', arrows.filter((arrow) => !pairs.has(pair(of(arrow, 'from'), of(arrow, 'to')))).length, 0);
   const elsewhere = (slice) => {
     const parent = wanted.slices[slice.parent];
-    if (!parent || slice.kind === 'Poll') return false;
+    if (!parent || slice.kind === 'FuturePoll') return false;
     if (slice.kind === 'GpuScope') return true;
-    if (slice.kind === 'Future' || parent.kind === 'Future') return slice.kind === 'Future';
+    if (slice.kind === 'AsyncCall' || parent.kind === 'AsyncCall') return slice.kind === 'AsyncCall';
     return slice.place !== parent.place;
   };
   const least = wanted.slices.filter(elsewhere).length;
-  const most = wanted.slices.filter((slice) => elsewhere(slice) || wanted.slices[slice.parent]?.kind === 'Future').length;
+  const most = wanted.slices.filter((slice) => elsewhere(slice) || wanted.slices[slice.parent]?.kind === 'AsyncCall').length;
   checks.equal('the number of arrows, if outside of what is possible', Math.min(Math.max(arrows.length, least), most), arrows.length);
 
   for (const { name, samples, sum } of wanted.counters) {
