@@ -116,7 +116,7 @@ fn it_ends_when_its_terminal_goes_away() {
     terminal.child.kill().expect("it runs");
     let end = Instant::now() + PATIENCE;
     let process = format!("/proc/{}/stat", pid.trim());
-    // It is a zombie where nobody waits for orphans.
+    // It is a zombie where no process waits for orphans.
     while fs::read_to_string(&process).is_ok_and(|process| !process.contains(") Z ")) {
         assert!(Instant::now() < end, "{process} is still there");
         thread::sleep(Duration::from_millis(10));
