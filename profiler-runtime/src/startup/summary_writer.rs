@@ -16,10 +16,7 @@
 //! either nothing is written, or `stop` waits. The wait is bounded, because the file may be on a disk that does not
 //! answer.
 
-use std::sync::atomic::{
-    AtomicBool,
-    Ordering::{Relaxed, SeqCst},
-};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
@@ -59,7 +56,8 @@ pub(super) fn begin() {
     if NEVER_MEASURES || !fork::is_own_process() || !(is_rewritten || has_history) {
         return;
     }
-    IS_ON.store(true, Relaxed);
+    // Under the lock that a round takes: a round that has missed the wake-up sees it, or the wake-up comes after.
+    with_control(|_| IS_ON.store(true, SeqCst));
     if THREAD.ensure_started("the summary is written at the end only, and its rows have no history")
     {
         THREAD.wake();
@@ -107,20 +105,25 @@ fn run() {
 struct Writer {
     /// When the file is written next; `None` before the first round with an interval.
     next: Option<Instant>,
+    /// The interval that `next` was set for.
+    interval: Option<Duration>,
 }
 
 impl Writer {
     /// Does what is due. Returns how long to sleep, or `None` while there is nothing to do.
     fn round(&mut self) -> Option<Duration> {
-        if !IS_ON.load(Relaxed) {
+        let (target, interval) = settings();
+        if !IS_ON.load(SeqCst) {
             self.next = None;
             return None;
         }
         let until_sample = sampler::sample();
-        let (target, interval) = settings();
         let Some(interval) = interval else {
             return Some(until_sample);
         };
+        if self.interval.replace(interval) != Some(interval) {
+            self.next = None;
+        }
         let now = Instant::now();
         let next = *self.next.get_or_insert_with(|| later(now, interval));
         let left = next.saturating_duration_since(now);

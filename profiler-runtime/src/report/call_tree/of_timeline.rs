@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{CallLabels, CallNode, CallTree, CallTreeOptions};
-use crate::report::timeline::{Slice, SliceKind, Timeline};
+use crate::report::timeline::{Replay, Slice, SliceKind, Timeline};
 use crate::report::walk::{NONE, Visit, Walk};
 
 /// The longest path on which each recursive call has a node of its own. The files of most viewers hold whole paths, so
@@ -15,7 +15,7 @@ impl Timeline {
     /// Returns the call tree: the calls of each path added up, divided as `by` says.
     ///
     /// A kernel or copy is a node below the function that launched it, and the GPU time of a scope belongs to the node of
-    /// the scope. From a depth of 512 on, a recursive call is counted on the node of the open call that has the same
+    /// the scope. A replay of a graph has no caller, and is no call. From a depth of 512 on, a recursive call is counted on the node of the open call that has the same
     /// caller and callee.
     ///
     /// # Examples
@@ -59,6 +59,9 @@ impl Timeline {
                 Visit::Enter(index) => tree.enter(index, gpu.get(&index)),
                 Visit::Leave(_) => tree.leave(),
             }
+        }
+        for replay in &self.replays {
+            tree.replay(replay);
         }
         tree.finish()
     }
@@ -262,6 +265,27 @@ impl<'t> Builder<'t> {
             if *open == 0 {
                 self.open_edges.remove(&frame.edge);
             }
+        }
+    }
+
+    /// Adds the GPU time of a graph that was replayed.
+    fn replay(&mut self, replay: &Replay) {
+        let slice = Slice {
+            track: replay.track.unwrap_or(NONE),
+            start_ns: replay.noticed_ns,
+            kind: SliceKind::GpuScope,
+            ..Slice::default()
+        };
+        let name = self
+            .texts
+            .get(replay.name as usize)
+            .copied()
+            .unwrap_or(NONE);
+        let node = self.node(NONE, name, 1, (&slice, None));
+        if let Some(node) = self.nodes.get_mut(node as usize) {
+            let cuda = node.cuda.get_or_insert_default();
+            cuda.total_ns += ns(replay.duration_ns);
+            cuda.self_ns += ns(replay.self_ns);
         }
     }
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::local::callers;
 use crate::name;
-use crate::report::timeline::{Slice, SliceKind, SliceName, Step, Timeline, Track};
+use crate::report::timeline::{Replay, Slice, SliceKind, SliceName, Step, Timeline, Track};
 
 /// Returns a time line with these slices: kind, name, parent, duration and self time.
 fn timeline(slices: &[(SliceKind, &str, Option<u32>, i64, i64)]) -> Timeline {
@@ -424,4 +424,28 @@ proptest! {
             prop_assert_eq!(distinct.len(), pairs.len());
         }
     }
+}
+
+#[test]
+fn replays_are_in_the_tree_as_in_key_averages() {
+    let mut timeline = Timeline::default();
+    timeline.names.push(SliceName {
+        text: "captured".into(),
+        ..SliceName::default()
+    });
+    for duration_ns in [70, 30] {
+        timeline.replays.push(Replay {
+            duration_ns,
+            self_ns: 20,
+            ..Replay::default()
+        });
+    }
+    let tree = timeline.call_tree(CallTreeOptions::new());
+    let averages = timeline.key_averages();
+    let cuda = averages.rows[0].cuda.expect("it ran on the GPU");
+    let of_tree = tree.nodes[0].cuda.expect("it ran on the GPU");
+    assert_eq!((tree.nodes.len(), tree.nodes[0].calls), (1, 0));
+    assert_eq!(&*tree.nodes[0].name, "captured");
+    assert_eq!((of_tree.total_ns, of_tree.self_ns), (100.0, 40.0));
+    assert_eq!((cuda.total_ns, cuda.self_ns), (100.0, 40.0));
 }
