@@ -115,6 +115,7 @@ mod collect;
 mod config;
 pub mod cuda;
 mod diagnostics;
+mod gpu_work;
 mod local;
 pub mod log;
 // Its examples leave out code, so they are no tests.

@@ -35,6 +35,9 @@ mod verdict;
 mod walk;
 
 pub use crate::diagnostics::DropReason;
+pub use crate::gpu_work::{
+    GpuWork, GpuWorkKind, KernelLaunch, MemoryCopy, MemoryFill, MemoryKind, WaitKind,
+};
 pub use crate::name::TimeSource;
 pub use averages::{GroupBy, KeyAverages};
 pub use call_tree::{CallFunction, CallLabels, CallNode, CallTree, CallTreeOptions, HiddenCalls};
@@ -57,7 +60,8 @@ pub use row::{MemoryStats, Row};
 pub use sort::{SortKey, SortKeyError};
 pub use summary::{Summary, summary};
 pub use timeline::{
-    Counter, Replay, Slice, SliceEnding, SliceKind, SliceName, Step, Timeline, Track, TrackKind,
+    Counter, Launch, Replay, Slice, SliceEnding, SliceKind, SliceName, Step, Timeline, Track,
+    TrackKind,
 };
 pub use times::Times;
 pub use verdict::Verdict;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::gpu_work::GpuWork;
+
 /// The scopes on the threads of a program, and their work on the streams of its devices, with their times.
 ///
 /// All formats that show single scopes are written from it: it comes from a [`Trace`](crate::Trace), or from a file that
@@ -26,6 +28,10 @@ pub struct Timeline {
     pub slices: Vec<Slice>,
     /// Texts for [`Slice::shapes`], such as `[[32, 64], []]`.
     pub shapes: Vec<String>,
+    /// Kernels, copies and other work, for [`Slice::work`].
+    pub work: Vec<GpuWork>,
+    /// The calls of CUDA that launched work, in the order of their starts; [`Slice::launch`] is an index.
+    pub launches: Vec<Launch>,
     /// Replays of CUDA graphs. It is not known when they ran.
     pub replays: Vec<Replay>,
     /// The steps of the program in their order.
@@ -117,6 +123,28 @@ pub struct Slice {
     pub allocated_bytes: Option<u64>,
     /// Device bytes in use at its end less those at its start, without its children, if they were recorded.
     pub device_bytes: Option<i64>,
+    /// For [`SliceKind::GpuWork`], the index of what it did, if that was recorded.
+    pub work: Option<u32>,
+    /// For [`SliceKind::GpuWork`], the index of the call that launched it, if that was recorded.
+    pub launch: Option<u32>,
+}
+
+/// A call of CUDA that launched work.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Launch {
+    /// The index of the track of its thread.
+    pub track: u32,
+    /// The index of its name in [`Timeline::names`], such as `cuLaunchKernel`.
+    pub name: u32,
+    /// When it began.
+    pub start_ns: i64,
+    /// How long it took.
+    pub duration_ns: i64,
+    /// The index of the innermost slice around it.
+    pub parent: Option<u32>,
+    /// The number that connects it with its work.
+    pub correlation: u32,
 }
 
 /// The kind of a slice.

@@ -31,6 +31,8 @@ mod trace;
 mod transition;
 mod window;
 mod window_sorter;
+#[allow(dead_code, reason = "nothing fills it yet")]
+mod work;
 
 pub use crate::config::{Action, ActionFn, IntoSchedule, Schedule, ScheduleError};
 pub use crate::memory::MemoryUse;
@@ -53,3 +55,5 @@ pub(crate) use timeline::Timeline;
 pub(crate) use trace::Step;
 pub(crate) use trace::{CUT_SHORT, NONE};
 pub use trace::{Trace, Truncation};
+#[allow(unused_imports)]
+pub(crate) use work::{LaunchRecord, WindowWork, WorkRecord};

@@ -7,9 +7,11 @@ use super::assemble;
 use super::ended::RecordEnding;
 use super::record::{RecordKind, ScopeDetails, ScopeRecord, ThreadInfo};
 use super::trace::{Meta, Step, Trace, Truncation};
-use super::{Options, Timeline};
+use super::work::{LaunchRecord, WindowWork, WorkRecord};
+use super::{NONE, Options, Timeline};
 use crate::clock::WallAnchor;
 use crate::cuda::GpuRecord;
+use crate::gpu_work::GpuWork;
 use crate::name;
 use crate::stream_key::StreamKey;
 
@@ -17,6 +19,7 @@ use crate::stream_key::StreamKey;
 pub(crate) struct Sample {
     pub(crate) scopes: Vec<ScopeRecord>,
     pub(crate) gpu: Vec<GpuRecord>,
+    pub(crate) work: WindowWork,
     pub(crate) steps: Vec<Step>,
     pub(crate) options: Options,
     pub(crate) origin: u64,
@@ -29,6 +32,7 @@ impl Sample {
         Self {
             scopes: Vec::new(),
             gpu: Vec::new(),
+            work: WindowWork::default(),
             steps: Vec::new(),
             options: Options {
                 record_shapes: true,
@@ -104,6 +108,42 @@ impl Sample {
         });
     }
 
+    /// Adds a call of CUDA that began `start` nanoseconds after the origin, in the last scope or outside of all, and the
+    /// work that it launched, which ran in `span`, in nanoseconds from the origin. The work's correlation is set.
+    pub(crate) fn work(
+        &mut self,
+        name: &str,
+        is_in_scope: bool,
+        start: i64,
+        span: (i64, i64),
+        details: GpuWork,
+    ) {
+        let index = |len: usize| u32::try_from(len).expect("a small sample");
+        let (origin, launch) = (self.anchor.unix_ns(), index(self.work.launches.len()));
+        let last = index(self.scopes.len()).wrapping_sub(1);
+        let names = &mut self.work.names;
+        names.extend(["cuLaunchKernel".into(), name.into()]);
+        let name = index(names.len()) - 1;
+        self.work.is_recorded = true;
+        self.work.launches.push(LaunchRecord {
+            name: name - 1,
+            thread: 0,
+            span: (origin + start, origin + start + 100),
+            scope: if is_in_scope { last } else { NONE },
+            correlation: launch + 1,
+        });
+        self.work.work.push(WorkRecord {
+            name,
+            span: Some((origin + span.0, origin + span.1)),
+            launch,
+            stream_key: self.gpu.last().map(|gpu| gpu.stream_key),
+            details: GpuWork {
+                correlation: launch + 1,
+                ..details
+            },
+        });
+    }
+
     pub(crate) fn trace(mut self) -> Trace {
         let has_cpu = self.options.cpu;
         self.scopes
@@ -116,6 +156,7 @@ impl Sample {
             nodes,
             gpu: self.gpu,
             replays: Vec::new(),
+            work: self.work,
             steps: self.steps,
             threads: vec![
                 Arc::new(ThreadInfo {

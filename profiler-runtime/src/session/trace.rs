@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::event::{Event, GpuSpan};
 use super::record::{RecordKind, ScopeRecord, ThreadInfo};
 use super::timeline::Timeline;
+use super::work::WindowWork;
 use super::{Activity, Options};
 use crate::cuda::GpuRecord;
 use crate::name::Name;
@@ -32,6 +33,8 @@ pub struct Trace {
     pub(crate) gpu: Vec<GpuRecord>,
     /// GPU times of graphs that were replayed while the window was open.
     pub(crate) replays: Vec<GpuRecord>,
+    /// Kernels and other work on the devices, if CUPTI recorded it.
+    pub(crate) work: WindowWork,
     pub(crate) steps: Vec<Step>,
     pub(crate) threads: Vec<Arc<ThreadInfo>>,
     pub(crate) names: Vec<&'static Name>,
@@ -177,6 +180,7 @@ impl Drop for Trace {
         let _busy = ReentrancyGuard::try_enter();
         let _ = (take(&mut self.scopes), take(&mut self.nodes));
         let _ = (take(&mut self.gpu), take(&mut self.replays));
+        let _ = take(&mut self.work);
         let _ = (take(&mut self.steps), take(&mut self.threads));
         let _ = (take(&mut self.names), take(&mut self.meta.metadata));
     }

@@ -8,6 +8,7 @@ use super::record::{RecordKind, ScopeRecord, ThreadInfo};
 use super::ring::Lost;
 use super::timeline::Timeline;
 use super::trace::{Meta, NONE, Node, Step, Trace, Truncation};
+use super::work::WindowWork;
 use super::{Activity, Options};
 use crate::clock::WallAnchor;
 use crate::cuda::{self, GpuRecord, Status};
@@ -273,6 +274,7 @@ impl WindowBuilder {
             nodes,
             gpu: self.gpu,
             replays: self.replays,
+            work: WindowWork::default(),
             steps,
             threads: self.threads,
             names: name::all(),

@@ -246,6 +246,7 @@ impl<'t> Builder<'t> {
             shapes: event.shapes().map(|shapes| self.shapes(shapes)),
             allocated_bytes: used.allocated,
             device_bytes: used.device,
+            ..Slice::default()
         };
         self.slice_of[index as usize] = index_of(self.timeline.slices.len());
         self.timeline.slices.push(slice);

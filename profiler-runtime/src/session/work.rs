@@ -1,0 +1,69 @@
+//! What ran on the devices while a window was open, as CUPTI recorded it.
+
+use std::sync::Arc;
+
+use super::trace::NONE;
+use crate::gpu_work::GpuWork;
+use crate::stream_key::StreamKey;
+
+/// The kernels, copies, fills and waits of a window, and the calls that launched them.
+#[derive(Debug, Default)]
+pub(crate) struct WindowWork {
+    /// `true` if CUPTI recorded during the window.
+    pub(crate) is_recorded: bool,
+    /// In the order of their starts.
+    pub(crate) work: Vec<WorkRecord>,
+    /// In the order of their starts.
+    pub(crate) launches: Vec<LaunchRecord>,
+    /// The names of kernels, demangled, and of calls of CUDA, such as `cuLaunchKernel`.
+    pub(crate) names: Vec<Arc<str>>,
+}
+
+/// A kernel, a copy, a fill or a wait.
+#[derive(Clone, Debug)]
+pub(crate) struct WorkRecord {
+    /// The index of its name in [`WindowWork::names`].
+    pub(crate) name: u32,
+    /// When it began and ended, in nanoseconds since the Unix epoch. `None` if the device had no space for the times.
+    pub(crate) span: Option<(i64, i64)>,
+    /// The index of the call that launched it in [`WindowWork::launches`]; [`NONE`] if that is not known.
+    pub(crate) launch: u32,
+    /// The stream that the program launched it on, if that is known.
+    pub(crate) stream_key: Option<StreamKey>,
+    pub(crate) details: GpuWork,
+}
+
+/// A call of CUDA that launched work.
+#[derive(Clone, Debug)]
+pub(crate) struct LaunchRecord {
+    /// The index of its name in [`WindowWork::names`].
+    pub(crate) name: u32,
+    /// The index of its thread in [`Trace::threads`](super::Trace); [`NONE`] if no scope of the window ran on it.
+    pub(crate) thread: u32,
+    /// When it began and ended, in nanoseconds since the Unix epoch.
+    pub(crate) span: (i64, i64),
+    /// The index of the innermost scope around it in [`Trace::scopes`](super::Trace); [`NONE`] if no scope of the window
+    /// was open. For a call inside a poll this is the future.
+    pub(crate) scope: u32,
+    pub(crate) correlation: u32,
+}
+
+impl WindowWork {
+    /// Returns the call that launched some work.
+    pub(crate) fn launch_of(&self, work: &WorkRecord) -> Option<&LaunchRecord> {
+        self.launches.get(work.launch as usize)
+    }
+
+    /// Returns the index of the scope that launched some work, among the records of the window.
+    pub(crate) fn scope_of(&self, work: &WorkRecord) -> Option<usize> {
+        let scope = self.launch_of(work)?.scope;
+        (scope != NONE).then_some(scope as usize)
+    }
+
+    /// Returns the name of a kernel or a call.
+    pub(crate) fn name(&self, index: u32) -> &str {
+        self.names
+            .get(index as usize)
+            .map_or("(unknown)", |name| name)
+    }
+}
