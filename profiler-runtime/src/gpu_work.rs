@@ -6,7 +6,7 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct GpuWork {
-    /// What it did.
+    /// The kind of work.
     pub kind: GpuWorkKind,
     /// The ordinal of its device.
     pub device: u32,
@@ -20,7 +20,7 @@ pub struct GpuWork {
     pub graph_node: Option<(u32, u64)>,
 }
 
-/// What work on a device did.
+/// The kind of work on a device, with its details.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum GpuWorkKind {
@@ -99,7 +99,7 @@ pub enum MemoryKind {
     Managed,
 }
 
-/// What waited, and for what.
+/// A kind of wait, named as the function of CUDA that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WaitKind {

@@ -110,6 +110,7 @@ impl Sample {
 
     /// Adds a call of CUDA that began `start` nanoseconds after the origin, in the last scope or outside of all, and the
     /// work that it launched, which ran in `span`, in nanoseconds from the origin. The work's correlation is set.
+    #[allow(dead_code, reason = "nothing reads work yet")]
     pub(crate) fn work(
         &mut self,
         name: &str,

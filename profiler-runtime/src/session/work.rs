@@ -1,4 +1,4 @@
-//! What ran on the devices while a window was open, as CUPTI recorded it.
+//! The work that ran on the devices while a window was open, as CUPTI recorded it.
 
 use std::sync::Arc;
 
