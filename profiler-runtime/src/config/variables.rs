@@ -50,7 +50,7 @@ pub const VARIABLES: [Variable; 18] = [
         name: "PROFILER_SUMMARY_INTERVAL",
         takes: "a time from 0.1 to 86400 seconds: `5`, `500ms`, `2s`, `1min`, `1h`",
         default: "none",
-        meaning: "Rewrites the file of PROFILER_SUMMARY this often while the program runs, for `profiler top FILE`. The file is always whole. A write that takes long is followed by a pause of nineteen times that time. Streams and pipes get the summary at the end only.",
+        meaning: "Rewrites the file of PROFILER_SUMMARY this often while the program runs, for `profiler top FILE`. The file is always whole, unless no other file may be created in its folder: then it is written in place. A write that takes long is followed by a pause of nineteen times that time. Streams and pipes get the summary at the end only.",
         names_path: false,
     },
     Variable {

@@ -151,7 +151,8 @@ impl Builder {
     /// only.
     ///
     /// The command `profiler top FILE` shows such a file, in JSON, as it changes. A background thread writes the file under
-    /// another name and renames it, so it is always whole, and is the last one written if a signal ends the program. After
+    /// another name and renames it, so it is always whole (except where its folder takes no other file), and is the last one
+    /// written if a signal ends the program. After
     /// a write that took long the thread rests for nineteen times as long, so that it never takes more than a twentieth of
     /// a processor. Streams, pipes and devices get the summary at the end only.
     ///

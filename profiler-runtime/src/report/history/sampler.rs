@@ -2,6 +2,7 @@
 //!
 //! A background thread takes the samples. Measured threads do nothing for them.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::HistoryPoint;
@@ -14,10 +15,13 @@ use crate::sync::Lock;
 
 /// The most rows of a summary that have a history: those with the largest shares of the time.
 const MAX_ROWS: usize = 128;
-/// A sample is followed by a span at least this many times as long as taking it took.
-const REST: u32 = 100;
+/// A sample is followed by a rest this many times as long as taking it took.
+const REST: u64 = 100;
 
 static HISTORY: Lock<History> = Lock::with(History::new(), History::new);
+/// The end of the rest, in nanoseconds since the beginning. Only the sampling thread uses it. The length of the spans
+/// stays: a single slow sample, of a process that was suspended, would make all later ones long.
+static REST_UNTIL: AtomicU64 = AtomicU64::new(0);
 
 fn now_ns() -> u64 {
     #[allow(
@@ -33,12 +37,18 @@ fn now_ns() -> u64 {
 pub(crate) fn sample() -> Duration {
     let mut history = HISTORY.lock();
     let now = now_ns();
-    if now >= history.next_end() {
+    if now >= next(&history) {
         history.end_span(now, name::all().into_iter().map(sums));
-        let took = now_ns().saturating_sub(now);
-        history.lengthen_to(took.saturating_mul(REST.into()));
+        let end = now_ns();
+        let rest = end.saturating_sub(now).saturating_mul(REST);
+        REST_UNTIL.store(end.saturating_add(rest), Relaxed);
     }
-    Duration::from_nanos(history.next_end().saturating_sub(now_ns()))
+    Duration::from_nanos(next(&history).saturating_sub(now_ns()))
+}
+
+/// Returns when the next sample is due.
+fn next(history: &History) -> u64 {
+    history.next_end().max(REST_UNTIL.load(Relaxed))
 }
 
 /// Returns the number of a name and what was measured under it so far.

@@ -105,11 +105,6 @@ impl History {
         self.began() + self.span_ns
     }
 
-    /// Makes the following spans at least this long.
-    pub(super) fn lengthen_to(&mut self, span_ns: u64) {
-        self.span_ns = self.span_ns.max(span_ns);
-    }
-
     /// Returns when the current span began.
     fn began(&self) -> u64 {
         self.ends.last().copied().unwrap_or(0)
