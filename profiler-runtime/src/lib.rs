@@ -115,6 +115,8 @@ mod collect;
 mod config;
 pub mod cuda;
 mod diagnostics;
+#[allow(dead_code, reason = "nothing takes samples yet")]
+mod gpu_sample;
 mod gpu_work;
 mod local;
 pub mod log;

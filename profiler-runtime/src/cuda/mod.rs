@@ -62,6 +62,7 @@ mod ffi;
 mod health;
 mod loss;
 mod memory;
+pub(crate) mod nvml;
 mod resolver;
 mod status;
 mod stream;

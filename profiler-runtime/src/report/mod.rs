@@ -35,6 +35,7 @@ mod verdict;
 mod walk;
 
 pub use crate::diagnostics::DropReason;
+pub use crate::gpu_sample::{GpuDevice, GpuQuantity, GpuReadings, GpuSample, ThrottleReasons};
 pub use crate::gpu_work::{
     GpuWork, GpuWorkKind, KernelLaunch, MemoryCopy, MemoryFill, MemoryKind, WaitKind,
 };

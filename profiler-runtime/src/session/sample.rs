@@ -11,6 +11,7 @@ use super::work::{LaunchRecord, WindowWork, WorkRecord};
 use super::{NONE, Options, Timeline};
 use crate::clock::WallAnchor;
 use crate::cuda::GpuRecord;
+use crate::gpu_sample::GpuSamples;
 use crate::gpu_work::GpuWork;
 use crate::name;
 use crate::stream_key::StreamKey;
@@ -20,6 +21,7 @@ pub(crate) struct Sample {
     pub(crate) scopes: Vec<ScopeRecord>,
     pub(crate) gpu: Vec<GpuRecord>,
     pub(crate) work: WindowWork,
+    pub(crate) gpu_samples: GpuSamples,
     pub(crate) steps: Vec<Step>,
     pub(crate) options: Options,
     pub(crate) origin: u64,
@@ -33,6 +35,7 @@ impl Sample {
             scopes: Vec::new(),
             gpu: Vec::new(),
             work: WindowWork::default(),
+            gpu_samples: GpuSamples::default(),
             steps: Vec::new(),
             options: Options {
                 record_shapes: true,
@@ -158,6 +161,7 @@ impl Sample {
             gpu: self.gpu,
             replays: Vec::new(),
             work: self.work,
+            gpu_samples: self.gpu_samples,
             steps: self.steps,
             threads: vec![
                 Arc::new(ThreadInfo {

@@ -10,6 +10,7 @@ use super::timeline::Timeline;
 use super::work::WindowWork;
 use super::{Activity, Options};
 use crate::cuda::GpuRecord;
+use crate::gpu_sample::{GpuDevice, GpuSample, GpuSamples};
 use crate::name::Name;
 use crate::sync::ReentrancyGuard;
 
@@ -35,6 +36,8 @@ pub struct Trace {
     pub(crate) replays: Vec<GpuRecord>,
     /// Kernels and other work on the devices, if CUPTI recorded it.
     pub(crate) work: WindowWork,
+    /// Samples of the devices' sensors, and the energy of the names, if they were asked for.
+    pub(crate) gpu_samples: GpuSamples,
     pub(crate) steps: Vec<Step>,
     pub(crate) threads: Vec<Arc<ThreadInfo>>,
     pub(crate) names: Vec<&'static Name>,
@@ -273,6 +276,13 @@ impl Trace {
         self.replays
             .iter()
             .map(|gpu| (self.name_of(gpu.name), GpuSpan::of(gpu)))
+    }
+
+    /// Returns the devices whose sensors were read while the window was open, each with its samples: those between the
+    /// ends of the window, and one on each side.
+    pub fn gpu_samples(&self) -> impl Iterator<Item = (&GpuDevice, &[GpuSample])> {
+        let devices = self.gpu_samples.devices.iter();
+        devices.map(|device| (&device.device, device.samples.as_slice()))
     }
 
     pub(crate) fn name_of(&self, id: u32) -> &'static str {

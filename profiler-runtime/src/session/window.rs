@@ -269,21 +269,26 @@ impl WindowBuilder {
         let expects_cuda = options.cuda && options.expects_cuda && !self.scopes.is_empty();
         let no_cuda_reason =
             (expects_cuda && !has_cuda).then(|| no_cuda_reason(&cuda::known_status()));
+        let timeline = Timeline::through(spec.first, closing.last);
+        let closed = spec.closed.unwrap_or(spec.opened);
+        let gpu_samples =
+            cuda::nvml::samples_between(timeline.unix_ns(spec.opened), timeline.unix_ns(closed));
         Trace {
             scopes: self.scopes,
             nodes,
             gpu: self.gpu,
             replays: self.replays,
             work: WindowWork::default(),
+            gpu_samples,
             steps,
             threads: self.threads,
             names: name::all(),
-            timeline: Timeline::through(spec.first, closing.last),
+            timeline,
             meta: Meta {
                 cycle: spec.cycle,
                 step_num: closing.step_num,
                 opened: spec.opened,
-                closed: spec.closed.unwrap_or(spec.opened),
+                closed,
                 options,
                 truncation: Truncation {
                     over_capacity: self.over_capacity,

@@ -1,0 +1,480 @@
+//! Readings of a device's sensors, and the energy that names used, as plain data.
+
+use std::fmt;
+
+/// A device whose sensors are read.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct GpuDevice {
+    /// Its number in CUDA; `None` if the program has not initialised CUDA, or cannot see the device there.
+    pub ordinal: Option<u32>,
+    /// Its number in NVML and `nvidia-smi`, which may differ from that in CUDA.
+    pub nvml_index: u32,
+    /// Its unique identifier: `GPU-` and 32 hexadecimal digits in five groups.
+    pub uuid: String,
+    /// Its product name.
+    pub name: String,
+    /// The size of its memory in bytes.
+    pub memory_bytes: Option<u64>,
+    /// The highest clock of its multiprocessors in MHz.
+    pub max_sm_clock_mhz: Option<u32>,
+    /// The highest clock of its memory in MHz.
+    pub max_memory_clock_mhz: Option<u32>,
+    /// The power limit in force, in watts.
+    pub power_limit_w: Option<f64>,
+    /// `true` if it is divided by MIG (Multi-Instance GPU): the sensors are those of the whole device.
+    pub is_mig: bool,
+    /// The number of processes that compute on it, as of the first sample.
+    pub compute_processes: Option<u32>,
+}
+
+/// A quantity that a sample may have a reading of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum GpuQuantity {
+    /// The share of the device's last sampling period in which at least one kernel ran, in percent.
+    Utilization,
+    /// The share of the device's last sampling period in which its memory was read or written, in percent.
+    MemoryUtilization,
+    /// Memory in use by all processes and the system, in bytes.
+    MemoryUsed,
+    /// Power in watts: on most devices since Ampere the mean of one second, on others the value of the moment.
+    Power,
+    /// Power of the moment in watts.
+    PowerInstant,
+    /// Energy since the sample before, in joules.
+    Energy,
+    /// Temperature of the chip in degrees Celsius.
+    Temperature,
+    /// Clock of the multiprocessors in MHz.
+    SmClock,
+    /// Clock of the memory in MHz.
+    MemoryClock,
+    /// Bytes sent over `PCIe` since the sample before.
+    PcieSent,
+    /// Bytes received over `PCIe` since the sample before.
+    PcieReceived,
+    /// Bytes sent over `NVLink` since the sample before.
+    NvlinkSent,
+    /// Bytes received over `NVLink` since the sample before.
+    NvlinkReceived,
+    /// The performance state: 0 is the fastest, 15 the slowest.
+    PerformanceState,
+}
+
+impl GpuQuantity {
+    /// All quantities.
+    pub const ALL: [Self; 14] = [
+        Self::Utilization,
+        Self::MemoryUtilization,
+        Self::MemoryUsed,
+        Self::Power,
+        Self::PowerInstant,
+        Self::Energy,
+        Self::Temperature,
+        Self::SmClock,
+        Self::MemoryClock,
+        Self::PcieSent,
+        Self::PcieReceived,
+        Self::NvlinkSent,
+        Self::NvlinkReceived,
+        Self::PerformanceState,
+    ];
+
+    /// Returns its name with its unit, for fields and tags: `power_w`, `memory_used_bytes`.
+    #[must_use]
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Utilization => "utilization_percent",
+            Self::MemoryUtilization => "memory_utilization_percent",
+            Self::MemoryUsed => "memory_used_bytes",
+            Self::Power => "power_w",
+            Self::PowerInstant => "power_instant_w",
+            Self::Energy => "energy_j",
+            Self::Temperature => "temperature_c",
+            Self::SmClock => "sm_clock_mhz",
+            Self::MemoryClock => "memory_clock_mhz",
+            Self::PcieSent => "pcie_sent_bytes",
+            Self::PcieReceived => "pcie_received_bytes",
+            Self::NvlinkSent => "nvlink_sent_bytes",
+            Self::NvlinkReceived => "nvlink_received_bytes",
+            Self::PerformanceState => "performance_state",
+        }
+    }
+
+    /// Returns `true` for a quantity that adds up over samples, such as energy, and `false` for a level, such as power.
+    #[must_use]
+    pub const fn adds_up(self) -> bool {
+        matches!(
+            self,
+            Self::Energy
+                | Self::PcieSent
+                | Self::PcieReceived
+                | Self::NvlinkSent
+                | Self::NvlinkReceived
+        )
+    }
+}
+
+/// One value or none for each quantity.
+#[derive(Clone, Copy, PartialEq)]
+pub struct GpuReadings([Option<f64>; GpuQuantity::ALL.len()]);
+
+impl GpuReadings {
+    /// No readings.
+    pub(crate) const NONE: Self = Self([None; GpuQuantity::ALL.len()]);
+
+    /// Returns the reading of a quantity; `None` if the device or the driver has none.
+    #[must_use]
+    pub fn get(&self, quantity: GpuQuantity) -> Option<f64> {
+        self.0.get(quantity as usize).copied().flatten()
+    }
+
+    /// Returns the quantities that have a reading.
+    pub fn iter(&self) -> impl Iterator<Item = (GpuQuantity, f64)> {
+        let quantities = GpuQuantity::ALL.into_iter();
+        quantities.filter_map(|quantity| Some((quantity, self.get(quantity)?)))
+    }
+
+    pub(crate) fn set(&mut self, quantity: GpuQuantity, value: Option<f64>) {
+        if let Some(reading) = self.0.get_mut(quantity as usize) {
+            *reading = value;
+        }
+    }
+
+    /// Combines two sets of readings; a quantity that one of them lacks comes from the other.
+    fn combine(&self, other: &Self, f: impl Fn(GpuQuantity, f64, f64) -> f64) -> Self {
+        let mut combined = Self::NONE;
+        for quantity in GpuQuantity::ALL {
+            let value = match (self.get(quantity), other.get(quantity)) {
+                (Some(first), Some(second)) => Some(f(quantity, first, second)),
+                (first, second) => first.or(second),
+            };
+            combined.set(quantity, value);
+        }
+        combined
+    }
+}
+
+impl Default for GpuReadings {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+impl fmt::Debug for GpuReadings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let entries = self.iter().map(|(quantity, value)| (quantity.key(), value));
+        f.debug_map().entries(entries).finish()
+    }
+}
+
+/// The reasons why a device's clocks are lower than they could be, as NVML numbers them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ThrottleReasons(u64);
+
+impl ThrottleReasons {
+    /// The device is idle.
+    pub const IDLE: Self = Self(1);
+    /// The clocks are set by an application.
+    pub const APPLICATION_CLOCKS: Self = Self(2);
+    /// The power limit of the driver.
+    pub const POWER_CAP: Self = Self(4);
+    /// The hardware halves the clocks, or more: heat, the power brake, or a power supply that is too weak.
+    pub const HARDWARE_SLOWDOWN: Self = Self(8);
+    /// Clocks that follow those of other devices.
+    pub const SYNC_BOOST: Self = Self(0x10);
+    /// The driver lowers the clocks because of heat.
+    pub const SOFTWARE_THERMAL: Self = Self(0x20);
+    /// The hardware lowers the clocks because of heat.
+    pub const HARDWARE_THERMAL: Self = Self(0x40);
+    /// An external signal, such as one of the power supply.
+    pub const POWER_BRAKE: Self = Self(0x80);
+    /// The clocks are set for a display.
+    pub const DISPLAY_CLOCKS: Self = Self(0x100);
+
+    /// All reasons that have a name, with their names.
+    pub const NAMED: [(Self, &'static str); 9] = [
+        (Self::IDLE, "idle"),
+        (Self::APPLICATION_CLOCKS, "application clocks"),
+        (Self::POWER_CAP, "power cap"),
+        (Self::HARDWARE_SLOWDOWN, "hardware slowdown"),
+        (Self::SYNC_BOOST, "sync boost"),
+        (Self::SOFTWARE_THERMAL, "software thermal slowdown"),
+        (Self::HARDWARE_THERMAL, "hardware thermal slowdown"),
+        (Self::POWER_BRAKE, "power brake"),
+        (Self::DISPLAY_CLOCKS, "display clocks"),
+    ];
+
+    /// The reasons that hold back clocks which work could use: all but an idle device and clocks that were chosen.
+    pub const HOLD_BACK: Self = Self(4 | 8 | 0x10 | 0x20 | 0x40 | 0x80);
+
+    /// Returns the reasons with these bits.
+    #[must_use]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// Returns the bits.
+    #[must_use]
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// Returns `true` if any of the other reasons applies.
+    #[must_use]
+    pub const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Returns `true` if the clocks are held back: by power, heat or other devices.
+    #[must_use]
+    pub const fn holds_back(self) -> bool {
+        self.intersects(Self::HOLD_BACK)
+    }
+
+    /// Returns the names of the reasons, in the order of their bits.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let named = Self::NAMED.into_iter();
+        named.filter_map(move |(reason, name)| self.intersects(reason).then_some(name))
+    }
+}
+
+/// The sensors of one device at one time, or a summary of several samples.
+///
+/// A long run keeps its recent samples as they are. Older ones are merged, two at a time: the readings are then means
+/// (sums, for quantities that [add up](GpuQuantity::adds_up)), and the least and the greatest reading are kept beside.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct GpuSample {
+    /// The index of the device in the list of devices.
+    pub device: u32,
+    /// When it was taken, in nanoseconds since the Unix epoch: the middle of the calls that read the sensors. For merged
+    /// samples, the time of the first.
+    pub unix_ns: i64,
+    /// How far from `unix_ns` a sensor may have been read, in nanoseconds.
+    pub uncertainty_ns: u64,
+    /// The readings of the sensors.
+    pub readings: GpuReadings,
+    /// The reasons for lower clocks; of merged samples, those that any had.
+    pub throttle: Option<ThrottleReasons>,
+    /// Least and greatest readings, if it is merged from several samples.
+    pub(crate) merged: Option<Box<Merged>>,
+}
+
+/// The values that merged samples keep beside their means.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Merged {
+    samples: u64,
+    end_unix_ns: i64,
+    min: GpuReadings,
+    max: GpuReadings,
+    held_back: u64,
+}
+
+impl GpuSample {
+    /// Returns the reading of a quantity, or the mean (for quantities that add up, the sum) of merged samples.
+    #[must_use]
+    pub fn get(&self, quantity: GpuQuantity) -> Option<f64> {
+        self.readings.get(quantity)
+    }
+
+    /// Returns the least reading among merged samples.
+    #[must_use]
+    pub fn min(&self, quantity: GpuQuantity) -> Option<f64> {
+        let readings = self.merged.as_deref().map(|merged| &merged.min);
+        readings.unwrap_or(&self.readings).get(quantity)
+    }
+
+    /// Returns the greatest reading among merged samples.
+    #[must_use]
+    pub fn max(&self, quantity: GpuQuantity) -> Option<f64> {
+        let readings = self.merged.as_deref().map(|merged| &merged.max);
+        readings.unwrap_or(&self.readings).get(quantity)
+    }
+
+    /// Returns the number of samples that were merged, 1 for a single one.
+    #[must_use]
+    pub fn samples(&self) -> u64 {
+        self.merged.as_deref().map_or(1, |merged| merged.samples)
+    }
+
+    /// Returns the number of samples in which the clocks were [held back](ThrottleReasons::holds_back).
+    #[must_use]
+    pub fn held_back(&self) -> u64 {
+        match (&self.merged, self.throttle) {
+            (Some(merged), _) => merged.held_back,
+            (None, Some(reasons)) => reasons.holds_back().into(),
+            (None, None) => 0,
+        }
+    }
+
+    /// Returns the time of the last of merged samples, in nanoseconds since the Unix epoch.
+    #[must_use]
+    pub fn end_unix_ns(&self) -> i64 {
+        self.merged
+            .as_deref()
+            .map_or(self.unix_ns, |merged| merged.end_unix_ns)
+    }
+
+    /// Returns one sample for this one and the next of the same device.
+    pub(crate) fn merge(&self, next: &Self) -> Self {
+        let (samples, others) = (self.samples(), next.samples());
+        let total = samples + others;
+        let mean = |quantity: GpuQuantity, first: f64, second: f64| {
+            if quantity.adds_up() {
+                return first + second;
+            }
+            (first * samples as f64 + second * others as f64) / total as f64
+        };
+        let extreme = |sample: &Self| sample.merged.as_deref().cloned();
+        let (min, max) =
+            extreme(self).map_or((self.readings, self.readings), |own| (own.min, own.max));
+        let (other_min, other_max) =
+            extreme(next).map_or((next.readings, next.readings), |own| (own.min, own.max));
+        let throttle = match (self.throttle, next.throttle) {
+            (Some(first), Some(second)) => Some(ThrottleReasons(first.0 | second.0)),
+            (first, second) => first.or(second),
+        };
+        Self {
+            device: self.device,
+            unix_ns: self.unix_ns,
+            uncertainty_ns: self.uncertainty_ns.max(next.uncertainty_ns),
+            readings: self.readings.combine(&next.readings, mean),
+            throttle,
+            merged: Some(Box::new(Merged {
+                samples: total,
+                end_unix_ns: next.end_unix_ns(),
+                min: min.combine(&other_min, |_, first, second| first.min(second)),
+                max: max.combine(&other_max, |_, first, second| first.max(second)),
+                held_back: self.held_back() + next.held_back(),
+            })),
+        }
+    }
+}
+
+/// The energy that one name used on one device.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct NameEnergy {
+    /// The number of the name ([`Name::id`](crate::name::Name)).
+    pub(crate) name: u32,
+    /// Its share of the measured energy.
+    pub(crate) joules: f64,
+    /// The GPU self time that the share is for, in nanoseconds.
+    pub(crate) self_ns: f64,
+}
+
+/// Where the energy of a device comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum EnergySource {
+    /// The device has neither counter nor power.
+    #[default]
+    None,
+    /// The device's energy counter.
+    Counter,
+    /// The power of each sample, taken for the time since the sample before.
+    Power,
+}
+
+/// The energy of one device over the samples, shared out by GPU self time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct DeviceEnergy {
+    pub(crate) source: EnergySource,
+    /// All energy that was measured, in joules.
+    pub(crate) joules: f64,
+    /// The rest, which no measured scope accounts for: `joules` without the sum over `names`.
+    pub(crate) unmeasured_joules: f64,
+    /// The names whose GPU self time grew while samples were taken, by their numbers.
+    pub(crate) names: Vec<NameEnergy>,
+    /// The intervals between samples that were shared out.
+    pub(crate) intervals: u64,
+    /// The time that these intervals cover, in nanoseconds.
+    pub(crate) covered_ns: f64,
+    /// The step of the energy counter in nanoseconds: names with less than ten steps of GPU time have no meaningful
+    /// share.
+    pub(crate) step_ns: f64,
+}
+
+/// The sums over all samples of a device since sampling began.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct DeviceTotals {
+    /// All samples merged into one; `None` before the first.
+    pub(crate) all: Option<GpuSample>,
+    /// How many samples had each reason of [`ThrottleReasons::NAMED`].
+    pub(crate) reasons: [u64; ThrottleReasons::NAMED.len()],
+    /// How many samples know their reasons, including those without any: shares of held-back samples refer to these.
+    pub(crate) with_reasons: u64,
+}
+
+/// One device with its samples and its energy.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct DeviceSamples {
+    pub(crate) device: GpuDevice,
+    /// In the order of their times. A window has those between its ends and one on each side.
+    pub(crate) samples: Vec<GpuSample>,
+    pub(crate) totals: DeviceTotals,
+    pub(crate) energy: DeviceEnergy,
+}
+
+/// The samples of all devices, of a run or a window.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct GpuSamples {
+    /// The devices, in the order of [`GpuSample::device`].
+    pub(crate) devices: Vec<DeviceSamples>,
+    /// The time between samples in nanoseconds; 0 if none were asked for.
+    pub(crate) interval_ns: u64,
+    /// Why samples or readings are missing, a sentence for each reason.
+    pub(crate) notes: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(second: i64, power: f64, energy: f64, reasons: u64) -> GpuSample {
+        let mut readings = GpuReadings::NONE;
+        readings.set(GpuQuantity::Power, Some(power));
+        readings.set(GpuQuantity::Energy, Some(energy));
+        GpuSample {
+            unix_ns: second * 1_000_000_000,
+            readings,
+            throttle: Some(ThrottleReasons::from_bits(reasons)),
+            ..GpuSample::default()
+        }
+    }
+
+    #[test]
+    fn merged_samples_keep_least_mean_and_greatest_and_add_up_energy() {
+        let power = GpuQuantity::Power;
+        let pair = sample(1, 100.0, 7.0, 4).merge(&sample(2, 200.0, 3.0, 1));
+        let three = pair.merge(&sample(3, 300.0, 5.0, 0x40));
+        assert_eq!(
+            (three.min(power), three.max(power)),
+            (Some(100.0), Some(300.0))
+        );
+        assert_eq!(three.get(power), Some(200.0));
+        assert_eq!(three.get(GpuQuantity::Energy), Some(15.0));
+        assert_eq!((three.samples(), three.held_back()), (3, 2));
+        assert_eq!(
+            (three.unix_ns, three.end_unix_ns()),
+            (1_000_000_000, 3_000_000_000)
+        );
+        assert_eq!(three.throttle.map(ThrottleReasons::bits), Some(0x45));
+        assert_eq!(three.get(GpuQuantity::Temperature), None);
+    }
+
+    #[test]
+    fn reasons_have_names_in_the_order_of_their_bits() {
+        let reasons = ThrottleReasons::from_bits(0x44 | 1);
+        let names: Vec<&str> = reasons.names().collect();
+        assert_eq!(names, ["idle", "power cap", "hardware thermal slowdown"]);
+        assert!(reasons.holds_back() && !ThrottleReasons::IDLE.holds_back());
+    }
+
+    #[test]
+    fn the_order_of_the_quantities_is_that_of_their_places() {
+        for (place, quantity) in GpuQuantity::ALL.into_iter().enumerate() {
+            assert_eq!(quantity as usize, place);
+        }
+    }
+}
