@@ -9,6 +9,7 @@ mod call_table;
 mod call_tree;
 mod callers;
 mod columns;
+mod covered;
 mod environment;
 #[cfg(any(feature = "export", feature = "trace"))]
 pub(crate) mod export;

@@ -28,6 +28,10 @@ impl<'t> Event<'t> {
         &self.trace.scopes[self.index]
     }
 
+    pub(super) fn trace(self) -> &'t Trace {
+        self.trace
+    }
+
     fn node(self) -> &'t Node {
         &self.trace.nodes[self.index]
     }

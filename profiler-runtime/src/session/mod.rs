@@ -10,6 +10,7 @@ mod delivery;
 mod ended;
 pub(crate) mod environment;
 mod event;
+mod gpu_event;
 mod handler;
 mod late;
 mod live;
@@ -39,6 +40,7 @@ pub use crate::memory::MemoryUse;
 pub(crate) use at_exit::{FinishMode, finish};
 pub(crate) use ended::{EndedScope, RecordEnding, Shapes};
 pub use event::{Event, Frame, GpuSpan};
+pub use gpu_event::{GpuEvent, GpuLaunch};
 pub(crate) use opening::{
     FutureRecord, close, close_future, close_poll, ending, lose, open, opened,
 };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::trace::NONE;
-use crate::gpu_work::GpuWork;
+use crate::gpu_work::{GpuWork, GpuWorkKind};
 use crate::stream_key::StreamKey;
 
 /// The kernels, copies, fills and waits of a window, and the calls that launched them.
@@ -58,6 +58,14 @@ impl WindowWork {
     pub(crate) fn scope_of(&self, work: &WorkRecord) -> Option<usize> {
         let scope = self.launch_of(work)?.scope;
         (scope != NONE).then_some(scope as usize)
+    }
+
+    /// Returns the kernels, copies and fills whose times are known: what a stream executes. Waits are left out.
+    pub(crate) fn on_streams(&self) -> impl Iterator<Item = &WorkRecord> {
+        self.work.iter().filter(|work| {
+            let is_wait = matches!(work.details.kind, GpuWorkKind::Synchronization(_));
+            work.span.is_some() && !is_wait
+        })
     }
 
     /// Returns the name of a kernel or a call.

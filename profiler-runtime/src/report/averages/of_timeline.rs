@@ -6,6 +6,7 @@ use super::KeyAverages;
 use super::group_by::GroupBy;
 use super::tally::{Call, Edges, GpuCall, Tally};
 use crate::report::call_tree::{callers, is_on_gpu};
+use crate::report::covered::covered;
 use crate::report::row::Row;
 use crate::report::share::{share_cpu, share_cuda};
 use crate::report::sort::SortKey;
@@ -18,8 +19,9 @@ type Stream = u32;
 impl Timeline {
     /// Averages the scopes of the time line over all calls of the same name.
     ///
-    /// A kernel or copy has a row of its own, and its time is in the GPU total of all functions around its launch; their
-    /// GPU self time does not contain it. The rows have no shapes and no memory.
+    /// A kernel or copy inside the GPU time of a scope is counted there. Any other one has a row of its own, and its time
+    /// is in the GPU total of all functions around its launch; their GPU self time does not contain it. The rows have no
+    /// shapes and no memory.
     ///
     /// # Examples
     ///
@@ -51,9 +53,11 @@ fn gather(timeline: &Timeline) -> KeyAverages {
     let polled = polled(timeline, &callers);
     let texts = numbers(timeline);
     let text_of = |slice: &Slice| texts.get(slice.name as usize).copied().unwrap_or(NONE);
-    let gpu = gpu_times(timeline, &callers);
+    let covered = covered(timeline, &callers);
+    let gpu = gpu_times(timeline, &callers, &covered);
     let is_call = |index: usize| match slices[index].kind {
-        SliceKind::Call | SliceKind::AsyncCall | SliceKind::GpuWork => true,
+        SliceKind::Call | SliceKind::AsyncCall => true,
+        SliceKind::GpuWork => !covered[index],
         SliceKind::FuturePoll => false,
         // It belongs to the call of its parent.
         SliceKind::GpuScope => callers[index] == NONE,
@@ -145,12 +149,17 @@ fn row(timeline: &Timeline, name: u32) -> Row {
 }
 
 /// Returns the GPU time of each call: that of its scope, or else the sum of the work that it and the calls inside launched.
-fn gpu_times(timeline: &Timeline, callers: &[u32]) -> Vec<Option<GpuCall<Stream>>> {
+fn gpu_times(
+    timeline: &Timeline,
+    callers: &[u32],
+    covered: &[bool],
+) -> Vec<Option<GpuCall<Stream>>> {
     let slices = &timeline.slices;
     let mut measured: Vec<Option<GpuCall<Stream>>> = vec![None; slices.len()];
     let mut launched: Vec<Option<f64>> = vec![None; slices.len()];
     for ((index, slice), caller) in slices.iter().enumerate().zip(callers) {
         let belongs_to = match slice.kind {
+            SliceKind::GpuWork if covered[index] => continue,
             SliceKind::GpuWork => index,
             SliceKind::GpuScope if *caller == NONE => index,
             SliceKind::GpuScope => *caller as usize,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{CallLabels, CallNode, CallTree, CallTreeOptions};
+use crate::report::covered::covered;
 use crate::report::timeline::{Replay, Slice, SliceKind, Timeline};
 use crate::report::walk::{NONE, Visit, Walk};
 
@@ -14,9 +15,9 @@ const MAX_DEPTH: u32 = 512;
 impl Timeline {
     /// Returns the call tree: the calls of each path added up, divided as `by` says.
     ///
-    /// A kernel or copy is a node below the function that launched it, and the GPU time of a scope belongs to the node of
-    /// the scope. A replay of a graph has no caller, and is no call. From a depth of 512 on, a recursive call is counted on the node of the open call that has the same
-    /// caller and callee.
+    /// The GPU time of a scope belongs to the node of the scope. A kernel or copy inside such a time is in it; any other one
+    /// is a node below the function that launched it. A replay of a graph has no caller, and is no call. From a depth of
+    /// 512 on, a recursive call is counted on the node of the open call that has the same caller and callee.
     ///
     /// # Examples
     ///
@@ -43,11 +44,13 @@ impl Timeline {
     #[must_use]
     pub fn call_tree(&self, by: CallTreeOptions) -> CallTree {
         let callers = callers(self);
+        let covered = covered(self, &callers);
         let gpu = scopes_on_gpu(self, &callers);
         let is_call = |index: usize| {
             let slice = &self.slices[index];
             match slice.kind {
-                SliceKind::Call | SliceKind::AsyncCall | SliceKind::GpuWork => true,
+                SliceKind::Call | SliceKind::AsyncCall => true,
+                SliceKind::GpuWork => !covered[index],
                 SliceKind::FuturePoll => false,
                 // It belongs to its parent's call.
                 SliceKind::GpuScope => callers[index] == NONE,

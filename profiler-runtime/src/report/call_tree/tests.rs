@@ -74,7 +74,7 @@ fn calls_of_one_path_are_one_node() {
         (FuturePoll, "load", Some(2), 9, 5),
         (Call, "forward", Some(3), 4, 4),
         (Call, "forward", Some(0), 20, 20),
-        (GpuScope, "forward", Some(1), 30, 30),
+        (GpuScope, "forward", Some(5), 30, 30),
         (GpuWork, "kernel", Some(1), 7, 7),
         (GpuWork, "kernel", Some(4), 2, 2),
         (GpuWork, "alone", None, 1, 1),
@@ -118,6 +118,29 @@ fn calls_of_one_path_are_one_node() {
     assert_eq!(tree.children()[0], [1, 3]);
     let own = tree.sums(|node| node.cpu.map_or(0.0, |cpu| cpu.self_ns));
     assert_eq!(own[..4], [89.0, 70.0, 0.0, 9.0]);
+}
+
+#[test]
+fn work_inside_the_gpu_time_of_a_scope_is_counted_there() {
+    use SliceKind::{Call, GpuScope, GpuWork};
+
+    let timeline = timeline(&[
+        (Call, "train", None, 100, 90),
+        (Call, "forward", Some(0), 10, 10),
+        (GpuScope, "train", Some(0), 30, 30),
+        (GpuWork, "kernel", Some(1), 7, 7),
+    ]);
+    let tree = timeline.call_tree(CallTreeOptions::new());
+    let cuda = Some([30.0, 30.0]);
+    assert_eq!(
+        lines(&tree),
+        [
+            ("train".to_owned(), 1, Some([100.0, 90.0]), cuda),
+            ("train/forward".to_owned(), 1, Some([10.0, 10.0]), None),
+        ]
+    );
+    let averages = timeline.key_averages();
+    assert_eq!(averages.self_cuda_time_total_ns, Some(30.0));
 }
 
 #[test]

@@ -10,6 +10,8 @@ mod streams;
 mod timeline;
 mod times;
 mod track_names;
+#[cfg(feature = "export")]
+mod work_streams;
 
 #[cfg(feature = "trace")]
 pub use chrome::{LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};

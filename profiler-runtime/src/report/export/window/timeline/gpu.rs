@@ -16,11 +16,11 @@ use crate::session::NONE;
 use crate::stream_key::StreamKey;
 
 /// The tracks of streams, by device and stream.
-type StreamTracks = HashMap<(Option<u32>, StreamKey), u32>;
+pub(super) type StreamTracks = HashMap<(Option<u32>, StreamKey), u32>;
 
 impl Builder<'_> {
-    /// Adds the GPU times, and the replays of graphs.
-    pub(super) fn add_gpu(&mut self) {
+    /// Adds the GPU times, and the replays of graphs. Returns the tracks of the streams.
+    pub(super) fn add_gpu(&mut self) -> StreamTracks {
         let tracks = self.add_streams();
         let (trace, times) = (self.trace, self.times);
         let mut in_flight = InFlight::new(0, self.last_end());
@@ -51,6 +51,7 @@ impl Builder<'_> {
             };
             self.timeline.replays.push(replay);
         }
+        tracks
     }
 
     /// Adds a track for each stream.

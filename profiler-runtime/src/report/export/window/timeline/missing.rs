@@ -23,7 +23,13 @@ pub(super) fn missing(trace: &Trace) -> Vec<(String, u64)> {
         "GPU times are not shown, since it is not known when they began".to_owned(),
         unplaced.count() as u64,
     );
-    let counted = scopes.into_iter().chain(lost).chain([unplaced]);
+    let work = trace.work.work.iter();
+    let untimed = (
+        "kernels and copies are not shown, since the device had no space for their times"
+            .to_owned(),
+        work.filter(|work| work.span.is_none()).count() as u64,
+    );
+    let counted = scopes.into_iter().chain(lost).chain([unplaced, untimed]);
     let mut missing: Vec<(String, u64)> = counted.filter(|(_, count)| *count > 0).collect();
     if truncation.cut_short {
         missing.push((CUT_SHORT.to_owned(), 0));

@@ -4,6 +4,7 @@ mod gpu;
 mod missing;
 mod order;
 mod own_memory;
+mod work;
 
 #[cfg(test)]
 mod tests;
@@ -56,7 +57,8 @@ impl Trace {
     pub fn timeline(&self) -> Timeline {
         let mut builder = Builder::new(self);
         builder.add_scopes();
-        builder.add_gpu();
+        let streams = builder.add_gpu();
+        builder.add_work(&streams);
         builder.add_memory();
         builder.finish()
     }
@@ -69,11 +71,20 @@ struct Builder<'t> {
     timeline: Timeline,
     /// The slice of each record; [`NONE`] for a record without one.
     slice_of: Vec<u32>,
-    /// The index of each name of the program.
-    names: HashMap<u32, u32>,
+    /// The index of each name.
+    names: HashMap<NameId, u32>,
     shapes: HashMap<String, u32>,
     /// The process, which all tracks have in common.
     process: Track,
+}
+
+/// The origin of a name, and its number there.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum NameId {
+    /// A name of the program.
+    Scope(u32),
+    /// A kernel, or a function of CUDA.
+    Work(u32),
 }
 
 /// The tracks of a thread.
@@ -135,6 +146,10 @@ impl<'t> Builder<'t> {
 
     /// Returns the index of a name; `id` counts the names of the program.
     fn name(&mut self, id: u32) -> u32 {
+        self.index_of_name(NameId::Scope(id))
+    }
+
+    fn index_of_name(&mut self, id: NameId) -> u32 {
         let next = index_of(self.names.len());
         *self.names.entry(id).or_insert(next)
     }
@@ -318,10 +333,14 @@ impl<'t> Builder<'t> {
         let slices = self.timeline.slices.iter();
         let ends = slices.map(|slice| slice.start_ns.saturating_add(slice.duration_ns));
         self.timeline.duration_ns = ends.fold(closed, i64::max);
-        let mut used: Vec<(u32, u32)> = self.names.into_iter().collect();
+        let mut used: Vec<(NameId, u32)> = self.names.into_iter().collect();
         used.sort_unstable_by_key(|(_, index)| *index);
         let short = short_names(&self.trace.names, str::to_owned);
         let names = used.into_iter().map(|(id, _)| {
+            let id = match id {
+                NameId::Scope(id) => id,
+                NameId::Work(id) => return work::name(self.trace, id),
+            };
             let name = self.trace.names.get(id as usize);
             let short = short.get(id as usize).filter(|name| name.full.is_some());
             SliceName {

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::clock::clock;
 use crate::cuda::CudaLoss;
+use crate::gpu_work::{GpuWork, GpuWorkKind, MemoryCopy, WaitKind};
 use crate::memory::MemoryUse;
 use crate::session::ScopeDetails;
 use crate::session::sample::Sample;
@@ -388,4 +389,62 @@ proptest! {
         let gpu = trace.nodes.iter().filter(|node| node.gpu != NONE).count();
         prop_assert_eq!(timeline.slices.len(), trace.scopes.len() + gpu);
     }
+}
+
+#[test]
+fn kernels_are_on_their_streams_with_the_calls_that_launched_them() {
+    let mut sample = Sample::new();
+    sample.scope("timeline: launches", 0, 0, long(100));
+    sample.gpu(stream(), 10_000, 40_000.0, 40_000.0);
+    let copy = GpuWork {
+        kind: GpuWorkKind::Memcpy(MemoryCopy {
+            bytes: 4096,
+            ..MemoryCopy::default()
+        }),
+        ..GpuWork::default()
+    };
+    sample.work("kernel", true, 5_000, (12_000, 30_000), GpuWork::default());
+    sample.work("Memcpy HtoD", false, 6_000, (30_000, 35_000), copy);
+    let elsewhere = sample.work.work.last_mut().expect("a copy");
+    (elsewhere.stream_key, elsewhere.details.stream) = (None, 7);
+    let wait = GpuWork {
+        kind: GpuWorkKind::Synchronization(WaitKind::StreamSynchronize),
+        ..GpuWork::default()
+    };
+    sample.work("wait", true, 7_000, (30_000, 50_000), wait);
+    sample.work("lost", true, 8_000, (0, 0), GpuWork::default());
+    sample.work.work.last_mut().expect("a kernel").span = None;
+    let timeline = sample.trace().timeline();
+    is_in_order(&timeline);
+    let launches = ("timeline: launches", SliceKind::Call);
+    assert_eq!(
+        family(&timeline),
+        [
+            ("timeline: launches", SliceKind::Call, None),
+            ("timeline: launches", SliceKind::GpuScope, Some(launches)),
+            ("kernel", SliceKind::GpuWork, Some(launches)),
+            ("Memcpy HtoD", SliceKind::GpuWork, None),
+        ]
+    );
+    let [_, scope, kernel, copy] = &timeline.slices[..] else {
+        panic!("four slices")
+    };
+    assert_eq!((kernel.start_ns, kernel.duration_ns), (12_000, 18_000));
+    let launch = timeline.launches[kernel.launch.expect("its launch") as usize];
+    assert_eq!((launch.start_ns, launch.parent), (5_000, Some(0)));
+    assert_eq!(
+        &*timeline.names[launch.name as usize].text,
+        "cuLaunchKernel"
+    );
+    let work = |slice: &Slice| timeline.work[slice.work.expect("what it did") as usize];
+    assert_eq!(work(kernel).correlation, launch.correlation);
+    assert!(matches!(work(copy).kind, GpuWorkKind::Memcpy(copy) if copy.bytes == 4096));
+    let stream = |slice: &Slice| timeline.tracks[slice.track as usize].id;
+    assert_eq!((stream(scope), stream(kernel)), (7, 7));
+    assert_eq!(stream(copy), 8, "another stream has another number");
+    assert_eq!(timeline.missing.len(), 1, "{:?}", timeline.missing);
+    let averages = timeline.key_averages();
+    let names: Vec<&str> = averages.rows.iter().map(|row| &*row.name).collect();
+    assert_eq!(names, ["timeline: launches", "Memcpy HtoD"]);
+    assert_eq!(averages.self_cuda_time_total_ns, Some(45_000.0));
 }
