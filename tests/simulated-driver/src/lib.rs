@@ -29,4 +29,4 @@ mod driver;
 mod report;
 
 pub use client::{Installation, Installed, Simulator, SimulatorError};
-pub use report::{Activity, ActivityKind, Misuse, Objects, Report};
+pub use report::{Activity, ActivityKind, CuptiReport, Misuse, Objects, Report};

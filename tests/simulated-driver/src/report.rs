@@ -40,6 +40,8 @@ pub struct Report {
     pub blocked_calls: u64,
     /// Faults that were triggered.
     pub faults: u64,
+    /// What the simulated CUPTI did.
+    pub cupti: CuptiReport,
 }
 
 impl Report {
@@ -68,6 +70,50 @@ impl Report {
             .iter()
             .filter(|activity| activity.kind == ActivityKind::EventRecord)
     }
+}
+
+/// What the simulated CUPTI did. Its misuses are among those of the driver.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CuptiReport {
+    /// A client has subscribed and not unsubscribed.
+    pub subscribed: bool,
+    /// The callbacks that are enabled.
+    pub callbacks_enabled: u64,
+    /// The kinds of records that are enabled.
+    pub kinds_enabled: Vec<u32>,
+    /// Driver calls that got a correlation number.
+    pub calls_traced: u64,
+    /// Callbacks around driver calls: up to two per call.
+    pub callbacks: u64,
+    /// Driver calls that a client made from its callbacks. They are not traced.
+    pub driver_calls_in_callbacks: u64,
+    /// Buffers that were requested.
+    pub buffers_requested: u64,
+    /// Requests for which the client handed out no buffer of at least 1024 bytes.
+    pub buffers_refused: u64,
+    /// Buffers that were returned to the client.
+    pub buffers_returned: u64,
+    /// Buffers that belong to the library.
+    pub buffers_held: u64,
+    /// Buffers that a fault has kept from the client. They belong to the library for ever.
+    pub buffers_kept: u64,
+    /// Records that were written into buffers.
+    pub records_written: u64,
+    /// Records that are in no buffer yet.
+    pub records_pending: u64,
+    /// Records that a fault has dropped, and that the client can count.
+    pub records_dropped: u64,
+    /// Records for which there was no buffer, and that the client can count.
+    pub records_without_buffer: u64,
+    /// Records that a fault has dropped, and that nothing counts.
+    pub records_lost: u64,
+    /// Records of operations that had not ended.
+    pub records_incomplete: u64,
+    /// Records without times.
+    pub records_untimed: u64,
+    /// Records of a kind that no version has, which are not counted in any other number but
+    /// `records_written`.
+    pub records_unknown: u64,
 }
 
 /// Numbers of objects by kind.
@@ -130,6 +176,8 @@ pub struct Activity {
     pub graph: Option<u64>,
     /// The handle of the event that was recorded.
     pub event: Option<u64>,
+    /// The number of the call in CUPTI's callbacks and records, if those were on.
+    pub correlation: Option<u32>,
     /// The time of the call.
     pub enqueued: u64,
     /// The time at which the device began.

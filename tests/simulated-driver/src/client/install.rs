@@ -14,6 +14,7 @@ const NAMES: [&str; 2] = ["libcuda.so", "libcuda.so.1"];
 pub struct Installation {
     folder: PathBuf,
     version: i32,
+    cupti_release: String,
     hidden: Vec<String>,
 }
 
@@ -24,6 +25,7 @@ impl Installation {
         Self {
             folder: folder.to_owned(),
             version: crate::driver::NEWEST,
+            cupti_release: crate::driver::CUPTI_RELEASE.to_owned(),
             hidden: Vec::new(),
         }
     }
@@ -32,6 +34,14 @@ impl Installation {
     #[must_use]
     pub fn driver_version(mut self, version: i32) -> Self {
         self.version = version;
+        self
+    }
+
+    /// Sets the release of CUDA whose CUPTI is simulated, such as 13.0. The library lacks newer
+    /// functions.
+    #[must_use]
+    pub fn cupti_release(mut self, release: &str) -> Self {
+        release.clone_into(&mut self.cupti_release);
         self
     }
 
@@ -52,6 +62,7 @@ impl Installation {
     pub fn create(self) -> Result<Installed, SimulatorError> {
         let mut hidden = self.hidden;
         hidden.extend(crate::driver::newer_than(self.version).map(str::to_owned));
+        hidden.extend(crate::driver::cupti_newer_than(&self.cupti_release).map(str::to_owned));
         hidden.sort_unstable();
         hidden.dedup();
         std::fs::create_dir_all(&self.folder).map_err(|error| failed(&self.folder, error))?;
@@ -70,7 +81,10 @@ impl Installation {
                 std::os::unix::fs::symlink(FILE, &link).map_err(|error| failed(&link, error))?;
             }
         }
-        let mut script = format!("driver-version {}\n", self.version);
+        let mut script = format!(
+            "driver-version {}\ncupti release {}\n",
+            self.version, self.cupti_release
+        );
         for symbol in hidden {
             script.extend(["hide ", &symbol, "\n"]);
         }

@@ -53,6 +53,7 @@ extern "C" fn simulated_driver_calls(name: Text) -> u64 {
         return u64::MAX;
     };
     exports::all()
+        .chain(exports::tools())
         .find(|entry| entry.name == name)
         .map_or(u64::MAX, super::entry::EntryPoint::calls)
 }
@@ -88,7 +89,8 @@ fn json() -> String {
 
 fn report() -> Report {
     let state = LockedState::new();
-    let called = exports::all().filter(|entry| entry.calls() > 0);
+    let all = exports::all().chain(exports::tools());
+    let called = all.filter(|entry| entry.calls() > 0);
     let objects = |of: [u64; 7]| {
         let [
             contexts,
@@ -162,6 +164,7 @@ fn report() -> Report {
         host_function_calls: m.log.host_function_calls,
         blocked_calls: m.log.blocked_calls,
         faults: fault::happened(),
+        cupti: super::cupti::report(),
     }
 }
 

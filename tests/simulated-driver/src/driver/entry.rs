@@ -37,6 +37,8 @@ pub(crate) struct EntryPoint {
     pub(crate) since: i32,
     pub(crate) traits: u8,
     pub(crate) address: Address,
+    /// The number of its CUPTI callback, or 0.
+    pub(crate) callback: u32,
     calls: AtomicU64,
     armed: AtomicBool,
     faults: Mutex<Vec<Fault>>,
@@ -53,6 +55,7 @@ impl EntryPoint {
             name,
             since,
             traits,
+            callback: super::cupti::callback_of(name),
             address: Address(address),
             calls: AtomicU64::new(0),
             armed: AtomicBool::new(false),
@@ -88,7 +91,13 @@ impl EntryPoint {
         faults.clear();
     }
 
-    fn plan(&self, call: u64) -> Option<Plan> {
+    /// Counts a call. Returns its number.
+    pub(crate) fn count(&self) -> u64 {
+        self.calls.fetch_add(1, SeqCst) + 1
+    }
+
+    /// Returns the combined effect of all faults on a call, or `None` if there are no faults.
+    pub(crate) fn plan(&self, call: u64) -> Option<Plan> {
         if !self.armed.load(SeqCst) {
             return None;
         }
@@ -110,7 +119,7 @@ pub(crate) fn enter(
     body: impl FnOnce(&mut LockedState) -> CudaResult,
 ) -> Code {
     script::run_environment();
-    let call = entry.calls.fetch_add(1, SeqCst) + 1;
+    let call = entry.count();
     if policy::SHUT_DOWN.load(Relaxed) {
         return DEINITIALIZED;
     }
@@ -177,7 +186,8 @@ fn run_with(
     }
 }
 
-fn delay(ns: u64) {
+/// Makes a call take `ns` nanoseconds longer.
+pub(crate) fn delay(ns: u64) {
     let mut state = LockedState::new();
     if state.clock.pace() == ClockMode::Real {
         drop(state);
@@ -199,7 +209,24 @@ macro_rules! entry_points {
             // linker separates them from those of any other driver (see build.rs).
             #[unsafe(no_mangle)]
             extern "C" fn $name($($argument: $type),*) -> $crate::driver::code::Code {
-                $crate::driver::entry::enter(&entries::$name, $body)
+                /// As CUPTI shows the arguments to its client.
+                #[allow(dead_code, reason = "the client reads them")]
+                #[repr(C)]
+                struct Arguments {
+                    $($argument: std::mem::MaybeUninit<$type>),*
+                }
+                let arguments = $crate::driver::cupti::is_active().then(|| Arguments {
+                    $($argument: $crate::driver::ffi::shadow(&$argument)),*
+                });
+                let call = arguments.as_ref().and_then(|arguments| {
+                    let arguments = std::ptr::from_ref(arguments).cast();
+                    $crate::driver::cupti::ApiCall::begin(&entries::$name, arguments)
+                });
+                let code = $crate::driver::entry::enter(&entries::$name, $body);
+                if let Some(call) = call {
+                    call.end(code);
+                }
+                code
             }
         )*
 

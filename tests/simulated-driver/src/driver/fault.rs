@@ -17,7 +17,7 @@ pub(crate) enum When {
 }
 
 impl When {
-    fn holds(self, call: u64) -> bool {
+    pub(crate) fn holds(self, call: u64) -> bool {
         match self {
             Self::Nth(number) => call == number,
             Self::Every(step) => call.is_multiple_of(step),

@@ -214,3 +214,48 @@ pub(crate) fn keep(from: usize, bytes: usize) -> Vec<u8> {
     copy(kept.as_mut_ptr() as usize, from, bytes);
     kept
 }
+
+/// The data of a CUPTI callback around a driver call, `CUpti_CallbackData`. Pointers are addresses.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct CallbackData {
+    /// 0 before the call, 1 after it.
+    pub(crate) site: u32,
+    pub(crate) function_name: usize,
+    pub(crate) arguments: usize,
+    pub(crate) return_value: usize,
+    pub(crate) symbol_name: usize,
+    pub(crate) context: usize,
+    pub(crate) context_id: u32,
+    pub(crate) correlation_data: usize,
+    pub(crate) correlation: u32,
+}
+
+/// The client's function around driver calls: its data, the domain, the callback, and its data.
+pub(crate) type CuptiCallback = extern "C" fn(usize, u32, u32, *const CallbackData);
+
+/// The client's function that hands out a buffer: its address, its size, and the most records.
+pub(crate) type BufferRequested = extern "C" fn(*mut usize, *mut usize, *mut usize);
+
+/// The client's function that takes a buffer back: context, stream, address, size, and used bytes.
+pub(crate) type BufferCompleted = extern "C" fn(usize, u32, usize, usize, usize);
+
+/// The client's clock.
+pub(crate) type TimestampCallback = extern "C" fn() -> u64;
+
+/// Returns the bytes of an argument without taking it from its owner.
+pub(crate) fn shadow<T>(argument: &T) -> std::mem::MaybeUninit<T> {
+    // SAFETY: a reference is valid for a read, and `MaybeUninit` neither drops nor uses the copy.
+    unsafe {
+        std::ptr::from_ref(argument)
+            .cast::<std::mem::MaybeUninit<T>>()
+            .read()
+    }
+}
+
+/// Reads the word at `offset` bytes from `arguments`, the arguments of a call in progress.
+pub(crate) fn word(arguments: usize, offset: usize) -> usize {
+    let mut word = [0; size_of::<usize>()];
+    copy(word.as_mut_ptr() as usize, arguments + offset, word.len());
+    usize::from_ne_bytes(word)
+}

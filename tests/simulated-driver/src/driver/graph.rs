@@ -28,6 +28,8 @@ pub(crate) struct Graph {
 #[derive(Debug)]
 pub(crate) struct GraphExec {
     pub(crate) context: usize,
+    /// The number that CUPTI's records have.
+    id: u32,
     nodes: Arc<[Node]>,
     /// The end of its last launch. The next launch starts after it.
     pub(crate) last: Point,
@@ -88,8 +90,10 @@ impl DriverState {
     pub(crate) fn instantiate(&mut self, graph: usize) -> CudaResult<usize> {
         let context = self.usable_current()?;
         let nodes = self.graph(graph)?.nodes.clone().into();
+        let id = u32::try_from(self.execs.created() + 1).unwrap_or(u32::MAX);
         Ok(self.execs.insert(GraphExec {
             context,
+            id,
             nodes,
             last: Point::At(0),
         }))
@@ -122,7 +126,7 @@ impl DriverState {
         let key = self.stream_key(stream)?;
         let (context, capture) = (self.stream(key)?.context, self.stream(key)?.capture);
         let exec = self.exec(handle)?;
-        let (nodes, last) = (Arc::clone(&exec.nodes), exec.last);
+        let (nodes, last, id) = (Arc::clone(&exec.nodes), exec.last, exec.id);
         self.usable(context)?;
         if let Some(capture) = capture {
             return self.capture_graph(capture, key, &nodes);
@@ -132,6 +136,7 @@ impl DriverState {
         begin.add(last);
         let place = Location {
             graph: Some(handle),
+            graph_id: id,
             ..self.place(key)?
         };
         let all = self.run_nodes(&nodes, &begin, place);
@@ -145,7 +150,11 @@ impl DriverState {
     /// Queues all nodes. Returns when all of them have finished.
     fn run_nodes(&mut self, nodes: &[Node], begin: &Join, place: Location) -> Join {
         let (mut points, mut all) = (Vec::with_capacity(nodes.len()), begin.clone());
-        for node in nodes {
+        for (number, node) in nodes.iter().enumerate() {
+            let place = Location {
+                graph_node: (u64::from(place.graph_id) << 32) | (number as u64 + 1),
+                ..place
+            };
             let mut after = if node.after.is_empty() {
                 begin.clone()
             } else {

@@ -8,7 +8,7 @@ use super::ffi::Parameters;
 use super::script::nanoseconds;
 use super::slab::Missing;
 use super::state::DriverState;
-use super::task::{Task, TaskDuration};
+use super::task::{Detail, Task, TaskDuration};
 use crate::report::ActivityKind;
 
 /// The PTX comment that sets the duration of a kernel: `// simulated: NAME = 20us` or `//
@@ -155,6 +155,14 @@ fn duration_from_name(name: &str, parameters: &[&str]) -> KernelDuration {
 pub(crate) struct LaunchDims {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
+    /// Dynamic shared memory per block.
+    pub(crate) shared_bytes: u32,
+}
+
+impl Function {
+    pub(crate) fn name(&self) -> Arc<str> {
+        Arc::clone(&self.name)
+    }
 }
 
 impl LaunchDims {
@@ -246,6 +254,7 @@ impl DriverState {
             key,
             Task {
                 name: Some(name),
+                detail: Detail::Kernel(shape),
                 ..task
             },
         )

@@ -8,7 +8,7 @@ use super::code::{CudaResult, INVALID_VALUE, OUT_OF_MEMORY};
 use super::ffi;
 use super::state::DriverState;
 use super::stream::Queued;
-use super::task::{Effect, Join, Source, Task, TaskDuration};
+use super::task::{Detail, Effect, Join, MemoryKind, Source, Task, TaskDuration};
 use crate::report::ActivityKind;
 
 const ALIGNMENT: usize = 256;
@@ -52,6 +52,16 @@ impl Memory {
 
     pub(crate) fn holds(&self, address: usize, bytes: usize) -> bool {
         self.holding(address, bytes).is_some()
+    }
+
+    /// Returns the kind of the memory at `address`.
+    pub(crate) fn kind(&self, address: usize) -> MemoryKind {
+        match self.holding(address, 1).map(|allocation| allocation.kind) {
+            None => MemoryKind::Pageable,
+            Some(AllocationKind::Device) => MemoryKind::Device,
+            Some(AllocationKind::Managed) => MemoryKind::Managed,
+            Some(AllocationKind::Host | AllocationKind::Registered) => MemoryKind::Pinned,
+        }
     }
 
     pub(crate) fn in_use(&self, device: usize) -> u64 {
@@ -252,6 +262,13 @@ impl DriverState {
             && !self.memory.holds(from, bytes)
             && self.stream(key)?.capture.is_none()
             && !self.order(key).pending.is_empty();
+        let detail = Detail::Copy {
+            from: self.memory.kind(from),
+            to: self.memory.kind(to),
+            bytes,
+            is_async: self.call.contains("Async"),
+            peers: std::mem::take(&mut self.peers),
+        };
         let from = if keeps {
             Source::Kept(Arc::from(ffi::keep(from, bytes)))
         } else {
@@ -270,6 +287,7 @@ impl DriverState {
         };
         let task = Task {
             effect,
+            detail,
             ..Task::new(ActivityKind::Copy, duration)
         };
         Ok(match self.enqueue(key, task)? {
@@ -293,6 +311,12 @@ impl DriverState {
         self.check_device(to, width * count)?;
         let key = self.stream_key(stream)?;
         let duration = TaskDuration::Ns(self.settings.copy_time(width * count));
+        let detail = Detail::Fill {
+            value: pattern,
+            bytes: width * count,
+            memory: self.memory.kind(to),
+            is_async: self.call.contains("Async"),
+        };
         let effect = Effect::Fill {
             to,
             pattern,
@@ -303,6 +327,7 @@ impl DriverState {
             key,
             Task {
                 effect,
+                detail,
                 ..Task::new(ActivityKind::Fill, duration)
             },
         )

@@ -5,6 +5,7 @@ mod clock;
 mod code;
 mod context;
 mod control;
+mod cupti;
 mod entry;
 mod event;
 mod exports;
@@ -31,6 +32,19 @@ pub(crate) const NEWEST: i32 = 13_000;
 /// Returns the names of the entry points that a driver of `version` does not have.
 pub(crate) fn newer_than(version: i32) -> impl Iterator<Item = &'static str> {
     exports::all()
+        .filter(move |entry| entry.since > version)
+        .map(|entry| entry.name)
+}
+
+/// The release of CUDA whose CUPTI is simulated by default.
+pub(crate) const CUPTI_RELEASE: &str = "12.8";
+
+/// Returns the names of the functions that the CUPTI of a release of CUDA does not have.
+pub(crate) fn cupti_newer_than(release: &str) -> impl Iterator<Item = &'static str> {
+    let version = cupti::version_of(release).unwrap_or(0);
+    let version = i32::try_from(version).unwrap_or(i32::MAX);
+    cupti::TABLE
+        .iter()
         .filter(move |entry| entry.since > version)
         .map(|entry| entry.name)
 }

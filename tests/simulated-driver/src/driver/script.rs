@@ -7,7 +7,7 @@ use super::fault::{Action, Fault, When};
 use super::policy::{self, HostCallPolicy, WaitPolicy};
 use super::settings::{DeviceSettings, Settings};
 use super::state::{LockedState, notify_all};
-use super::{control, exports, fault};
+use super::{control, cupti, exports, fault};
 
 /// The environment variable that holds a script, or `@` and the path of one.
 const VARIABLE: &str = "SIMULATED_DRIVER";
@@ -68,11 +68,11 @@ pub(crate) fn nanoseconds(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
-fn duration(text: &str) -> Result<u64, ScriptError> {
+pub(crate) fn duration(text: &str) -> Result<u64, ScriptError> {
     nanoseconds(text).ok_or_else(|| format!("`{text}` is no duration such as 20us, 5ms or 100"))
 }
 
-fn number<T: std::str::FromStr>(text: &str) -> Result<T, ScriptError> {
+pub(crate) fn number<T: std::str::FromStr>(text: &str) -> Result<T, ScriptError> {
     text.parse()
         .map_err(|_| format!("`{text}` is no number that fits here"))
 }
@@ -98,13 +98,17 @@ fn command(line: &str, words: &[&str]) -> Result<(), ScriptError> {
         ["log", "off"] => LockedState::new().log.logging = false,
         ["log", "clear"] => LockedState::new().log.clear(),
         ["fault", entry, rest @ ..] => return add_fault(entry, rest),
-        ["clear-faults"] => exports::all().for_each(super::entry::EntryPoint::clear_faults),
+        ["clear-faults"] => {
+            let all = exports::all().chain(exports::tools());
+            all.for_each(super::entry::EntryPoint::clear_faults);
+        }
         ["contexts", "reused"] => LockedState::new().contexts.reuse_handles(),
         ["sticky", device, code] => {
             let (device, code) = (number(device)?, number(code)?);
             let failed = LockedState::new().fail_primary(device, code);
             return failed.map_err(|_| "this device has no primary context now".to_owned());
         }
+        ["cupti", rest @ ..] => return cupti::command(rest),
         ["device", ..] | ["devices", _] => return device(line, words),
         _ => return setting(&mut LockedState::new().settings, words),
     }
@@ -197,10 +201,11 @@ fn release() {
 }
 
 fn reset() {
-    for entry in exports::all() {
+    for entry in exports::all().chain(exports::tools()) {
         entry.clear_faults();
         entry.forget_calls();
     }
+    cupti::reset();
     fault::forget_happened();
     policy::set_waiting(WaitPolicy::Allow);
     policy::set_host_calls(HostCallPolicy::Refuse);
@@ -209,15 +214,20 @@ fn reset() {
     notify_all();
 }
 
+/// Parses `always`, `nth N`, `every N` or `from N`. Returns the rest of the command too.
+pub(crate) fn when<'a>(words: &'a [&'a str]) -> Result<(When, &'a [&'a str]), ScriptError> {
+    Ok(match words {
+        ["always", rest @ ..] => (When::Always, rest),
+        ["nth", call, rest @ ..] => (When::Nth(number(call)?), rest),
+        ["every", step, rest @ ..] => (When::Every(number::<u64>(step)?.max(1)), rest),
+        ["from", call, rest @ ..] => (When::From(number(call)?), rest),
+        _ => return Err("say which calls: `always`, `nth N`, `every N` or `from N`".to_owned()),
+    })
+}
+
 /// Parses `fault ENTRY always|nth N|every N|from N ACTION [after]`, where `*` is every entry point.
 fn add_fault(entry: &str, words: &[&str]) -> Result<(), ScriptError> {
-    let (when, action) = match words {
-        ["always", action @ ..] => (When::Always, action),
-        ["nth", call, action @ ..] => (When::Nth(number(call)?), action),
-        ["every", step, action @ ..] => (When::Every(number::<u64>(step)?.max(1)), action),
-        ["from", call, action @ ..] => (When::From(number(call)?), action),
-        _ => return Err("say which calls: `always`, `nth N`, `every N` or `from N`".to_owned()),
-    };
+    let (when, action) = when(words)?;
     let (action, after) = match action {
         ["return", code] => (Action::Return(number(code)?), false),
         ["return", code, "after"] => (Action::Return(number(code)?), true),
@@ -241,8 +251,9 @@ fn add_fault(entry: &str, words: &[&str]) -> Result<(), ScriptError> {
         after,
         since: 0,
     };
-    let mut hit = exports::all()
-        .filter(|known| entry == "*" || known.name == entry)
+    let driver = exports::all().filter(|known| entry == "*" || known.name == entry);
+    let mut hit = driver
+        .chain(exports::tools().filter(|known| known.name == entry))
         .peekable();
     if hit.peek().is_none() {
         return Err(format!("`{entry}` is no entry point of this driver"));

@@ -34,6 +34,8 @@ pub(crate) struct DriverState {
     pub(crate) initialised: bool,
     /// The entry point that is being called.
     pub(crate) call: &'static str,
+    /// Device and context of the source and of the destination of the copy that is being queued.
+    pub(crate) peers: Option<[(u32, u32); 2]>,
     /// The number of `release` commands.
     pub(crate) releases: u64,
     /// The last number given to a context or stream.
@@ -59,6 +61,7 @@ impl DriverState {
             clock: Clock::new(),
             initialised: false,
             call: "",
+            peers: None,
             releases: 0,
             last_id: 0,
             devices: Vec::new(),
@@ -186,7 +189,8 @@ impl LockedState {
         }
     }
 
-    fn wait_until(&mut self, at: u64) {
+    /// Waits until the clock shows `at`.
+    pub(crate) fn wait_until(&mut self, at: u64) {
         loop {
             let left = at.saturating_sub(self.clock.now());
             match (left, self.clock.pace()) {

@@ -204,6 +204,8 @@ impl DriverState {
             stream: stream.handle as u64,
             stream_id: stream.id,
             graph: None,
+            graph_id: 0,
+            graph_node: 0,
         })
     }
 

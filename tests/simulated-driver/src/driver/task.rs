@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::ffi::HostFunction;
+use super::kernel::LaunchDims;
 use crate::report::ActivityKind;
 
 /// The time of a point in a stream, or the number of unfinished work that ends at it.
@@ -85,6 +86,43 @@ pub(crate) enum Effect {
     },
 }
 
+/// The kind of a range of memory, with CUPTI's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum MemoryKind {
+    Pageable = 1,
+    Pinned = 2,
+    Device = 3,
+    Managed = 5,
+}
+
+impl MemoryKind {
+    pub(crate) fn is_device(self) -> bool {
+        matches!(self, Self::Device | Self::Managed)
+    }
+}
+
+/// What CUPTI tells about an operation beyond its kind and name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Detail {
+    None,
+    Kernel(LaunchDims),
+    Copy {
+        from: MemoryKind,
+        to: MemoryKind,
+        bytes: usize,
+        is_async: bool,
+        /// Device and context of the source and of the destination, of a copy between contexts.
+        peers: Option<[(u32, u32); 2]>,
+    },
+    Fill {
+        value: u32,
+        bytes: usize,
+        memory: MemoryKind,
+        is_async: bool,
+    },
+}
+
 /// An operation of a stream or a graph.
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
@@ -93,6 +131,7 @@ pub(crate) struct Task {
     pub(crate) name: Option<Arc<str>>,
     pub(crate) duration: TaskDuration,
     pub(crate) effect: Effect,
+    pub(crate) detail: Detail,
     /// The event that it records.
     pub(crate) event: Option<usize>,
 }
@@ -104,6 +143,7 @@ impl Task {
             name: None,
             duration,
             effect: Effect::None,
+            detail: Detail::None,
             event: None,
         }
     }
@@ -115,6 +155,7 @@ impl Task {
             name: None,
             duration: TaskDuration::Ns(0),
             effect: Effect::None,
+            detail: Detail::None,
             event: None,
         }
     }
@@ -136,4 +177,7 @@ pub(crate) struct Location {
     pub(crate) stream: u64,
     pub(crate) stream_id: u64,
     pub(crate) graph: Option<usize>,
+    /// The numbers of the executable graph and of its node, or 0.
+    pub(crate) graph_id: u32,
+    pub(crate) graph_node: u64,
 }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::code::Code;
+use super::cupti;
 use super::event::Recorded;
 use super::ffi::{self, HostFunction};
 use super::state::DriverState;
@@ -31,6 +32,8 @@ struct Work {
     /// The earliest start, as far as it is known.
     start: u64,
     fails: Option<Code>,
+    /// The call that CUPTI traces.
+    origin: Option<cupti::Origin>,
 }
 
 /// All operations whose ends are not known yet.
@@ -119,6 +122,7 @@ impl DriverState {
         };
         let fault = thread::take_work_fault();
         let event = task.event;
+        let origin = cupti::origin(task.kind);
         let work = Work {
             order: self.timeline.next_order(),
             task,
@@ -131,6 +135,7 @@ impl DriverState {
             } else {
                 None
             },
+            origin,
         };
         let stalls = fault == Some(WorkFault::Stall);
         let point = match (&work.task.duration, after.pending.is_empty() && !stalls) {
@@ -287,6 +292,18 @@ impl DriverState {
         }
     }
 
+    /// Makes CUPTI record the operations whose ends are not known, without an end. They get no other
+    /// record.
+    pub(crate) fn record_unfinished_operations(&mut self) {
+        for Pending { work, .. } in self.timeline.pending.values_mut() {
+            if let Some(origin) = &mut work.origin {
+                let by = (work.thread, work.order);
+                cupti::operation_ended(*origin, &work.task, &work.place, by, (work.start, None));
+                origin.recorded = false;
+            }
+        }
+    }
+
     /// Applies the effects of an operation, and logs it.
     fn finish(&mut self, work: Work, end: u64) {
         let Work {
@@ -297,7 +314,12 @@ impl DriverState {
             enqueued,
             start,
             fails,
+            origin,
         } = work;
+        if let Some(origin) = origin {
+            let times = (start, Some(end));
+            cupti::operation_ended(origin, &task, &place, (thread, order), times);
+        }
         match &task.effect {
             Effect::None => {}
             Effect::Copy {
@@ -345,6 +367,7 @@ impl DriverState {
                 thread,
                 graph: place.graph.map(|graph| graph as u64),
                 event: task.event.map(|event| event as u64),
+                correlation: origin.map(|origin| origin.correlation),
                 enqueued,
                 start,
                 end,

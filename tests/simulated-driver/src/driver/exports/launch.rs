@@ -24,29 +24,33 @@ entry_points! {
         function: usize,
         grid_x: u32, grid_y: u32, grid_z: u32,
         block_x: u32, block_y: u32, block_z: u32,
-        _shared_bytes: u32,
+        shared_bytes: u32,
         stream: usize,
         parameters: Parameters,
         _extra: usize,
     ) since 4_000, QUEUES => |m| {
-        let shape = LaunchDims { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z] };
+        let shape = LaunchDims {
+            grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared_bytes,
+        };
         m.launch(function, shape, stream, &parameters)
     };
     cuLaunchCooperativeKernel(
         function: usize,
         grid_x: u32, grid_y: u32, grid_z: u32,
         block_x: u32, block_y: u32, block_z: u32,
-        _shared_bytes: u32,
+        shared_bytes: u32,
         stream: usize,
         parameters: Parameters,
     ) since 9_000, QUEUES => |m| {
-        let shape = LaunchDims { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z] };
+        let shape = LaunchDims {
+            grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared_bytes,
+        };
         m.launch(function, shape, stream, &parameters)
     };
     cuLaunchKernelEx(config: In<Config>, function: usize, parameters: Parameters, _extra: usize)
         since 11_060, QUEUES => |m| {
-        let Config { grid, block, stream, .. } = config.get()?;
-        m.launch(function, LaunchDims { grid, block }, stream, &parameters)
+        let Config { grid, block, shared_bytes, stream, .. } = config.get()?;
+        m.launch(function, LaunchDims { grid, block, shared_bytes }, stream, &parameters)
     };
     cuLaunchHostFunc(stream: usize, function: Option<extern "C" fn(usize)>, data: usize)
         since 10_000, QUEUES => |m| {

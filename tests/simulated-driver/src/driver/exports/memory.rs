@@ -65,9 +65,14 @@ entry_points! {
         copy_async(m, to, from, bytes, Direction::DeviceToDevice, stream)
     };
     cuMemcpyPeerAsync(
-        to: usize, _to_context: usize, from: usize, _from_context: usize,
+        to: usize, to_context: usize, from: usize, from_context: usize,
         bytes: usize, stream: usize,
-    ) since 4_000, QUEUES => |m| copy_async(m, to, from, bytes, Direction::DeviceToDevice, stream);
+    ) since 4_000, QUEUES => |m| {
+        m.peers = Some([peer(m, from_context)?, peer(m, to_context)?]);
+        let copied = copy_async(m, to, from, bytes, Direction::DeviceToDevice, stream);
+        m.peers = None;
+        copied
+    };
 
     cuMemsetD8_v2(to: usize, value: u8, count: usize) since 3_020, WAITS, UNSAFE_IN_CAPTURE => |m| {
         fill(m, to, u32::from(value), 1, count)
@@ -85,6 +90,14 @@ entry_points! {
     cuMemsetD32Async(to: usize, value: u32, count: usize, stream: usize) since 3_020, QUEUES => |m| {
         m.fill(to, value, 4, count, stream).map(drop)
     };
+}
+
+/// Returns the device and the number of a context.
+fn peer(state: &mut LockedState, context: usize) -> CudaResult<(u32, u32)> {
+    let key = state.context_key(context)?;
+    let context = state.context(key)?;
+    let number = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+    Ok((number(context.device as u64), number(context.id)))
 }
 
 /// Frees memory, for which a driver waits until the context has no work left.

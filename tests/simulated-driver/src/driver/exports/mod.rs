@@ -21,7 +21,12 @@ mod stream;
 
 use super::entry::EntryPoint;
 
-/// Returns all entry points.
+/// Returns the functions of the libraries that share the driver's file and time line.
+pub(crate) fn tools() -> impl Iterator<Item = &'static EntryPoint> {
+    super::cupti::TABLE.iter().copied()
+}
+
+/// Returns all entry points of the driver.
 pub(crate) fn all() -> impl Iterator<Item = &'static EntryPoint> {
     let tables = [
         general::TABLE,
