@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use profiler_runtime::report::Environment;
 
-use super::run::Run;
+use super::run::{Clocks, Run};
 
 /// Settings that have no effect on times, or hold the names of files.
 const FREE: [&str; 3] = ["PROFILER_SUMMARY", "PROFILER_CONTROL", "PROFILER_MAX_NAMES"];
@@ -18,6 +18,8 @@ pub(crate) struct Obstacles {
     pub(crate) cpu: Option<String>,
     /// For times on the GPU: also everything that prevents a comparison on the CPU.
     pub(crate) cuda: Option<String>,
+    /// Prevents no comparison, but is part of all times on the GPU.
+    pub(crate) warning: Option<String>,
 }
 
 /// Compares the environments of all runs. An environment that a file does not have agrees with all others.
@@ -54,11 +56,43 @@ pub(crate) fn obstacles(runs: &[&Run]) -> Obstacles {
         .copied()
         .filter(|environment| environment.driver.is_some())
         .collect();
-    // Clocks that were held back belong here too, once summaries have them.
+    let (differs, warning) = clocks(runs);
     let cuda = difference("the device", &with_devices, devices)
         .or_else(|| difference("the driver", &with_driver, driver))
-        .or_else(|| cpu.clone());
-    Obstacles { cpu, cuda }
+        .or_else(|| cpu.clone())
+        .or(differs);
+    Obstacles { cpu, cuda, warning }
+}
+
+/// Describes runs in which the clocks of the GPU were held back: first as an obstacle, if they were in some runs and not
+/// in others, or else as a warning, if they were in all. Runs whose devices were not sampled agree with all others.
+fn clocks(runs: &[&Run]) -> (Option<String>, Option<String>) {
+    let sampled: Vec<&Clocks> = runs.iter().filter_map(|run| run.clocks.as_ref()).collect();
+    let held: Vec<&Clocks> = sampled
+        .iter()
+        .copied()
+        .filter(|clocks| clocks.are_held_back())
+        .collect();
+    if held.is_empty() {
+        return (None, None);
+    }
+    let reasons: BTreeSet<&str> = held
+        .iter()
+        .flat_map(|clocks| clocks.reasons.iter().map(String::as_str))
+        .collect();
+    let reasons = reasons.into_iter().collect::<Vec<&str>>().join(", ");
+    if held.len() < sampled.len() {
+        let (held, sampled) = (held.len(), sampled.len());
+        let differs = format!(
+            "the clocks were held back in {held} of {sampled} runs ({reasons}): lock them, or let the device cool down \
+             between runs"
+        );
+        return (Some(differs), None);
+    }
+    let warning = format!(
+        "the clocks of the GPU were held back in all runs ({reasons}): its times are those of a device at its limit"
+    );
+    (None, Some(warning))
 }
 
 /// Describes the values of a property if there is more than one.
@@ -176,6 +210,30 @@ mod tests {
             Some("the device differs: H100 and T4")
         );
         assert_eq!(between(&on("H100"), &run(|_| ())), Obstacles::default());
+    }
+
+    #[test]
+    fn clocks_that_were_held_back_in_some_runs_are_an_obstacle_on_the_gpu() {
+        let with = |clocks: Option<(f64, &str)>| Run {
+            clocks: clocks.map(|(share, reason)| Clocks {
+                held_back: share,
+                reasons: vec![reason.to_owned()],
+            }),
+            ..run(|_| ())
+        };
+        let (free, capped) = (with(Some((0.01, "idle"))), with(Some((0.38, "power cap"))));
+        let found = between(&free, &capped);
+        assert_eq!((&found.cpu, &found.warning), (&None, &None));
+        let expected = "the clocks were held back in 1 of 2 runs (power cap): lock them, or let the device cool down between \
+                        runs";
+        assert_eq!(found.cuda.as_deref(), Some(expected));
+        let not_sampled = with(None);
+        assert_eq!(between(&free, &not_sampled), Obstacles::default());
+        let found = between(&capped, &not_sampled);
+        assert_eq!((found.cpu, found.cuda), (None, None));
+        let expected = "the clocks of the GPU were held back in all runs (power cap): its times are those of a device at its \
+                        limit";
+        assert_eq!(found.warning.as_deref(), Some(expected));
     }
 
     #[test]

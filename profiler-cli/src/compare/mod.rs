@@ -157,6 +157,7 @@ impl Comparison {
             }
             (None, None) => {}
         }
+        self.notes.extend(obstacles.warning.clone());
         if !self.has_verdicts() {
             self.notes.push(format!(
                 "no verdicts: {} and {} runs, and {FEWEST_RUNS} on each side are needed",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use profiler_runtime::report::{Environment, Row, Summary, Timeline, TrackKind};
+use profiler_runtime::report::{Environment, Row, SampledGpu, Summary, Timeline, TrackKind};
 
 use super::metric::Metric;
 
@@ -18,6 +18,39 @@ pub(crate) struct Run {
     pub(crate) functions: BTreeMap<String, Figures>,
     /// The largest relative error of percentiles.
     pub(crate) percentile_error: f64,
+    /// The clocks of the GPU; `None` if no device was sampled.
+    pub(crate) clocks: Option<Clocks>,
+}
+
+/// How often the clocks of a GPU were held back, on the device where that was most often.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Clocks {
+    /// The share of the samples, from 0 to 1.
+    pub(crate) held_back: f64,
+    /// What held them back.
+    pub(crate) reasons: Vec<String>,
+}
+
+/// Clocks that were held back in fewer samples than this fraction were not.
+const SELDOM: f64 = 0.05;
+
+impl Clocks {
+    fn of(gpus: &[SampledGpu]) -> Option<Self> {
+        let gpus = gpus.iter().filter(|gpu| gpu.clock_samples > 0);
+        let clocks = gpus.map(|gpu| Self {
+            held_back: gpu.held_back_samples as f64 / gpu.clock_samples as f64,
+            reasons: gpu
+                .held_back
+                .iter()
+                .map(|held| held.reason.clone())
+                .collect(),
+        });
+        clocks.max_by(|left, right| left.held_back.total_cmp(&right.held_back))
+    }
+
+    pub(crate) fn are_held_back(&self) -> bool {
+        self.held_back >= SELDOM
+    }
 }
 
 /// The figures of one function in one run.
@@ -39,6 +72,7 @@ impl Run {
             environment: summary.environment.clone(),
             functions: functions.collect(),
             percentile_error: summary.percentile_error,
+            clocks: Clocks::of(&summary.gpus),
         }
     }
 
@@ -60,6 +94,7 @@ impl Run {
             environment,
             functions: functions.collect(),
             percentile_error: 0.0,
+            clocks: None,
         }
     }
 

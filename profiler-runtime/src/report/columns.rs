@@ -1,10 +1,11 @@
 //! The columns of a table, in the order in which they stand, and the order in which they are left out.
 
 use super::averages::GroupBy;
+use super::energy::Energy;
 use super::row::{MemoryStats, Row};
 use super::sort::SortKey;
 use super::text::table::{Column, calls};
-use super::text::units::{bytes, percent, time};
+use super::text::units::{bytes, number, percent, time};
 use super::times::Times;
 
 /// The ranks of columns: in a table that would be too wide, those with the highest rank are left out first. The guide
@@ -27,6 +28,8 @@ mod rank {
     pub(super) const CUDA_SELF_PERCENT: u8 = 40;
     pub(super) const POLLED: u8 = 56;
     pub(super) const THREAD_TIME: u8 = 38;
+    pub(super) const POWER: u8 = 37;
+    pub(super) const ENERGY: u8 = 36;
     pub(super) const MEMORY: u8 = 30;
     pub(super) const CALLS: u8 = 20;
     pub(super) const CPU_SELF: u8 = 10;
@@ -178,6 +181,7 @@ impl<'r> Columns<'r> {
             }
             if device == Device::Cuda {
                 columns.push_verdict("Launch %", "Verdict");
+                columns.push_energy();
             }
         }
         columns.list
@@ -213,6 +217,7 @@ impl<'r> Columns<'r> {
             if statistics {
                 columns.push_verdict("% launch", "Verdict");
             }
+            columns.push_energy();
         }
         columns.push_memory(statistics);
         columns.push_calls("# of Calls");
@@ -356,6 +361,22 @@ impl<'r> Columns<'r> {
             None,
             group,
         );
+    }
+
+    /// Adds the energy and the power, if devices were sampled. Shares that are too small to be told are marked.
+    fn push_energy(&mut self) {
+        if self.rows.iter().all(|row| row.energy.is_none()) {
+            return;
+        }
+        let mut push = |title, rank, key, value: fn(&Energy) -> Option<f64>| {
+            let cell = |energy: Energy| value(&energy).map_or_else(|| "~".to_owned(), number);
+            let column = Column::of(self.rows, title, |row| row.energy.map(cell));
+            self.push(column, rank, key, Some(Device::Cuda.name()));
+        };
+        push("Energy (J)", rank::ENERGY, Some(Key::Energy), |energy| {
+            energy.joules
+        });
+        push("W", rank::POWER, None, Energy::watts);
     }
 
     fn push_memory(&mut self, statistics: bool) {

@@ -1,5 +1,6 @@
 //! The values of a row with their keys, as JSON and CSV have them.
 
+use super::energy::Energy;
 use super::histogram::Histogram;
 use super::history;
 use super::row::{MemoryStats, Row};
@@ -22,6 +23,7 @@ pub(super) fn to_json(row: &Row) -> String {
         Field::optional("cpu", row.cpu.map(|times| object(times.fields()))),
         Field::optional("cuda", row.cuda.map(|times| object(times.fields()))),
         Field::optional("memory", row.memory.map(|used| object(memory(&used)))),
+        Field::optional("energy", row.energy.map(|energy| object(energy.fields()))),
         Field::optional("cpu_histogram", histogram(row.cpu_histogram.as_ref())),
         Field::optional("cuda_histogram", histogram(row.cuda_histogram.as_ref())),
         Field::raw("history", history::json(&row.history)),
@@ -51,6 +53,7 @@ fn columns(row: &Row) -> Vec<Field> {
     columns.extend(part("cpu", row.cpu.as_ref(), Times::fields));
     columns.extend(part("cuda", row.cuda.as_ref(), Times::fields));
     columns.extend(part("memory", row.memory.as_ref(), memory));
+    columns.extend(part("energy", row.energy.as_ref(), Energy::fields));
     columns
 }
 

@@ -10,6 +10,7 @@ mod call_tree;
 mod callers;
 mod columns;
 mod covered;
+mod energy;
 mod environment;
 #[cfg(any(feature = "export", feature = "trace"))]
 pub(crate) mod export;
@@ -24,6 +25,7 @@ pub(crate) mod rank;
 mod render;
 mod restrict;
 mod row;
+mod sampled_gpu;
 mod share;
 mod sort;
 pub(crate) mod summary;
@@ -44,6 +46,7 @@ pub use crate::name::TimeSource;
 pub use averages::{GroupBy, KeyAverages};
 pub use call_tree::{CallFunction, CallLabels, CallNode, CallTree, CallTreeOptions, HiddenCalls};
 pub use callers::{CallEdge, CallEdges, EdgeTimes};
+pub use energy::Energy;
 pub use environment::Environment;
 #[cfg(any(feature = "export", feature = "trace"))]
 pub use export::ExportError;
@@ -59,6 +62,7 @@ pub use options::{Color, RowLimit, TableOptions};
 pub use own_cost::OwnCost;
 pub use restrict::{Restriction, RestrictionError};
 pub use row::{MemoryStats, Row};
+pub use sampled_gpu::{HeldBack, SampledGpu};
 pub use sort::{SortKey, SortKeyError};
 pub use summary::{Summary, summary};
 pub use timeline::{

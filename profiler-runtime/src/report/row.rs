@@ -1,5 +1,6 @@
 //! One row of a report.
 
+use super::energy::Energy;
 use super::histogram::Histogram;
 use super::history::HistoryPoint;
 use super::times::Times;
@@ -95,6 +96,9 @@ pub struct Row {
     pub source: TimeSource,
     /// The memory of the calls, if a session profiled it; `None` in a summary.
     pub memory: Option<MemoryStats>,
+    /// The energy of the calls. `None` if no device was sampled, if the calls have no GPU time in that time, or if the
+    /// energy of their device cannot be shared out; a note below the table says why.
+    pub energy: Option<Energy>,
 }
 
 impl Row {

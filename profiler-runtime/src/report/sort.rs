@@ -74,6 +74,8 @@ pub enum SortKey {
     CudaMemoryUsage,
     /// `self_cuda_memory_usage`: device bytes allocated less those freed, without children.
     SelfCudaMemoryUsage,
+    /// `energy`: the joules of the calls.
+    Energy,
     /// `count`: the number of calls.
     Count,
     /// `name`: from A to Z.
@@ -82,7 +84,7 @@ pub enum SortKey {
 
 impl SortKey {
     /// All keys.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::CpuTimeTotal,
         Self::SelfCpuTimeTotal,
         Self::CpuTime,
@@ -93,6 +95,7 @@ impl SortKey {
         Self::SelfCpuMemoryUsage,
         Self::CudaMemoryUsage,
         Self::SelfCudaMemoryUsage,
+        Self::Energy,
         Self::Count,
         Self::ThreadTimeTotal,
         Self::SelfThreadTimeTotal,
@@ -139,6 +142,7 @@ impl SortKey {
             Self::SelfCpuMemoryUsage => "self_cpu_memory_usage",
             Self::CudaMemoryUsage => "cuda_memory_usage",
             Self::SelfCudaMemoryUsage => "self_cuda_memory_usage",
+            Self::Energy => "energy",
             Self::Count => "count",
             Self::Name => "name",
         }
@@ -175,6 +179,7 @@ impl SortKey {
             Self::SelfCudaMemoryUsage => {
                 memory.and_then(|memory| Some(memory.self_cuda_net? as f64))
             }
+            Self::Energy => row.energy.and_then(|energy| energy.joules),
             Self::Count => Some(row.calls as f64),
             Self::Name => None,
         }
@@ -231,6 +236,7 @@ fn known_elsewhere(name: &str) -> Option<SortKey> {
         "cuda" | "cuda_total" => SortKey::CudaTimeTotal,
         "self_cuda" => SortKey::SelfCudaTimeTotal,
         "cuda_mean" | "cuda_time_avg" => SortKey::CudaTime,
+        "energy_(j)" | "joules" => SortKey::Energy,
         _ => return None,
     })
 }

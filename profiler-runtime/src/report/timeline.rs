@@ -218,3 +218,17 @@ pub struct Counter {
     /// Times and values, in the order of the times. Each value holds until the next one.
     pub samples: Vec<(i64, f64)>,
 }
+
+#[cfg(any(feature = "export", feature = "trace"))]
+impl Counter {
+    /// Returns the name with the device and the unit, for viewers that show nothing else: `GPU 0 power (W)`.
+    pub(super) fn title(&self) -> String {
+        let device = self.device;
+        let device = device.map_or_else(String::new, |ordinal| format!("GPU {ordinal} "));
+        if self.unit.is_empty() {
+            format!("{device}{}", self.name)
+        } else {
+            format!("{device}{} ({})", self.name, self.unit)
+        }
+    }
+}

@@ -7,6 +7,8 @@ use super::group_by::GroupBy;
 use super::tally::{Call, Edges, GpuCall, Tally};
 use crate::clock::clock;
 use crate::own_cost;
+use crate::report::energy;
+use crate::report::sampled_gpu::SampledGpu;
 use crate::report::share::{share_cpu, share_cuda};
 use crate::report::sort::SortKey;
 use crate::report::timeline::SliceEnding;
@@ -124,12 +126,14 @@ fn finish(
     let edges = edges.finish(name, ns, |_| has_cpu);
     let self_cpu = share_cpu(&mut rows, |index, _| busy[index]);
     let self_cuda = share_cuda(&mut rows);
+    energy::fill(&mut rows, &trace.gpu_samples.devices);
     let averages = KeyAverages {
         rows,
         self_cpu_time_total_ns: has_cpu.then_some(self_cpu.unwrap_or(0.0)),
         self_cuda_time_total_ns: self_cuda,
         by,
         edges: Some(edges.into()),
+        gpus: SampledGpu::all(&trace.gpu_samples),
         notes: notes(trace),
     };
     averages.sort_by(if has_cpu {

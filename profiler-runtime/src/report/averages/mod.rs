@@ -24,6 +24,7 @@ use super::fields;
 use super::options::TableOptions;
 use super::restrict::{Restriction, RestrictionError, restrict};
 use super::row::Row;
+use super::sampled_gpu::SampledGpu;
 use super::sort::{SortKey, SortKeyError, sort_or_note};
 use super::text::json::{array, lines, object, string};
 use super::text::{Field, nanoseconds};
@@ -71,6 +72,8 @@ pub struct KeyAverages {
     pub self_cpu_time_total_ns: Option<f64>,
     /// The sum of all self times on the GPU in nanoseconds, including filtered rows; `None` if there are no GPU times.
     pub self_cuda_time_total_ns: Option<f64>,
+    /// The devices that were sampled ([`Builder::gpu_samples`](crate::Builder::gpu_samples)); empty if none were.
+    pub gpus: Vec<SampledGpu>,
     pub(super) by: GroupBy,
     pub(super) edges: Option<Arc<[CallEdge]>>,
     /// The notes below the table.
@@ -152,6 +155,7 @@ impl KeyAverages {
         object([
             total("self_cpu_time_total_ns", self.self_cpu_time_total_ns),
             total("self_cuda_time_total_ns", self.self_cuda_time_total_ns),
+            Field::raw("gpus", array(self.gpus.iter().map(SampledGpu::to_json))),
             Field::raw("notes", notes),
             Field::raw("rows", lines(self.rows.iter().map(fields::to_json))),
         ]) + "\n"

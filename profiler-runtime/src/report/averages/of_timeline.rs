@@ -111,6 +111,7 @@ fn gather(timeline: &Timeline) -> KeyAverages {
         self_cuda_time_total_ns: self_cuda,
         by: GroupBy::new(),
         edges: Some(edges.into()),
+        gpus: Vec::new(),
         notes: notes(timeline),
     };
     averages.sort_by(if self_cpu.is_some() {

@@ -6,6 +6,7 @@ use crate::report::columns::Columns;
 use crate::report::options::TableOptions;
 use crate::report::render;
 use crate::report::row::Row;
+use crate::report::sampled_gpu;
 use crate::report::text::table::{Column, TOO_SHORT};
 use crate::report::text::units::time;
 
@@ -39,6 +40,9 @@ pub(super) fn render(averages: &KeyAverages, options: &TableOptions) -> String {
     }
     for line in &averages.notes {
         note(&printable(line));
+    }
+    for line in sampled_gpu::notes(&averages.gpus, &table.rows) {
+        note(&line);
     }
     table.text
 }

@@ -223,7 +223,10 @@ impl<W: Write> Events<'_, W> {
 
     fn counters(&mut self, timeline: &Timeline) -> io::Result<()> {
         for counter in &timeline.counters {
-            let name = string(&counter.name);
+            let name = string(&match counter.device {
+                Some(_) => counter.title(),
+                None => counter.name.clone(),
+            });
             let unit = string(if counter.unit.is_empty() {
                 "count"
             } else {

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::report::averages::GroupBy;
 use crate::report::columns::Columns;
+use crate::report::energy::Energy;
 use crate::report::golden::assert_golden;
 use crate::report::share::{share_cpu, share_cuda};
 use crate::report::text::table::MIN_WIDTH;
@@ -162,6 +163,34 @@ fn tables_at_200_columns_look_like_this() {
 #[test]
 fn tables_without_a_terminal_look_like_this() {
     assert_tables("piped.txt", &TableOptions::new().width(terminal::PIPE));
+}
+
+/// The program on a GPU whose energy was measured.
+fn with_energy() -> Vec<Row> {
+    let mut rows = on_the_gpu();
+    for (index, joules) in [
+        (2, Some(620.4)),
+        (3, Some(289.1)),
+        (5, None),
+        (6, Some(0.25)),
+    ] {
+        rows[index].energy = Some(Energy {
+            joules,
+            gpu_self_ns: rows[index].cuda.map_or(0.0, |cuda| cuda.self_ns),
+        });
+    }
+    rows
+}
+
+#[test]
+fn tables_with_energy_look_like_this() {
+    let by_energy = TableOptions::new().width(110).sort_by(SortKey::Energy);
+    let wide = TableOptions::new().width(250);
+    let tables = [
+        summary(&with_energy(), &by_energy),
+        averages(&with_energy(), &wide),
+    ];
+    assert_golden("render/golden/energy.txt", &tables.join("\n"));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::{Summary, schema};
 use crate::cuda::CudaHealth;
 use crate::report::call_tree::CallTree;
 use crate::report::fields;
+use crate::report::sampled_gpu::SampledGpu;
 use crate::report::text::json::{array, lines, object, string};
 use crate::report::text::{Field, nanoseconds};
 
@@ -38,6 +39,7 @@ pub(super) fn render(summary: &Summary) -> String {
         Field::raw("unsaved", summary.unsaved),
         Field::raw("unmeasured", summary.unmeasured),
         Field::raw("cuda", health(&summary.cuda)),
+        Field::raw("gpus", array(summary.gpus.iter().map(SampledGpu::to_json))),
         Field::raw("own_cost", own_cost),
         Field::raw("notices", notices),
         Field::optional_text("nothing_measured", nothing_measured),

@@ -16,6 +16,7 @@ use self::schema::Schema;
 use super::averages::{GroupBy, KeyAverages};
 use super::call_tree::CallTree;
 use super::callers::{self, CallEdge, CallEdges, Side};
+use super::energy;
 use super::environment::Environment;
 use super::fields;
 use super::history::sampler;
@@ -23,6 +24,7 @@ use super::options::TableOptions;
 use super::own_cost::{self, OwnCost};
 use super::restrict::{Restriction, RestrictionError, restrict};
 use super::row::Row;
+use super::sampled_gpu::SampledGpu;
 use super::share::{share_cpu, share_cuda};
 use super::sort::{SortKey, SortKeyError, sort, sort_or_note};
 use crate::clock::clock;
@@ -93,6 +95,8 @@ pub struct Summary {
     pub notices: Vec<String>,
     /// The state of GPU measurement.
     pub cuda: CudaHealth,
+    /// The devices that were sampled ([`Builder::gpu_samples`](crate::Builder::gpu_samples)); empty if none were.
+    pub gpus: Vec<SampledGpu>,
     /// The cost of the profiler itself.
     pub own_cost: OwnCost,
     /// Why there are no rows, and what to do about it; `None` if there are rows.
@@ -118,6 +122,8 @@ pub fn summary() -> Summary {
     let self_cpu = share_cpu(&mut rows, |_, row| busy(row));
     let self_cuda = share_cuda(&mut rows);
     history.fill(&mut rows, &numbers);
+    let samples = cuda::nvml::samples();
+    energy::fill(&mut rows, &samples.devices);
     sort(&mut rows, SortKey::CpuTimeTotal);
     let wall_ns = clock().nanoseconds(clock().since_origin() as f64);
     let ring_full: u64 = rows.iter().map(|row| row.dropped_entries).sum();
@@ -137,6 +143,7 @@ pub fn summary() -> Summary {
         schema: Schema,
         environment: environment::of_process(),
         cuda: cuda::health(),
+        gpus: SampledGpu::all(&samples),
         own_cost: own_cost::of(&rows, wall_ns),
         nothing_measured: rows.is_empty().then(why_nothing),
         rows,
@@ -331,6 +338,7 @@ impl Summary {
             self_cuda_time_total_ns: self.self_cuda_time_total_ns,
             by: GroupBy::new(),
             edges: self.edges(),
+            gpus: self.gpus.clone(),
             notes: notes::of_averages(self),
         }
     }

@@ -3,6 +3,7 @@
 use super::{Row, Summary};
 use crate::diagnostics::printable;
 use crate::report::own_cost::OwnCost;
+use crate::report::sampled_gpu;
 use crate::report::text::table::TOO_SHORT;
 
 /// Appends the notes of a summary; `rows` are those that the table shows.
@@ -26,6 +27,7 @@ fn of_summary(summary: &Summary, rows: &[Row]) -> Vec<String> {
     notes.extend(unsaved_and_unmeasured(summary));
     notes.extend(summary.notices.iter().cloned());
     notes.extend(cuda(summary));
+    notes.extend(sampled_gpu::notes(&summary.gpus, rows));
     // A file of another program says nothing of it.
     if summary.own_cost != OwnCost::default() {
         notes.extend(summary.own_cost.notes(rows));

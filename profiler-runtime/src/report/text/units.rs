@@ -37,12 +37,12 @@ fn in_units(value: f64, units: [(f64, &str); 4], step: f64) -> String {
         .into_iter()
         .find(|(size, _)| value.abs() / size >= starts);
     let (size, name) = unit.unwrap_or(smallest);
-    format!("{} {name}", digits(value / size))
+    format!("{} {name}", number(value / size))
 }
 
 /// Formats a number with three significant digits; with more if it has more before the point, and with two decimals if
 /// it is below one.
-fn digits(value: f64) -> String {
+pub(in crate::report) fn number(value: f64) -> String {
     // Above these bounds, rounding would give one digit more.
     match value.abs() {
         size if size >= 99.95 => format!("{value:.0}"),

@@ -3,6 +3,7 @@
 #[cfg(feature = "trace")]
 mod chrome;
 mod counters;
+mod gpu_counters;
 mod place;
 mod short_names;
 mod streams;

@@ -1,10 +1,12 @@
-//! Counters: GPU scopes in flight, memory in use.
+//! Counters: GPU scopes in flight, memory in use, samples of the devices.
 
 use std::io::{self, Write};
 
 use super::TraceWriter;
 use super::event_writer::Quoted;
 use crate::report::export::window::counters::memory_samples;
+use crate::report::export::window::gpu_counters::gpu_counters;
+use crate::report::text::json::string;
 
 impl<W: Write> TraceWriter<'_, W> {
     /// Perfetto names a counter after the event and the key.
@@ -26,6 +28,18 @@ impl<W: Write> TraceWriter<'_, W> {
                     .whole("bytes", used)
                     .whole("reserved", reserved)
                     .end()?;
+            }
+        }
+        for counter in gpu_counters(self.trace, self.extent, |at| times.of_unix(at)) {
+            let name = string(&counter.title());
+            let unit = if counter.unit.is_empty() {
+                "value"
+            } else {
+                &counter.unit
+            };
+            for (at, value) in &counter.samples {
+                let event = events.counter(Quoted::new(&name), pid, *at);
+                event.number(unit, *value).end()?;
             }
         }
         Ok(())

@@ -177,6 +177,18 @@ impl<W: Write> EventLine<'_, W> {
         self
     }
 
+    /// Adds a number; infinities and NaN, which JSON does not have, as `null`.
+    pub(super) fn number(mut self, key: &str, number: f64) -> Self {
+        let out = self.arg(key);
+        if number.is_finite() {
+            // Writing to memory does not fail.
+            let _ = write!(out, "{number}");
+        } else {
+            out.extend(b"null");
+        }
+        self
+    }
+
     pub(super) fn set(mut self, key: &str) -> Self {
         self.arg(key).extend(b"true");
         self

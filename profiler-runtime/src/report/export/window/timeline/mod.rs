@@ -15,6 +15,7 @@ use std::sync::Arc;
 use self::order::in_order;
 use self::own_memory::{Used, own_memory};
 use super::counters::{InFlight, memory_samples};
+use super::gpu_counters::gpu_counters;
 use super::short_names::short_names;
 use super::times::Times;
 use super::track_names::thread_name;
@@ -60,6 +61,7 @@ impl Trace {
         let streams = builder.add_gpu();
         builder.add_work(&streams);
         builder.add_memory();
+        builder.add_gpu_samples();
         builder.finish()
     }
 }
@@ -307,6 +309,13 @@ impl<'t> Builder<'t> {
             .iter()
             .filter_map(|(at, memory)| Some((*at, memory.device_reserved? as f64)));
         self.add_counter("CUDA memory reserved", "bytes", reserved);
+    }
+
+    fn add_gpu_samples(&mut self) {
+        let times = self.times;
+        let end = times.of_ticks(self.trace.meta.closed);
+        let counters = gpu_counters(self.trace, (0, end), |at| times.of_unix(at));
+        self.timeline.counters.extend(counters);
     }
 
     /// Adds a counter, unless it has no values.
