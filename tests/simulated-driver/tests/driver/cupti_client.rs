@@ -99,6 +99,7 @@ pub(crate) struct Shared {
     /// What is added to the address of a buffer.
     pub(crate) misalignment: AtomicUsize,
     pub(crate) flush_inside: AtomicUsize,
+    pub(crate) last_buffer: AtomicUsize,
     next_record: AtomicUsize,
     flush: AtomicUsize,
 }
@@ -111,6 +112,7 @@ static SHARED: [Shared; CLIENTS] = [const {
         sizes: Mutex::new(Vec::new()),
         misalignment: AtomicUsize::new(0),
         flush_inside: AtomicUsize::new(0),
+        last_buffer: AtomicUsize::new(0),
         next_record: AtomicUsize::new(0),
         flush: AtomicUsize::new(0),
     }
@@ -184,6 +186,7 @@ extern "C" fn requested<const N: usize>(buffer: *mut usize, size: *mut usize, mo
     } else {
         SHARED[N].misalignment.load(SeqCst)
     };
+    SHARED[N].last_buffer.store(memory, SeqCst);
     // SAFETY: the library passes three places.
     unsafe {
         buffer.write(memory + skipped);
