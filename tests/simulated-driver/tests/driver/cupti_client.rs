@@ -94,6 +94,8 @@ impl Record {
 pub(crate) struct Shared {
     pub(crate) calls: Mutex<Vec<Call>>,
     pub(crate) records: Mutex<Vec<Record>>,
+    /// The addresses and used bytes of the buffers that have returned. None is ever freed.
+    pub(crate) buffers: Mutex<Vec<(usize, usize)>>,
     /// The sizes of the buffers that are still to be handed out; then none is.
     sizes: Mutex<Vec<usize>>,
     /// What is added to the address of a buffer.
@@ -109,6 +111,7 @@ static SHARED: [Shared; CLIENTS] = [const {
     Shared {
         calls: Mutex::new(Vec::new()),
         records: Mutex::new(Vec::new()),
+        buffers: Mutex::new(Vec::new()),
         sizes: Mutex::new(Vec::new()),
         misalignment: AtomicUsize::new(0),
         flush_inside: AtomicUsize::new(0),
@@ -204,12 +207,13 @@ extern "C" fn completed<const N: usize>(
 ) {
     let next = SHARED[N].next_record.load(SeqCst);
     // SAFETY: `Cupti::new` stored the address of this function.
-    let next: extern "C" fn(usize, usize, *mut usize) -> u32 = unsafe { std::mem::transmute(next) };
-    let mut starts = Vec::new();
-    let mut at = 0_usize;
-    while next(buffer, valid, &raw mut at) == 0 {
-        starts.push(at);
-    }
+    let next: NextRecord = unsafe { std::mem::transmute(next) };
+    SHARED[N]
+        .buffers
+        .lock()
+        .expect("no panic")
+        .push((buffer, valid));
+    let starts = starts_of_records(next, buffer, valid);
     let ends = starts.iter().skip(1).copied().chain([buffer + valid]);
     let mut records = SHARED[N].records.lock().expect("no panic");
     for (start, end) in starts.iter().zip(ends) {
@@ -222,6 +226,24 @@ extern "C" fn completed<const N: usize>(
     }
     drop(records);
     flush_inside(N);
+}
+
+/// `cuptiActivityGetNextRecord`.
+pub(crate) type NextRecord = extern "C" fn(usize, usize, *mut usize) -> u32;
+
+/// Returns where the records of a buffer begin.
+pub(crate) fn starts_of_records(next: NextRecord, buffer: usize, valid: usize) -> Vec<usize> {
+    let mut starts = Vec::new();
+    let mut at = 0_usize;
+    loop {
+        match next(buffer, valid, &raw mut at) {
+            0 => starts.push(at),
+            code => {
+                assert_eq!(code, 12, "the buffer has no more records");
+                return starts;
+            }
+        }
+    }
 }
 
 extern "C" fn clock() -> u64 {

@@ -116,6 +116,7 @@ functions! {
     cuMemcpyDtoH_v2(to: *mut u8, from: usize, bytes: usize);
     cuMemcpyHtoDAsync_v2(to: usize, from: *const u8, bytes: usize, stream: usize);
     cuMemcpyDtoHAsync_v2(to: *mut u8, from: usize, bytes: usize, stream: usize);
+    cuMemcpyPeerAsync(to: usize, to_context: usize, from: usize, from_context: usize, bytes: usize, stream: usize);
     cuMemsetD32_v2(to: usize, value: u32, count: usize);
 }
 
