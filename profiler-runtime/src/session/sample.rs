@@ -48,6 +48,11 @@ impl Sample {
         }
     }
 
+    /// Returns the origin in nanoseconds since the Unix epoch.
+    pub(crate) fn unix_ns(&self) -> i64 {
+        self.anchor.unix_ns()
+    }
+
     /// Adds a scope with the next serial. Returns the serial, which children name as their parent.
     #[track_caller]
     pub(crate) fn scope(&mut self, name: &str, parent: u64, start: u64, elapsed: i64) -> u64 {
@@ -113,7 +118,6 @@ impl Sample {
 
     /// Adds a call of CUDA that began `start` nanoseconds after the origin, in the last scope or outside of all, and the
     /// work that it launched, which ran in `span`, in nanoseconds from the origin. The work's correlation is set.
-    #[allow(dead_code, reason = "nothing reads work yet")]
     pub(crate) fn work(
         &mut self,
         name: &str,

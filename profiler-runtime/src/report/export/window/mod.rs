@@ -1,6 +1,8 @@
 //! Windows of sessions as files, and as plain data.
 
 #[cfg(feature = "trace")]
+mod around_work;
+#[cfg(feature = "trace")]
 mod chrome;
 mod counters;
 mod gpu_counters;
@@ -11,7 +13,6 @@ mod streams;
 mod timeline;
 mod times;
 mod track_names;
-#[cfg(feature = "export")]
 mod work_streams;
 
 #[cfg(feature = "trace")]

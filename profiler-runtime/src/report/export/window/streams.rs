@@ -70,7 +70,7 @@ fn by_stream(trace: &Trace) -> Vec<TimedScope> {
 }
 
 /// Returns the enclosing scopes, innermost first.
-fn around(trace: &Trace, scope: u32) -> impl Iterator<Item = u32> {
+pub(super) fn around(trace: &Trace, scope: u32) -> impl Iterator<Item = u32> {
     let nodes = &trace.nodes;
     let up = |scope: u32| Some(nodes[scope as usize].parent).filter(|parent| *parent != NONE);
     std::iter::successors(up(scope), move |scope| up(*scope))

@@ -26,7 +26,8 @@ impl WorkStream {
 }
 
 /// Returns the numbers of all streams with kernels, copies or fills on their devices. `scopes` are the numbers of the
-/// streams with GPU times of scopes, which stay. Other streams get CUPTI's number, or the next one that is free.
+/// streams with GPU times of scopes, which stay. Other streams get CUPTI's number, or the next one that is free, from 1
+/// on: HTA treats work on stream 0 as part of no step.
 pub(super) fn work_stream_numbers(
     trace: &Trace,
     scopes: impl Iterator<Item = (u32, StreamKey, u64)>,
@@ -41,7 +42,7 @@ pub(super) fn work_stream_numbers(
     for work in trace.work.on_streams() {
         let stream = (work.details.device, WorkStream::of(work));
         used.entry(stream)
-            .or_insert_with(|| u64::from(work.details.stream));
+            .or_insert_with(|| u64::from(work.details.stream).max(1));
     }
     numbers.retain(|stream, _| used.contains_key(stream));
     for ((device, stream), wanted) in used {

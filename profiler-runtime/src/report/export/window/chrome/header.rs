@@ -21,6 +21,9 @@ const KEYS: [&str; 9] = [
     "Framework",
 ];
 
+const ABOUT_WORK: &str = "kernels, copies and their launches are as CUPTI recorded them; annotations of streams are what \
+                          scopes took on the GPU";
+
 const ABOUT: &str = "scopes are measured, not kernels: events of the category kernel with \"scope\": true stand \
                      for what the scope of their name took on the GPU itself, and their launches for where it began";
 
@@ -80,7 +83,11 @@ impl Header<'_> {
             out,
             ",\n\"profiler\":{{\"name\":\"profiler-runtime\",\"version\":\"{}\",\"about\":{}",
             env!("CARGO_PKG_VERSION"),
-            string(ABOUT),
+            string(if self.trace.work.is_recorded {
+                ABOUT_WORK
+            } else {
+                ABOUT
+            }),
         )?;
         write!(
             out,
@@ -98,6 +105,11 @@ impl Header<'_> {
             truncation.late,
             truncation.no_memory,
         )?;
+        if self.trace.work.is_recorded {
+            let work = self.trace.work.work.iter();
+            let untimed = work.filter(|work| work.span.is_none()).count();
+            write!(out, ",\"untimed_work\":{untimed}")?;
+        }
         if let Some(reason) = self.trace.no_cuda_reason() {
             write!(out, ",\"no_cuda_reason\":{}", string(reason))?;
         }

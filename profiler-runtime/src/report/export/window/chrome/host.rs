@@ -61,6 +61,7 @@ impl<W: Write> TraceWriter<'_, W> {
             self.write_thread(first, scopes)?;
             first += scopes.len();
         }
+        self.write_launches_elsewhere()?;
         let mut lanes = OverlapTracks::default();
         for (scope, future) in (first_future..).zip(futures) {
             let (start, end) = self.extent(future);
@@ -87,6 +88,7 @@ impl<W: Write> TraceWriter<'_, W> {
     fn write_thread(&mut self, first: usize, scopes: &[ScopeRecord]) -> io::Result<()> {
         let mut open: Vec<OpenSlice> = Vec::new();
         let mut lanes = OverlapTracks::default();
+        let mut drawn = Vec::new();
         for (index, scope) in (first..).zip(scopes) {
             let (start, end) = self.extent(scope);
             while open.last().is_some_and(|top| top.end <= start) {
@@ -109,6 +111,9 @@ impl<W: Write> TraceWriter<'_, W> {
                 note_operator(&mut open, scope.name, start, end);
             }
             self.write_scope(index, track, start, length)?;
+            if scope.has_cpu && self.trace.work.is_recorded {
+                drawn.push((start, start + length));
+            }
             open.push(OpenSlice {
                 scope: index,
                 track,
@@ -124,7 +129,10 @@ impl<W: Write> TraceWriter<'_, W> {
         while !open.is_empty() {
             self.close(&mut open)?;
         }
-        Ok(())
+        match scopes.first() {
+            Some(scope) => self.write_launches(scope.thread, &drawn),
+            None => Ok(()),
+        }
     }
 
     /// Closes the innermost scope and writes what depends on its children.

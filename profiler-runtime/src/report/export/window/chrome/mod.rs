@@ -3,16 +3,22 @@
 //! Events are written one by one. Memory is needed only for GPU times, some hundred bytes each, in order to place them
 //! on their streams.
 
+mod annotation;
 mod counters;
 mod event_writer;
-mod gpu;
 mod header;
 mod host;
+mod launch_names;
+mod launches;
 mod memory;
 mod names;
+mod replays;
+mod stand_ins;
 mod tensorboard;
 mod times;
 mod tracks;
+mod work;
+mod work_fields;
 
 #[cfg(test)]
 mod tests;
@@ -20,11 +26,13 @@ mod tests;
 use std::io::{self, Write};
 use std::path::Path;
 
-use self::event_writer::EventWriter;
+use self::event_writer::{EventWriter, Track};
 use self::header::Header;
+use self::launches::Launches;
 use self::names::Names;
 use self::times::shared_base;
 use self::tracks::Tracks;
+use self::work_fields::WorkNames;
 use super::counters::InFlight;
 use super::times::Times;
 use super::track_names::device_names;
@@ -47,21 +55,25 @@ impl Trace {
     /// | a slice of a thread | a scope, or a poll of a future |
     /// | a slice of `futures N` | a future, from its first poll to its end |
     /// | a slice of a stream, `gpu_user_annotation` | the GPU time of a scope |
-    /// | inside it, `kernel` | a part of it in which no other scope was open on the stream |
-    /// | an arrow | leads from the scope on the CPU to the first of these |
+    /// | inside it, `kernel`, `gpu_memcpy`, `gpu_memset` | what ran on the device, with the fields that PyTorch writes |
+    /// | a slice of a thread, `cuda_runtime` | the call of CUDA that launched it |
+    /// | an arrow | leads from the call to the first work that it launched |
+    /// | a slice of `waits N`, `cuda_sync` | a wait for a stream, an event or the device |
     /// | `ProfilerStep#N` | a step |
     ///
     /// Slices of a function show the end of its path, such as `Trainer::forward`, and more of it if two names of the
     /// program would look alike. The whole name is in the argument `full name`. Names that the program chose are shown
-    /// unchanged.
+    /// unchanged. A call of the driver has the name of the runtime's call that does its work, which the tools know:
+    /// `cudaLaunchKernel` for `cuLaunchKernel`. The argument `call` is the real one.
     ///
-    /// Scopes are measured, not kernels. The events that tools read as kernels are the self times of scopes on the GPU.
-    /// Each has a launch (`cudaLaunchKernel`, of length zero) where the scope began, or where the preceding scope
-    /// inside it had ended. Their totals are those of the scopes.
+    /// In windows without [CUPTI](crate::report::GpuWork), scopes are measured, not kernels, and the tools still count kernels.
+    /// The events that they read as kernels are the self times of scopes on the GPU, and have `"scope": true`. Each has a
+    /// launch (`cudaLaunchKernel`, of length zero) where the scope began, or where the preceding scope inside it had ended.
+    /// Their totals are those of the scopes.
     ///
     /// The lengths of GPU times are exact. Their starts are known to some microseconds (`uncertainty_ns`): they are
-    /// moved by up to that much, so that the times on each stream nest or follow each other and none starts before its
-    /// scope. If a start is moved further, `moved_ns` says by how much. A time that does not fit inside its parent
+    /// moved by up to that much, so that the times on each stream nest or follow each other, none starts before its
+    /// scope, and each encloses the kernels that its scope launched. Kernels, copies and fills are never moved. If a start is moved further, `moved_ns` says by how much. A time that does not fit inside its parent
     /// within its uncertainty is shortened; its full length is in `ns`. A time that overlaps others by more is drawn
     /// beside the stream. A GPU time of zero, or with an unknown start, is not drawn; its scope has `cuda_ns`.
     ///
@@ -153,6 +165,10 @@ struct TraceWriter<'t, W> {
     memory_device: u64,
     extent: (i64, i64),
     in_flight: InFlight,
+    launches: Launches,
+    /// The track of work whose launch was not recorded.
+    unknown_launches: Option<Track>,
+    work_names: WorkNames,
 }
 
 impl<'t, W: Write> TraceWriter<'t, W> {
@@ -170,6 +186,8 @@ impl<'t, W: Write> TraceWriter<'t, W> {
                 .of_unix(gpu.start.unwrap_or_default())
                 .saturating_add(whole(gpu.ns))
         });
+        let work = trace.work.work.iter().filter_map(|work| work.span);
+        let ends = ends.chain(work.map(|(_, end)| times.of_unix(end)));
         let closed = ends.fold(times.of_ticks(trace.meta.closed), i64::max);
         Self {
             trace,
@@ -182,6 +200,9 @@ impl<'t, W: Write> TraceWriter<'t, W> {
             tracks,
             extent: (opened, closed),
             in_flight: InFlight::new(opened, closed),
+            launches: Launches::new(trace, times),
+            unknown_launches: None,
+            work_names: WorkNames::new(trace),
         }
     }
 
@@ -189,7 +210,13 @@ impl<'t, W: Write> TraceWriter<'t, W> {
         self.tracks.write_processes(&mut self.events, devices)?;
         self.write_steps()?;
         self.write_scopes()?;
-        self.write_gpu()?;
+        if self.trace.work.is_recorded {
+            self.write_streams()?;
+            self.write_waits()?;
+        } else {
+            self.write_stand_ins()?;
+        }
+        self.write_replays()?;
         self.write_counters()?;
         self.tracks.write_names(&mut self.events)
     }

@@ -7,9 +7,8 @@ use crate::report::export::window::short_names::short_names;
 use crate::report::text::json::string;
 use crate::session::Trace;
 
-/// The tools treat every name that contains this word as a step; in names of scopes it is written differently.
-const STEP: &str = "ProfilerStep";
-const SPELLED: &str = "Profiler Step";
+/// The tools treat every name that contains the first word as a step; in other names it is written as the second one.
+pub(super) const STEP_NAMES: (&str, &str) = ("ProfilerStep", "Profiler Step");
 
 /// The names of a trace, which are short where a slice has little space.
 pub(super) struct Names(Vec<SliceName>);
@@ -23,7 +22,9 @@ struct SliceName {
 
 impl Names {
     pub(super) fn new(trace: &Trace) -> Self {
-        let names = short_names(&trace.names, |text| text.replace(STEP, SPELLED));
+        let names = short_names(&trace.names, |text| {
+            text.replace(STEP_NAMES.0, STEP_NAMES.1)
+        });
         let names = names.into_iter().map(|name| SliceName {
             short: string(&name.short),
             full: name.full.map(|full| string(&full)),

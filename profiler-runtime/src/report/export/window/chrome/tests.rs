@@ -1,6 +1,7 @@
 //! Whole traces, built by hand and written to memory.
 
 mod gpu;
+mod work;
 
 use serde_json::{Value, json};
 

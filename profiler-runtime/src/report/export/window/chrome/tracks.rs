@@ -9,8 +9,8 @@ use crate::cuda::GpuRecord;
 use crate::process::platform::process_id;
 use crate::process::program;
 use crate::report::export::window::track_names::{stream_name, stream_numbers, thread_name};
+use crate::report::export::window::work_streams::{WorkStream, work_stream_numbers};
 use crate::session::Trace;
-use crate::stream_key::StreamKey;
 
 /// Few systems use thread ids from here on; Perfetto reads 32 bits.
 const FREE: u64 = 1 << 30;
@@ -26,7 +26,7 @@ pub(super) struct Tracks {
     next: u64,
     named: Vec<Named>,
     steps: BTreeMap<u32, Track>,
-    streams: BTreeMap<(u64, StreamKey), u64>,
+    streams: BTreeMap<(u64, WorkStream), u64>,
     unknown_device: u64,
     next_in_device: BTreeMap<u64, u64>,
 }
@@ -39,12 +39,9 @@ struct Named {
 
 impl Tracks {
     pub(super) fn new(trace: &Trace) -> Self {
-        let known: BTreeSet<u64> = trace
-            .gpu
-            .iter()
-            .filter_map(|gpu| gpu.device)
-            .map(u64::from)
-            .collect();
+        let of_scopes = trace.gpu.iter().filter_map(|gpu| gpu.device);
+        let of_work = trace.work.work.iter().map(|work| work.details.device);
+        let known: BTreeSet<u64> = of_scopes.chain(of_work).map(u64::from).collect();
         let unknown_device = known.last().map_or(0, |last| (last + 1).min(MAX_DEVICE));
         // Process 1, in a container, must not be shown as the second device.
         let pid = u64::from(process_id());
@@ -69,21 +66,36 @@ impl Tracks {
             let place = Track { pid: host, tid };
             tracks.name(place, thread_name(thread), sort_index(index));
         }
-        tracks.number_streams(&trace.gpu);
+        tracks.number_streams(trace);
         tracks
     }
 
-    fn number_streams(&mut self, gpu: &[GpuRecord]) {
-        self.streams = stream_numbers(gpu, |gpu| self.device(gpu));
+    fn number_streams(&mut self, trace: &Trace) {
+        let of_scopes = stream_numbers(&trace.gpu, |gpu| self.device(gpu));
+        let known = of_scopes.iter().filter_map(|((device, key), number)| {
+            Some((u32::try_from(*device).ok()?, *key, *number))
+        });
+        let of_work = work_stream_numbers(trace, known);
+        let of_work = of_work
+            .into_iter()
+            .map(|((device, stream), number)| ((u64::from(device), stream), number));
+        let of_scopes = of_scopes
+            .into_iter()
+            .map(|((device, key), number)| ((device, WorkStream::Known(key)), number));
+        self.streams = of_scopes.chain(of_work).collect();
         for ((device, stream), number) in &self.streams {
             let next = self.next_in_device.entry(*device).or_default();
             *next = (*next).max(*number);
+            let name = match stream {
+                WorkStream::Known(key) => stream_name(*number, *key),
+                WorkStream::Numbered { .. } => format!("stream {number}"),
+            };
             self.named.push(Named {
                 track: Track {
                     pid: *device,
                     tid: *number,
                 },
-                name: stream_name(*number, *stream),
+                name,
                 sort_index: number * 2,
             });
         }
@@ -122,11 +134,10 @@ impl Tracks {
         gpu.device.map_or(self.unknown_device, u64::from)
     }
 
-    pub(super) fn stream(&self, gpu: &GpuRecord) -> Track {
-        let pid = self.device(gpu);
-        let tid = self.streams.get(&(pid, gpu.stream_key)).copied();
+    pub(super) fn stream(&self, device: u64, stream: WorkStream) -> Track {
+        let tid = self.streams.get(&(device, stream)).copied();
         Track {
-            pid,
+            pid: device,
             tid: tid.unwrap_or_default(),
         }
     }
@@ -153,6 +164,28 @@ impl Tracks {
     pub(super) fn future(&mut self, number: usize) -> Track {
         let last = sort_index(self.threads.len() as u64);
         self.further(format!("futures {number}"), last)
+    }
+
+    /// Returns a track for calls on threads without scopes, whose ids are not known.
+    pub(super) fn other_thread(&mut self, number: usize) -> Track {
+        let last = sort_index(self.threads.len() as u64);
+        self.further(format!("threads without scopes {number}"), last)
+    }
+
+    /// Returns the track for work whose launch was not recorded.
+    pub(super) fn unknown_launches(&mut self) -> Track {
+        let last = sort_index(self.threads.len() as u64) + 1;
+        self.further("launches that were not recorded".to_owned(), last)
+    }
+
+    /// Returns a track for waits for a device.
+    pub(super) fn waits(&mut self, device: u64, number: usize) -> Track {
+        let track = Track {
+            pid: device,
+            tid: self.free_in_device(device),
+        };
+        self.name(track, format!("waits {number}"), track.tid * 2);
+        track
     }
 
     /// Returns a track for slices that overlap others of their thread, because guards were dropped out of order.
@@ -183,7 +216,7 @@ impl Tracks {
         track
     }
 
-    /// Returns the ordinals of all devices with GPU times.
+    /// Returns the ordinals of all devices with GPU times or work.
     pub(super) fn devices(&self) -> BTreeSet<u64> {
         self.streams.keys().map(|(device, _)| *device).collect()
     }

@@ -21,7 +21,7 @@ use std::collections::{BinaryHeap, HashMap};
 pub(super) const NONE: usize = usize::MAX;
 
 /// The error of two event times, in nanoseconds: the driver's clock has a resolution of half a microsecond.
-const RESOLUTION_NS: i64 = 1000;
+pub(super) const RESOLUTION_NS: i64 = 1000;
 
 /// The GPU time of one scope, in nanoseconds.
 #[derive(Clone, Copy, Debug)]

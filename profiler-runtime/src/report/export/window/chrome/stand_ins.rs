@@ -1,6 +1,6 @@
-//! GPU times of scopes on their streams, as annotations and as kernels.
+//! GPU times of scopes on their streams, as annotations and as kernels, for windows whose kernels were not recorded.
 //!
-//! Scopes are measured, not kernels, but the tools count kernels: TensorBoard's trace plugin adds up the kernels
+//! Then scopes are measured, not kernels, but the tools count kernels: TensorBoard's trace plugin adds up the kernels
 //! launched by an operator, HTA the busy time of a stream. So each stretch of a stream in which one scope is the
 //! innermost is written as one event of the category `kernel` with the scope's name. Each has a launch of length zero
 //! in the scope on the CPU; an arrow leads from the scope to the first of them. Together they are exactly the scope's
@@ -10,8 +10,10 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+use super::annotation::Annotation;
 use super::event_writer::{ArrowEnd, EventWriter, Quoted, Track};
 use super::host::id_of;
+use super::launches::CORRELATIONS;
 use super::names::Names;
 use super::times::{ReadEnd, length};
 use super::tracks::Tracks;
@@ -21,22 +23,18 @@ use crate::report::export::overlap::{NestedTrack, OverlapTracks};
 use crate::report::export::window::counters::InFlight;
 use crate::report::export::window::place::{self, GpuSlice, PlacedSlice, SelfTimePiece, SliceSink};
 use crate::report::export::window::streams::{TimedScope, for_each_stream};
-use crate::report::export::window::whole;
+use crate::report::export::window::work_streams::WorkStream;
 use crate::session::Trace;
 
-/// The correlation before the first one. HTA (0.5) stores event indices in a column as wide as the correlations need,
-/// and fails if 16 bits suffice for these but not for the indices.
-const CORRELATIONS: u64 = 100_000;
-
 impl<W: Write> TraceWriter<'_, W> {
-    pub(super) fn write_gpu(&mut self) -> io::Result<()> {
+    pub(super) fn write_stand_ins(&mut self) -> io::Result<()> {
         let (trace, mut correlation) = (self.trace, CORRELATIONS);
         for_each_stream(trace, self.times, |stream, items| {
             let mut writer = StreamWriter {
                 trace,
                 stream,
                 items,
-                track: self.tracks.stream(&trace.gpu[stream[0].gpu as usize]),
+                track: self.track_of_gpu(&trace.gpu[stream[0].gpu as usize]),
                 lanes: OverlapTracks::default(),
                 drawn: NestedTrack::default(),
                 beside: HashMap::new(),
@@ -51,28 +49,13 @@ impl<W: Write> TraceWriter<'_, W> {
             place::place(items, &mut writer)?;
             correlation = writer.correlation;
             Ok::<(), io::Error>(())
-        })?;
-        self.write_replays()
+        })
     }
 
-    /// The time of a replay is not known; write the time at which it was noticed.
-    fn write_replays(&mut self) -> io::Result<()> {
-        if self.trace.replays.is_empty() {
-            return Ok(());
-        }
-        let track = self.tracks.replays();
-        for replay in &self.trace.replays {
-            let at = self.times.of_ticks(replay.cpu_end);
-            let name = self.names.get(replay.name);
-            let event = self.events.instant("replay", name, track, at);
-            let event = self.names.with_full_name(event, replay.name);
-            event
-                .signed("ns", whole(replay.ns))
-                .signed("self_ns", whole(replay.own))
-                .text("stream", &replay.stream_key.to_string())
-                .end()?;
-        }
-        Ok(())
+    fn track_of_gpu(&self, gpu: &GpuRecord) -> Track {
+        let device = self.tracks.device(gpu);
+        self.tracks
+            .stream(device, WorkStream::Known(gpu.stream_key))
     }
 }
 
@@ -166,20 +149,14 @@ impl<W: Write> SliceSink for StreamWriter<'_, '_, W> {
         let (track, length) = self.track_for(placed);
         let (gpu, id, measured) = (self.gpu(item), self.id(item), self.items[item]);
         self.in_flight.add(measured.host.0, end);
-        let name = self.names.get(gpu.name);
-        let event = self
-            .events
-            .slice("gpu_user_annotation", name, track, start, length);
-        let mut event = event
-            .whole("External id", id)
-            .signed("uncertainty_ns", measured.uncertainty);
-        if (start - measured.start).abs() > measured.uncertainty {
-            event = event.signed("moved_ns", start - measured.start);
-        }
-        if end - start != measured.length {
-            event = event.signed("ns", measured.length);
-        }
-        self.names.with_full_name(event, gpu.name).end()
+        let annotation = Annotation {
+            measured,
+            id,
+            track,
+            extent: (start, end),
+            length,
+        };
+        annotation.write(self.events, self.names, gpu.name)
     }
 
     fn piece(&mut self, piece: SelfTimePiece) -> io::Result<()> {

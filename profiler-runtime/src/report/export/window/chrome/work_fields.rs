@@ -1,0 +1,140 @@
+//! The names, categories and arguments of kernels, copies, fills and waits, as PyTorch's profiler writes them.
+
+use std::io::Write;
+
+use super::event_writer::{EventLine, Quoted, write_list};
+use super::names::STEP_NAMES;
+use super::times::write_whole;
+use crate::gpu_work::{GpuWorkKind, KernelLaunch, MemoryCopy, MemoryKind, WaitKind};
+use crate::report::text::json::string;
+use crate::session::{Trace, WorkRecord};
+
+/// The names of kernels, as JSON strings.
+pub(super) struct WorkNames {
+    kernels: Vec<String>,
+    other: String,
+}
+
+impl WorkNames {
+    pub(super) fn new(trace: &Trace) -> Self {
+        let (step, spelled) = STEP_NAMES;
+        let names = trace.work.names.iter();
+        Self {
+            kernels: names
+                .map(|name| string(&name.replace(step, spelled)))
+                .collect(),
+            other: String::new(),
+        }
+    }
+
+    /// Returns the category and the name of some work.
+    pub(super) fn of(&mut self, work: &WorkRecord) -> (&'static str, Quoted<'_>) {
+        let (category, name) = match work.details.kind {
+            GpuWorkKind::Kernel(_) => {
+                let name = self.kernels.get(work.name as usize);
+                let name = name.map_or(r#""(unknown)""#, |name| name);
+                return ("kernel", Quoted::new(name));
+            }
+            GpuWorkKind::Memcpy(copy) => ("gpu_memcpy", copy_name(copy)),
+            GpuWorkKind::Memset(fill) => {
+                ("gpu_memset", format!("Memset ({})", memory(fill.memory)))
+            }
+            GpuWorkKind::Synchronization(wait) => ("cuda_sync", wait_name(wait).to_owned()),
+        };
+        self.other = string(&name);
+        (category, Quoted::new(&self.other))
+    }
+}
+
+fn copy_name(copy: MemoryCopy) -> String {
+    let direction = if copy.peer.is_some() {
+        "PtoP".to_owned()
+    } else {
+        format!("{}to{}", letter(copy.from), letter(copy.to))
+    };
+    format!(
+        "Memcpy {direction} ({} -> {})",
+        memory(copy.from),
+        memory(copy.to)
+    )
+}
+
+/// Returns the letter of a kind of memory in the direction of a copy. Managed memory is where the device copies it.
+const fn letter(kind: MemoryKind) -> char {
+    match kind {
+        MemoryKind::Pageable | MemoryKind::Pinned => 'H',
+        MemoryKind::Array => 'A',
+        MemoryKind::Unknown | MemoryKind::Device | MemoryKind::Managed => 'D',
+    }
+}
+
+const fn memory(kind: MemoryKind) -> &'static str {
+    match kind {
+        MemoryKind::Unknown => "Unknown",
+        MemoryKind::Pageable => "Pageable",
+        MemoryKind::Pinned => "Pinned",
+        MemoryKind::Device => "Device",
+        MemoryKind::Array => "Array",
+        MemoryKind::Managed => "Managed",
+    }
+}
+
+const fn wait_name(kind: WaitKind) -> &'static str {
+    match kind {
+        WaitKind::EventSynchronize => "Event Sync",
+        WaitKind::StreamWaitEvent => "Stream Wait Event",
+        WaitKind::StreamSynchronize => "Stream Sync",
+        WaitKind::ContextSynchronize => "Context Sync",
+    }
+}
+
+/// Adds the arguments that depend on the kind of work; `ns` is how long it took.
+pub(super) fn with_fields<'w, W: Write>(
+    event: EventLine<'w, W>,
+    work: &WorkRecord,
+    ns: i64,
+) -> EventLine<'w, W> {
+    let event = match work.details.kind {
+        GpuWorkKind::Kernel(launch) => with_launch(event, launch),
+        GpuWorkKind::Memcpy(copy) => {
+            let event = with_bytes(event, copy.bytes, ns);
+            match copy.peer {
+                Some(peer) => event
+                    .whole("fromDevice", work.details.device.into())
+                    .whole("toDevice", peer.into()),
+                None => event,
+            }
+        }
+        GpuWorkKind::Memset(fill) => with_bytes(event, fill.bytes, ns),
+        GpuWorkKind::Synchronization(_) => event,
+    };
+    match work.details.graph_node {
+        Some((graph, node)) => event
+            .whole("graph id", graph.into())
+            .whole("graph node id", node),
+        None => event,
+    }
+}
+
+fn with_launch<W: Write>(event: EventLine<'_, W>, launch: KernelLaunch) -> EventLine<'_, W> {
+    let shared = u64::from(launch.static_shared_bytes) + u64::from(launch.dynamic_shared_bytes);
+    event
+        .whole("registers per thread", launch.registers.into())
+        .whole("shared memory", shared)
+        .json("grid", |out| write_extents(out, launch.grid))
+        .json("block", |out| write_extents(out, launch.block))
+}
+
+fn write_extents(out: &mut Vec<u8>, extents: [u32; 3]) {
+    write_list(out, extents, |out, extent| write_whole(out, extent.into()));
+}
+
+/// Bytes in a nanosecond are gigabytes in a second.
+fn with_bytes<W: Write>(event: EventLine<'_, W>, bytes: u64, ns: i64) -> EventLine<'_, W> {
+    let event = event.whole("bytes", bytes);
+    if ns > 0 {
+        event.number("memory bandwidth (GB/s)", bytes as f64 / ns as f64)
+    } else {
+        event
+    }
+}
