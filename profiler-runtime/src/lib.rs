@@ -68,6 +68,8 @@
 //! - `cudarc-0_19` (default): accepts streams and contexts of cudarc 0.19 as streams.
 //! - `export` (default): summaries and windows as files for pstats, SnakeViz, pprof, speedscope and flame graphs, and as a
 //!   page.
+//! - `nvml` (default): samples of power, energy, clocks, temperature and load of the GPUs, if they are asked for
+//!   ([`Builder::gpu_samples`], `PROFILER_GPU_SAMPLES`). NVML is searched for when the program runs.
 //! - `session` (default): [`Profile`], which records windows of a run, and [`Trace`], one of these windows.
 //! - `tensorboard` (default): [`TensorBoardLogger`].
 //! - `terminal` (default): tables as wide as the terminal.
@@ -115,7 +117,6 @@ mod collect;
 mod config;
 pub mod cuda;
 mod diagnostics;
-#[allow(dead_code, reason = "nothing takes samples yet")]
 mod gpu_sample;
 mod gpu_work;
 mod local;

@@ -1,4 +1,4 @@
-//! Times between two writes of the summary.
+//! Times between two writes of the summary, or two samples of the GPU.
 
 use std::time::Duration;
 
@@ -32,6 +32,15 @@ pub(super) fn parse_interval(text: &str) -> Option<Duration> {
     (SHORTEST..=LONGEST).contains(&interval).then_some(interval)
 }
 
+/// Parses an interval, or a word that means none, which is zero.
+pub(super) fn parse_interval_or_off(text: &str) -> Option<Duration> {
+    let is_off = ["off", "0", "no", "false"].contains(&text.trim().to_ascii_lowercase().as_str());
+    if is_off {
+        return Some(Duration::ZERO);
+    }
+    parse_interval(text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,5 +64,13 @@ mod tests {
         ] {
             assert_eq!(parse_interval(wrong), None, "{wrong}");
         }
+    }
+    #[test]
+    fn an_interval_may_be_off() {
+        let zero = Some(Duration::ZERO);
+        assert_eq!(parse_interval_or_off(" OFF "), zero);
+        assert_eq!(parse_interval_or_off("0"), zero);
+        assert_eq!(parse_interval_or_off("2s"), Some(Duration::from_secs(2)));
+        assert_eq!(parse_interval_or_off("10ms"), None);
     }
 }

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::interval::parse_interval;
+use super::interval::{parse_interval, parse_interval_or_off};
 use super::reader::{Privileges, Reader, parse_bool, parse_number};
 use super::values::absolute;
 use super::{Backend, Filter, ImplicitStream, Schedule, SummaryTarget};
@@ -29,6 +29,9 @@ pub(crate) struct Settings {
     pub(crate) cuda_library: Option<PathBuf>,
     pub(crate) cuda_events: usize,
     pub(crate) cuda_stream: ImplicitStream,
+    /// How often the sensors of the devices are read.
+    pub(crate) gpu_samples: Option<Duration>,
+    pub(crate) nvml_library: Option<PathBuf>,
     pub(crate) session: SessionSettings,
     /// The variables that were set. They take precedence over the builder of the program.
     pub(crate) from_environment: Vec<&'static str>,
@@ -66,6 +69,13 @@ impl Settings {
                     .to_owned(),
             );
         }
+        if settings.gpu_samples.is_some() && cfg!(feature = "cuda") && !cfg!(feature = "nvml") {
+            problems.push(
+                "PROFILER_GPU_SAMPLES is set, but profiler-runtime was built without its feature `nvml`: there are no \
+                 samples of the GPU; build it with the feature"
+                    .to_owned(),
+            );
+        }
         if settings.session.trace.is_some() && !cfg!(feature = "trace") {
             problems.push(
                 "PROFILER_TRACE is set, but profiler-runtime was built without its feature `trace`: nothing is \
@@ -89,6 +99,8 @@ impl Settings {
             "PROFILER_CUDA_LIBRARY",
             "PROFILER_CUDA_EVENTS",
             "PROFILER_CUDA_STREAM",
+            "PROFILER_GPU_SAMPLES",
+            "PROFILER_NVML_LIBRARY",
         ];
         let set = of_cuda
             .iter()
@@ -141,6 +153,10 @@ impl Settings {
             cuda_stream: reader
                 .text("PROFILER_CUDA_STREAM", ImplicitStream::parse)
                 .unwrap_or_default(),
+            gpu_samples: reader
+                .text("PROFILER_GPU_SAMPLES", parse_interval_or_off)
+                .filter(|interval| !interval.is_zero()),
+            nvml_library: reader.value("PROFILER_NVML_LIBRARY", |path| Some(PathBuf::from(path))),
             session: SessionSettings::read(reader),
             from_environment: Vec::new(),
             variables: Vec::new(),

@@ -17,7 +17,7 @@ pub struct Variable {
 }
 
 /// All variables. A test compares this table with the one in `docs/environment.md`.
-pub const VARIABLES: [Variable; 18] = [
+pub const VARIABLES: [Variable; 20] = [
     Variable {
         name: "PROFILER_ENABLED",
         takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
@@ -108,6 +108,20 @@ pub const VARIABLES: [Variable; 18] = [
         default: "`none`",
         meaning: "The default stream of CUDA to measure on if neither the call, its thread nor `cuda::set_default_stream` names a stream. `none`: such calls have no GPU time. `legacy`: the legacy default stream of the current context. It waits for all blocking streams and they wait for it, so independent streams slow down and their captures fail. `per-thread`: the thread's own default stream, for programs that launch there.",
         names_path: false,
+    },
+    Variable {
+        name: "PROFILER_GPU_SAMPLES",
+        takes: "`off`, or a time from 0.1 to 86400 seconds: `1`, `500ms`, `2s`",
+        default: "`off`",
+        meaning: "Reads the sensors of the GPUs this often, as `nvidia-smi` does (feature `nvml`): load, memory, power, energy, temperature, clocks and what holds them back. A background thread calls NVML; `1s` is a good choice.",
+        names_path: false,
+    },
+    Variable {
+        name: "PROFILER_NVML_LIBRARY",
+        takes: "the path of an NVML library",
+        default: "the system's `libnvidia-ml.so.1` or `nvml.dll`",
+        meaning: "The library that PROFILER_GPU_SAMPLES reads the sensors with.",
+        names_path: true,
     },
     Variable {
         name: "PROFILER_TRACE",

@@ -14,6 +14,7 @@ use super::{Activity, Options, at_exit, environment, recording, ring, window_sor
 use crate::background::{self, Calls};
 use crate::clock::{WallAnchor, now};
 use crate::config::{Action, ActionFn};
+use crate::cuda;
 use crate::diagnostics::{self, user_code};
 use crate::process::fork;
 use crate::sync::Lock;
@@ -335,6 +336,7 @@ impl Session {
             toggles: vec![(opened, state.toggled)],
             first,
             lost_before: ring::lost(),
+            energy_before: cuda::nvml::energy_so_far(),
         };
         state.open = Some(registry.add(self, spec));
         drop(registry);

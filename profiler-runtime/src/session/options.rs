@@ -1,5 +1,7 @@
 //! The options of a session.
 
+use std::time::Duration;
+
 /// An activity that a session records, named as in `torch.profiler.ProfilerActivity`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -25,6 +27,8 @@ pub(crate) struct Options {
     pub(crate) profile_memory: bool,
     pub(crate) with_stack: bool,
     pub(crate) native_stack: bool,
+    /// How often the sensors of the devices are read while a window is open.
+    pub(crate) gpu_samples: Option<Duration>,
 }
 
 impl Options {
@@ -36,6 +40,7 @@ impl Options {
         profile_memory: false,
         with_stack: false,
         native_stack: false,
+        gpu_samples: None,
     };
 
     pub(crate) fn has(self, activity: Activity) -> bool {

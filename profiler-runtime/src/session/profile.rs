@@ -7,7 +7,8 @@ use super::handler::Handler;
 use super::live::{Session, SessionConfig};
 use super::trace::Trace;
 use super::{Activity, Options};
-use crate::config::{Action, ActionFn, IntoSchedule};
+use crate::config::{Action, ActionFn, IntoSchedule, LONGEST_INTERVAL, SHORTEST_INTERVAL};
+use crate::cuda;
 use crate::diagnostics;
 use crate::diagnostics::catch_own_panic;
 use crate::log::LogOutcome;
@@ -223,6 +224,16 @@ impl ProfileBuilder {
         self
     }
 
+    /// Reads the sensors of the GPUs this often while windows are open: from 0.1 seconds to a day, other values are set to
+    /// the nearer of the two. They are read at the ends of each window too. By default they are not read, unless
+    /// `PROFILER_GPU_SAMPLES` or [`Builder::gpu_samples`](crate::Builder::gpu_samples) asks for samples of the whole run.
+    /// Takes the feature `nvml`.
+    pub fn gpu_samples(mut self, interval: Duration) -> Self {
+        let interval = interval.clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL);
+        self.options.gpu_samples = Some(interval);
+        self
+    }
+
     /// Sets how many scopes a window holds at most; [`DEFAULT_CAPACITY`] by default, at least 1. Scopes beyond that are
     /// counted ([`Truncation::over_capacity`](crate::session::Truncation)); the next window starts empty.
     pub fn capacity(self, scopes: usize) -> Self {
@@ -261,6 +272,9 @@ impl ProfileBuilder {
             diagnostics::warn_once(
                 "the session's `capacity` is 0, which counts as 1: set it to the number of scopes that a window holds",
             );
+        }
+        if self.options.gpu_samples.is_some() {
+            cuda::nvml::begin(self.options.gpu_samples);
         }
         let setup = SessionConfig {
             options: self.options,

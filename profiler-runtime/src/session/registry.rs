@@ -59,7 +59,8 @@ impl WindowRegistry {
     }
 
     fn count(&self) {
-        let mut entries = self.entries.iter();
-        cuda::want_records(entries.any(|entry| entry.spec.options.cuda));
+        let options = || self.entries.iter().map(|entry| entry.spec.options);
+        cuda::want_records(options().any(|options| options.cuda));
+        cuda::nvml::want(options().filter_map(|options| options.gpu_samples).min());
     }
 }

@@ -12,6 +12,7 @@ use super::work::WindowWork;
 use super::{Activity, Options};
 use crate::clock::WallAnchor;
 use crate::cuda::{self, GpuRecord, Status};
+use crate::gpu_sample::EnergyMark;
 use crate::name;
 
 /// Changes of activities that are remembered for one window.
@@ -34,6 +35,8 @@ pub(super) struct WindowSpec {
     pub(super) first: WallAnchor,
     /// Losses up to the moment it opened.
     pub(super) lost_before: Lost,
+    /// The energy up to the moment it opened.
+    pub(super) energy_before: Vec<EnergyMark>,
 }
 
 /// The state of a session when its window closed.
@@ -271,8 +274,11 @@ impl WindowBuilder {
             (expects_cuda && !has_cuda).then(|| no_cuda_reason(&cuda::known_status()));
         let timeline = Timeline::through(spec.first, closing.last);
         let closed = spec.closed.unwrap_or(spec.opened);
-        let gpu_samples =
-            cuda::nvml::samples_between(timeline.unix_ns(spec.opened), timeline.unix_ns(closed));
+        let gpu_samples = cuda::nvml::samples_between(
+            timeline.unix_ns(spec.opened),
+            timeline.unix_ns(closed),
+            &spec.energy_before,
+        );
         Trace {
             scopes: self.scopes,
             nodes,

@@ -362,6 +362,7 @@ mod tests {
             toggles: Vec::new(),
             first: anchor,
             lost_before: ring::lost(),
+            energy_before: Vec::new(),
         };
         let closing = WindowClose {
             cut_short: false,

@@ -24,13 +24,19 @@ static LOGGERS: Hook = Hook {
 
 static SUMMARY: Hook = Hook {
     phase: Phase::Summary,
-    run: exit_summary::write_at_exit,
+    run: |run| {
+        cuda::nvml::last_sample();
+        exit_summary::write_at_exit(run);
+    },
 };
 
 /// The driver's own exit handler is next, and destroys its objects whether they are in use or not.
 static DRIVER: Hook = Hook {
     phase: Phase::Driver,
-    run: |_| cuda::shut_down(),
+    run: |_| {
+        cuda::shut_down();
+        cuda::nvml::shut_down();
+    },
 };
 
 /// Registers the hooks. Returns `false` if the system takes no more exit handlers.

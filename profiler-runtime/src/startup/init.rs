@@ -83,6 +83,7 @@ pub struct Builder {
     callers: Option<bool>,
     summary: Option<SummaryTarget>,
     summary_interval: Option<Duration>,
+    gpu_samples: Option<Duration>,
     tensorboard: Option<PathBuf>,
     backend: Option<Backend>,
     thread_time: Option<bool>,
@@ -176,6 +177,27 @@ impl Builder {
         }
     }
 
+    /// Sets how often the sensors of the GPUs are read, unless `PROFILER_GPU_SAMPLES` is set: from 0.1 seconds to a day,
+    /// other values are set to the nearer of the two. By default they are not read. Takes the feature `nvml`.
+    ///
+    /// A background thread calls NVML, the library behind `nvidia-smi`; no other thread waits for it. One second is a good
+    /// choice: NVML's calls hold a lock of the driver, for which launches of kernels wait.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let _profiler = profiler_runtime::builder().gpu_samples(Duration::from_secs(1)).init()?;
+    /// # Ok::<(), profiler_runtime::InitError>(())
+    /// ```
+    pub fn gpu_samples(self, interval: Duration) -> Self {
+        Self {
+            gpu_samples: Some(interval.clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL)),
+            ..self
+        }
+    }
+
     /// Writes each call that has no `log` of its own to a TensorBoard log in this folder, unless `PROFILER_TENSORBOARD` is
     /// set.
     pub fn tensorboard(self, dir: impl Into<PathBuf>) -> Self {
@@ -261,6 +283,9 @@ impl Builder {
             cuda::apply_backend(settings.backend);
             settings.enabled = enabled.unwrap_or(settings.enabled);
             settings.summary = summary.unwrap_or_else(|| settings.summary.clone());
+            if is_unset("PROFILER_GPU_SAMPLES") {
+                settings.gpu_samples = self.gpu_samples.or(settings.gpu_samples);
+            }
             if is_unset("PROFILER_SUMMARY_INTERVAL") {
                 settings.summary_interval = self.summary_interval.or(settings.summary_interval);
             }
@@ -282,6 +307,7 @@ impl Builder {
                 return Err(refused.into());
             }
             require_cuda()?;
+            cuda::nvml::begin(None);
             collect::open_from_environment()?;
             for logger in self.loggers {
                 collect::add_default(logger);
@@ -356,6 +382,7 @@ impl Drop for ProfilerGuard {
                 session::finish(CLOSE_TIMEOUT, session::FinishMode::Environment);
             });
             catch_own_panic("loggers were flushed", || flush_and_close(CLOSE_TIMEOUT));
+            catch_own_panic("the last sample was taken", cuda::nvml::last_sample);
             catch_own_panic("the summary was written", exit_summary::write);
         }
     }

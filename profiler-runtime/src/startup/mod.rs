@@ -93,6 +93,7 @@ pub(crate) fn ensure_started() {
         environment::begin(&settings.session);
     }
     summary_writer::begin();
+    cuda::nvml::begin(None);
     if switch::is_enabled() {
         clock::warn_if_fallback();
     }

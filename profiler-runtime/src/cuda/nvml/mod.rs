@@ -1,15 +1,33 @@
 //! The sensors of the devices, read with NVML, the library behind `nvidia-smi`.
+//!
+//! One thread, the sampler, calls NVML, at intervals and only if samples were asked for. A call of NVML may take
+//! milliseconds, and on a lost device it may not return: the measured threads and the summary only read what the
+//! sampler has stored, and the exit of the process waits for it with a limit.
+//!
+//! [`table`] has NVML's functions, [`library`] finds them, [`sensors`] reads one device, [`energy`] shares energy out to names,
+//! [`store`] keeps the samples.
 
-use crate::gpu_sample::GpuSamples;
+#[cfg(all(feature = "nvml", not(target_family = "wasm")))]
+mod code;
+#[cfg(all(feature = "nvml", not(target_family = "wasm")))]
+mod energy;
+#[cfg(all(feature = "nvml", not(target_family = "wasm")))]
+mod field;
+#[cfg(all(feature = "nvml", not(target_family = "wasm")))]
+mod library;
+#[cfg(not(all(feature = "nvml", not(target_family = "wasm"))))]
+#[path = "not_built.rs"]
+mod sampler;
+#[cfg(all(feature = "nvml", not(target_family = "wasm")))]
+mod sampler;
+#[cfg(all(feature = "nvml", not(target_family = "wasm")))]
+mod sensors;
+#[cfg(all(feature = "nvml", not(target_family = "wasm")))]
+mod store;
+#[cfg(all(feature = "nvml", not(target_family = "wasm")))]
+mod table;
 
-/// Returns all samples since sampling began, and the energy of all names. Waits for no thread and no driver.
-#[allow(dead_code, reason = "no report shows samples yet")]
-pub(crate) fn samples() -> GpuSamples {
-    GpuSamples::default()
-}
-
-/// Returns the samples of a window, from the last one before `opened` to the first one after `closed`, in nanoseconds since
-/// the Unix epoch. Waits for no thread and no driver.
-pub(crate) fn samples_between(_opened: i64, _closed: i64) -> GpuSamples {
-    GpuSamples::default()
-}
+#[allow(unused_imports, reason = "no report shows samples yet")]
+pub(crate) use sampler::{
+    begin, energy_so_far, last_sample, samples, samples_between, shut_down, want,
+};

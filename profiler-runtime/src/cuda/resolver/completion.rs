@@ -84,13 +84,13 @@ impl<D: EventApi> Completion<D> {
         // To locate an event takes a call of the driver, which is saved if the start is not used.
         let anchor = anchor.filter(|_| measurement.log.is_some() || is_recorded);
         let start = anchor.and_then(|anchor| anchor.host_time(self.driver, pair.begin));
+        let device = pair.context.device();
         if is_recorded {
-            let device = pair.context.device();
             gpu_record::push(GpuRecord::read(&measurement, device, ns, own, start));
         }
         self.current_name = None;
         if let Some(name) = self.name(measurement.scope.name) {
-            count(name, &measurement, ns, own);
+            count(name, &measurement, ns, own, device);
             callers::count_gpu(measurement.span.call, ns, own);
             if let Some(log) = measurement.log.take() {
                 let cuda = cuda_span(ns, start, measurement.scope.stream_key);
@@ -115,6 +115,10 @@ impl<D: EventApi> Completion<D> {
                 outermost: true,
                 stream_key,
                 is_fallback: false,
+                device: measurement
+                    .pair
+                    .as_ref()
+                    .and_then(|pair| pair.context.device()),
             },
         );
         callers::count_gpu(measurement.span.call, ns, own);
@@ -154,7 +158,13 @@ impl<D: EventApi> Completion<D> {
 }
 
 /// Adds a GPU time to the statistics of its name.
-fn count(name: &'static Name, measurement: &GpuMeasurement, ns: f64, own: f64) {
+fn count(
+    name: &'static Name,
+    measurement: &GpuMeasurement,
+    ns: f64,
+    own: f64,
+    device: Option<u32>,
+) {
     let cpu_ns = clock().nanoseconds(measurement.span.elapsed as f64);
     totals::count(
         name,
@@ -167,6 +177,7 @@ fn count(name: &'static Name, measurement: &GpuMeasurement, ns: f64, own: f64) {
             outermost: measurement.span.outermost,
             stream_key: measurement.scope.stream_key,
             is_fallback: measurement.is_fallback,
+            device,
         },
     );
 }

@@ -56,6 +56,14 @@ pub(crate) struct Driver {
     elapsed: unsafe extern "system" fn(*mut f32, Event, Event) -> Code,
 }
 
+/// Writes the UUID of a device: `GPU-` and 32 hexadecimal digits in five groups.
+fn written_uuid(bytes: [u8; 16]) -> String {
+    let digits = format!("{:032x}", u128::from_be_bytes(bytes));
+    let group = |range: std::ops::Range<usize>| digits.get(range).unwrap_or_default();
+    let groups = [0..8, 8..12, 12..16, 16..20, 20..32].map(group);
+    format!("GPU-{}", groups.join("-"))
+}
+
 /// A counter of a memory pool: a `CUmemPool_attribute` of `cuda.h`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum PoolCounter {
@@ -123,6 +131,29 @@ impl Driver {
         unsafe { (self.table.device_name)(text, LENGTH.into(), device) }.ok()?;
         let text = CStr::from_bytes_until_nul(&name).unwrap_or_default();
         Ok(text.to_string_lossy().into_owned())
+    }
+
+    /// Returns the UUIDs of all devices as NVML writes them; `None` if the driver is not initialised, or does not know.
+    pub(crate) fn uuids(&self) -> Option<Vec<String>> {
+        let mut count = 0;
+        // SAFETY: writes one integer, which outlives the call.
+        unsafe { (self.table.device_count)(&raw mut count) }
+            .ok()
+            .ok()?;
+        let uuids: Option<Vec<String>> = (0..count).map(|ordinal| self.uuid(ordinal)).collect();
+        uuids.filter(|uuids| !uuids.is_empty())
+    }
+
+    fn uuid(&self, ordinal: c_int) -> Option<String> {
+        let get = self.table.device_uuid_v2.or(self.table.device_uuid)?;
+        let (mut device, mut bytes) = (0, [0_u8; 16]);
+        // SAFETY: writes one integer, which outlives the call.
+        unsafe { (self.table.device_get)(&raw mut device, ordinal) }
+            .ok()
+            .ok()?;
+        // SAFETY: writes sixteen bytes, which outlive the call.
+        unsafe { get(&raw mut bytes, device) }.ok().ok()?;
+        Some(written_uuid(bytes))
     }
 
     /// Returns the free bytes and all bytes of the current context's device.

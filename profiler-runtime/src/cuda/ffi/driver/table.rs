@@ -84,6 +84,9 @@ table! {
         /// From driver 535 on.
         context_id = c"cuCtxGetId": fn(RawContext, *mut u64);
         capture_info = c"cuStreamGetCaptureInfo": fn(RawStream, *mut c_uint, *mut u64);
+        /// From driver 470 on.
+        device_uuid_v2 = c"cuDeviceGetUuid_v2": fn(*mut [u8; 16], c_int);
+        device_uuid = c"cuDeviceGetUuid": fn(*mut [u8; 16], c_int);
         memory_info = c"cuMemGetInfo_v2": fn(*mut usize, *mut usize);
         /// From driver 460 on.
         default_pool = c"cuDeviceGetDefaultMemPool": fn(*mut *mut c_void, c_int);

@@ -1,0 +1,459 @@
+//! The thread that takes the samples.
+//!
+//! # Protocol
+//!
+//! Only the sampler calls NVML. It copies what it has read into [`STORE`], whose lock it holds for the copy alone, so
+//! that readers never wait for a call. [`last_sample`] asks for a sample by adding to `ASKED`, and waits, with a limit,
+//! until `DONE` has reached that number; the store of `DONE` releases the sample, and the load acquires it. [`shut_down`] sets
+//! `STOPPED`, and waits with a limit until the sampler is not inside a call: `IN_CALL` and `STOPPED` are sequentially consistent, so that the
+//! sampler sees that it must stop, or `shut_down` sees the call.
+
+use std::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release, SeqCst},
+};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use super::energy::{self, Growth};
+use super::library;
+use super::sensors::{self, Call, EnergyReading, Observer, Sampled, Sensors};
+use super::store::{self, Store};
+use super::table::Table;
+use crate::background::Background;
+use crate::clock::unix_ns;
+use crate::config::Backend;
+use crate::cuda::ffi::driver::Driver;
+use crate::cuda::ffi::library as driver_library;
+use crate::diagnostics;
+use crate::gpu_sample::{EnergyMark, EnergySource, GpuQuantity, GpuSample, GpuSamples};
+use crate::own_cost;
+use crate::process::fork;
+use crate::process::platform::Instant;
+use crate::switch::{self, NEVER_MEASURES, with_control};
+use crate::sync::Lock;
+
+static THREAD: Background = Background::new("profiler-gpu-samples", run, || {});
+static STORE: Lock<Store> = Lock::with(Store::new(), Store::new);
+
+/// The interval of the run in nanoseconds; 0 for none.
+static RUN_NS: AtomicU64 = AtomicU64::new(0);
+/// The shortest interval of the windows that are open; 0 for none.
+static WINDOW_NS: AtomicU64 = AtomicU64::new(0);
+static ASKED: AtomicU64 = AtomicU64::new(0);
+static DONE: AtomicU64 = AtomicU64::new(0);
+static STOPPED: AtomicBool = AtomicBool::new(false);
+/// `true` once the sensors cannot be read at all.
+static HAS_FAILED: AtomicBool = AtomicBool::new(false);
+/// The call of NVML in progress + 1; 0 for none.
+static IN_CALL: AtomicU64 = AtomicU64::new(0);
+/// When that call began, in nanoseconds since the Unix epoch.
+static CALL_BEGAN: AtomicU64 = AtomicU64::new(0);
+
+/// How long the end of the program waits for a last sample, and for a call in progress.
+const PATIENCE: Duration = Duration::from_millis(250);
+/// A call that takes longer is reported as one that does not return.
+const HANGS_NS: u64 = 1_000_000_000;
+
+/// Starts the sampler if the settings, or a session that asks for `session`, want samples. Called with no lock held:
+/// warnings may reach user code.
+pub(crate) fn begin(session: Option<Duration>) {
+    let (run, backend) = with_control(|control| {
+        let settings = &control.settings;
+        (settings.gpu_samples, settings.backend)
+    });
+    if NEVER_MEASURES || !fork::is_own_process() || backend == Backend::Cpu {
+        return;
+    }
+    RUN_NS.store(nanoseconds(run), Relaxed);
+    if run.or(session).is_none() || HAS_FAILED.load(Relaxed) {
+        return;
+    }
+    if THREAD.ensure_started("there are no samples of the GPU") {
+        THREAD.wake();
+    }
+}
+
+/// Sets the interval for the windows that are open; `None` if no session wants samples. A window begins and ends with a
+/// sample.
+pub(crate) fn want(interval: Option<Duration>) {
+    let interval = nanoseconds(interval);
+    let before = WINDOW_NS.swap(interval, Relaxed);
+    if before.max(interval) > 0 {
+        ASKED.fetch_add(1, Relaxed);
+        THREAD.wake();
+    }
+}
+
+/// Takes a sample now, and waits for it with a limit: the last one of the program would be missing otherwise.
+pub(crate) fn last_sample() {
+    let is_on = interval().is_some() && THREAD.is_running() && !HAS_FAILED.load(Relaxed);
+    if !is_on || !fork::is_own_process() || STOPPED.load(Relaxed) {
+        return;
+    }
+    let asked = ASKED.fetch_add(1, Relaxed) + 1;
+    THREAD.wake();
+    wait_until(|| DONE.load(Acquire) >= asked || HAS_FAILED.load(Relaxed));
+}
+
+/// Ends sampling. Waits until the call in progress has returned, with a limit, since the driver's exit handler is next.
+pub(crate) fn shut_down() {
+    STOPPED.store(true, SeqCst);
+    if fork::is_own_process() {
+        THREAD.wake();
+        wait_until(|| IN_CALL.load(SeqCst) == 0);
+    }
+}
+
+fn wait_until(is_done: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_done() && began.elapsed() < PATIENCE {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Returns all samples since sampling began, and the energy of all names. Waits for no thread and no driver.
+#[allow(dead_code, reason = "no report shows samples yet")]
+pub(crate) fn samples() -> GpuSamples {
+    let mut samples = STORE.lock().snapshot(interval_ns());
+    samples.notes.extend(hanging_call());
+    samples
+}
+
+/// Returns the samples of a window, from the last one before `opened` to the first one after `closed`, in nanoseconds
+/// since the Unix epoch, and the energy since `before`. Waits for no thread and no driver.
+pub(crate) fn samples_between(opened: i64, closed: i64, before: &[EnergyMark]) -> GpuSamples {
+    let mut samples = STORE
+        .lock()
+        .between(interval_ns(), (opened, closed), before);
+    samples.notes.extend(hanging_call());
+    samples
+}
+
+/// Returns the energy of all devices so far, for [`samples_between`] later.
+pub(crate) fn energy_so_far() -> Vec<EnergyMark> {
+    STORE.lock().energy()
+}
+
+fn hanging_call() -> Option<String> {
+    let call = IN_CALL.load(Relaxed).checked_sub(1)?;
+    let began = CALL_BEGAN.load(Relaxed);
+    let took = now_ns().saturating_sub(began);
+    (took > HANGS_NS).then(|| {
+        let calls = [
+            Call::Utilization,
+            Call::Memory,
+            Call::PowerFields,
+            Call::Power,
+            Call::Energy,
+            Call::LinkFields,
+            Call::Temperature,
+            Call::SmClock,
+            Call::MemoryClock,
+            Call::Reasons,
+            Call::PerformanceState,
+        ];
+        let function = calls
+            .into_iter()
+            .find(|known| *known as u64 == call)
+            .map_or("NVML", |call| call.names().0);
+        format!(
+            "{function} has not returned for {} s: there are no samples of the GPU since then",
+            took / 1_000_000_000
+        )
+    })
+}
+
+/// Says which call is in progress.
+struct Progress;
+
+impl Observer for Progress {
+    fn begins(&self, call: Call) {
+        CALL_BEGAN.store(now_ns(), Relaxed);
+        IN_CALL.store(call as u64 + 1, SeqCst);
+    }
+
+    fn ends(&self) {
+        IN_CALL.store(0, SeqCst);
+    }
+}
+
+fn nanoseconds(interval: Option<Duration>) -> u64 {
+    interval.map_or(0, |interval| {
+        u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX)
+    })
+}
+
+/// Returns the time between samples in nanoseconds; 0 if no samples are taken.
+fn interval_ns() -> u64 {
+    let [run, window] = [RUN_NS.load(Relaxed), WINDOW_NS.load(Relaxed)];
+    if run == 0 || window == 0 {
+        run.max(window)
+    } else {
+        run.min(window)
+    }
+}
+
+fn interval() -> Option<Duration> {
+    Some(interval_ns())
+        .filter(|ns| *ns > 0)
+        .map(Duration::from_nanos)
+}
+
+fn now_ns() -> u64 {
+    u64::try_from(unix_ns(SystemTime::now())).unwrap_or(0)
+}
+
+/// The sampler's thread.
+fn run() {
+    let mut sampler = None;
+    let mut next: Option<Instant> = None;
+    loop {
+        THREAD.clear_wakeup();
+        if STOPPED.load(SeqCst) || fork::is_child() {
+            return;
+        }
+        // Before the sample, so that a request during the sample gets another one.
+        let asked = ASKED.load(Acquire);
+        let interval = interval().filter(|_| switch::is_enabled());
+        let is_asked = asked > DONE.load(Relaxed);
+        let now = Instant::now();
+        let is_due = interval.is_some() && next.is_none_or(|next| now >= next);
+        if is_due || (is_asked && sampler.is_some()) {
+            let known = sampler.take().map_or_else(Sampler::open, Ok);
+            match known {
+                Ok(mut open) => {
+                    open.sample(is_asked);
+                    sampler = Some(open);
+                }
+                Err(reason) => {
+                    fail(&reason);
+                    return;
+                }
+            }
+            own_cost::note_background();
+            next = interval.and_then(|interval| now.checked_add(interval));
+        }
+        DONE.store(asked, Release);
+        if let Some((interval, next)) = interval.zip(next) {
+            let left = next.saturating_duration_since(Instant::now());
+            // A shorter interval may have been set since.
+            thread::park_timeout(left.min(interval));
+        } else {
+            next = None;
+            thread::park();
+        }
+    }
+}
+
+fn fail(reason: &str) {
+    let note = format!("{reason}; there are no samples of the GPU");
+    STORE.lock().note(note.clone());
+    HAS_FAILED.store(true, Relaxed);
+    diagnostics::warn_once(&note);
+}
+
+/// NVML and the devices.
+struct Sampler {
+    table: Table,
+    devices: Vec<SampledDevice>,
+    /// `true` once the program's devices are known, in the numbers of CUDA.
+    is_matched: bool,
+}
+
+/// One device, with what the next sample is compared with.
+struct SampledDevice {
+    sensors: Sensors,
+    growth: Growth,
+    before: Option<Before>,
+}
+
+/// The last reading of the energy.
+#[derive(Clone, Copy)]
+struct Before {
+    energy: Option<EnergyReading>,
+    at: Instant,
+}
+
+impl Sampler {
+    fn open() -> Result<Self, String> {
+        let path = with_control(|control| control.settings.nvml_library.clone());
+        let table = library::open(path.as_deref()).map_err(|error| error.to_string())?;
+        let devices =
+            sensors::all(&table).map_err(|code| format!("NVML lists no devices ({code})"))?;
+        if devices.is_empty() {
+            return Err("NVML finds no device".to_owned());
+        }
+        let devices = devices.into_iter().map(|sensors| SampledDevice {
+            sensors,
+            growth: Growth::default(),
+            before: None,
+        });
+        Ok(Self {
+            table,
+            devices: devices.collect(),
+            is_matched: false,
+        })
+    }
+
+    /// Takes a sample of each device. If `is_asked`, the processes are counted too.
+    fn sample(&mut self, is_asked: bool) {
+        let was_matched = self.is_matched;
+        self.match_devices();
+        let count_processes = is_asked || (self.is_matched && !was_matched);
+        let is_single = self.devices.len() == 1;
+        for device in &mut self.devices {
+            if STOPPED.load(SeqCst) {
+                return;
+            }
+            if count_processes {
+                device.sensors.count_processes(&self.table);
+            }
+            device.sample(&self.table, is_single);
+        }
+    }
+
+    /// Finds the program's devices by their UUIDs, once it has initialised CUDA: the order of NVML is another one, and
+    /// the program may see fewer devices. The others are left out from then on.
+    fn match_devices(&mut self) {
+        if self.is_matched {
+            return;
+        }
+        let Some(uuids) = driver_library::driver().and_then(Driver::uuids) else {
+            return;
+        };
+        self.is_matched = true;
+        for device in &mut self.devices {
+            let known = uuids
+                .iter()
+                .position(|uuid| *uuid == device.sensors.device.uuid);
+            device.sensors.device.ordinal = known.and_then(|place| u32::try_from(place).ok());
+        }
+        let is_used = |device: &SampledDevice| {
+            let device = &device.sensors.device;
+            // CUDA shows a part of it, which has a UUID of its own.
+            device.ordinal.is_some() || device.is_mig
+        };
+        if self.devices.iter().any(is_used) {
+            self.devices.retain(is_used);
+            let uuids = self
+                .devices
+                .iter()
+                .map(|device| device.sensors.device.uuid.as_str());
+            STORE.lock().keep_devices(&uuids.collect::<Vec<_>>());
+        } else {
+            STORE.lock().note(
+                "no device of NVML has the UUID of a device of CUDA: samples are those of all devices".to_owned(),
+            );
+        }
+    }
+}
+
+impl SampledDevice {
+    fn sample(&mut self, table: &Table, is_single: bool) {
+        if self.sensors.is_lost {
+            return;
+        }
+        let begun = unix_ns(SystemTime::now());
+        let mut sampled = self.sensors.read(table, &Progress);
+        let at = Instant::now();
+        let ended = unix_ns(SystemTime::now());
+        let ordinal = self.sensors.device.ordinal;
+        let interval = self.interval(&mut sampled, at);
+        // Without a number in CUDA, the times of all devices are those of the only one.
+        let has_times = ordinal.is_some() || is_single;
+        if has_times {
+            self.growth.read(ordinal.filter(|_| !is_single));
+        }
+        let sample = GpuSample {
+            device: 0,
+            unix_ns: begun.midpoint(ended),
+            uncertainty_ns: ended.abs_diff(begun) / 2,
+            readings: sampled.readings,
+            throttle: sampled.throttle,
+            merged: None,
+        };
+        let mut store = STORE.lock();
+        for note in self.sensors.notes.drain(..) {
+            store.note(note);
+        }
+        if sample.readings.iter().next().is_none() {
+            return;
+        }
+        let place = store.add_device(self.sensors.device.clone());
+        if let Some(entry) = store.device_mut(place) {
+            store::add(entry, sample);
+            if let Interval::Measured { source, joules, ns } = interval {
+                energy::share(&mut entry.energy, source, joules, ns, self.growth.grown());
+            }
+        }
+        drop(store);
+        if interval != Interval::Unknown {
+            self.growth.settle();
+        }
+    }
+
+    /// Returns the energy since the last sample in which it was known.
+    fn interval(&mut self, sampled: &mut Sampled, at: Instant) -> Interval {
+        let now = Before {
+            energy: sampled.energy,
+            at,
+        };
+        let Some(before) = self.before else {
+            self.before = Some(now);
+            return Interval::First;
+        };
+        let host_ns = at.saturating_duration_since(before.at).as_nanos() as f64;
+        if let (Some(counter), Some(known)) = (now.energy, before.energy) {
+            let Some(millijoules) = counter.millijoules.since(known.millijoules) else {
+                self.sensors.notes.push(
+                    "the energy counter went back: the interval before is left out".to_owned(),
+                );
+                self.before = Some(now);
+                return Interval::First;
+            };
+            sampled
+                .readings
+                .set(GpuQuantity::Energy, Some(millijoules / 1e3));
+            // Between two steps of the counter, the next sample has the energy of both intervals.
+            if counter.millijoules == known.millijoules {
+                return Interval::Unknown;
+            }
+            let device_ns = counter.unix_ns.zip(known.unix_ns);
+            let device_ns = device_ns.map(|(now, before)| now.saturating_sub(before) as f64);
+            self.before = Some(now);
+            return Interval::Measured {
+                source: EnergySource::Counter,
+                joules: millijoules / 1e3,
+                ns: device_ns.filter(|ns| *ns > 0.0).unwrap_or(host_ns),
+            };
+        }
+        self.before = Some(now);
+        match sampled.readings.get(GpuQuantity::Power) {
+            Some(watts) => {
+                let joules = watts * host_ns / 1e9;
+                sampled.readings.set(GpuQuantity::Energy, Some(joules));
+                Interval::Measured {
+                    source: EnergySource::Power,
+                    joules,
+                    ns: host_ns,
+                }
+            }
+            None => Interval::First,
+        }
+    }
+}
+
+/// The energy between two samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Interval {
+    /// There is nothing to compare with: GPU times so far are left out.
+    First,
+    /// The counter has not advanced since.
+    Unknown,
+    Measured {
+        source: EnergySource,
+        joules: f64,
+        ns: f64,
+    },
+}

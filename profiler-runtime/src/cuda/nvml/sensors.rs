@@ -1,0 +1,438 @@
+//! Reads the sensors of one device.
+
+use std::ffi::{CStr, c_int, c_uint};
+use std::ptr;
+use std::time::Duration;
+
+use super::code::Code;
+use super::field::{self, FieldValue, Reading, Value};
+use super::table::{Handle, Memory, Table, Temperature, Utilization};
+use crate::gpu_sample::{GpuDevice, GpuQuantity, GpuReadings, ThrottleReasons};
+use crate::process::platform::Instant;
+
+/// A call that takes longer holds a lock of the driver that long, and launches of the program wait for it.
+const SLOW: Duration = Duration::from_millis(1);
+/// A call that was slow this many times in a row is left out from then on.
+const MAX_SLOW: u32 = 2;
+/// The length of names and UUIDs, with the terminating zero.
+const TEXT: usize = 96;
+
+const SM_CLOCK: c_uint = 1;
+const MEMORY_CLOCK: c_uint = 2;
+/// The sensor of the chip.
+const GPU_SENSOR: c_uint = 0;
+
+/// The calls that a sample makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Call {
+    Utilization,
+    Memory,
+    PowerFields,
+    Power,
+    Energy,
+    LinkFields,
+    Temperature,
+    SmClock,
+    MemoryClock,
+    Reasons,
+    PerformanceState,
+}
+
+const CALLS: usize = Call::PerformanceState as usize + 1;
+
+impl Call {
+    /// Returns the function, and the reading that it is for.
+    pub(super) const fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Utilization => ("nvmlDeviceGetUtilizationRates", "utilization"),
+            Self::Memory => ("nvmlDeviceGetMemoryInfo", "memory in use"),
+            Self::PowerFields => ("nvmlDeviceGetFieldValues", "power and energy"),
+            Self::Power => ("nvmlDeviceGetPowerUsage", "power"),
+            Self::Energy => ("nvmlDeviceGetTotalEnergyConsumption", "energy"),
+            Self::LinkFields => ("nvmlDeviceGetFieldValues", "PCIe and NVLink"),
+            Self::Temperature => ("nvmlDeviceGetTemperature", "temperature"),
+            Self::SmClock => ("nvmlDeviceGetClockInfo", "clock of the multiprocessors"),
+            Self::MemoryClock => ("nvmlDeviceGetClockInfo", "clock of the memory"),
+            Self::Reasons => (
+                "nvmlDeviceGetCurrentClocksEventReasons",
+                "reasons for lower clocks",
+            ),
+            Self::PerformanceState => ("nvmlDeviceGetPerformanceState", "performance state"),
+        }
+    }
+}
+
+/// Notified of each call, so that one that does not return is known by name.
+pub(super) trait Observer {
+    fn begins(&self, call: Call);
+    fn ends(&self);
+}
+
+/// A device and the state of its calls.
+#[derive(Debug)]
+pub(super) struct Sensors {
+    handle: Handle,
+    pub(super) device: GpuDevice,
+    /// How often each call was slow in a row; `None` if it is not made any more.
+    slow: [Option<u32>; CALLS],
+    counters: [Option<Value>; 4],
+    pub(super) is_lost: bool,
+    /// Reasons why readings are missing, until they are taken.
+    pub(super) notes: Vec<String>,
+}
+
+/// The energy counter of a sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct EnergyReading {
+    pub(super) millijoules: Value,
+    /// When the device was read, in nanoseconds since the Unix epoch; `None` if the driver does not say.
+    pub(super) unix_ns: Option<i64>,
+}
+
+/// The readings of one sample.
+#[derive(Debug, Default)]
+pub(super) struct Sampled {
+    pub(super) readings: GpuReadings,
+    pub(super) throttle: Option<ThrottleReasons>,
+    pub(super) energy: Option<EnergyReading>,
+}
+
+/// Returns all devices of the system.
+pub(super) fn all(table: &Table) -> Result<Vec<Sensors>, Code> {
+    let mut count = 0;
+    // SAFETY: writes one integer, which outlives the call.
+    unsafe { (table.count)(&raw mut count) }.ok()?;
+    let mut devices = Vec::new();
+    let mut refused = Ok(());
+    for index in 0..count {
+        match Sensors::open(table, index) {
+            Ok(sensors) => devices.push(sensors),
+            // Another process may own it, or it is lost: the others are read.
+            Err(code) => refused = Err(code),
+        }
+    }
+    if devices.is_empty() {
+        refused?;
+    }
+    Ok(devices)
+}
+
+impl Sensors {
+    fn open(table: &Table, index: u32) -> Result<Self, Code> {
+        let mut handle = Handle(ptr::null_mut());
+        // SAFETY: writes one handle, which outlives the call.
+        unsafe { (table.handle)(index, &raw mut handle) }.ok()?;
+        let uuid = text(|buffer, length| {
+            // SAFETY: NVML has just returned the handle. Writes at most `length` bytes, which the buffer has.
+            unsafe { (table.uuid)(handle, buffer, length) }
+        })?;
+        let number = |get: Option<unsafe extern "C" fn(Handle, *mut c_uint) -> Code>| {
+            let mut value = 0;
+            // SAFETY: writes one integer, which outlives the call.
+            unsafe { get?(handle, &raw mut value) }.ok().ok()?;
+            Some(value)
+        };
+        let max_clock = |clock| {
+            let mut value = 0;
+            // SAFETY: as above.
+            unsafe { table.max_clock?(handle, clock, &raw mut value) }
+                .ok()
+                .ok()?;
+            Some(value)
+        };
+        let (mut mig, mut pending) = (0, 0);
+        let mig_mode = table.mig_mode.map(|get| {
+            // SAFETY: writes two integers, which outlive the call.
+            unsafe { get(handle, &raw mut mig, &raw mut pending) }
+        });
+        let device = GpuDevice {
+            ordinal: None,
+            nvml_index: index,
+            uuid,
+            name: table
+                .name
+                .and_then(|get| {
+                    text(|buffer, length| {
+                        // SAFETY: as for the UUID.
+                        unsafe { get(handle, buffer, length) }
+                    })
+                    .ok()
+                })
+                .unwrap_or_default(),
+            memory_bytes: memory(table, handle)
+                .ok()
+                .flatten()
+                .map(|memory| memory.total),
+            max_sm_clock_mhz: max_clock(SM_CLOCK),
+            max_memory_clock_mhz: max_clock(MEMORY_CLOCK),
+            power_limit_w: number(table.power_limit).map(|milliwatts| f64::from(milliwatts) / 1e3),
+            is_mig: mig_mode.is_some_and(|code| code.ok().is_ok()) && mig == 1,
+            compute_processes: None,
+        };
+        Ok(Self {
+            handle,
+            device,
+            slow: [Some(0); CALLS],
+            counters: [None; 4],
+            is_lost: false,
+            notes: Vec::new(),
+        })
+    }
+
+    /// Counts the processes that compute on the device. The call takes milliseconds.
+    pub(super) fn count_processes(&mut self, table: &Table) {
+        let Some(get) = table.processes.filter(|_| !self.is_lost) else {
+            return;
+        };
+        let mut count: c_uint = 0;
+        // SAFETY: with no room for processes, NVML writes their number only.
+        let code = unsafe { get(self.handle, &raw mut count, ptr::null_mut()) };
+        if code.ok().is_ok() || code == Code::INSUFFICIENT_SIZE {
+            let known = self.device.compute_processes.unwrap_or(0);
+            self.device.compute_processes = Some(known.max(count));
+        }
+    }
+
+    /// Reads all sensors.
+    pub(super) fn read(&mut self, table: &Table, observer: &impl Observer) -> Sampled {
+        let mut sampled = Sampled::default();
+        let readings = &mut sampled.readings;
+        let handle = self.handle;
+        let percent = |value: c_uint| Some(f64::from(value));
+        let used = self.call(Call::Utilization, observer, || utilization(table, handle));
+        readings.set(
+            GpuQuantity::Utilization,
+            used.and_then(|used| percent(used.gpu)),
+        );
+        readings.set(
+            GpuQuantity::MemoryUtilization,
+            used.and_then(|used| percent(used.memory)),
+        );
+        let memory = self.call(Call::Memory, observer, || memory(table, handle));
+        readings.set(
+            GpuQuantity::MemoryUsed,
+            memory.map(|memory| memory.used as f64),
+        );
+        for (call, clock, quantity) in [
+            (Call::SmClock, SM_CLOCK, GpuQuantity::SmClock),
+            (Call::MemoryClock, MEMORY_CLOCK, GpuQuantity::MemoryClock),
+        ] {
+            let value = self.call(call, observer, || {
+                // SAFETY: writes one integer, which outlives the call.
+                number(table.clock, |get, value| unsafe {
+                    get(handle, clock, value)
+                })
+            });
+            readings.set(quantity, value.map(f64::from));
+        }
+        let temperature = self.call(Call::Temperature, observer, || temperature(table, handle));
+        readings.set(GpuQuantity::Temperature, temperature);
+        let state = self.call(Call::PerformanceState, observer, || {
+            // SAFETY: as for the clocks.
+            number(table.performance_state, |get, value| unsafe {
+                get(handle, value)
+            })
+        });
+        // 32 means that it is not known.
+        let state = state.filter(|state| *state < 32);
+        readings.set(GpuQuantity::PerformanceState, state.map(f64::from));
+        sampled.throttle = self.call(Call::Reasons, observer, || reasons(table, handle));
+        self.read_links(table, observer, readings);
+        // Last, so that the energy is the newest reading: GPU times are read next.
+        sampled.energy = self.read_power(table, observer, readings);
+        sampled
+    }
+
+    fn read_power(
+        &mut self,
+        table: &Table,
+        observer: &impl Observer,
+        readings: &mut GpuReadings,
+    ) -> Option<EnergyReading> {
+        let handle = self.handle;
+        let wanted = [field::POWER_AVERAGE, field::POWER_INSTANT, field::ENERGY];
+        let fields = self.call(Call::PowerFields, observer, || {
+            fields(table, handle, wanted)
+        });
+        let [average, instant, energy] = fields.unwrap_or([None; 3]);
+        let watts = |reading: Reading| reading.value.number() / 1e3;
+        readings.set(GpuQuantity::PowerInstant, instant.map(watts));
+        let power = average.map(watts).or_else(|| {
+            let milliwatts = self.call(Call::Power, observer, || {
+                // SAFETY: writes one integer, which outlives the call.
+                number(table.power, |get, value| unsafe { get(handle, value) })
+            });
+            milliwatts.map(|milliwatts| f64::from(milliwatts) / 1e3)
+        });
+        readings.set(GpuQuantity::Power, power);
+        let energy = energy.map(|reading| EnergyReading {
+            millijoules: reading.value,
+            unix_ns: reading.unix_ns,
+        });
+        energy.or_else(|| {
+            let millijoules = self.call(Call::Energy, observer, || {
+                let mut value = 0_u64;
+                let get = table.energy.ok_or(Code::NOT_SUPPORTED)?;
+                // SAFETY: as above.
+                unsafe { get(handle, &raw mut value) }.ok()?;
+                Ok(Some(value))
+            });
+            millijoules.map(|millijoules| EnergyReading {
+                millijoules: Value::Wide(millijoules),
+                unix_ns: None,
+            })
+        })
+    }
+
+    fn read_links(&mut self, table: &Table, observer: &impl Observer, readings: &mut GpuReadings) {
+        let handle = self.handle;
+        let wanted = [
+            field::PCIE_SENT,
+            field::PCIE_RECEIVED,
+            field::NVLINK_SENT,
+            field::NVLINK_RECEIVED,
+        ];
+        let values = self.call(Call::LinkFields, observer, || fields(table, handle, wanted));
+        let quantities = [
+            (GpuQuantity::PcieSent, 1.0),
+            (GpuQuantity::PcieReceived, 1.0),
+            (GpuQuantity::NvlinkSent, 1024.0),
+            (GpuQuantity::NvlinkReceived, 1024.0),
+        ];
+        let values = values.unwrap_or([None; 4]);
+        for ((before, now), (quantity, unit)) in
+            self.counters.iter_mut().zip(values).zip(quantities)
+        {
+            let now = now.map(|reading| reading.value);
+            let grown = now.zip(*before).and_then(|(now, before)| now.since(before));
+            readings.set(quantity, grown.map(|grown| grown * unit));
+            *before = now;
+        }
+    }
+
+    /// Makes a call, unless it was given up, and times it.
+    fn call<T>(
+        &mut self,
+        call: Call,
+        observer: &impl Observer,
+        f: impl FnOnce() -> Result<Option<T>, Code>,
+    ) -> Option<T> {
+        let known = self.slow.get(call as usize).copied().flatten();
+        let slow = known.filter(|_| !self.is_lost)?;
+        observer.begins(call);
+        let began = Instant::now();
+        let result = f();
+        let took = began.elapsed();
+        observer.ends();
+        let slow = if took > SLOW { slow + 1 } else { 0 };
+        let (function, reading) = call.names();
+        let (index, name) = (self.device.nvml_index, &self.device.name);
+        let mut next = Some(slow);
+        if slow >= MAX_SLOW {
+            next = None;
+            self.notes.push(format!(
+                "{function} took {} ms on GPU {index} ({name}), and is not called any more: {reading} is missing from \
+                 then on",
+                took.as_millis()
+            ));
+        }
+        if let Err(code) = result {
+            if code == Code::GPU_LOST {
+                self.is_lost = true;
+                self.notes.push(format!(
+                    "GPU {index} ({name}) has no samples any more ({code})"
+                ));
+            } else if code.is_final() {
+                next = None;
+                // Another function has these too, or it is said when that has failed as well.
+                if call != Call::PowerFields {
+                    self.notes.push(format!(
+                        "GPU {index} ({name}) has no reading of {reading} ({code})"
+                    ));
+                }
+            } else {
+                self.notes.push(format!(
+                    "{function} has failed on GPU {index} ({name}) ({code})"
+                ));
+            }
+        }
+        if let Some(state) = self.slow.get_mut(call as usize) {
+            *state = next;
+        }
+        result.ok().flatten()
+    }
+}
+
+fn text(get: impl FnOnce(*mut std::ffi::c_char, c_uint) -> Code) -> Result<String, Code> {
+    let mut buffer = [0_u8; TEXT];
+    let length = c_uint::try_from(TEXT).unwrap_or(0);
+    get(buffer.as_mut_ptr().cast(), length).ok()?;
+    let text = CStr::from_bytes_until_nul(&buffer).unwrap_or_default();
+    Ok(text.to_string_lossy().into_owned())
+}
+
+/// Calls a function that returns one number.
+fn number<F>(
+    get: Option<F>,
+    call: impl FnOnce(F, *mut c_uint) -> Code,
+) -> Result<Option<c_uint>, Code> {
+    let mut value = 0;
+    call(get.ok_or(Code::NOT_SUPPORTED)?, &raw mut value).ok()?;
+    Ok(Some(value))
+}
+
+fn utilization(table: &Table, handle: Handle) -> Result<Option<Utilization>, Code> {
+    let mut used = Utilization::default();
+    let get = table.utilization.ok_or(Code::NOT_SUPPORTED)?;
+    // SAFETY: writes one structure, which outlives the call.
+    unsafe { get(handle, &raw mut used) }.ok()?;
+    Ok(Some(used))
+}
+
+fn memory(table: &Table, handle: Handle) -> Result<Option<Memory>, Code> {
+    let mut memory = Memory::default();
+    let get = table.memory.ok_or(Code::NOT_SUPPORTED)?;
+    // SAFETY: writes one structure, which outlives the call.
+    unsafe { get(handle, &raw mut memory) }.ok()?;
+    Ok(Some(memory))
+}
+
+fn temperature(table: &Table, handle: Handle) -> Result<Option<f64>, Code> {
+    if let Some(get) = table.temperature {
+        let mut celsius = 0;
+        // SAFETY: writes one integer, which outlives the call.
+        unsafe { get(handle, GPU_SENSOR, &raw mut celsius) }.ok()?;
+        return Ok(Some(celsius.into()));
+    }
+    let get = table.temperature_v.ok_or(Code::NOT_SUPPORTED)?;
+    let size = c_uint::try_from(size_of::<Temperature>()).unwrap_or(0);
+    let mut temperature = Temperature {
+        version: size | 1 << 24,
+        sensor: GPU_SENSOR,
+        celsius: 0,
+    };
+    // SAFETY: reads and writes one structure, which outlives the call and says its size.
+    unsafe { get(handle, &raw mut temperature) }.ok()?;
+    Ok(Some(temperature.celsius.into()))
+}
+
+fn reasons(table: &Table, handle: Handle) -> Result<Option<ThrottleReasons>, Code> {
+    let get = table.event_reasons.or(table.throttle_reasons);
+    let mut bits = 0;
+    // SAFETY: writes one integer, which outlives the call.
+    unsafe { get.ok_or(Code::NOT_SUPPORTED)?(handle, &raw mut bits) }.ok()?;
+    Ok(Some(ThrottleReasons::from_bits(bits)))
+}
+
+fn fields<const N: usize>(
+    table: &Table,
+    handle: Handle,
+    wanted: [u32; N],
+) -> Result<Option<[Option<Reading>; N]>, Code> {
+    let get = table.fields.ok_or(Code::NOT_SUPPORTED)?;
+    let mut values = wanted.map(FieldValue::of);
+    let count = c_int::try_from(N).unwrap_or(0);
+    // SAFETY: reads and writes `count` structures of the layout that NVML documents.
+    unsafe { get(handle, count, values.as_mut_ptr()) }.ok()?;
+    Ok(Some(values.map(|value| value.reading())))
+}
