@@ -88,6 +88,21 @@ impl<T: Copy> InOut<T> {
     }
 }
 
+/// A pointer to an array that the result replaces: null, or valid for reads and writes of as many elements as another
+/// argument says.
+#[repr(transparent)]
+pub(crate) struct Array<T>(*mut T);
+
+impl<T: Copy> Array<T> {
+    /// Returns the element at `index`, which must be below the number of elements.
+    pub(crate) fn element(&self, index: usize) -> InOut<T> {
+        if self.0.is_null() {
+            return InOut(self.0);
+        }
+        InOut(self.0.wrapping_add(index))
+    }
+}
+
 /// A C string: null, or terminated by a zero byte and unchanged during the call.
 #[repr(transparent)]
 pub(crate) struct Text(*const c_char);

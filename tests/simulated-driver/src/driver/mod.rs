@@ -15,6 +15,7 @@ mod graph;
 mod kernel;
 mod log;
 mod memory;
+mod nvml;
 mod policy;
 mod script;
 mod settings;
@@ -25,6 +26,14 @@ mod task;
 mod thread;
 mod timeline;
 mod worker;
+
+/// Returns the UUID of a device.
+pub(crate) fn uuid(device: usize) -> [u8; 16] {
+    let mut bytes = *b"simulated-driver";
+    let ordinal = i32::try_from(device).unwrap_or(i32::MAX);
+    bytes[12..].copy_from_slice(&ordinal.to_be_bytes());
+    bytes
+}
 
 /// The driver version that is simulated by default: CUDA 13.0.
 pub(crate) const NEWEST: i32 = 13_000;

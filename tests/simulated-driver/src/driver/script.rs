@@ -7,7 +7,7 @@ use super::fault::{Action, Fault, When};
 use super::policy::{self, HostCallPolicy, WaitPolicy};
 use super::settings::{DeviceSettings, Settings};
 use super::state::{LockedState, notify_all};
-use super::{control, cupti, exports, fault};
+use super::{control, cupti, exports, fault, nvml};
 
 /// The environment variable that holds a script, or `@` and the path of one.
 const VARIABLE: &str = "SIMULATED_DRIVER";
@@ -108,6 +108,7 @@ fn command(line: &str, words: &[&str]) -> Result<(), ScriptError> {
             let failed = LockedState::new().fail_primary(device, code);
             return failed.map_err(|_| "this device has no primary context now".to_owned());
         }
+        ["nvml", rest @ ..] => return nvml::command(rest),
         ["cupti", rest @ ..] => return cupti::command(rest),
         ["device", ..] | ["devices", _] => return device(line, words),
         _ => return setting(&mut LockedState::new().settings, words),

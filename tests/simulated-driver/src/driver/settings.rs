@@ -76,6 +76,8 @@ pub(crate) struct Settings {
     /// `true` if the context of device 0 is current on every thread that has no other, as in a
     /// program that sets it everywhere.
     pub(crate) current_context_everywhere: bool,
+    /// The sensors that NVML reads.
+    pub(crate) nvml: super::nvml::Settings,
 }
 
 impl Default for Settings {
@@ -94,6 +96,7 @@ impl Default for Settings {
             clock_drift_ppm: 0.0,
             current_context_required: false,
             current_context_everywhere: false,
+            nvml: super::nvml::Settings::default(),
         }
     }
 }

@@ -69,7 +69,5 @@ entry_points! {
 
 fn set_uuid(state: &mut DriverState, uuid: &Out<[u8; 16]>, device: i32) -> CudaResult {
     state.device(device)?;
-    let mut bytes = *b"simulated-driver";
-    bytes[12..].copy_from_slice(&device.to_be_bytes());
-    uuid.set(bytes)
+    uuid.set(crate::driver::uuid(usize::try_from(device).unwrap_or(0)))
 }

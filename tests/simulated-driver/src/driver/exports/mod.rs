@@ -23,7 +23,8 @@ use super::entry::EntryPoint;
 
 /// Returns the functions of the libraries that share the driver's file and time line.
 pub(crate) fn tools() -> impl Iterator<Item = &'static EntryPoint> {
-    super::cupti::TABLE.iter().copied()
+    let tables = [super::cupti::TABLE, super::nvml::TABLE];
+    tables.into_iter().flatten().copied()
 }
 
 /// Returns all entry points of the driver.
