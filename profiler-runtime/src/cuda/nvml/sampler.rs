@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime};
 
 use super::energy::{self, Growth};
 use super::library;
-use super::sensors::{self, Call, EnergyReading, Observer, Sampled, Sensors};
+use super::sensors::{self, Call, EnergyReading, Note, Observer, Sampled, Sensors};
 use super::store::{self, Store};
 use super::table::Table;
 use crate::background::Background;
@@ -373,13 +373,17 @@ impl SampledDevice {
             throttle: sampled.throttle,
             merged: None,
         };
-        let mut store = STORE.lock();
         for note in self.sensors.notes.drain(..) {
-            store.note(note);
+            let (Note::Known(text) | Note::Warning(text)) = &note;
+            STORE.lock().note(text.clone());
+            if let Note::Warning(text) = &note {
+                diagnostics::warn_once(text);
+            }
         }
         if sample.readings.iter().next().is_none() {
             return;
         }
+        let mut store = STORE.lock();
         let place = store.add_device(self.sensors.device.clone());
         if let Some(entry) = store.device_mut(place) {
             store::add(entry, sample);
@@ -406,9 +410,10 @@ impl SampledDevice {
         let host_ns = at.saturating_duration_since(before.at).as_nanos() as f64;
         if let (Some(counter), Some(known)) = (now.energy, before.energy) {
             let Some(millijoules) = counter.millijoules.since(known.millijoules) else {
-                self.sensors.notes.push(
-                    "the energy counter went back: the interval before is left out".to_owned(),
-                );
+                let index = self.sensors.device.nvml_index;
+                self.sensors.notes.push(Note::Warning(format!(
+                    "the energy counter of GPU {index} of nvidia-smi went back: the energy of one interval is missing"
+                )));
                 self.before = Some(now);
                 return Interval::First;
             };

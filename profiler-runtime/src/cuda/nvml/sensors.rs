@@ -78,7 +78,16 @@ pub(super) struct Sensors {
     counters: [Option<Value>; 4],
     pub(super) is_lost: bool,
     /// Reasons why readings are missing, until they are taken.
-    pub(super) notes: Vec<String>,
+    pub(super) notes: Vec<Note>,
+}
+
+/// Why readings are missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Note {
+    /// The device is as it is.
+    Known(String),
+    /// The user should look at it.
+    Warning(String),
 }
 
 /// The energy counter of a sample.
@@ -330,31 +339,24 @@ impl Sensors {
         let mut next = Some(slow);
         if slow >= MAX_SLOW {
             next = None;
-            self.notes.push(format!(
-                "{function} took {} ms on GPU {index} ({name}), and is not called any more: {reading} is missing from \
-                 then on",
+            self.notes.push(Note::Warning(format!(
+                "{function} took {} ms on GPU {index} ({name}) of nvidia-smi, twice in a row, and is not called any more, \
+                 since launches wait for it: {reading} is missing from then on",
                 took.as_millis()
-            ));
+            )));
         }
         if let Err(code) = result {
-            if code == Code::GPU_LOST {
+            let device = format!("GPU {index} ({name}) of nvidia-smi");
+            let note = if code == Code::GPU_LOST {
                 self.is_lost = true;
-                self.notes.push(format!(
-                    "GPU {index} ({name}) has no samples any more ({code})"
-                ));
+                Note::Warning(format!("{device} has no samples any more ({code})"))
             } else if code.is_final() {
                 next = None;
-                // Another function has these too, or it is said when that has failed as well.
-                if call != Call::PowerFields {
-                    self.notes.push(format!(
-                        "GPU {index} ({name}) has no reading of {reading} ({code})"
-                    ));
-                }
+                Note::Known(format!("{device} has no reading of {reading} ({code})"))
             } else {
-                self.notes.push(format!(
-                    "{function} has failed on GPU {index} ({name}) ({code})"
-                ));
-            }
+                Note::Warning(format!("{function} has failed on {device} ({code})"))
+            };
+            self.notes.push(note);
         }
         if let Some(state) = self.slow.get_mut(call as usize) {
             *state = next;
