@@ -27,7 +27,6 @@ mod store;
 #[cfg(all(feature = "nvml", not(target_family = "wasm")))]
 mod table;
 
-#[allow(unused_imports, reason = "no report shows samples yet")]
 pub(crate) use sampler::{
     begin, energy_so_far, last_sample, samples, samples_between, shut_down, want,
 };

@@ -16,7 +16,6 @@ pub(crate) fn energy_so_far() -> Vec<EnergyMark> {
     Vec::new()
 }
 
-#[allow(dead_code, reason = "no report shows samples yet")]
 pub(crate) fn samples() -> GpuSamples {
     GpuSamples::default()
 }

@@ -113,7 +113,6 @@ fn wait_until(is_done: impl Fn() -> bool) {
 }
 
 /// Returns all samples since sampling began, and the energy of all names. Waits for no thread and no driver.
-#[allow(dead_code, reason = "no report shows samples yet")]
 pub(crate) fn samples() -> GpuSamples {
     let mut samples = STORE.lock().snapshot(interval_ns());
     samples.notes.extend(hanging_call());
