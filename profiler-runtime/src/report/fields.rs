@@ -104,6 +104,7 @@ fn counts(row: &Row) -> Vec<Field> {
         Field::raw("dropped_entries", row.dropped_entries),
         Field::text("source", row.source.as_str()),
         Field::optional("launch_bound", launch_bound),
+        Field::optional_text("work_verdict", row.work_verdict.map(Verdict::as_str)),
         Field::optional_text("verdict", row.verdict().map(Verdict::as_str)),
         Field::optional("other_streams_ns", other_streams),
         Field::raw("idle_stream", row.idle_stream),

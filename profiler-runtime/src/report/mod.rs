@@ -10,6 +10,7 @@ mod call_tree;
 mod callers;
 mod columns;
 mod covered;
+mod distinct;
 mod energy;
 mod environment;
 #[cfg(any(feature = "export", feature = "trace"))]
@@ -19,6 +20,7 @@ mod fields;
 mod golden;
 mod histogram;
 pub(crate) mod history;
+mod kernels;
 mod options;
 mod own_cost;
 pub(crate) mod rank;
@@ -58,6 +60,9 @@ pub use export::{LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
 pub use export::{StackMetric, StackMetricError};
 pub use histogram::{Histogram, HistogramBucket};
 pub use history::HistoryPoint;
+pub use kernels::{
+    CopyUse, FillUse, KernelRow, KernelRowKind, KernelUse, Kernels, MinMax, ScopeKernels,
+};
 pub use options::{Color, RowLimit, TableOptions};
 pub use own_cost::OwnCost;
 pub use restrict::{Restriction, RestrictionError};

@@ -52,6 +52,9 @@ pub struct Row {
     /// The fraction of the calls with a GPU time whose CPU time was at least as long as the GPU time: the device waited
     /// for launches. `None` if no call has a GPU time.
     pub launch_bound: Option<f64>,
+    /// The verdict from the kernels that the calls launched, without those of scopes inside; `None` unless kernels were
+    /// recorded, in a window.
+    pub work_verdict: Option<Verdict>,
     /// The GPU time of scopes directly inside it on other streams. It is in no other value of this row. `None` without
     /// GPU times and in averages of a window.
     pub other_streams_ns: Option<f64>,
@@ -102,10 +105,12 @@ pub struct Row {
 }
 
 impl Row {
-    /// Returns the verdict for the majority of the calls; `None` if they have no GPU time.
+    /// Returns the verdict from the kernels that the calls launched, if they were recorded, or else that for the majority
+    /// of the calls. `None` if they have no GPU time.
     #[must_use]
     pub fn verdict(&self) -> Option<Verdict> {
-        self.launch_bound.map(Verdict::of_share)
+        let of_times = self.launch_bound.map(Verdict::of_share);
+        self.work_verdict.or(of_times)
     }
 
     /// Returns the shapes as `torch.profiler` prints them: `[[2, 3], [4]]`.

@@ -1,16 +1,30 @@
-//! The factor that limits a function: the CPU or the GPU.
+//! The factor that limits a function.
 
 use std::fmt;
 
+use super::kernels::ScopeKernels;
+
 /// The limiting factor of a function.
+///
+/// Without kernels, it is the CPU or the GPU, by the CPU times and GPU times of the calls. With kernels
+/// ([`KeyAverages::kernels`](super::KeyAverages::kernels)), it is decided by what the device did since the calls began:
+/// first whether the device was idle for longer than it worked, then what it waited for, or what it did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Verdict {
-    /// The CPU: for most calls, launching takes at least as long as the work on the GPU.
+    /// The CPU: for most calls, launching takes at least as long as the work on the GPU. With kernels: the device was idle
+    /// for at least as long as it worked, and mostly because the next work had not been launched.
     LaunchBound,
-    /// The GPU: most calls launch faster than the device works.
+    /// Waits on the device: it was idle for at least as long as it worked, although the next work had been launched, such
+    /// as for an event of another stream.
+    GapBound,
+    /// Copies and fills: the device worked for longer than it was idle, and for at least half of that no kernel of the
+    /// function ran.
+    CopyBound,
+    /// The GPU: most calls launch faster than the device works. With kernels: the device worked for longer than it was
+    /// idle, and mostly on kernels.
     DeviceBound,
 }
 
@@ -24,11 +38,28 @@ impl Verdict {
         }
     }
 
+    /// Returns the verdict for work with its times.
+    pub(super) fn of_work(work: &ScopeKernels) -> Self {
+        let is_idle = work.idle_ns >= work.busy_ns;
+        let launch_gap = work.launch_gap_ns.unwrap_or(0.0);
+        if is_idle && 2.0 * launch_gap >= work.idle_ns {
+            Self::LaunchBound
+        } else if is_idle {
+            Self::GapBound
+        } else if 2.0 * work.copy_ns >= work.busy_ns {
+            Self::CopyBound
+        } else {
+            Self::DeviceBound
+        }
+    }
+
     /// Returns the verdict in a word, as the table shows it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::LaunchBound => "launch-bound",
+            Self::GapBound => "gap-bound",
+            Self::CopyBound => "copy-bound",
             Self::DeviceBound => "device-bound",
         }
     }

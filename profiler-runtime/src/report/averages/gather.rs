@@ -1,5 +1,7 @@
 //! Averaging a trace.
 
+use std::sync::Arc;
+
 use super::KeyAverages;
 use super::child_memory::ChildMemory;
 use super::group::Groups;
@@ -8,6 +10,7 @@ use super::tally::{Call, Edges, GpuCall, Tally};
 use crate::clock::clock;
 use crate::own_cost;
 use crate::report::energy;
+use crate::report::kernels::of_trace;
 use crate::report::sampled_gpu::SampledGpu;
 use crate::report::share::{share_cpu, share_cuda};
 use crate::report::sort::SortKey;
@@ -127,6 +130,10 @@ fn finish(
     let self_cpu = share_cpu(&mut rows, |index, _| busy[index]);
     let self_cuda = share_cuda(&mut rows);
     energy::fill(&mut rows, &trace.gpu_samples.devices);
+    let kernels = of_trace(trace, rows.len());
+    if let Some(kernels) = kernels.as_ref().filter(|_| by == GroupBy::new()) {
+        kernels.judge(&mut rows);
+    }
     let averages = KeyAverages {
         rows,
         self_cpu_time_total_ns: has_cpu.then_some(self_cpu.unwrap_or(0.0)),
@@ -134,6 +141,7 @@ fn finish(
         by,
         edges: Some(edges.into()),
         gpus: SampledGpu::all(&trace.gpu_samples),
+        kernels: kernels.map(Arc::new),
         notes: notes(trace),
     };
     averages.sort_by(if has_cpu {

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use super::callers::{CallEdge, CallEdges, Side};
 use super::fields;
+use super::kernels::AllKernels;
 use super::options::TableOptions;
 use super::restrict::{Restriction, RestrictionError, restrict};
 use super::row::Row;
@@ -76,6 +77,8 @@ pub struct KeyAverages {
     pub gpus: Vec<SampledGpu>,
     pub(super) by: GroupBy,
     pub(super) edges: Option<Arc<[CallEdge]>>,
+    /// The kernels of all rows, if they were recorded.
+    pub(super) kernels: Option<Arc<AllKernels>>,
     /// The notes below the table.
     pub(super) notes: Vec<String>,
 }

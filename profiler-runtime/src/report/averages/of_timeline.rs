@@ -1,12 +1,14 @@
 //! Averaging a time line.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::KeyAverages;
 use super::group_by::GroupBy;
 use super::tally::{Call, Edges, GpuCall, Tally};
 use crate::report::call_tree::{callers, is_on_gpu};
 use crate::report::covered::covered;
+use crate::report::kernels::of_timeline;
 use crate::report::row::Row;
 use crate::report::share::{share_cpu, share_cuda};
 use crate::report::sort::SortKey;
@@ -103,6 +105,7 @@ fn gather(timeline: &Timeline) -> KeyAverages {
         row.is_some_and(|row| row.cpu.is_some())
     };
     let edges = edges.finish(|name| text(timeline, name), ns, has_cpu);
+    let kernels = of_timeline(timeline, &callers, &texts, rows.len());
     let self_cpu = share_cpu(&mut rows, |index, _| busy[index]);
     let self_cuda = share_cuda(&mut rows);
     let averages = KeyAverages {
@@ -112,6 +115,7 @@ fn gather(timeline: &Timeline) -> KeyAverages {
         by: GroupBy::new(),
         edges: Some(edges.into()),
         gpus: Vec::new(),
+        kernels: kernels.map(Arc::new),
         notes: notes(timeline),
     };
     averages.sort_by(if self_cpu.is_some() {

@@ -339,6 +339,7 @@ impl Summary {
             by: GroupBy::new(),
             edges: self.edges(),
             gpus: self.gpus.clone(),
+            kernels: None,
             notes: notes::of_averages(self),
         }
     }

@@ -1,8 +1,7 @@
 //! Short forms of the names of a window, for viewers that show a name in little space.
 
-use std::collections::HashMap;
-
 use crate::name::{self, Name, Origin};
+use crate::report::distinct::distinct;
 
 /// Returns the end of each function's path, as much of it as no other name ends with. A name that the program chose is
 /// not shortened. `spell` changes the text of a name before.
@@ -34,28 +33,6 @@ fn forms(origin: Origin, text: &str) -> Vec<String> {
     match origin {
         Origin::Function => name::short_forms(text),
         Origin::Given => vec![text.to_owned()],
-    }
-}
-
-/// Returns the shortest form of each name that is the form of no other name.
-fn distinct(forms: &[Vec<String>]) -> Vec<&str> {
-    let mut levels = vec![0; forms.len()];
-    loop {
-        let mut count = HashMap::<&str, u32>::new();
-        for (forms, level) in forms.iter().zip(&levels) {
-            *count.entry(&forms[*level]).or_default() += 1;
-        }
-        let mut is_done = true;
-        for (forms, level) in forms.iter().zip(&mut levels) {
-            if count[&*forms[*level]] > 1 && *level + 1 < forms.len() {
-                *level += 1;
-                is_done = false;
-            }
-        }
-        if is_done {
-            let chosen = forms.iter().zip(levels);
-            return chosen.map(|(forms, level)| &*forms[level]).collect();
-        }
     }
 }
 
