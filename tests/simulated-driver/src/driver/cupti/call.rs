@@ -58,6 +58,8 @@ pub(crate) struct Origin {
     pub(crate) correlation: u32,
     /// The operation gets a record.
     pub(crate) recorded: bool,
+    /// What is added to the driver's time to get that of the record.
+    pub(crate) offset: u64,
 }
 
 /// Returns the origin of an operation that this thread queues now.
@@ -77,6 +79,7 @@ pub(crate) fn origin(kind: Option<ActivityKind>) -> Option<Origin> {
     Some(Origin {
         correlation,
         recorded,
+        offset: cupti.offset,
     })
 }
 
@@ -106,6 +109,7 @@ impl ApiCall {
             return None;
         }
         let arguments = arguments as usize;
+        exports::follow_clock();
         let mut driver = LockedState::new();
         let begin = driver.clock.now();
         let context = current(&mut driver);
@@ -193,6 +197,7 @@ impl ApiCall {
         let mut cupti = state::lock();
         let mut record = Record {
             thread,
+            offset: cupti.offset,
             start: self.begin,
             end,
             device: 0,

@@ -121,6 +121,7 @@ fn overhead(cupti: &mut Cupti, kind: u32, start: u64, end: u64) {
     if cupti.kinds.contains(&kind::OVERHEAD) {
         let record = Record {
             thread: thread::id(),
+            offset: cupti.offset,
             start,
             end,
             device: 0,

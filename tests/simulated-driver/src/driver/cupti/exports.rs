@@ -13,6 +13,7 @@ use super::ids::{
 };
 use super::layout;
 use super::state::{self, Subscriber, real_time};
+use crate::driver::clock::ClockMode;
 use crate::driver::ffi::{
     self, BufferCompleted, BufferRequested, CuptiCallback, In, InOut, Out, TimestampCallback,
 };
@@ -301,6 +302,26 @@ fn relate_clocks() {
     let now = LockedState::new().clock.now();
     let there = before + read().saturating_sub(before) / 2;
     state::lock().set_offset(now, there);
+}
+
+/// Keeps the records of a clock that is not real from falling behind the client's clock: what is launched now does not
+/// begin before now. The relation changes in this direction only, so work that follows other work stays behind it.
+pub(super) fn follow_clock() {
+    let driver = LockedState::new();
+    if driver.clock.pace() == ClockMode::Real {
+        return;
+    }
+    let now = driver.clock.now();
+    drop(driver);
+    let cupti = state::lock();
+    let (clock, is_recording) = (cupti.timestamp, !cupti.kinds.is_empty());
+    drop(cupti);
+    if is_recording {
+        let there = clock.map_or_else(real_time, |clock| clock());
+        let mut cupti = state::lock();
+        let behind = there.wrapping_sub(cupti.time(now)).cast_signed().max(0);
+        cupti.offset = cupti.offset.wrapping_add_signed(behind);
+    }
 }
 
 fn time_now() -> u64 {

@@ -55,6 +55,8 @@ pub(super) enum Body {
 pub(super) struct Record {
     /// The number of the thread that made the call.
     pub(super) thread: u64,
+    /// What is added to the driver's time to get that of the record.
+    pub(super) offset: u64,
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) device: u32,
@@ -89,9 +91,13 @@ impl Record {
     ) -> Option<Fields> {
         let size = layout::size(self.kind(), cupti.version, cupti.is_11_8)?;
         let mut fields = Fields::new(self.kind(), size);
-        let start = if is_timed { cupti.time(self.start) } else { 0 };
+        let start = if is_timed {
+            self.start.wrapping_add(self.offset)
+        } else {
+            0
+        };
         let end = if is_timed && is_complete {
-            cupti.time(self.end)
+            self.end.wrapping_add(self.offset)
         } else {
             0
         };
@@ -250,6 +256,7 @@ pub(crate) fn operation_ended(
     };
     let record = Record {
         thread,
+        offset: origin.offset,
         start,
         end: end.unwrap_or(u64::MAX),
         device: u32::try_from(place.device).unwrap_or(u32::MAX),
