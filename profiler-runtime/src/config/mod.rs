@@ -17,6 +17,6 @@ pub(crate) use settings::{SessionSettings, Settings};
 pub(crate) use similar::{did_you_mean, similar};
 pub use summary_format::SummaryFileError;
 pub(crate) use summary_format::SummaryFormat;
-pub(crate) use values::ImplicitStream;
 pub use values::{Backend, SummaryTarget};
+pub(crate) use values::{ImplicitStream, Kernels};
 pub use variables::{VARIABLES, Variable};

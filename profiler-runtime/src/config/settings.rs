@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::interval::{parse_interval, parse_interval_or_off};
 use super::reader::{Privileges, Reader, parse_bool, parse_number};
 use super::values::absolute;
-use super::{Backend, Filter, ImplicitStream, Schedule, SummaryTarget};
+use super::{Backend, Filter, ImplicitStream, Kernels, Schedule, SummaryTarget};
 use crate::process::{platform, signals};
 
 /// The values of all variables.
@@ -32,6 +32,9 @@ pub(crate) struct Settings {
     /// How often the sensors of the devices are read.
     pub(crate) gpu_samples: Option<Duration>,
     pub(crate) nvml_library: Option<PathBuf>,
+    /// What `PROFILER_KERNELS` says.
+    pub(crate) kernels: Option<Kernels>,
+    pub(crate) cupti_library: Option<PathBuf>,
     pub(crate) session: SessionSettings,
     /// The variables that were set. They take precedence over the builder of the program.
     pub(crate) from_environment: Vec<&'static str>,
@@ -101,6 +104,7 @@ impl Settings {
             "PROFILER_CUDA_STREAM",
             "PROFILER_GPU_SAMPLES",
             "PROFILER_NVML_LIBRARY",
+            "PROFILER_CUPTI_LIBRARY",
         ];
         let set = of_cuda
             .iter()
@@ -157,6 +161,8 @@ impl Settings {
                 .text("PROFILER_GPU_SAMPLES", parse_interval_or_off)
                 .filter(|interval| !interval.is_zero()),
             nvml_library: reader.value("PROFILER_NVML_LIBRARY", |path| Some(PathBuf::from(path))),
+            kernels: reader.text("PROFILER_KERNELS", Kernels::parse),
+            cupti_library: reader.value("PROFILER_CUPTI_LIBRARY", |path| Some(PathBuf::from(path))),
             session: SessionSettings::read(reader),
             from_environment: Vec::new(),
             variables: Vec::new(),

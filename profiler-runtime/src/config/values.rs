@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use super::reader::parse_bool;
 use super::similar::{did_you_mean, distance};
 use super::{SummaryFileError, SummaryFormat};
 
@@ -184,6 +185,33 @@ impl ImplicitStream {
             "per-thread" => Some(Self::PerThread),
             _ => None,
         }
+    }
+}
+
+/// Whether sessions record kernels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Kernels {
+    /// If CUPTI is found and no other tool uses it.
+    #[default]
+    IfPossible,
+    /// No.
+    Off,
+    /// Yes, and a warning says why not if that is not possible.
+    Required,
+}
+
+impl Kernels {
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "auto" => Some(Self::IfPossible),
+            text => parse_bool(text).map(Self::from),
+        }
+    }
+}
+
+impl From<bool> for Kernels {
+    fn from(on: bool) -> Self {
+        if on { Self::Required } else { Self::Off }
     }
 }
 

@@ -17,7 +17,7 @@ pub struct Variable {
 }
 
 /// All variables. A test compares this table with the one in `docs/environment.md`.
-pub const VARIABLES: [Variable; 20] = [
+pub const VARIABLES: [Variable; 22] = [
     Variable {
         name: "PROFILER_ENABLED",
         takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
@@ -121,6 +121,20 @@ pub const VARIABLES: [Variable; 20] = [
         takes: "the path of an NVML library",
         default: "the system's `libnvidia-ml.so.1` or `nvml.dll`",
         meaning: "The library that PROFILER_GPU_SAMPLES reads the sensors with.",
+        names_path: true,
+    },
+    Variable {
+        name: "PROFILER_KERNELS",
+        takes: "`auto`, or `1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
+        default: "what the session's `kernels` says, else `auto`",
+        meaning: "Records kernels, copies, fills and waits by name in the windows of sessions with `Activity::Cuda`, through CUPTI (feature `cupti`). `auto`: if the library is found and no other tool uses it. `1`: also, and a warning says why if that is not possible. Nothing of CUPTI is used while no session records.",
+        names_path: false,
+    },
+    Variable {
+        name: "PROFILER_CUPTI_LIBRARY",
+        takes: "the path of a CUPTI library",
+        default: "the library that the program has loaded, else that of the system, of a toolkit (CUDA_HOME, CUDA_PATH, /usr/local/cuda*) or of Python's packages (VIRTUAL_ENV, CONDA_PREFIX)",
+        meaning: "The library that records kernels. A session loads it when it begins to record in a program that uses CUDA.",
         names_path: true,
     },
     Variable {

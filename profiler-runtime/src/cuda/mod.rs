@@ -58,6 +58,7 @@
 //! ```
 
 mod context;
+mod cupti;
 mod ffi;
 mod health;
 mod loss;
@@ -70,6 +71,11 @@ mod thread;
 
 pub use crate::stream_key::StreamId;
 pub(crate) use context::measurement::CpuSpan;
+pub(crate) use cupti::{
+    Activity, Demand, Flushed, Launch, NO_NAME, Ready, Recording, WorkLosses, flushed, recording,
+    take_work, wait_until_ready, want_kernels, why_no_kernels,
+};
+pub use cupti::{KernelStatus, kernel_status};
 pub(crate) use ffi::discovery::{
     is_discovering, poll_discovery, poll_discovery_if_active, scan_loaded,
 };
@@ -80,7 +86,7 @@ pub use loss::CudaLoss;
 pub(crate) use memory::{DeviceMemory, device_memory};
 pub(crate) use resolver::are_watched as graphs_are_watched;
 pub(crate) use resolver::gpu_record::{GpuRecord, take_records, want_records};
-pub(crate) use resolver::{ReadSoFar, read_so_far, shut_down, wait_until_read};
+pub(crate) use resolver::{ReadSoFar, read_so_far, wait_until_read};
 pub(crate) use status::version_text;
 pub use status::{CudaError, Status, status};
 pub(crate) use stream::current::make_current;
@@ -97,3 +103,17 @@ pub use thread::record_times::RecordTimes;
 pub(crate) use thread::scope::{ExplicitStream, GpuOptions, Mode, TaskGpuScope, abandon};
 pub use thread::state::current_stream;
 pub(crate) use thread::state::{key_of, pop_poll, push_poll, return_magazines};
+
+/// Keeps the profiler out of the driver and of CUPTI from now on, because the process exits.
+pub(crate) fn shut_down() {
+    cupti::shut_down();
+    resolver::shut_down();
+}
+
+/// Returns the address of each context that GPU times have been taken in, with the profiler's number of it.
+pub(crate) fn context_numbers() -> Vec<(usize, u32)> {
+    let contexts = context::all().into_iter();
+    contexts
+        .map(|context| (context.raw.0.addr(), context.index))
+        .collect()
+}

@@ -1,7 +1,23 @@
 //! Threads: starting the profiler's own, and what the system knows of the calling one.
 
+use std::cell::Cell;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::{self, Thread};
+
+/// Returns a number that no other thread of the process has or will have. Does not allocate.
+pub(crate) fn number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    thread_local! {
+        static NUMBER: Cell<u64> = const { Cell::new(0) };
+    }
+    NUMBER.with(|number| {
+        if number.get() == 0 {
+            number.set(NEXT.fetch_add(1, Relaxed));
+        }
+        number.get()
+    })
+}
 
 /// Starts a thread that receives no signals: those of the process are for the program's threads.
 ///

@@ -10,11 +10,11 @@ use super::handler::Handler;
 use super::registry::{WindowRegistry, registry};
 use super::transition::{Effect, effects_of};
 use super::window::{StepRecord, WindowClose, WindowSpec};
-use super::{Activity, Options, at_exit, environment, recording, ring, window_sorter};
+use super::{Activity, Options, at_exit, environment, kernels, recording, ring, window_sorter};
 use crate::background::{self, Calls};
 use crate::clock::{WallAnchor, now};
 use crate::config::{Action, ActionFn};
-use crate::cuda;
+use crate::cuda::{self, WorkLosses};
 use crate::diagnostics::{self, user_code};
 use crate::process::fork;
 use crate::sync::Lock;
@@ -105,6 +105,10 @@ impl Session {
         )?;
         let mut notices = DeferredNotices::default();
         let first = Self::ask(&session.schedule(), 0, &mut notices);
+        if matches!(first, Action::Record | Action::RecordAndSave) {
+            recording::begin(session.id, session.options);
+            kernels::wait_until_ready(session.options);
+        }
         session.apply_transition(&mut session.state(), Some(first), &mut notices);
         notices.say();
         Ok(session)
@@ -337,6 +341,7 @@ impl Session {
             first,
             lost_before: ring::lost(),
             energy_before: cuda::nvml::energy_so_far(),
+            lost_work_before: WorkLosses::now(),
         };
         state.open = Some(registry.add(self, spec));
         drop(registry);
@@ -366,6 +371,7 @@ impl Session {
             metadata: state.metadata.clone(),
             lost_after: ring::lost(),
             last: WallAnchor::narrow(),
+            recording: cuda::recording(),
         }
     }
 

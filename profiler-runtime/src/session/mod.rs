@@ -12,6 +12,7 @@ pub(crate) mod environment;
 mod event;
 mod gpu_event;
 mod handler;
+mod kernels;
 mod late;
 mod live;
 mod opening;
@@ -32,8 +33,11 @@ mod trace;
 mod transition;
 mod window;
 mod window_sorter;
-#[allow(dead_code, reason = "nothing fills it yet")]
 mod work;
+mod work_builder;
+mod work_check;
+mod work_joiner;
+mod work_losses;
 
 pub use crate::config::{Action, ActionFn, IntoSchedule, Schedule, ScheduleError};
 pub use crate::memory::MemoryUse;
@@ -57,5 +61,9 @@ pub(crate) use timeline::Timeline;
 pub(crate) use trace::Step;
 pub(crate) use trace::{CUT_SHORT, NONE};
 pub use trace::{Trace, Truncation};
-#[allow(unused_imports)]
+#[allow(
+    unused_imports,
+    reason = "reports are built from them, in builds with reports"
+)]
 pub(crate) use work::{LaunchRecord, WindowWork, WorkRecord};
+pub use work_losses::LostWork;

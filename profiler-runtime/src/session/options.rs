@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use crate::config::Kernels;
+use crate::cuda::Demand;
+
 /// An activity that a session records, named as in `torch.profiler.ProfilerActivity`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -29,6 +32,8 @@ pub(crate) struct Options {
     pub(crate) native_stack: bool,
     /// How often the sensors of the devices are read while a window is open.
     pub(crate) gpu_samples: Option<Duration>,
+    /// Whether kernels are recorded while GPU times are.
+    pub(crate) kernels: Kernels,
 }
 
 impl Options {
@@ -41,6 +46,7 @@ impl Options {
         with_stack: false,
         native_stack: false,
         gpu_samples: None,
+        kernels: Kernels::IfPossible,
     };
 
     pub(crate) fn has(self, activity: Activity) -> bool {
@@ -55,6 +61,21 @@ impl Options {
             Activity::Cpu => self.cpu = enable,
             Activity::Cuda => self.cuda = enable,
         }
+    }
+
+    /// Returns what a session that records wants of CUPTI.
+    pub(super) fn demand(self) -> Demand {
+        match self.kernels {
+            _ if !self.cuda => Demand::Nothing,
+            Kernels::Off => Demand::Nothing,
+            Kernels::IfPossible => Demand::IfPossible,
+            Kernels::Required => Demand::Required,
+        }
+    }
+
+    /// Returns `true` if the windows have kernels, where that is possible.
+    pub(super) fn has_kernels(self) -> bool {
+        self.demand() != Demand::Nothing
     }
 
     /// Returns the details that scopes record, as bits of [`details`].

@@ -13,6 +13,7 @@ use crate::diagnostics;
 use crate::diagnostics::catch_own_panic;
 use crate::log::LogOutcome;
 use crate::process::fork;
+use crate::switch::with_control;
 
 /// The default capacity of a window: 1,000,000 scopes.
 ///
@@ -234,6 +235,28 @@ impl ProfileBuilder {
         self
     }
 
+    /// Records the kernels, copies, fills and waits inside each scope, through CUPTI; by default if its library is found
+    /// and no other tool uses it. Needs [`Activity::Cuda`] and the feature `cupti`. `PROFILER_KERNELS` overrides it.
+    ///
+    /// With `true`, a warning says why if that is not possible, and [`start`](Self::start) waits until CUPTI records if
+    /// a window opens at once: some milliseconds, the first time up to some seconds.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use profiler_runtime::{Profile, scope};
+    ///
+    /// let (_, trace) = Profile::builder().kernels(false).run(|_| {
+    ///     let _scope = scope!("forward");
+    /// });
+    /// assert!(trace?.lost_work().is_complete());
+    /// # Ok::<(), profiler_runtime::session::ProfileError>(())
+    /// ```
+    pub fn kernels(mut self, kernels: bool) -> Self {
+        self.options.kernels = kernels.into();
+        self
+    }
+
     /// Sets how many scopes a window holds at most; [`DEFAULT_CAPACITY`] by default, at least 1. Scopes beyond that are
     /// counted ([`Truncation::over_capacity`](crate::session::Truncation)); the next window starts empty.
     pub fn capacity(self, scopes: usize) -> Self {
@@ -277,7 +300,11 @@ impl ProfileBuilder {
             cuda::nvml::begin(self.options.gpu_samples);
         }
         let setup = SessionConfig {
-            options: self.options,
+            options: Options {
+                kernels: with_control(|control| control.settings.kernels)
+                    .unwrap_or(self.options.kernels),
+                ..self.options
+            },
             capacity: self.capacity,
             schedule: self.schedule,
             handlers: self.handlers,

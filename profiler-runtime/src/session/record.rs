@@ -68,5 +68,7 @@ pub(crate) struct ScopeDetails {
 pub(crate) struct ThreadInfo {
     /// The system's thread id; a number of the profiler's where the system has none.
     pub(crate) id: u64,
+    /// The profiler's number of the thread, which no other thread gets.
+    pub(crate) number: u64,
     pub(crate) name: Option<String>,
 }

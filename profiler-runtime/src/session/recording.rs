@@ -2,14 +2,14 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-use super::Options;
 use super::options::details;
+use super::{Options, kernels};
 use crate::memory;
 use crate::switch::with_control;
 use crate::sync::Lock;
 
 /// The sessions that record, each with the details it wants.
-static RECORDERS: Lock<Vec<(u64, u32)>> = Lock::new(Vec::new());
+static RECORDERS: Lock<Vec<(u64, Options)>> = Lock::new(Vec::new());
 static RECORDING: AtomicBool = AtomicBool::new(false);
 static WANTS: AtomicU32 = AtomicU32::new(0);
 
@@ -35,7 +35,7 @@ pub(crate) fn wants_shapes() -> bool {
 pub(super) fn begin(session: u64, options: Options) {
     change(|recorders| {
         recorders.retain(|(known, _)| *known != session);
-        recorders.push((session, options.wants()));
+        recorders.push((session, options));
     });
 }
 
@@ -44,11 +44,15 @@ pub(super) fn end(session: u64) {
     change(|recorders| recorders.retain(|(known, _)| *known != session));
 }
 
-fn change(change: impl FnOnce(&mut Vec<(u64, u32)>)) {
-    with_control(|control| {
+fn change(change: impl FnOnce(&mut Vec<(u64, Options)>)) {
+    let demand = with_control(|control| {
         let mut recorders = RECORDERS.lock();
         change(&mut recorders);
-        let wanted = recorders.iter().fold(0, |all, (_, wants)| all | wants);
+        let options = recorders.iter().map(|(_, options)| options);
+        let wanted = options
+            .clone()
+            .fold(0, |all, options| all | options.wants());
+        let demand = options.map(|options| options.demand()).max();
         memory::set_wanted(wanted & details::MEMORY != 0);
         WANTS.store(wanted, Relaxed);
         let before = RECORDING.swap(!recorders.is_empty(), Relaxed);
@@ -58,5 +62,8 @@ fn change(change: impl FnOnce(&mut Vec<(u64, u32)>)) {
             control.recording = !recorders.is_empty();
             control.new_generation();
         }
+        demand
     });
+    // With the locks released: this may start a thread.
+    kernels::recorders_want(demand.unwrap_or_default());
 }

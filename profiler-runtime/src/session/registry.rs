@@ -3,6 +3,8 @@
 
 use std::sync::{Arc, MutexGuard};
 
+use super::kernels;
+use super::Options;
 use super::live::Session;
 use super::window::{WindowClose, WindowSpec};
 use crate::cuda;
@@ -62,5 +64,6 @@ impl WindowRegistry {
         let options = || self.entries.iter().map(|entry| entry.spec.options);
         cuda::want_records(options().any(|options| options.cuda));
         cuda::nvml::want(options().filter_map(|options| options.gpu_samples).min());
+        kernels::windows_want(options().any(Options::has_kernels));
     }
 }

@@ -146,6 +146,7 @@ impl ThreadInfo {
         let name = std::thread::current().name().map(str::to_owned);
         Self {
             id: thread::system_id().unwrap_or_else(|| NEXT.fetch_add(1, Relaxed)),
+            number: thread::number(),
             name,
         }
     }

@@ -170,10 +170,12 @@ impl Sample {
             threads: vec![
                 Arc::new(ThreadInfo {
                     id: 4711,
+                    number: 1,
                     name: Some("main".into()),
                 }),
                 Arc::new(ThreadInfo {
                     id: 4712,
+                    number: 2,
                     name: None,
                 }),
             ],

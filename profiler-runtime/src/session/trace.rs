@@ -8,6 +8,7 @@ use super::event::{Event, GpuSpan};
 use super::record::{RecordKind, ScopeRecord, ThreadInfo};
 use super::timeline::Timeline;
 use super::work::WindowWork;
+use super::work_losses::LostWork;
 use super::{Activity, Options};
 use crate::cuda::GpuRecord;
 use crate::gpu_sample::{GpuDevice, GpuSample, GpuSamples};
@@ -262,6 +263,32 @@ impl Trace {
     #[must_use]
     pub fn no_cuda_reason(&self) -> Option<&str> {
         self.meta.no_cuda_reason.as_deref()
+    }
+
+    /// Returns `true` if CUPTI recorded kernels, copies, fills and waits while the window was open.
+    #[must_use]
+    pub fn has_kernels(&self) -> bool {
+        self.work.is_recorded
+    }
+
+    /// Returns why the window has no kernels although its session asked for them, and what to do about it. Returns `None`
+    /// if it has some, or if the program does not use CUDA and the session did not ask for them by
+    /// [`kernels`](crate::session::ProfileBuilder::kernels).
+    #[must_use]
+    pub fn no_kernels_reason(&self) -> Option<&str> {
+        self.work.missing.as_deref()
+    }
+
+    /// Returns the kernels and other work of devices that are missing, by reason.
+    #[must_use]
+    pub fn lost_work(&self) -> LostWork {
+        self.work.lost
+    }
+
+    /// Returns what a reader of the window's kernels must know, one sentence each: that their record begins late, that
+    /// they stand on a clock of their own, or that they contradict the GPU times of scopes.
+    pub fn kernel_notes(&self) -> impl Iterator<Item = &str> {
+        self.work.notes.iter().map(String::as_str)
     }
 
     /// Returns the pairs added with [`Profile::add_metadata`](crate::Profile::add_metadata).

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::assemble;
 use super::record::{RecordKind, ScopeRecord, ThreadInfo};
@@ -9,9 +10,12 @@ use super::ring::Lost;
 use super::timeline::Timeline;
 use super::trace::{Meta, NONE, Node, Step, Trace, Truncation};
 use super::work::WindowWork;
+use super::work_builder::{Around, WorkBuilder};
+use super::work_check;
 use super::{Activity, Options};
-use crate::clock::WallAnchor;
-use crate::cuda::{self, GpuRecord, Status};
+use crate::clock::{WallAnchor, clock};
+use crate::config::Kernels;
+use crate::cuda::{self, GpuRecord, Recording, Status, WorkLosses};
 use crate::gpu_sample::EnergyMark;
 use crate::name;
 
@@ -37,6 +41,8 @@ pub(super) struct WindowSpec {
     pub(super) lost_before: Lost,
     /// The energy up to the moment it opened.
     pub(super) energy_before: Vec<EnergyMark>,
+    /// Launches and records of the devices that were lost up to that moment.
+    pub(super) lost_work_before: WorkLosses,
 }
 
 /// The state of a session when its window closed.
@@ -48,6 +54,8 @@ pub(super) struct WindowClose {
     pub(super) metadata: Vec<(String, String)>,
     pub(super) lost_after: Lost,
     pub(super) last: WallAnchor,
+    /// The period in which CUPTI recorded when the window closed.
+    pub(super) recording: Option<Recording>,
 }
 
 /// A step, with the thread that ended it.
@@ -97,7 +105,7 @@ impl WindowSpec {
     }
 
     /// Returns `true` if an activity was recorded for scopes that began at `at`.
-    fn records(&self, activity: Activity, at: u64) -> bool {
+    pub(super) fn records(&self, activity: Activity, at: u64) -> bool {
         let since = self.toggles.partition_point(|(since, _)| *since <= at);
         let options = since
             .checked_sub(1)
@@ -114,6 +122,7 @@ pub(super) struct WindowBuilder {
     scopes: Vec<ScopeRecord>,
     gpu: Vec<GpuRecord>,
     replays: Vec<GpuRecord>,
+    pub(super) work: WorkBuilder,
     threads: Vec<Arc<ThreadInfo>>,
     /// The index in `threads` of each thread, by the address of its information.
     places: HashMap<usize, u32>,
@@ -219,6 +228,7 @@ impl WindowBuilder {
         self.scopes = Vec::new();
         self.gpu = Vec::new();
         self.replays = Vec::new();
+        self.work = WorkBuilder::default();
         self.threads = Vec::new();
         self.places = HashMap::new();
         given_up as u64
@@ -269,6 +279,17 @@ impl WindowBuilder {
             })
             .unwrap_or(spec.options);
         let has_cuda = !self.gpu.is_empty() || !self.replays.is_empty() || unread > 0;
+        let timeline = Timeline::through(spec.first, closing.last);
+        let around = Around {
+            scopes: &self.scopes,
+            nodes: &nodes,
+            threads: &self.threads,
+            line: timeline,
+        };
+        let mut work = self.work.build(spec, &around);
+        describe(&mut work, spec, closing.recording);
+        work.notes
+            .extend(work_check::check(&work, &nodes, &self.gpu).note());
         let expects_cuda = options.cuda && options.expects_cuda && !self.scopes.is_empty();
         let no_cuda_reason =
             (expects_cuda && !has_cuda).then(|| no_cuda_reason(&cuda::known_status()));
@@ -284,7 +305,7 @@ impl WindowBuilder {
             nodes,
             gpu: self.gpu,
             replays: self.replays,
-            work: WindowWork::default(),
+            work,
             gpu_samples,
             steps,
             threads: self.threads,
@@ -309,6 +330,33 @@ impl WindowBuilder {
                 metadata: closing.metadata,
             },
         }
+    }
+}
+
+/// Notes whether CUPTI recorded during a window, and what a reader of its records must know.
+fn describe(work: &mut WindowWork, spec: &WindowSpec, recording: Option<Recording>) {
+    /// CUPTI begins before the window opens if a step of warm-up precedes it; then nothing is missing.
+    const LATE: Duration = Duration::from_micros(10);
+    if !spec.has_kernels() {
+        return;
+    }
+    let Some(recording) = recording else {
+        work.missing = cuda::why_no_kernels(spec.options.kernels == Kernels::Required);
+        return;
+    };
+    work.is_recorded = true;
+    let late = recording.since.saturating_sub(spec.opened);
+    if late > clock().in_ticks(LATE) {
+        let milliseconds = clock().nanoseconds(late as f64) / 1e6;
+        work.notes.push(format!(
+            "kernels were recorded from {milliseconds:.3} ms after the window had opened: CUPTI was starting; record a step              of warm-up"
+        ));
+    }
+    if recording.clock_offset != 0 {
+        work.notes.push(format!(
+            "CUPTI has a clock of its own, and its times were moved by {} ns: they may be off by some microseconds",
+            recording.clock_offset
+        ));
     }
 }
 

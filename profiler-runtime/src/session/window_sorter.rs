@@ -15,11 +15,12 @@ use super::live::Session;
 use super::record::{ScopeRecord, ThreadInfo};
 use super::registry::{RegisteredWindow, registry};
 use super::window::{WindowBuilder, WindowSpec};
-use super::{recording, ring};
+use super::work_joiner::WorkJoiner;
+use super::{kernels, recording, ring};
 use crate::background::Background;
 use crate::clock::{clock, now};
 use crate::cuda::GpuRecord;
-use crate::cuda::{self, ReadSoFar};
+use crate::cuda::{self, Flushed, ReadSoFar};
 use crate::own_cost;
 use crate::sync::ReentrancyGuard;
 
@@ -35,6 +36,10 @@ const SHORT: Duration = Duration::from_millis(1);
 const LONG: Duration = Duration::from_millis(10);
 /// How long a scope may arrive after its GPU time, when GPU times need to be discarded.
 const SETTLED: Duration = Duration::from_millis(100);
+/// How long a window waits for records of work that it launched, after the GPU times of its scopes have been read.
+const WORK_PATIENCE: Duration = Duration::from_millis(500);
+/// As [`WORK_PATIENCE`], if CUPTI does not return from a call.
+const WORK_LIMIT: Duration = Duration::from_secs(2);
 /// Closed windows of one session that may wait for the device.
 const MAX_WAITING: usize = 4;
 
@@ -80,6 +85,7 @@ struct WindowSorter {
     /// The threads that the scopes in `batch` come from.
     threads: Vec<Arc<ThreadInfo>>,
     late: LateScopes,
+    work: WorkJoiner,
 }
 
 impl Drop for WindowSorter {
@@ -106,10 +112,13 @@ impl WindowSorter {
         let read = cuda::read_so_far();
         // A GPU time may arrive before its scope; they are linked when the window is complete.
         let gpu = crate::cuda::take_records();
+        let flushed = cuda::flushed();
+        let work = cuda::take_work();
         ring::drain(|thread, scope| self.buffer(thread, scope));
         // Read the registry after the rings: the window of every scope taken is registered by now.
         let specs = specs();
         self.sort(&specs);
+        self.work.sort(work, &specs, &mut self.builders);
         let recent = begun.saturating_sub(clock().in_ticks(SETTLED));
         for spec in &specs {
             let builder = self.builders.entry(spec.id).or_default();
@@ -119,7 +128,7 @@ impl WindowSorter {
         }
         let replays = gpu.iter().filter(|gpu| gpu.is_replay);
         replays.for_each(|replay| self.add_replay(&specs, replay));
-        let is_waiting = self.complete(&specs, begun, &read);
+        let is_waiting = self.complete(&specs, begun, &read, flushed);
         self.builders
             .retain(|id, _| specs.iter().any(|spec| spec.id == *id));
         for session in release_ended() {
@@ -129,6 +138,9 @@ impl WindowSorter {
             Some(SHORT)
         } else {
             let is_recording = recording::is_recording();
+            if is_recording {
+                kernels::repeat();
+            }
             if !is_recording {
                 // Free the memory of the last burst.
                 (self.batch, self.threads) = (Vec::new(), Vec::new());
@@ -183,6 +195,7 @@ impl WindowSorter {
             batch,
             threads,
             late,
+            work: _,
         } = self;
         // Clear the batch only after sorting: the destructor counts it after a panic.
         sort_into(builders, threads, late, specs, batch);
@@ -191,7 +204,13 @@ impl WindowSorter {
     }
 
     /// Delivers complete windows, those of each session in the order in which they opened. Returns `true` if some window is not complete.
-    fn complete(&mut self, specs: &[WindowSpec], begun: u64, read: &ReadSoFar) -> bool {
+    fn complete(
+        &mut self,
+        specs: &[WindowSpec],
+        begun: u64,
+        read: &ReadSoFar,
+        flushed: Flushed,
+    ) -> bool {
         let grace = clock().in_ticks(GRACE);
         let mut blocked: Vec<(u64, usize)> = Vec::new();
         for spec in specs {
@@ -208,7 +227,7 @@ impl WindowSorter {
                     || spec.options.cuda && cuda::graphs_are_watched();
                 !has_cuda || SKIP_UNREAD.load(Relaxed) || read.has(closed, closed + grace)
             };
-            if behind.is_none() && has_come && is_read() {
+            if behind.is_none() && has_come && is_read() && self.has_work(spec, begun, flushed) {
                 self.deliver(spec.id);
                 continue;
             }
@@ -232,6 +251,33 @@ impl WindowSorter {
         !blocked.is_empty()
     }
 
+    /// Returns `true` if the records of the window's kernels have arrived, or it has waited long enough for them. The GPU
+    /// times of its scopes have been read.
+    fn has_work(&mut self, spec: &WindowSpec, begun: u64, flushed: Flushed) -> bool {
+        if !spec.has_kernels() || SKIP_UNREAD.load(Relaxed) {
+            return true;
+        }
+        let work = &mut self.builders.entry(spec.id).or_default().work;
+        let read_at = *work.read_at.get_or_insert(begun);
+        let waited = begun - read_at;
+        let [patience, limit] = [WORK_PATIENCE, WORK_LIMIT].map(|time| clock().in_ticks(time));
+        if waited > limit {
+            return true;
+        }
+        // A flush gives what is complete. Work that the device has not finished needs another one; in the end, what is
+        // there is taken.
+        let has_flushed = flushed.includes(read_at, false);
+        if has_flushed && !work.is_waiting() {
+            return true;
+        }
+        if waited <= patience {
+            let recently = begun.saturating_sub(clock().in_ticks(LONG));
+            let _ = flushed.includes(read_at.max(recently), false);
+            return false;
+        }
+        flushed.includes(read_at + patience, true)
+    }
+
     fn deliver(&mut self, id: u64) {
         let mut builder = self.builders.remove(&id).unwrap_or_default();
         let removed = registry().remove(id);
@@ -242,6 +288,7 @@ impl WindowSorter {
         }) = removed
         {
             builder.late = self.late.deliver(&spec);
+            self.work.deliver(&spec, &mut builder);
             session.delivery.deliver(CompleteWindow {
                 spec,
                 closing,
@@ -309,6 +356,7 @@ mod tests {
     use super::super::window::WindowClose;
     use super::*;
     use crate::clock::WallAnchor;
+    use crate::cuda::WorkLosses;
     use crate::diagnostics::catch_own_panic;
 
     fn scope() -> ScopeRecord {
@@ -363,6 +411,7 @@ mod tests {
             first: anchor,
             lost_before: ring::lost(),
             energy_before: Vec::new(),
+            lost_work_before: WorkLosses::now(),
         };
         let closing = WindowClose {
             cut_short: false,
@@ -371,6 +420,7 @@ mod tests {
             metadata: Vec::new(),
             lost_after: ring::lost(),
             last: anchor,
+            recording: None,
         };
         let mut registry = registry();
         let id = registry.add(&session, spec);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::trace::NONE;
+use super::work_losses::LostWork;
 use crate::gpu_work::{GpuWork, GpuWorkKind};
 use crate::stream_key::StreamKey;
 
@@ -17,6 +18,12 @@ pub(crate) struct WindowWork {
     pub(crate) launches: Vec<LaunchRecord>,
     /// The names of kernels, demangled, and of calls of CUDA, such as `cuLaunchKernel`.
     pub(crate) names: Vec<Arc<str>>,
+    /// What is missing, by reason.
+    pub(crate) lost: LostWork,
+    /// Why nothing was recorded although the session asked for it.
+    pub(crate) missing: Option<String>,
+    /// What a reader of the records must know.
+    pub(crate) notes: Vec<String>,
 }
 
 /// A kernel, a copy, a fill or a wait.

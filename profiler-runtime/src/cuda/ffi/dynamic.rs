@@ -41,20 +41,21 @@ pub(crate) fn open(path: Option<&Path>, load: bool) -> Result<Library, Status> {
 }
 
 /// Returns the system loader's own message, which `libloading` gives as the source of its error.
-fn reason(error: &libloading::Error) -> String {
+pub(crate) fn reason(error: &libloading::Error) -> String {
     error
         .source()
         .map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-fn load_from(path: &Path) -> Result<Library, libloading::Error> {
-    // SAFETY: runs the initialisers of the library. It is the driver by its name, or the user says so by
-    // `PROFILER_CUDA_LIBRARY`. The program would run the same initialisers to use CUDA.
+pub(crate) fn load_from(path: &Path) -> Result<Library, libloading::Error> {
+    // SAFETY: runs the initialisers of the library. It is NVIDIA's by its name, or the user says so by a setting such as
+    // `PROFILER_CUDA_LIBRARY`. The program would run the same initialisers to use it.
     unsafe { Library::new(path) }
 }
 
+/// Returns a library that the process has loaded already.
 #[cfg(unix)]
-fn loaded(name: &CStr) -> Option<Library> {
+pub(crate) fn loaded(name: &CStr) -> Option<Library> {
     use libloading::os::unix;
 
     // Called directly, since `libloading` allocates and this may run on a measured thread.
@@ -65,8 +66,9 @@ fn loaded(name: &CStr) -> Option<Library> {
     (!handle.is_null()).then(|| unsafe { unix::Library::from_raw(handle) }.into())
 }
 
+/// Returns a library that the process has loaded already.
 #[cfg(windows)]
-fn loaded(name: &CStr) -> Option<Library> {
+pub(crate) fn loaded(name: &CStr) -> Option<Library> {
     use libloading::os::windows;
 
     let name = name.to_str().ok()?;

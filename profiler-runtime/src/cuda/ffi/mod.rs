@@ -4,12 +4,12 @@ pub(crate) mod code;
 pub(crate) mod discovery;
 pub(crate) mod driver;
 #[cfg(all(feature = "cuda", not(target_family = "wasm")))]
-mod dynamic;
+pub(crate) mod dynamic;
 #[cfg(not(all(feature = "cuda", not(target_family = "wasm"))))]
 #[path = "not_built.rs"]
 mod dynamic;
 pub(crate) mod elapsed;
-mod event_api;
+pub(crate) mod event_api;
 #[cfg(test)]
 pub(crate) mod fake;
 pub(crate) mod library;

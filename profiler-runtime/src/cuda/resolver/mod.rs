@@ -38,7 +38,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 pub(crate) use self::captured::are_watched;
-use self::exit_gate::ExitGate;
+pub(crate) use self::exit_gate::ExitGate;
 use self::flush::Flushes;
 pub(crate) use self::flush::wait_until_read;
 pub(crate) use self::gauges::{high_water, in_flight, uncertainty};

@@ -40,6 +40,10 @@ pub(crate) struct GpuThread {
 }
 
 thread_local! {
+    /// The calling thread's number; zero before it is needed. It has no destructor, so a callback of CUPTI can read it
+    /// without registering one.
+    #[cfg(feature = "cupti")]
+    static NUMBER: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
     static THREAD: RefCell<GpuThread> = const { RefCell::new(GpuThread::new()) };
 }
 
@@ -77,6 +81,8 @@ impl GpuThread {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         if self.number == 0 {
             self.number = NEXT.fetch_add(1, Relaxed);
+            #[cfg(feature = "cupti")]
+            NUMBER.set(self.number);
         }
         self.number
     }
@@ -179,6 +185,12 @@ impl Drop for GpuThread {
             self.return_magazines();
         });
     }
+}
+
+/// Returns the calling thread's number; zero if it has none yet.
+#[cfg(all(feature = "cupti", not(target_family = "wasm")))]
+pub(crate) fn known_number() -> u32 {
+    NUMBER.get()
 }
 
 /// Returns `true` if this thread must not call the driver, because it may be inside a host function.

@@ -102,6 +102,17 @@ impl Driver {
         unsafe { (self.table.init)(0) }
     }
 
+    /// Returns `true` if the program has initialised the driver.
+    #[cfg_attr(
+        not(feature = "cupti"),
+        allow(dead_code, reason = "kernels are recorded only then")
+    )]
+    pub(crate) fn is_initialised(&self) -> bool {
+        let mut count = 0;
+        // SAFETY: writes one integer, which outlives the call.
+        unsafe { (self.table.device_count)(&raw mut count) }.is_ok()
+    }
+
     /// Returns the driver's CUDA version, as `12040` for 12.4, or zero if the driver refuses to tell.
     pub(crate) fn version(&self) -> i32 {
         let mut version = 0;

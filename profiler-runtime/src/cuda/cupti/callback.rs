@@ -1,0 +1,198 @@
+//! CUPTI's callback around calls of CUDA, on the thread that makes them.
+//!
+//! It runs inside of the program's call, so it does little: it allocates nothing, takes no lock, and does not wait. It
+//! reads the serial of the innermost open scope and the clock, and pushes one [`Launch`] for each call into a queue.
+//!
+//! One queue serves all threads. A launch takes a microsecond or more, so threads rarely meet there; a ring for each
+//! thread would have to be allocated here.
+
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+
+use crossbeam_queue::ArrayQueue;
+
+use super::calls::{self, Role};
+use super::launch::Launch;
+use super::losses::{WorkLoss, lose};
+use super::table::{CallbackData, Domain};
+use crate::clock::now;
+use crate::cuda::ffi::EventApi;
+use crate::cuda::ffi::driver::Driver;
+use crate::cuda::ffi::event_api::CaptureStatus;
+use crate::cuda::ffi::library;
+use crate::cuda::thread::state;
+use crate::diagnostics::user_code;
+use crate::local;
+use crate::process::thread;
+use crate::stream_key::RawStream;
+use crate::sync::{RaceCell, ReentrancyGuard};
+
+/// The launches of some ten milliseconds at the highest rate of a program, with some of eight threads.
+const MAX_LAUNCHES: usize = 1 << 15;
+
+static LAUNCHES: RaceCell<ArrayQueue<Launch>> = RaceCell::new();
+/// `true` while calls are noted.
+static IS_ACTIVE: AtomicBool = AtomicBool::new(false);
+/// Counts the times that calls began to be noted, so that a call that began before is not completed after.
+static PERIOD: AtomicU32 = AtomicU32::new(0);
+/// Called when the queue is half full.
+static ON_HALF_FULL: RaceCell<fn()> = RaceCell::new();
+
+thread_local! {
+    /// The outermost call of CUDA that this thread is in.
+    static CALL: Cell<Option<OpenCall>> = const { Cell::new(None) };
+}
+
+/// A call that has begun and not ended.
+#[derive(Clone, Copy)]
+struct OpenCall {
+    launch: Launch,
+    period: u32,
+    /// How many calls are open: a call of the runtime has one of the driver inside of it.
+    depth: u32,
+    /// `true` if the work is captured into a graph, and runs when that is launched.
+    is_captured: bool,
+}
+
+/// Begins to note calls.
+pub(super) fn start(on_half_full: fn()) {
+    LAUNCHES.get_or_init(|| ArrayQueue::new(MAX_LAUNCHES));
+    ON_HALF_FULL.get_or_init(|| on_half_full);
+    PERIOD.fetch_add(1, Relaxed);
+    IS_ACTIVE.store(true, Relaxed);
+}
+
+/// Stops noting calls.
+pub(super) fn stop() {
+    IS_ACTIVE.store(false, Relaxed);
+}
+
+/// Calls `take` with the launches that are in the queue now.
+pub(super) fn drain(mut take: impl FnMut(Launch)) {
+    let Some(launches) = LAUNCHES.get() else {
+        return;
+    };
+    for _ in 0..launches.len() {
+        if let Some(launch) = launches.pop() {
+            take(launch);
+        }
+    }
+}
+
+/// The callback. CUPTI calls it at both ends of each call that it was enabled for.
+///
+/// # Safety
+///
+/// `data` must be null or point to the callback's data.
+pub(super) unsafe extern "C" fn callback(
+    _user: *mut c_void,
+    domain: u32,
+    number: u32,
+    data: *const CallbackData,
+) {
+    if !IS_ACTIVE.load(Relaxed) {
+        return;
+    }
+    let domain = match domain {
+        1 => Domain::Driver,
+        2 => Domain::Runtime,
+        _ => return,
+    };
+    // SAFETY: as the caller promises. CUPTI's data has had these fields in all versions.
+    let Some(data) = (unsafe { data.as_ref() }) else {
+        return;
+    };
+    // No panic may leave a function that C calls.
+    let _ = user_code::call(|| note(domain, number, data));
+}
+
+fn note(domain: Domain, number: u32, data: &CallbackData) {
+    // Calls of the profiler itself are not noted, and nothing here is measured.
+    let Some(_busy) = ReentrancyGuard::try_enter() else {
+        return;
+    };
+    if data.site == 0 {
+        begin(domain, number, data);
+    } else {
+        end(data);
+    }
+}
+
+fn begin(domain: Domain, number: u32, data: &CallbackData) {
+    let start = now();
+    let Some(call) = calls::find(domain, number) else {
+        return;
+    };
+    let period = PERIOD.load(Relaxed);
+    let mut open = match CALL.get().filter(|open| open.period == period) {
+        Some(mut open) => {
+            open.depth += 1;
+            open
+        }
+        None => OpenCall {
+            launch: Launch {
+                name: call.name,
+                start,
+                end: start,
+                thread: thread::number(),
+                scope: local::innermost() & !local::LINKED,
+                correlations: [data.correlation; 2],
+                context: 0,
+                stream: None,
+                gpu_thread: 0,
+                has_work: call.role == Role::Work,
+            },
+            period,
+            depth: 1,
+            is_captured: false,
+        },
+    };
+    if domain == Domain::Driver {
+        let launch = &mut open.launch;
+        launch.correlations[1] = data.correlation;
+        launch.context = data.context.addr();
+        // SAFETY: the parameters are those of this call, which has just begun.
+        launch.stream = unsafe { call.stream(data.parameters) };
+        if let Some(stream) = launch.stream {
+            if stream.is_per_thread() {
+                launch.gpu_thread = state::known_number();
+            }
+            open.is_captured |= launch.has_work && is_capturing(library::driver(), stream);
+        }
+    }
+    CALL.set(Some(open));
+}
+
+/// Returns `true` if the stream captures. CUPTI allows such questions in a callback.
+fn is_capturing(driver: Option<&Driver>, stream: RawStream) -> bool {
+    driver.is_some_and(|driver| driver.capture_status(stream) == Ok(CaptureStatus::ACTIVE))
+}
+
+fn end(data: &CallbackData) {
+    let Some(mut open) = CALL.get() else { return };
+    if open.depth > 1 {
+        open.depth -= 1;
+        return CALL.set(Some(open));
+    }
+    CALL.set(None);
+    // SAFETY: null, or the result of the call, which has ended.
+    let has_failed = unsafe { data.result.as_ref() }.is_some_and(|result| *result != 0);
+    if has_failed || open.is_captured || open.period != PERIOD.load(Relaxed) {
+        return;
+    }
+    open.launch.end = now();
+    let Some(launches) = LAUNCHES.get() else {
+        return;
+    };
+    if launches.push(open.launch).is_err() {
+        lose(WorkLoss::LaunchQueueFull, 1);
+    }
+    // The length is that of a queue that other threads change, so it may be passed unseen; the recorder looks a hundred
+    // times a second anyway.
+    if launches.len() >= MAX_LAUNCHES / 2
+        && let Some(on_half_full) = ON_HALF_FULL.get()
+    {
+        on_half_full();
+    }
+}

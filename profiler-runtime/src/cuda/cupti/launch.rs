@@ -1,0 +1,27 @@
+//! A call of CUDA that launches work, as the callback notes it.
+
+use crate::stream_key::RawStream;
+
+/// A call of CUDA that launched work or waited for some, on the thread that made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Launch {
+    /// The name of the outermost call, as `cudaLaunchKernel`.
+    pub(crate) name: &'static str,
+    /// Ticks of the clock around the outermost call.
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// The number of its thread: see [`number`](crate::process::thread::number).
+    pub(crate) thread: u64,
+    /// The serial of the innermost scope that was open on the thread; 0 for none.
+    pub(crate) scope: u64,
+    /// CUPTI's numbers of the outermost call and of the driver's call inside of it, which are equal if that is the same
+    /// call. The records of the work have one of them.
+    pub(crate) correlations: [u32; 2],
+    /// The address of the context, and the stream in it. `None` if the call has no stream.
+    pub(crate) context: usize,
+    pub(crate) stream: Option<RawStream>,
+    /// The number of the thread among those with GPU times, for the per-thread default stream; 0 if it has none.
+    pub(crate) gpu_thread: u32,
+    /// `true` if the device records work for it: kernels, copies and fills, but not waits.
+    pub(crate) has_work: bool,
+}

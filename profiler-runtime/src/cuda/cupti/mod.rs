@@ -1,0 +1,46 @@
+//! Kernels, copies, fills and waits by name, as CUPTI records them: NVIDIA's interface for profilers.
+//!
+//! CUPTI records while a session with [`Activity::Cuda`](crate::Activity::Cuda) does, and at no other time. One thread of
+//! the profiler makes all calls of CUPTI, except for the two that CUPTI's own threads need to walk a buffer.
+//!
+//! - [`callback`]: CUPTI calls it on the thread that calls CUDA, at both ends of a call. It notes the innermost scope in
+//!   a [`Launch`], in a bounded queue.
+//! - [`buffers`]: the memory that CUPTI writes its records to. [`record`] reads them into [`Activity`] values, [`names`]
+//!   keeps the names of kernels, which belong to CUPTI.
+//! - [`recorder`]: the thread: subscribes, enables, flushes, and ends all that after the last window.
+//! - [`ready`]: launches and activities on their way to the windows, which join them by their correlation.
+
+mod activity;
+#[cfg(all(feature = "cupti", not(target_family = "wasm")))]
+mod buffers;
+#[cfg(all(feature = "cupti", not(target_family = "wasm")))]
+mod callback;
+#[cfg(all(feature = "cupti", not(target_family = "wasm")))]
+mod calls;
+#[cfg(all(feature = "cupti", not(target_family = "wasm")))]
+mod discovery;
+mod launch;
+mod losses;
+#[cfg(all(feature = "cupti", not(target_family = "wasm")))]
+mod names;
+mod ready;
+#[cfg(all(feature = "cupti", not(target_family = "wasm")))]
+mod record;
+#[cfg(not(all(feature = "cupti", not(target_family = "wasm"))))]
+#[path = "not_built.rs"]
+mod recorder;
+#[cfg(all(feature = "cupti", not(target_family = "wasm")))]
+mod recorder;
+mod status;
+#[cfg(all(feature = "cupti", not(target_family = "wasm")))]
+mod table;
+
+pub(crate) use activity::{Activity, NO_NAME};
+pub(crate) use launch::Launch;
+pub(crate) use losses::WorkLosses;
+pub(crate) use ready::{Ready, take_work};
+pub(crate) use recorder::{
+    Demand, Flushed, Recording, flushed, recording, shut_down, wait_until_ready, want_kernels,
+};
+pub(crate) use status::why_no_kernels;
+pub use status::{KernelStatus, kernel_status};

@@ -1,0 +1,360 @@
+//! Reads CUPTI's activity records.
+//!
+//! Each version of CUPTI has longer records, and none has moved a field. So the fields below stand where the first
+//! version of each record has them, and [`next`](super::table::Cupti) steps from record to record, since only the
+//! library knows how long its records are.
+
+use super::activity::{Activity, NO_NAME};
+use crate::gpu_work::{
+    GpuWork, GpuWorkKind, KernelLaunch, MemoryCopy, MemoryFill, MemoryKind, WaitKind,
+};
+
+/// The kinds of records that are asked for: a `CUpti_ActivityKind` each.
+pub(super) mod kind {
+    pub(crate) const MEMCPY: u32 = 1;
+    pub(crate) const MEMSET: u32 = 2;
+    /// Kernels, without making them wait for each other.
+    pub(crate) const CONCURRENT_KERNEL: u32 = 10;
+    /// Copies between devices.
+    pub(crate) const MEMCPY_PEER: u32 = 22;
+    pub(crate) const SYNCHRONIZATION: u32 = 38;
+    /// Kernels one at a time. Never asked for, and read if another client has.
+    pub(crate) const KERNEL: u32 = 3;
+}
+
+/// The place of a kernel's name in its record.
+const KERNEL_NAME: usize = 104;
+
+/// A record in a buffer that CUPTI has completed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Record(*mut u8);
+
+impl Record {
+    /// # Safety
+    ///
+    /// `record` must be a record of CUPTI that is complete up to the end of its first version, and stay so while this
+    /// value is in use.
+    pub(super) unsafe fn new(record: *mut u8) -> Self {
+        Self(record)
+    }
+
+    /// Reads a field. `T` must be an integer.
+    fn read<T: Copy>(self, offset: usize) -> T {
+        // SAFETY: all callers read inside the first version of a record of its kind, which the caller of `new` promises
+        // to be there. Integers have no invalid values.
+        unsafe { self.0.add(offset).cast::<T>().read_unaligned() }
+    }
+
+    pub(super) fn kind(self) -> u32 {
+        self.read(0)
+    }
+
+    fn is_kernel(self) -> bool {
+        matches!(self.kind(), kind::CONCURRENT_KERNEL | kind::KERNEL)
+    }
+
+    /// Returns the address of a kernel's name; `None` for other records.
+    pub(super) fn name(self) -> Option<usize> {
+        self.is_kernel().then(|| self.read(KERNEL_NAME))
+    }
+
+    /// Replaces the address of a kernel's name by its number.
+    pub(super) fn set_name(self, number: u32) {
+        if self.is_kernel() {
+            // SAFETY: as in `read`; CUPTI has given the buffer back, so that no other thread reads the record.
+            unsafe {
+                self.0
+                    .add(KERNEL_NAME)
+                    .cast::<u64>()
+                    .write_unaligned(number.into());
+            }
+        }
+    }
+
+    /// Returns what the record says; `None` for a kind that is not known. A kernel's name must have been replaced.
+    pub(super) fn activity(self) -> Option<Activity> {
+        let (start, end, name, details) = match self.kind() {
+            kind::CONCURRENT_KERNEL | kind::KERNEL => self.kernel(),
+            kind::MEMCPY => self.copy(44, 64, None),
+            kind::MEMCPY_PEER => self.copy(60, 72, Some(self.read(52))),
+            kind::MEMSET => self.fill(),
+            kind::SYNCHRONIZATION => self.wait()?,
+            _ => return None,
+        };
+        Some(Activity {
+            name,
+            start,
+            end,
+            details,
+        })
+    }
+
+    fn kernel(self) -> (u64, u64, u32, GpuWork) {
+        let kernel = KernelLaunch {
+            grid: [52, 56, 60].map(|place| self.read(place)),
+            block: [64, 68, 72].map(|place| self.read(place)),
+            registers: self.read::<u16>(6).into(),
+            static_shared_bytes: self.read(76),
+            dynamic_shared_bytes: self.read(80),
+        };
+        let work = GpuWork {
+            kind: GpuWorkKind::Kernel(kernel),
+            device: self.read(40),
+            context: self.read(44),
+            stream: self.read(48),
+            correlation: self.read(92),
+            graph_node: self.graph_node(156, 144),
+        };
+        let number: u64 = self.read(KERNEL_NAME);
+        let name = u32::try_from(number).unwrap_or(NO_NAME);
+        (self.read(16), self.read(24), name, work)
+    }
+
+    fn copy(self, correlation: usize, node: usize, peer: Option<u32>) -> (u64, u64, u32, GpuWork) {
+        let copy = MemoryCopy {
+            bytes: self.read(8),
+            from: memory_kind(self.read::<u8>(5).into()),
+            to: memory_kind(self.read::<u8>(6).into()),
+            peer,
+        };
+        let work = GpuWork {
+            kind: GpuWorkKind::Memcpy(copy),
+            device: self.read(32),
+            context: self.read(36),
+            stream: self.read(40),
+            correlation: self.read(correlation),
+            graph_node: self.graph_node(node + 8, node),
+        };
+        (self.read(16), self.read(24), NO_NAME, work)
+    }
+
+    fn fill(self) -> (u64, u64, u32, GpuWork) {
+        let fill = MemoryFill {
+            bytes: self.read(8),
+            memory: memory_kind(self.read(50)),
+        };
+        let work = GpuWork {
+            kind: GpuWorkKind::Memset(fill),
+            device: self.read(32),
+            context: self.read(36),
+            stream: self.read(40),
+            correlation: self.read(44),
+            graph_node: self.graph_node(72, 64),
+        };
+        (self.read(16), self.read(24), NO_NAME, work)
+    }
+
+    fn wait(self) -> Option<(u64, u64, u32, GpuWork)> {
+        let wait = match self.read::<u32>(4) {
+            1 => WaitKind::EventSynchronize,
+            2 => WaitKind::StreamWaitEvent,
+            3 => WaitKind::StreamSynchronize,
+            4 => WaitKind::ContextSynchronize,
+            _ => return None,
+        };
+        let work = GpuWork {
+            kind: GpuWorkKind::Synchronization(wait),
+            // The record does not say; the windows take it from other records of the context.
+            device: 0,
+            context: self.read(28),
+            stream: self.read(32),
+            correlation: self.read(24),
+            graph_node: None,
+        };
+        Some((self.read(8), self.read(16), NO_NAME, work))
+    }
+
+    fn graph_node(self, graph: usize, node: usize) -> Option<(u32, u64)> {
+        let (graph, node) = (self.read(graph), self.read(node));
+        (graph != 0 || node != 0).then_some((graph, node))
+    }
+}
+
+/// Returns a kind of memory by CUPTI's number of it: a `CUpti_ActivityMemoryKind`.
+fn memory_kind(number: u16) -> MemoryKind {
+    match number {
+        1 => MemoryKind::Pageable,
+        2 => MemoryKind::Pinned,
+        // 6 and 7 are static variables on the device, and managed ones.
+        3 | 6 => MemoryKind::Device,
+        4 => MemoryKind::Array,
+        5 | 7 => MemoryKind::Managed,
+        _ => MemoryKind::Unknown,
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A record under construction, in memory that is aligned as CUPTI's buffers are.
+    pub(in super::super) struct Bytes(pub(in super::super) [u64; 31]);
+
+    impl Bytes {
+        pub(in super::super) fn of(kind: u32) -> Self {
+            // Whatever is not read must not matter.
+            let mut bytes = Self([0xA5A5_A5A5_A5A5_A5A5; 31]);
+            bytes.put(0, kind);
+            bytes
+        }
+
+        pub(in super::super) fn put<T: Copy>(&mut self, offset: usize, value: T) {
+            assert!(offset + size_of::<T>() <= size_of_val(&self.0));
+            let start = self.0.as_mut_ptr().cast::<u8>();
+            // SAFETY: inside the array, as asserted.
+            unsafe { start.add(offset).cast::<T>().write_unaligned(value) };
+        }
+
+        fn activity(&mut self) -> Option<Activity> {
+            // SAFETY: longer than any record, and alive.
+            unsafe { Record::new(self.0.as_mut_ptr().cast()) }.activity()
+        }
+    }
+
+    #[test]
+    fn a_kernel_is_read_from_the_part_that_all_versions_share() {
+        let mut bytes = Bytes::of(kind::CONCURRENT_KERNEL);
+        bytes.put(6, 40_u16);
+        bytes.put(16, 1_000_u64);
+        bytes.put(24, 3_500_u64);
+        for (place, value) in [
+            (40, 1),
+            (44, 2),
+            (48, 13),
+            (92, 77),
+            (156, 0),
+            (76, 16),
+            (80, 32),
+        ] {
+            bytes.put(place, value as u32);
+        }
+        bytes.put(144, 0_u64);
+        for (index, place) in [52, 56, 60, 64, 68, 72].into_iter().enumerate() {
+            bytes.put(place, index as u32 + 1);
+        }
+        bytes.put(KERNEL_NAME, 5_u64);
+        let kernel = KernelLaunch {
+            grid: [1, 2, 3],
+            block: [4, 5, 6],
+            registers: 40,
+            static_shared_bytes: 16,
+            dynamic_shared_bytes: 32,
+        };
+        let expected = Activity {
+            name: 5,
+            start: 1_000,
+            end: 3_500,
+            details: GpuWork {
+                kind: GpuWorkKind::Kernel(kernel),
+                device: 1,
+                context: 2,
+                stream: 13,
+                correlation: 77,
+                graph_node: None,
+            },
+        };
+        assert_eq!(bytes.activity(), Some(expected));
+        bytes.put(156, 8_u32);
+        bytes.put(144, 9_u64);
+        let node = bytes.activity().and_then(|read| read.details.graph_node);
+        assert_eq!(node, Some((8, 9)));
+    }
+
+    #[test]
+    fn the_address_of_a_name_becomes_its_number() {
+        let mut bytes = Bytes::of(kind::CONCURRENT_KERNEL);
+        bytes.put(KERNEL_NAME, 0x7fff_0000_1234_u64);
+        // SAFETY: as in `activity`.
+        let record = unsafe { Record::new(bytes.0.as_mut_ptr().cast()) };
+        assert_eq!(record.name(), Some(0x7fff_0000_1234));
+        record.set_name(3);
+        assert_eq!(record.activity().map(|read| read.name), Some(3));
+        let mut copy = Bytes::of(kind::MEMCPY);
+        // SAFETY: as above.
+        let record = unsafe { Record::new(copy.0.as_mut_ptr().cast()) };
+        let before = copy.0;
+        record.set_name(3);
+        assert_eq!((record.name(), copy.0), (None, before));
+    }
+
+    #[test]
+    fn copies_and_fills_have_bytes_and_kinds_of_memory() {
+        let mut bytes = Bytes::of(kind::MEMCPY);
+        for (place, value) in [(4, 1), (5, 2), (6, 3)] {
+            bytes.put(place, value as u8);
+        }
+        bytes.put(8, 4_096_u64);
+        bytes.put(44, 21_u32);
+        bytes.put(72, 0_u32);
+        bytes.put(64, 0_u64);
+        let copy = MemoryCopy {
+            bytes: 4_096,
+            from: MemoryKind::Pinned,
+            to: MemoryKind::Device,
+            peer: None,
+        };
+        let read = bytes.activity().expect("a copy").details;
+        assert_eq!(
+            (read.kind, read.correlation),
+            (GpuWorkKind::Memcpy(copy), 21)
+        );
+
+        let mut bytes = Bytes::of(kind::MEMCPY_PEER);
+        bytes.put(5, 3_u8);
+        bytes.put(6, 3_u8);
+        bytes.put(8, 64_u64);
+        bytes.put(44, 0_u32);
+        bytes.put(52, 1_u32);
+        bytes.put(60, 22_u32);
+        let read = bytes.activity().expect("a copy").details;
+        let GpuWorkKind::Memcpy(copy) = read.kind else {
+            panic!("{read:?}");
+        };
+        assert_eq!((copy.peer, copy.bytes, read.correlation), (Some(1), 64, 22));
+
+        let mut bytes = Bytes::of(kind::MEMSET);
+        bytes.put(8, 512_u64);
+        bytes.put(44, 23_u32);
+        bytes.put(50, 5_u16);
+        let fill = MemoryFill {
+            bytes: 512,
+            memory: MemoryKind::Managed,
+        };
+        let read = bytes.activity().expect("a fill").details;
+        assert_eq!(
+            (read.kind, read.correlation),
+            (GpuWorkKind::Memset(fill), 23)
+        );
+    }
+
+    #[test]
+    fn a_wait_says_for_what() {
+        for (number, wait) in [
+            (1, Some(WaitKind::EventSynchronize)),
+            (2, Some(WaitKind::StreamWaitEvent)),
+            (3, Some(WaitKind::StreamSynchronize)),
+            (4, Some(WaitKind::ContextSynchronize)),
+            (99, None),
+        ] {
+            let mut bytes = Bytes::of(kind::SYNCHRONIZATION);
+            bytes.put(4, number as u32);
+            bytes.put(8, 10_u64);
+            bytes.put(16, 30_u64);
+            bytes.put(24, 9_u32);
+            let read = bytes.activity();
+            let expected = wait.map(GpuWorkKind::Synchronization);
+            assert_eq!(read.map(|read| read.details.kind), expected, "{number}");
+            if let Some(read) = read {
+                assert_eq!(
+                    (read.start, read.end, read.details.correlation),
+                    (10, 30, 9)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_kind_is_left_out() {
+        assert_eq!(Bytes::of(51).activity(), None);
+    }
+}

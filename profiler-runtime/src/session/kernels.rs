@@ -1,0 +1,60 @@
+//! What the sessions together want of CUPTI.
+
+use std::time::Duration;
+
+use super::Options;
+use crate::cuda::{self, Demand};
+use crate::sync::Lock;
+
+/// How long the start of a session waits for CUPTI if a window opens at once: a session that asks for kernels, and one
+/// that takes them if they are possible.
+const PATIENCE: [Duration; 2] = [Duration::from_secs(10), Duration::from_millis(250)];
+
+#[derive(Default)]
+struct Wants {
+    recorders: Demand,
+    /// `true` if a window that has kernels is open, or closed and not delivered.
+    has_windows: bool,
+}
+
+static WANTS: Lock<Wants> = Lock::new(Wants {
+    recorders: Demand::Nothing,
+    has_windows: false,
+});
+
+/// Sets what the sessions that record want.
+pub(super) fn recorders_want(demand: Demand) {
+    change(|wants| wants.recorders = demand);
+}
+
+/// Sets whether some window may wait for records.
+pub(super) fn windows_want(has_windows: bool) {
+    change(|wants| wants.has_windows = has_windows);
+}
+
+/// Repeats what the sessions want, in case the program has begun to use CUDA.
+pub(super) fn repeat() {
+    change(|_| ());
+}
+
+fn change(change: impl FnOnce(&mut Wants)) {
+    let mut wants = WANTS.lock();
+    change(&mut wants);
+    let rest = if wants.has_windows {
+        Demand::Rest
+    } else {
+        Demand::Nothing
+    };
+    // With the lock held, so that the last one to change it has the last word.
+    cuda::want_kernels(wants.recorders.max(rest));
+}
+
+/// Waits until CUPTI records, for a session that records from now on.
+pub(super) fn wait_until_ready(options: Options) {
+    let [required, possible] = PATIENCE;
+    match options.demand() {
+        Demand::Required => cuda::wait_until_ready(required),
+        Demand::IfPossible => cuda::wait_until_ready(possible),
+        Demand::Nothing | Demand::Rest => {}
+    }
+}

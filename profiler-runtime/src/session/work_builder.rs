@@ -1,0 +1,319 @@
+//! Building the work of a window from launches and records.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::record::{RecordKind, ScopeRecord, ThreadInfo};
+use super::timeline::Timeline;
+use super::trace::{NONE, Node};
+use super::window::WindowSpec;
+use super::work::{LaunchRecord, WindowWork, WorkRecord};
+use super::work_losses::LostWork;
+use crate::cuda::{self, Activity, Launch, NO_NAME, WorkLosses};
+use crate::gpu_work::{GpuWorkKind, MemoryCopy, MemoryKind, WaitKind};
+use crate::stream_key::{RawStream, StreamKey};
+
+/// The launches and records of a window so far.
+#[derive(Debug, Default)]
+pub(super) struct WorkBuilder {
+    launches: Vec<Launch>,
+    /// Records, each with the first correlation of its launch; `None` if that is not known.
+    activities: Vec<(Option<u32>, Activity)>,
+    /// The first correlations of launches whose records have not arrived.
+    waiting: HashSet<u32>,
+    /// The names of kernels by their numbers.
+    names: Vec<Arc<str>>,
+    over_capacity: u64,
+    no_memory: u64,
+    /// Records that were lost before they reached the window.
+    pub(super) lost: u64,
+    /// When the GPU times of the window's scopes had been read, in ticks.
+    pub(super) read_at: Option<u64>,
+}
+
+/// The parts of a window that its work refers to.
+pub(super) struct Around<'w> {
+    /// Sorted and linked.
+    pub(super) scopes: &'w [ScopeRecord],
+    pub(super) nodes: &'w [Node],
+    pub(super) threads: &'w [Arc<ThreadInfo>],
+    pub(super) line: Timeline,
+}
+
+impl WorkBuilder {
+    pub(super) fn add_launch(&mut self, spec: &WindowSpec, launch: Launch) {
+        if self.launches.len() >= spec.capacity {
+            self.over_capacity += 1;
+        } else if self.launches.try_reserve(1).is_err() || self.waiting.try_reserve(1).is_err() {
+            self.no_memory += 1;
+        } else {
+            self.launches.push(launch);
+            if launch.has_work {
+                self.waiting.insert(launch.correlations[0]);
+            }
+        }
+    }
+
+    pub(super) fn add_activity(&mut self, spec: &WindowSpec, correlation: u32, activity: Activity) {
+        self.waiting.remove(&correlation);
+        self.add(spec, Some(correlation), activity);
+    }
+
+    pub(super) fn add_without_launch(&mut self, spec: &WindowSpec, activity: Activity) {
+        self.add(spec, None, activity);
+    }
+
+    fn add(&mut self, spec: &WindowSpec, correlation: Option<u32>, activity: Activity) {
+        if self.activities.len() >= spec.capacity {
+            self.over_capacity += 1;
+        } else if self.activities.try_reserve(1).is_err() {
+            self.no_memory += 1;
+        } else {
+            self.activities.push((correlation, activity));
+        }
+    }
+
+    /// Returns `true` if there are launches whose records have not arrived.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    pub(super) fn set_names(&mut self, names: &[Arc<str>]) {
+        self.names = names.to_vec();
+    }
+
+    /// Builds the work of a complete window.
+    pub(super) fn build(mut self, spec: &WindowSpec, around: &Around<'_>) -> WindowWork {
+        let lost = WorkLosses::now().since(spec.lost_work_before);
+        let mut lost = LostWork {
+            dropped: lost.dropped,
+            no_buffer: lost.no_buffer,
+            launch_queue_full: lost.launch_queue_full,
+            queue_full: lost.queue_full + self.lost,
+            without_name: lost.no_name,
+            incomplete: self.waiting.len() as u64,
+            over_capacity: self.over_capacity,
+            no_memory: self.no_memory,
+            without_time: 0,
+        };
+        self.launches.sort_unstable_by_key(|launch| launch.start);
+        let mut names = Names::default();
+        let finder = ScopeFinder::new(around);
+        let threads: HashMap<u64, usize> = (around.threads.iter().enumerate())
+            .map(|(index, thread)| (thread.number, index))
+            .collect();
+        let launches: Vec<LaunchRecord> = self
+            .launches
+            .iter()
+            .map(|launch| {
+                let thread = threads.get(&launch.thread);
+                let thread = thread.map_or(NONE, |index| u32::try_from(*index).unwrap_or(NONE));
+                LaunchRecord {
+                    name: names.index(launch.name),
+                    thread,
+                    span: (
+                        around.line.unix_ns(launch.start),
+                        around.line.unix_ns(launch.end),
+                    ),
+                    scope: finder.innermost(thread, launch),
+                    correlation: launch.correlations[0],
+                }
+            })
+            .collect();
+        let by_correlation: HashMap<u32, u32> = (0..)
+            .zip(&launches)
+            .map(|(index, launch)| (launch.correlation, index))
+            .collect();
+        let contexts = cuda::context_numbers();
+        let devices = devices(&self.activities);
+        let mut work = Vec::with_capacity(self.activities.len());
+        for (correlation, activity) in &self.activities {
+            if activity.is_incomplete() {
+                lost.incomplete += 1;
+                continue;
+            }
+            let span = activity.span();
+            lost.without_time += u64::from(span.is_none());
+            let launch = correlation.and_then(|correlation| by_correlation.get(&correlation));
+            let launch = launch.copied().unwrap_or(NONE);
+            let mut details = activity.details;
+            if matches!(details.kind, GpuWorkKind::Synchronization(_)) {
+                details.device = devices.get(&details.context).copied().unwrap_or_default();
+            }
+            let name = match &self.names.get(activity.name as usize) {
+                Some(name) => names.index(name),
+                None => names.index(&name_of(&details.kind)),
+            };
+            let launched = self.launches.get(launch as usize);
+            work.push(WorkRecord {
+                name,
+                span,
+                launch,
+                stream_key: launched.and_then(|launch| stream_key(launch, &contexts)),
+                details,
+            });
+        }
+        work.sort_by_key(|work| work.span);
+        WindowWork {
+            work,
+            launches,
+            names: names.all,
+            lost,
+            ..WindowWork::default()
+        }
+    }
+}
+
+/// Returns the device of each context that some record names.
+fn devices(activities: &[(Option<u32>, Activity)]) -> HashMap<u32, u32> {
+    let on_device = activities
+        .iter()
+        .map(|(_, activity)| activity.details)
+        .filter(|details| !matches!(details.kind, GpuWorkKind::Synchronization(_)));
+    on_device
+        .map(|details| (details.context, details.device))
+        .collect()
+}
+
+/// Returns the key of the stream that a call used. `None` if no GPU time was taken in its context, or on its thread's
+/// own default stream.
+fn stream_key(launch: &Launch, contexts: &[(usize, u32)]) -> Option<StreamKey> {
+    let stream = launch.stream?;
+    let is_known = |(address, _): &&(usize, u32)| *address == launch.context;
+    let (_, context) = contexts.iter().find(is_known)?;
+    let thread = if stream == RawStream::PER_THREAD {
+        Some(launch.gpu_thread).filter(|thread| *thread != 0)?
+    } else {
+        0
+    };
+    Some(StreamKey {
+        context: *context,
+        thread,
+        stream,
+    })
+}
+
+/// The names of a window's work, each once.
+#[derive(Default)]
+struct Names {
+    all: Vec<Arc<str>>,
+    places: HashMap<Arc<str>, u32>,
+}
+
+impl Names {
+    fn index(&mut self, name: &str) -> u32 {
+        if let Some(known) = self.places.get(name) {
+            return *known;
+        }
+        let index = u32::try_from(self.all.len()).unwrap_or(NO_NAME);
+        let name: Arc<str> = name.into();
+        self.all.push(Arc::clone(&name));
+        self.places.insert(name, index);
+        index
+    }
+}
+
+/// Returns the name of work that is not a kernel, as traces of `torch.profiler` name it.
+fn name_of(kind: &GpuWorkKind) -> String {
+    match kind {
+        GpuWorkKind::Kernel(_) => "(kernel without a name)".to_owned(),
+        GpuWorkKind::Memcpy(copy) => {
+            let (from, to) = (memory_name(copy.from), memory_name(copy.to));
+            format!("Memcpy {} ({from} -> {to})", direction(copy))
+        }
+        GpuWorkKind::Memset(fill) => format!("Memset ({})", memory_name(fill.memory)),
+        GpuWorkKind::Synchronization(wait) => match wait {
+            WaitKind::EventSynchronize => "Event Sync",
+            WaitKind::StreamWaitEvent => "Stream Wait Event",
+            WaitKind::StreamSynchronize => "Stream Sync",
+            WaitKind::ContextSynchronize => "Context Sync",
+        }
+        .to_owned(),
+    }
+}
+
+fn direction(copy: &MemoryCopy) -> String {
+    if copy.peer.is_some() {
+        return "PtoP".to_owned();
+    }
+    let side = |kind| match kind {
+        MemoryKind::Pageable | MemoryKind::Pinned => 'H',
+        MemoryKind::Array => 'A',
+        MemoryKind::Device | MemoryKind::Managed | MemoryKind::Unknown => 'D',
+    };
+    format!("{}to{}", side(copy.from), side(copy.to))
+}
+
+fn memory_name(kind: MemoryKind) -> &'static str {
+    match kind {
+        MemoryKind::Unknown => "Unknown",
+        MemoryKind::Pageable => "Pageable",
+        MemoryKind::Pinned => "Pinned",
+        MemoryKind::Device => "Device",
+        MemoryKind::Array => "Array",
+        MemoryKind::Managed => "Managed",
+    }
+}
+
+/// Finds the scope of a launch among the records of a window.
+struct ScopeFinder<'w> {
+    /// Scopes and polls by thread and serial.
+    scopes: &'w [ScopeRecord],
+    nodes: &'w [Node],
+    /// The index of each future by its serial.
+    futures: HashMap<u64, u32>,
+}
+
+impl<'w> ScopeFinder<'w> {
+    fn new(around: &Around<'w>) -> Self {
+        let is_future = |scope: &ScopeRecord| matches!(scope.kind, RecordKind::Future { .. });
+        let first = around.scopes.partition_point(|scope| !is_future(scope));
+        let (scopes, futures) = around.scopes.split_at(first);
+        let index = |place: usize| u32::try_from(first + place).unwrap_or(NONE);
+        Self {
+            scopes,
+            nodes: around.nodes,
+            futures: (futures.iter().enumerate())
+                .map(|(place, future)| (future.serial, index(place)))
+                .collect(),
+        }
+    }
+
+    /// Returns the index of the innermost scope around a call. If that is not in the window, returns the innermost one in
+    /// the window that was open around both.
+    fn innermost(&self, thread: u32, launch: &Launch) -> u32 {
+        let mut serial = launch.scope;
+        while serial != 0 {
+            // The record with this serial, or the last one that opened before it.
+            let beyond = self
+                .scopes
+                .partition_point(|scope| (scope.thread, scope.serial) <= (thread, serial));
+            let Some(place) = beyond.checked_sub(1) else {
+                return NONE;
+            };
+            let scope = &self.scopes[place];
+            if scope.thread != thread {
+                return NONE;
+            }
+            let contains = scope.start <= launch.start && scope.end() >= launch.start;
+            if scope.serial == launch.scope || contains {
+                return self.of_record(place);
+            }
+            // Serials of enclosing scopes are smaller, so this ends.
+            serial = scope.parent.min(scope.serial.saturating_sub(1));
+        }
+        NONE
+    }
+
+    /// Returns the scope that a record belongs to: for a poll its future, or if that is not in the window, the scope
+    /// around the poll.
+    fn of_record(&self, place: usize) -> u32 {
+        match self.scopes[place].kind {
+            RecordKind::Poll { future } => match self.futures.get(&future) {
+                Some(future) => *future,
+                None => self.nodes.get(place).map_or(NONE, |node| node.parent),
+            },
+            _ => u32::try_from(place).unwrap_or(NONE),
+        }
+    }
+}
