@@ -1,5 +1,6 @@
 //! Programs with a GPU: each runs in a process of its own, on a simulated driver.
 
+use std::ffi::OsStr;
 use std::ops::Deref;
 use std::path::Path;
 use std::process::Command;
@@ -87,6 +88,39 @@ pub fn on_the_driver_with_legacy_stream(script: &str) -> Ran {
     checked(on_the_driver_with(script, legacy_stream))
 }
 
+/// Returns whether this process has the driver, whose CUPTI records kernels while sessions do. If it does not and calls
+/// are measured, another process runs the test with the driver first.
+pub fn is_here_with_kernels(script: &str) -> bool {
+    if !is_child() && crate::measuring() {
+        let ran = checked(on_the_driver_with(script, kernels));
+        assert!(
+            !ran.report.cupti.subscribed && ran.report.cupti.kinds_enabled.is_empty(),
+            "other tools can use CUPTI after the last window: {:?}",
+            ran.report.cupti
+        );
+    }
+    is_child()
+}
+
+/// Has sessions record kernels, through the CUPTI that is in the driver's file.
+pub fn kernels(command: &mut Command) {
+    cupti_of_driver(command);
+    command.env("PROFILER_KERNELS", "1");
+}
+
+/// Names the CUPTI that is in the driver's file.
+pub fn cupti_of_driver(command: &mut Command) {
+    let is_path = |name: &OsStr| name == "LD_LIBRARY_PATH";
+    let path = command.get_envs().find(|(name, _)| is_path(name));
+    let path = path
+        .and_then(|(_, value)| value)
+        .expect("the driver's folder");
+    let folder = std::env::split_paths(path).next().expect("it comes first");
+    command
+        .env("PROFILER_CUPTI_LIBRARY", folder.join("libcuda.so"))
+        .env_remove("PROFILER_KERNELS");
+}
+
 /// Asserts that a program left no misuse and no event behind, and returns its results.
 pub fn checked(ran: Ran) -> Ran {
     assert_eq!(ran.report.misuses, []);
@@ -124,6 +158,8 @@ pub fn on_driver(
         // The driver of all other tests, where CI runs them on one.
         command.env_remove(variable);
     }
+    // A machine may have NVIDIA's own, which does not work with this driver.
+    command.env("PROFILER_KERNELS", "0");
     set_up(&mut command);
     let output = command.output().expect("it runs");
     let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -293,7 +293,6 @@ impl WindowBuilder {
         let expects_cuda = options.cuda && options.expects_cuda && !self.scopes.is_empty();
         let no_cuda_reason =
             (expects_cuda && !has_cuda).then(|| no_cuda_reason(&cuda::known_status()));
-        let timeline = Timeline::through(spec.first, closing.last);
         let closed = spec.closed.unwrap_or(spec.opened);
         let gpu_samples = cuda::nvml::samples_between(
             timeline.unix_ns(spec.opened),

@@ -31,7 +31,7 @@ use super::{buffers, callback, calls, discovery, names};
 use crate::background::Background;
 use crate::clock::{clock, now, unix_ns};
 use crate::cuda::ffi::driver::Driver;
-use crate::cuda::ffi::library;
+use crate::cuda::ffi::library::{self, DiscoveryReason};
 use crate::cuda::resolver::ExitGate;
 use crate::diagnostics;
 use crate::own_cost;
@@ -107,10 +107,15 @@ pub(crate) struct Recording {
 /// Sets what the sessions want. Starts the recorder's thread if the program uses CUDA; otherwise a later call does.
 pub(crate) fn want_kernels(demand: Demand) {
     let before = DEMAND.swap(demand as u8, Relaxed);
-    if demand >= Demand::IfPossible && before < Demand::IfPossible as u8 {
+    let is_new = before < Demand::IfPossible as u8;
+    if demand >= Demand::IfPossible && is_new {
         ATTEMPT.fetch_add(1, Relaxed);
     }
-    let is_needed = demand >= Demand::IfPossible && library::is_in_use();
+    let is_found = || {
+        // Looking for a library that is not loaded takes time: done once, then left to measured calls.
+        library::is_in_use() || is_new && library::find(DiscoveryReason::MeasuredCall).is_some()
+    };
+    let is_needed = demand >= Demand::IfPossible && is_found();
     if is_needed && !THREAD.is_running() {
         THREAD.ensure_started("kernels are not recorded");
     }
