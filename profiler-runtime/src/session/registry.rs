@@ -3,8 +3,8 @@
 
 use std::sync::{Arc, MutexGuard};
 
-use super::kernels;
 use super::Options;
+use super::kernels;
 use super::live::Session;
 use super::window::{WindowClose, WindowSpec};
 use crate::cuda;
