@@ -70,6 +70,7 @@
 //!   page.
 //! - `nvml` (default): samples of power, energy, clocks, temperature and load of the GPUs, if they are asked for
 //!   ([`Builder::gpu_samples`], `PROFILER_GPU_SAMPLES`). NVML is searched for when the program runs.
+//! - `nvtx` (default): calls as ranges in tools that understand NVTX, such as Nsight Systems.
 //! - `session` (default): [`Profile`], which records windows of a run, and [`Trace`], one of these windows.
 //! - `tensorboard` (default): [`TensorBoardLogger`].
 //! - `terminal` (default): tables as wide as the terminal.

@@ -19,6 +19,7 @@ pub mod full_disk;
 pub mod gpu;
 pub mod isolated;
 pub mod kept;
+pub mod nvtx;
 pub mod poll;
 pub mod traces;
 

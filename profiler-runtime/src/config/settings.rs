@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::interval::{parse_interval, parse_interval_or_off};
 use super::reader::{Privileges, Reader, parse_bool, parse_number};
 use super::values::absolute;
-use super::{Backend, Filter, ImplicitStream, Kernels, Schedule, SummaryTarget};
+use super::{Backend, Filter, ImplicitStream, Kernels, Nvtx, Schedule, SummaryTarget};
 use crate::process::{platform, signals};
 
 /// The values of all variables.
@@ -35,6 +35,7 @@ pub(crate) struct Settings {
     /// What `PROFILER_KERNELS` says.
     pub(crate) kernels: Option<Kernels>,
     pub(crate) cupti_library: Option<PathBuf>,
+    pub(crate) nvtx: Nvtx,
     pub(crate) session: SessionSettings,
     /// The variables that were set. They take precedence over the builder of the program.
     pub(crate) from_environment: Vec<&'static str>,
@@ -83,6 +84,13 @@ impl Settings {
             problems.push(
                 "PROFILER_TRACE is set, but profiler-runtime was built without its feature `trace`: nothing is \
                  recorded; build it with the feature"
+                    .to_owned(),
+            );
+        }
+        if settings.nvtx == Nvtx::On && !cfg!(feature = "nvtx") {
+            problems.push(
+                "PROFILER_NVTX is set, but profiler-runtime was built without its feature `nvtx`: no tool gets ranges; \
+                 build it with the feature"
                     .to_owned(),
             );
         }
@@ -163,6 +171,9 @@ impl Settings {
             nvml_library: reader.value("PROFILER_NVML_LIBRARY", |path| Some(PathBuf::from(path))),
             kernels: reader.text("PROFILER_KERNELS", Kernels::parse),
             cupti_library: reader.value("PROFILER_CUPTI_LIBRARY", |path| Some(PathBuf::from(path))),
+            nvtx: reader
+                .text("PROFILER_NVTX", Nvtx::parse)
+                .unwrap_or_default(),
             session: SessionSettings::read(reader),
             from_environment: Vec::new(),
             variables: Vec::new(),

@@ -215,6 +215,26 @@ impl From<bool> for Kernels {
     }
 }
 
+/// If calls are ranges in an NVTX tool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Nvtx {
+    /// If there is a tool.
+    #[default]
+    Auto,
+    /// A missing tool is reported.
+    On,
+    Off,
+}
+
+impl Nvtx {
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        if text.trim().eq_ignore_ascii_case("auto") {
+            return Some(Self::Auto);
+        }
+        parse_bool(text).map(|on| if on { Self::On } else { Self::Off })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

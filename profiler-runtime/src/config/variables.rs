@@ -17,7 +17,7 @@ pub struct Variable {
 }
 
 /// All variables. A test compares this table with the one in `docs/environment.md`.
-pub const VARIABLES: [Variable; 22] = [
+pub const VARIABLES: [Variable; 23] = [
     Variable {
         name: "PROFILER_ENABLED",
         takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
@@ -136,6 +136,13 @@ pub const VARIABLES: [Variable; 22] = [
         default: "the library that the program has loaded, else that of the system, of a toolkit (CUDA_HOME, CUDA_PATH, /usr/local/cuda*) or of Python's packages (VIRTUAL_ENV, CONDA_PREFIX)",
         meaning: "The library that records kernels. A session loads it when it begins to record in a program that uses CUDA.",
         names_path: true,
+    },
+    Variable {
+        name: "PROFILER_NVTX",
+        takes: "`auto`, or `1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
+        default: "`auto`",
+        meaning: "Gives calls as ranges to a tool that understands NVTX, such as Nsight Systems (feature `nvtx`). `auto`: if a tool is there, which is if NVTX_INJECTION64_PATH is set; `nsys` and `ncu` set it. `1`: as `auto`, with a warning if there is no tool. `0`: never.",
+        names_path: false,
     },
     Variable {
         name: "PROFILER_TRACE",

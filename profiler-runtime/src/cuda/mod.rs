@@ -64,6 +64,11 @@ mod health;
 mod loss;
 mod memory;
 pub(crate) mod nvml;
+#[cfg(all(feature = "nvtx", not(target_family = "wasm")))]
+pub(crate) mod nvtx;
+#[cfg(not(all(feature = "nvtx", not(target_family = "wasm"))))]
+#[path = "nvtx/not_built.rs"]
+pub(crate) mod nvtx;
 mod resolver;
 mod status;
 mod stream;
@@ -102,7 +107,9 @@ pub(crate) use thread::ending::{
 pub use thread::record_times::RecordTimes;
 pub(crate) use thread::scope::{ExplicitStream, GpuOptions, Mode, TaskGpuScope, abandon};
 pub use thread::state::current_stream;
-pub(crate) use thread::state::{key_of, pop_poll, push_poll, return_magazines};
+pub(crate) use thread::state::{
+    key_of, name_stream, name_stream_of_task, pop_poll, push_poll, return_magazines,
+};
 
 /// Keeps the profiler out of the driver and of CUPTI from now on, because the process exits.
 pub(crate) fn shut_down() {

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::callers::{self, CallersCell};
 use super::links::Links;
+use super::ranges::{OpenRanges, Ranges};
 use super::thread_times::ThreadTimes;
 use crate::log::LogRecord;
 use crate::name::{self, MAX_NAMES};
@@ -60,6 +61,7 @@ pub(super) struct Block {
     /// One more than the highest id that has a direct cell.
     direct_end: Cell<usize>,
     pub(super) thread_times: ThreadTimes,
+    pub(super) ranges: Ranges,
     /// The next block of the free list, while this one is in it.
     next_free: Cell<Option<&'static Self>>,
 }
@@ -69,7 +71,8 @@ pub(super) struct Block {
 struct FreeList(Option<&'static Block>);
 
 // SAFETY: no thread uses a block that is in the list, so the holder of the lock may send it to another thread. All that
-// is in it is empty: its slots, its text decisions, its ring, its links, its thread times and its callers.
+// is in it is empty: its slots, its text decisions, its ring, its links, its thread times, its
+// ranges and its callers.
 unsafe impl Send for FreeList {}
 
 static FREE: Lock<FreeList> = Lock::new(FreeList(None));
@@ -123,6 +126,7 @@ impl Block {
             (&raw mut (*block).ring).write(RefCell::new(None));
             (&raw mut (*block).links).write(RefCell::new(Vec::new()));
             (&raw mut (*block).thread_times).write(RefCell::new(Vec::new()));
+            (&raw mut (*block).ranges).write(Ranges::default());
             (&raw mut (*block).callers).write(RefCell::new(None));
             Some(memory.as_ref())
         }
@@ -179,22 +183,32 @@ impl Block {
         slots.filter_map(|(_, slot)| slot.get())
     }
 
-    /// Drops the ring, the text decisions, the links, the thread times and the callers. Returns `false` and keeps them if
-    /// one of them is borrowed.
+    /// Drops the ring, the text decisions, the links, the thread times, the ranges and the callers. Returns `false`
+    /// and keeps them if one of them is borrowed.
     fn clear(&self) -> bool {
-        let (Ok(mut ring), Ok(mut texts), Ok(mut links), Ok(mut times), Ok(mut callers)) = (
+        let (
+            Ok(mut ring),
+            Ok(mut texts),
+            Ok(mut links),
+            Ok(mut times),
+            Ok(mut ranges),
+            Ok(mut callers),
+        ) = (
             self.ring.try_borrow_mut(),
             self.text_decisions.try_borrow_mut(),
             self.links.try_borrow_mut(),
             self.thread_times.try_borrow_mut(),
+            self.ranges.try_borrow_mut(),
             self.callers.try_borrow_mut(),
-        ) else {
+        )
+        else {
             return false;
         };
         drop(ring.take());
         texts.clear();
         *links = Vec::new();
         *times = Vec::new();
+        *ranges = OpenRanges::default();
         drop(callers.take());
         true
     }

@@ -27,6 +27,7 @@
 mod block;
 pub(crate) mod callers;
 mod links;
+mod ranges;
 mod shared_scope;
 mod teardown;
 mod thread_times;
@@ -47,6 +48,7 @@ pub(crate) use links::{
     Place, child_closed, child_opened, disown, enter, leave, names_around, place,
     presume_leaked_inside, resume_poll, share_innermost, suspend_poll,
 };
+pub(crate) use ranges::{begin_range, end_range, end_ranges_inside, first_range};
 pub(crate) use shared_scope::SharedScope;
 pub(crate) use thread_times::{begin_thread_time, end_thread_time};
 

@@ -94,11 +94,12 @@ impl<'s> ScopeBuilder<'s> {
         self.decision.is_some_and(|decision| self.sample(decision))
     }
 
-    /// Returns `true` if the call's step is wanted: the call is measured, and logged by its own logger or a default one.
+    /// Returns `true` if the call's step is wanted: the call is measured, and logged by its own logger or a default one,
+    /// or a range in an NVTX tool.
     #[inline]
     pub fn wants_step(&mut self) -> bool {
         self.resolve_sampling();
-        self.is_logged()
+        self.is_logged() || self.decision.is_some_and(SiteDecision::has_ranges)
     }
 
     /// Returns `true` if the call's stream is wanted: the call is measured, and there is a CUDA driver.

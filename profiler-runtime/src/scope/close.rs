@@ -3,12 +3,12 @@
 use std::thread::panicking;
 
 use super::open::{
-    CALLERS, CUDA, DETACHED, IN_LINKED, LOGGED, NO_CONTEXT, NO_STREAM, OpenScope, RECORDED, STEP,
-    THREAD_TIME, UNWINDING,
+    CALLERS, CUDA, DETACHED, IN_LINKED, LOGGED, NO_CONTEXT, NO_STREAM, OpenScope, RANGE, RECORDED,
+    STEP, THREAD_TIME, UNWINDING,
 };
 use crate::clock::{elapsed, now};
 use crate::collect;
-use crate::cuda::{self, CpuSpan};
+use crate::cuda::{self, CpuSpan, nvtx};
 use crate::diagnostics::catch_own_panic;
 use crate::local::callers::{self, CountedCall};
 use crate::local::{self, LINKED, Place, ThreadState};
@@ -203,6 +203,10 @@ impl OpenScope {
             cuda::end_without_context(self.id(), span, cell, log);
         } else if let Some(log) = log {
             collect::log(cell, self.id(), (span.end, span.elapsed), log);
+        }
+        // Right after the GPU side.
+        if self.has(RANGE) {
+            nvtx::pop(self.serial());
         }
         // After the GPU side has closed, so that the session's work is not between the two events.
         match recorded {

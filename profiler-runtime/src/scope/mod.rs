@@ -99,6 +99,7 @@ impl<'s> ScopeWithArgs<'s> {
     }
 
     pub(crate) fn open(mut builder: ScopeBuilder<'s>) -> Self {
+        let step = builder.request.step;
         let log = builder.take_request();
         let parent = builder.args.parent.enter();
         // The builder has decided whether the call is logged; opening the scope must not count the call again.
@@ -109,7 +110,9 @@ impl<'s> ScopeWithArgs<'s> {
             } else {
                 OpenScope::fast(decision)
             };
-            fast.or_else(|| OpenScope::slow(decision, builder.request.every, &mut builder.args))
+            fast.or_else(|| {
+                OpenScope::slow(decision, builder.request.every, step, &mut builder.args)
+            })
         });
         Self {
             open,

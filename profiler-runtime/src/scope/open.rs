@@ -12,7 +12,7 @@ use std::thread::panicking;
 use super::builder::{ScopeArgs, should_log};
 use super::close::{end_slow, spill_buckets};
 use crate::clock::{elapsed, has_counter, now, read_counter};
-use crate::cuda::{self, Begun};
+use crate::cuda::{self, Begun, nvtx};
 use crate::local::{self, LINKED, NoCell, ThreadState};
 use crate::session;
 use crate::stats::StatCell;
@@ -54,6 +54,8 @@ pub(super) const IN_LINKED: u64 = 1 << 53;
 pub(super) const THREAD_TIME: u64 = 1 << 52;
 /// The caller of the scope is counted.
 pub(super) const CALLERS: u64 = 1 << 51;
+/// The scope is a range in an NVTX tool.
+pub(super) const RANGE: u64 = 1 << 50;
 const FLAGS: u64 = LOGGED
     | UNWINDING
     | DETACHED
@@ -66,7 +68,8 @@ const FLAGS: u64 = LOGGED
     | LINKED
     | IN_LINKED
     | THREAD_TIME
-    | CALLERS;
+    | CALLERS
+    | RANGE;
 
 /// The result of counting a call.
 pub(super) struct Counted {
@@ -92,8 +95,13 @@ impl OpenScope {
     }
 
     /// Opens a scope on the slow path. Returns `None` within the profiler itself, where calls are not measured. Reads the
-    /// clock last.
-    pub(crate) fn slow(decision: SiteDecision, every: u32, args: &mut ScopeArgs) -> Option<Self> {
+    /// clock last. `step` is the step that the call gives.
+    pub(crate) fn slow(
+        decision: SiteDecision,
+        every: u32,
+        step: Option<u64>,
+        args: &mut ScopeArgs,
+    ) -> Option<Self> {
         let logged = decision.is_logged() && should_log(decision, every);
         let mut open = match local::cell(decision.id()) {
             Ok(cell) => {
@@ -116,8 +124,14 @@ impl OpenScope {
             let shapes = std::mem::take(&mut args.shapes);
             session::open(decision.id(), open.serial, open.outer_serial, shapes)
         };
+        // Right before the GPU side too, so that the range is as long as the times of the scope.
+        let has_range =
+            is_attached && decision.has_ranges() && nvtx::push(decision, open.serial, step);
         let wants_cuda = is_attached && (decision.is_cuda() || args.gpu.is_some());
         let begun = wants_cuda.then(|| cuda::begin(open.serial, decision.id(), args.gpu.as_mut()));
+        if has_range && begun == Some(Begun::Opened) {
+            cuda::name_stream(open.serial, decision.id());
+        }
         if counts_memory {
             session::opened(open.serial);
         }
@@ -134,6 +148,7 @@ impl OpenScope {
             (in_linked, IN_LINKED),
             (wants_thread_time, THREAD_TIME),
             (counts_callers, CALLERS),
+            (has_range, RANGE),
         ];
         open.serial |= flags
             .iter()

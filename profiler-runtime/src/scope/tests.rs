@@ -17,7 +17,7 @@ fn name(text: &str) -> &'static Name {
 fn open(name: &Name) -> Scope {
     let decision = SiteDecision::new(name.id);
     let open = OpenScope::fast(decision)
-        .or_else(|| OpenScope::slow(decision, 1, &mut ScopeArgs::default()));
+        .or_else(|| OpenScope::slow(decision, 1, None, &mut ScopeArgs::default()));
     Scope::from(open)
 }
 
@@ -65,7 +65,7 @@ fn the_slow_path_counts_as_the_fast_one() {
     let [slow, fast] = counted(["scope: slow", "scope: fast"], |[slow, fast]| {
         drop(open(fast));
         let decision = SiteDecision::new(slow.id);
-        let opened = OpenScope::slow(decision, 1, &mut ScopeArgs::default());
+        let opened = OpenScope::slow(decision, 1, None, &mut ScopeArgs::default());
         let outer = Scope::from(opened);
         let opened = OpenScope::fast(SiteDecision::new(fast.id));
         // Other tests may have used up the names whose cells are found by an index.
@@ -171,7 +171,12 @@ fn a_scope_in_a_destructor_during_a_panic_has_not_panicked() {
     }
     fn open_while_panicking(name: &Name) -> Scope {
         let decision = SiteDecision::new(name.id);
-        Scope::from(OpenScope::slow(decision, 1, &mut ScopeArgs::default()))
+        Scope::from(OpenScope::slow(
+            decision,
+            1,
+            None,
+            &mut ScopeArgs::default(),
+        ))
     }
     let [name] = counted(["scope: in a destructor"], |[name]| {
         let result = std::panic::catch_unwind(|| {

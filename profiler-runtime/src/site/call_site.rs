@@ -89,8 +89,8 @@ impl CallSite {
             location,
         };
         let decision = self.decision(switch::load(), source);
-        let open =
-            decision.and_then(|decision| OpenScope::slow(decision, 1, &mut ScopeArgs::default()));
+        let open = decision
+            .and_then(|decision| OpenScope::slow(decision, 1, None, &mut ScopeArgs::default()));
         Scope::from(open)
     }
 

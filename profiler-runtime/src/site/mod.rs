@@ -22,7 +22,7 @@ mod multi_name;
 use std::panic::Location;
 
 use crate::clock;
-use crate::cuda;
+use crate::cuda::{self, nvtx};
 use crate::name::{self, Name};
 use crate::startup;
 use crate::switch::{SiteDecision, StampedDecision, with_control};
@@ -93,7 +93,12 @@ fn decide(name: &Name) -> StampedDecision {
     if !cuda::is_in_use() {
         cuda::scan_loaded();
     }
-    decide_with(name, CudaUse::now)
+    let decision = decide_with(name, CudaUse::now);
+    let gives_ranges = |decision: SiteDecision| decision.has_ranges() && !decision.is_excluded();
+    if decision.if_on().is_some_and(gives_ranges) {
+        nvtx::register(name);
+    }
+    decision
 }
 
 /// The inputs of a decision that are not behind the switch.
@@ -129,6 +134,8 @@ fn decide_with(name: &Name, cuda: impl FnOnce() -> CudaUse) -> StampedDecision {
             SiteDecision::CUDA_PENDING,
             !cuda.is_in_use && cuda.is_discovering,
         )
+        // Read after the switch word, for the same reason.
+        .with(SiteDecision::RANGES, nvtx::is_attached())
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ use std::sync::atomic::{
     Ordering::{Acquire, Release},
 };
 
+use crate::cuda::nvtx;
 use crate::process;
 use crate::switch::{self, NEVER_MEASURES, with_control};
 use crate::sync::{Lock, ReentrancyGuard};
@@ -88,6 +89,8 @@ pub(crate) fn ensure_started() {
     if !has_exit_hooks {
         diagnostics::warn_once(process::exit::NO_HANDLER);
     }
+    // With the lock released: the tool may take its time, and may call into CUDA.
+    nvtx::attach(settings.nvtx);
     #[cfg(feature = "trace")]
     if process::fork::is_own_process() {
         environment::begin(&settings.session);

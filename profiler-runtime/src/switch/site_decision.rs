@@ -26,6 +26,8 @@ impl SiteDecision {
     pub(crate) const THREAD_TIME: u32 = 1 << 24;
     /// Callers are counted.
     pub(crate) const CALLERS: u32 = 1 << 23;
+    /// Calls are ranges in an NVTX tool.
+    pub(crate) const RANGES: u32 = 1 << 22;
 
     const FLAGS: u32 = Self::EXCLUDED
         | Self::LOGGED
@@ -35,7 +37,8 @@ impl SiteDecision {
         | Self::RECORDED
         | Self::STEP
         | Self::THREAD_TIME
-        | Self::CALLERS;
+        | Self::CALLERS
+        | Self::RANGES;
 
     /// Returns the decision without a flag for the name with this id.
     pub(crate) const fn new(id: u32) -> Self {
@@ -103,6 +106,12 @@ impl SiteDecision {
     #[inline]
     pub(crate) fn counts_callers(self) -> bool {
         self.0 & Self::CALLERS != 0
+    }
+
+    /// Returns `true` if calls are ranges in an NVTX tool.
+    #[inline]
+    pub(crate) fn has_ranges(self) -> bool {
+        self.0 & Self::RANGES != 0
     }
 
     /// Returns `true` if a default logger logs calls.
@@ -173,7 +182,7 @@ mod tests {
     use super::*;
     use crate::name::MAX_NAMES;
 
-    const FLAGS: [u32; 9] = [
+    const FLAGS: [u32; 10] = [
         SiteDecision::EXCLUDED,
         SiteDecision::LOGGED,
         SiteDecision::SYSTEM_CLOCK,
@@ -183,6 +192,7 @@ mod tests {
         SiteDecision::STEP,
         SiteDecision::THREAD_TIME,
         SiteDecision::CALLERS,
+        SiteDecision::RANGES,
     ];
 
     #[test]

@@ -5,7 +5,7 @@ use std::num::NonZero;
 use super::scope::{OpenGpuScope, StreamOwnership, TaskGpuScope, abandon};
 use crate::cuda::context::measurement::{Enclosing, ScopeRef, StartEvent};
 use crate::cuda::stream::Stream;
-use crate::stream_key::StreamKey;
+use crate::stream_key::{RawStream, StreamKey};
 use crate::sync::ReentrancyGuard;
 
 /// The most displaced scopes. The oldest one more is abandoned.
@@ -174,6 +174,13 @@ impl ScopeStack {
         let mut frames = self.frames.iter().rev().chain(&self.displaced);
         let frame = frames.find(|frame| frame.is_scope(serial))?;
         Some(frame.scope().key)
+    }
+
+    /// Returns the stream of a scope that is open on this thread.
+    pub(super) fn stream_of(&self, serial: u64) -> Option<RawStream> {
+        let mut frames = self.frames.iter().rev();
+        let frame = frames.find(|frame| frame.is_scope(serial))?;
+        Some(frame.scope().stream_key.stream)
     }
 
     /// Makes a future's scope the innermost one during a poll. Returns the key for [`pop_poll`](Self::pop_poll).

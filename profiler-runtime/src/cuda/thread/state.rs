@@ -13,6 +13,7 @@ use crate::cuda::context::{self, Context};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::code::Fault;
 use crate::cuda::ffi::driver::RawContext;
+use crate::cuda::nvtx;
 use crate::cuda::stream::Stream;
 use crate::diagnostics::catch_own_panic;
 use crate::stream_key::RawStream;
@@ -230,6 +231,23 @@ pub(crate) fn key_of(serial: u64) -> u64 {
     with(|thread| thread.stack.key_of(serial))
         .flatten()
         .unwrap_or(0)
+}
+
+/// Names the stream of a scope that is open on this thread, in the NVTX tool.
+#[cold]
+pub(crate) fn name_stream(serial: u64, name: u32) {
+    let stream = with(|thread| thread.stack.stream_of(serial)).flatten();
+    if let Some(stream) = stream {
+        nvtx::name_stream(stream, name);
+    }
+}
+
+/// Names the stream of a future in the NVTX tool.
+#[cold]
+pub(crate) fn name_stream_of_task(task: &TaskGpuScope, name: u32) {
+    if let Some(scope) = task.scope() {
+        nvtx::name_stream(scope.stream_key.stream, name);
+    }
 }
 
 /// Returns the free event pairs of this thread to the pools.

@@ -4,7 +4,7 @@ use super::super::builder::ScopeBuilder;
 use super::{FutureState, Progress};
 use crate::clock::{elapsed, now};
 use crate::collect;
-use crate::cuda::{self, Begun, CpuSpan, TaskGpuScope};
+use crate::cuda::{self, Begun, CpuSpan, TaskGpuScope, nvtx};
 use crate::local::callers::CountedCall;
 use crate::local::{self, NoCell, Place};
 use crate::log::LogRequest;
@@ -42,6 +42,7 @@ impl FutureState {
             Err(NoCell::Unavailable) => None,
             // Dropped inside the profiler, where nothing is measured.
             Err(NoCell::Reentrant) => {
+                nvtx::end(progress.range);
                 let gpu = progress.cuda.ok().and_then(TaskGpuScope::into_opened);
                 return gpu.map_or((), cuda::abandon);
             }
@@ -124,6 +125,7 @@ impl Progress {
             };
             session::close_future(record, &ended, self.polled);
         }
+        let range = self.range;
         let has_no_stream = match &self.cuda {
             Err(Begun::NoStream) => true,
             // There was no driver at the first poll. If there is one now, find out whether there was a stream.
@@ -143,6 +145,7 @@ impl Progress {
             (None, Some(log)) => collect::log(cell, name, (span.end, span.elapsed), log),
             (None, None) => {}
         }
+        nvtx::end(range);
     }
 }
 

@@ -20,6 +20,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
 use super::builder::ScopeBuilder;
+use crate::cuda::nvtx::FutureRange;
 use crate::cuda::{Begun, TaskGpuScope};
 use crate::diagnostics::catch_own_panic;
 use crate::local::SharedScope;
@@ -74,6 +75,7 @@ struct Progress {
     panicked: bool,
     /// The GPU side, or why the future had none at its first poll.
     cuda: Result<TaskGpuScope, Begun>,
+    range: FutureRange,
     /// `None` if no session recorded at the first poll.
     record: Option<Box<FutureRecord>>,
     /// The part that the future shares with other threads, if it has a handle. During a poll it is among the thread's links.

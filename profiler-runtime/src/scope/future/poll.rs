@@ -6,6 +6,7 @@ use super::super::builder::ScopeBuilder;
 use super::super::handle::Handle;
 use super::{FutureState, Progress};
 use crate::clock::{elapsed, now};
+use crate::cuda::nvtx::{self, FutureRange};
 use crate::cuda::{self, Begun, TaskGpuScope};
 use crate::diagnostics::catch_own_panic;
 use crate::local::{self, LINKED, NoCell, Place, SharedScope, ThreadState};
@@ -73,10 +74,10 @@ impl<'a> PollGuard<'a> {
         let parent = self.builder.as_ref().map(|builder| &builder.args.parent);
         self.entered = parent.map_or(0, Handle::enter_unguarded);
         let is_first = self.state.progress.is_none();
-        let (cuda, record) = if is_first {
+        let (range, cuda, record) = if is_first {
             self.begin(decision, is_reentrant)
         } else {
-            (Err(Begun::NoDriver), None)
+            (FutureRange::NONE, Err(Begun::NoDriver), None)
         };
         // Last, as for any scope.
         self.start = now();
@@ -89,6 +90,7 @@ impl<'a> PollGuard<'a> {
             last_end: self.start,
             panicked: false,
             cuda,
+            range,
             record,
             shared: None,
             call: None,
@@ -102,25 +104,42 @@ impl<'a> PollGuard<'a> {
         }
     }
 
-    /// Begins the GPU side and the record of a future at its first poll.
+    /// Begins the range, the GPU side and the record of a future at its first poll.
     fn begin(
         &mut self,
         decision: SiteDecision,
         is_reentrant: bool,
-    ) -> (Result<TaskGpuScope, Begun>, Option<Box<FutureRecord>>) {
-        let (mut gpu, shapes) = match self.builder.as_deref_mut() {
-            Some(builder) => (builder.args.gpu.take(), builder.args.shapes.take()),
-            None => (None, None),
+    ) -> (
+        FutureRange,
+        Result<TaskGpuScope, Begun>,
+        Option<Box<FutureRecord>>,
+    ) {
+        let (mut gpu, shapes, step) = match self.builder.as_deref_mut() {
+            Some(builder) => (
+                builder.args.gpu.take(),
+                builder.args.shapes.take(),
+                builder.request.step,
+            ),
+            None => (None, None, None),
         };
         if is_reentrant {
-            return (Err(Begun::NoDriver), None);
+            return (FutureRange::NONE, Err(Begun::NoDriver), None);
         }
+        // Right before the GPU side, as for any scope.
+        let range = if decision.has_ranges() {
+            nvtx::start(decision, step)
+        } else {
+            FutureRange::NONE
+        };
         let cuda = if decision.is_cuda() || gpu.is_some() {
             cuda::begin_task(decision.id(), gpu.as_mut())
         } else {
             Err(Begun::NoDriver)
         };
-        (cuda, FutureRecord::begin(local::innermost(), shapes))
+        if let (true, Ok(task)) = (decision.has_ranges(), &cuda) {
+            cuda::name_stream_of_task(task, decision.id());
+        }
+        (range, cuda, FutureRecord::begin(local::innermost(), shapes))
     }
 
     fn push(&mut self, state: &ThreadState, is_first: bool) {
@@ -204,6 +223,9 @@ impl<'a> PollGuard<'a> {
         }
         if innermost != self.serial {
             self.suspend_shared();
+            if self.state.decision.is_some_and(SiteDecision::has_ranges) {
+                nvtx::pop_inside(self.serial);
+            }
         }
         state.innermost.set(self.outer_serial);
         state.innermost_poll.set(self.outer_poll);

@@ -1,0 +1,203 @@
+//! Tools that are missing, refuse, or provide only some functions, and the variable `PROFILER_NVTX`.
+
+use std::process::Command;
+
+use profiler_nvtx_recorder::{Call, INJECTION, Range};
+use profiler_runtime::{MeasureFuture, init, measure_execution_time, summary};
+use profiler_simulated_driver::Simulator;
+use profiler_tests::gpu::{self, Gpu};
+use profiler_tests::nvtx::{Recorded, record, record_with};
+
+#[measure_execution_time]
+fn work() {}
+
+fn scope_and_future() {
+    work();
+    let mut future = Box::pin(async { work() }.measure_execution_time("future"));
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(future.as_mut().poll(&mut context).is_ready());
+    assert_eq!(summary().row("future").map(|row| row.calls), Some(1));
+}
+
+fn one_warning(recorded: &Recorded, part: &str) {
+    let warnings = recorded.warnings();
+    assert_eq!(warnings.len(), 1, "{}", recorded.stderr);
+    assert!(warnings[0].contains(part), "{warnings:?}");
+}
+
+#[test]
+fn a_tool_that_refuses_gets_nothing() {
+    let Some(recorded) = record("refuse", scope_and_future) else {
+        return;
+    };
+    assert_eq!(recorded.lines, []);
+    one_warning(&recorded, "refuses this program");
+}
+
+#[test]
+fn a_library_that_is_missing_or_no_tool_is_reported() {
+    let missing = |command: &mut Command| _ = command.env(INJECTION, "/nonexistent/tool.so");
+    if let Some(recorded) = record_with(missing, scope_and_future) {
+        assert_eq!(recorded.lines, []);
+        one_warning(&recorded, "cannot be loaded");
+    }
+}
+
+#[test]
+fn a_library_without_the_function_is_reported() {
+    let other = |command: &mut Command| {
+        command.env(
+            INJECTION,
+            Simulator::built().expect("a library that is no tool"),
+        );
+    };
+    if let Some(recorded) = record_with(other, scope_and_future) {
+        assert_eq!(recorded.lines, []);
+        one_warning(&recorded, "has no function InitializeInjectionNvtx2");
+    }
+}
+
+#[test]
+fn a_tool_without_the_module_of_ranges_gets_nothing() {
+    let Some(recorded) = record("module=5", scope_and_future) else {
+        return;
+    };
+    assert_eq!(recorded.lines, []);
+    one_warning(&recorded, "takes none");
+}
+
+#[test]
+fn a_tool_without_the_module_of_threads_gets_ranges() {
+    let Some(recorded) = record("module=1 module=2", scope_and_future) else {
+        return;
+    };
+    let expected = ["+work", "-", ">future", "+work", "-", "<future"];
+    assert_eq!(recorded.ranges(), expected);
+    assert!(recorded.warnings().is_empty(), "{}", recorded.stderr);
+}
+
+#[test]
+fn a_tool_that_registers_no_strings_gets_texts() {
+    let Some(recorded) = record("function=5.10 function=5.12 function=5.8", scope_and_future)
+    else {
+        return;
+    };
+    let ranges = recorded.all(|call| match call {
+        Call::Push(range) | Call::Start(_, range) => Some(range.clone()),
+        _ => None,
+    });
+    let short = |range: &Range| (range.is_registered, range.name.clone());
+    let work = (false, "nvtx::tools::work".to_owned());
+    let expected = [work.clone(), (false, "future".to_owned()), work];
+    assert_eq!(ranges.iter().map(short).collect::<Vec<_>>(), expected);
+    assert_eq!(recorded.ranges().len(), 6);
+}
+
+#[test]
+fn a_tool_that_takes_only_one_kind_of_range_gets_that() {
+    for function in [2, 3] {
+        let faults = format!("function=5.{function}");
+        let Some(recorded) = record(&faults, scope_and_future) else {
+            return;
+        };
+        assert_eq!(recorded.ranges(), ["+work", "-", "+work", "-"]);
+        one_warning(&recorded, "none of futures");
+    }
+}
+
+#[test]
+fn a_tool_that_pushes_or_pops_only_gets_no_ranges_of_scopes() {
+    let Some(recorded) = record("function=5.5", scope_and_future) else {
+        return;
+    };
+    assert_eq!(recorded.ranges(), [">future", "<future"]);
+    one_warning(&recorded, "those of futures only");
+}
+
+#[test]
+fn no_tool_is_loaded_if_the_variable_says_so() {
+    let off = |command: &mut Command| _ = command.env("PROFILER_NVTX", "0");
+    let Some(recorded) = record_with(off, scope_and_future) else {
+        return;
+    };
+    assert_eq!(recorded.lines, []);
+    assert!(recorded.warnings().is_empty(), "{}", recorded.stderr);
+}
+
+#[test]
+fn a_missing_tool_is_reported_only_if_one_is_asked_for() {
+    let asked = |command: &mut Command| _ = command.env_remove(INJECTION).env("PROFILER_NVTX", "1");
+    if let Some(recorded) = record_with(asked, scope_and_future) {
+        assert_eq!(recorded.lines, []);
+        one_warning(&recorded, "is not set: start the program with one");
+    }
+}
+
+#[test]
+fn a_program_without_a_tool_hears_nothing_of_one() {
+    let unset = |command: &mut Command| _ = command.env_remove(INJECTION);
+    if let Some(recorded) = record_with(unset, scope_and_future) {
+        assert_eq!(recorded.lines, []);
+        assert!(recorded.warnings().is_empty(), "{}", recorded.stderr);
+    }
+}
+
+#[test]
+fn each_stream_is_named_once_after_the_first_scope_on_it() {
+    #[measure_execution_time(stream = stream)]
+    fn launches(stream: &std::sync::Arc<cudarc::driver::CudaStream>) {
+        let _ = stream;
+    }
+    if gpu::is_child() {
+        let _profiler = init().expect("set up");
+        let gpu = Gpu::new(0);
+        let streams = [gpu.stream(), gpu.stream()];
+        for stream in [&streams[0], &streams[1], &streams[0]] {
+            launches(stream);
+        }
+        let handles = streams
+            .each_ref()
+            .map(|stream| stream.cu_stream().addr().to_string());
+        println!("handles {}", handles.join(" "));
+        gpu::settle();
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("calls");
+    let ran = gpu::on_the_driver_with("", |command| {
+        command
+            .env(INJECTION, profiler_nvtx_recorder::built())
+            .env(profiler_nvtx_recorder::FILE, &file);
+    });
+    let ran = gpu::checked(ran);
+    // The test harness writes on the same line.
+    let (_, said) = ran
+        .stdout
+        .split_once("handles ")
+        .expect("the child says them");
+    let said = said.lines().next().unwrap_or_default().split(' ');
+    let handles: Vec<usize> = said
+        .map(|handle| handle.parse().expect("a number"))
+        .collect();
+    let lines = Call::read_all(&file);
+    let calls = lines.iter().map(|line| &line.call);
+    let named: Vec<_> = calls
+        .clone()
+        .filter_map(|call| match call {
+            Call::Stream(handle, name) => Some((*handle, name.as_str())),
+            _ => None,
+        })
+        .collect();
+    let path = lines.iter().find_map(|line| match &line.call {
+        Call::Push(range) => Some(range.name.clone()),
+        _ => None,
+    });
+    let path = path.expect("a range");
+    assert!(path.ends_with("launches"));
+    let expected = [format!("stream 1 ({path})"), format!("stream 2 ({path})")];
+    assert_eq!(
+        named,
+        [(handles[0], &*expected[0]), (handles[1], &*expected[1])]
+    );
+    assert_eq!(calls.filter(|call| **call == Call::Pop).count(), 3);
+}
