@@ -46,8 +46,12 @@ pub(crate) struct Name {
     /// The text in summaries: at most [`MAX_LENGTH`] bytes.
     pub(crate) text: String,
     #[cfg_attr(
-        not(any(feature = "trace", all(feature = "export", feature = "session"))),
-        expect(dead_code, reason = "for names in traces")
+        not(any(
+            feature = "trace",
+            all(feature = "export", feature = "session"),
+            all(feature = "nvtx", not(target_family = "wasm"))
+        )),
+        expect(dead_code, reason = "for names in traces and in NVTX tools")
     )]
     pub(crate) origin: Origin,
     /// The beginning of the tags that loggers get. No two names have the same tag.

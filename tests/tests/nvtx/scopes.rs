@@ -96,7 +96,7 @@ fn calls_that_are_not_measured_are_no_ranges() {
         outer(|| {
             bypassed();
             measure!("bypassed section", bypass = true, { inner() });
-            pause(|| inner());
+            pause(inner);
             set_enabled(false);
             inner();
         });
