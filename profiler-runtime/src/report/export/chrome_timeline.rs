@@ -10,14 +10,16 @@ use std::path::Path;
 use super::ExportError;
 use super::file::ExportFile;
 use crate::report::text::json::string;
-use crate::report::{Slice, SliceKind, Timeline, Track, TrackKind};
+use crate::report::{
+    GpuWork, GpuWorkKind, KernelLaunch, Launch, Slice, SliceKind, Timeline, Track, TrackKind,
+};
 
 impl Timeline {
     /// Writes the time line in Chrome's trace format, for Perfetto and `chrome://tracing`; compressed if the name ends with
     /// `.gz`.
     ///
     /// Each rank's process, and each device of it, is a process of the trace. Arrows lead from calls to their work on the
-    /// GPU. Shapes and memory of single scopes are left out.
+    /// GPU, from the call of CUDA that launched it if that is known. Shapes and memory of single scopes are left out.
     ///
     /// # Errors
     ///
@@ -90,17 +92,34 @@ fn write(timeline: &Timeline, out: &mut impl Write) -> io::Result<()> {
             continue;
         };
         events.slice(timeline, slice, *place)?;
-        let parent = slice
-            .parent
-            .and_then(|parent| timeline.slices.get(parent as usize));
-        if let Some(parent) = parent.filter(|_| is_on_gpu(slice))
-            && let Some(from) = places.get(parent.track as usize)
+        if let Some((from, start_ns)) = launched_from(timeline, slice)
+            && let Some(from) = places.get(from as usize)
         {
-            events.arrow(index, (parent.start_ns, *from), (slice.start_ns, *place))?;
+            events.arrow(index, (start_ns, *from), (slice.start_ns, *place))?;
+        }
+    }
+    for launch in &timeline.launches {
+        if let Some(place) = places.get(launch.track as usize) {
+            events.launch(timeline, launch, *place)?;
         }
     }
     events.counters(timeline)?;
     write!(events.out, "\n]}}\n")
+}
+
+/// Returns the track and the start of what launched a slice on the GPU: the call of CUDA if it is known, or else the scope.
+fn launched_from(timeline: &Timeline, slice: &Slice) -> Option<(u32, i64)> {
+    if !is_on_gpu(slice) {
+        return None;
+    }
+    let launch = slice
+        .launch
+        .and_then(|launch| timeline.launches.get(launch as usize));
+    if let Some(launch) = launch.filter(|launch| launch.start_ns <= slice.start_ns) {
+        return Some((launch.track, launch.start_ns));
+    }
+    let parent = timeline.slices.get(slice.parent? as usize)?;
+    Some((parent.track, parent.start_ns))
 }
 
 const fn is_on_gpu(slice: &Slice) -> bool {
@@ -184,28 +203,59 @@ impl<W: Write> Events<'_, W> {
     }
 
     fn slice(&mut self, timeline: &Timeline, slice: &Slice, place: Place) -> io::Result<()> {
-        let name = timeline.names.get(slice.name as usize);
-        let text = name.map_or("", |name| &name.text);
-        let location = name.map_or("", |name| &name.location);
+        let work = slice.work.and_then(|work| timeline.work.get(work as usize));
         let category = match slice.kind {
             SliceKind::Call => "scope",
             SliceKind::FuturePoll => "poll",
             SliceKind::AsyncCall => "future",
             SliceKind::GpuScope => "gpu_user_annotation",
-            SliceKind::GpuWork => "kernel",
+            SliceKind::GpuWork => work.map_or("kernel", category_of),
         };
-        let arguments = if location.is_empty() {
-            String::new()
+        let arguments =
+            work.map_or_else(String::new, |work| work_arguments(work, slice.duration_ns));
+        let times = (slice.start_ns, slice.duration_ns);
+        self.span(timeline, (category, slice.name), place, times, arguments)
+    }
+
+    fn launch(&mut self, timeline: &Timeline, launch: &Launch, place: Place) -> io::Result<()> {
+        let name = timeline.names.get(launch.name as usize);
+        let is_runtime = name.is_some_and(|name| name.text.starts_with("cuda"));
+        let category = if is_runtime {
+            "cuda_runtime"
         } else {
-            format!(",\"args\":{{\"location\":{}}}", string(location))
+            "cuda_driver"
         };
+        let arguments = format!("\"correlation\":{}", launch.correlation);
+        let times = (launch.start_ns, launch.duration_ns);
+        self.span(timeline, (category, launch.name), place, times, arguments)
+    }
+
+    /// Writes a slice with its category and name; `arguments` are members of a JSON object.
+    fn span(
+        &mut self,
+        timeline: &Timeline,
+        (category, name): (&str, u32),
+        place: Place,
+        (start_ns, duration_ns): (i64, i64),
+        mut arguments: String,
+    ) -> io::Result<()> {
+        let name = timeline.names.get(name as usize);
+        let text = name.map_or("", |name| &name.text);
+        let location = name.map_or("", |name| &name.location);
+        if !location.is_empty() {
+            let comma = if arguments.is_empty() { "" } else { "," };
+            arguments = format!("{arguments}{comma}\"location\":{}", string(location));
+        }
+        if !arguments.is_empty() {
+            arguments = format!(",\"args\":{{{arguments}}}");
+        }
         self.event(&format!(
             "{{\"ph\":\"X\",\"cat\":\"{category}\",\"name\":{},\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{}{arguments}}}",
             string(text),
             place.process,
             place.thread,
-            microseconds(slice.start_ns),
-            microseconds(slice.duration_ns.max(0))
+            microseconds(start_ns),
+            microseconds(duration_ns.max(0))
         ))
     }
 
@@ -247,6 +297,59 @@ impl<W: Write> Events<'_, W> {
     }
 }
 
+const fn category_of(work: &GpuWork) -> &'static str {
+    match work.kind {
+        GpuWorkKind::Kernel(_) => "kernel",
+        GpuWorkKind::Memcpy(_) => "gpu_memcpy",
+        GpuWorkKind::Memset(_) => "gpu_memset",
+        GpuWorkKind::Synchronization(_) => "cuda_sync",
+    }
+}
+
+/// Returns the arguments of work that took `ns` nanoseconds, as members of a JSON object with PyTorch's names.
+fn work_arguments(work: &GpuWork, ns: i64) -> String {
+    let own = match work.kind {
+        GpuWorkKind::Kernel(launch) => kernel_arguments(launch),
+        GpuWorkKind::Memcpy(copy) => byte_arguments(copy.bytes, ns),
+        GpuWorkKind::Memset(fill) => byte_arguments(fill.bytes, ns),
+        GpuWorkKind::Synchronization(_) => String::new(),
+    };
+    let GpuWork {
+        device,
+        context,
+        stream,
+        correlation,
+        ..
+    } = work;
+    format!(
+        "{own}\"device\":{device},\"context\":{context},\"stream\":{stream},\"correlation\":{correlation}"
+    )
+}
+
+fn kernel_arguments(launch: KernelLaunch) -> String {
+    let KernelLaunch {
+        grid,
+        block,
+        registers,
+        static_shared_bytes,
+        dynamic_shared_bytes,
+    } = launch;
+    let shared = u64::from(static_shared_bytes) + u64::from(dynamic_shared_bytes);
+    format!(
+        "\"grid\":{grid:?},\"block\":{block:?},\"registers per thread\":{registers},\"shared memory\":{shared},"
+    )
+}
+
+/// Bytes in a nanosecond are gigabytes in a second.
+fn byte_arguments(bytes: u64, ns: i64) -> String {
+    let rate = if ns > 0 {
+        format!(",\"memory bandwidth (GB/s)\":{}", bytes as f64 / ns as f64)
+    } else {
+        String::new()
+    };
+    format!("\"bytes\":{bytes}{rate},")
+}
+
 /// Formats nanoseconds as microseconds, with all digits.
 fn microseconds(ns: i64) -> String {
     let sign = if ns < 0 { "-" } else { "" };
@@ -285,7 +388,11 @@ mod tests {
         };
         Timeline {
             start_unix_ns: 1_700_000_000_000_000_001,
-            names: vec![name("a \"quoted\" name"), name("kernel")],
+            names: vec![
+                name("a \"quoted\" name"),
+                name("kernel"),
+                name("cuLaunchKernel"),
+            ],
             tracks: vec![
                 track(TrackKind::HostThread, 0, "main"),
                 track(TrackKind::GpuStream, 0, "stream 7"),
@@ -294,8 +401,26 @@ mod tests {
             slices: vec![
                 slice(0, 0, 1_234_567, SliceKind::Call, None),
                 slice(2, 0, -20, SliceKind::Call, None),
-                slice(1, 1, 1_235_000, SliceKind::GpuWork, Some(0)),
+                Slice {
+                    work: Some(0),
+                    launch: Some(0),
+                    ..slice(1, 1, 1_235_000, SliceKind::GpuWork, Some(0))
+                },
             ],
+            work: vec![GpuWork {
+                kind: GpuWorkKind::Kernel(KernelLaunch {
+                    grid: [4, 2, 1],
+                    ..KernelLaunch::default()
+                }),
+                ..GpuWork::default()
+            }],
+            launches: vec![Launch {
+                name: 2,
+                start_ns: 1_234_600,
+                duration_ns: 300,
+                parent: Some(0),
+                ..Launch::default()
+            }],
             counters: vec![Counter {
                 name: "memory".to_owned(),
                 unit: "bytes".to_owned(),
@@ -327,7 +452,7 @@ mod tests {
     #[test]
     fn each_slice_has_its_name_its_time_and_the_process_of_its_rank() {
         let slices = of_phase("X");
-        assert_eq!(slices.len(), 3);
+        assert_eq!(slices.len(), 4);
         assert_eq!(slices[0]["name"], "a \"quoted\" name");
         assert_eq!(
             (&slices[0]["ts"], &slices[0]["dur"]),
@@ -337,17 +462,21 @@ mod tests {
         let processes: Vec<_> = slices.iter().map(|slice| slice["pid"].as_u64()).collect();
         assert_eq!(
             processes,
-            [Some(1), Some(3), Some(2)],
-            "rank 0, rank 1, the GPU of rank 0"
+            [Some(1), Some(3), Some(2), Some(1)],
+            "rank 0, rank 1, the GPU of rank 0, a launch on rank 0"
         );
+        assert_eq!(slices[2]["cat"], "kernel");
+        assert_eq!(slices[2]["args"]["grid"], serde_json::json!([4, 2, 1]));
+        assert_eq!(slices[3]["cat"], "cuda_driver");
     }
 
     #[test]
-    fn an_arrow_leads_from_the_call_to_its_work() {
+    fn an_arrow_leads_from_the_launch_to_its_work() {
         let (starts, ends) = (of_phase("s"), of_phase("f"));
         assert_eq!((starts.len(), ends.len()), (1, 1));
         assert_eq!(starts[0]["id"], ends[0]["id"]);
         assert_eq!((&starts[0]["pid"], &ends[0]["pid"]), (&1.into(), &2.into()));
+        assert_eq!(starts[0]["ts"], 1234.6);
     }
 
     #[test]

@@ -143,6 +143,10 @@ impl EventBuilder {
         self.argument(key, |argument| argument.signed(annotation::INTEGER, value))
     }
 
+    pub(super) fn number(&mut self, key: Key, value: f64) -> &mut Self {
+        self.argument(key, |argument| argument.double(annotation::NUMBER, value))
+    }
+
     pub(super) fn flag(&mut self, key: Key) -> &mut Self {
         self.argument(key, |argument| argument.unsigned(annotation::FLAG, 1))
     }

@@ -95,6 +95,7 @@ pub(super) mod annotation {
     pub(in super::super) const NAME_ID: u32 = 1;
     pub(in super::super) const FLAG: u32 = 2;
     pub(in super::super) const INTEGER: u32 = 4;
+    pub(in super::super) const NUMBER: u32 = 5;
     pub(in super::super) const TEXT: u32 = 6;
     pub(in super::super) const TEXT_ID: u32 = 17;
 }

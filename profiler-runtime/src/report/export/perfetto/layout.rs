@@ -1,13 +1,14 @@
-//! The order in which slices are written, the slices that would cross others, and arrows.
+//! The order in which slices and launches are written, those that would cross others, and arrows.
 
 use std::collections::HashMap;
 
 use crate::report::export::overlap::OverlapTracks;
-use crate::report::{Slice, SliceKind, Timeline, Track, TrackKind};
+use crate::report::{Launch, Slice, SliceKind, Timeline, Track, TrackKind};
 
-/// The order, the tracks and the arrows of all slices, decided before the first one is written.
+/// The order, the tracks and the arrows of all slices and launches, decided before the first one is written. Launches are
+/// numbered after the slices.
 pub(super) struct Layout {
-    /// The slices in the order of their starts.
+    /// In the order of their starts.
     pub(super) order: Vec<u32>,
     /// The slices that would cross others of their track, with the number of the track below it, from 1 on.
     pub(super) beside: HashMap<u32, u32>,
@@ -15,6 +16,40 @@ pub(super) struct Layout {
     arrows: Vec<(u32, u32)>,
     /// The slices that arrows lead to, in their order.
     targets: Vec<u32>,
+}
+
+/// A slice or a launch.
+#[derive(Clone, Copy)]
+pub(super) enum Row<'t> {
+    Slice(&'t Slice),
+    Launch(&'t Launch),
+}
+
+impl<'t> Row<'t> {
+    pub(super) fn of(timeline: &'t Timeline, index: u32) -> Option<Self> {
+        let index = index as usize;
+        let slice = timeline.slices.get(index).map(Self::Slice);
+        slice.or_else(|| {
+            let launch = index.checked_sub(timeline.slices.len())?;
+            timeline.launches.get(launch).map(Self::Launch)
+        })
+    }
+
+    pub(super) fn track(self) -> u32 {
+        match self {
+            Self::Slice(slice) => slice.track,
+            Self::Launch(launch) => launch.track,
+        }
+    }
+
+    /// Returns the start and the end.
+    pub(super) fn extent(self) -> (i64, i64) {
+        let (start, duration) = match self {
+            Self::Slice(slice) => (slice.start_ns, slice.duration_ns),
+            Self::Launch(launch) => (launch.start_ns, launch.duration_ns),
+        };
+        (start, start.saturating_add(duration.max(0)))
+    }
 }
 
 /// The slices of a track that are open at a time, with their ends, and the tracks below it.
@@ -27,10 +62,10 @@ struct Open {
 impl Layout {
     /// Slices without a track are left out.
     pub(super) fn new(timeline: &Timeline) -> Self {
-        let slices = &timeline.slices;
-        let mut order: Vec<u32> = (0..).zip(slices).map(|(index, _)| index).collect();
+        let count = timeline.slices.len() + timeline.launches.len();
+        let mut order: Vec<u32> = (0..u32::try_from(count).unwrap_or(u32::MAX)).collect();
         order.retain(|index| track_of(timeline, *index).is_some());
-        order.sort_by_key(|index| slices[*index as usize].start_ns);
+        order.sort_by_key(|index| Row::of(timeline, *index).map(|row| row.extent().0));
         let mut layout = Self {
             order: Vec::new(),
             beside: HashMap::new(),
@@ -40,9 +75,11 @@ impl Layout {
         let mut tracks: Vec<Open> = Vec::new();
         tracks.resize_with(timeline.tracks.len(), Open::default);
         for index in &order {
-            let slice = &slices[*index as usize];
-            let open = &mut tracks[slice.track as usize];
-            let (start, end) = extent(slice);
+            let Some(row) = Row::of(timeline, *index) else {
+                continue;
+            };
+            let open = &mut tracks[row.track() as usize];
+            let (start, end) = row.extent();
             while open.slices.last().is_some_and(|(end, _)| *end <= start) {
                 open.slices.pop();
             }
@@ -77,21 +114,26 @@ impl Layout {
     }
 }
 
-/// Returns the start and the end of a slice.
-pub(super) fn extent(slice: &Slice) -> (i64, i64) {
-    let end = slice.start_ns.saturating_add(slice.duration_ns.max(0));
-    (slice.start_ns, end)
+fn track_of(timeline: &Timeline, row: u32) -> Option<&Track> {
+    let row = Row::of(timeline, row)?;
+    timeline.tracks.get(row.track() as usize)
 }
 
-fn track_of(timeline: &Timeline, slice: u32) -> Option<&Track> {
-    let slice = timeline.slices.get(slice as usize)?;
-    timeline.tracks.get(slice.track as usize)
+/// Returns the launch of a slice, by its number among the rows, if it began before.
+fn launch_of(timeline: &Timeline, slice: &Slice) -> Option<u32> {
+    let launch = slice.launch?;
+    let began = timeline.launches.get(launch as usize)?.start_ns;
+    let number = timeline.slices.len().checked_add(launch as usize)?;
+    (began < slice.start_ns).then(|| u32::try_from(number).ok())?
 }
 
-/// Returns the parent of a slice if an arrow leads from it: if it is not seen around the slice, and does not begin later.
-/// `open` holds the slices around it on its track.
+/// Returns the launch of a slice, or else its parent if an arrow leads from it: if it is not seen around the slice, and does
+/// not begin later. `open` holds the slices around it on its track.
 fn arrow_from(timeline: &Timeline, open: &[(i64, u32)], index: u32) -> Option<u32> {
-    let slice = &timeline.slices[index as usize];
+    let slice = timeline.slices.get(index as usize)?;
+    if let Some(launch) = launch_of(timeline, slice) {
+        return Some(launch);
+    }
     let from = slice.parent?;
     let parent = timeline.slices.get(from as usize)?;
     let (own, other) = (track_of(timeline, index)?, track_of(timeline, from)?);
@@ -101,8 +143,11 @@ fn arrow_from(timeline: &Timeline, open: &[(i64, u32)], index: u32) -> Option<u3
         return None;
     }
     let is_around = open.iter().rev().any(|(_, around)| {
-        let poll = &timeline.slices[*around as usize];
-        *around == from || poll.kind == SliceKind::FuturePoll && poll.parent == Some(from)
+        let is_poll = timeline
+            .slices
+            .get(*around as usize)
+            .is_some_and(|poll| poll.kind == SliceKind::FuturePoll && poll.parent == Some(from));
+        *around == from || is_poll
     });
     (!is_around).then_some(from)
 }

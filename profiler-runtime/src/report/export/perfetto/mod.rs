@@ -13,6 +13,7 @@ mod layout;
 mod packets;
 mod slices;
 mod tracks;
+mod work;
 
 #[cfg(test)]
 mod tests;
@@ -40,7 +41,9 @@ impl Timeline {
     /// | a slice of a thread | a scope, or a poll of a future |
     /// | a slice of `futures N` | a future, from its first poll to its end |
     /// | a slice of a stream | the GPU time of a scope; it contains those of scopes inside |
-    /// | an arrow | leads from a scope to its GPU time, and from a parent to its children elsewhere |
+    /// | a slice of a stream's kernels and copies | what ran there, with its launch parameters or its bytes |
+    /// | inside a scope, a slice of the category `launch` | the call of CUDA that launched work |
+    /// | an arrow | leads from a scope to its GPU time, from a parent to its children elsewhere, and from a launch to its work |
     /// | a slice of `steps` | a step |
     /// | a mark on `missing` | scopes or GPU times that are missing, and why |
     ///
@@ -110,7 +113,9 @@ impl Trace {
 /// Writes all packets. Descriptions of tracks come before the events on them.
 fn write_timeline<W: Write>(timeline: &Timeline, out: W) -> io::Result<W> {
     let mut packets = Packets::new(out);
+    let launches = timeline.launches.iter().map(|launch| launch.start_ns);
     let starts = timeline.slices.iter().map(|slice| slice.start_ns);
+    let starts = starts.chain(launches);
     let mut writer = EventWriter {
         timeline,
         layout: Layout::new(timeline),

@@ -5,9 +5,10 @@ use std::collections::BinaryHeap;
 use std::io::{self, Write};
 
 use super::event::{EventBuilder, EventKind, Key};
-use super::layout::{Layout, extent};
+use super::layout::{Layout, Row};
 use super::packets::{Packets, Sequence};
 use super::tracks::Tracks;
+use super::work::{add_launch, add_work};
 use crate::report::export::overlap::OverlapTracks;
 use crate::report::{Slice, SliceEnding, SliceKind, Timeline};
 
@@ -58,20 +59,30 @@ impl<W: Write> EventWriter<'_, W> {
         let mut open = OpenEnds::default();
         for order in 0..self.layout.order.len() {
             let index = self.layout.order[order];
-            let slice = &timeline.slices[index as usize];
-            let (start, end) = extent(slice);
+            let Some(row) = Row::of(timeline, index) else {
+                continue;
+            };
+            let (start, end) = row.extent();
             while let Some((end, track)) = open.next_until(start) {
                 sequence.event.begin(EventKind::End, track);
                 sequence.write(&mut self.packets, end.saturating_add(offset))?;
             }
             let track = match self.layout.beside.get(&index) {
-                Some(lane) => self.tracks.beside(slice.track, *lane, &mut self.packets)?,
-                None => self.tracks.number(slice.track),
+                Some(lane) => self.tracks.beside(row.track(), *lane, &mut self.packets)?,
+                None => self.tracks.number(row.track()),
             };
             let event = sequence.event.begin(EventKind::Begin, track);
-            event.category(category(slice.kind));
-            event.name(timeline, slice.name);
-            add_arguments(event, timeline, slice);
+            match row {
+                Row::Slice(slice) => {
+                    event.category(category(slice.kind));
+                    event.name(timeline, slice.name);
+                    add_arguments(event, timeline, slice);
+                }
+                Row::Launch(launch) => {
+                    event.category("launch").name(timeline, launch.name);
+                    add_launch(event, launch);
+                }
+            }
             for (_, to) in self.layout.arrows_from(index) {
                 event.flow(arrow(*to));
             }
@@ -235,5 +246,9 @@ fn add_arguments(event: &mut EventBuilder, timeline: &Timeline, slice: &Slice) {
     }
     if let Some(index) = slice.shapes {
         event.shapes(Key("shapes"), timeline, index);
+    }
+    let work = slice.work.and_then(|work| timeline.work.get(work as usize));
+    if let Some(work) = work {
+        add_work(event, work, slice.duration_ns);
     }
 }

@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use self::reader::{Contents, read};
 use super::*;
 use crate::report::{
-    Counter, Replay, Slice, SliceEnding, SliceKind, SliceName, Step, Track, TrackKind,
+    Counter, GpuWork, GpuWorkKind, KernelLaunch, Launch, MemoryCopy, Replay, Slice, SliceEnding,
+    SliceKind, SliceName, Step, Track, TrackKind,
 };
 
 fn written(timeline: &Timeline) -> Contents {
@@ -299,4 +300,70 @@ fn a_gpu_scope_takes_at_most_120_bytes() {
     println!("{each} bytes");
     assert!(each <= 120.0, "{each}");
     assert_eq!(read(&bytes).arrows.len(), SCOPES as usize);
+}
+
+#[test]
+fn work_has_its_arguments_and_an_arrow_from_its_launch() {
+    let mut timeline = empty();
+    let work = |kind| GpuWork {
+        kind,
+        correlation: 17,
+        ..GpuWork::default()
+    };
+    let kernel = KernelLaunch {
+        grid: [64, 2, 1],
+        block: [256, 1, 1],
+        ..KernelLaunch::default()
+    };
+    let copy = MemoryCopy {
+        bytes: 1000,
+        ..MemoryCopy::default()
+    };
+    timeline.work = vec![
+        work(GpuWorkKind::Kernel(kernel)),
+        work(GpuWorkKind::Memcpy(copy)),
+    ];
+    timeline.launches = vec![Launch {
+        track: 0,
+        name: 1,
+        start_ns: 20,
+        duration_ns: 5,
+        parent: Some(0),
+        correlation: 17,
+    }];
+    let on_stream = |work, start_ns, launch| Slice {
+        kind: SliceKind::GpuWork,
+        work: Some(work),
+        launch,
+        ..slice(1, start_ns, 50, Some(0))
+    };
+    timeline.slices = vec![
+        slice(0, 10, 100, None),
+        on_stream(0, 40, Some(0)),
+        on_stream(1, 90, None),
+    ];
+    let contents = written(&timeline);
+    let [scope, launch, kernel, copy] = &contents.slices[..] else {
+        panic!("four slices: {contents:#?}")
+    };
+    assert_eq!((&*launch.name, &*launch.category), ("load", "launch"));
+    assert_eq!(
+        (launch.track, launch.end),
+        (scope.track, Some(launch.start + 5))
+    );
+    assert_eq!(kernel.arguments["grid"], "64 x 2 x 1");
+    assert_eq!(kernel.arguments["correlation"], "17");
+    assert_eq!(copy.arguments["GB/s"], "20");
+    assert_eq!(contents.arrows.len(), 2);
+    let start = timeline.start_unix_ns;
+    for (from, to) in &contents.arrows {
+        let (from, to) = (&contents.slices[*from], &contents.slices[*to]);
+        // Of the copy, only the scope is known.
+        let expected = if to.start == start + 40 {
+            launch
+        } else {
+            scope
+        };
+        assert_eq!(from.start, expected.start);
+    }
 }

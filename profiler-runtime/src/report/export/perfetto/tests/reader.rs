@@ -300,8 +300,14 @@ fn slice(sequence: &Sequence, event: &Fields, track: u64) -> Slice {
         let flag = argument.number(2).map(|flag| (flag == 1).to_string());
         let integer = argument.number(4);
         let integer = integer.map(|number| number.cast_signed().to_string());
+        let number = argument.number(5);
+        let number = number.map(|bits| f64::from_bits(bits).to_string());
         let interned = argument.number(17).map(|id| sequence.text(29, id));
-        let value = flag.or(integer).or(interned).or_else(|| argument.text(6));
+        let value = flag
+            .or(integer)
+            .or(number)
+            .or(interned)
+            .or_else(|| argument.text(6));
         (key, value.expect("a value"))
     };
     Slice {

@@ -1,90 +1,39 @@
-//! The names, categories and arguments of kernels, copies, fills and waits, as PyTorch's profiler writes them.
+//! The categories and arguments of kernels, copies, fills and waits, as PyTorch's profiler writes them.
 
 use std::io::Write;
 
 use super::event_writer::{EventLine, Quoted, write_list};
 use super::names::STEP_NAMES;
 use super::times::write_whole;
-use crate::gpu_work::{GpuWorkKind, KernelLaunch, MemoryCopy, MemoryKind, WaitKind};
+use crate::gpu_work::{GpuWorkKind, KernelLaunch};
 use crate::report::text::json::string;
 use crate::session::{Trace, WorkRecord};
 
-/// The names of kernels, as JSON strings.
-pub(super) struct WorkNames {
-    kernels: Vec<String>,
-    other: String,
-}
+/// The names of work, as JSON strings.
+pub(super) struct WorkNames(Vec<String>);
 
 impl WorkNames {
     pub(super) fn new(trace: &Trace) -> Self {
         let (step, spelled) = STEP_NAMES;
         let names = trace.work.names.iter();
-        Self {
-            kernels: names
+        Self(
+            names
                 .map(|name| string(&name.replace(step, spelled)))
                 .collect(),
-            other: String::new(),
-        }
+        )
     }
 
     /// Returns the category and the name of some work.
-    pub(super) fn of(&mut self, work: &WorkRecord) -> (&'static str, Quoted<'_>) {
-        let (category, name) = match work.details.kind {
-            GpuWorkKind::Kernel(_) => {
-                let name = self.kernels.get(work.name as usize);
-                let name = name.map_or(r#""(unknown)""#, |name| name);
-                return ("kernel", Quoted::new(name));
-            }
-            GpuWorkKind::Memcpy(copy) => ("gpu_memcpy", copy_name(copy)),
-            GpuWorkKind::Memset(fill) => {
-                ("gpu_memset", format!("Memset ({})", memory(fill.memory)))
-            }
-            GpuWorkKind::Synchronization(wait) => ("cuda_sync", wait_name(wait).to_owned()),
+    pub(super) fn of(&self, work: &WorkRecord) -> (&'static str, Quoted<'_>) {
+        let name = self.0.get(work.name as usize);
+        let category = match work.details.kind {
+            GpuWorkKind::Kernel(_) => "kernel",
+            GpuWorkKind::Memcpy(_) => "gpu_memcpy",
+            GpuWorkKind::Memset(_) => "gpu_memset",
+            GpuWorkKind::Synchronization(_) => "cuda_sync",
         };
-        self.other = string(&name);
-        (category, Quoted::new(&self.other))
-    }
-}
-
-fn copy_name(copy: MemoryCopy) -> String {
-    let direction = if copy.peer.is_some() {
-        "PtoP".to_owned()
-    } else {
-        format!("{}to{}", letter(copy.from), letter(copy.to))
-    };
-    format!(
-        "Memcpy {direction} ({} -> {})",
-        memory(copy.from),
-        memory(copy.to)
-    )
-}
-
-/// Returns the letter of a kind of memory in the direction of a copy. Managed memory is where the device copies it.
-const fn letter(kind: MemoryKind) -> char {
-    match kind {
-        MemoryKind::Pageable | MemoryKind::Pinned => 'H',
-        MemoryKind::Array => 'A',
-        MemoryKind::Unknown | MemoryKind::Device | MemoryKind::Managed => 'D',
-    }
-}
-
-const fn memory(kind: MemoryKind) -> &'static str {
-    match kind {
-        MemoryKind::Unknown => "Unknown",
-        MemoryKind::Pageable => "Pageable",
-        MemoryKind::Pinned => "Pinned",
-        MemoryKind::Device => "Device",
-        MemoryKind::Array => "Array",
-        MemoryKind::Managed => "Managed",
-    }
-}
-
-const fn wait_name(kind: WaitKind) -> &'static str {
-    match kind {
-        WaitKind::EventSynchronize => "Event Sync",
-        WaitKind::StreamWaitEvent => "Stream Wait Event",
-        WaitKind::StreamSynchronize => "Stream Sync",
-        WaitKind::ContextSynchronize => "Context Sync",
+        let name = name.map_or(r#""(unknown)""#, |name| name);
+        (category, Quoted::new(name))
     }
 }
 

@@ -12,6 +12,7 @@ use crate::gpu_work::{
 };
 use crate::session::{LaunchRecord, NONE, WorkRecord};
 
+const COPY: &str = "Memcpy HtoD (Pageable -> Device)";
 const KERNEL: &str = "void gemm<float, 4>(float const*, float*)";
 
 fn of(kind: GpuWorkKind) -> GpuWork {
@@ -56,9 +57,9 @@ fn recorded() -> Sample {
     sample.scope("work: forward", 0, us(50), long(100));
     sample.gpu(stream(), 99_500, 300_000.0, 300_000.0);
     let copy = copy(MemoryKind::Pageable, MemoryKind::Device);
-    sample.work("", true, 60_000, (100_000, 150_000), copy);
+    sample.work(COPY, true, 60_000, (100_000, 150_000), copy);
     sample.work(KERNEL, true, 70_000, (160_000, 390_000), kernel());
-    sample.work("", true, 80_000, (390_000, 399_000), fill());
+    sample.work("Memset (Device)", true, 80_000, (390_000, 399_000), fill());
     sample
 }
 
@@ -95,7 +96,7 @@ fn kernels_copies_and_fills_have_the_fields_of_pytorch() {
     let [copy] = &of_category(&events, "gpu_memcpy")[..] else {
         panic!("one copy")
     };
-    assert_eq!(copy["name"], "Memcpy HtoD (Pageable -> Device)");
+    assert_eq!(copy["name"], COPY);
     assert_eq!(copy["args"]["bytes"], 1_000_000);
     assert_eq!(copy["args"]["memory bandwidth (GB/s)"], 20);
     let [fill] = &of_category(&events, "gpu_memset")[..] else {
@@ -216,7 +217,7 @@ fn work_of_no_scope_and_no_known_launch_is_shown_too() {
 fn waits_are_beside_the_streams_and_no_kernels() {
     let mut sample = recorded();
     let wait = of(GpuWorkKind::Synchronization(WaitKind::StreamSynchronize));
-    sample.work("", true, 90_000, (90_000, 400_000), wait);
+    sample.work("Stream Sync", true, 90_000, (90_000, 400_000), wait);
     let trace = sample.trace();
     let events = events(&trace);
     let [wait] = &of_category(&events, "cuda_sync")[..] else {
@@ -276,14 +277,21 @@ fn sample_of(scopes: Vec<AnyScope>, work: Vec<AnyWork>) -> Sample {
     }
     let origin = sample.unix_ns();
     sample.work.is_recorded = true;
-    sample.work.names = vec!["cuLaunchKernel".into(), Arc::from("ProfilerStep<]}")];
+    let names = [
+        "ProfilerStep<]}",
+        COPY,
+        "Memset (Device)",
+        "Context Sync",
+        "cuLaunchKernel",
+    ];
+    sample.work.names = names.map(Arc::from).into();
     let mut work = work;
     work.sort_by_key(|work| work.0.map(|launch| launch.0));
     for (launch, start, length, stream_number, kind) in work {
         let index = u32::try_from(sample.work.launches.len()).expect("few");
         if let Some((start, length, thread, scope)) = launch {
             sample.work.launches.push(LaunchRecord {
-                name: 0,
+                name: 4,
                 thread: if thread == 2 { NONE } else { thread },
                 span: (origin + start, origin + start + length),
                 scope: if (scope as usize) < count {
@@ -302,7 +310,7 @@ fn sample_of(scopes: Vec<AnyScope>, work: Vec<AnyWork>) -> Sample {
         };
         details.stream = stream_number;
         sample.work.work.push(WorkRecord {
-            name: 1,
+            name: kind,
             span: Some((origin + start, origin + start + length)),
             launch: if launch.is_some() { index } else { NONE },
             stream_key: (stream_number == 0).then(stream),
