@@ -21,6 +21,7 @@ mod table;
 mod time_line;
 mod tree;
 mod verdict;
+mod work_details;
 
 use std::fmt::Write;
 use std::path::Path;

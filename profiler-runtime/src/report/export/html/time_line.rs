@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::numbers::number;
+use super::work_details::WorkDetails;
 use crate::report::text::Field;
 use crate::report::text::json::{array, lines, object, string};
 use crate::report::timeline::{Counter, Slice, Timeline, Track, TrackKind};
@@ -18,10 +19,11 @@ pub(super) fn json(timeline: &Timeline) -> String {
     let by_track = by_track(timeline, least);
     let kept = by_track.iter().map(Vec::len).sum::<usize>();
     let numbers = numbers(&by_track);
+    let details = WorkDetails::of(timeline);
     let tracks = timeline.tracks.iter().zip(&by_track);
     let tracks = tracks
         .filter(|(_, slices)| !slices.is_empty())
-        .map(|(track, slices)| track_json(timeline, track, slices, &numbers));
+        .map(|(track, slices)| track_json(timeline, track, slices, &numbers, &details));
     let names = timeline.names.iter().map(|name| string(&name.text));
     let steps = timeline.steps.iter();
     let steps = steps.map(|step| format!("[{},{},{}]", step.number, step.start_ns, step.end_ns));
@@ -29,6 +31,7 @@ pub(super) fn json(timeline: &Timeline) -> String {
         Field::raw("duration_ns", timeline.duration_ns),
         Field::raw("names", array(names)),
         Field::raw("tracks", lines(tracks)),
+        Field::raw("work", details.json()),
         Field::raw("steps", array(steps)),
         Field::raw(
             "counters",
@@ -81,9 +84,11 @@ fn track_json(
     track: &Track,
     slices: &[usize],
     numbers: &HashMap<usize, i64>,
+    details: &WorkDetails,
 ) -> String {
     let slices = || slices.iter().map(|index| &timeline.slices[*index]);
     let is_stream = track.kind == TrackKind::GpuStream;
+    let has_work = slices().any(|slice| details.number(slice) > 0);
     let launches = slices().map(|slice| {
         let parent = slice
             .parent
@@ -105,6 +110,10 @@ fn track_json(
             array(slices().map(|slice| slice.name.to_string())),
         ),
         Field::optional("launch", is_stream.then(|| differences(launches))),
+        Field::optional(
+            "work_of",
+            has_work.then(|| array(slices().map(|slice| details.number(slice).to_string()))),
+        ),
     ])
 }
 
@@ -171,6 +180,7 @@ mod tests {
 
     use super::*;
     use crate::report::timeline::{SliceKind, SliceName};
+    use crate::report::{GpuWork, GpuWorkKind, KernelLaunch, MemoryCopy};
 
     fn slice(track: u32, start_ns: i64, duration_ns: i64, parent: Option<u32>) -> Slice {
         Slice {
@@ -218,6 +228,35 @@ mod tests {
         assert_eq!(thread["launch"], Value::Null);
         // The second slice of the thread launched the first of the stream.
         assert_eq!(stream["launch"], json!([2, -2]));
+    }
+
+    #[test]
+    fn kernels_and_copies_have_their_details() {
+        let mut line = timeline(vec![slice(1, 60, 5, None), slice(1, 70, 5, None)]);
+        let kernel = KernelLaunch {
+            grid: [64, 2, 1],
+            block: [256, 1, 1],
+            registers: 32,
+            dynamic_shared_bytes: 1024,
+            ..KernelLaunch::default()
+        };
+        let copy = MemoryCopy {
+            bytes: 4096,
+            ..MemoryCopy::default()
+        };
+        for kind in [GpuWorkKind::Memcpy(copy), GpuWorkKind::Kernel(kernel)] {
+            line.work.push(GpuWork {
+                kind,
+                ..GpuWork::default()
+            });
+        }
+        line.slices[0].work = Some(1);
+        let json = read(&line);
+        assert_eq!(
+            json["work"],
+            json!([[4096], [64, 2, 1, 256, 1, 1, 32, 1024]])
+        );
+        assert_eq!(json["tracks"][0]["work_of"], json!([2, 0]));
     }
 
     #[test]

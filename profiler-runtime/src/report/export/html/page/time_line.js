@@ -350,7 +350,7 @@ class TimeLine {
     const delay = launch < 0 ? '' : `, launched ${time(Math.max(window.start[slice] - window.start[launch], 0))} before`;
     this.about.replaceChildren(nameElement(window.nameOf(slice)),
       ` ${time(window.end[slice] - window.start[slice])} on ${printable(window.tracks[window.track[slice]].name)}, `
-      + `from ${time(window.start[slice])}${delay}`);
+      + `from ${time(window.start[slice])}${delay}${window.detailsOf(slice)}`);
   }
 
   sayFound() {

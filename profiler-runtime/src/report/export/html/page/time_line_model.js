@@ -3,7 +3,7 @@
 /**
  * A track as the profiler writes it; `start` and `launch` are differences, and a launch is a number of a slice plus one.
  * @typedef {{name: string, kind: string, process: string, device: number|null, start: number[], duration: number[],
- *   name_of: number[], launch: number[]|null}} TrackData
+ *   name_of: number[], launch: number[]|null, work_of?: number[]}} TrackData
  */
 
 /**
@@ -32,6 +32,10 @@ class Window {
     this.depth = new Uint16Array(this.count);
     /** For each slice of a stream, the slice that launched it; -1 for none. */
     this.launch = new Int32Array(this.count).fill(-1);
+    /** Of a kernel: grid, block, registers, bytes of shared memory; of a copy or a fill: bytes. @type {number[][]} */
+    this.details = data.work;
+    /** For each slice the number of its details, from 1 on; 0 for none. */
+    this.work = new Uint32Array(this.count);
     /** @type {Lane[]} */
     this.lanes = [];
     this.fill();
@@ -49,6 +53,7 @@ class Window {
         this.end[slice] = start + track.duration[at];
         this.name[slice] = track.name_of[at];
         this.track[slice] = index;
+        this.work[slice] = track.work_of?.[at] ?? 0;
         if (track.launch) {
           launch += track.launch[at];
           this.launch[slice] = launch - 1;
@@ -116,6 +121,19 @@ class Window {
   /** @param {number} slice */
   nameOf(slice) {
     return this.names[this.name[slice]];
+  }
+
+  /** Returns the launch parameters of a kernel, or the bytes and the rate of a copy or a fill. @param {number} slice */
+  detailsOf(slice) {
+    const details = this.details[this.work[slice] - 1];
+    if (!details) return '';
+    if (details.length === 1) {
+      const ns = this.end[slice] - this.start[slice];
+      return `, ${bytes(details[0])}${ns > 0 ? ` at ${digits(details[0] / ns)} GB/s` : ''}`;
+    }
+    const extents = (first) => details.slice(first, first + 3).join(' × ');
+    return `, grid ${extents(0)}, block ${extents(3)}, ${counted(details[6], 'register')} per thread, `
+      + `${bytes(details[7])} of shared memory`;
   }
 
   /** @param {number} slice */
