@@ -138,6 +138,10 @@ impl Checker {
                 Rule::Annotation,
                 "it has `args.stream`: leave that to what ran".to_owned(),
             )),
+            Category::Wait if event.arg("stream").is_some() => Some((
+                Rule::Wait,
+                "it has `args.stream`: leave that to what ran".to_owned(),
+            )),
             _ if category.is_on_device() => {
                 let has_correlation = self.correlations.on_device(index, name, event);
                 let (rule, what) = on_device(name, category, event, has_correlation)?;

@@ -12,6 +12,8 @@ pub(super) enum Category {
     Kernel,
     Copy,
     Set,
+    /// A wait of a thread or a stream.
+    Wait,
     /// A Python function: it is drawn among operators, but is not one.
     Python,
     /// The whole recording, as PyTorch marks it; HTA and the plugin ignore it.
@@ -30,6 +32,7 @@ impl Category {
             "kernel" => Self::Kernel,
             "gpu_memcpy" | "memcpy" => Self::Copy,
             "gpu_memset" | "memset" => Self::Set,
+            "cuda_sync" => Self::Wait,
             "python" => Self::Python,
             "trace" => Self::Whole,
             _ => Self::Other,

@@ -60,11 +60,13 @@ pub enum Rule {
     Memory,
     /// 20: Each arrow (`ac2g`) has one start and one end, which is not before the start. Perfetto does not draw it.
     Arrow,
+    /// 21: A wait for a device (`cuda_sync`) has no `args.stream`. HTA counts it as busy time of the device.
+    Wait,
 }
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Json,
         Self::EventsLast,
         Self::Rank,
@@ -85,6 +87,7 @@ impl Rule {
         Self::Annotation,
         Self::Memory,
         Self::Arrow,
+        Self::Wait,
     ];
 
     /// Returns the number of the rule, from 1 on.

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A step with an operator inside another one, which launches a kernel, a copy and a memory set.
+/// A step with an operator inside another one, which launches a kernel, a copy and a memory set, and waits for
+/// them.
 fn good() -> Value {
     let slice = |cat: &str, name: &str, track: (i64, i64), ts: f64, dur: f64, args: Value| json!({"ph": "X", "cat": cat, "name": name, "pid": track.0, "tid": track.1, "ts": ts, "dur": dur, "args": args});
     let (host, stream) = ((1000, 1001), (0, 7));
@@ -41,6 +42,7 @@ fn good() -> Value {
             on_device("kernel", "gemm", 161.0, 1),
             on_device("gpu_memcpy", "Memcpy DtoH (Device -> Pinned)", 171.0, 2),
             on_device("gpu_memset", "Memset (Device)", 181.0, 3),
+            slice("cuda_sync", "Stream Sync", (0, 8), 140.0, 60.0, json!({"device": 0})),
             arrow("s", host, 130.0),
             arrow("f", stream, 161.0),
             {
@@ -310,6 +312,14 @@ fn annotations_that_pass_for_kernels_are_found() {
         event["args"]["stream"] = json!(7);
     });
     assert_eq!(found, [Rule::Annotation]);
+}
+
+#[test]
+fn waits_that_pass_for_kernels_are_found() {
+    let found = found_in("cuda_sync", "Stream Sync", |event| {
+        event["args"]["stream"] = json!(7);
+    });
+    assert_eq!(found, [Rule::Wait]);
 }
 
 #[test]
