@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::ensure_started;
 use crate::clock;
+use crate::cuda;
 use crate::diagnostics;
 use crate::switch;
 
@@ -32,6 +33,7 @@ pub fn set_enabled(enabled: bool) {
     }
     if enabled && !switch::NEVER_MEASURES {
         clock::warn_if_fallback();
+        cuda::nvml::begin(None);
     }
 }
 

@@ -55,8 +55,8 @@ const PATIENCE: Duration = Duration::from_millis(250);
 /// A call that takes longer is reported as one that does not return.
 const HANGS_NS: u64 = 1_000_000_000;
 
-/// Starts the sampler if the settings, or a session that asks for `session`, want samples. Called with no lock held:
-/// warnings may reach user code.
+/// Starts the sampler if measuring is on, and the settings, or a session that asks for `session`, want samples. Called
+/// with no lock held: warnings may reach user code.
 pub(crate) fn begin(session: Option<Duration>) {
     let (run, backend) = with_control(|control| {
         let settings = &control.settings;
@@ -66,7 +66,8 @@ pub(crate) fn begin(session: Option<Duration>) {
         return;
     }
     RUN_NS.store(nanoseconds(run), Relaxed);
-    if run.or(session).is_none() || HAS_FAILED.load(Relaxed) {
+    let is_wanted = run.or(session).is_some() || WINDOW_NS.load(Relaxed) > 0;
+    if !is_wanted || HAS_FAILED.load(Relaxed) || !switch::is_enabled() {
         return;
     }
     if THREAD.ensure_started("there are no samples of the GPU") {
@@ -206,7 +207,7 @@ fn now_ns() -> u64 {
 /// The sampler's thread.
 fn run() {
     let mut sampler = None;
-    let mut next: Option<Instant> = None;
+    let mut last: Option<Instant> = None;
     loop {
         THREAD.clear_wakeup();
         if STOPPED.load(SeqCst) || fork::is_child() {
@@ -214,11 +215,19 @@ fn run() {
         }
         // Before the sample, so that a request during the sample gets another one.
         let asked = ASKED.load(Acquire);
-        let interval = interval().filter(|_| switch::is_enabled());
         let is_asked = asked > DONE.load(Relaxed);
-        let now = Instant::now();
-        let is_due = interval.is_some() && next.is_none_or(|next| now >= next);
-        if is_due || (is_asked && sampler.is_some()) {
+        // Read anew in each round, since a window may have opened that wants a shorter one.
+        let interval = interval();
+        let left = interval.map(|interval| {
+            let since = last.map_or(Duration::MAX, |last| last.elapsed());
+            interval.saturating_sub(since)
+        });
+        let is_due = left.is_some_and(|left| left.is_zero());
+        if is_due {
+            last = Some(Instant::now());
+        }
+        // While nothing is measured, nothing is sampled: the next sample has the energy of the whole pause.
+        if (is_due || (is_asked && sampler.is_some())) && switch::is_enabled() {
             let known = sampler.take().map_or_else(Sampler::open, Ok);
             match known {
                 Ok(mut open) => {
@@ -231,16 +240,17 @@ fn run() {
                 }
             }
             own_cost::note_background();
-            next = interval.and_then(|interval| now.checked_add(interval));
         }
         DONE.store(asked, Release);
-        if let Some((interval, next)) = interval.zip(next) {
-            let left = next.saturating_duration_since(Instant::now());
-            // A shorter interval may have been set since.
-            thread::park_timeout(left.min(interval));
-        } else {
-            next = None;
-            thread::park();
+        match left {
+            // The sample took some of it.
+            Some(left) if left.is_zero() => {
+                let since = last.map_or(Duration::ZERO, |last| last.elapsed());
+                let interval = interval.unwrap_or_default();
+                thread::park_timeout(interval.saturating_sub(since));
+            }
+            Some(left) => thread::park_timeout(left),
+            None => thread::park(),
         }
     }
 }
