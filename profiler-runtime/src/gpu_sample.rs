@@ -372,7 +372,7 @@ pub(crate) enum EnergySource {
     None,
     /// The device's energy counter.
     Counter,
-    /// The power of each sample, taken for the time since the sample before.
+    /// The power of each sample, multiplied by the time since the sample before.
     Power,
 }
 

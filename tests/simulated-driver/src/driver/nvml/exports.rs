@@ -11,7 +11,7 @@ use crate::driver::state::DriverState;
 
 /// The handle of the first device of CUDA. Handles of others follow.
 const HANDLE: usize = 0x4e56_4d4c_0000;
-/// What the simulated clock calls zero, in microseconds since the Unix epoch.
+/// The time at which the simulated clock shows zero, in microseconds since the Unix epoch.
 const EPOCH_US: i64 = 1_700_000_000_000_000;
 const MAX_SM_MHZ: u32 = 1_410;
 const MEMORY_MHZ: u32 = 1_593;

@@ -29,7 +29,7 @@ pub(super) struct Sensors {
     pub(super) sm_mhz: u32,
     /// Bytes that `PCIe` and `NVLink` have sent and received.
     pub(super) links: [u64; 4],
-    /// What the energy counter has lost, in millijoules.
+    /// Millijoules by which the energy counter went back.
     pub(super) lost_millijoules: u64,
 }
 
