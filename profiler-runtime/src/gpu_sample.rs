@@ -1,6 +1,7 @@
 //! Readings of a device's sensors, and the energy that names used, as plain data.
 
 use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A device whose sensors are read.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -317,6 +318,31 @@ impl GpuSample {
             .map_or(self.unix_ns, |merged| merged.end_unix_ns)
     }
 
+    /// Returns the readings for logs: tags with the device and the unit, such as `gpu0/power_w`, and the values. Of merged
+    /// samples, `clocks_held_back` is the share of those that were.
+    #[cfg_attr(not(feature = "tensorboard"), allow(dead_code, reason = "for logs"))]
+    pub(crate) fn scalars(&self, device: &GpuDevice) -> Vec<(String, f64)> {
+        let device = device.ordinal.map_or_else(
+            || format!("nvml{}", device.nvml_index),
+            |ordinal| format!("gpu{ordinal}"),
+        );
+        let held_back = self.held_back() as f64 / self.samples().max(1) as f64;
+        let held_back = self.throttle.map(|_| ("clocks_held_back", held_back));
+        let readings = self.readings.iter();
+        readings
+            .map(|(quantity, value)| (quantity.key(), value))
+            .chain(held_back)
+            .map(|(key, value)| (format!("{device}/{key}"), value))
+            .collect()
+    }
+
+    /// Returns when it was taken.
+    #[cfg_attr(not(feature = "tensorboard"), allow(dead_code, reason = "for logs"))]
+    pub(crate) fn wall_time(&self) -> SystemTime {
+        let since = Duration::from_nanos(u64::try_from(self.unix_ns).unwrap_or(0));
+        UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH)
+    }
+
     /// Returns one sample for this one and the next of the same device.
     pub(crate) fn merge(&self, next: &Self) -> Self {
         let (samples, others) = (self.samples(), next.samples());
@@ -464,6 +490,31 @@ mod tests {
         );
         assert_eq!(three.throttle.map(ThrottleReasons::bits), Some(0x45));
         assert_eq!(three.get(GpuQuantity::Temperature), None);
+    }
+
+    #[test]
+    fn scalars_have_the_device_and_the_unit_in_their_tags() {
+        let mut device = GpuDevice {
+            nvml_index: 3,
+            ..GpuDevice::default()
+        };
+        let one = sample(1, 100.0, 7.0, 4);
+        let tags = |device: &GpuDevice| one.scalars(device);
+        let named = |name: &str| {
+            let scalars = [
+                ("power_w", 100.0),
+                ("energy_j", 7.0),
+                ("clocks_held_back", 1.0),
+            ];
+            scalars.map(|(key, value)| (format!("{name}/{key}"), value))
+        };
+        assert_eq!(tags(&device), named("nvml3"));
+        device.ordinal = Some(0);
+        assert_eq!(tags(&device), named("gpu0"));
+        let none = GpuSample::default();
+        assert!(none.scalars(&device).is_empty());
+        let since = one.wall_time().duration_since(UNIX_EPOCH);
+        assert_eq!(since.ok(), Some(Duration::from_secs(1)));
     }
 
     #[test]

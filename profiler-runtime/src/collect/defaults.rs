@@ -62,6 +62,13 @@ pub(crate) fn set_default_from(_settings: &Settings) -> bool {
     false
 }
 
+/// Returns the log that the settings ask for, if any.
+#[cfg(feature = "tensorboard")]
+pub(super) fn of_the_settings() -> Option<Arc<dyn crate::log::ScalarLogger>> {
+    let log: Arc<LazyTensorBoard> = Arc::clone(ENVIRONMENT.get()?);
+    Some(log)
+}
+
 /// Opens the log that the environment asks for, if any, so that `init` returns the error.
 #[cfg(feature = "tensorboard")]
 pub(crate) fn open_from_environment() -> Result<(), LogError> {

@@ -52,10 +52,10 @@ pub use energy::Energy;
 pub use environment::Environment;
 #[cfg(any(feature = "export", feature = "trace"))]
 pub use export::ExportError;
-#[cfg(feature = "export")]
-pub use export::Page;
 #[cfg(feature = "trace")]
 pub use export::{LaunchCategory, TensorBoardTraces, tensorboard_trace_handler};
+#[cfg(feature = "export")]
+pub use export::{Page, export_gpu_samples};
 #[cfg(feature = "export")]
 pub use export::{StackMetric, StackMetricError};
 pub use histogram::{Histogram, HistogramBucket};

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::SystemTime;
 
 use super::options::TableOptions;
-use crate::log::{LogError, ScalarLogger, TensorBoardLogger};
+use crate::log::{LogError, Scalar, ScalarLogger, TensorBoardLogger};
 use crate::name::TimeSource;
 use crate::session::Trace;
 
@@ -33,8 +34,10 @@ impl TensorBoardLogger {
     /// For each name of the window it writes histograms of the times of its calls in milliseconds. Their tags are those
     /// of the scalars, followed by `/histogram`: `Trainer/forward/cpu_ms/histogram` and, if the name has GPU times,
     /// `Trainer/forward/cuda_ms/histogram`. The table of [`key_averages`](Trace::key_averages) is written as the text
-    /// `key_averages`, with full names and a unit in each cell. The step is the window's [`step_num`](Trace::step_num), or one more if the window was cut short;
-    /// the wall time is the end of the window. A window without scopes writes nothing; any other window is flushed.
+    /// `key_averages`, with full names and a unit in each cell. The step is the window's [`step_num`](Trace::step_num), or
+    /// one more if the window was cut short; the wall time is the end of the window. The samples of devices that the
+    /// session took are scalars with their own times, such as `gpu0/power_w`; their steps count the samples. A window
+    /// without scopes writes nothing; any other window is flushed.
     ///
     /// Give simultaneous sessions separate loggers with separate folders: `TensorBoard` discards earlier values of a
     /// tag when its step goes back.
@@ -67,13 +70,18 @@ impl TensorBoardLogger {
         self: &Arc<Self>,
     ) -> impl Fn(&Trace) -> Result<(), LogError> + Send + Sync + use<> {
         let board = Arc::clone(self);
-        move |trace| log(&board, trace)
+        let samples_so_far = AtomicU64::new(0);
+        move |trace| log(&board, trace, &samples_so_far)
     }
 }
 
 /// Writes a window to the log and flushes it. If the log refuses a value, the others are still written; returns the
 /// first error.
-fn log(board: &TensorBoardLogger, trace: &Trace) -> Result<(), LogError> {
+fn log(
+    board: &TensorBoardLogger,
+    trace: &Trace,
+    samples_so_far: &AtomicU64,
+) -> Result<(), LogError> {
     if trace.is_empty() && trace.replays.is_empty() {
         return Ok(());
     }
@@ -94,7 +102,32 @@ fn log(board: &TensorBoardLogger, trace: &Trace) -> Result<(), LogError> {
     }
     outcome
         .and(add_table(board, trace, step, end))
+        .and(add_gpu_samples(board, trace, samples_so_far))
         .and(board.flush())
+}
+
+/// Adds the samples of devices that were taken while the window was open. Their steps go on from those of the window
+/// before.
+fn add_gpu_samples(
+    board: &TensorBoardLogger,
+    trace: &Trace,
+    samples_so_far: &AtomicU64,
+) -> Result<(), LogError> {
+    let window = trace.start()..=trace.start() + trace.duration();
+    let first = samples_so_far.load(Relaxed);
+    let mut outcome = Ok(());
+    for (device, samples) in trace.gpu_samples() {
+        let samples = samples.iter();
+        let inside = samples.filter(|sample| window.contains(&sample.wall_time()));
+        for (step, sample) in (first..).zip(inside) {
+            samples_so_far.fetch_max(step + 1, Relaxed);
+            for (tag, value) in sample.scalars(device) {
+                let scalar = Scalar::new(&tag, value, step, sample.wall_time());
+                outcome = outcome.and(board.add(&scalar));
+            }
+        }
+    }
+    outcome
 }
 
 /// Returns the step of a window. A window that was cut short gets the next step, because the window before it has the

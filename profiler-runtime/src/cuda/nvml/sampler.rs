@@ -22,6 +22,7 @@ use super::store::{self, Store};
 use super::table::Table;
 use crate::background::Background;
 use crate::clock::unix_ns;
+use crate::collect;
 use crate::config::Backend;
 use crate::cuda::ffi::driver::Driver;
 use crate::cuda::ffi::library as driver_library;
@@ -275,6 +276,8 @@ struct SampledDevice {
     sensors: Sensors,
     growth: Growth,
     before: Option<Before>,
+    /// The samples so far.
+    samples: u64,
 }
 
 /// The last reading of the energy.
@@ -297,6 +300,7 @@ impl Sampler {
             sensors,
             growth: Growth::default(),
             before: None,
+            samples: 0,
         });
         Ok(Self {
             table,
@@ -392,6 +396,7 @@ impl SampledDevice {
         if sample.readings.iter().next().is_none() {
             return;
         }
+        let logged = sample.clone();
         let mut store = STORE.lock();
         let place = store.add_device(self.sensors.device.clone());
         if let Some(entry) = store.device_mut(place) {
@@ -401,6 +406,8 @@ impl SampledDevice {
             }
         }
         drop(store);
+        collect::log_gpu_sample(&self.sensors.device, &logged, self.samples);
+        self.samples += 1;
         if interval != Interval::Unknown {
             self.growth.settle();
         }

@@ -163,6 +163,7 @@ fn notes(trace: &Trace) -> Vec<String> {
     if truncation.cut_short {
         notes.push(CUT_SHORT.to_owned());
     }
+    notes.extend(trace.gpu_samples.notes.iter().cloned());
     if let Some(reason) = trace.no_cuda_reason() {
         notes.push(format!("no GPU times: {reason}"));
     }

@@ -2,8 +2,12 @@
 
 #[cfg(feature = "export")]
 mod chrome_timeline;
+#[cfg(feature = "export")]
+mod date;
 mod error;
 mod file;
+#[cfg(feature = "export")]
+mod gpu_csv;
 #[cfg(feature = "export")]
 mod html;
 mod overlap;
@@ -17,6 +21,8 @@ mod viewers;
 mod window;
 
 pub use error::ExportError;
+#[cfg(feature = "export")]
+pub use gpu_csv::export_gpu_samples;
 #[cfg(feature = "export")]
 pub use html::Page;
 #[cfg(feature = "export")]

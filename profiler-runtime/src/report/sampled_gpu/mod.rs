@@ -93,6 +93,12 @@ pub(super) fn notes(gpus: &[SampledGpu], rows: &[Row]) -> Vec<String> {
     notes
 }
 
+/// Returns why samples are missing, except for what a warning has said already.
+pub(super) fn missing(samples: &GpuSamples, notices: &[String]) -> Vec<String> {
+    let is_new = |note: &&String| !notices.iter().any(|notice| notice.contains(&***note));
+    samples.notes.iter().filter(is_new).cloned().collect()
+}
+
 /// Explains the mark of rows without a share of the energy.
 const TOO_LITTLE: &str = "~ below Energy (J): less GPU time than ten steps of the energy counter, too little for a share";
 

@@ -24,7 +24,7 @@ use super::options::TableOptions;
 use super::own_cost::{self, OwnCost};
 use super::restrict::{Restriction, RestrictionError, restrict};
 use super::row::Row;
-use super::sampled_gpu::SampledGpu;
+use super::sampled_gpu::{self, SampledGpu};
 use super::share::{share_cpu, share_cuda};
 use super::sort::{SortKey, SortKeyError, sort, sort_or_note};
 use crate::clock::clock;
@@ -104,7 +104,7 @@ pub struct Summary {
     /// The calls by path, if callers were counted.
     #[cfg_attr(feature = "serde", serde(with = "super::call_tree::compact"))]
     pub(super) call_tree: Option<Arc<CallTree>>,
-    /// How the rows were sorted and filtered, as far as the table says it.
+    /// Samples of devices that are missing, and how the rows were sorted and filtered, as far as the table says it.
     pub(super) notes: Vec<String>,
 }
 
@@ -159,7 +159,7 @@ pub fn summary() -> Summary {
         unmeasured: diagnostics::unmeasured(),
         notices: diagnostics::notices(),
         call_tree: CallTree::of_statistics().map(Arc::new),
-        notes: Vec::new(),
+        notes: sampled_gpu::missing(&samples, &diagnostics::notices()),
     }
 }
 

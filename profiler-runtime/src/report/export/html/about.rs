@@ -1,9 +1,9 @@
 //! Losses and their reasons, the profiler's own cost, and where and how the run was measured.
 
 use super::Page;
-use super::date;
 use super::escape::Text;
 use crate::report::environment::Environment;
+use crate::report::export::date;
 use crate::report::summary::Summary;
 use crate::report::text::units;
 use std::fmt::Write;

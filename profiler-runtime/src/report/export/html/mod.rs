@@ -7,7 +7,6 @@ mod about;
 mod bars;
 mod baseline;
 mod data;
-mod date;
 mod escape;
 mod numbers;
 mod of_timeline;

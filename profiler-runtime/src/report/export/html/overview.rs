@@ -1,9 +1,9 @@
 //! The top of the page: what was measured, the verdict, and the functions that take most of the time.
 
 use super::Page;
-use super::date;
 use super::escape::{Name, Text};
 use super::verdict;
+use crate::report::export::date;
 use crate::report::row::Row;
 use crate::report::summary::Summary;
 use crate::report::text::units;

@@ -1,5 +1,6 @@
 //! Whole traces, built by hand and written to memory.
 
+mod counters;
 mod gpu;
 mod work;
 

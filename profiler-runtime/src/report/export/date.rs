@@ -1,4 +1,4 @@
-//! Dates in UTC, so that a page says the same wherever it is written.
+//! Dates in UTC, so that a file says the same wherever it is written.
 
 /// Formats a time since the Unix epoch as `2026-11-22 18:20 UTC`; `None` for a time that is not known.
 pub(super) fn utc(unix_ns: i64) -> Option<String> {
@@ -12,6 +12,17 @@ pub(super) fn utc(unix_ns: i64) -> Option<String> {
     Some(format!(
         "{year}-{month:02}-{day:02} {hour:02}:{minute:02} UTC"
     ))
+}
+
+/// Formats a time since the Unix epoch as `nvidia-smi` does, but in UTC: `2026/11/22 18:20:59.123`.
+pub(super) fn to_the_millisecond(unix_ns: i64) -> String {
+    let ms = unix_ns.div_euclid(1_000_000);
+    let (days, ms) = (ms.div_euclid(86_400_000), ms.rem_euclid(86_400_000));
+    let (year, month, day) = civil(days);
+    let (seconds, ms) = (ms / 1_000, ms % 1_000);
+    let (minutes, second) = (seconds / 60, seconds % 60);
+    let (hour, minute) = (minutes / 60, minutes % 60);
+    format!("{year}/{month:02}/{day:02} {hour:02}:{minute:02}:{second:02}.{ms:03}")
 }
 
 /// Returns the year, month and day of a number of days since 1970-01-01, in the Gregorian calendar.
@@ -50,5 +61,16 @@ mod tests {
             assert_eq!(utc(seconds * 1_000_000_000).as_deref(), Some(expected));
         }
         assert_eq!(utc(0), None);
+    }
+
+    #[test]
+    fn times_have_their_milliseconds() {
+        for (unix_ns, expected) in [
+            (1_795_371_659_123_999_999, "2026/11/22 18:20:59.123"),
+            (951_782_399_999_000_000, "2000/02/28 23:59:59.999"),
+            (0, "1970/01/01 00:00:00.000"),
+        ] {
+            assert_eq!(to_the_millisecond(unix_ns), expected);
+        }
     }
 }
