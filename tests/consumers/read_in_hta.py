@@ -9,6 +9,7 @@ import sys
 # By default, it truncates the times of events to whole microseconds.
 os.environ["HTA_DISABLE_NS_ROUNDING"] = "1"
 
+import itertools
 import logging
 import warnings
 
@@ -65,12 +66,29 @@ def check_launches(checks, rank, trace, kernels, analysis):
     checks.equal("the streams with queues", len(queues), len({k["args"]["stream"] for k in kernels}))
 
 
+def check_copies(checks, rank, trace, analysis):
+    """Checks the highest bandwidth of copies, by their direction."""
+    changes = {}
+    for copy in trace.copies():
+        rate = float(copy["args"].get("memory bandwidth (GB/s)", 0))
+        of_direction = changes.setdefault(copy["name"][: len("Memcpy HtoD")], [])
+        of_direction += [(copy["ts"], rate), (end(copy), -rate)]
+    if not changes:
+        return
+    table = analysis.get_memory_bw_summary(ranks=[rank])["memory_bw_gbps"]["max"]
+    shown = {name: highest for (_, name), highest in table.items()}
+    for direction, of_direction in changes.items():
+        rates = itertools.accumulate(rate for _, rate in sorted(of_direction))
+        checks.equal(f"the bandwidth of {direction}", shown.get(direction), max(rates), NEAR)
+
+
 def check(path):
     from hta.trace_analysis import TraceAnalysis
 
     trace = Trace(path)
     checks = Checks(trace.path.name)
-    kernels = trace.kernels()
+    # For HTA, copies and fills are kernels too.
+    kernels = trace.device_work()
     folder, rank = str(trace.path.parent), trace.whole.get("distributedInfo", {}).get("rank", 0)
     analysis = TraceAnalysis(
         trace_files=[str(trace.path.resolve())], trace_dir=folder, include_last_profiler_step=True
@@ -83,6 +101,7 @@ def check(path):
     check_kernels(checks, kernels, analysis)
     check_idle(checks, rank, kernels, analysis)
     check_launches(checks, rank, trace, kernels, analysis)
+    check_copies(checks, rank, trace, analysis)
     annotated = {event["name"] for event in trace.slices("gpu_user_annotation")}
     found = analysis.get_gpu_user_annotation_breakdown(visualize=False)
     checks.equal("annotations were found", found is not None and len(found) > 0, bool(annotated))

@@ -133,10 +133,10 @@ async function checkChrome(checks, wanted) {
   }
   checks.equal('the number of arrows', await checks.number('select count(*) n from flow'), wanted.arrows);
   checks.equal(
-    'the number of arrows from a launch to a kernel of the same correlation',
+    'the number of arrows from a launch to its work of the same correlation',
     await checks.number(`select count(*) n from flow
       join slice launch on flow.slice_out = launch.id join slice kernel on flow.slice_in = kernel.id
-      where kernel.category = 'kernel' and launch.category in ('cuda_runtime', 'Runtime')
+      where kernel.category in ('kernel', 'gpu_memcpy', 'gpu_memset') and launch.category in ('cuda_runtime', 'Runtime')
         and extract_arg(launch.arg_set_id, 'args.correlation') = extract_arg(kernel.arg_set_id, 'args.correlation')`),
     wanted.arrows,
   );
@@ -167,12 +167,19 @@ async function checkTimeline(checks, wanted) {
 
   const pair = (from, to) => JSON.stringify([from.name, from.start, from.length, to.name, to.start, to.length]);
   const pairs = new Set(wanted.slices.filter((slice) => slice.parent !== null).map((slice) => pair(wanted.slices[slice.parent], slice)));
+  for (const slice of wanted.slices) {
+    if (slice.launch !== null) pairs.add(pair(wanted.launches[slice.launch], slice));
+  }
+  const launches = await checks.number("select count(*) n from slice where category = 'launch'");
+  checks.equal('the number of launches', launches, wanted.launches.length);
   const arrows = await ask(page, `select extract_arg(one.arg_set_id, 'source.function_name') from_name, one.ts - ${wanted.start} from_start, one.dur from_length,
       extract_arg(other.arg_set_id, 'source.function_name') to_name, other.ts - ${wanted.start} to_start, other.dur to_length
     from flow join slice one on flow.slice_out = one.id join slice other on flow.slice_in = other.id`);
   const of = (arrow, end) => ({ name: arrow[`${end}_name`], start: arrow[`${end}_start`], length: arrow[`${end}_length`] });
   checks.equal('the number of arrows that lead from no parent to its child', arrows.filter((arrow) => !pairs.has(pair(of(arrow, 'from'), of(arrow, 'to')))).length, 0);
   const elsewhere = (slice) => {
+    const launch = wanted.launches[slice.launch];
+    if (launch && launch.start < slice.start) return true;
     const parent = wanted.slices[slice.parent];
     if (!parent || slice.kind === 'FuturePoll') return false;
     if (slice.kind === 'GpuScope') return true;

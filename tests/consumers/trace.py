@@ -37,6 +37,12 @@ class Trace:
     def kernels(self):
         return self.slices("kernel")
 
+    def device_work(self):
+        return self.slices("kernel", "gpu_memcpy", "gpu_memset")
+
+    def copies(self):
+        return self.slices("gpu_memcpy")
+
     def launch_category(self):
         """Returns the category of the launches, or None if there are none."""
         return next((category for category in LAUNCHES if self.slices(category)), None)
@@ -73,10 +79,10 @@ class Operator:
 
 def operators(trace):
     """Returns the rows of the operator view by name. Operators on a thread nest by their times. `External id`
-    connects an operator with its kernels."""
+    connects an operator with its kernels, copies and fills."""
     launched = collections.defaultdict(float)
-    for kernel in trace.kernels():
-        launched[kernel["args"]["External id"]] += kernel["dur"]
+    for work in trace.device_work():
+        launched[work["args"]["External id"]] += work["dur"]
     rows = collections.defaultdict(Operator)
     threads = collections.defaultdict(list)
     for event in trace.slices("cpu_op"):

@@ -106,6 +106,14 @@ fn keep_for_perfetto(trace: &Trace, path: &Path) {
             "start": slice.start_ns,
             "length": slice.duration_ns,
             "parent": slice.parent,
+            "launch": slice.launch,
+        })
+    });
+    let launches = line.launches.iter().map(|launch| {
+        json!({
+            "name": line.names[launch.name as usize].text.as_ref(),
+            "start": launch.start_ns,
+            "length": launch.duration_ns,
         })
     });
     let counters = line.counters.iter().map(|counter| {
@@ -117,6 +125,7 @@ fn keep_for_perfetto(trace: &Trace, path: &Path) {
     let wanted = json!({
         "start": line.start_unix_ns.to_string(),
         "slices": slices.collect::<Vec<_>>(),
+        "launches": launches.collect::<Vec<_>>(),
         "counters": counters.collect::<Vec<_>>(),
         "steps": steps.collect::<Vec<_>>(),
         "replays": line.replays.len(),

@@ -1,0 +1,121 @@
+//! Where CUPTI recorded a window, its traces show the real kernels, copies and fills, with their launches and with the
+//! scopes around them. `tests/consumers` compares what the tools show of these traces with the events.
+
+use std::sync::Arc;
+
+use cudarc::driver::CudaStream;
+use profiler_runtime::report::SliceKind;
+use profiler_runtime::{Profile, Schedule, Trace, init, scope};
+use profiler_tests::gpu::{Gpu, is_here_with_kernels, on_threads};
+use profiler_tests::traces::{kept_events, of_category};
+use serde_json::Value;
+
+/// A batch as a network has it: a copy to the device, a fill, kernels in scopes inside each other, a copy back.
+fn batch(gpu: &Gpu, stream: &Arc<CudaStream>) {
+    let _batch = scope!("inside: batch", stream = stream);
+    let input = {
+        let _upload = scope!("inside: upload", stream = stream);
+        stream.clone_htod(&[1_u8; 4096]).expect("memory")
+    };
+    {
+        let _forward = scope!("inside: forward", stream = stream);
+        gpu.spin(stream, 20_000);
+        let _matmul = scope!("inside: matmul", stream = stream);
+        gpu.spin(stream, 30_000);
+        gpu.spin(stream, 40_000);
+    }
+    let zeros = stream.alloc_zeros::<u8>(8192).expect("memory");
+    let _download = scope!("inside: download", stream = stream);
+    stream.clone_dtoh(&input).expect("memory");
+    drop(zeros);
+}
+
+fn traced(f: impl FnOnce(&Profile)) -> Arc<Trace> {
+    let _profiler = init().expect("nothing forbids it");
+    let schedule = Schedule::new().active(3).repeat(1);
+    let ((), trace) = Profile::builder().schedule(schedule).run(f);
+    let trace = trace.expect("a window");
+    assert!(trace.has_kernels(), "{:?}", trace.no_kernels_reason());
+    trace
+}
+
+/// Returns the number of events of a category, and how long all of them took in nanoseconds.
+fn total(events: &[Value], category: &str) -> (usize, i64) {
+    let events = of_category(events, category);
+    let ns = events.iter().filter_map(|event| event["dur"].as_f64());
+    #[allow(clippy::cast_possible_truncation, reason = "some milliseconds")]
+    let ns = ns.map(|us| (us * 1000.0).round() as i64).sum();
+    (events.len(), ns)
+}
+
+#[test]
+fn kernels_copies_and_fills_are_those_of_the_window() {
+    if !is_here_with_kernels("") {
+        return;
+    }
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    let trace = traced(|profile| {
+        for _ in 0..3 {
+            batch(&gpu, &stream);
+            gpu.context.synchronize().expect("the device continues");
+            profile.step();
+        }
+    });
+    let events = kept_events(&trace, "kernels_copies_and_fills_are_those_of_the_window");
+    let line = trace.timeline();
+    let work = |prefix: &str| {
+        let of_name = line.slices.iter().filter(|slice| {
+            let name = &line.names[slice.name as usize].text;
+            slice.kind == SliceKind::GpuWork && name.starts_with(prefix)
+        });
+        of_name.fold((0, 0), |(count, ns), slice| {
+            (count + 1, ns + slice.duration_ns)
+        })
+    };
+    assert_eq!(total(&events, "kernel"), work("spin"));
+    assert_eq!(total(&events, "kernel"), (9, 270_000));
+    assert_eq!(total(&events, "gpu_memcpy"), work("Memcpy"));
+    assert_eq!(total(&events, "gpu_memcpy").0, 6);
+    assert_eq!(total(&events, "gpu_memset"), work("Memset"));
+    assert_eq!(total(&events, "gpu_memset").0, 3);
+    for kernel in of_category(&events, "kernel") {
+        assert_eq!(kernel["name"], "spin_ns");
+        assert!(kernel["args"].get("scope").is_none(), "it is no stand-in");
+    }
+}
+
+#[test]
+fn kernels_are_on_the_streams_of_the_scopes_that_launched_them() {
+    if !is_here_with_kernels("") {
+        return;
+    }
+    let gpu = Gpu::new(0);
+    let streams = [gpu.stream(), gpu.stream()];
+    let trace = traced(|profile| {
+        for _ in 0..3 {
+            on_threads(&streams, |stream| batch(&gpu, stream));
+            gpu.context.synchronize().expect("the device continues");
+            profile.step();
+        }
+    });
+    let events = kept_events(
+        &trace,
+        "kernels_are_on_the_streams_of_the_scopes_that_launched_them",
+    );
+    let annotations = of_category(&events, "gpu_user_annotation");
+    let kernels = of_category(&events, "kernel");
+    assert_eq!(kernels.len(), 18);
+    for kernel in kernels {
+        let of_scope = annotations
+            .iter()
+            .find(|annotation| annotation["args"]["External id"] == kernel["args"]["External id"]);
+        let of_scope = of_scope.expect("its scope");
+        assert_eq!(of_scope["tid"], kernel["tid"], "one track");
+    }
+    let launches = of_category(&events, "cuda_runtime");
+    let of_kernels = launches
+        .iter()
+        .filter(|launch| launch["name"] == "cudaLaunchKernel");
+    assert_eq!(of_kernels.count(), 18);
+}
