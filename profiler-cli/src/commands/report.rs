@@ -43,6 +43,9 @@ pub(crate) struct Report {
     /// Prints the functions that the rows called instead.
     #[arg(long)]
     callees: bool,
+    /// Prints the kernels and copies that the rows launched instead, and what limits each function.
+    #[arg(long, conflicts_with_all = ["callers", "callees"])]
+    kernels: bool,
     /// Format of the output.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -129,7 +132,9 @@ impl Report {
                 }
             };
         }
-        let text = if self.callers || self.callees {
+        let text = if self.kernels {
+            self.kernels(&rows)?
+        } else if self.callers || self.callees {
             self.edges(&each!(&rows, table => if self.callers {
                 table.callers()
             } else {
@@ -156,6 +161,28 @@ impl Report {
             Format::Json => each!(rows, table => table.to_json()),
             Format::Csv => each!(rows, table => table.to_csv()),
         }
+    }
+
+    fn kernels(&self, rows: &Rows) -> Result<String, Error> {
+        let Rows::Averages(averages) = rows else {
+            return Err(Error::Usage(format!(
+                "--kernels: {} is a summary, and kernels are in traces",
+                self.file.display()
+            )));
+        };
+        let kernels = averages.kernels();
+        Ok(match self.format {
+            Format::Text => {
+                let options = self.options();
+                kernels.table(
+                    &self
+                        .sort
+                        .map_or_else(|| options.clone(), |key| options.clone().sort_by(key)),
+                )
+            }
+            Format::Json => kernels.to_json(),
+            Format::Csv => kernels.to_csv(),
+        })
     }
 
     fn edges(&self, edges: &CallEdges) -> String {

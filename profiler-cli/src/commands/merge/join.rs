@@ -41,6 +41,9 @@ pub(super) fn join(members: &[Member<'_>]) -> Timeline {
         moved.push(vec![0; member.timeline.slices.len()]);
     }
     for is_of_gpu in [false, true] {
+        if is_of_gpu {
+            joined.add_launches(members, start, &moved);
+        }
         for (number, member) in members.iter().enumerate() {
             joined.add_slices(
                 member,
@@ -62,14 +65,16 @@ fn process(member: &Member<'_>) -> Option<u64> {
 struct Joined {
     timeline: Timeline,
     names: HashMap<SliceName, u32>,
-    /// For each rank, the number of its first track and shapes, and those of its names.
+    /// For each rank, the numbers of its first track, shapes and work, and those of its names and launches.
     bases: Vec<Bases>,
 }
 
 struct Bases {
     track: u32,
     shapes: u32,
+    work: u32,
     names: Vec<u32>,
+    launches: Vec<u32>,
 }
 
 impl Joined {
@@ -78,11 +83,14 @@ impl Joined {
         let to_number = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
         let track = to_number(self.timeline.tracks.len());
         let shapes = to_number(self.timeline.shapes.len());
+        let work = to_number(self.timeline.work.len());
         let names = line.names.iter().map(|name| self.name(name)).collect();
         self.bases.push(Bases {
             track,
             shapes,
+            work,
             names,
+            launches: Vec::new(),
         });
         let tracks = line.tracks.iter().map(|track| {
             let mut track = track.clone();
@@ -93,6 +101,7 @@ impl Joined {
         });
         self.timeline.tracks.extend(tracks);
         self.timeline.shapes.extend(line.shapes.iter().cloned());
+        self.timeline.work.extend(line.work.iter().copied());
         self.timeline.duration_ns = self.timeline.duration_ns.max(shift + line.duration_ns);
         let replays = line.replays.iter().map(|replay| {
             let mut replay = *replay;
@@ -146,6 +155,33 @@ impl Joined {
         number
     }
 
+    /// Adds the launches of all ranks in the order of their starts. `moved` are the slices of threads.
+    fn add_launches(&mut self, members: &[Member<'_>], start: i64, moved: &[Vec<u32>]) {
+        let mut launches = Vec::new();
+        for (number, member) in members.iter().enumerate() {
+            let shift = member.start() - start;
+            let count = member.timeline.launches.len();
+            self.bases[number].launches = vec![u32::MAX; count];
+            let bases = &self.bases[number];
+            for (index, launch) in member.timeline.launches.iter().enumerate() {
+                let mut launch = *launch;
+                launch.track += bases.track;
+                launch.name = bases.names.get(launch.name as usize).copied().unwrap_or(0);
+                launch.start_ns += shift;
+                launch.parent = launch
+                    .parent
+                    .and_then(|parent| moved[number].get(parent as usize).copied());
+                launches.push((number, index, launch));
+            }
+        }
+        launches.sort_by_key(|(number, _, launch)| (launch.start_ns, *number));
+        for (place, (number, index, _)) in (0..).zip(&launches) {
+            self.bases[*number].launches[*index] = place;
+        }
+        let launches = launches.into_iter().map(|(_, _, launch)| launch);
+        self.timeline.launches = launches.collect();
+    }
+
     fn add_slices(
         &mut self,
         member: &Member<'_>,
@@ -165,6 +201,9 @@ impl Joined {
             slice.name = bases.names.get(slice.name as usize).copied().unwrap_or(0);
             slice.start_ns += shift;
             slice.shapes = slice.shapes.map(|own| own + bases.shapes);
+            slice.work = slice.work.map(|own| own + bases.work);
+            let launch = |own: u32| bases.launches.get(own as usize).copied();
+            slice.launch = slice.launch.and_then(launch);
             slice.parent = slice
                 .parent
                 .and_then(|parent| moved.get(parent as usize).copied());
@@ -236,6 +275,19 @@ mod tests {
                 assert_eq!(name(parent), "train::step", "{index}");
                 assert!(parent.start_ns <= slice.start_ns);
             }
+        }
+        // Each kernel keeps its launch, in the order of all launches.
+        assert_eq!(joined.launches.len(), 6);
+        assert!(joined.launches.is_sorted_by_key(|launch| launch.start_ns));
+        for slice in joined
+            .slices
+            .iter()
+            .filter(|slice| slice.kind == SliceKind::GpuWork)
+        {
+            let launch = &joined.launches[slice.launch.expect("its launch") as usize];
+            assert_eq!(launch.parent, slice.parent);
+            let work = &joined.work[slice.work.expect("what it did") as usize];
+            assert_eq!(work.correlation, launch.correlation);
         }
         // Equal after the alignment.
         let starts = |rank: u64| -> Vec<i64> {

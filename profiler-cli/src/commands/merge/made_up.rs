@@ -1,6 +1,8 @@
 //! Ranks with known clocks and delays, for tests.
 
-use profiler_runtime::report::{Slice, SliceKind, SliceName, Step, Timeline, Track, TrackKind};
+use profiler_runtime::report::{
+    GpuWork, Launch, Slice, SliceKind, SliceName, Step, Timeline, Track, TrackKind,
+};
 
 const STEP_NS: i64 = 10_000_000;
 const COLLECTIVE_NS: i64 = 100_000;
@@ -85,6 +87,16 @@ impl Rank {
             work.kind = SliceKind::GpuWork;
             (work.track, work.name) = (1, 1);
             work.parent = u32::try_from(number).ok();
+            let mut launch = Launch::default();
+            launch.parent = work.parent;
+            launch.start_ns = place * STEP_NS + 1_000;
+            launch.correlation = u32::try_from(100 * self.number + number).expect("a small number");
+            work.launch = u32::try_from(line.launches.len()).ok();
+            work.work = u32::try_from(line.work.len()).ok();
+            let mut details = GpuWork::default();
+            details.correlation = launch.correlation;
+            line.launches.push(launch);
+            line.work.push(details);
             let begins = (place + 1) * STEP_NS - 5_000_000;
             work.start_ns = begins + self.late;
             work.duration_ns = 2_000_000 + COLLECTIVE_NS - self.late + jitter;

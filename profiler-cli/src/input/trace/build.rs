@@ -1,10 +1,11 @@
 //! The time line of everything that was collected.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use profiler_runtime::report::{Counter, Slice, SliceKind, Step, Timeline, TrackKind};
+use profiler_runtime::report::{Counter, Launch, Slice, SliceKind, Step, Timeline, TrackKind};
 
 use super::collect::{Collector, MemoryChange, Raw, RawKind};
+use super::launches::Callers;
 use super::nesting::{NONE, Place};
 use super::{futures, launches, nesting, pairs};
 use crate::input::InputError;
@@ -26,10 +27,16 @@ pub(super) fn build(mut collector: Collector, title: &str) -> Result<Timeline, I
 }
 
 /// Leaves out the launches and kernels that `profiler-runtime` wrote for tools that know nothing else: they stand for the
-/// GPU times of scopes, which are in the file too. So are counters of memory beside its changes.
+/// GPU times of scopes, which are in the file too. So are counters of memory beside its changes. Launches of kernels that
+/// were recorded remain.
 fn leave_out_stand_ins(collector: &mut Collector) {
-    collector.raws.retain(|raw| {
-        raw.kind != RawKind::Launch && !(raw.kind == RawKind::GpuWork && raw.is_of_scope)
+    let is_recorded = |raw: &Raw| raw.kind == RawKind::GpuWork && !raw.is_of_scope;
+    let work = collector.raws.iter().filter(|raw| is_recorded(raw));
+    let recorded: HashSet<u64> = work.map(|raw| raw.correlation).collect();
+    collector.raws.retain(|raw| match raw.kind {
+        RawKind::Launch => recorded.contains(&raw.correlation),
+        RawKind::GpuWork => !raw.is_of_scope,
+        _ => true,
     });
     collector.counters.retain(|key, _| !key.is_of_changes);
 }
@@ -98,7 +105,9 @@ fn on_track(memory: &[MemoryChange], track: u32) -> &[MemoryChange] {
 struct Builder {
     collector: Collector,
     places: Vec<Place>,
-    callers: Vec<u32>,
+    callers: Callers,
+    /// The index of each launch that has work in [`Timeline::launches`].
+    launches: HashMap<u32, u32>,
     is_poll: Vec<bool>,
     /// The index of the slice of each span.
     slices: Vec<u32>,
@@ -123,6 +132,7 @@ impl Builder {
             collector,
             places,
             callers,
+            launches: HashMap::new(),
             is_poll,
             has_work,
         }
@@ -132,6 +142,8 @@ impl Builder {
         for index in self.order() {
             self.add(timeline, index);
         }
+        self.add_launches(timeline);
+        timeline.work = std::mem::take(&mut self.collector.work);
         self.add_counters(timeline);
         timeline.replays = std::mem::take(&mut self.collector.replays);
         set_times(timeline, self.collector.base_ns)?;
@@ -185,8 +197,44 @@ impl Builder {
         ordered
     }
 
+    /// Adds the launches that have work, and connects the work with them.
+    fn add_launches(&mut self, timeline: &mut Timeline) {
+        let mut used: Vec<u32> = self.callers.launches.clone();
+        used.retain(|launch| *launch != NONE);
+        used.sort_by_key(|launch| (self.collector.raws[*launch as usize].start, *launch));
+        used.dedup();
+        for index in used {
+            let raw = &self.collector.raws[index as usize];
+            let place = &self.places[index as usize];
+            let mut launch = Launch::default();
+            launch.name = raw.name;
+            launch.start_ns = raw.start;
+            launch.duration_ns = raw.end.saturating_sub(raw.start);
+            launch.correlation = u32::try_from(raw.correlation).unwrap_or_default();
+            let parent = self.slices.get(place.parent as usize).copied();
+            launch.parent = parent.filter(|parent| *parent != NONE);
+            let (track, lane) = (raw.track, place.lane);
+            if lane == NONE {
+                continue;
+            }
+            launch.track = self.track(timeline, track, lane, SliceKind::Call);
+            let next = u32::try_from(timeline.launches.len()).unwrap_or(NONE);
+            self.launches.insert(index, next);
+            timeline.launches.push(launch);
+        }
+        for (slice, launch) in self.slices.iter().zip(&self.callers.launches) {
+            if let Some(slice) = timeline.slices.get_mut(*slice as usize) {
+                slice.launch = self.launches.get(launch).copied();
+            }
+        }
+    }
+
     fn add(&mut self, timeline: &mut Timeline, index: u32) {
         let raw = &self.collector.raws[index as usize];
+        // In files of `profiler-runtime`, calls of CUDA are no functions that were measured.
+        if self.collector.is_own && raw.kind == RawKind::Launch {
+            return;
+        }
         let place = &self.places[index as usize];
         if place.lane == NONE {
             self.collector
@@ -195,7 +243,7 @@ impl Builder {
         }
         let is_on_gpu = raw.kind.is_on_gpu();
         let parent = if is_on_gpu {
-            self.callers[index as usize]
+            self.callers.functions[index as usize]
         } else {
             place.parent
         };
@@ -214,12 +262,17 @@ impl Builder {
         let own = raw.self_ns.unwrap_or(duration - place.inside);
         slice.self_ns = match raw.kind {
             // The work inside has a time of its own; what is left are pauses.
-            RawKind::GpuAnnotation if self.has_work.contains_key(&raw.track) => 0,
+            RawKind::GpuAnnotation
+                if !self.collector.is_own && self.has_work.contains_key(&raw.track) =>
+            {
+                0
+            }
             _ => own.clamp(0, duration),
         };
         let parent = self.slices.get(parent as usize).copied();
         slice.parent = parent.filter(|parent| *parent != NONE);
         slice.ending = raw.ending;
+        slice.work = (raw.work != NONE).then_some(raw.work);
         slice.shapes = (raw.shapes != NONE).then_some(raw.shapes);
         slice.allocated_bytes = place.allocated;
         slice.device_bytes = place.device_bytes;
@@ -283,8 +336,11 @@ fn set_times(timeline: &mut Timeline, base_ns: Option<i64>) -> Result<(), InputE
         .counters
         .iter()
         .flat_map(|counter| &counter.samples);
+    let launches = timeline.launches.iter();
+    let launches = launches.map(|launch| (launch.start_ns, launch.start_ns));
     let spans = spans
         .chain(steps)
+        .chain(launches)
         .chain(samples.map(|sample| (sample.0, sample.0)));
     let Some((start, end)) = spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
     else {
@@ -304,6 +360,9 @@ fn set_times(timeline: &mut Timeline, base_ns: Option<i64>) -> Result<(), InputE
         .unwrap_or_default();
     for slice in &mut timeline.slices {
         slice.start_ns -= start;
+    }
+    for launch in &mut timeline.launches {
+        launch.start_ns -= start;
     }
     for replay in &mut timeline.replays {
         replay.noticed_ns = replay.noticed_ns.saturating_sub(start);

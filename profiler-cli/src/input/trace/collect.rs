@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use profiler_runtime::report::{Replay, SliceEnding};
+use profiler_runtime::report::{GpuWork, Replay, SliceEnding};
 
 use super::event::{Args, Category, Event};
 use super::names::{Names, location_in};
 use super::nesting::NONE;
 use super::time::Time;
 use super::tracks::Tracks;
+use super::work::work;
 use crate::input::{InputError, Limits};
 
 /// The kind of a span.
@@ -45,6 +46,8 @@ pub(super) struct Raw {
     pub(super) ending: SliceEnding,
     /// The number of its shapes; [`NONE`] if it has none.
     pub(super) shapes: u32,
+    /// The index of what it did on a device, in [`Collector::work`]; [`NONE`] if the file does not say.
+    pub(super) work: u32,
     /// It stands for the time of a scope of `profiler-runtime`, which the file has too.
     pub(super) is_of_scope: bool,
 }
@@ -95,6 +98,7 @@ pub(super) struct Collector {
     pub(super) devices: BTreeMap<u32, String>,
     pub(super) tracks: Tracks,
     pub(super) raws: Vec<Raw>,
+    pub(super) work: Vec<GpuWork>,
     pub(super) halves: Vec<HalfSpan>,
     pub(super) memory: Vec<MemoryChange>,
     pub(super) counters: BTreeMap<CounterKey, Vec<(i64, f64)>>,
@@ -116,6 +120,7 @@ impl Collector {
             devices: BTreeMap::new(),
             tracks: Tracks::default(),
             raws: Vec::new(),
+            work: Vec::new(),
             halves: Vec::new(),
             memory: Vec::new(),
             counters: BTreeMap::new(),
@@ -218,6 +223,13 @@ impl Collector {
             Some(shapes) => self.shapes.number(shapes, || (String::new(), None))?,
             None => NONE,
         };
+        let work = match work(event) {
+            Some(work) => {
+                self.work.push(work);
+                u32::try_from(self.work.len() - 1).unwrap_or(NONE)
+            }
+            None => NONE,
+        };
         Ok(Raw {
             track,
             name,
@@ -229,6 +241,7 @@ impl Collector {
             self_ns: args.self_ns,
             ending: args.ending,
             shapes,
+            work,
             is_of_scope: args.is_of_scope,
         })
     }
@@ -359,7 +372,7 @@ impl Collector {
 
 fn kind(event: &Event) -> RawKind {
     match event.category {
-        Category::GpuWork => RawKind::GpuWork,
+        category if category.is_gpu_work() => RawKind::GpuWork,
         Category::GpuAnnotation => RawKind::GpuAnnotation,
         Category::Runtime => RawKind::Launch,
         Category::Annotation => {

@@ -8,6 +8,7 @@ use serde::de::{
 };
 
 use super::time::Time;
+use super::work::WorkArgs;
 use crate::input::Limits;
 
 /// The most values of one counter event that are kept.
@@ -37,8 +38,11 @@ pub(super) enum Category {
     Annotation,
     /// A call of CUDA on the CPU.
     Runtime,
-    /// A kernel, a copy, or setting memory.
-    GpuWork,
+    Kernel,
+    /// A copy on a device.
+    Memcpy,
+    /// A fill of memory on a device.
+    Memset,
     /// A range on a stream that the program named.
     GpuAnnotation,
     /// A replay of a CUDA graph, which `profiler-runtime` writes as an instant.
@@ -52,9 +56,9 @@ impl Category {
         match text {
             "user_annotation" => Self::Annotation,
             "cuda_runtime" | "cuda_driver" | "Runtime" | "hip_runtime" => Self::Runtime,
-            "kernel" | "gpu_memcpy" | "gpu_memset" | "Kernel" | "Memcpy" | "Memset" => {
-                Self::GpuWork
-            }
+            "kernel" | "Kernel" => Self::Kernel,
+            "gpu_memcpy" | "Memcpy" => Self::Memcpy,
+            "gpu_memset" | "Memset" => Self::Memset,
             "gpu_user_annotation" => Self::GpuAnnotation,
             "replay" => Self::Replay,
             "Trace" | "cuda_sync" | "overhead" => Self::Other,
@@ -63,7 +67,11 @@ impl Category {
     }
 
     pub(super) const fn is_on_gpu(self) -> bool {
-        matches!(self, Self::GpuWork | Self::GpuAnnotation)
+        self.is_gpu_work() || matches!(self, Self::GpuAnnotation)
+    }
+
+    pub(super) const fn is_gpu_work(self) -> bool {
+        matches!(self, Self::Kernel | Self::Memcpy | Self::Memset)
     }
 }
 
@@ -100,6 +108,7 @@ pub(super) struct Args {
     pub(super) device_type: Option<i64>,
     pub(super) device: Option<i64>,
     pub(super) bytes: Option<i64>,
+    pub(super) work: WorkArgs,
     pub(super) allocated: Option<f64>,
     pub(super) reserved: Option<f64>,
     /// The numbers under other keys, in counter events.
@@ -231,6 +240,10 @@ impl Value {
         self.whole().and_then(|id| u64::try_from(id).ok())
     }
 
+    fn count(&self) -> Option<u32> {
+        self.id().and_then(|count| u32::try_from(count).ok())
+    }
+
     fn number(&self) -> Option<f64> {
         match self {
             Self::Number(number) => Some(*number),
@@ -343,6 +356,16 @@ const ARG_KEYS: &[&str] = &[
     "Bytes",
     "Total Allocated",
     "Total Reserved",
+    "grid",
+    "block",
+    "registers per thread",
+    "shared memory",
+    "bytes",
+    "device",
+    "context",
+    "stream",
+    "graph id",
+    "graph node id",
 ];
 
 impl<'de> DeserializeSeed<'de> for ArgsOf {
@@ -394,12 +417,31 @@ impl<'de> Visitor<'de> for ArgsOf {
                 map.next_value::<IgnoredAny>()?;
             } else if key == "Input Dims" {
                 args.shapes = map.next_value::<Shapes>()?.0;
+            } else if key == "grid" {
+                args.work.grid = map.next_value::<Extents>()?.0;
+            } else if key == "block" {
+                args.work.block = map.next_value::<Extents>()?.0;
             } else {
                 let value = map.next_value()?;
                 args.set(key, value);
             }
         }
         Ok(args)
+    }
+}
+
+/// Three counts; `None` if it is something else.
+struct Extents(Option<[u32; 3]>);
+
+impl<'de> Deserialize<'de> for Extents {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let list = serde_json::Value::deserialize(deserializer)?;
+        let extent = |index: usize| {
+            let extent = list.get(index)?.as_u64()?;
+            u32::try_from(extent).ok()
+        };
+        let extents = || Some([extent(0)?, extent(1)?, extent(2)?]);
+        Ok(Self(extents()))
     }
 }
 
@@ -444,6 +486,14 @@ impl Args {
             "Bytes" => self.bytes = value.whole(),
             "Total Allocated" => self.allocated = value.number(),
             "Total Reserved" => self.reserved = value.number(),
+            "registers per thread" => self.work.registers = value.count(),
+            "shared memory" => self.work.shared_bytes = value.count(),
+            "bytes" => self.work.bytes = value.id(),
+            "device" => self.work.device = value.count(),
+            "context" => self.work.context = value.count(),
+            "stream" => self.work.stream = value.count(),
+            "graph id" => self.work.graph = value.count(),
+            "graph node id" => self.work.graph_node = value.id(),
             _ => {}
         }
     }

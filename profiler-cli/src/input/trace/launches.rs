@@ -5,12 +5,23 @@ use std::collections::HashMap;
 use super::collect::{Raw, RawKind};
 use super::nesting::{NONE, Place};
 
-/// Returns the call of each span on the GPU, and [`NONE`] for all others.
+/// The calls on the CPU of spans on the GPU.
+pub(super) struct Callers {
+    /// The function of each span; [`NONE`] for spans on the CPU.
+    pub(super) functions: Vec<u32>,
+    /// The CUDA call that launched each span; [`NONE`] if it is not in the file.
+    pub(super) launches: Vec<u32>,
+}
+
+/// Returns the calls of each span on the GPU.
 ///
 /// Work belongs to the function around the CUDA call that has its correlation, or else to the function that has its
 /// external id. A range belongs to the range on the CPU that has its external id.
-pub(super) fn callers(raws: &[Raw], places: &[Place]) -> Vec<u32> {
-    let mut callers = vec![NONE; raws.len()];
+pub(super) fn callers(raws: &[Raw], places: &[Place]) -> Callers {
+    let mut callers = Callers {
+        functions: vec![NONE; raws.len()],
+        launches: vec![NONE; raws.len()],
+    };
     if !raws.iter().any(|raw| raw.kind.is_on_gpu()) {
         return callers;
     }
@@ -25,11 +36,12 @@ pub(super) fn callers(raws: &[Raw], places: &[Place]) -> Vec<u32> {
             functions.entry(raw.external_id).or_insert(index);
         }
     }
-    for (raw, caller) in raws.iter().zip(&mut callers) {
+    for (index, raw) in raws.iter().enumerate() {
         let by_id = || functions.get(&raw.external_id).copied();
-        *caller = match raw.kind {
+        callers.functions[index] = match raw.kind {
             RawKind::GpuWork => {
                 let launch = launches.get(&raw.correlation).copied();
+                callers.launches[index] = launch.unwrap_or(NONE);
                 launch
                     .map(|launch| around(raws, places, launch))
                     .or_else(by_id)

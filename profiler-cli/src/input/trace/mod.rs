@@ -17,6 +17,7 @@ mod pairs;
 mod tests;
 mod time;
 mod tracks;
+mod work;
 
 use profiler_runtime::report::Timeline;
 

@@ -56,8 +56,13 @@ pub(super) fn nest(raws: &mut [Raw], places: &mut [Place], order: &[u32], memory
             let end = end.min(parent_end);
             raws[index as usize].end = end;
             places[index as usize].parent = parent;
-            let inside = &mut places[parent as usize].inside;
-            *inside = inside.saturating_add(end.saturating_sub(start));
+            // A range on a stream encloses work, whose time is its own; tables decide which of both they count.
+            let is_enclosed = raws[index as usize].kind == RawKind::GpuWork
+                && raws[parent as usize].kind == RawKind::GpuAnnotation;
+            if !is_enclosed {
+                let inside = &mut places[parent as usize].inside;
+                *inside = inside.saturating_add(end.saturating_sub(start));
+            }
             open.push(index);
         } else {
             let around = &open[..open.len() - usize::from(is_work)];

@@ -1,6 +1,6 @@
 //! Launches and GPU work, as PyTorch writes them, and as `profiler-runtime` does.
 
-use profiler_runtime::report::{SliceKind, TrackKind};
+use profiler_runtime::report::{KernelRowKind, MemoryKind, SliceKind, TrackKind, Verdict};
 
 use super::{complete, name, of_text, on_track, read, tree};
 
@@ -241,4 +241,131 @@ fn steps_on_a_track_of_their_own_are_no_calls() {
     assert_eq!(name(&timeline, &timeline.slices[0]), "f");
     assert_eq!(timeline.steps.len(), 2);
     assert_eq!(timeline.tracks.len(), 1);
+}
+
+/// Launches, a kernel and a copy with the arguments of PyTorch.
+fn kernels() -> Vec<String> {
+    vec![
+        complete("cpu_op", "aten::add", (0.0, 50.0), r#""External id": 1"#),
+        complete(
+            "cuda_runtime",
+            "cudaLaunchKernel",
+            (10.0, 5.0),
+            r#""correlation": 7, "External id": 1"#,
+        ),
+        complete(
+            "cuda_runtime",
+            "cudaMemcpyAsync",
+            (20.0, 5.0),
+            r#""correlation": 8, "External id": 1"#,
+        ),
+        complete(
+            "cuda_runtime",
+            "cudaDeviceSynchronize",
+            (30.0, 5.0),
+            r#""correlation": 9"#,
+        ),
+        on_track(
+            "kernel",
+            "void at::native::add<float>(float*)",
+            (0, 7),
+            (20.0, 10.0),
+            r#""External id": 1, "device": 0, "context": 1, "stream": 7, "correlation": 7,
+               "registers per thread": 32, "shared memory": 1024, "grid": [8, 2, 1], "block": [128, 1, 1],
+               "graph node id": 0"#,
+        ),
+        on_track(
+            "gpu_memcpy",
+            "Memcpy DtoH (Device -> Pinned)",
+            (0, 7),
+            (30.0, 4.0),
+            r#""External id": 1, "device": 0, "stream": 7, "correlation": 8, "bytes": 4000"#,
+        ),
+    ]
+}
+
+#[test]
+fn kernels_and_copies_say_what_they_did() {
+    let timeline = read(&kernels().join(","));
+    let calls: Vec<&str> = timeline
+        .launches
+        .iter()
+        .map(|launch| &*timeline.names[launch.name as usize].text)
+        .collect();
+    assert_eq!(calls, ["cudaLaunchKernel", "cudaMemcpyAsync"]);
+    let kernels = timeline.key_averages().kernels();
+    let [scope] = &kernels.scopes[..] else {
+        panic!("one function launched both: {kernels:?}")
+    };
+    assert_eq!(scope.scope.as_deref(), Some("aten::add"));
+    assert_eq!((scope.calls, scope.launches), (1, Some(2)));
+    assert_eq!(scope.verdict(), Some(Verdict::DeviceBound));
+    let [add, copy] = &scope.rows[..] else {
+        panic!("two rows: {scope:?}")
+    };
+    assert_eq!((&*add.short, add.times.total_ns), ("add", 10_000.0));
+    let KernelRowKind::Kernel(used) = add.kind else {
+        panic!("a kernel: {add:?}")
+    };
+    assert_eq!((used.grid.max, used.block.max), ([8, 2, 1], [128, 1, 1]));
+    assert_eq!((used.registers.min, used.shared_bytes.max), (32, 1024));
+    let KernelRowKind::Copy(copied) = copy.kind else {
+        panic!("a copy: {copy:?}")
+    };
+    assert_eq!(
+        (copied.from, copied.to),
+        (MemoryKind::Device, MemoryKind::Pinned)
+    );
+    assert_eq!(copy.gigabytes_per_second(), Some(1.0));
+}
+
+#[test]
+fn kernels_in_files_of_profiler_runtime_are_inside_the_gpu_times_of_scopes() {
+    let events = [
+        complete(
+            "cpu_op",
+            "forward",
+            (0.0, 20.0),
+            r#""External id": 1, "self_ns": 20000"#,
+        ),
+        complete(
+            "cuda_runtime",
+            "cudaLaunchKernel",
+            (5.0, 2.0),
+            r#""correlation": 100001, "External id": 1"#,
+        ),
+        on_track(
+            "gpu_user_annotation",
+            "forward",
+            (0, 8),
+            (10.0, 60.0),
+            r#""External id": 1"#,
+        ),
+        on_track(
+            "kernel",
+            "gemm",
+            (0, 8),
+            (15.0, 40.0),
+            r#""External id": 1, "correlation": 100001, "grid": [1, 1, 1], "block": [32, 1, 1]"#,
+        ),
+    ];
+    let timeline = of_text(&format!(
+        r#"{{"profiler": {{"name": "profiler-runtime"}}, "traceEvents": [{}]}}"#,
+        events.join(",")
+    ));
+    assert_eq!(
+        tree(&timeline),
+        [
+            ("forward", "-", 20.0),
+            ("forward", "forward", 60.0),
+            ("gemm", "forward", 40.0)
+        ]
+    );
+    assert_eq!(timeline.launches.len(), 1);
+    let averages = timeline.key_averages();
+    assert_eq!(averages.rows.len(), 1, "kernels are no rows");
+    assert_eq!(averages.self_cuda_time_total_ns, Some(60_000.0));
+    let kernels = averages.kernels();
+    assert_eq!(kernels.scopes[0].rows[0].name, "gemm");
+    assert_eq!(kernels.scopes[0].busy_ns, 40_000.0);
 }
