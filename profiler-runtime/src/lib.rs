@@ -117,6 +117,8 @@ mod clock;
 mod collect;
 mod config;
 pub mod cuda;
+#[cfg(all(feature = "cupti", not(target_family = "wasm")))]
+mod demangle;
 mod diagnostics;
 mod gpu_sample;
 mod gpu_work;

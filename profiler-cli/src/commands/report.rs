@@ -16,6 +16,10 @@ use crate::output::Stdout;
 ///
 /// The table of a summary is the one that the program printed. A trace has a row for each function, and for each kernel
 /// and copy; the functions around a launch have the time of the kernel in their CUDA total.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of the command line"
+)]
 #[derive(Debug, Args)]
 pub(crate) struct Report {
     /// Summary (`.json`) or trace (`.json`, `.json.gz`, PyTorch's `.pt.trace.json`).

@@ -144,12 +144,6 @@ impl Trace {
             record,
         })
     }
-
-    /// Returns `true` if CUPTI recorded kernels, copies and fills in the window.
-    #[must_use]
-    pub fn has_gpu_work(&self) -> bool {
-        self.work.is_recorded
-    }
 }
 
 impl<'t> Event<'t> {
@@ -206,6 +200,6 @@ mod tests {
             ("cuLaunchKernel", Some("main"))
         );
         assert!(last.start_ns() > Some(launch.start_ns()));
-        assert!(trace.has_gpu_work() && last.stream().is_some());
+        assert!(trace.has_kernels() && last.stream().is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! What kernels, copies and fills did, as PyTorch writes it.
+//! The parameters of kernels, copies and fills, as PyTorch writes them.
 
 use profiler_runtime::report::{
     GpuWork, GpuWorkKind, KernelLaunch, MemoryCopy, MemoryFill, MemoryKind,

@@ -1,10 +1,12 @@
 //! The names of kernels, which belong to CUPTI: copied when a buffer comes back, into memory that was reserved before.
 
+use std::borrow::Cow;
 use std::ffi::CStr;
 use std::sync::Arc;
 
 use super::activity::NO_NAME;
 use super::losses::{WorkLoss, lose};
+use crate::demangle::demangle;
 use crate::sync::Lock;
 
 /// The most names that are kept. Programs have some hundred.
@@ -49,7 +51,13 @@ pub(super) unsafe fn number_of(address: usize) -> u32 {
 
 /// Returns the names that were added since the last call, in the order of their numbers.
 pub(super) fn take_new() -> Vec<Arc<str>> {
-    NAMES.lock().take_new()
+    let new = NAMES.lock().take_new();
+    // Without the lock, for which CUPTI may wait.
+    let written = |name: Arc<str>| match demangle(&name) {
+        Cow::Borrowed(_) => name,
+        Cow::Owned(written) => written.into(),
+    };
+    new.into_iter().map(written).collect()
 }
 
 impl Names {

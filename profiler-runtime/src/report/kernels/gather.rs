@@ -16,7 +16,7 @@ pub(super) struct Item<'n> {
     /// When it began and ended, in nanoseconds.
     pub(super) span: (i64, i64),
     pub(super) device: u32,
-    /// What it did, if that is known.
+    /// The kind of work, if that is known.
     pub(super) kind: Option<GpuWorkKind>,
     /// The name of its scope, and when the call began; [`NONE`] for no scope.
     pub(super) scope: u32,
@@ -58,7 +58,7 @@ pub(super) fn gather(
 ) -> Kernels {
     items.sort_by_key(|item| (item.device, item.span));
     let mut tallies: HashMap<u32, ScopeTally<'_>> = HashMap::new();
-    // What the device before did until when.
+    // The device of the item before, and until when it worked.
     let mut until: Option<(u32, i64)> = None;
     for item in &items {
         let (start, end) = item.span;

@@ -14,11 +14,11 @@ pub struct KernelRow {
     pub short: String,
     /// Times on the device: calls are runs, totals are without gaps, and the percentages are of all work of the scope.
     pub times: Times,
-    /// What it did.
+    /// The kind of work, with its parameters.
     pub kind: KernelRowKind,
 }
 
-/// What the work of a row did.
+/// The kind of work of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum KernelRowKind {

@@ -12,7 +12,7 @@ use crate::report::text::table::{Column, Table};
 use crate::report::text::terminal::{self, Stream};
 use crate::report::text::units::{bytes, percent, time};
 
-/// What work is listed below that no measured scope launched.
+/// The name above work that no measured scope launched.
 const NO_SCOPE: &str = "(no measured scope)";
 
 /// A line of the second table: the name of a scope, or one of its rows.
@@ -23,7 +23,9 @@ enum Line<'k> {
 
 pub(super) fn render(kernels: &Kernels, options: &TableOptions) -> String {
     let mut text = String::new();
-    if kernels.scopes.is_empty() {
+    if kernels.scopes.is_empty() && !kernels.notes.is_empty() {
+        // They say why.
+    } else if kernels.scopes.is_empty() {
         text.push_str(if kernels.is_recorded {
             "no kernel ran in the window\n"
         } else {

@@ -9,7 +9,6 @@ use crate::report::golden::assert_golden;
 use crate::report::{KernelRowKind, Kernels, ScopeKernels, SortKey, TableOptions, Verdict};
 use crate::session::Trace;
 use crate::session::sample::Sample;
-use crate::stream_key::StreamKey;
 
 const GEMM: &str = "void cutlass::Kernel<cutlass::gemm::Tile<128, 64> >(cutlass::gemm::Params)";
 const ADD: &str = "void at::native::elementwise<at::native::Add>(int, float*)";
@@ -186,7 +185,7 @@ fn an_idle_device_waits_for_launches_or_for_something_else() {
     scope(&mut sample, "kernels: waits", 0, 0, 1000);
     sample.work("first", true, 1_000, (2_000, 3_000), kernel(1, 0));
     sample.work("second", true, 2_000, (90_000, 91_000), kernel(1, 0));
-    // What was before the call is no time of the call.
+    // A pause before the call is no time of the call.
     scope(&mut sample, "kernels: after a pause", 0, 500, 100);
     sample.work("third", true, 502_000, (510_000, 511_000), kernel(1, 0));
     let averages = sample.trace().key_averages();
@@ -243,27 +242,24 @@ fn the_time_line_has_the_same_kernels() {
 }
 
 #[test]
-fn kernels_that_contradict_the_gpu_time_of_their_scope_are_counted() {
+fn notes_of_the_window_are_below_the_table() {
     let mut sample = Sample::new();
-    let stream = StreamKey {
-        context: 0,
-        ..StreamKey::NOWHERE
-    };
-    scope(&mut sample, "kernels: short", 0, 0, 100);
-    sample.gpu(stream, 20_000, 10_000.0, 10_000.0);
-    sample.work("fits", true, 1_000, (20_000, 30_500), kernel(1, 0));
-    scope(&mut sample, "kernels: contradicted", 0, 200, 100);
-    sample.gpu(stream, 220_000, 10_000.0, 10_000.0);
-    sample.work("too long", true, 201_000, (210_000, 240_000), kernel(1, 0));
+    scope(&mut sample, "kernels: noted", 0, 0, 100);
+    sample.work("kernel", true, 1_000, (20_000, 30_000), kernel(1, 0));
+    sample.work.notes = vec!["the clocks differ".to_owned()];
+    sample.work.lost.dropped = 3;
     let text = sample.trace().key_averages().kernels().to_string();
+    let lines: Vec<&str> = text.lines().rev().take(2).collect();
+    assert_eq!(lines[0], "the clocks differ");
     assert!(
-        text.contains("1 calls have kernels that add up to more"),
+        lines[1].starts_with("3 records of kernels and copies were dropped"),
         "{text}"
     );
-    assert!(
-        text.contains("1 calls have kernels that began before"),
-        "{text}"
-    );
+
+    let mut sample = Sample::new();
+    sample.work.missing = Some("CUPTI was not found".to_owned());
+    let kernels = sample.trace().key_averages().kernels();
+    assert_eq!(kernels.to_string(), "no kernels: CUPTI was not found\n");
 }
 
 #[test]

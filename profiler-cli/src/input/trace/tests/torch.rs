@@ -367,5 +367,5 @@ fn kernels_in_files_of_profiler_runtime_are_inside_the_gpu_times_of_scopes() {
     assert_eq!(averages.self_cuda_time_total_ns, Some(60_000.0));
     let kernels = averages.kernels();
     assert_eq!(kernels.scopes[0].rows[0].name, "gemm");
-    assert_eq!(kernels.scopes[0].busy_ns, 40_000.0);
+    assert!((kernels.scopes[0].busy_ns - 40_000.0).abs() < 0.5);
 }
