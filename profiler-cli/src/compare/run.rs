@@ -27,7 +27,7 @@ pub(crate) struct Run {
 pub(crate) struct Clocks {
     /// The share of the samples, from 0 to 1.
     pub(crate) held_back: f64,
-    /// What held them back.
+    /// The reasons.
     pub(crate) reasons: Vec<String>,
 }
 

@@ -106,8 +106,8 @@ fn log(
         .and(board.flush())
 }
 
-/// Adds the samples of devices that were taken while the window was open. Their steps go on from those of the window
-/// before.
+/// Adds the samples of devices that were taken while the window was open. The first step follows the last one of the
+/// window before.
 fn add_gpu_samples(
     board: &TensorBoardLogger,
     trace: &Trace,

@@ -1,4 +1,4 @@
-//! What the samples of a device say is in tables, JSON, files, windows and logs.
+//! Samples of a device are in tables, JSON, files, windows and logs.
 
 use std::collections::BTreeSet;
 use std::fs;

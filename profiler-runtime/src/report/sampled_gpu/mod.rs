@@ -1,4 +1,4 @@
-//! What the samples of a device say.
+//! The samples of a device in numbers.
 
 mod line;
 
@@ -56,7 +56,7 @@ pub struct SampledGpu {
     pub clock_samples: u64,
     /// The number of samples in which the clocks were held back: by power, heat or other devices.
     pub held_back_samples: u64,
-    /// What held the clocks back, the most frequent reason first. A sample may have several.
+    /// The reasons why the clocks were held back, the most frequent first. A sample may have several.
     pub held_back: Vec<HeldBack>,
     /// The energy in joules.
     pub energy_j: Option<f64>,
