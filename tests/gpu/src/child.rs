@@ -53,9 +53,14 @@ pub(crate) fn gpu() -> Result<Gpu, Trouble> {
 }
 
 /// Returns `true` for a variable that configures the profiler differently from what the checks
-/// assume. The user may select the driver's library.
+/// assume. The user may select the libraries.
 pub(crate) fn is_disturbing(name: &str) -> bool {
-    name.starts_with("PROFILER_") && name != "PROFILER_CUDA_LIBRARY"
+    let libraries = [
+        "PROFILER_CUDA_LIBRARY",
+        "PROFILER_CUPTI_LIBRARY",
+        "PROFILER_NVML_LIBRARY",
+    ];
+    name.starts_with("PROFILER_") && !libraries.contains(&name)
 }
 
 /// Reports results to the parent.

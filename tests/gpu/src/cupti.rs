@@ -6,8 +6,13 @@ use std::alloc::{Layout, alloc};
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use libloading::Library;
+
 use crate::libraries;
 use crate::trouble::Trouble;
+
+/// The variable that names the library.
+pub(crate) const VARIABLE: &str = "PROFILER_CUPTI_LIBRARY";
 
 const NAMES: [&str; 4] = [
     "libcupti.so.13",
@@ -36,6 +41,8 @@ type Next = unsafe extern "C" fn(*mut u8, usize, *mut *mut u8) -> u32;
 pub(crate) struct Kernel {
     begin: u64,
     end: u64,
+    /// The id of the launch.
+    pub(crate) correlation: u32,
 }
 
 impl Kernel {
@@ -48,12 +55,15 @@ impl Kernel {
 static SEEN: Mutex<Seen> = Mutex::new(Seen {
     next: None,
     kernels: Vec::new(),
+    stride: 0,
     free: Vec::new(),
 });
 
 struct Seen {
     next: Option<Next>,
     kernels: Vec<Kernel>,
+    /// The bytes from one kernel's record to the next record, if they were seen.
+    stride: usize,
     /// The addresses of buffers to reuse.
     free: Vec<usize>,
 }
@@ -64,7 +74,10 @@ fn seen() -> MutexGuard<'static, Seen> {
 
 /// The library while it records kernels.
 pub(crate) struct Cupti {
+    pub(crate) library: &'static Library,
     flush: unsafe extern "C" fn(u32) -> u32,
+    enable: unsafe extern "C" fn(u32) -> u32,
+    disable: unsafe extern "C" fn(u32) -> u32,
     pub(crate) version: u32,
     pub(crate) path: String,
 }
@@ -72,15 +85,24 @@ pub(crate) struct Cupti {
 impl Cupti {
     /// Starts recording kernels. Call this before a context is created: later, it can take seconds.
     pub(crate) fn start() -> Result<Self, Trouble> {
-        let (library, path) = libraries::open(&NAMES, "cuda_cupti").map_err(Trouble::Skip)?;
+        let cupti = Self::open()?;
+        cupti.enable()?;
+        Ok(cupti)
+    }
+
+    /// Loads the library, which records nothing yet.
+    pub(crate) fn open() -> Result<Self, Trouble> {
+        let found = libraries::open_or_named(VARIABLE, &NAMES, "cuda_cupti");
+        let (library, path) = found.map_err(Trouble::Skip)?;
         // SAFETY: CUPTI exports the functions with these types (cupti_activity.h, cupti_version.h).
-        let (version_of, register, enable, flush, next) = unsafe {
+        let (version_of, register, enable, disable, flush, next) = unsafe {
             (
                 *library.get::<unsafe extern "C" fn(*mut u32) -> u32>(b"cuptiGetVersion")?,
                 *library.get::<unsafe extern "C" fn(Requested, Completed) -> u32>(
                     b"cuptiActivityRegisterCallbacks",
                 )?,
                 *library.get::<unsafe extern "C" fn(u32) -> u32>(b"cuptiActivityEnable")?,
+                *library.get::<unsafe extern "C" fn(u32) -> u32>(b"cuptiActivityDisable")?,
                 *library.get::<unsafe extern "C" fn(u32) -> u32>(b"cuptiActivityFlushAll")?,
                 *library.get::<Next>(b"cuptiActivityGetNextRecord")?,
             )
@@ -92,13 +114,33 @@ impl Cupti {
         // SAFETY: both functions have the types that CUPTI calls, and are never unloaded.
         let registered = unsafe { register(requested, completed) };
         check("cuptiActivityRegisterCallbacks", registered)?;
-        // SAFETY: the only argument is an integer.
-        check("cuptiActivityEnable", unsafe { enable(CONCURRENT_KERNEL) })?;
         Ok(Self {
+            library,
             flush,
+            enable,
+            disable,
             version,
             path,
         })
+    }
+
+    /// Starts recording kernels.
+    pub(crate) fn enable(&self) -> Result<(), Trouble> {
+        // SAFETY: the only argument is an integer.
+        let code = unsafe { (self.enable)(CONCURRENT_KERNEL) };
+        check("cuptiActivityEnable", code)
+    }
+
+    /// Stops recording kernels.
+    pub(crate) fn disable(&self) -> Result<(), Trouble> {
+        // SAFETY: the only argument is an integer.
+        let code = unsafe { (self.disable)(CONCURRENT_KERNEL) };
+        check("cuptiActivityDisable", code)
+    }
+
+    /// Returns the bytes between two records of kernels; 0 if no two were seen.
+    pub(crate) fn stride() -> usize {
+        seen().stride
     }
 
     /// Returns the kernels since the last call, ordered by start.
@@ -111,7 +153,7 @@ impl Cupti {
     }
 }
 
-fn check(call: &'static str, code: u32) -> Result<(), Trouble> {
+pub(crate) fn check(call: &'static str, code: u32) -> Result<(), Trouble> {
     if code == 0 {
         return Ok(());
     }
@@ -140,16 +182,23 @@ extern "C" fn completed(_: *mut c_void, _: u32, buffer: *mut u8, _: usize, valid
     let mut seen = seen();
     let Some(next) = seen.next else { return };
     let mut record = std::ptr::null_mut();
+    let mut last = None::<usize>;
     // SAFETY: the buffer and its size are those that CUPTI passed.
     while valid > 0 && unsafe { next(buffer, valid, &raw mut record) } == 0 {
         // SAFETY: each record begins with its kind.
         let kind = unsafe { record.cast::<u32>().read_unaligned() };
+        if let Some(last) = last.take() {
+            seen.stride = record.addr() - last;
+        }
         if kind == CONCURRENT_KERNEL || kind == KERNEL {
+            last = Some(record.addr());
             // SAFETY: kernel records contain begin and end at these offsets in all versions.
             let at = |place: usize| unsafe { record.add(place).cast::<u64>().read_unaligned() };
             seen.kernels.push(Kernel {
                 begin: at(16),
                 end: at(24),
+                // SAFETY: and the correlation id at this one.
+                correlation: unsafe { record.add(92).cast::<u32>().read_unaligned() },
             });
         }
     }

@@ -7,6 +7,25 @@ use libloading::Library;
 
 use crate::driver::in_full;
 
+/// Loads the library that a variable names, else the first of these names that is found.
+pub(crate) fn open_or_named(
+    variable: &str,
+    names: &[&str],
+    package: &str,
+) -> Result<(&'static Library, String), String> {
+    let Some(path) = std::env::var_os(variable) else {
+        return open(names, package);
+    };
+    // SAFETY: the user says that it is NVIDIA's library or one that stands in for it. It is never unloaded.
+    let library = unsafe { Library::new(&path) }.map_err(|error| {
+        format!(
+            "the library in {variable} cannot be loaded ({})",
+            in_full(&error)
+        )
+    })?;
+    Ok((Box::leak(Box::new(library)), path.display().to_string()))
+}
+
 /// Loads the first library of these names that is found. Returns it with its path.
 pub(crate) fn open(names: &[&str], package: &str) -> Result<(&'static Library, String), String> {
     let mut said = String::new();

@@ -14,6 +14,7 @@ mod graph;
 mod libraries;
 mod machine;
 mod measured;
+mod nvml;
 mod nvrtc;
 mod own;
 mod runner;

@@ -9,6 +9,7 @@ mod default_stream;
 mod ends;
 mod failures;
 mod gone_contexts;
+mod launches;
 mod lengths;
 mod limits;
 mod loops;
@@ -17,6 +18,7 @@ mod places;
 mod pool;
 mod processes;
 mod questions;
+mod sensors;
 mod start;
 mod streams;
 mod threads;
@@ -46,6 +48,8 @@ pub(crate) const THEMES: &[Theme] = &[
     processes::THEME,
     limits::THEME,
     questions::THEME,
+    launches::THEME,
+    sensors::THEME,
 ];
 
 /// The roles of child processes.
@@ -57,4 +61,5 @@ pub(crate) const PARTS: &[&[Part]] = &[
     ends::PARTS,
     processes::PARTS,
     limits::PARTS,
+    launches::PARTS,
 ];
