@@ -106,9 +106,18 @@
 // The measured path must compile to two functions: one opens a scope, one closes it. The helpers inside are always
 // inlined.
 #![allow(clippy::inline_always)]
-// Other modules have items that only sessions and their traces use. Builds with both find the code that is dead.
+// Modules have items that only traces and NVIDIA's libraries for tools use, which WebAssembly does not have. Builds with
+// all of them find the code that is dead.
 #![cfg_attr(
-    not(feature = "trace"),
+    any(
+        not(all(
+            feature = "cupti",
+            feature = "nvml",
+            feature = "nvtx",
+            feature = "trace"
+        )),
+        target_family = "wasm"
+    ),
     allow(dead_code, unused_imports, unreachable_pub)
 )]
 
