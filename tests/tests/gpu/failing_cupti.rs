@@ -1,0 +1,270 @@
+//! A CUPTI that refuses, loses, or misorders: what is missing is counted by its reason, and GPU times go on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use profiler_runtime::cuda::{KernelStatus, kernel_status};
+use profiler_runtime::session::LostWork;
+use profiler_runtime::{Profile, Trace, init, scope};
+use profiler_simulated_driver::{CuptiReport, Installation};
+use profiler_tests::gpu::{TOLD, checked, cupti_of_driver, is_child, on_driver, simulator, told};
+use profiler_tests::measuring;
+
+use crate::support::kernels::{Found, Program, assert_scopes, assert_times, found, truth};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const KERNELS: usize = 30;
+
+/// Runs the test once with each script, in processes with a simulated CUPTI. The second text is for the child.
+fn is_here_with_each(cases: &[(&str, &str)]) -> bool {
+    if !is_child() && measuring() {
+        for (script, expected) in cases {
+            // The records are on one time line with the scopes only if time passes for the device as for the host.
+            let script = format!("clock real\n{script}");
+            checked(on_driver(Installation::new, &script, |command| {
+                cupti_of_driver(command);
+                command.env(TOLD, expected);
+            }));
+        }
+    }
+    is_child()
+}
+
+fn cupti() -> CuptiReport {
+    simulator().report().expect("a report").cupti
+}
+
+/// Records 30 kernels under one scope with a GPU time, which exists whatever CUPTI does.
+fn record(program: &Program) -> Arc<Trace> {
+    let stream = program.gpu.stream();
+    let trace = program.record(|program| {
+        let _scope = scope!("work", stream = &stream);
+        (0..KERNELS).for_each(|_| program.kernel(&stream, Some("work")));
+    });
+    let event = trace
+        .events()
+        .find(|event| event.name() == "work")
+        .expect("the scope");
+    let expected: u64 = (0..KERNELS as u64).map(|kernel| 1_000 + kernel).sum();
+    let spent = event.gpu().expect("a GPU time").ns;
+    assert!(spent >= expected as f64 - 1.0, "{spent} ns");
+    trace
+}
+
+#[test]
+fn a_cupti_that_refuses_is_said_and_gpu_times_go_on() {
+    if !is_here_with_each(&[
+        ("cupti holder nsys", "another tool uses CUPTI"),
+        ("fault cuptiSubscribe always return 2", "cuptiSubscribe"),
+        (
+            "fault cuptiSubscribe always return 15",
+            "CUPTI_ERROR_NOT_INITIALIZED",
+        ),
+        ("fault cuptiSubscribe always return 4711", "4711"),
+        (
+            "fault cuptiActivityRegisterCallbacks always return 999",
+            "CUPTI_ERROR_UNKNOWN",
+        ),
+        (
+            "fault cuptiActivityEnable always return 35",
+            "INSUFFICIENT_PRIVILEGES",
+        ),
+        (
+            "fault cuptiEnableCallback always return 1",
+            "cuptiEnableCallback",
+        ),
+    ]) {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let program = Program::new();
+    let trace = record(&program);
+    assert!(!trace.has_kernels());
+    let reason = trace.no_kernels_reason().expect("a reason");
+    assert!(reason.contains(&told()), "{reason}");
+    assert!(
+        trace.lost_work().is_complete(),
+        "nothing was recorded, so nothing is lost"
+    );
+    let cupti = cupti();
+    assert!(
+        !cupti.subscribed && cupti.kinds_enabled.is_empty(),
+        "{cupti:?}"
+    );
+}
+
+#[test]
+fn a_library_that_lacks_a_function_is_too_old() {
+    const NEEDED: [&str; 3] = [
+        "cuptiSubscribe",
+        "cuptiActivityFlushAll",
+        "cuptiActivityGetNextRecord",
+    ];
+    if !is_child() && measuring() {
+        for function in NEEDED {
+            checked(on_driver(
+                |folder| Installation::new(folder).without(function),
+                "",
+                |command| {
+                    cupti_of_driver(command);
+                    command.env(TOLD, function);
+                },
+            ));
+        }
+    }
+    if !is_child() {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let trace = record(&Program::new());
+    let reason = trace.no_kernels_reason().expect("a reason");
+    assert!(reason.contains(&told()), "{reason}");
+    assert!(matches!(kernel_status(), KernelStatus::TooOld { .. }));
+}
+
+/// Records kernels, and returns what was found and what is lost.
+fn recorded() -> (Vec<Found>, LostWork, CuptiReport) {
+    let _profiler = init().expect("set up");
+    let trace = record(&Program::new());
+    assert!(trace.has_kernels(), "{:?}", trace.no_kernels_reason());
+    let found = found(&trace);
+    assert!(
+        found
+            .iter()
+            .all(|found| found.scope.as_deref().is_none_or(|scope| scope == "work"))
+    );
+    (found, trace.lost_work(), cupti())
+}
+
+#[test]
+fn records_that_cupti_drops_are_counted() {
+    if !is_here_with_each(&[("cupti record every 4 drop", "")]) {
+        return;
+    }
+    let (found, lost, cupti) = recorded();
+    assert!(cupti.records_dropped >= KERNELS as u64 / 4);
+    assert_eq!(lost.dropped, cupti.records_dropped);
+    assert!(found.len() < KERNELS && found.len() as u64 + cupti.records_dropped >= KERNELS as u64);
+}
+
+#[test]
+fn records_that_vanish_are_counted_as_incomplete() {
+    if !is_here_with_each(&[
+        ("cupti record every 4 lose", ""),
+        ("cupti keep-buffers 1", ""),
+    ]) {
+        return;
+    }
+    let (found, lost, _) = recorded();
+    assert!(found.len() < KERNELS);
+    assert_eq!(
+        (found.len() as u64 + lost.incomplete, lost.dropped),
+        (KERNELS as u64, 0)
+    );
+}
+
+#[test]
+fn records_without_times_are_counted_and_drawn_nowhere() {
+    if !is_here_with_each(&[("cupti record every 4 untimed", "")]) {
+        return;
+    }
+    let (found, lost, cupti) = recorded();
+    assert_eq!(lost.without_time, cupti.records_untimed);
+    assert!(lost.without_time > 0 && found.len() < KERNELS);
+}
+
+#[test]
+fn kernels_with_a_number_of_no_launch_stand_under_no_scope() {
+    if !is_here_with_each(&[("cupti record every 4 correlation 4711", "")]) {
+        return;
+    }
+    let (found, lost, _) = recorded();
+    let without = found.iter().filter(|found| found.scope.is_none()).count();
+    assert_eq!((found.len(), without as u64), (KERNELS, lost.incomplete));
+    assert!(without >= KERNELS / 5, "{without}");
+}
+
+#[test]
+fn unknown_records_early_records_and_small_delays_lose_nothing() {
+    if !is_here_with_each(&[
+        ("cupti record every 3 after-unknown", ""),
+        ("cupti early-records on", ""),
+        ("cupti record-delay 200us", ""),
+        ("cupti clock ignored", ""),
+        ("cupti release 12.0", ""),
+    ]) {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let program = Program::new();
+    let stream = program.gpu.stream();
+    let trace = program.record(|program| {
+        let _scope = scope!("work", stream = &stream);
+        (0..KERNELS).for_each(|_| program.kernel(&stream, Some("work")));
+        // Until the records are complete.
+        stream.synchronize().expect("nothing failed");
+        std::thread::sleep(Duration::from_millis(1));
+    });
+    assert!(trace.has_kernels(), "{:?}", trace.no_kernels_reason());
+    assert!(trace.lost_work().is_complete(), "{:?}", trace.lost_work());
+    let found = found(&trace);
+    assert_scopes(&found, &program);
+    assert_times(&found);
+}
+
+#[test]
+fn callbacks_on_another_thread_give_no_scope_rather_than_a_wrong_one() {
+    if !is_here_with_each(&[("cupti callbacks foreign", "")]) {
+        return;
+    }
+    let (found, _, _) = recorded();
+    assert_eq!((found.len(), truth().len()), (KERNELS, KERNELS));
+    assert!(found.iter().all(|found| found.scope.is_none()), "{found:?}");
+}
+
+#[test]
+fn callbacks_after_the_end_do_no_harm() {
+    if !is_here_with_each(&[("cupti callbacks after-unsubscribe", "")]) {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let program = Program::new();
+    let stream = program.gpu.stream();
+    for _ in 0..3 {
+        let trace = program.record(|program| program.kernel(&stream, None));
+        assert!(trace.has_kernels(), "{:?}", trace.no_kernels_reason());
+        assert_eq!(found(&trace).len(), 1);
+        // Nobody records this.
+        program.gpu.spin(&stream, 5_000);
+    }
+    assert!(cupti().callbacks > 6, "some came after the end");
+}
+
+#[test]
+fn a_cupti_that_hangs_as_it_starts_holds_up_neither_threads_nor_windows() {
+    if !is_here_with_each(&[
+        ("fault cuptiSubscribe nth 1 hang", ""),
+        ("fault cuptiActivityEnable nth 1 hang", ""),
+    ]) {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let program = Program::new();
+    let stream = program.gpu.stream();
+    let profile = Profile::builder().start().expect("started");
+    {
+        let _scope = scope!("work", stream = &stream);
+        program.gpu.spin(&stream, 5_000);
+    }
+    program.gpu.context.synchronize().expect("nothing failed");
+    profile.stop();
+    assert!(profile.wait(PATIENCE));
+    let trace = profile.trace().expect("a trace");
+    assert!(!trace.has_kernels());
+    simulator()
+        .run("clear-faults; release")
+        .expect("it is right");
+    let later = program.record(|program| program.kernel(&stream, None));
+    assert!(later.has_kernels(), "{:?}", later.no_kernels_reason());
+    assert_scopes(&found(&later), &program);
+}

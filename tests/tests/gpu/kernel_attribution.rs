@@ -1,0 +1,232 @@
+//! Each kernel, copy and fill of a window stands under the scope that launched it, with the times of the device.
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaGraph, CudaSlice, CudaStream};
+use profiler_runtime::{MeasureFuture, Trace, init, scope};
+use profiler_simulated_driver::Installation;
+use profiler_tests::gpu::{checked, cupti_of_driver, is_child, on_driver, on_threads};
+use profiler_tests::{measuring, poll};
+
+use crate::support::kernels::{Program, Work, assert_scopes, assert_times, found};
+
+/// Larger than any copy or fill.
+const BYTES: usize = 1 << 20;
+
+/// Runs the test in a process with the simulated CUPTI of each release, whose records have different layouts.
+fn is_here_with_cupti(releases: &[&str]) -> bool {
+    if !is_child() && measuring() {
+        for release in releases {
+            let ran = checked(on_driver(
+                |folder| Installation::new(folder).cupti_release(release),
+                // The records are then on one time line with the scopes.
+                "clock real",
+                cupti_of_driver,
+            ));
+            let cupti = ran.report.cupti;
+            assert!(!cupti.subscribed, "{release}: {cupti:?}");
+            assert_eq!((cupti.callbacks_enabled, cupti.kinds_enabled), (0, vec![]));
+            assert_eq!(ran.report.calls.get("cuptiFinalize"), None);
+        }
+    }
+    is_child()
+}
+
+fn assert_complete(trace: &Trace) {
+    assert!(trace.has_kernels(), "{:?}", trace.no_kernels_reason());
+    assert!(trace.lost_work().is_complete(), "{:?}", trace.lost_work());
+}
+
+/// A source of numbers that look random and are the same in each run.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+/// What one thread of a program works with.
+struct Lane<'p> {
+    program: &'p Program,
+    dice: Dice,
+    streams: [Arc<CudaStream>; 2],
+    memory: CudaSlice<u8>,
+    graph: CudaGraph,
+    nodes: Vec<u64>,
+}
+
+impl<'p> Lane<'p> {
+    fn new(program: &'p Program, seed: u64) -> Self {
+        let streams = [(); 2].map(|()| program.gpu.stream());
+        let (graph, nodes) = program.capture(&streams[0], 3);
+        // SAFETY: the device writes it, and nothing reads it.
+        let memory = unsafe { streams[0].alloc(BYTES) };
+        Self {
+            program,
+            dice: Dice(seed),
+            memory: memory.expect("there is memory"),
+            streams,
+            graph,
+            nodes,
+        }
+    }
+
+    /// Launches something, or opens a scope and goes on inside, until `depth` scopes are open.
+    fn work(&mut self, scope: Option<&'static str>, depth: u32) {
+        let rounds = 2 + self.dice.roll(4);
+        for _ in 0..rounds {
+            let stream = Arc::clone(&self.streams[usize::from(self.dice.roll(2) == 0)]);
+            match self.dice.roll(9) {
+                0 | 1 => self.program.kernel(&stream, scope),
+                2 => self.program.copy(&stream, &mut self.memory, scope),
+                3 => self.program.fill(&stream, &mut self.memory, scope),
+                4 => self.program.replay(&self.graph, &self.nodes, scope),
+                5 if depth > 0 => {
+                    let _open = scope!("forward");
+                    self.work(Some("forward"), depth - 1);
+                }
+                6 if depth > 0 => {
+                    let _open = scope!("backward", stream = &stream);
+                    self.work(Some("backward"), depth - 1);
+                }
+                7 if depth > 0 => {
+                    let _open = scope!("optimizer");
+                    self.work(Some("optimizer"), depth - 1);
+                }
+                _ => stream.synchronize().expect("nothing failed"),
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_streams_graphs_and_copies_in_nested_scopes_are_told_apart() {
+    if !is_here_with_cupti(&["11.8", "12.4", "12.8", "13.0", "13.5"]) {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let program = Program::new();
+    let trace = program.record(|program| {
+        on_threads(0..4, |seed| {
+            let bound = program.gpu.context.bind_to_thread();
+            bound.expect("nothing failed");
+            let mut lane = Lane::new(program, seed);
+            for _ in 0..8 {
+                lane.work(None, 4);
+            }
+            lane.streams
+                .iter()
+                .for_each(|stream| stream.synchronize().expect("nothing failed"));
+        });
+    });
+    assert_complete(&trace);
+    let found = found(&trace);
+    assert!(found.len() > 100, "{}", found.len());
+    assert_scopes(&found, &program);
+    assert_times(&found);
+}
+
+#[test]
+fn a_future_that_moves_between_threads_has_the_kernels_of_all_its_polls() {
+    if !is_here_with_cupti(&["12.8"]) {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let program = Program::new();
+    let stream = program.gpu.stream();
+    let trace = program.record(|program| {
+        let mut future = Box::pin(
+            async {
+                for _ in 0..4 {
+                    program.kernel(&stream, Some("future"));
+                    {
+                        let _inside = scope!("inside");
+                        program.kernel(&stream, Some("inside"));
+                    }
+                    poll::yields(1).await;
+                }
+            }
+            .measure_execution_time("future"),
+        );
+        let mut is_over = false;
+        while !is_over {
+            std::thread::scope(|threads| {
+                let poll = || {
+                    program
+                        .gpu
+                        .context
+                        .bind_to_thread()
+                        .expect("nothing failed");
+                    let _caller = scope!("executor");
+                    program.kernel(&stream, Some("executor"));
+                    poll::poll_once(future.as_mut()).is_ready()
+                };
+                is_over = threads.spawn(poll).join().expect("no panic");
+            });
+            program.kernel(&stream, None);
+        }
+    });
+    assert_complete(&trace);
+    let found = found(&trace);
+    assert_scopes(&found, &program);
+    assert_times(&found);
+}
+
+#[test]
+fn each_replay_of_a_graph_stands_under_the_scope_that_replayed_it() {
+    if !is_here_with_cupti(&["12.8", "13.0"]) {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let program = Program::new();
+    let stream = program.gpu.stream();
+    let (graph, nodes) = program.capture(&stream, 5);
+    let trace = program.record(|program| {
+        for _ in 0..3 {
+            let _scope = scope!("first");
+            program.replay(&graph, &nodes, Some("first"));
+        }
+        {
+            let _scope = scope!("second");
+            program.replay(&graph, &nodes, Some("second"));
+        }
+        program.replay(&graph, &nodes, None);
+    });
+    assert_complete(&trace);
+    let found = found(&trace);
+    assert_eq!(found.len(), 25);
+    assert!(found.iter().all(|found| found.is_of_graph));
+    assert_scopes(&found, &program);
+    assert_times(&found);
+}
+
+#[test]
+fn the_second_window_of_a_process_is_as_complete_as_the_first() {
+    if !is_here_with_cupti(&["12.8"]) {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let mut all = Vec::new();
+    let (program, stream);
+    {
+        program = Program::new();
+        stream = program.gpu.stream();
+    }
+    for _ in 0..3 {
+        let trace = program.record(|program| {
+            let _scope = scope!("window");
+            (0..50).for_each(|_| program.kernel(&stream, Some("window")));
+        });
+        assert_complete(&trace);
+        all.extend(found(&trace));
+        // Nobody records this.
+        program.gpu.spin(&stream, 77);
+    }
+    assert_scopes(&all, &program);
+    assert!(!all.iter().any(|found| found.work == Work::Kernel(77)));
+}
