@@ -89,6 +89,26 @@ fn it_runs_to_its_end_and_all_that_can_be_judged_without_a_gpu_is_well() {
 }
 
 #[test]
+fn cupti_and_nvml_are_asked_where_a_variable_names_them() {
+    let folder = TempDir::new().expect("a folder");
+    let driver = Installation::new(folder.path())
+        .create()
+        .expect("a driver was built");
+    let json = folder.path().join("figures.json");
+    for only in ["launches under CUPTI", "sensors"] {
+        let mut command = driver.command(SUITE, "");
+        command.arg(&json).args(["--only", only]);
+        // The library of the simulated driver is all three.
+        for variable in ["PROFILER_CUPTI_LIBRARY", "PROFILER_NVML_LIBRARY"] {
+            command.env(variable, driver.library());
+        }
+        let run = read(&command.output().expect("the suite runs"), &json);
+        assert_eq!((run.failed(), run.code), (Vec::new(), Some(0)));
+        assert_eq!(run.count("skipped"), 0, "{only}");
+    }
+}
+
+#[test]
 fn the_oldest_driver_that_it_takes_will_do() {
     let run = run_on(11_040, "", &[]);
     assert_eq!((run.failed(), run.code), (Vec::new(), Some(0)));
