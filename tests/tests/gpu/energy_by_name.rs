@@ -86,7 +86,7 @@ fn joules_are_shared_out_by_gpu_self_time() {
     in_one_interval(0, || {
         simulator()
             .advance(2 * SECOND)
-            .expect("the clock is virtual")
+            .expect("the clock is virtual");
     });
     unmeasured(0, unmeasured_before + 100.0, all_before + 1_100.0);
 

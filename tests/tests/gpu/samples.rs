@@ -103,7 +103,9 @@ fn a_window_has_the_readings_of_the_sensors() {
         (GpuQuantity::NvlinkReceived, 6_144.0),
     ];
     for (quantity, expected) in grown {
-        assert_eq!(sum(quantity), expected, "{}", quantity.key());
+        let grown = sum(quantity);
+        let is_right = (grown - expected).abs() < 0.5;
+        assert!(is_right, "{}: {grown}, not {expected}", quantity.key());
     }
     let samples = samples.len();
     std::thread::sleep(Duration::from_millis(300));
