@@ -66,6 +66,9 @@
 //!
 //! - `cuda` (default): GPU times. The driver is searched for when the program runs. Has no effect on WebAssembly.
 //! - `cudarc-0_19` (default): accepts streams and contexts of cudarc 0.19 as streams.
+//! - `cupti` (default): with `session`, the kernels, copies, fills and waits inside of scopes, by name
+//!   ([`ProfileBuilder::kernels`](session::ProfileBuilder::kernels), `PROFILER_KERNELS`). CUPTI is searched for when a
+//!   session records.
 //! - `export` (default): summaries and windows as files for pstats, SnakeViz, pprof, speedscope and flame graphs, and as a
 //!   page.
 //! - `nvml` (default): samples of power, energy, clocks, temperature and load of the GPUs, if they are asked for

@@ -144,12 +144,12 @@ impl WorkBuilder {
                 Some(name) => names.index(name),
                 None => names.index(&name_of(&details.kind)),
             };
-            let launched = self.launches.get(launch as usize);
+            let call = self.launches.get(launch as usize);
             work.push(WorkRecord {
                 name,
                 span,
                 launch,
-                stream_key: launched.and_then(|launch| stream_key(launch, &contexts)),
+                stream_key: call.and_then(|call| stream_key(call, &contexts)),
                 details,
             });
         }

@@ -106,8 +106,8 @@ impl Names {
     /// Returns the slot of an address, or the empty one where it belongs.
     fn slot_of(&self, address: usize) -> Option<usize> {
         let mask = self.slots.len().checked_sub(1)?;
-        // Names begin anywhere; the multiplication (Fibonacci hashing) spreads them over the slots.
-        let first = address.wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as usize) >> 16;
+        // The multiplication (Fibonacci hashing) spreads neighbouring addresses over the slots.
+        let first = address.wrapping_mul(0x9E37_79B1) >> 16;
         let mut slots = (0..=mask).map(|step| first.wrapping_add(step) & mask);
         slots.find(|slot| matches!(self.slots[*slot].0, of if of == 0 || of == address))
     }

@@ -218,7 +218,7 @@ pub(super) mod tests {
         bytes.put(16, 1_000_u64);
         bytes.put(24, 3_500_u64);
         for (place, value) in [
-            (40, 1),
+            (40, 1_u32),
             (44, 2),
             (48, 13),
             (92, 77),
@@ -226,11 +226,11 @@ pub(super) mod tests {
             (76, 16),
             (80, 32),
         ] {
-            bytes.put(place, value as u32);
+            bytes.put(place, value);
         }
         bytes.put(144, 0_u64);
-        for (index, place) in [52, 56, 60, 64, 68, 72].into_iter().enumerate() {
-            bytes.put(place, index as u32 + 1);
+        for (index, place) in (1_u32..).zip([52, 56, 60, 64, 68, 72]) {
+            bytes.put(place, index);
         }
         bytes.put(KERNEL_NAME, 5_u64);
         let kernel = KernelLaunch {
@@ -280,8 +280,8 @@ pub(super) mod tests {
     #[test]
     fn copies_and_fills_have_bytes_and_kinds_of_memory() {
         let mut bytes = Bytes::of(kind::MEMCPY);
-        for (place, value) in [(4, 1), (5, 2), (6, 3)] {
-            bytes.put(place, value as u8);
+        for (place, value) in [(4, 1_u8), (5, 2), (6, 3)] {
+            bytes.put(place, value);
         }
         bytes.put(8, 4_096_u64);
         bytes.put(44, 21_u32);
@@ -330,14 +330,14 @@ pub(super) mod tests {
     #[test]
     fn a_wait_says_for_what() {
         for (number, wait) in [
-            (1, Some(WaitKind::EventSynchronize)),
+            (1_u32, Some(WaitKind::EventSynchronize)),
             (2, Some(WaitKind::StreamWaitEvent)),
             (3, Some(WaitKind::StreamSynchronize)),
             (4, Some(WaitKind::ContextSynchronize)),
             (99, None),
         ] {
             let mut bytes = Bytes::of(kind::SYNCHRONIZATION);
-            bytes.put(4, number as u32);
+            bytes.put(4, number);
             bytes.put(8, 10_u64);
             bytes.put(16, 30_u64);
             bytes.put(24, 9_u32);
