@@ -32,7 +32,7 @@ pub(crate) struct Settings {
     /// How often the sensors of the devices are read.
     pub(crate) gpu_samples: Option<Duration>,
     pub(crate) nvml_library: Option<PathBuf>,
-    /// What `PROFILER_KERNELS` says.
+    /// The value of `PROFILER_KERNELS`.
     pub(crate) kernels: Option<Kernels>,
     pub(crate) cupti_library: Option<PathBuf>,
     pub(crate) nvtx: Nvtx,

@@ -188,7 +188,7 @@ impl ImplicitStream {
     }
 }
 
-/// Whether sessions record kernels.
+/// If sessions record kernels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Kernels {
     /// If CUPTI is found and no other tool uses it.

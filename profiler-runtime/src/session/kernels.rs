@@ -1,4 +1,4 @@
-//! What the sessions together want of CUPTI.
+//! The demand of all sessions for CUPTI.
 
 use std::time::Duration;
 

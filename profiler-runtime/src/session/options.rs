@@ -32,7 +32,7 @@ pub(crate) struct Options {
     pub(crate) native_stack: bool,
     /// How often the sensors of the devices are read while a window is open.
     pub(crate) gpu_samples: Option<Duration>,
-    /// Whether kernels are recorded while GPU times are.
+    /// If kernels are recorded while GPU times are.
     pub(crate) kernels: Kernels,
 }
 

@@ -18,11 +18,11 @@ pub(crate) struct WindowWork {
     pub(crate) launches: Vec<LaunchRecord>,
     /// The names of kernels, demangled, and of calls of CUDA, such as `cuLaunchKernel`.
     pub(crate) names: Vec<Arc<str>>,
-    /// What is missing, by reason.
+    /// The missing work, by reason.
     pub(crate) lost: LostWork,
     /// Why nothing was recorded although the session asked for it.
     pub(crate) missing: Option<String>,
-    /// What a reader of the records must know.
+    /// Notes for readers of the records, one sentence each.
     pub(crate) notes: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What ran on a device, as CUPTI recorded it.
+//! Work that ran on a device, as CUPTI recorded it.
 
 use crate::gpu_work::GpuWork;
 

@@ -53,7 +53,7 @@ const fn layout(size: usize) -> Layout {
 #[derive(Clone, Copy, Debug)]
 struct Buffer(*mut u8);
 
-// SAFETY: the address of memory that is never freed. Whoever takes it out of a queue is its only owner.
+// SAFETY: the address of memory that is never freed. The thread that takes it out of a queue is its only owner.
 unsafe impl Send for Buffer {}
 
 /// A buffer that CUPTI has given back, with the bytes that hold records.

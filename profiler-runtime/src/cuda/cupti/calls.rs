@@ -20,7 +20,7 @@ pub(super) struct Call {
     pub(super) role: Role,
 }
 
-/// What a call does.
+/// The kind of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// The device records work for it.

@@ -22,7 +22,7 @@ const NAMES: [&str; 4] = [
 #[cfg(windows)]
 const NAMES: [&str; 0] = [];
 
-/// What the names of the library's files begin with.
+/// The beginning of the names of the library's files.
 const PREFIX: &str = if cfg!(windows) {
     "cupti64_"
 } else {

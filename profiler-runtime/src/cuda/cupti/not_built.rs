@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::status::KernelStatus;
 
-/// What the sessions want of CUPTI.
+/// The demand of the sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Demand {
     /// Nothing.

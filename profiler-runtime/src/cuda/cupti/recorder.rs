@@ -70,7 +70,7 @@ const FLUSH_PERIOD: Duration = Duration::from_millis(100);
 /// A difference between CUPTI's clock and the profiler's that is attributed to the readings themselves, in nanoseconds.
 const CLOCK_TOLERANCE: i64 = 1_000;
 
-/// What the sessions want of CUPTI.
+/// The demand of the sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Demand {
     /// Nothing.
@@ -100,7 +100,7 @@ impl Demand {
 pub(crate) struct Recording {
     /// When it began, in ticks.
     pub(crate) since: u64,
-    /// What was added to CUPTI's times, in nanoseconds: zero if its clock is the profiler's.
+    /// The nanoseconds that are added to CUPTI's times: zero if its clock is the profiler's.
     pub(crate) clock_offset: i64,
 }
 
@@ -224,7 +224,7 @@ struct Recorder {
     is_recording: bool,
     /// The attempt that failed last, which is not repeated.
     failed: Option<u32>,
-    /// What is added to CUPTI's times.
+    /// The nanoseconds that are added to CUPTI's times.
     clock_offset: i64,
     /// When the last flush began, in ticks.
     flushed: u64,
@@ -345,7 +345,7 @@ impl Recorder {
         status().is_ready()
     }
 
-    /// Ends the recording. What the device has not finished is recorded all the same.
+    /// Ends the recording. CUPTI still records the work that was launched before.
     fn pause(&mut self) {
         callback::stop();
         self.is_recording = false;

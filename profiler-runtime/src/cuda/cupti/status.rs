@@ -1,4 +1,4 @@
-//! Whether kernels can be recorded, as users see it.
+//! The state of CUPTI in this process, as users see it.
 
 use std::fmt;
 use std::time::Duration;

@@ -45,7 +45,7 @@ pub(super) enum Domain {
 #[repr(transparent)]
 pub(super) struct Subscriber(*mut c_void);
 
-/// What CUPTI passes to the callback: a `CUpti_CallbackData`, up to the last field that is read.
+/// The data that CUPTI passes to the callback: a `CUpti_CallbackData`, up to the last field that is read.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct CallbackData {
@@ -179,7 +179,7 @@ impl Cupti {
         check("cuptiSubscribe", code).map(|()| subscriber)
     }
 
-    /// Returns the name of the tool that has subscribed, if the library tells. Subscribes nobody.
+    /// Returns the name of the tool that has subscribed, if the library tells. No subscription remains.
     pub(super) fn subscribed_tool(&self, callback: Callback) -> Option<String> {
         let subscribe = self.table.subscribe_v2?;
         let mut name: [u8; 128] = [0; 128];
@@ -255,7 +255,7 @@ impl Cupti {
         })
     }
 
-    /// Has CUPTI give back buffers: those whose records are complete, or all of them. What is incomplete then is never
+    /// Has CUPTI give back buffers: those whose records are complete, or all of them. Records that are incomplete then are never
     /// given again.
     pub(super) fn flush(&self, is_forced: bool) -> Result<(), Refused> {
         // SAFETY: takes a flag. It is called on a thread of the profiler, never in a callback.
