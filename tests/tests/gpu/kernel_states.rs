@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use profiler_runtime::cuda::{KernelStatus, kernel_status};
-use profiler_runtime::session::LostWork;
+use profiler_runtime::session::{Event, LostWork};
 use profiler_runtime::{Profile, Trace, init, scope};
 use profiler_simulated_driver::Installation;
 use profiler_tests::gpu::{
@@ -42,7 +42,7 @@ fn window() -> Arc<Trace> {
     let trace = profile.trace().expect("a trace");
     // Whatever happens to the kernels, the scope has its GPU time.
     let scope = trace.events().find(|event| event.name() == "scope");
-    let time = scope.and_then(|scope| scope.gpu()).expect("a GPU time");
+    let time = scope.and_then(Event::gpu).expect("a GPU time");
     gpu::exact(time.ns, 20_000.0);
     trace
 }

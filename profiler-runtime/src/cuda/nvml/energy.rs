@@ -117,7 +117,10 @@ pub(super) fn since(now: &DeviceEnergy, before: &DeviceEnergy) -> DeviceEnergy {
 mod tests {
     use super::*;
 
-    fn shared(intervals: &[(f64, f64, &[(u32, f64)])]) -> DeviceEnergy {
+    /// The joules and the length of an interval, and the names whose time grew in it.
+    type Interval<'i> = (f64, f64, &'i [(u32, f64)]);
+
+    fn shared(intervals: &[Interval<'_>]) -> DeviceEnergy {
         let mut energy = DeviceEnergy::default();
         for (joules, ns, grown) in intervals {
             share(&mut energy, EnergySource::Counter, *joules, *ns, grown);
@@ -159,7 +162,7 @@ mod tests {
         let before = shared(&[(100.0, 1e9, &[(1, 5e8)])]);
         let now = shared(&[(100.0, 1e9, &[(1, 5e8)]), (80.0, 1e9, &[(2, 2.5e8)])]);
         let window = since(&now, &before);
-        assert_eq!(joules(&window, 2), 20.0);
+        assert!((joules(&window, 2) - 20.0).abs() < 1e-9);
         assert_eq!(
             (window.names.len(), window.joules, window.intervals),
             (1, 80.0, 1)
