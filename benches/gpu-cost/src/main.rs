@@ -7,6 +7,7 @@ mod allocations;
 mod calls;
 mod cost;
 mod gpu;
+mod kernels;
 mod process;
 mod processors;
 mod report;
@@ -30,6 +31,9 @@ fn main() -> Outcome<ExitCode> {
         && word == "count"
     {
         return process::count(variant, calls.parse()?);
+    }
+    if options.rest == ["kernels"] {
+        return process::kernels();
     }
     if let Some(backend) = process::backend() {
         process::measure(backend, &options)?;

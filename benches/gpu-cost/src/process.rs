@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use bench_harness::Options;
+use bench_harness::{Machine, Options};
 use profiler_simulated_driver::Installation;
 
 use crate::gpu::{Gpu, settle_in};
@@ -131,6 +131,24 @@ fn placed_costs(subjects: &[Subject], rounds: usize) -> Outcome<Vec<PlacedCosts>
     Gpu::here().read_where(None);
     processors.release()?;
     Ok(placed)
+}
+
+/// Measures the cost around windows with kernels; see [`kernels`](crate::kernels).
+pub(crate) fn kernels() -> Outcome<ExitCode> {
+    if backend().is_some() {
+        crate::kernels::measure()?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("{}\n", Machine::this());
+    let folder = Folder::new()?;
+    let status = again(&folder.0)?
+        .env("PROFILER_CUPTI_LIBRARY", folder.0.join("libcuda.so"))
+        .status()?;
+    Ok(if status.success() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 /// Makes `calls` calls of one variant for callgrind; see `gpu-instructions.sh`.
