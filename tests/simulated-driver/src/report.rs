@@ -40,7 +40,7 @@ pub struct Report {
     pub blocked_calls: u64,
     /// Faults that were triggered.
     pub faults: u64,
-    /// What the simulated CUPTI did.
+    /// The calls, buffers and records of the simulated CUPTI.
     pub cupti: CuptiReport,
 }
 
@@ -72,7 +72,7 @@ impl Report {
     }
 }
 
-/// What the simulated CUPTI did. Its misuses are among those of the driver.
+/// The calls, buffers and records of the simulated CUPTI. Its misuses are among those of the driver.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CuptiReport {
     /// A client has subscribed and not unsubscribed.
@@ -95,7 +95,7 @@ pub struct CuptiReport {
     pub buffers_returned: u64,
     /// Buffers that belong to the library.
     pub buffers_held: u64,
-    /// Buffers that a fault has kept from the client. They belong to the library for ever.
+    /// Buffers that a fault has kept from the client. They never return.
     pub buffers_kept: u64,
     /// Records that were written into buffers.
     pub records_written: u64,

@@ -1,4 +1,4 @@
-//! A CUPTI that refuses, loses, or misorders: what is missing is counted by its reason, and GPU times go on.
+//! A CUPTI that refuses, loses, or misorders: missing records are counted by their reason, and GPU times are still taken.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -234,7 +234,7 @@ fn callbacks_after_the_end_do_no_harm() {
         let trace = program.record(|program| program.kernel(&stream, None));
         assert!(trace.has_kernels(), "{:?}", trace.no_kernels_reason());
         assert_eq!(found(&trace).len(), 1);
-        // Nobody records this.
+        // No session records this.
         program.gpu.spin(&stream, 5_000);
     }
     assert!(cupti().callbacks > 6, "some came after the end");

@@ -50,7 +50,7 @@ impl Dice {
     }
 }
 
-/// What one thread of a program works with.
+/// The objects that one thread of a program works with.
 struct Lane<'p> {
     program: &'p Program,
     dice: Dice,
@@ -76,7 +76,7 @@ impl<'p> Lane<'p> {
         }
     }
 
-    /// Launches something, or opens a scope and goes on inside, until `depth` scopes are open.
+    /// Launches something, or opens a scope and launches more inside, until `depth` scopes are open.
     fn work(&mut self, scope: Option<&'static str>, depth: u32) {
         let rounds = 2 + self.dice.roll(4);
         for _ in 0..rounds {
@@ -224,7 +224,7 @@ fn the_second_window_of_a_process_is_as_complete_as_the_first() {
         });
         assert_complete(&trace);
         all.extend(found(&trace));
-        // Nobody records this.
+        // No session records this.
         program.gpu.spin(&stream, 77);
     }
     assert_scopes(&all, &program);

@@ -1,4 +1,4 @@
-//! What CUPTI says of launches, and what it costs them: in a child process, since CUPTI may slow down all later launches.
+//! The launches that CUPTI records, and their cost: in a child process, since CUPTI may slow down all later launches.
 
 use std::ffi::c_void;
 use std::process::ExitCode;

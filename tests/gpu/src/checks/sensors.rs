@@ -1,4 +1,4 @@
-//! What NVML's calls cost, how often its energy counter moves, and whether sampling disturbs launches.
+//! The cost of NVML's calls, how often its energy counter moves, and whether sampling disturbs launches.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};

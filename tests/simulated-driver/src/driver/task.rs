@@ -102,7 +102,7 @@ impl MemoryKind {
     }
 }
 
-/// What CUPTI tells about an operation beyond its kind and name.
+/// The content of an operation's record beyond its kind and name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Detail {
     None,

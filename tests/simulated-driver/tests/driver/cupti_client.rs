@@ -23,7 +23,7 @@ pub(crate) const GRAPH_LAUNCH: u32 = 514;
 pub(crate) const COPY_TO_DEVICE: u32 = 277;
 pub(crate) const STREAM_SYNCHRONIZE: u32 = 126;
 
-/// What the library passes to a callback.
+/// The data that the library passes to a callback.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct CallbackData {
@@ -89,7 +89,7 @@ impl Record {
     }
 }
 
-/// What the functions of one client share.
+/// The state that the functions of one client share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) calls: Mutex<Vec<Call>>,
@@ -98,7 +98,7 @@ pub(crate) struct Shared {
     pub(crate) buffers: Mutex<Vec<(usize, usize)>>,
     /// The sizes of the buffers that are still to be handed out; then none is.
     sizes: Mutex<Vec<usize>>,
-    /// What is added to the address of a buffer.
+    /// The bytes that are added to the address of a buffer.
     pub(crate) misalignment: AtomicUsize,
     pub(crate) flush_inside: AtomicUsize,
     pub(crate) last_buffer: AtomicUsize,

@@ -1,4 +1,4 @@
-//! Driver calls that the client of CUPTI is told about.
+//! Driver calls that call back to the client of CUPTI or have records.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_void};
@@ -58,7 +58,7 @@ pub(crate) struct Origin {
     pub(crate) correlation: u32,
     /// The operation gets a record.
     pub(crate) recorded: bool,
-    /// What is added to the driver's time to get that of the record.
+    /// The difference of the record's time to the driver's.
     pub(crate) offset: u64,
 }
 
@@ -98,7 +98,7 @@ pub(crate) struct ApiCall {
 
 impl ApiCall {
     /// Begins a call with `arguments` in the layout of CUPTI's generated structures. Returns `None`
-    /// for a call that the client is not told about.
+    /// for a call that is not traced.
     #[cold]
     pub(crate) fn begin(entry: &'static EntryPoint, arguments: *const c_void) -> Option<Self> {
         if entry.callback == 0 {

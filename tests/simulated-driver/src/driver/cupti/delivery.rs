@@ -34,7 +34,7 @@ static WAKE_UP: Condvar = Condvar::new();
 /// How often the worker looks for records that are complete.
 const PERIOD: Duration = Duration::from_millis(5);
 
-/// What a delivery includes.
+/// The records and buffers that a delivery includes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flush {
     /// Complete records move into buffers. Full buffers return.

@@ -3,7 +3,7 @@
 use super::state::Subscriber;
 use crate::driver::fault::When;
 
-/// What happens to a record.
+/// The fault of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RecordFault {
     /// It is dropped, and `cuptiActivityGetNumDroppedRecords` counts it.
@@ -25,7 +25,7 @@ pub(super) enum CallbackFault {
     None,
     /// They run on a thread other than that of the call, which waits for them.
     Foreign,
-    /// They go on after the client has unsubscribed.
+    /// They are still made after the client has unsubscribed.
     AfterUnsubscribe,
 }
 

@@ -10,7 +10,7 @@ use crate::driver::kernel::LaunchDims;
 use crate::driver::task::{Detail, Location, Task};
 use crate::report::ActivityKind;
 
-/// What a record says beyond when and where.
+/// The content of a record beyond when and where.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Body {
     Kernel {
@@ -55,7 +55,7 @@ pub(super) enum Body {
 pub(super) struct Record {
     /// The number of the thread that made the call.
     pub(super) thread: u64,
-    /// What is added to the driver's time to get that of the record.
+    /// The difference of the record's time to the driver's.
     pub(super) offset: u64,
     pub(super) start: u64,
     pub(super) end: u64,

@@ -45,7 +45,7 @@ pub(super) struct Cupti {
     pub(super) requested: Option<BufferRequested>,
     pub(super) completed: Option<BufferCompleted>,
     pub(super) timestamp: Option<TimestampCallback>,
-    /// What is added to the driver's time to get that of a record.
+    /// The difference of the time of records to the driver's.
     pub(super) offset: u64,
     pub(super) thread_ids: u32,
     pub(super) attributes: BTreeMap<u32, Vec<u8>>,
