@@ -201,7 +201,9 @@ mod tests {
 
     #[test]
     fn merged_buckets_hold_the_calls_between_their_limits() {
-        let times = (0..4_000_u64).map(|call| call * call * 7);
+        // Miri is a thousand times slower.
+        let calls: u64 = if cfg!(miri) { 50 } else { 4_000 };
+        let times = (0..calls).map(|call| call * call * 7);
         let mut buckets = Buckets::new();
         for ticks in times.clone() {
             buckets.add(bucket_of(ticks), 1);
@@ -213,8 +215,8 @@ mod tests {
                 let within = times.clone().filter(|ticks| limits.contains(ticks));
                 assert_eq!(within.count() as u64, range.calls, "{limits:?}");
             }
-            let calls: u64 = ranges.iter().map(|range| range.calls).sum();
-            assert_eq!(calls, 4_000, "no call is missing");
+            let counted: u64 = ranges.iter().map(|range| range.calls).sum();
+            assert_eq!(counted, calls, "no call is missing");
         }
     }
 
