@@ -10,13 +10,20 @@
 //! into `free`. It adds new buffers while few are free, up to [`MAX_BUFFERS`]. A buffer is never freed: one that CUPTI
 //! has not given back belongs to CUPTI until the process ends.
 //!
+//! CUPTI has one pair of these functions for all its clients, so it may give back a buffer that another client had
+//! handed out before. Only buffers that are at CUPTI are taken back; any other one is left as it is, and counts as lost.
+//!
 //! Without a free buffer, libraries that can be refused one are; they drop the record and count it. Older ones crash, so
-//! they get one buffer whose content is thrown away, again and again.
+//! they get one buffer whose content is thrown away, again and again. Several threads of CUPTI may write to that one, so
+//! it is never read: each return counts as one lost record, and may be many.
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicUsize,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
 
 use crossbeam_queue::ArrayQueue;
 
@@ -26,6 +33,7 @@ use super::names;
 use super::record::Record;
 use super::table::Cupti;
 use crate::diagnostics::user_code;
+use crate::process::fork;
 use crate::sync::{RaceCell, ReentrancyGuard};
 
 /// The bytes of a buffer: some 5,000 kernels.
@@ -49,26 +57,30 @@ const fn layout(size: usize) -> Layout {
     }
 }
 
-/// A buffer on its way.
-#[derive(Clone, Copy, Debug)]
-struct Buffer(*mut u8);
-
-// SAFETY: the address of memory that is never freed. The thread that takes it out of a queue is its only owner.
-unsafe impl Send for Buffer {}
+/// A buffer. It exists once its address is not null, and then until the process ends.
+#[derive(Debug)]
+struct Buffer {
+    address: AtomicPtr<u8>,
+    /// `true` from the moment it is handed out until CUPTI gives it back.
+    is_at_cupti: AtomicBool,
+}
 
 /// A buffer that CUPTI has given back, with the bytes that hold records.
 #[derive(Clone, Copy, Debug)]
 struct Full {
-    buffer: Buffer,
+    /// Its place in [`Pool::buffers`].
+    buffer: usize,
     valid: usize,
 }
 
 #[derive(Debug)]
 struct Pool {
-    free: ArrayQueue<Buffer>,
-    full: ArrayQueue<Full>,
+    buffers: [Buffer; MAX_BUFFERS],
     /// How many buffers exist.
     made: AtomicUsize,
+    /// The places of buffers in `buffers`. The thread that takes one out of a queue is the buffer's only owner.
+    free: ArrayQueue<usize>,
+    full: ArrayQueue<Full>,
     discarded: AtomicPtr<u8>,
     can_refuse: AtomicBool,
     cupti: &'static Cupti,
@@ -80,16 +92,7 @@ static POOL: RaceCell<Pool> = RaceCell::new();
 
 /// Prepares the buffers. Returns `false` if there is no memory. Called on the recorder's thread.
 pub(super) fn prepare(cupti: &'static Cupti, on_full: fn()) -> bool {
-    let pool = POOL.get_or_init(|| Pool {
-        free: ArrayQueue::new(MAX_BUFFERS),
-        full: ArrayQueue::new(MAX_BUFFERS),
-        made: AtomicUsize::new(0),
-        // SAFETY: the size is not zero.
-        discarded: AtomicPtr::new(unsafe { alloc_zeroed(DISCARDED_LAYOUT) }),
-        can_refuse: AtomicBool::new(cupti.version() >= CAN_BE_REFUSED),
-        cupti,
-        on_full,
-    });
+    let pool = POOL.get_or_init(|| Pool::new(cupti, on_full));
     pool.grow();
     let has_discarded = !pool.discarded.load(Relaxed).is_null();
     !pool.free.is_empty() && (has_discarded || pool.can_refuse.load(Relaxed)) && names::prepare()
@@ -104,13 +107,14 @@ pub(super) fn read(mut take: impl FnMut(Activity)) -> bool {
     let mut has_read = false;
     while let Some(Full { buffer, valid }) = pool.full.pop() {
         has_read = true;
-        pool.records(buffer.0, valid, |record| {
+        let address = pool.buffers[buffer].address.load(Relaxed);
+        pool.records(address, valid, |record| {
             if let Some(activity) = record.activity() {
                 take(activity);
             }
         });
         // SAFETY: this thread owns the buffer, which has that size.
-        unsafe { ptr::write_bytes(buffer.0, 0, SIZE) };
+        unsafe { ptr::write_bytes(address, 0, SIZE) };
         // There is space for every buffer that exists.
         let _ = pool.free.push(buffer);
     }
@@ -119,17 +123,57 @@ pub(super) fn read(mut take: impl FnMut(Activity)) -> bool {
 }
 
 impl Pool {
-    /// Adds buffers while few are free.
-    fn grow(&self) {
-        while self.free.len() < MIN_FREE && self.made.load(Relaxed) < MAX_BUFFERS {
+    fn new(cupti: &'static Cupti, on_full: fn()) -> Self {
+        Self {
+            buffers: [const {
+                Buffer {
+                    address: AtomicPtr::new(ptr::null_mut()),
+                    is_at_cupti: AtomicBool::new(false),
+                }
+            }; MAX_BUFFERS],
+            made: AtomicUsize::new(0),
+            free: ArrayQueue::new(MAX_BUFFERS),
+            full: ArrayQueue::new(MAX_BUFFERS),
             // SAFETY: the size is not zero.
-            let buffer = unsafe { alloc_zeroed(LAYOUT) };
-            if buffer.is_null() {
+            discarded: AtomicPtr::new(unsafe { alloc_zeroed(DISCARDED_LAYOUT) }),
+            can_refuse: AtomicBool::new(cupti.version() >= CAN_BE_REFUSED),
+            cupti,
+            on_full,
+        }
+    }
+
+    /// Adds buffers while few are free. Called on the recorder's thread alone.
+    fn grow(&self) {
+        while self.free.len() < MIN_FREE {
+            let made = self.made.load(Relaxed);
+            let Some(buffer) = self.buffers.get(made) else {
+                return;
+            };
+            // SAFETY: the size is not zero.
+            let address = unsafe { alloc_zeroed(LAYOUT) };
+            if address.is_null() {
                 return;
             }
-            self.made.fetch_add(1, Relaxed);
-            let _ = self.free.push(Buffer(buffer));
+            buffer.address.store(address, Relaxed);
+            // Releases the address to the threads that look for it.
+            self.made.store(made + 1, Release);
+            let _ = self.free.push(made);
         }
+    }
+
+    /// Takes a buffer out of the free ones, for CUPTI.
+    fn hand_out(&self) -> Option<*mut u8> {
+        let buffer = &self.buffers[self.free.pop()?];
+        buffer.is_at_cupti.store(true, Release);
+        Some(buffer.address.load(Relaxed))
+    }
+
+    /// Returns the place of a buffer that was at CUPTI until now. Returns `None` for any other address.
+    fn returned(&self, address: *mut u8) -> Option<usize> {
+        let made = self.buffers.iter().take(self.made.load(Acquire));
+        let mut places = made.enumerate();
+        let (place, buffer) = places.find(|(_, buffer)| buffer.address.load(Relaxed) == address)?;
+        buffer.is_at_cupti.swap(false, AcqRel).then_some(place)
     }
 
     /// Calls `visit` with each record of a buffer.
@@ -174,7 +218,7 @@ fn take_free() -> (*mut u8, usize) {
     let Some(pool) = POOL.get() else {
         return (ptr::null_mut(), 0);
     };
-    if let Some(Buffer(buffer)) = pool.free.pop() {
+    if let Some(buffer) = pool.hand_out() {
         return (buffer, SIZE);
     }
     (pool.on_full)();
@@ -188,7 +232,7 @@ fn take_free() -> (*mut u8, usize) {
 ///
 /// # Safety
 ///
-/// `buffer` must come from [`requested`], and its first `valid` bytes must hold records.
+/// If `buffer` comes from [`requested`], its first `valid` bytes must hold records.
 pub(super) unsafe extern "C" fn completed(
     _context: *mut c_void,
     _stream: u32,
@@ -196,6 +240,9 @@ pub(super) unsafe extern "C" fn completed(
     _size: usize,
     valid: usize,
 ) {
+    if fork::is_child() {
+        return;
+    }
     // No panic may leave a function that C calls.
     let _ = user_code::call(|| take_back(buffer, valid));
 }
@@ -204,24 +251,106 @@ fn take_back(buffer: *mut u8, valid: usize) {
     // The lock of the names must not be taken again by an allocator or a signal handler that is measured.
     let _busy = ReentrancyGuard::try_enter();
     let Some(pool) = POOL.get() else { return };
-    if buffer.is_null() {
-        return;
-    }
-    if buffer == pool.discarded.load(Relaxed) {
-        let mut lost = 0;
-        pool.records(buffer, valid, |_| lost += 1);
-        lose(WorkLoss::NoBuffer, lost);
-        // SAFETY: of that size. Another thread may write its records to it: nothing in it is read but their number.
-        unsafe { ptr::write_bytes(buffer, 0, DISCARDED_SIZE) };
-        return;
-    }
+    let Some(place) = pool.returned(buffer) else {
+        // Null, the buffer whose content is thrown away, or that of another client: not touched.
+        return lose(WorkLoss::NoBuffer, u64::from(valid > 0));
+    };
+    let valid = valid.min(SIZE);
     pool.records(buffer, valid, |record| {
         if let Some(address) = record.name() {
             // SAFETY: the record has just come from CUPTI, whose names are terminated.
             record.set_name(unsafe { names::number_of(address) });
         }
     });
-    let buffer = Buffer(buffer);
-    let _ = pool.full.push(Full { buffer, valid });
+    let _ = pool.full.push(Full {
+        buffer: place,
+        valid,
+    });
     (pool.on_full)();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::alloc::dealloc;
+    use std::ffi::CStr;
+    use std::ops::Deref;
+
+    use super::*;
+
+    /// A library that refuses to tell its version. Its other functions are never called.
+    fn library() -> &'static Cupti {
+        extern "C" fn refuses(_: *mut u32) -> u32 {
+            1
+        }
+        static LIBRARY: RaceCell<Cupti> = RaceCell::new();
+        LIBRARY.get_or_init(|| {
+            let find = |_: &CStr| Some(refuses as *mut c_void);
+            // SAFETY: only the function for the version is called, which is of its type.
+            let library = unsafe { Cupti::read("a test".to_owned(), find) };
+            library.expect("all functions are there")
+        })
+    }
+
+    /// A pool whose buffers are freed, since no CUPTI has any of them.
+    struct TestPool(Pool);
+
+    impl TestPool {
+        fn new() -> Self {
+            let pool = Pool::new(library(), || ());
+            pool.grow();
+            Self(pool)
+        }
+    }
+
+    impl Deref for TestPool {
+        type Target = Pool;
+
+        fn deref(&self) -> &Pool {
+            &self.0
+        }
+    }
+
+    impl Drop for TestPool {
+        fn drop(&mut self) {
+            let buffers = self.buffers.iter();
+            let buffers = buffers.map(|buffer| (buffer.address.load(Relaxed), LAYOUT));
+            let discarded = (self.discarded.load(Relaxed), DISCARDED_LAYOUT);
+            for (address, layout) in buffers.chain([discarded]) {
+                if !address.is_null() {
+                    // SAFETY: allocated with this layout, and used no more.
+                    unsafe { dealloc(address, layout) };
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_buffers_that_are_at_cupti_are_taken_back() {
+        let pool = TestPool::new();
+        assert_eq!(pool.free.len(), MIN_FREE);
+        let mut foreign = [0xA5_u8; 64];
+        assert_eq!(pool.returned(foreign.as_mut_ptr()), None);
+        assert_eq!(pool.returned(pool.discarded.load(Relaxed)), None);
+        assert_eq!(pool.returned(ptr::null_mut()), None);
+        let free = pool.buffers[1].address.load(Relaxed);
+        assert_eq!(pool.returned(free), None, "it is not at CUPTI");
+        let buffer = pool.hand_out().expect("a buffer");
+        assert_eq!(pool.returned(buffer.wrapping_add(8)), None);
+        assert_eq!(pool.returned(buffer), Some(0));
+        assert_eq!(pool.returned(buffer), None, "it was taken back");
+    }
+
+    #[test]
+    fn there_are_as_many_buffers_as_are_used_up_to_a_limit() {
+        let pool = TestPool::new();
+        let mut handed_out = Vec::new();
+        while let Some(buffer) = pool.hand_out() {
+            assert!(!handed_out.contains(&buffer));
+            handed_out.push(buffer);
+            pool.grow();
+        }
+        assert_eq!(handed_out.len(), MAX_BUFFERS);
+        let mut returned = handed_out.iter().map(|buffer| pool.returned(*buffer));
+        assert!(returned.all(|place| place.is_some()));
+    }
 }
