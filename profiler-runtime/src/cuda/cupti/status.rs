@@ -25,8 +25,10 @@ pub enum KernelStatus {
     },
     /// The library is too old, or no CUPTI.
     TooOld {
-        /// The first required function that it lacks.
-        symbol: String,
+        /// The path of the library, or its name if the program had loaded it.
+        library: String,
+        /// The first required function that it lacks, or its version.
+        reason: String,
     },
     /// Another tool uses CUPTI, which serves one at a time.
     Taken {
@@ -88,9 +90,9 @@ impl fmt::Display for KernelStatus {
                 "CUPTI was not found ({reason}): install it (it is part of the CUDA toolkit and of the Python package \
                  nvidia-cuda-cupti), or name its library in PROFILER_CUPTI_LIBRARY"
             ),
-            Self::TooOld { symbol } => write!(
+            Self::TooOld { library, reason } => write!(
                 f,
-                "the CUPTI library lacks {symbol}: install CUPTI 11.8 or later, or name it in PROFILER_CUPTI_LIBRARY"
+                "the CUPTI library {library} {reason}: install CUPTI 11.8 or later, or name it in PROFILER_CUPTI_LIBRARY"
             ),
             Self::Taken { tool: Some(tool) } => write!(
                 f,
