@@ -1,4 +1,5 @@
-//! The calls of CUDA that launch work or wait for some: their numbers in CUPTI, their names and their streams.
+//! The calls of CUDA that launch kernels, copy, fill or wait, and are watched: their numbers in CUPTI, their names and
+//! their streams. Work of other calls, such as copies of CUDA arrays, is recorded too, outside of all scopes.
 
 use std::ffi::c_void;
 
@@ -48,7 +49,7 @@ use StreamPlace::{At, Default, Inside, Unknown};
 /// Calls: CUPTI's number, the number of the second form (0 if it has none), the name, the stream, the role.
 type Row = (u32, u32, &'static str, StreamPlace, Role);
 
-const DRIVER: [Row; 26] = [
+const DRIVER: [Row; 38] = [
     (307, 442, "cuLaunchKernel", At(40), Role::Work),
     // `CUlaunchConfig`: seven numbers of 32 bits, then the stream.
     (652, 653, "cuLaunchKernelEx", Inside(32), Role::Work),
@@ -57,7 +58,12 @@ const DRIVER: [Row; 26] = [
     (276, 397, "cuMemcpyHtoD", Default, Role::Work),
     (278, 398, "cuMemcpyDtoH", Default, Role::Work),
     (280, 399, "cuMemcpyDtoD", Default, Role::Work),
-    (305, 0, "cuMemcpy", Default, Role::Work),
+    (305, 408, "cuMemcpy", Default, Role::Work),
+    (318, 409, "cuMemcpyPeer", Default, Role::Work),
+    (287, 405, "cuMemcpy2D", Default, Role::Work),
+    (288, 406, "cuMemcpy2DUnaligned", Default, Role::Work),
+    (290, 407, "cuMemcpy3D", Default, Role::Work),
+    (320, 410, "cuMemcpy3DPeer", Default, Role::Work),
     (277, 421, "cuMemcpyHtoDAsync", At(24), Role::Work),
     (279, 422, "cuMemcpyDtoHAsync", At(24), Role::Work),
     (281, 423, "cuMemcpyDtoDAsync", At(24), Role::Work),
@@ -65,13 +71,20 @@ const DRIVER: [Row; 26] = [
     (319, 426, "cuMemcpyPeerAsync", At(40), Role::Work),
     (289, 424, "cuMemcpy2DAsync", At(8), Role::Work),
     (291, 425, "cuMemcpy3DAsync", At(8), Role::Work),
+    (321, 427, "cuMemcpy3DPeerAsync", At(8), Role::Work),
     (776, 777, "cuMemcpyBatchAsync", Unknown, Role::Work),
-    (249, 0, "cuMemsetD8", Default, Role::Work),
-    (250, 0, "cuMemsetD16", Default, Role::Work),
-    (251, 0, "cuMemsetD32", Default, Role::Work),
+    (249, 411, "cuMemsetD8", Default, Role::Work),
+    (250, 412, "cuMemsetD16", Default, Role::Work),
+    (251, 413, "cuMemsetD32", Default, Role::Work),
     (216, 428, "cuMemsetD8Async", At(24), Role::Work),
     (218, 429, "cuMemsetD16Async", At(24), Role::Work),
     (220, 430, "cuMemsetD32Async", At(24), Role::Work),
+    (252, 414, "cuMemsetD2D8", Default, Role::Work),
+    (253, 415, "cuMemsetD2D16", Default, Role::Work),
+    (254, 416, "cuMemsetD2D32", Default, Role::Work),
+    (222, 431, "cuMemsetD2D8Async", At(40), Role::Work),
+    (224, 432, "cuMemsetD2D16Async", At(40), Role::Work),
+    (226, 433, "cuMemsetD2D32Async", At(40), Role::Work),
     (126, 440, "cuStreamSynchronize", At(0), Role::Wait),
     (295, 436, "cuStreamWaitEvent", At(0), Role::Wait),
     (121, 0, "cuEventSynchronize", Unknown, Role::Wait),
@@ -241,6 +254,16 @@ mod tests {
         assert_eq!(read, Some(RawStream(handle(0x80))));
         let copy = find(Domain::Driver, 276).expect("it is watched");
         assert_eq!(stream(copy, start), Some(RawStream::LEGACY));
+        for number in [408, 411, 412, 413] {
+            let of_thread = find(Domain::Driver, number).expect("it is watched");
+            assert_eq!(stream(of_thread, start), Some(RawStream::PER_THREAD));
+        }
+        // `cuMemsetD2D8Async`: the address, the pitch, the value, two extents, the stream.
+        let mut parameters = [handle(1); 6];
+        parameters[5] = handle(0x90);
+        let fill = find(Domain::Driver, 222).expect("it is watched");
+        let read = stream(fill, parameters.as_ptr().cast());
+        assert_eq!(read, Some(RawStream(handle(0x90))));
         assert_eq!(stream(launch, ptr::null()), None);
     }
 }
