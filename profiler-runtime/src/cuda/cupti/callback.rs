@@ -24,7 +24,7 @@ use crate::cuda::ffi::library;
 use crate::cuda::thread::state;
 use crate::diagnostics::user_code;
 use crate::local;
-use crate::process::thread;
+use crate::process::{fork, thread};
 use crate::stream_key::RawStream;
 use crate::sync::{RaceCell, ReentrancyGuard};
 
@@ -91,7 +91,8 @@ pub(super) unsafe extern "C" fn callback(
     number: u32,
     data: *const CallbackData,
 ) {
-    if !IS_ACTIVE.load(Relaxed) {
+    // A forked child has none of the profiler's threads: nothing would take what is noted.
+    if !IS_ACTIVE.load(Relaxed) || fork::is_child() {
         return;
     }
     let domain = match domain {
