@@ -217,21 +217,23 @@ impl WindowBuilder {
 
     /// Drops all records and keeps the counts, because the handlers are behind.
     pub(super) fn drop_records(&mut self) {
-        self.handler_behind += self.clear_records();
+        let (scopes, work) = self.clear_records();
+        self.handler_behind += scopes;
+        self.work.lost.handler_behind += work;
     }
 
-    /// Drops all records and keeps the counts. Returns the number of scopes and replays dropped.
-    fn clear_records(&mut self) -> u64 {
+    /// Drops all records and keeps the counts. Returns the number of scopes and replays dropped, and that of launches and
+    /// records of their work.
+    fn clear_records(&mut self) -> (u64, u64) {
         let scopes = self.scopes.iter();
         let scopes = scopes.filter(|scope| !matches!(scope.kind, RecordKind::Poll { .. }));
         let given_up = scopes.count() + self.replays.len();
         self.scopes = Vec::new();
         self.gpu = Vec::new();
         self.replays = Vec::new();
-        self.work = WorkBuilder::default();
         self.threads = Vec::new();
         self.places = HashMap::new();
-        given_up as u64
+        (given_up as u64, self.work.clear())
     }
 
     /// Takes over the counts of an earlier window.
@@ -240,6 +242,7 @@ impl WindowBuilder {
         self.handler_behind += before.handler_behind;
         self.no_memory += before.no_memory;
         self.late += before.late;
+        self.work.lost.add(before.work.lost);
     }
 
     /// Sorts and links the records. Returns `None` if memory is short.
@@ -251,7 +254,9 @@ impl WindowBuilder {
     /// Builds the trace of a complete window.
     pub(super) fn into_trace(mut self, spec: &WindowSpec, closing: WindowClose) -> Trace {
         let nodes = self.link().unwrap_or_else(|| {
-            self.no_memory += self.clear_records();
+            let (scopes, work) = self.clear_records();
+            self.no_memory += scopes;
+            self.work.lost.no_memory += work;
             Vec::new()
         });
         let lost = closing.lost_after.since(spec.lost_before);
@@ -286,7 +291,7 @@ impl WindowBuilder {
             threads: &self.threads,
             line: timeline,
         };
-        let mut work = self.work.build(spec, &around);
+        let mut work = self.work.build(&around);
         describe(&mut work, spec, closing.recording);
         work.notes
             .extend(work_check::check(&work, &nodes, &self.gpu).note());
@@ -348,7 +353,8 @@ fn describe(work: &mut WindowWork, spec: &WindowSpec, recording: Option<Recordin
     if late > clock().in_ticks(LATE) {
         let milliseconds = clock().nanoseconds(late as f64) / 1e6;
         work.notes.push(format!(
-            "kernels were recorded from {milliseconds:.3} ms after the window had opened: CUPTI was starting; record a step              of warm-up"
+            "kernels were recorded from {milliseconds:.3} ms after the window had opened: CUPTI was starting; record a step \
+             of warm-up"
         ));
     }
     if recording.clock_offset != 0 {

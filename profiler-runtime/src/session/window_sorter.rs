@@ -133,6 +133,7 @@ impl WindowSorter {
             .retain(|id, _| specs.iter().any(|spec| spec.id == *id));
         for session in release_ended() {
             self.late.end(session);
+            self.work.end(session);
         }
         if is_waiting {
             Some(SHORT)
@@ -144,6 +145,7 @@ impl WindowSorter {
             if !is_recording {
                 // Free the memory of the last burst.
                 (self.batch, self.threads) = (Vec::new(), Vec::new());
+                self.work.free();
             }
             is_recording.then_some(LONG)
         }

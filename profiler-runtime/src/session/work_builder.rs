@@ -9,7 +9,7 @@ use super::trace::{NONE, Node};
 use super::window::WindowSpec;
 use super::work::{LaunchRecord, WindowWork, WorkRecord};
 use super::work_losses::LostWork;
-use crate::cuda::{self, Activity, Launch, NO_NAME, WorkLosses};
+use crate::cuda::{self, Activity, Launch, NO_NAME};
 use crate::gpu_work::{GpuWorkKind, MemoryCopy, MemoryKind, WaitKind};
 use crate::stream_key::{RawStream, StreamKey};
 
@@ -23,10 +23,8 @@ pub(super) struct WorkBuilder {
     waiting: HashSet<u32>,
     /// The names of kernels by their numbers.
     names: Vec<Arc<str>>,
-    over_capacity: u64,
-    no_memory: u64,
-    /// Records that were lost before they reached the window.
-    pub(super) lost: u64,
+    /// What is missing so far.
+    pub(super) lost: LostWork,
     /// When the GPU times of the window's scopes had been read, in ticks.
     pub(super) read_at: Option<u64>,
 }
@@ -43,9 +41,9 @@ pub(super) struct Around<'w> {
 impl WorkBuilder {
     pub(super) fn add_launch(&mut self, spec: &WindowSpec, launch: Launch) {
         if self.launches.len() >= spec.capacity {
-            self.over_capacity += 1;
+            self.lost.over_capacity += 1;
         } else if self.launches.try_reserve(1).is_err() || self.waiting.try_reserve(1).is_err() {
-            self.no_memory += 1;
+            self.lost.no_memory += 1;
         } else {
             self.launches.push(launch);
             if launch.has_work {
@@ -65,9 +63,9 @@ impl WorkBuilder {
 
     fn add(&mut self, spec: &WindowSpec, correlation: Option<u32>, activity: Activity) {
         if self.activities.len() >= spec.capacity {
-            self.over_capacity += 1;
+            self.lost.over_capacity += 1;
         } else if self.activities.try_reserve(1).is_err() {
-            self.no_memory += 1;
+            self.lost.no_memory += 1;
         } else {
             self.activities.push((correlation, activity));
         }
@@ -82,20 +80,21 @@ impl WorkBuilder {
         self.names = names.to_vec();
     }
 
-    /// Builds the work of a complete window.
-    pub(super) fn build(mut self, spec: &WindowSpec, around: &Around<'_>) -> WindowWork {
-        let lost = WorkLosses::now().since(spec.lost_work_before);
-        let mut lost = LostWork {
-            dropped: lost.dropped,
-            no_buffer: lost.no_buffer,
-            launch_queue_full: lost.launch_queue_full,
-            queue_full: lost.queue_full + self.lost,
-            without_name: lost.no_name,
-            incomplete: self.waiting.len() as u64,
-            over_capacity: self.over_capacity,
-            no_memory: self.no_memory,
-            without_time: 0,
+    /// Drops all launches and records, and keeps the counts. Returns how many were dropped.
+    pub(super) fn clear(&mut self) -> u64 {
+        let dropped = self.launches.len() + self.activities.len();
+        *self = Self {
+            lost: self.lost,
+            read_at: self.read_at,
+            ..Self::default()
         };
+        dropped as u64
+    }
+
+    /// Builds the work of a complete window.
+    pub(super) fn build(mut self, around: &Around<'_>) -> WindowWork {
+        let mut lost = self.lost;
+        lost.incomplete += self.waiting.len() as u64;
         self.launches.sort_unstable_by_key(|launch| launch.start);
         let mut names = Names::default();
         let finder = ScopeFinder::new(around);

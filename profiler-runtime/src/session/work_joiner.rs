@@ -1,18 +1,25 @@
 //! Joins the records of devices with the calls that launched them, and sorts both into windows.
+//!
+//! A record may come after its window has been delivered: the device had not finished, or the launch came late. It belongs
+//! to no other window, so it counts as late in the next one of the session.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::mem;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::Activity as Recorded;
 use super::timeline::Timeline;
 use super::window::{WindowBuilder, WindowSpec};
-use crate::cuda::{Activity, Launch, Ready};
+use crate::cuda::{self, Activity, Launch, Ready, WorkLoss, WorkLosses};
 
 /// The most records that wait for their launches. A launch is in its queue once the call has returned, so nearly all
 /// records find theirs.
 const MAX_UNMATCHED: usize = 1 << 16;
 /// The most launches that are remembered.
-const MAX_KNOWN: usize = 1 << 22;
+const MAX_KNOWN: usize = 1 << 18;
+/// The most windows that are remembered after their delivery.
+const MAX_DELIVERED: usize = 16;
 
 /// A launch that was sorted into its windows.
 #[derive(Clone, Copy, Debug)]
@@ -21,20 +28,42 @@ struct Known {
     start: u64,
     /// The correlation of its outermost call, by which the windows know it.
     correlation: u32,
+    /// `true` once a record of its work has come. That of a graph has several.
+    has_record: bool,
+}
+
+/// A window that was delivered.
+#[derive(Debug)]
+struct Delivered {
+    spec: WindowSpec,
+    /// When it was open, in nanoseconds since the Unix epoch.
+    open: Range<i64>,
+}
+
+/// What the windows of a session have not counted yet.
+#[derive(Debug)]
+struct SessionLosses {
+    /// The losses of the process that its windows have counted.
+    counted: WorkLosses,
+    /// Launches and records that came after their windows had been delivered.
+    late: u64,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct WorkJoiner {
     /// The names of kernels by their numbers.
     names: Vec<Arc<str>>,
-    /// The launches of windows that have not been delivered, by both correlations.
+    /// Launches by both correlations: those of windows that have not been delivered, and of `delivered`.
     known: HashMap<u32, Known>,
+    /// `true` if launches were forgotten in this round, because there were too many.
+    has_made_room: bool,
     /// Records whose launches are not known, or not known yet.
     unmatched: Vec<Activity>,
-    /// Records that were lost since the last window was delivered, because too many waited for their launches.
-    lost: u64,
     /// The windows at the last call.
     windows: Vec<u64>,
+    /// Windows of sessions that have not ended, the oldest first.
+    delivered: VecDeque<Delivered>,
+    sessions: HashMap<u64, SessionLosses>,
 }
 
 impl WorkJoiner {
@@ -47,58 +76,145 @@ impl WorkJoiner {
     ) {
         self.names.extend(ready.names);
         self.forget_before(specs);
+        self.has_made_room = false;
         let mut into = |at: u64, add: &mut dyn FnMut(&WindowSpec, &mut WindowBuilder)| {
             let specs = specs.iter().filter(|spec| spec.has_launch(at));
             specs.for_each(|spec| add(spec, builders.entry(spec.id).or_default()));
         };
         for launch in ready.launches {
+            if !self.remember(&launch) {
+                // Without it, its records are not found to belong to it either.
+                cuda::lose_work(WorkLoss::LaunchQueueFull, 1);
+                continue;
+            }
             into(launch.start, &mut |spec, builder| {
                 builder.work.add_launch(spec, launch);
             });
-            self.remember(&launch);
+            self.count_late(|delivered| delivered.spec.has_launch(launch.start));
         }
-        let waiting = std::mem::take(&mut self.unmatched);
-        for activity in waiting.into_iter().chain(ready.activities) {
-            match self.known.get(&activity.details.correlation) {
-                Some(known) => into(known.start, &mut |spec, builder| {
-                    builder.work.add_activity(spec, known.correlation, activity);
-                }),
-                None if self.unmatched.len() < MAX_UNMATCHED => self.unmatched.push(activity),
-                None => self.lost += 1,
+        for activity in mem::take(&mut self.unmatched) {
+            if !self.add_to_launch(&activity, &mut into) {
+                self.unmatched.push(activity);
+            }
+        }
+        for activity in ready.activities {
+            if self.add_to_launch(&activity, &mut into) {
+                continue;
+            }
+            if let Some((start, _)) = activity.span() {
+                self.count_late(|delivered| delivered.open.contains(&start));
+            }
+            // Without a window, it ran before any that may open from now on.
+            if self.windows.is_empty() {
+                continue;
+            }
+            if self.unmatched.len() < MAX_UNMATCHED {
+                self.unmatched.push(activity);
+            } else {
+                cuda::lose_work(WorkLoss::QueueFull, 1);
             }
         }
     }
 
-    fn remember(&mut self, launch: &Launch) {
-        let [correlation, inner] = launch.correlations;
-        if self.known.len() < MAX_KNOWN && self.known.try_reserve(2).is_ok() {
-            let known = Known {
-                start: launch.start,
-                correlation,
-            };
-            self.known.insert(correlation, known);
-            self.known.insert(inner, known);
+    /// Adds a record to the windows of its launch. Returns `false` if the launch is not known.
+    fn add_to_launch(
+        &mut self,
+        activity: &Activity,
+        into: &mut impl FnMut(u64, &mut dyn FnMut(&WindowSpec, &mut WindowBuilder)),
+    ) -> bool {
+        let Some(known) = self.known.get_mut(&activity.details.correlation) else {
+            return false;
+        };
+        known.has_record = true;
+        let Known {
+            start, correlation, ..
+        } = *known;
+        into(start, &mut |spec, builder| {
+            builder.work.add_activity(spec, correlation, *activity);
+        });
+        self.count_late(|delivered| delivered.spec.has_launch(start));
+        true
+    }
+
+    /// Counts a launch or a record for the sessions that it came too late for.
+    fn count_late(&mut self, is_of: impl Fn(&Delivered) -> bool) {
+        for delivered in self.delivered.iter().filter(|delivered| is_of(delivered)) {
+            if let Some(session) = self.sessions.get_mut(&delivered.spec.session) {
+                session.late += 1;
+            }
         }
     }
 
+    /// Remembers a launch. Returns `false` if there are too many, or memory is short.
+    fn remember(&mut self, launch: &Launch) -> bool {
+        let [correlation, inner] = launch.correlations;
+        let has_room = self.known.len() + 2 <= MAX_KNOWN || self.make_room();
+        if !has_room || self.known.try_reserve(2).is_err() {
+            return false;
+        }
+        let known = Known {
+            start: launch.start,
+            correlation,
+            has_record: false,
+        };
+        self.known.insert(correlation, known);
+        self.known.insert(inner, known);
+        true
+    }
+
+    /// Forgets launches whose records have come. Those of graphs may have more, which then stand outside of all scopes.
+    fn make_room(&mut self) -> bool {
+        if !mem::replace(&mut self.has_made_room, true) {
+            self.known.retain(|_, known| !known.has_record);
+        }
+        self.known.len() + 2 <= MAX_KNOWN
+    }
+
     /// Adds what ran in a window and has no launch to it: it was launched before CUPTI recorded calls, or the launch was
-    /// lost. Called before the window is delivered.
+    /// lost. Adds what was lost since the session's last window. Called before the window is delivered.
     pub(super) fn deliver(&mut self, spec: &WindowSpec, builder: &mut WindowBuilder) {
-        builder.work.lost += std::mem::take(&mut self.lost);
-        builder.work.set_names(&self.names);
         if !spec.has_kernels() {
             return;
         }
+        builder.work.set_names(&self.names);
+        let now = WorkLosses::now();
+        let session = self
+            .sessions
+            .entry(spec.session)
+            .or_insert_with(|| SessionLosses {
+                counted: spec.lost_work_before,
+                late: 0,
+            });
+        builder.work.lost.add_counted(now.since(session.counted));
+        builder.work.lost.late += mem::take(&mut session.late);
+        session.counted = now;
         let line = Timeline::through(spec.first, spec.first);
-        let window = line.unix_ns(spec.opened)..line.unix_ns(spec.closed.unwrap_or(u64::MAX));
+        let open = line.unix_ns(spec.opened)..line.unix_ns(spec.closed.unwrap_or(u64::MAX));
         for activity in &self.unmatched {
             // Without times, it belongs to the first window that is delivered.
             let start = activity.span().map(|(start, _)| start);
-            if start.is_none_or(|start| window.contains(&start)) {
+            if start.is_none_or(|start| open.contains(&start)) {
                 builder.work.add_without_launch(spec, *activity);
             }
         }
         self.unmatched.retain(|activity| activity.span().is_some());
+        if self.delivered.len() == MAX_DELIVERED {
+            self.delivered.pop_front();
+        }
+        let spec = spec.clone();
+        self.delivered.push_back(Delivered { spec, open });
+    }
+
+    /// Forgets a session whose last window has been delivered.
+    pub(super) fn end(&mut self, session: u64) {
+        self.sessions.remove(&session);
+        self.delivered
+            .retain(|delivered| delivered.spec.session != session);
+    }
+
+    /// Frees memory. Called while nothing is recorded and no window waits.
+    pub(super) fn free(&mut self) {
+        (self.known, self.unmatched) = (HashMap::new(), Vec::new());
     }
 
     /// Forgets what is older than all windows, if these have changed.
@@ -109,12 +225,16 @@ impl WorkJoiner {
             return;
         }
         self.windows = windows.collect();
+        let open = with_kernels().map(|spec| spec.opened);
+        let delivered = self.delivered.iter().map(|window| window.spec.opened);
+        let oldest = open.chain(delivered).min();
+        self.known
+            .retain(|_, known| oldest.is_some_and(|oldest| known.start >= oldest));
         let oldest = with_kernels().min_by_key(|spec| spec.opened);
         let Some(oldest) = oldest else {
-            (self.known, self.unmatched) = (HashMap::new(), Vec::new());
+            self.unmatched = Vec::new();
             return;
         };
-        self.known.retain(|_, known| known.start >= oldest.opened);
         let opened = Timeline::through(oldest.first, oldest.first).unix_ns(oldest.opened);
         self.unmatched
             .retain(|activity| activity.span().is_none_or(|(start, _)| start >= opened));
@@ -132,5 +252,141 @@ impl WindowSpec {
         let closed = self.closed.unwrap_or(u64::MAX);
         let is_inside = (self.opened..closed).contains(&at);
         self.has_kernels() && is_inside && self.records(Recorded::Cuda, at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Options, ring};
+    use super::*;
+    use crate::clock::WallAnchor;
+    use crate::config::Kernels;
+    use crate::cuda::NO_NAME;
+    use crate::gpu_work::GpuWork;
+
+    /// A window of session 1 that is open for 1,000 ticks.
+    fn window(id: u64) -> WindowSpec {
+        WindowSpec {
+            id,
+            session: 1,
+            cycle: id,
+            capacity: 100,
+            options: Options::DEFAULT,
+            opened: 1_000 * id,
+            closed: Some(1_000 * (id + 1)),
+            toggles: Vec::new(),
+            first: WallAnchor::narrow(),
+            lost_before: ring::lost(),
+            energy_before: Vec::new(),
+            lost_work_before: WorkLosses::now(),
+        }
+    }
+
+    fn launch(at: u64, correlation: u32) -> Launch {
+        Launch {
+            name: "cuGraphLaunch",
+            start: at,
+            end: at + 1,
+            thread: 1,
+            scope: 0,
+            correlations: [correlation; 2],
+            context: 0,
+            stream: None,
+            gpu_thread: 0,
+            has_work: true,
+        }
+    }
+
+    /// A record without times.
+    fn record(correlation: u32) -> Activity {
+        Activity {
+            name: NO_NAME,
+            start: 0,
+            end: 0,
+            details: GpuWork {
+                correlation,
+                ..GpuWork::default()
+            },
+        }
+    }
+
+    fn ready(launches: &[Launch], activities: &[Activity]) -> Ready {
+        Ready {
+            launches: launches.to_vec(),
+            activities: activities.to_vec(),
+            names: Vec::new(),
+        }
+    }
+
+    /// Delivers a window. Returns how many launches and records were late.
+    fn deliver(
+        joiner: &mut WorkJoiner,
+        builders: &mut HashMap<u64, WindowBuilder>,
+        spec: &WindowSpec,
+    ) -> u64 {
+        let mut builder = builders.remove(&spec.id).unwrap_or_default();
+        joiner.deliver(spec, &mut builder);
+        builder.work.lost.late
+    }
+
+    #[test]
+    fn what_comes_after_its_window_was_delivered_is_late_in_the_next_one() {
+        let mut joiner = WorkJoiner::default();
+        let mut builders: HashMap<u64, WindowBuilder> = HashMap::new();
+        let specs = [window(1), window(2), window(3)];
+        let [first, second, third] = &specs;
+        let graph = ready(&[launch(1_500, 7)], &[record(7)]);
+        joiner.sort(graph, &specs, &mut builders);
+        assert_eq!(deliver(&mut joiner, &mut builders, first), 0);
+        // Another node of the graph, and a launch of the first window with its record.
+        let late = ready(&[launch(1_600, 8)], &[record(7), record(8)]);
+        joiner.sort(late, &specs[1..], &mut builders);
+        assert_eq!(deliver(&mut joiner, &mut builders, second), 3);
+        assert_eq!(deliver(&mut joiner, &mut builders, third), 0);
+        joiner.end(1);
+        joiner.free();
+        assert!(joiner.known.is_empty() && joiner.delivered.is_empty());
+    }
+
+    #[test]
+    fn losses_are_counted_in_one_window_and_in_none_without_kernels() {
+        let mut joiner = WorkJoiner::default();
+        let mut builders: HashMap<u64, WindowBuilder> = HashMap::new();
+        let [first, second] = [window(1), window(2)];
+        let without = WindowSpec {
+            session: 2,
+            options: Options {
+                kernels: Kernels::Off,
+                ..Options::DEFAULT
+            },
+            ..window(3)
+        };
+        cuda::lose_work(WorkLoss::QueueFull, 3);
+        let lost = |spec: &WindowSpec| {
+            let mut builder = builders.remove(&spec.id).unwrap_or_default();
+            joiner.deliver(spec, &mut builder);
+            builder.work.lost.queue_full
+        };
+        let counted = [&first, &second, &without].map(lost);
+        assert_eq!(counted, [3, 0, 0]);
+    }
+
+    #[cfg_attr(miri, ignore = "takes long")]
+    #[test]
+    fn launches_that_are_not_remembered_are_counted() {
+        let mut joiner = WorkJoiner::default();
+        let mut builders: HashMap<u64, WindowBuilder> = HashMap::new();
+        let specs = [window(1)];
+        let most = u32::try_from(MAX_KNOWN).expect("small");
+        let launches: Vec<Launch> = (0..most).map(|number| launch(1_500, number)).collect();
+        let before = WorkLosses::now().launch_queue_full;
+        joiner.sort(ready(&launches, &[]), &specs, &mut builders);
+        assert_eq!(joiner.known.len(), MAX_KNOWN - 1);
+        // Other tests lose launches too.
+        assert!(WorkLosses::now().launch_queue_full > before);
+        // A launch whose records have come makes room.
+        joiner.sort(ready(&[], &[record(5), record(6)]), &specs, &mut builders);
+        joiner.sort(ready(&[launch(1_600, most)], &[]), &specs, &mut builders);
+        assert!(joiner.known.contains_key(&most) && !joiner.known.contains_key(&5));
     }
 }

@@ -1,5 +1,7 @@
 //! Kernels and other work that is missing from a window.
 
+use crate::cuda::WorkLosses;
+
 /// Kernels, copies, fills and waits that are missing from a window, or of which something is missing, by reason. All zero
 /// for a complete one.
 ///
@@ -16,9 +18,10 @@
 pub struct LostWork {
     /// Records that CUPTI dropped.
     pub dropped: u64,
-    /// Records that found no buffer: all were in use.
+    /// Records that found no buffer, since all were in use: at least this many, as a whole buffer may count as one.
     pub no_buffer: u64,
-    /// Launches that found their queue full. Their work is in the window, outside of all scopes.
+    /// Launches that found their queue full, or that were too many to wait for their records. Their work is in the window,
+    /// outside of all scopes.
     pub launch_queue_full: u64,
     /// Records that were not taken in time.
     pub queue_full: u64,
@@ -32,6 +35,10 @@ pub struct LostWork {
     pub without_name: u64,
     /// Launches and records that could not be stored for lack of memory.
     pub no_memory: u64,
+    /// Launches and records that were thrown away, since the session's handlers were behind.
+    pub handler_behind: u64,
+    /// Launches and records that belong to earlier windows of the session, and came after these had been delivered.
+    pub late: u64,
 }
 
 impl LostWork {
@@ -53,7 +60,7 @@ impl LostWork {
     /// }
     /// ```
     #[must_use]
-    pub fn counted(&self) -> [(u64, &'static str); 9] {
+    pub fn counted(&self) -> [(u64, &'static str); 11] {
         [
             (
                 self.dropped,
@@ -61,7 +68,7 @@ impl LostWork {
             ),
             (
                 self.no_buffer,
-                "records of kernels and copies found all buffers in use: record fewer steps",
+                "or more records of kernels and copies found all buffers in use: record fewer steps",
             ),
             (
                 self.launch_queue_full,
@@ -92,6 +99,53 @@ impl LostWork {
                 "launches and records of their work were lost for lack of memory: lower the capacity of windows, or record \
                  fewer steps",
             ),
+            (
+                self.handler_behind,
+                "launches and records of their work were thrown away because the session's handlers were behind: do less in \
+                 them, or record fewer windows",
+            ),
+            (
+                self.late,
+                "launches and records of their work belong to earlier windows, which had been delivered: have the device \
+                 finish before `step`",
+            ),
         ]
+    }
+
+    /// Adds what is missing from another window.
+    pub(super) fn add(&mut self, other: Self) {
+        let Self {
+            dropped,
+            no_buffer,
+            launch_queue_full,
+            queue_full,
+            incomplete,
+            without_time,
+            over_capacity,
+            without_name,
+            no_memory,
+            handler_behind,
+            late,
+        } = other;
+        self.dropped += dropped;
+        self.no_buffer += no_buffer;
+        self.launch_queue_full += launch_queue_full;
+        self.queue_full += queue_full;
+        self.incomplete += incomplete;
+        self.without_time += without_time;
+        self.over_capacity += over_capacity;
+        self.without_name += without_name;
+        self.no_memory += no_memory;
+        self.handler_behind += handler_behind;
+        self.late += late;
+    }
+
+    /// Adds what was lost before it reached a window.
+    pub(super) fn add_counted(&mut self, lost: WorkLosses) {
+        self.dropped += lost.dropped;
+        self.no_buffer += lost.no_buffer;
+        self.launch_queue_full += lost.launch_queue_full;
+        self.queue_full += lost.queue_full;
+        self.without_name += lost.no_name;
     }
 }

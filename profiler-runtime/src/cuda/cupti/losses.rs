@@ -11,11 +11,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub(crate) enum WorkLoss {
     /// CUPTI dropped the record.
     Dropped,
-    /// The record was in the buffer that CUPTI gets if all others are in use.
+    /// The record was in the buffer that CUPTI gets if all others are in use, or in one of another client. Such a buffer
+    /// is not read, and counts as one record.
     NoBuffer,
-    /// The queue of launches was full: the work has no scope.
+    /// The queue of launches was full, or too many launches waited for their records: the work has no scope.
     LaunchQueueFull,
-    /// No window took the record in time.
+    /// No window took the record in time, or too many records waited for their launches.
     QueueFull,
     /// The table of names was full: the kernel has no name.
     NoName,
@@ -35,10 +36,10 @@ static COUNTS: [AtomicU64; 5] = [const { AtomicU64::new(0) }; 5];
 
 /// Counts losses.
 #[cfg_attr(
-    not(feature = "cupti"),
+    not(any(feature = "cupti", feature = "session")),
     allow(dead_code, reason = "nothing is recorded, so nothing is lost")
 )]
-pub(super) fn lose(reason: WorkLoss, count: u64) {
+pub(crate) fn lose(reason: WorkLoss, count: u64) {
     COUNTS[reason as usize].fetch_add(count, Relaxed);
 }
 

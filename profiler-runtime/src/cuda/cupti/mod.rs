@@ -37,7 +37,7 @@ mod table;
 
 pub(crate) use activity::{Activity, NO_NAME};
 pub(crate) use launch::Launch;
-pub(crate) use losses::WorkLosses;
+pub(crate) use losses::{WorkLoss, WorkLosses, lose as lose_work};
 pub(crate) use ready::{Ready, take_work};
 pub(crate) use recorder::{
     Demand, Flushed, Recording, flushed, recording, shut_down, wait_until_ready, want_kernels,
