@@ -17,7 +17,8 @@
 
 use std::sync::atomic::{
     AtomicBool, AtomicU8, AtomicU32, AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
+    Ordering::{Acquire, Relaxed, Release, SeqCst},
+    fence,
 };
 use std::thread;
 use std::time::{Duration, Instant};
@@ -50,6 +51,8 @@ static STATUS: Lock<Option<KernelStatus>> = Lock::new(None);
 static RECORDING: Lock<Option<Recording>> = Lock::new(None);
 /// `true` while CUPTI may have records.
 static IS_SUBSCRIBED: AtomicBool = AtomicBool::new(false);
+/// `true` while CUPTI is subscribed to and enabled.
+static IS_STARTING: AtomicBool = AtomicBool::new(false);
 /// When the last flush began, and the last one that asked for incomplete records too, in ticks.
 static FLUSHED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 /// The flush that is asked for: 0 for none, 1 for one, 2 for one that includes incomplete records.
@@ -107,10 +110,10 @@ pub(crate) struct Recording {
 /// Sets what the sessions want. Starts the recorder's thread if the program uses CUDA; otherwise a later call does.
 pub(crate) fn want_kernels(demand: Demand) {
     let before = DEMAND.swap(demand as u8, Relaxed);
-    let is_new = before < Demand::IfPossible as u8;
-    if demand >= Demand::IfPossible && is_new {
+    if is_new_attempt(before, demand) {
         ATTEMPT.fetch_add(1, Relaxed);
     }
+    let is_new = before < Demand::IfPossible as u8;
     let is_found = || {
         // Looking for a library that is not loaded takes time: done once, then left to measured calls.
         library::is_in_use() || is_new && library::find(DiscoveryReason::MeasuredCall).is_some()
@@ -120,8 +123,16 @@ pub(crate) fn want_kernels(demand: Demand) {
         THREAD.ensure_started("kernels are not recorded");
     }
     if before != demand as u8 {
+        // A round that has begun before sees the demand, or a wakeup: see `run`.
+        fence(SeqCst);
         THREAD.wake();
     }
+}
+
+/// Returns `true` if a change of the demand asks for another attempt to begin: also if kernels are required from now on,
+/// since an attempt that failed before gave no warning.
+fn is_new_attempt(before: u8, demand: Demand) -> bool {
+    demand >= Demand::IfPossible && before < demand as u8
 }
 
 /// Waits until CUPTI records, or it is known that it does not.
@@ -164,25 +175,33 @@ impl Flushed {
         let has_flushed = self.0[usize::from(is_forced)] >= at;
         if !has_flushed {
             FLUSH.fetch_max(1 + u8::from(is_forced), Relaxed);
+            fence(SeqCst);
             THREAD.wake();
         }
         has_flushed
     }
 }
 
-/// Keeps the recorder out of CUPTI from now on, because the process exits. Waits until it has left it, for 200 ms at
-/// most.
+/// Keeps the recorder out of CUPTI from now on, because the process exits. Waits until it has left it, for 200 ms at most;
+/// while it enables CUPTI, for 5 seconds: the first time takes long, and CUPTI must not be at work when its library is
+/// taken down.
 pub(crate) fn shut_down() {
-    const PATIENCE: Duration = Duration::from_millis(200);
     const STEP: Duration = Duration::from_micros(50);
     callback::stop();
     GATE.close();
     THREAD.wake();
-    for _ in 0..PATIENCE.as_micros() / STEP.as_micros() {
-        if !GATE.is_occupied() {
-            break;
-        }
+    let start = Instant::now();
+    while GATE.is_occupied() && start.elapsed() < exit_patience(IS_STARTING.load(Relaxed)) {
         thread::sleep(STEP);
+    }
+}
+
+/// Returns how long the exit of the process waits for the recorder.
+const fn exit_patience(is_starting: bool) -> Duration {
+    if is_starting {
+        Duration::from_secs(5)
+    } else {
+        Duration::from_millis(200)
     }
 }
 
@@ -204,6 +223,8 @@ fn run() {
     let mut recorder = Recorder::default();
     loop {
         THREAD.clear_wakeup();
+        // Either this round sees what was asked for, or the thread that asks finds no wakeup pending and unparks this one.
+        fence(SeqCst);
         let nap = recorder.round();
         own_cost::note_background();
         match nap {
@@ -233,11 +254,17 @@ struct Recorder {
 impl Drop for Recorder {
     /// After a panic: lets other tools use CUPTI, and windows be delivered.
     fn drop(&mut self) {
+        IS_STARTING.store(false, Relaxed);
+        // While the process exits, CUPTI may be gone.
+        let inside = GATE.enter(now());
+        if inside.is_some() {
+            self.pause();
+            if let Some((cupti, subscriber)) = self.subscriber.take() {
+                let _ = cupti.unsubscribe(subscriber);
+            }
+        }
         callback::stop();
         *RECORDING.lock() = None;
-        if let Some((cupti, subscriber)) = self.subscriber.take() {
-            let _ = cupti.unsubscribe(subscriber);
-        }
         IS_SUBSCRIBED.store(false, Release);
     }
 }
@@ -251,7 +278,13 @@ impl Recorder {
         let wants = demand >= Demand::IfPossible;
         if wants && !self.is_recording && self.failed != Some(attempt) {
             self.attempt(driver, demand, attempt);
-        } else if !wants && self.is_recording {
+            if GATE.is_closed() {
+                return None;
+            }
+        } else if wants {
+            // It records already, or has failed.
+            ATTEMPTED.store(attempt, Release);
+        } else if self.is_recording {
             self.pause();
         }
         let begun = now();
@@ -285,14 +318,22 @@ impl Recorder {
     fn attempt(&mut self, driver: &Driver, demand: Demand, attempt: u32) {
         if !driver.is_initialised() {
             set_status(KernelStatus::NoDriver);
-        } else if let Err(status) = self.start(driver) {
+        } else if let Err(status) = self.start_watched(driver) {
             self.failed = Some(attempt);
-            if demand == Demand::Required {
+            if demand == Demand::Required && !GATE.is_closed() {
                 diagnostics::warn_once(&format!("{status}; kernels are left out"));
             }
             set_status(status);
         }
         ATTEMPTED.store(attempt, Release);
+    }
+
+    /// Begins to record. An exit of the process waits longer meanwhile.
+    fn start_watched(&mut self, driver: &Driver) -> Result<(), KernelStatus> {
+        IS_STARTING.store(true, Relaxed);
+        let started = self.start(driver);
+        IS_STARTING.store(false, Relaxed);
+        started
     }
 
     fn start(&mut self, driver: &Driver) -> Result<(), KernelStatus> {
@@ -306,6 +347,7 @@ impl Recorder {
             code: refused.code.0,
             name: cupti.name_of(refused.code),
         };
+        unless_exiting().map_err(refused)?;
         let subscriber = match self.subscriber {
             Some((_, subscriber)) => subscriber,
             None => subscribe(cupti).map_err(|error| match error.code {
@@ -317,7 +359,10 @@ impl Recorder {
         };
         self.subscriber = Some((cupti, subscriber));
         if let Err(error) = enable(cupti, subscriber) {
-            self.end();
+            // While the process exits, CUPTI is not called any more.
+            if !GATE.is_closed() {
+                self.end();
+            }
             return Err(refused(error));
         }
         self.clock_offset = clock_offset(cupti);
@@ -431,6 +476,17 @@ fn subscribe(cupti: &'static Cupti) -> Result<Subscriber, Refused> {
     Ok(subscriber)
 }
 
+/// Returns an error if the process exits: then CUPTI is called no more.
+fn unless_exiting() -> Result<(), Refused> {
+    if GATE.is_closed() {
+        return Err(Refused {
+            call: "the exit of the process",
+            code: Code::UNKNOWN,
+        });
+    }
+    Ok(())
+}
+
 /// Enables the callbacks and the records. The first time may take seconds.
 fn enable(cupti: &'static Cupti, subscriber: Subscriber) -> Result<(), Refused> {
     static HAS_CLOCK: AtomicBool = AtomicBool::new(false);
@@ -440,6 +496,7 @@ fn enable(cupti: &'static Cupti, subscriber: Subscriber) -> Result<(), Refused> 
         cupti.register_clock(clock_ns);
     }
     for call in calls::all() {
+        unless_exiting()?;
         // Older libraries know fewer calls.
         let enabled = cupti.set_callback(true, subscriber, call.domain, call.number);
         if call.is_essential() {
@@ -447,6 +504,7 @@ fn enable(cupti: &'static Cupti, subscriber: Subscriber) -> Result<(), Refused> 
         }
     }
     for kind in KINDS {
+        unless_exiting()?;
         let enabled = cupti.enable(kind);
         if kind == kind::CONCURRENT_KERNEL {
             enabled?;
@@ -484,6 +542,38 @@ mod tests {
         assert_eq!(offset_of(10_000, 9_500, 11_000), 0);
         assert_eq!(offset_of(10_000, 500, 11_000), 10_000);
         assert_eq!(offset_of(10_000, 20_500, 11_000), -10_000);
+    }
+
+    #[test]
+    fn kernels_that_become_required_are_another_attempt() {
+        use Demand::{IfPossible, Nothing, Required, Rest};
+        for (before, demand) in [
+            (Nothing, IfPossible),
+            (Rest, Required),
+            (IfPossible, Required),
+        ] {
+            assert!(
+                is_new_attempt(before as u8, demand),
+                "{before:?} {demand:?}"
+            );
+        }
+        for (before, demand) in [
+            (Nothing, Rest),
+            (IfPossible, IfPossible),
+            (Required, IfPossible),
+            (Required, Rest),
+        ] {
+            assert!(
+                !is_new_attempt(before as u8, demand),
+                "{before:?} {demand:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_exit_waits_for_a_start_but_not_for_ever() {
+        assert!(exit_patience(true) > exit_patience(false));
+        assert!(exit_patience(true) <= Duration::from_secs(10));
     }
 
     #[test]

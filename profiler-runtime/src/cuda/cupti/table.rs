@@ -12,6 +12,8 @@ pub(super) struct Code(pub(super) u32);
 impl Code {
     const OK: Self = Self(0);
     pub(super) const OUT_OF_MEMORY: Self = Self(8);
+    /// `CUPTI_ERROR_UNKNOWN`
+    pub(super) const UNKNOWN: Self = Self(999);
     /// The code of older libraries for a second subscriber: `CUPTI_ERROR_MAX_LIMIT_REACHED`.
     const MAX_LIMIT_REACHED: Self = Self(12);
     const MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED: Self = Self(39);
