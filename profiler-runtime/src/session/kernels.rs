@@ -49,12 +49,36 @@ fn change(change: impl FnOnce(&mut Wants)) {
     cuda::want_kernels(wants.recorders.max(rest));
 }
 
-/// Waits until CUPTI records, for a session that records from now on.
-pub(super) fn wait_until_ready(options: Options) {
+/// Waits until CUPTI records, for a session that records from now on. The session of the environment begins inside of a
+/// measured call, which waits only if kernels are required.
+pub(super) fn wait_until_ready(options: Options, is_environment: bool) {
+    if let Some(patience) = patience(options.demand(), is_environment) {
+        cuda::wait_until_ready(patience);
+    }
+}
+
+fn patience(demand: Demand, is_environment: bool) -> Option<Duration> {
     let [required, possible] = PATIENCE;
-    match options.demand() {
-        Demand::Required => cuda::wait_until_ready(required),
-        Demand::IfPossible => cuda::wait_until_ready(possible),
-        Demand::Nothing | Demand::Rest => {}
+    match demand {
+        Demand::Required => Some(required),
+        Demand::IfPossible if !is_environment => Some(possible),
+        Demand::IfPossible | Demand::Nothing | Demand::Rest => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_measured_call_waits_only_for_kernels_that_are_required() {
+        for (demand, waits) in [
+            (Demand::Nothing, [false, false]),
+            (Demand::IfPossible, [true, false]),
+            (Demand::Required, [true, true]),
+        ] {
+            let found = [false, true].map(|environment| patience(demand, environment).is_some());
+            assert_eq!(found, waits, "{demand:?}");
+        }
     }
 }

@@ -107,7 +107,7 @@ impl Session {
         let first = Self::ask(&session.schedule(), 0, &mut notices);
         if matches!(first, Action::Record | Action::RecordAndSave) {
             recording::begin(session.id, session.options);
-            kernels::wait_until_ready(session.options);
+            kernels::wait_until_ready(session.options, session.is_environment);
         }
         session.apply_transition(&mut session.state(), Some(first), &mut notices);
         notices.say();

@@ -238,8 +238,12 @@ impl ProfileBuilder {
     /// Records the kernels, copies, fills and waits inside each scope, through CUPTI; by default if its library is found
     /// and no other tool uses it. Needs [`Activity::Cuda`] and the feature `cupti`. `PROFILER_KERNELS` overrides it.
     ///
-    /// With `true`, a warning says why if that is not possible, and [`start`](Self::start) waits until CUPTI records if
-    /// a window opens at once: some milliseconds, the first time up to some seconds.
+    /// If a window opens at once, [`start`](Self::start) waits until CUPTI records: by default for 0.25 seconds at most,
+    /// with `true` for 10 seconds at most. It takes some milliseconds, the first time up to some seconds; a step of warm-up
+    /// hides it. The session of `PROFILER_TRACE` begins at the first measured call, and that waits only with
+    /// `PROFILER_KERNELS=1`.
+    ///
+    /// With `true`, a warning says why if kernels cannot be recorded.
     ///
     /// # Examples
     ///
