@@ -23,7 +23,7 @@ pub(super) struct WorkBuilder {
     waiting: HashSet<u32>,
     /// The names of kernels by their numbers.
     names: Vec<Arc<str>>,
-    /// What is missing so far.
+    /// The counts of missing work so far.
     pub(super) lost: LostWork,
     /// When the GPU times of the window's scopes had been read, in ticks.
     pub(super) read_at: Option<u64>,

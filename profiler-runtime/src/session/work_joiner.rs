@@ -40,7 +40,7 @@ struct Delivered {
     open: Range<i64>,
 }
 
-/// What the windows of a session have not counted yet.
+/// The losses that the windows of a session have counted, and those that the next one counts.
 #[derive(Debug)]
 struct SessionLosses {
     /// The losses of the process that its windows have counted.

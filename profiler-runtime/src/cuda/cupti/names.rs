@@ -16,8 +16,8 @@ const MAX_NAMES: usize = 4096;
 const MAX_BYTES: usize = 4 << 20;
 /// Twice as many as there are names, so that a search ends soon. A power of two.
 const SLOTS: usize = 2 * MAX_NAMES;
-/// The most addresses that are kept, so that a search for another one finds an empty slot. The same name may have several:
-/// a module may be loaded again.
+/// The most addresses that are kept, so that a search for another one finds an empty slot. A name has several if its
+/// module was loaded again.
 const MAX_ADDRESSES: usize = SLOTS / 4 * 3;
 
 static NAMES: Lock<Names> = Lock::new(Names::new());
