@@ -38,7 +38,7 @@ pub struct Timeline {
     pub steps: Vec<Step>,
     /// Values over time, such as the memory in use.
     pub counters: Vec<Counter>,
-    /// Scopes and GPU times that are missing: the reason, and how many. The number is zero if it is not known. The
+    /// Scopes, GPU times and kernels that are missing: the reason, and how many. The number is zero if it is not known. The
     /// text follows the number, as in “3 scopes came after the window was full”.
     pub missing: Vec<(String, u64)>,
 }

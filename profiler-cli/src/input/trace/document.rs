@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use profiler_runtime::session::Truncation;
+use profiler_runtime::session::{LostWork, Truncation};
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
@@ -170,6 +170,19 @@ impl<'de> Deserialize<'de> for Writer {
                 // A number is not known.
                 missing.insert("the session ended before the window was complete", 0);
             }
+        }
+        let lost = about.get("lost_work").filter(|_| is_own);
+        if let Some(lost) = lost.and_then(|lost| LostWork::deserialize(lost).ok()) {
+            let counted = lost.counted().into_iter();
+            let counted = counted.filter(|(count, _)| *count > 0);
+            missing.extend(counted.map(|(count, reason)| (reason, count)));
+        }
+        let no_kernels = about.get("no_kernels_reason").filter(|_| is_own);
+        if no_kernels.is_some_and(serde_json::Value::is_string) {
+            missing.insert(
+                "kernels were not recorded: `no_kernels_reason` in the file says why",
+                0,
+            );
         }
         Ok(Self { is_own, missing })
     }

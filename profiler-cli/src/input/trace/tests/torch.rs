@@ -163,7 +163,9 @@ fn what_profiler_runtime_writes_in_place_of_kernels_is_left_out() {
     ];
     let timeline = of_text(&format!(
         r#"{{"profiler": {{"name": "profiler-runtime", "complete": false, "over_capacity": 4, "ring_full": 0, "unread": 0,
-            "cut_short": true, "handler_behind": 0, "late": 0, "no_memory": 0}},
+            "cut_short": true, "handler_behind": 0, "late": 0, "no_memory": 0,
+            "lost_work": {{"dropped": 0, "no_buffer": 7, "launch_queue_full": 0, "queue_full": 0, "incomplete": 0,
+            "without_time": 0, "over_capacity": 0, "without_name": 0, "no_memory": 0}}}},
             "deviceProperties": [{{"id": 0, "name": "Simulated"}}], "distributedInfo": {{"rank": 3}},
             "baseTimeNanoseconds": 1700000000000000000, "traceEvents": [{}]}}"#,
         events.join(",")
@@ -186,7 +188,7 @@ fn what_profiler_runtime_writes_in_place_of_kernels_is_left_out() {
     );
     assert_eq!(&*timeline.names[replay.name as usize].text, "graph");
     let counts: Vec<_> = timeline.missing.iter().map(|(_, count)| *count).collect();
-    assert_eq!(counts, [4, 0], "{:?}", timeline.missing);
+    assert_eq!(counts, [7, 4, 0], "{:?}", timeline.missing);
     let averages = timeline.key_averages();
     let row = averages.row("app::forward").expect("it was called");
     assert_eq!(

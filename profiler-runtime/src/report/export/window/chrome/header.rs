@@ -79,6 +79,7 @@ impl Header<'_> {
     fn write_profiler(&self, out: &mut Vec<u8>) -> io::Result<()> {
         let meta = &self.trace.meta;
         let truncation = &meta.truncation;
+        let lost = self.trace.lost_work();
         write!(
             out,
             ",\n\"profiler\":{{\"name\":\"profiler-runtime\",\"version\":\"{}\",\"about\":{}",
@@ -95,7 +96,7 @@ impl Header<'_> {
              \"unplaced\":{},\"cut_short\":{},\"handler_behind\":{},\"late\":{},\"no_memory\":{}",
             meta.step_num,
             meta.cycle,
-            truncation.is_complete(),
+            truncation.is_complete() && lost.is_complete(),
             truncation.over_capacity,
             truncation.ring_full,
             truncation.unread,
@@ -106,12 +107,26 @@ impl Header<'_> {
             truncation.no_memory,
         )?;
         if self.trace.work.is_recorded {
-            let work = self.trace.work.work.iter();
-            let untimed = work.filter(|work| work.span.is_none()).count();
-            write!(out, ",\"untimed_work\":{untimed}")?;
+            write!(
+                out,
+                ",\"lost_work\":{{\"dropped\":{},\"no_buffer\":{},\"launch_queue_full\":{},\"queue_full\":{},\
+                 \"incomplete\":{},\"without_time\":{},\"over_capacity\":{},\"without_name\":{},\"no_memory\":{}}}",
+                lost.dropped,
+                lost.no_buffer,
+                lost.launch_queue_full,
+                lost.queue_full,
+                lost.incomplete,
+                lost.without_time,
+                lost.over_capacity,
+                lost.without_name,
+                lost.no_memory,
+            )?;
         }
         if let Some(reason) = self.trace.no_cuda_reason() {
             write!(out, ",\"no_cuda_reason\":{}", string(reason))?;
+        }
+        if let Some(reason) = self.trace.no_kernels_reason() {
+            write!(out, ",\"no_kernels_reason\":{}", string(reason))?;
         }
         out.push(b'}');
         Ok(())

@@ -1,4 +1,4 @@
-//! The scopes and GPU times that a window lacks.
+//! The scopes, GPU times and kernels that a window lacks.
 
 use crate::cuda::CudaLoss;
 use crate::session::{CUT_SHORT, Trace};
@@ -23,19 +23,18 @@ pub(super) fn missing(trace: &Trace) -> Vec<(String, u64)> {
         "GPU times are not shown, since it is not known when they began".to_owned(),
         unplaced.count() as u64,
     );
-    let work = trace.work.work.iter();
-    let untimed = (
-        "kernels and copies are not shown, since the device had no space for their times"
-            .to_owned(),
-        work.filter(|work| work.span.is_none()).count() as u64,
-    );
-    let counted = scopes.into_iter().chain(lost).chain([unplaced, untimed]);
+    let work = trace.lost_work().counted();
+    let work = work.map(|(count, what)| (what.to_owned(), count));
+    let counted = scopes.into_iter().chain(lost).chain([unplaced]).chain(work);
     let mut missing: Vec<(String, u64)> = counted.filter(|(_, count)| *count > 0).collect();
     if truncation.cut_short {
         missing.push((CUT_SHORT.to_owned(), 0));
     }
     if let Some(reason) = trace.no_cuda_reason() {
         missing.push((format!("no GPU times: {reason}"), 0));
+    }
+    if let Some(reason) = trace.no_kernels_reason() {
+        missing.push((format!("no kernels: {reason}"), 0));
     }
     missing
 }

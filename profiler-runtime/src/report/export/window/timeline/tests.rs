@@ -414,6 +414,7 @@ fn kernels_are_on_their_streams_with_the_calls_that_launched_them() {
     sample.work("wait", true, 7_000, (30_000, 50_000), wait);
     sample.work("lost", true, 8_000, (0, 0), GpuWork::default());
     sample.work.work.last_mut().expect("a kernel").span = None;
+    sample.work.lost.without_time = 1;
     let timeline = sample.trace().timeline();
     is_in_order(&timeline);
     let launches = ("timeline: launches", SliceKind::Call);

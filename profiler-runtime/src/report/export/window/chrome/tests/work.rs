@@ -229,12 +229,34 @@ fn waits_are_beside_the_streams_and_no_kernels() {
 }
 
 #[test]
-fn work_without_a_time_is_counted() {
+fn lost_work_is_counted_by_reason() {
     let mut sample = recorded();
+    assert_eq!(parsed(&recorded().trace())["profiler"]["complete"], true);
     sample.work.work[1].span = None;
+    sample.work.lost.without_time = 1;
+    sample.work.lost.no_buffer = 4;
     let trace = sample.trace();
     assert_eq!(of_category(&events(&trace), "kernel").len(), 0);
-    assert_eq!(parsed(&trace)["profiler"]["untimed_work"], 1);
+    let profiler = &parsed(&trace)["profiler"];
+    assert_eq!(profiler["complete"], false);
+    assert_eq!(profiler["lost_work"]["without_time"], 1);
+    assert_eq!(profiler["lost_work"]["no_buffer"], 4);
+    let missing = trace.timeline().missing;
+    let counts: Vec<u64> = missing.iter().map(|(_, count)| *count).collect();
+    assert_eq!(counts, [4, 1], "{missing:?}");
+}
+
+#[test]
+fn a_window_without_kernels_says_why() {
+    let mut sample = Sample::new();
+    sample.work.missing = Some("CUPTI was not found".to_owned());
+    let trace = sample.trace();
+    assert_eq!(
+        parsed(&trace)["profiler"]["no_kernels_reason"],
+        "CUPTI was not found"
+    );
+    let missing = trace.timeline().missing;
+    assert_eq!(missing, [("no kernels: CUPTI was not found".to_owned(), 0)]);
 }
 
 /// A scope: its thread, start and length in microseconds, and its GPU time, if it has one: start and length.
