@@ -68,10 +68,11 @@ pub(super) fn gather(
             && item.scope != NONE
         {
             let idle_from = idle_from.max(item.call_start);
-            let idle = (start - idle_from).max(0);
-            tally.idle += idle;
+            let idle = start.saturating_sub(idle_from).max(0);
+            tally.idle = tally.idle.saturating_add(idle);
             if let Some((_, launched)) = item.launch {
-                tally.launch_gap += (launched - idle_from).clamp(0, idle);
+                let gap = launched.saturating_sub(idle_from).clamp(0, idle);
+                tally.launch_gap = tally.launch_gap.saturating_add(gap);
             }
         }
         until = Some((item.device, before.map_or(end, |(_, ran)| ran.max(end))));
@@ -114,7 +115,7 @@ impl<'n> ScopeTally<'n> {
         };
         let name = item.name;
         let row = self.rows.entry(RowKey { name, from, to }).or_default();
-        row.times.push((end - start).max(0) as f64);
+        row.times.push(end.saturating_sub(start).max(0) as f64);
         match (&mut row.kind, item.kind) {
             (KernelRowKind::Kernel(kernel), Some(GpuWorkKind::Kernel(launch))) => {
                 kernel.add(&launch);
@@ -189,13 +190,42 @@ impl<'n> ScopeTally<'n> {
 /// Returns how long any of the spans lasted, added up over the devices.
 fn union(mut spans: Vec<(u32, i64, i64)>) -> i64 {
     spans.sort_unstable();
-    let mut sum = 0;
+    let mut sum = 0_i64;
     let mut until: Option<(u32, i64)> = None;
     for (device, start, end) in spans {
         let before = until.filter(|(other, _)| *other == device);
         let start = before.map_or(start, |(_, ran)| ran.max(start));
-        sum += (end - start).max(0);
+        sum = sum.saturating_add(end.saturating_sub(start).max(0));
         until = Some((device, end.max(start)));
     }
     sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_any_length_are_added_up() {
+        let item = |device, span| Item {
+            name: "kernel",
+            span,
+            device,
+            kind: None,
+            scope: 0,
+            call_start: i64::MIN,
+            launch: Some((0, i64::MAX)),
+        };
+        let items = (0..3).flat_map(|device| {
+            [
+                item(device, (i64::MIN, i64::MIN)),
+                item(device, (0, i64::MAX)),
+            ]
+        });
+        let kernels = gather(items.collect(), true, |_| ("call".to_owned(), 1));
+        let scope = &kernels.scopes[0];
+        let most = i64::MAX as f64;
+        assert_eq!((scope.busy_ns, scope.idle_ns), (most, most));
+        assert_eq!(scope.launch_gap_ns, Some(most));
+    }
 }
