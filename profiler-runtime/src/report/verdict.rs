@@ -38,19 +38,22 @@ impl Verdict {
         }
     }
 
-    /// Returns the verdict for work with its times.
-    pub(super) fn of_work(work: &ScopeKernels) -> Self {
-        let is_idle = work.idle_ns >= work.busy_ns;
-        let launch_gap = work.launch_gap_ns.unwrap_or(0.0);
-        if is_idle && 2.0 * launch_gap >= work.idle_ns {
-            Self::LaunchBound
-        } else if is_idle {
-            Self::GapBound
-        } else if 2.0 * work.copy_ns >= work.busy_ns {
+    /// Returns the verdict for work with its times. `None` where the device was mostly idle and launches are not known,
+    /// which alone tell what it waited for.
+    pub(super) fn of_work(work: &ScopeKernels) -> Option<Self> {
+        if work.idle_ns >= work.busy_ns {
+            let is_launch_bound = 2.0 * work.launch_gap_ns? >= work.idle_ns;
+            return Some(if is_launch_bound {
+                Self::LaunchBound
+            } else {
+                Self::GapBound
+            });
+        }
+        Some(if 2.0 * work.copy_ns >= work.busy_ns {
             Self::CopyBound
         } else {
             Self::DeviceBound
-        }
+        })
     }
 
     /// Returns the verdict in a word, as the table shows it.

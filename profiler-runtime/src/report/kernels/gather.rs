@@ -64,10 +64,9 @@ pub(super) fn gather(
         let (start, end) = item.span;
         let tally = tallies.entry(item.scope).or_default();
         let before = until.filter(|(device, _)| *device == item.device);
-        if let Some((_, idle_from)) = before
-            && item.scope != NONE
-        {
-            let idle_from = idle_from.max(item.call_start);
+        if item.scope != NONE {
+            // Before the first work of the window, the device had nothing to do.
+            let idle_from = before.map_or(item.call_start, |(_, ran)| ran.max(item.call_start));
             let idle = start.saturating_sub(idle_from).max(0);
             tally.idle = tally.idle.saturating_add(idle);
             if let Some((_, launched)) = item.launch {

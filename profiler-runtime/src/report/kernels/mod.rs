@@ -98,11 +98,16 @@ impl ScopeKernels {
         (self.calls > 0).then(|| launches as f64 / self.calls as f64)
     }
 
-    /// Returns what limits the scope: see [`Verdict`]. `None` for work that no measured scope launched.
+    /// Returns what limits the scope: see [`Verdict`]. `None` for work that no measured scope launched, and where the
+    /// device was idle for at least as long as it worked, if launches were not recorded.
     #[must_use]
     pub fn verdict(&self) -> Option<Verdict> {
         self.scope.as_ref()?;
-        (self.busy_ns > 0.0).then(|| Verdict::of_work(self))
+        if self.busy_ns > 0.0 {
+            Verdict::of_work(self)
+        } else {
+            None
+        }
     }
 }
 

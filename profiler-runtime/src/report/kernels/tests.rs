@@ -215,8 +215,27 @@ fn work_of_several_streams_counts_once_and_devices_are_idle_for_themselves() {
     let kernels = sample.trace().key_averages().kernels();
     let scope = scope_of(&kernels, "kernels: two streams");
     assert_eq!(scope.busy_ns, 35_000.0);
-    assert_eq!((scope.idle_ns, scope.launch_gap_ns), (5_000.0, Some(0.0)));
+    // Each device waited 10 µs for its first work, which took 100 ns to launch.
+    assert!(near(scope.idle_ns, 25_000.0), "{}", scope.idle_ns);
+    assert!(scope.launch_gap_ns.is_some_and(|gap| near(gap, 200.0)));
     assert_eq!(scope.rows[0].times.total_ns, 41_000.0);
+}
+
+#[test]
+fn the_time_before_the_first_work_of_a_window_is_idle() {
+    let mut sample = Sample::new();
+    scope(&mut sample, "kernels: prepares", 0, 0, 1000);
+    sample.work("only", true, 900_000, (910_000, 920_000), kernel(1, 0));
+    let trace = sample.trace();
+    let kernels = trace.key_averages().kernels();
+    let prepares = scope_of(&kernels, "kernels: prepares");
+    assert!(near(prepares.idle_ns, 910_000.0), "{}", prepares.idle_ns);
+    assert_eq!(prepares.verdict(), Some(Verdict::LaunchBound));
+    let without_launches = ScopeKernels {
+        launch_gap_ns: None,
+        ..prepares.clone()
+    };
+    assert_eq!(without_launches.verdict(), None);
 }
 
 #[test]
