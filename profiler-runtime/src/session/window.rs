@@ -300,8 +300,8 @@ impl WindowBuilder {
             (expects_cuda && !has_cuda).then(|| no_cuda_reason(&cuda::known_status()));
         let closed = spec.closed.unwrap_or(spec.opened);
         let gpu_samples = cuda::nvml::samples_between(
-            timeline.unix_ns(spec.opened),
-            timeline.unix_ns(closed),
+            spec.options.gpu_samples,
+            (timeline.unix_ns(spec.opened), timeline.unix_ns(closed)),
             &spec.energy_before,
         );
         Trace {

@@ -20,6 +20,10 @@ pub(crate) fn samples() -> GpuSamples {
     GpuSamples::default()
 }
 
-pub(crate) fn samples_between(_opened: i64, _closed: i64, _before: &[EnergyMark]) -> GpuSamples {
+pub(crate) fn samples_between(
+    _session: Option<Duration>,
+    _ends: (i64, i64),
+    _before: &[EnergyMark],
+) -> GpuSamples {
     GpuSamples::default()
 }

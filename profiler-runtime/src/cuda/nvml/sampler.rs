@@ -116,17 +116,24 @@ fn wait_until(is_done: impl Fn() -> bool) {
 
 /// Returns all samples since sampling began, and the energy of all names. Waits for no thread and no driver.
 pub(crate) fn samples() -> GpuSamples {
-    let mut samples = STORE.lock().snapshot(interval_ns());
+    let mut samples = STORE.lock().snapshot(interval_ns_now());
     samples.notes.extend(hanging_call());
     samples
 }
 
 /// Returns the samples of a window, from the last one before `opened` to the first one after `closed`, in nanoseconds
-/// since the Unix epoch, and the energy since `before`. Waits for no thread and no driver.
-pub(crate) fn samples_between(opened: i64, closed: i64, before: &[EnergyMark]) -> GpuSamples {
-    let mut samples = STORE
-        .lock()
-        .between(interval_ns(), (opened, closed), before);
+/// since the Unix epoch, and the energy since `before`. `session` is the interval that its session asked for. Waits for no
+/// thread and no driver.
+pub(crate) fn samples_between(
+    session: Option<Duration>,
+    (opened, closed): (i64, i64),
+    before: &[EnergyMark],
+) -> GpuSamples {
+    let interval_ns = Some(shorter(RUN_NS.load(Relaxed), nanoseconds(session)));
+    let interval_ns = interval_ns
+        .filter(|ns| *ns > 0)
+        .unwrap_or_else(interval_ns_now);
+    let mut samples = STORE.lock().between(interval_ns, (opened, closed), before);
     samples.notes.extend(hanging_call());
     samples
 }
@@ -186,17 +193,21 @@ fn nanoseconds(interval: Option<Duration>) -> u64 {
 }
 
 /// Returns the time between samples in nanoseconds; 0 if no samples are taken.
-fn interval_ns() -> u64 {
-    let [run, window] = [RUN_NS.load(Relaxed), WINDOW_NS.load(Relaxed)];
-    if run == 0 || window == 0 {
-        run.max(window)
+fn interval_ns_now() -> u64 {
+    shorter(RUN_NS.load(Relaxed), WINDOW_NS.load(Relaxed))
+}
+
+/// Returns the shorter of two intervals; 0 stands for none.
+fn shorter(first: u64, second: u64) -> u64 {
+    if first == 0 || second == 0 {
+        first.max(second)
     } else {
-        run.min(window)
+        first.min(second)
     }
 }
 
 fn interval() -> Option<Duration> {
-    Some(interval_ns())
+    Some(interval_ns_now())
         .filter(|ns| *ns > 0)
         .map(Duration::from_nanos)
 }
@@ -243,6 +254,10 @@ fn run() {
             own_cost::note_background();
         }
         DONE.store(asked, Release);
+        // The last window has closed: the next one must not begin with the energy of the pause.
+        if let (None, Some(open)) = (interval, &mut sampler) {
+            open.rest();
+        }
         match left {
             // The sample took some of it.
             Some(left) if left.is_zero() => {
@@ -323,6 +338,14 @@ impl Sampler {
                 device.sensors.count_processes(&self.table);
             }
             device.sample(&self.table, is_single);
+        }
+    }
+
+    /// Forgets what the next sample would be compared with.
+    fn rest(&mut self) {
+        for device in &mut self.devices {
+            device.before = None;
+            device.sensors.forget_counters();
         }
     }
 

@@ -202,6 +202,11 @@ impl Sensors {
         }
     }
 
+    /// Begins anew with the counters of links: the next reading is where growth begins.
+    pub(super) fn forget_counters(&mut self) {
+        self.counters = [None; 4];
+    }
+
     /// Reads all sensors.
     pub(super) fn read(&mut self, table: &Table, observer: &impl Observer) -> Sampled {
         let mut sampled = Sampled::default();

@@ -77,7 +77,7 @@ impl Store {
         before: &[EnergyMark],
     ) -> GpuSamples {
         self.select(interval_ns, before, |device| {
-            let samples = within(&device.samples, opened, closed);
+            let samples = within(&device.samples, interval_ns, (opened, closed));
             let mut selected = DeviceSamples {
                 device: device.device.clone(),
                 ..DeviceSamples::default()
@@ -120,12 +120,26 @@ impl Store {
     }
 }
 
-/// Returns the samples between two times, and one on each side.
-fn within(samples: &[GpuSample], opened: i64, closed: i64) -> &[GpuSample] {
-    let first = samples.partition_point(|sample| sample.end_unix_ns() < opened);
-    let end = samples.partition_point(|sample| sample.unix_ns <= closed);
-    let range = first.saturating_sub(1)..samples.len().min(end + 1);
-    samples.get(range).unwrap_or_default()
+/// Returns the samples between two times, and one on each side, unless it is more than two intervals away: sampling was
+/// paused in between.
+fn within(samples: &[GpuSample], interval_ns: u64, (opened, closed): (i64, i64)) -> &[GpuSample] {
+    let mut first = samples.partition_point(|sample| sample.end_unix_ns() < opened);
+    let mut end = samples.partition_point(|sample| sample.unix_ns <= closed);
+    let is_near = |from: i64, to: i64| from.abs_diff(to) <= interval_ns.saturating_mul(2);
+    let before = first.checked_sub(1);
+    if before
+        .and_then(|place| samples.get(place))
+        .is_some_and(|sample| is_near(sample.end_unix_ns(), opened))
+    {
+        first -= 1;
+    }
+    if samples
+        .get(end)
+        .is_some_and(|sample| is_near(sample.unix_ns, closed))
+    {
+        end += 1;
+    }
+    samples.get(first..end).unwrap_or_default()
 }
 
 /// Adds a sample to a device.
@@ -219,17 +233,23 @@ mod tests {
             add(store.device_mut(place).expect("the device"), sample(second));
         }
         // Times are in milliseconds.
-        let window = |opened: i64, closed: i64| {
+        let sampled_every = |interval: u64, opened: i64, closed: i64| {
             let ends = (opened * 1_000_000, closed * 1_000_000);
-            let samples = store.between(1, ends, &[]);
-            let samples = &samples.devices[0].samples;
+            let samples = store.between(interval * 1_000_000, ends, &[]);
             let second = |sample: &GpuSample| sample.unix_ns / 1_000_000_000;
-            samples.iter().map(second).collect::<Vec<_>>()
+            let devices = samples.devices.iter();
+            devices
+                .flat_map(|device| device.samples.iter().map(second))
+                .collect::<Vec<_>>()
         };
+        let window = |opened, closed| sampled_every(1_000, opened, closed);
         assert_eq!(window(3_500, 5_500), [3, 4, 5, 6]);
         assert_eq!(window(3_200, 3_400), [3, 4]);
         assert_eq!(window(0, 1_500), [1, 2]);
         assert_eq!(window(9_500, 12_000), [9]);
+        // A pause of the sampling on both sides.
+        assert_eq!(sampled_every(200, 3_500, 5_500), [4, 5]);
+        assert!(window(11_500, 12_000).is_empty());
     }
 
     #[test]
