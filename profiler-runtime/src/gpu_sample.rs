@@ -416,7 +416,7 @@ pub(crate) struct DeviceEnergy {
     pub(crate) intervals: u64,
     /// The time that these intervals cover, in nanoseconds.
     pub(crate) covered_ns: f64,
-    /// The step of the energy counter in nanoseconds: names with less than ten steps of GPU time have no meaningful
+    /// The step of the energy counter, or the mean interval between readings of the power, in nanoseconds: names with less than ten steps of GPU time have no meaningful
     /// share.
     pub(crate) step_ns: f64,
 }

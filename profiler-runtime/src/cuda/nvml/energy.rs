@@ -79,11 +79,14 @@ pub(super) fn share(
         }
     }
     energy.source = source;
-    energy.step_ns = STEP_NS;
     energy.joules += joules;
     energy.unmeasured_joules += (joules - per_ns * busy).max(0.0);
     energy.intervals += 1;
     energy.covered_ns += ns;
+    energy.step_ns = match source {
+        EnergySource::Power => energy.covered_ns / energy.intervals as f64,
+        EnergySource::Counter | EnergySource::None => STEP_NS,
+    };
 }
 
 /// Returns the energy since `before`, which is an earlier state.
@@ -148,6 +151,18 @@ mod tests {
         assert!((joules(&energy, 1) - 60.0).abs() < 1e-9);
         assert!((joules(&energy, 2) - 30.0).abs() < 1e-9);
         assert!(energy.unmeasured_joules.abs() < 1e-9);
+    }
+
+    #[test]
+    fn without_a_counter_the_step_is_the_mean_interval() {
+        let mut energy = DeviceEnergy::default();
+        for ns in [1e9, 3e9] {
+            share(&mut energy, EnergySource::Power, 100.0, ns, &[]);
+        }
+        assert_eq!(
+            (energy.step_ns, shared(&[(1.0, 1e9, &[])]).step_ns),
+            (2e9, STEP_NS)
+        );
     }
 
     #[test]

@@ -62,7 +62,8 @@ pub struct SampledGpu {
     pub energy_j: Option<f64>,
     /// The part of the energy that no measured scope accounts for, in joules; `None` if the energy is not shared out.
     pub unmeasured_j: Option<f64>,
-    /// The time between two steps of the energy counter, in nanoseconds.
+    /// The time between two steps of the energy counter, or between two readings of the power if the device has no counter,
+    /// in nanoseconds.
     pub energy_step_ns: Option<f64>,
     /// `true` if the energy is the sum of power by time, since the device has no energy counter.
     pub is_energy_from_power: bool,
@@ -88,7 +89,13 @@ pub(super) fn notes(gpus: &[SampledGpu], rows: &[Row]) -> Vec<String> {
     notes.extend(gpus.iter().filter_map(SampledGpu::energy_line));
     let mut energies = rows.iter().filter_map(|row| row.energy);
     if energies.any(|energy| energy.joules.is_none()) {
-        notes.push(TOO_LITTLE.to_owned());
+        let is_from_power = gpus.iter().any(|gpu| gpu.is_energy_from_power);
+        let too_little = if is_from_power {
+            TOO_LITTLE_FOR_POWER
+        } else {
+            TOO_LITTLE
+        };
+        notes.push(too_little.to_owned());
     }
     notes
 }
@@ -101,6 +108,8 @@ pub(super) fn missing(samples: &GpuSamples, notices: &[String]) -> Vec<String> {
 
 /// Explains the mark of rows without a share of the energy.
 const TOO_LITTLE: &str = "~ below Energy (J): less GPU time than ten steps of the energy counter, too little for a share";
+/// The same for devices whose energy is that of their power.
+const TOO_LITTLE_FOR_POWER: &str = "~ below Energy (J): less GPU time than ten readings of the power are apart, too little for a share";
 
 impl SampledGpu {
     /// Returns the devices that have samples.
