@@ -267,10 +267,14 @@ pub struct GpuSample {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Merged {
     samples: u64,
+    /// How many of them have a reading, for each quantity.
+    readings: [u32; GpuQuantity::ALL.len()],
     end_unix_ns: i64,
     min: GpuReadings,
     max: GpuReadings,
     held_back: u64,
+    /// How many samples know their reasons.
+    with_reasons: u64,
 }
 
 impl GpuSample {
@@ -310,6 +314,20 @@ impl GpuSample {
         }
     }
 
+    /// Returns the number of samples that have a reading of a quantity.
+    fn readings_of(&self, quantity: GpuQuantity) -> u32 {
+        match self.merged.as_deref() {
+            Some(merged) => merged.readings.get(quantity as usize).copied().unwrap_or(0),
+            None => self.get(quantity).is_some().into(),
+        }
+    }
+
+    /// Returns the number of samples that know why their clocks are lower.
+    fn with_reasons(&self) -> u64 {
+        let merged = self.merged.as_deref().map(|merged| merged.with_reasons);
+        merged.unwrap_or_else(|| self.throttle.is_some().into())
+    }
+
     /// Returns the time of the last of merged samples, in nanoseconds since the Unix epoch.
     #[must_use]
     pub fn end_unix_ns(&self) -> i64 {
@@ -326,7 +344,7 @@ impl GpuSample {
             || format!("nvml{}", device.nvml_index),
             |ordinal| format!("gpu{ordinal}"),
         );
-        let held_back = self.held_back() as f64 / self.samples().max(1) as f64;
+        let held_back = self.held_back() as f64 / self.with_reasons().max(1) as f64;
         let held_back = self.throttle.map(|_| ("clocks_held_back", held_back));
         let readings = self.readings.iter();
         readings
@@ -345,13 +363,12 @@ impl GpuSample {
 
     /// Returns one sample for this one and the next of the same device.
     pub(crate) fn merge(&self, next: &Self) -> Self {
-        let (samples, others) = (self.samples(), next.samples());
-        let total = samples + others;
         let mean = |quantity: GpuQuantity, first: f64, second: f64| {
             if quantity.adds_up() {
                 return first + second;
             }
-            (first * samples as f64 + second * others as f64) / total as f64
+            let [own, others] = [self, next].map(|sample| f64::from(sample.readings_of(quantity)));
+            (first * own + second * others) / (own + others)
         };
         let extreme = |sample: &Self| sample.merged.as_deref().cloned();
         let (min, max) =
@@ -369,11 +386,16 @@ impl GpuSample {
             readings: self.readings.combine(&next.readings, mean),
             throttle,
             merged: Some(Box::new(Merged {
-                samples: total,
+                samples: self.samples() + next.samples(),
+                readings: GpuQuantity::ALL.map(|quantity| {
+                    self.readings_of(quantity)
+                        .saturating_add(next.readings_of(quantity))
+                }),
                 end_unix_ns: next.end_unix_ns(),
                 min: min.combine(&other_min, |_, first, second| first.min(second)),
                 max: max.combine(&other_max, |_, first, second| first.max(second)),
                 held_back: self.held_back() + next.held_back(),
+                with_reasons: self.with_reasons() + next.with_reasons(),
             })),
         }
     }
@@ -490,6 +512,20 @@ mod tests {
         );
         assert_eq!(three.throttle.map(ThrottleReasons::bits), Some(0x45));
         assert_eq!(three.get(GpuQuantity::Temperature), None);
+    }
+
+    #[test]
+    fn samples_without_a_reading_do_not_count_in_its_mean() {
+        let power = GpuQuantity::Power;
+        let mut missing = sample(2, 0.0, 3.0, 0);
+        missing.readings.set(power, None);
+        missing.throttle = None;
+        let pair = sample(1, 100.0, 7.0, 4).merge(&missing);
+        let three = pair.merge(&sample(3, 300.0, 5.0, 0));
+        assert_eq!((three.samples(), three.get(power)), (3, Some(200.0)));
+        let scalars = three.scalars(&GpuDevice::default());
+        let held_back = scalars.iter().find(|(key, _)| key.ends_with("held_back"));
+        assert_eq!(held_back.map(|(_, share)| *share), Some(0.5));
     }
 
     #[test]

@@ -68,10 +68,11 @@ impl SampledGpu {
 
     /// Says in how many samples the clocks were held back, and why.
     fn limits(&self) -> String {
-        let samples = counted(self.samples);
         if self.clock_samples == 0 {
-            return samples;
+            return counted(self.samples);
         }
+        // Those that know the reasons: the shares refer to them.
+        let samples = counted(self.clock_samples);
         let share = |held: u64| percent(held, self.clock_samples);
         if self.held_back_samples == 0 {
             return format!("not held back in {samples}");
