@@ -44,6 +44,8 @@ static WINDOW_NS: AtomicU64 = AtomicU64::new(0);
 static ASKED: AtomicU64 = AtomicU64::new(0);
 static DONE: AtomicU64 = AtomicU64::new(0);
 static STOPPED: AtomicBool = AtomicBool::new(false);
+/// `true` once a last sample was not taken in time: the end of the program waits for no other one.
+static IS_LATE: AtomicBool = AtomicBool::new(false);
 /// `true` once the sensors cannot be read at all.
 static HAS_FAILED: AtomicBool = AtomicBool::new(false);
 /// The call of NVML in progress + 1; 0 for none.
@@ -90,12 +92,13 @@ pub(crate) fn want(interval: Option<Duration>) {
 /// Takes a sample now, and waits for it with a limit: the last one of the program would be missing otherwise.
 pub(crate) fn last_sample() {
     let is_on = interval().is_some() && THREAD.is_running() && !HAS_FAILED.load(Relaxed);
-    if !is_on || !fork::is_own_process() || STOPPED.load(Relaxed) {
+    if !is_on || IS_LATE.load(Relaxed) || !fork::is_own_process() || STOPPED.load(Relaxed) {
         return;
     }
     let asked = ASKED.fetch_add(1, Relaxed) + 1;
     THREAD.wake();
-    wait_until(|| DONE.load(Acquire) >= asked || HAS_FAILED.load(Relaxed));
+    let is_done = wait_until(|| DONE.load(Acquire) >= asked || HAS_FAILED.load(Relaxed));
+    IS_LATE.store(!is_done, Relaxed);
 }
 
 /// Ends sampling. Waits until the call in progress has returned, with a limit, since the driver's exit handler is next.
@@ -107,11 +110,28 @@ pub(crate) fn shut_down() {
     }
 }
 
-fn wait_until(is_done: impl Fn() -> bool) {
+/// Waits until something is done, with a limit, and not for a call that has lasted as long already. Returns `true` if it is
+/// done.
+fn wait_until(is_done: impl Fn() -> bool) -> bool {
     let began = Instant::now();
-    while !is_done() && began.elapsed() < PATIENCE {
+    loop {
+        if is_done() {
+            return true;
+        }
+        let has_call_hung = call_in_progress()
+            .is_some_and(|(_, took_ns)| Duration::from_nanos(took_ns) >= PATIENCE);
+        if has_call_hung || began.elapsed() >= PATIENCE {
+            return false;
+        }
         thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Returns the number of the call of NVML in progress, and how long it has lasted, in nanoseconds.
+fn call_in_progress() -> Option<(u64, u64)> {
+    let call = IN_CALL.load(SeqCst).checked_sub(1)?;
+    let began = CALL_BEGAN.load(Relaxed);
+    Some((call, now_ns().saturating_sub(began)))
 }
 
 /// Returns all samples since sampling began, and the energy of all names. Waits for no thread and no driver.
@@ -144,9 +164,7 @@ pub(crate) fn energy_so_far() -> Vec<EnergyMark> {
 }
 
 fn hanging_call() -> Option<String> {
-    let call = IN_CALL.load(Relaxed).checked_sub(1)?;
-    let began = CALL_BEGAN.load(Relaxed);
-    let took = now_ns().saturating_sub(began);
+    let (call, took) = call_in_progress()?;
     (took > HANGS_NS).then(|| {
         let calls = [
             Call::Utilization,
