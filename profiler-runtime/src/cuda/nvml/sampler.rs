@@ -43,6 +43,8 @@ static RUN_NS: AtomicU64 = AtomicU64::new(0);
 static WINDOW_NS: AtomicU64 = AtomicU64::new(0);
 static ASKED: AtomicU64 = AtomicU64::new(0);
 static DONE: AtomicU64 = AtomicU64::new(0);
+/// `true` if the last sample of the program is asked for.
+static IS_LAST: AtomicBool = AtomicBool::new(false);
 static STOPPED: AtomicBool = AtomicBool::new(false);
 /// `true` once a last sample was not taken in time: the end of the program waits for no other one.
 static IS_LATE: AtomicBool = AtomicBool::new(false);
@@ -53,6 +55,8 @@ static IN_CALL: AtomicU64 = AtomicU64::new(0);
 /// When that call began, in nanoseconds since the Unix epoch.
 static CALL_BEGAN: AtomicU64 = AtomicU64::new(0);
 
+/// The least time between two samples, except for the last one of the program.
+const SHORTEST: Duration = Duration::from_millis(100);
 /// How long the end of the program waits for a last sample, and for a call in progress.
 const PATIENCE: Duration = Duration::from_millis(250);
 /// A call that takes longer is reported as one that does not return.
@@ -95,7 +99,8 @@ pub(crate) fn last_sample() {
     if !is_on || IS_LATE.load(Relaxed) || !fork::is_own_process() || STOPPED.load(Relaxed) {
         return;
     }
-    let asked = ASKED.fetch_add(1, Relaxed) + 1;
+    IS_LAST.store(true, Relaxed);
+    let asked = ASKED.fetch_add(1, Release) + 1;
     THREAD.wake();
     let is_done = wait_until(|| DONE.load(Acquire) >= asked || HAS_FAILED.load(Relaxed));
     IS_LATE.store(!is_done, Relaxed);
@@ -238,6 +243,7 @@ fn now_ns() -> u64 {
 fn run() {
     let mut sampler = None;
     let mut last: Option<Instant> = None;
+    let mut taken: Option<Instant> = None;
     loop {
         THREAD.clear_wakeup();
         if STOPPED.load(SeqCst) || fork::is_child() {
@@ -246,6 +252,12 @@ fn run() {
         // Before the sample, so that a request during the sample gets another one.
         let asked = ASKED.load(Acquire);
         let is_asked = asked > DONE.load(Relaxed);
+        let is_last = is_asked && IS_LAST.swap(false, Relaxed);
+        // Windows may open and close more often than that.
+        let too_early = taken
+            .filter(|_| is_asked && !is_last)
+            .map(|taken| SHORTEST.saturating_sub(taken.elapsed()))
+            .filter(|left| !left.is_zero());
         // Read anew in each round, since a window may have opened that wants a shorter one.
         let interval = interval();
         let left = interval.map(|interval| {
@@ -257,11 +269,13 @@ fn run() {
             last = Some(Instant::now());
         }
         // While nothing is measured, nothing is sampled: the next sample has the energy of the whole pause.
-        if (is_due || (is_asked && sampler.is_some())) && switch::is_enabled() {
+        let is_wanted = is_due || (is_asked && too_early.is_none() && sampler.is_some());
+        if is_wanted && switch::is_enabled() {
+            taken = Some(Instant::now());
             let known = sampler.take().map_or_else(Sampler::open, Ok);
             match known {
                 Ok(mut open) => {
-                    open.sample(is_asked);
+                    open.sample(is_last);
                     sampler = Some(open);
                 }
                 Err(reason) => {
@@ -270,6 +284,10 @@ fn run() {
                 }
             }
             own_cost::note_background();
+        }
+        if let Some(too_early) = too_early.filter(|_| !is_due) {
+            thread::park_timeout(left.map_or(too_early, |left| left.min(too_early)));
+            continue;
         }
         DONE.store(asked, Release);
         // The last window has closed: the next one must not begin with the energy of the pause.
@@ -342,11 +360,11 @@ impl Sampler {
         })
     }
 
-    /// Takes a sample of each device. If `is_asked`, the processes are counted too.
-    fn sample(&mut self, is_asked: bool) {
+    /// Takes a sample of each device. If it is the last one, the processes are counted too.
+    fn sample(&mut self, is_last: bool) {
         let was_matched = self.is_matched;
         self.match_devices();
-        let count_processes = is_asked || (self.is_matched && !was_matched);
+        let count_processes = is_last || (self.is_matched && !was_matched);
         let is_single = self.devices.len() == 1;
         for device in &mut self.devices {
             if STOPPED.load(SeqCst) {
