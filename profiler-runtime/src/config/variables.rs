@@ -113,7 +113,7 @@ pub const VARIABLES: [Variable; 23] = [
         name: "PROFILER_GPU_SAMPLES",
         takes: "`off`, or a time from 0.1 to 86400 seconds: `1`, `500ms`, `2s`",
         default: "`off`",
-        meaning: "Reads the sensors of the GPUs this often, as `nvidia-smi` does (feature `nvml`): load, memory, power, energy, temperature, clocks and what holds them back. A background thread calls NVML; `1s` is a good choice.",
+        meaning: "Reads the sensors of the GPUs this often, as `nvidia-smi` does (feature `nvml`): load, memory, power, energy, temperature, clocks and what holds them back. A background thread calls NVML; `1s` is a good choice. `off` applies to sessions too.",
         names_path: false,
     },
     Variable {

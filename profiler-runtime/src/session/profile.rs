@@ -228,7 +228,7 @@ impl ProfileBuilder {
     /// Reads the sensors of the GPUs this often while windows are open: from 0.1 seconds to a day, other values are set to
     /// the nearer of the two. They are read at the ends of each window too. By default they are not read, unless
     /// `PROFILER_GPU_SAMPLES` or [`Builder::gpu_samples`](crate::Builder::gpu_samples) asks for samples of the whole run.
-    /// Takes the feature `nvml`.
+    /// Takes the feature `nvml`. `PROFILER_GPU_SAMPLES=off` overrides it.
     pub fn gpu_samples(mut self, interval: Duration) -> Self {
         let interval = interval.clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL);
         self.options.gpu_samples = Some(interval);
@@ -300,11 +300,13 @@ impl ProfileBuilder {
                 "the session's `capacity` is 0, which counts as 1: set it to the number of scopes that a window holds",
             );
         }
-        if self.options.gpu_samples.is_some() {
-            cuda::nvml::begin(self.options.gpu_samples);
+        let gpu_samples = self.options.gpu_samples.filter(|_| !are_samples_off());
+        if gpu_samples.is_some() {
+            cuda::nvml::begin(gpu_samples);
         }
         let setup = SessionConfig {
             options: Options {
+                gpu_samples,
                 kernels: with_control(|control| control.settings.kernels)
                     .unwrap_or(self.options.kernels),
                 ..self.options
@@ -428,4 +430,13 @@ impl std::fmt::Debug for ProfileError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Display::fmt(self, f)
     }
+}
+
+/// Returns `true` if `PROFILER_GPU_SAMPLES` says that no session has samples.
+fn are_samples_off() -> bool {
+    with_control(|control| {
+        let settings = &control.settings;
+        let is_set = settings.from_environment.contains(&"PROFILER_GPU_SAMPLES");
+        is_set && settings.gpu_samples.is_none()
+    })
 }

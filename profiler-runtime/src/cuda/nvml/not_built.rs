@@ -2,9 +2,28 @@
 
 use std::time::Duration;
 
+use crate::diagnostics;
 use crate::gpu_sample::{EnergyMark, GpuSamples};
+use crate::switch::{NEVER_MEASURES, with_control};
 
-pub(crate) fn begin(_session: Option<Duration>) {}
+/// Warns once if code asks for samples. Of `PROFILER_GPU_SAMPLES`, the settings warn.
+pub(crate) fn begin(session: Option<Duration>) {
+    let (run, is_of_environment) = with_control(|control| {
+        let settings = &control.settings;
+        let of_environment = &settings.from_environment;
+        (
+            settings.gpu_samples,
+            of_environment.contains(&"PROFILER_GPU_SAMPLES"),
+        )
+    });
+    let run = run.filter(|_| !is_of_environment);
+    if !cfg!(feature = "nvml") && !NEVER_MEASURES && run.or(session).is_some() {
+        diagnostics::warn_once(
+            "`gpu_samples` has no effect, since profiler-runtime was built without its feature `nvml`: there are no samples \
+             of the GPU; build it with the feature",
+        );
+    }
+}
 
 pub(crate) fn want(_interval: Option<Duration>) {}
 
