@@ -171,20 +171,7 @@ pub(crate) fn energy_so_far() -> Vec<EnergyMark> {
 fn hanging_call() -> Option<String> {
     let (call, took) = call_in_progress()?;
     (took > HANGS_NS).then(|| {
-        let calls = [
-            Call::Utilization,
-            Call::Memory,
-            Call::PowerFields,
-            Call::Power,
-            Call::Energy,
-            Call::LinkFields,
-            Call::Temperature,
-            Call::SmClock,
-            Call::MemoryClock,
-            Call::Reasons,
-            Call::PerformanceState,
-        ];
-        let function = calls
+        let function = Call::ALL
             .into_iter()
             .find(|known| *known as u64 == call)
             .map_or("NVML", |call| call.names().0);
@@ -199,14 +186,28 @@ fn hanging_call() -> Option<String> {
 struct Progress;
 
 impl Observer for Progress {
-    fn begins(&self, call: Call) {
+    fn begins(&self, call: Call) -> bool {
         CALL_BEGAN.store(now_ns(), Relaxed);
         IN_CALL.store(call as u64 + 1, SeqCst);
+        let may_call = !STOPPED.load(SeqCst);
+        if !may_call {
+            self.ends();
+        }
+        may_call
     }
 
     fn ends(&self) {
         IN_CALL.store(0, SeqCst);
     }
+}
+
+/// Makes calls that belong together, unless sampling has ended.
+fn watched<T>(call: Call, calls: impl FnOnce() -> T) -> Option<T> {
+    Progress.begins(call).then(|| {
+        let result = calls();
+        Progress.ends();
+        result
+    })
 }
 
 fn nanoseconds(interval: Option<Duration>) -> u64 {
@@ -278,6 +279,7 @@ fn run() {
                     open.sample(is_last);
                     sampler = Some(open);
                 }
+                Err(_) if STOPPED.load(SeqCst) => return,
                 Err(reason) => {
                     fail(&reason);
                     return;
@@ -341,9 +343,15 @@ struct Before {
 impl Sampler {
     fn open() -> Result<Self, String> {
         let path = with_control(|control| control.settings.nvml_library.clone());
-        let table = library::open(path.as_deref()).map_err(|error| error.to_string())?;
-        let devices =
-            sensors::all(&table).map_err(|code| format!("NVML lists no devices ({code})"))?;
+        let ended = || "sampling has ended".to_owned();
+        let table = watched(Call::Initialise, || library::open(path.as_deref()));
+        let table = table
+            .ok_or_else(ended)?
+            .map_err(|error| error.to_string())?;
+        let devices = watched(Call::Devices, || sensors::all(&table));
+        let devices = devices
+            .ok_or_else(ended)?
+            .map_err(|code| format!("NVML lists no devices ({code})"))?;
         if devices.is_empty() {
             return Err("NVML finds no device".to_owned());
         }
@@ -371,7 +379,9 @@ impl Sampler {
                 return;
             }
             if count_processes {
-                device.sensors.count_processes(&self.table);
+                watched(Call::Processes, || {
+                    device.sensors.count_processes(&self.table);
+                });
             }
             device.sample(&self.table, is_single);
         }
@@ -391,7 +401,10 @@ impl Sampler {
         if self.is_matched {
             return;
         }
-        let Some(uuids) = driver_library::driver().and_then(Driver::uuids) else {
+        let uuids = watched(Call::Match, || {
+            driver_library::driver().and_then(Driver::uuids)
+        });
+        let Some(uuids) = uuids.flatten() else {
             return;
         };
         self.is_matched = true;
@@ -428,6 +441,10 @@ impl SampledDevice {
         }
         let begun = unix_ns(SystemTime::now());
         let mut sampled = self.sensors.read(table, &Progress);
+        // Readings are missing from then on.
+        if STOPPED.load(SeqCst) {
+            return;
+        }
         let at = Instant::now();
         let ended = unix_ns(SystemTime::now());
         let ordinal = self.sensors.device.ordinal;

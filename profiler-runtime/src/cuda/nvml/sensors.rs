@@ -36,11 +36,35 @@ pub(super) enum Call {
     MemoryClock,
     Reasons,
     PerformanceState,
+    // Not for each sample.
+    Initialise,
+    Devices,
+    Match,
+    Processes,
 }
 
+/// The calls of each sample.
 const CALLS: usize = Call::PerformanceState as usize + 1;
 
 impl Call {
+    pub(super) const ALL: [Self; CALLS + 4] = [
+        Self::Utilization,
+        Self::Memory,
+        Self::PowerFields,
+        Self::Power,
+        Self::Energy,
+        Self::LinkFields,
+        Self::Temperature,
+        Self::SmClock,
+        Self::MemoryClock,
+        Self::Reasons,
+        Self::PerformanceState,
+        Self::Initialise,
+        Self::Devices,
+        Self::Match,
+        Self::Processes,
+    ];
+
     /// Returns the function, and the reading that it is for.
     pub(super) const fn names(self) -> (&'static str, &'static str) {
         match self {
@@ -58,13 +82,18 @@ impl Call {
                 "reasons for lower clocks",
             ),
             Self::PerformanceState => ("nvmlDeviceGetPerformanceState", "performance state"),
+            Self::Initialise => ("nvmlInit", "NVML"),
+            Self::Devices => ("a call of NVML that opens the devices", "devices"),
+            Self::Match => ("cuDeviceGetUuid", "numbers of the devices"),
+            Self::Processes => ("nvmlDeviceGetComputeRunningProcesses", "processes"),
         }
     }
 }
 
 /// Notified of each call, so that one that does not return is known by name.
 pub(super) trait Observer {
-    fn begins(&self, call: Call);
+    /// Returns `false` if the call must not be made any more.
+    fn begins(&self, call: Call) -> bool;
     fn ends(&self);
 }
 
@@ -333,7 +362,9 @@ impl Sensors {
     ) -> Option<T> {
         let known = self.slow.get(call as usize).copied().flatten();
         let slow = known.filter(|_| !self.is_lost)?;
-        observer.begins(call);
+        if !observer.begins(call) {
+            return None;
+        }
         let began = Instant::now();
         let result = f();
         let took = began.elapsed();
