@@ -13,7 +13,11 @@ use crate::cuda::WorkLosses;
 /// assert!(LostWork::default().is_complete());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default)
+)]
 #[non_exhaustive]
 pub struct LostWork {
     /// Records that CUPTI dropped.

@@ -85,6 +85,17 @@ fn kernels_copies_and_fills_are_those_of_the_window() {
     }
 }
 
+/// Returns the name of an event's track.
+fn track_name<'e>(events: &'e [Value], event: &Value) -> &'e str {
+    let is_name = |other: &&Value| {
+        other["name"] == "thread_name"
+            && other["pid"] == event["pid"]
+            && other["tid"] == event["tid"]
+    };
+    let named = events.iter().find(is_name).expect("the track has a name");
+    named["args"]["name"].as_str().expect("a name")
+}
+
 #[test]
 fn kernels_are_on_the_streams_of_the_scopes_that_launched_them() {
     if !is_here_with_kernels("") {
@@ -111,7 +122,13 @@ fn kernels_are_on_the_streams_of_the_scopes_that_launched_them() {
             .iter()
             .find(|annotation| annotation["args"]["External id"] == kernel["args"]["External id"]);
         let of_scope = of_scope.expect("its scope");
-        assert_eq!(of_scope["tid"], kernel["tid"], "one track");
+        // A scope whose GPU time crosses other work, by the uncertainty of its place, is beside its stream.
+        let beside = format!("stream {}, overlapping", kernel["tid"]);
+        let track = track_name(&events, of_scope);
+        assert!(
+            of_scope["tid"] == kernel["tid"] || track.starts_with(&beside),
+            "{track:?} {beside:?}"
+        );
     }
     let launches = of_category(&events, "cuda_runtime");
     let of_kernels = launches

@@ -108,7 +108,7 @@ pub(super) fn missing(samples: &GpuSamples, notices: &[String]) -> Vec<String> {
 
 /// Explains the mark of rows without a share of the energy.
 const TOO_LITTLE: &str = "~ below Energy (J): less GPU time than ten steps of the energy counter, too little for a share";
-/// The same for devices whose energy is that of their power.
+/// Explains it for devices whose energy is that of their power.
 const TOO_LITTLE_FOR_POWER: &str = "~ below Energy (J): less GPU time than ten readings of the power are apart, too little for a share";
 
 impl SampledGpu {

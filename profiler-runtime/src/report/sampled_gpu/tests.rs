@@ -77,6 +77,7 @@ fn several_reasons_have_their_shares_and_chosen_clocks_are_none() {
                     hardware thermal slowdown (25 %)";
     assert!(line.ends_with(expected), "{line}");
     device.totals.reasons = [0; 9];
+    device.totals.with_reasons = 1;
     device.totals.all = Some(device.samples[3].clone());
     let line = sampled(&device).line();
     assert!(line.ends_with("; not held back in 1 sample"), "{line}");
