@@ -232,7 +232,11 @@ fn calls_too_short_for_the_clock_are_marked() {
         let _scope = scope!("exact: something");
         work(50);
     }
-    assert_eq!(row("exact: nothing").too_short, measuring());
+    let nothing = row("exact: nothing");
+    // Without optimizations, and on a clock with long ticks, a call may take long enough to be timed.
+    if nothing.cpu.is_none_or(|times| times.p50_ns < 20.0) {
+        assert_eq!(nothing.too_short, measuring());
+    }
     assert!(!row("exact: something").too_short);
 }
 
