@@ -1,5 +1,6 @@
 //! Names of streams in the tool.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use super::attach::tool;
@@ -15,13 +16,18 @@ const MAX_STREAMS: usize = 1024;
 /// The streams that have a name.
 static NAMED: Lock<BTreeSet<RawStream>> = Lock::new(BTreeSet::new());
 
+thread_local! {
+    /// The stream of the thread's last scope, so that one on the same stream does not take the lock of all threads.
+    static LAST: Cell<RawStream> = const { Cell::new(RawStream::LEGACY) };
+}
+
 /// Names a stream after the first scope that is measured on it, whose name has the id `first`.
 pub(crate) fn name_stream(stream: RawStream, first: u32) {
     let (Some(_), Some(set)) = (tool(), cuda::name_stream()) else {
         return;
     };
     // The handle of a default stream means others in other contexts or on other threads.
-    if stream.is_default() {
+    if stream.is_default() || LAST.replace(stream) == stream {
         return;
     }
     let _reentrancy = ReentrancyGuard::try_enter();

@@ -10,7 +10,7 @@ fn a_launch_calls_back_before_and_after_itself() {
     let driver = Driver::ready();
     let cupti = Cupti::<0>::new(&driver);
     let (stream, kernel) = (driver.stream(NON_BLOCKING), driver.kernel("work_10us"));
-    let handle = cupti.subscribe().expect("nobody else has subscribed");
+    let handle = cupti.subscribe().expect("no other tool has subscribed");
     assert_eq!(driver.launch(kernel, stream), 0);
     assert_eq!(cupti.cuptiEnableCallback(1, handle, 1, LAUNCH), 0);
     assert_eq!(driver.launch(kernel, stream), 0);
@@ -142,7 +142,7 @@ fn each_node_of_a_graph_has_a_record_with_the_number_of_the_launch() {
     );
     let graph: usize = made(|graph| driver.cuStreamEndCapture(stream, graph));
     let exec: usize = made(|exec| driver.cuGraphInstantiateWithFlags(exec, graph, 0));
-    let handle = cupti.subscribe().expect("nobody else has subscribed");
+    let handle = cupti.subscribe().expect("no other tool has subscribed");
     assert_eq!(cupti.cuptiEnableDomain(1, handle, 1), 0);
     cupti.record(&[KERNEL], &[1 << 16, 1 << 16]);
     for _ in 0..2 {

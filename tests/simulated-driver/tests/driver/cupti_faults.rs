@@ -43,7 +43,7 @@ fn correlations(records: &[Record]) -> Vec<u32> {
 #[test]
 fn a_second_client_is_refused() {
     let (driver, cupti, ..) = ready::<5>("");
-    let first = cupti.subscribe().expect("nobody else has subscribed");
+    let first = cupti.subscribe().expect("no other tool has subscribed");
     assert_eq!(cupti.subscribe(), Err(39));
     assert_eq!(cupti.cuptiUnsubscribe(first), 0);
     driver
@@ -243,7 +243,7 @@ fn buffers_never_return_on_request() {
 #[test]
 fn records_arrive_before_the_exit_callback_on_request() {
     let (driver, cupti, stream, kernel) = ready::<12>("cupti early-records on");
-    let handle = cupti.subscribe().expect("nobody else has subscribed");
+    let handle = cupti.subscribe().expect("no other tool has subscribed");
     assert_eq!(cupti.cuptiEnableCallback(1, handle, 1, LAUNCH), 0);
     cupti.record(&[KERNEL], &[4_096; 2]);
     assert_eq!(driver.launch(kernel, stream), 0);
@@ -258,7 +258,7 @@ fn records_arrive_before_the_exit_callback_on_request() {
 #[test]
 fn callbacks_run_on_another_thread_and_after_the_end_on_request() {
     let (driver, cupti, stream, kernel) = ready::<13>("cupti callbacks foreign");
-    let handle = cupti.subscribe().expect("nobody else has subscribed");
+    let handle = cupti.subscribe().expect("no other tool has subscribed");
     assert_eq!(cupti.cuptiEnableCallback(1, handle, 1, LAUNCH), 0);
     assert_eq!(driver.launch(kernel, stream), 0);
     let calls = cupti.calls();
@@ -300,7 +300,7 @@ fn a_kind_takes_seconds_to_enable_on_request() {
 #[test]
 fn a_flush_from_inside_a_callback_is_a_misuse() {
     let (driver, cupti, stream, kernel) = ready::<15>("");
-    let handle = cupti.subscribe().expect("nobody else has subscribed");
+    let handle = cupti.subscribe().expect("no other tool has subscribed");
     assert_eq!(cupti.cuptiEnableCallback(1, handle, 1, LAUNCH), 0);
     cupti.record(&[KERNEL], &[4_096]);
     cupti.shared.flush_inside.store(1, SeqCst);
