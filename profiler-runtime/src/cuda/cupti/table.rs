@@ -4,6 +4,8 @@ use std::ffi::{CStr, c_char, c_void};
 use std::fmt;
 use std::ptr;
 
+use crate::cuda::ffi::table::function_table;
+
 /// A result code of CUPTI. A plain integer, since a newer library may return codes that are unknown here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
@@ -78,40 +80,9 @@ struct SubscriberParameters {
     other_name_size: usize,
 }
 
-macro_rules! table {
-    (
-        required { $($field:ident = $symbol:literal: fn($($arg:ty),*);)* }
-        optional { $($(#[$doc:meta])* $ofield:ident = $osymbol:literal: fn($($oarg:ty),*);)* }
-    ) => {
-        /// CUPTI's functions. A field of `optional` is `None` where the library lacks the function.
-        struct Table {
-            $($field: unsafe extern "C" fn($($arg),*) -> Code,)*
-            $($(#[$doc])* $ofield: Option<unsafe extern "C" fn($($oarg),*) -> Code>,)*
-        }
-
-        impl Table {
-            /// # Safety
-            ///
-            /// As for [`Cupti::read`].
-            unsafe fn read(find: impl Fn(&CStr) -> Option<*mut c_void>) -> Result<Self, &'static str> {
-                Ok(Self {
-                    $($field: {
-                        let symbol = find($symbol).ok_or($symbol.to_str().unwrap_or_default())?;
-                        // SAFETY: the caller promises that this is the function. The types are those of CUPTI's headers
-                        // from 11.8 to 13, with integers for their enums.
-                        unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($arg),*) -> Code>(symbol) }
-                    },)*
-                    $($ofield: find($osymbol).map(|symbol| {
-                        // SAFETY: as above.
-                        unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($oarg),*) -> Code>(symbol) }
-                    }),)*
-                })
-            }
-        }
-    };
-}
-
-table! {
+function_table! {
+    /// CUPTI's functions, with the types of its headers from 11.8 to 13 and integers for their enums.
+    struct Table: extern "C" fn -> Code;
     required {
         version = c"cuptiGetVersion": fn(*mut u32);
         subscribe = c"cuptiSubscribe": fn(*mut Subscriber, Callback, *mut c_void);
@@ -157,7 +128,7 @@ impl Cupti {
         library: String,
         find: impl Fn(&CStr) -> Option<*mut c_void>,
     ) -> Result<Self, &'static str> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises the addresses. The table's types are those of CUPTI's headers.
         let table = unsafe { Table::read(find) }?;
         Ok(Self { table, library })
     }

@@ -13,5 +13,6 @@ pub(crate) mod event_api;
 #[cfg(test)]
 pub(crate) mod fake;
 pub(crate) mod library;
+pub(crate) mod table;
 
 pub(crate) use event_api::{Capturing, EventApi};

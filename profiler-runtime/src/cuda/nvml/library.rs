@@ -44,7 +44,7 @@ pub(super) fn open(path: Option<&Path>) -> Result<Table, NvmlError> {
     })?;
     // Never closed: a call may be in progress when the process ends.
     let library = ManuallyDrop::new(library);
-    // SAFETY: as above for the library, which stays open.
+    // SAFETY: as above for the library, which stays open. The table's types are those of `nvml.h`.
     let table = unsafe { Table::read(|symbol| address(&library, symbol)) };
     let table = table.map_err(|symbol| NvmlError::TooOld {
         name: name(),

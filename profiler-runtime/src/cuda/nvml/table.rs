@@ -1,9 +1,10 @@
 //! The table of NVML's functions, filled by name from the library.
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use super::code::Code;
 use super::field::FieldValue;
+use crate::cuda::ffi::table::function_table;
 
 /// A handle of a device, valid until the process ends: NVML is never shut down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,50 +37,9 @@ pub(super) struct Temperature {
     pub(super) celsius: c_int,
 }
 
-macro_rules! table {
-    (
-        required { $($field:ident = $symbol:literal: fn($($arg:ty),*);)* }
-        optional { $($(#[$doc:meta])* $ofield:ident = $osymbol:literal: fn($($oarg:ty),*);)* }
-    ) => {
-        /// NVML's functions. A field of `optional` is `None` where the library lacks the function.
-        #[derive(Debug)]
-        pub(super) struct Table {
-            $(pub(super) $field: unsafe extern "C" fn($($arg),*) -> Code,)*
-            $($(#[$doc])* pub(super) $ofield: Option<unsafe extern "C" fn($($oarg),*) -> Code>,)*
-        }
-
-        impl Table {
-            /// Resolves each symbol with `find`.
-            ///
-            /// # Errors
-            ///
-            /// Returns the first required symbol that `find` does not know.
-            ///
-            /// # Safety
-            ///
-            /// Each address that `find` returns must be that of NVML's function of that name, and must stay valid until
-            /// the process ends.
-            pub(super) unsafe fn read(
-                find: impl Fn(&CStr) -> Option<*mut c_void>,
-            ) -> Result<Self, &'static str> {
-                Ok(Self {
-                    $($field: {
-                        let symbol = find($symbol).ok_or($symbol.to_str().unwrap_or_default())?;
-                        // SAFETY: the caller promises that this is the function. The types are those of `nvml.h` since
-                        // CUDA 11, with integers for its enums.
-                        unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($arg),*) -> Code>(symbol) }
-                    },)*
-                    $($ofield: find($osymbol).map(|symbol| {
-                        // SAFETY: as above.
-                        unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($oarg),*) -> Code>(symbol) }
-                    }),)*
-                })
-            }
-        }
-    };
-}
-
-table! {
+function_table! {
+    /// NVML's functions, with the types of `nvml.h` since CUDA 11 and integers for its enums.
+    pub(super) struct Table: extern "C" fn -> Code;
     required {
         init = c"nvmlInit_v2": fn();
         count = c"nvmlDeviceGetCount_v2": fn(*mut c_uint);

@@ -87,7 +87,7 @@ impl Driver {
     pub(crate) unsafe fn read(
         find: impl Fn(&CStr) -> Option<*mut c_void>,
     ) -> Result<Self, &'static str> {
-        // SAFETY: `Table::read` asks for what the caller promises.
+        // SAFETY: the caller promises the addresses. The table's types are those of `cuda.h`.
         let table = unsafe { Table::read(find) }?;
         let elapsed = table
             .elapsed_v1

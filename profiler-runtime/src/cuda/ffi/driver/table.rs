@@ -1,55 +1,15 @@
 //! The table of driver functions, filled by name from the driver's library.
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use super::{Event, RawContext};
 use crate::cuda::ffi::code::Code;
+use crate::cuda::ffi::table::function_table;
 use crate::stream_key::RawStream;
 
-macro_rules! table {
-    (
-        required { $($(#[$doc:meta])* $field:ident = $symbol:literal: fn($($arg:ty),*);)* }
-        optional { $($(#[$odoc:meta])* $ofield:ident = $osymbol:literal: fn($($oarg:ty),*);)* }
-    ) => {
-        /// The driver's functions. A field of `optional` is `None` where the driver lacks the function.
-        #[derive(Debug)]
-        pub(super) struct Table {
-            $($(#[$doc])* pub(super) $field: unsafe extern "system" fn($($arg),*) -> Code,)*
-            $($(#[$odoc])* pub(super) $ofield: Option<unsafe extern "system" fn($($oarg),*) -> Code>,)*
-        }
-
-        impl Table {
-            /// Resolves each symbol with `find`.
-            ///
-            /// # Errors
-            ///
-            /// Returns the first required symbol that `find` does not know.
-            ///
-            /// # Safety
-            ///
-            /// Each address that `find` returns must be that of the driver's function of that name, and must stay
-            /// valid until the process ends.
-            pub(super) unsafe fn read(
-                find: impl Fn(&CStr) -> Option<*mut c_void>,
-            ) -> Result<Self, &'static str> {
-                Ok(Self {
-                    $($field: {
-                        let symbol = find($symbol).ok_or($symbol.to_str().unwrap_or_default())?;
-                        // SAFETY: the caller promises that this is the function. The types are those of `cuda.h`
-                        // since CUDA 11, with integers for its enums.
-                        unsafe { std::mem::transmute::<*mut c_void, unsafe extern "system" fn($($arg),*) -> Code>(symbol) }
-                    },)*
-                    $($ofield: find($osymbol).map(|symbol| {
-                        // SAFETY: as above.
-                        unsafe { std::mem::transmute::<*mut c_void, unsafe extern "system" fn($($oarg),*) -> Code>(symbol) }
-                    }),)*
-                })
-            }
-        }
-    };
-}
-
-table! {
+function_table! {
+    /// The driver's functions, with the types of `cuda.h` since CUDA 11 and integers for its enums.
+    pub(super) struct Table: extern "system" fn -> Code;
     required {
         init = c"cuInit": fn(c_uint);
         driver_version = c"cuDriverGetVersion": fn(*mut c_int);

@@ -1,0 +1,89 @@
+//! Tables of functions that are found by name in a library of NVIDIA's.
+
+/// Declares a struct with one field for each function of a library, and `read`, which fills it.
+///
+/// A function of `required` is there in every supported release. A field of `optional` is `None` where the library lacks
+/// the function. All functions return the same type, a result code.
+///
+/// # Expansion
+///
+/// ```ignore
+/// function_table! {
+///     /// The library's functions, with the types of its header.
+///     pub(super) struct Table: extern "C" fn -> Code;
+///     required { version = c"libGetVersion": fn(*mut u32); }
+///     optional { flush = c"libFlush": fn(u32); }
+/// }
+/// ```
+///
+/// becomes
+///
+/// ```ignore
+/// /// The library's functions, with the types of its header.
+/// pub(super) struct Table {
+///     pub(super) version: unsafe extern "C" fn(*mut u32) -> Code,
+///     pub(super) flush: Option<unsafe extern "C" fn(u32) -> Code>,
+/// }
+///
+/// impl Table {
+///     pub(super) unsafe fn read(
+///         find: impl Fn(&CStr) -> Option<*mut c_void>,
+///     ) -> Result<Self, &'static str> { … }
+/// }
+/// ```
+macro_rules! function_table {
+    (
+        $(#[$meta:meta])*
+        $visibility:vis struct $table:ident: extern $abi:literal fn -> $code:ty;
+        required { $($(#[$doc:meta])* $field:ident = $symbol:literal: fn($($arg:ty),*);)* }
+        optional { $($(#[$odoc:meta])* $ofield:ident = $osymbol:literal: fn($($oarg:ty),*);)* }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug)]
+        $visibility struct $table {
+            $($(#[$doc])* $visibility $field: unsafe extern $abi fn($($arg),*) -> $code,)*
+            $($(#[$odoc])* $visibility $ofield: Option<unsafe extern $abi fn($($oarg),*) -> $code>,)*
+        }
+
+        impl $table {
+            /// Resolves each symbol with `find`.
+            ///
+            /// # Errors
+            ///
+            /// Returns the first required symbol that `find` does not know.
+            ///
+            /// # Safety
+            ///
+            /// Each address that `find` returns must be that of the library's function of that name, must stay valid until
+            /// the process ends, and must have the type that the table gives it.
+            $visibility unsafe fn read(
+                find: impl Fn(&::std::ffi::CStr) -> Option<*mut ::std::ffi::c_void>,
+            ) -> Result<Self, &'static str> {
+                Ok(Self {
+                    $($field: {
+                        let symbol = find($symbol).ok_or($symbol.to_str().unwrap_or_default())?;
+                        // SAFETY: the caller promises that the address is that of a function of this type. Pointers to
+                        // functions have the size of other pointers on all systems with such a library.
+                        unsafe {
+                            ::std::mem::transmute::<
+                                *mut ::std::ffi::c_void,
+                                unsafe extern $abi fn($($arg),*) -> $code,
+                            >(symbol)
+                        }
+                    },)*
+                    $($ofield: find($osymbol).map(|symbol| {
+                        // SAFETY: as above.
+                        unsafe {
+                            ::std::mem::transmute::<
+                                *mut ::std::ffi::c_void,
+                                unsafe extern $abi fn($($oarg),*) -> $code,
+                            >(symbol)
+                        }
+                    }),)*
+                })
+            }
+        }
+    };
+}
+
+pub(crate) use function_table;
