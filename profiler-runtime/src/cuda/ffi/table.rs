@@ -7,7 +7,7 @@
 ///
 /// # Expansion
 ///
-/// ```ignore
+/// ```text
 /// function_table! {
 ///     /// The library's functions, with the types of its header.
 ///     pub(super) struct Table: extern "C" fn -> Code;
@@ -18,7 +18,7 @@
 ///
 /// becomes
 ///
-/// ```ignore
+/// ```text
 /// /// The library's functions, with the types of its header.
 /// pub(super) struct Table {
 ///     pub(super) version: unsafe extern "C" fn(*mut u32) -> Code,
