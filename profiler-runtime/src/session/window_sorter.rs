@@ -141,13 +141,20 @@ impl WindowSorter {
             let is_recording = recording::is_recording();
             if is_recording {
                 kernels::repeat();
-            }
-            if !is_recording {
-                // Free the memory of the last burst.
-                (self.batch, self.threads) = (Vec::new(), Vec::new());
-                self.work.free();
+            } else {
+                self.free();
             }
             is_recording.then_some(LONG)
+        }
+    }
+
+    /// Frees the memory of the last burst, while nothing is recorded.
+    fn free(&mut self) {
+        (self.batch, self.threads) = (Vec::new(), Vec::new());
+        // A session may have stopped since this round took the windows. Its window, which was open then, still waits for
+        // the records of its launches.
+        if self.builders.is_empty() {
+            self.work.free();
         }
     }
 
@@ -356,6 +363,7 @@ mod tests {
     use super::super::live::SessionConfig;
     use super::super::record::RecordKind;
     use super::super::window::WindowClose;
+    use super::super::work_joiner::tests::{launch, ready, record};
     use super::*;
     use crate::clock::WallAnchor;
     use crate::cuda::WorkLosses;
@@ -390,7 +398,7 @@ mod tests {
         assert!(ring::lost().ring_full >= before + 2);
     }
 
-    /// Adds a window that is closed and not delivered. Returns its id.
+    /// Adds a window that has not been delivered. Returns its id.
     fn closed_window() -> u64 {
         let (session, _) = Session::new(SessionConfig {
             options: Options::DEFAULT,
@@ -430,6 +438,25 @@ mod tests {
             entry.closing = Some(closing);
         }
         id
+    }
+
+    #[test]
+    fn launches_are_known_until_the_last_window_is_delivered() {
+        let id = closed_window();
+        let specs: Vec<_> = specs().into_iter().filter(|spec| spec.id == id).collect();
+        let mut sorter = WindowSorter::default();
+        let launches = [launch(specs[0].opened, 7)];
+        sorter
+            .work
+            .sort(ready(&launches, &[]), &specs, &mut sorter.builders);
+        assert!(sorter.builders[&id].work.is_waiting());
+        // The session stops after the round has found the window open.
+        sorter.free();
+        sorter
+            .work
+            .sort(ready(&[], &[record(7)]), &specs, &mut sorter.builders);
+        assert!(!sorter.builders[&id].work.is_waiting());
+        registry().remove(id);
     }
 
     #[test]

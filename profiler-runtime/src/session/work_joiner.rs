@@ -212,7 +212,7 @@ impl WorkJoiner {
             .retain(|delivered| delivered.spec.session != session);
     }
 
-    /// Frees memory. Called while nothing is recorded and no window waits.
+    /// Frees memory. Called while nothing is recorded and no window is open or waits.
     pub(super) fn free(&mut self) {
         (self.known, self.unmatched) = (HashMap::new(), Vec::new());
     }
@@ -256,7 +256,7 @@ impl WindowSpec {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::{Options, ring};
     use super::*;
     use crate::clock::WallAnchor;
@@ -282,7 +282,7 @@ mod tests {
         }
     }
 
-    fn launch(at: u64, correlation: u32) -> Launch {
+    pub(in super::super) fn launch(at: u64, correlation: u32) -> Launch {
         Launch {
             name: "cuGraphLaunch",
             start: at,
@@ -298,7 +298,7 @@ mod tests {
     }
 
     /// A record without times.
-    fn record(correlation: u32) -> Activity {
+    pub(in super::super) fn record(correlation: u32) -> Activity {
         Activity {
             name: NO_NAME,
             start: 0,
@@ -310,7 +310,7 @@ mod tests {
         }
     }
 
-    fn ready(launches: &[Launch], activities: &[Activity]) -> Ready {
+    pub(in super::super) fn ready(launches: &[Launch], activities: &[Activity]) -> Ready {
         Ready {
             launches: launches.to_vec(),
             activities: activities.to_vec(),
