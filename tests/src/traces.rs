@@ -1,9 +1,13 @@
 //! Traces as they are written, each held against the rules of its readers.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use profiler_runtime::Trace;
-use profiler_runtime::report::{LaunchCategory, TensorBoardTraces, Track, TrackKind};
+use profiler_runtime::report::{
+    KeyAverages, LaunchCategory, TensorBoardTraces, Timeline, Times, Track, TrackKind,
+};
+use profiler_runtime_cli::input::{Input, Limits};
 use profiler_trace_validator::validate;
 use serde_json::{Value, json};
 
@@ -30,7 +34,55 @@ pub fn events(trace: &Trace) -> Vec<Value> {
         }
         assert!(found.is_empty(), "{}: {found:#?}", path.display());
     }
-    read(&folder.path().join("trace.json"))
+    let path = folder.path().join("trace.json");
+    assert_read_back(trace, &path);
+    read(&path)
+}
+
+/// The rows of a trace that the command line reads are those of the window: no time is lost, and none is counted twice.
+#[track_caller]
+fn assert_read_back(trace: &Trace, path: &Path) {
+    let line = read_back(path);
+    let (own, read) = (trace.key_averages(), line.key_averages());
+    for row in &own.rows {
+        // Tools would treat such a scope as a step, so traces spell the name differently.
+        let name = row.name.replace("ProfilerStep", "Profiler Step");
+        let Some(found) = read.row(&name) else {
+            panic!("no row of {name:?}:\n{own}\n{read}")
+        };
+        let is_equal = (row.calls, row.primitive_calls) == (found.calls, found.primitive_calls)
+            && are_near(row.calls, row.cpu.as_ref(), found.cpu.as_ref())
+            && are_near(row.calls, row.cuda.as_ref(), found.cuda.as_ref());
+        assert!(is_equal, "{row:?}\nbecame\n{found:?}\n{own}\n{read}");
+    }
+    let on_cpu = |averages: &KeyAverages| {
+        let rows = averages.rows.iter();
+        rows.filter(|row| row.cpu.is_some()).count()
+    };
+    assert_eq!(on_cpu(&own), on_cpu(&read), "{own}\n{read}");
+}
+
+/// Traces hold whole nanoseconds, and some times are a few shorter, so that readers see them nest. A self time has the
+/// errors of all children.
+fn are_near(calls: u64, one: Option<&Times>, other: Option<&Times>) -> bool {
+    let slack = 5.0 * calls as f64;
+    match (one, other) {
+        (Some(one), Some(other)) => {
+            (one.total_ns - other.total_ns).abs() <= slack
+                && (one.self_ns - other.self_ns).abs() <= 100.0 * slack
+        }
+        (one, other) => one.is_none() && other.is_none(),
+    }
+}
+
+/// Reads a trace as the command line does.
+#[track_caller]
+pub fn read_back(path: &Path) -> Timeline {
+    let file = File::open(path).expect("a file");
+    match Input::from_reader(file, "trace", Limits::DEFAULT).expect("a trace") {
+        Input::Timeline(line) => *line,
+        other => panic!("{other:?}"),
+    }
 }
 
 /// The events of a file.

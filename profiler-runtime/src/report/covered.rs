@@ -59,8 +59,8 @@ pub(super) fn covered(timeline: &Timeline, callers: &[u32]) -> Vec<bool> {
     covered
 }
 
-/// Returns a number for each track that all tracks of one stream share.
-fn streams(timeline: &Timeline) -> Vec<u32> {
+/// Returns a number for each track that all tracks of one stream share: the index of the first of them.
+pub(super) fn streams(timeline: &Timeline) -> Vec<u32> {
     let mut known = HashMap::new();
     let tracks = (0..).zip(&timeline.tracks);
     tracks

@@ -110,6 +110,9 @@ pub struct Slice {
     /// How long it took without its children, as tables count it: a scope without the time in which its children on other
     /// threads ran, a future without the waits between its polls, and a GPU time without those inside on its stream.
     pub self_ns: i64,
+    /// For [`SliceKind::GpuScope`], how long it took, if [`duration_ns`](Self::duration_ns) is less or more, so that it nests
+    /// with others on its track. Tables count this time.
+    pub measured_ns: Option<i64>,
     /// Its kind.
     pub kind: SliceKind,
     /// On the CPU, the index of the scope that called it, which may be on another track and may end before its child. On
@@ -127,6 +130,13 @@ pub struct Slice {
     pub work: Option<u32>,
     /// For [`SliceKind::GpuWork`], the index of the call that launched it, if that was recorded.
     pub launch: Option<u32>,
+}
+
+impl Slice {
+    /// Returns how long it took, as tables count it.
+    pub(in crate::report) fn total_ns(&self) -> i64 {
+        self.measured_ns.unwrap_or(self.duration_ns)
+    }
 }
 
 /// A call of CUDA that launched work.

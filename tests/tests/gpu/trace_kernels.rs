@@ -7,7 +7,7 @@ use cudarc::driver::CudaStream;
 use profiler_runtime::report::SliceKind;
 use profiler_runtime::{Profile, Schedule, Trace, init, scope};
 use profiler_tests::gpu::{Gpu, is_here_with_kernels, on_threads};
-use profiler_tests::traces::{kept_events, of_category};
+use profiler_tests::traces::{kept_events, of_category, read_back};
 use serde_json::Value;
 
 /// A batch as a network has it: a copy to the device, a fill, kernels in scopes inside each other, a copy back.
@@ -135,4 +135,38 @@ fn kernels_are_on_the_streams_of_the_scopes_that_launched_them() {
         .iter()
         .filter(|launch| launch["name"] == "cudaLaunchKernel");
     assert_eq!(of_kernels.count(), 18);
+}
+
+#[test]
+fn the_command_line_reads_the_times_of_scopes_that_overlap_on_a_stream() {
+    if !is_here_with_kernels("") {
+        return;
+    }
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    let trace = traced(|profile| {
+        for _ in 0..3 {
+            on_threads(0..4, |_| (0..5).for_each(|_| batch(&gpu, &stream)));
+            gpu.context.synchronize().expect("the device continues");
+            profile.step();
+        }
+    });
+    // Compares each row.
+    let name = "the_command_line_reads_the_times_of_scopes_that_overlap_on_a_stream";
+    let events = kept_events(&trace, name);
+    let is_beside = |annotation: &&Value| track_name(&events, annotation).contains("overlapping");
+    let annotations = of_category(&events, "gpu_user_annotation");
+    assert!(annotations.iter().any(is_beside), "they overlap");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("trace.json");
+    trace.export_chrome_trace(&path).expect("room");
+    let (own, read) = (trace.key_averages(), read_back(&path).key_averages());
+    let [own_self, read_self] = [&own, &read].map(|averages| averages.self_cuda_time_total_ns);
+    let (own_self, read_self) = (own_self.unwrap_or(0.0), read_self.unwrap_or(0.0));
+    assert!(own_self > 0.0);
+    assert!((own_self - read_self).abs() <= 1000.0, "{own}\n{read}");
+    assert!(
+        read.row("spin_ns").is_none(),
+        "kernels are in the times of scopes"
+    );
 }

@@ -26,16 +26,21 @@ pub(super) fn build(mut collector: Collector, title: &str) -> Result<Timeline, I
     Ok(timeline)
 }
 
+/// The name of the marker that keeps TensorBoard's plugin from merging a function with its only child.
+const RECURSION: &str = "[recursion]";
+
 /// Leaves out the launches and kernels that `profiler-runtime` wrote for tools that know nothing else: they stand for the
-/// GPU times of scopes, which are in the file too. So are counters of memory beside its changes. Launches of kernels that
+/// GPU times of scopes, which are in the file too. So are counters of memory beside its changes, and markers of recursion. Launches of kernels that
 /// were recorded remain.
 fn leave_out_stand_ins(collector: &mut Collector) {
+    let marker = collector.names.find(RECURSION);
     let is_recorded = |raw: &Raw| raw.kind == RawKind::GpuWork && !raw.is_of_scope;
     let work = collector.raws.iter().filter(|raw| is_recorded(raw));
     let recorded: HashSet<u64> = work.map(|raw| raw.correlation).collect();
     collector.raws.retain(|raw| match raw.kind {
         RawKind::Launch => recorded.contains(&raw.correlation),
         RawKind::GpuWork => !raw.is_of_scope,
+        RawKind::Function => Some(raw.name) != marker || raw.external_id != 0,
         _ => true,
     });
     collector.counters.retain(|key, _| !key.is_of_changes);
@@ -73,7 +78,11 @@ fn nest_tracks(collector: &mut Collector) -> Vec<Place> {
     let raws = &mut collector.raws;
     let mut places = vec![none; raws.len()];
     let count = u32::try_from(raws.len()).unwrap_or(NONE);
-    let mut order: Vec<u32> = (0..count).collect();
+    // A GPU time without length has no place among the work of its stream.
+    let is_drawn = |raw: &Raw| raw.kind != RawKind::GpuAnnotation || raw.end > raw.start;
+    let mut order: Vec<u32> = (0..count)
+        .filter(|index| is_drawn(&raws[*index as usize]))
+        .collect();
     order.sort_by(|one, other| nesting::before(&raws[*one as usize], &raws[*other as usize]));
     let memory = &mut collector.memory;
     memory.sort_by_key(|change| (change.track, change.at));
@@ -89,7 +98,7 @@ fn nest_tracks(collector: &mut Collector) -> Vec<Place> {
         {
             nesting::place_beside(raws, &mut places, order);
         } else {
-            nesting::nest(raws, &mut places, order, changes);
+            nesting::nest(raws, &mut places, order, changes, collector.is_own);
         }
         first = range.end;
     }
@@ -120,7 +129,10 @@ struct Builder {
 impl Builder {
     fn new(collector: Collector, mut places: Vec<Place>) -> Self {
         let raws = &collector.raws;
-        let is_poll = futures::connect(raws, &mut places);
+        if collector.is_own {
+            nesting::apply_parents(raws, &mut places);
+        }
+        let is_poll = futures::connect(raws, &mut places, collector.is_own);
         let callers = launches::callers(raws, &places);
         let mut has_work = HashMap::new();
         for raw in raws.iter().filter(|raw| raw.kind == RawKind::GpuWork) {
@@ -211,7 +223,8 @@ impl Builder {
             launch.start_ns = raw.start;
             launch.duration_ns = raw.end.saturating_sub(raw.start);
             launch.correlation = u32::try_from(raw.correlation).unwrap_or_default();
-            let parent = self.slices.get(place.parent as usize).copied();
+            let parent = self.function_around(place.parent);
+            let parent = self.slices.get(parent as usize).copied();
             launch.parent = parent.filter(|parent| *parent != NONE);
             let (track, lane) = (raw.track, place.lane);
             if lane == NONE {
@@ -231,8 +244,7 @@ impl Builder {
 
     fn add(&mut self, timeline: &mut Timeline, index: u32) {
         let raw = &self.collector.raws[index as usize];
-        // In files of `profiler-runtime`, calls of CUDA are no functions that were measured.
-        if self.collector.is_own && raw.kind == RawKind::Launch {
+        if self.is_only_launch(raw) {
             return;
         }
         let place = &self.places[index as usize];
@@ -245,7 +257,7 @@ impl Builder {
         let parent = if is_on_gpu {
             self.callers.functions[index as usize]
         } else {
-            place.parent
+            self.function_around(place.parent)
         };
         let duration = raw.end.saturating_sub(raw.start);
         let mut slice = Slice::default();
@@ -259,6 +271,7 @@ impl Builder {
             _ if self.is_poll[index as usize] => SliceKind::FuturePoll,
             _ => SliceKind::Call,
         };
+        slice.measured_ns = raw.measured_ns.map(|ns| ns.max(0));
         let own = raw.self_ns.unwrap_or(duration - place.inside);
         slice.self_ns = match raw.kind {
             // The work inside has a time of its own; what is left are pauses.
@@ -267,7 +280,7 @@ impl Builder {
             {
                 0
             }
-            _ => own.clamp(0, duration),
+            _ => own.clamp(0, slice.measured_ns.unwrap_or(duration)),
         };
         let parent = self.slices.get(parent as usize).copied();
         slice.parent = parent.filter(|parent| *parent != NONE);
@@ -280,6 +293,21 @@ impl Builder {
         slice.track = self.track(timeline, track, lane, slice.kind);
         self.slices[index as usize] = u32::try_from(timeline.slices.len()).unwrap_or(NONE);
         timeline.slices.push(slice);
+    }
+
+    /// Returns a span, or the nearest one around it that becomes a slice.
+    fn function_around(&self, mut index: u32) -> u32 {
+        while let Some(raw) = self.collector.raws.get(index as usize)
+            && self.is_only_launch(raw)
+        {
+            index = self.places[index as usize].parent;
+        }
+        index
+    }
+
+    /// In files of `profiler-runtime`, calls of CUDA are no functions that were measured.
+    fn is_only_launch(&self, raw: &Raw) -> bool {
+        self.collector.is_own && raw.kind == RawKind::Launch
     }
 
     /// Returns the track of a slice.

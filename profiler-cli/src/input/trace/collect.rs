@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use profiler_runtime::report::{GpuWork, Replay, SliceEnding};
 
-use super::event::{Args, Category, Event};
+use super::event::{Category, Event, Id};
 use super::names::{Names, location_in};
 use super::nesting::NONE;
 use super::time::Time;
@@ -41,8 +41,12 @@ pub(super) struct Raw {
     pub(super) kind: RawKind,
     pub(super) external_id: u64,
     pub(super) correlation: u64,
+    /// The external id of the parent, if the file says it; 0 for none.
+    pub(super) parent: Option<u64>,
     /// Without waits and children, if the file says so.
     pub(super) self_ns: Option<i64>,
+    /// How long it took, if that is not the time between start and end.
+    pub(super) measured_ns: Option<i64>,
     pub(super) ending: SliceEnding,
     /// The number of its shapes; [`NONE`] if it has none.
     pub(super) shapes: u32,
@@ -180,7 +184,38 @@ impl Collector {
         // Both are at most a fifth of what 64 bits hold… and one beginning at the end of time ends there.
         let raw = self.raw(event, start, start.saturating_add(duration))?;
         self.keep()?;
+        if let Some(ns) = event.args.cuda.ns {
+            self.add_gpu_time(event, &raw, ns)?;
+        }
         self.raws.push(raw);
+        Ok(())
+    }
+
+    /// Adds the GPU time of a scope that is not drawn: it was zero, or its start is not known. It becomes a span without
+    /// length.
+    fn add_gpu_time(&mut self, event: &Event, of: &Raw, ns: i64) -> Result<(), InputError> {
+        let cuda = event.args.cuda;
+        let (Some(device), Some(stream)) = (cuda.device, cuda.stream) else {
+            return Ok(());
+        };
+        let track = self.tracks.number(&Id::Number(device), &Id::Number(stream));
+        if let Some(track) = self.tracks.get_mut(track) {
+            track.is_stream = true;
+        }
+        self.keep()?;
+        self.raws.push(Raw {
+            track,
+            end: of.start,
+            kind: RawKind::GpuAnnotation,
+            correlation: 0,
+            parent: None,
+            self_ns: Some(cuda.self_ns.unwrap_or(ns)),
+            measured_ns: (ns != 0).then_some(ns),
+            ending: SliceEnding::Returned,
+            shapes: NONE,
+            work: NONE,
+            ..of.clone()
+        });
         Ok(())
     }
 
@@ -238,7 +273,9 @@ impl Collector {
             kind,
             external_id: args.external_id.unwrap_or_default(),
             correlation: args.correlation.unwrap_or_default(),
+            parent: args.parent,
             self_ns: args.self_ns,
+            measured_ns: args.ns.filter(|_| kind == RawKind::GpuAnnotation),
             ending: args.ending,
             shapes,
             work,
@@ -253,15 +290,15 @@ impl Collector {
             args,
             ..
         } = event;
-        let Args {
-            name: Some(name), ..
-        } = args
-        else {
+        let Some(name) = args.name else {
             return;
         };
         match event.name.as_str() {
             "process_name" => self.tracks.name_process(process, name),
-            "thread_name" => self.tracks.name_thread(&process, &thread, name),
+            "thread_name" => {
+                let stream = args.work.stream.map(u64::from);
+                self.tracks.name_thread(&process, &thread, name, stream);
+            }
             _ => {}
         }
     }

@@ -177,6 +177,13 @@ impl<'de> Deserialize<'de> for Writer {
             let counted = counted.filter(|(count, _)| *count > 0);
             missing.extend(counted.map(|(count, reason)| (reason, count)));
         }
+        let unplaced = about.get("unplaced").filter(|_| is_own);
+        if let Some(count) = unplaced.and_then(serde_json::Value::as_u64)
+            && count > 0
+        {
+            let reason = "GPU times are not shown, since it is not known when they began";
+            missing.insert(reason, count);
+        }
         let no_kernels = about.get("no_kernels_reason").filter(|_| is_own);
         if no_kernels.is_some_and(serde_json::Value::is_string) {
             missing.insert(

@@ -98,10 +98,14 @@ pub(super) struct Args {
     pub(super) is_future: bool,
     /// Written by `profiler-runtime`: the time without waits and children.
     pub(super) self_ns: Option<i64>,
+    /// Written by `profiler-runtime`: the external id of the parent if the times do not show it; 0 for none.
+    pub(super) parent: Option<u64>,
     /// Written by `profiler-runtime`: the event stands for the time of a scope.
     pub(super) is_of_scope: bool,
-    /// Written by `profiler-runtime`: the length of a replay.
+    /// Written by `profiler-runtime`: the length of a replay, or of a GPU time that is drawn with another one.
     pub(super) ns: Option<i64>,
+    /// Written by `profiler-runtime`: the GPU time of a scope if it is not drawn.
+    pub(super) cuda: CudaArgs,
     pub(super) ending: SliceEnding,
     /// The shapes of tensors, as a list.
     pub(super) shapes: Option<String>,
@@ -113,6 +117,15 @@ pub(super) struct Args {
     pub(super) reserved: Option<f64>,
     /// The numbers under other keys, in counter events.
     pub(super) values: Vec<(String, f64)>,
+}
+
+/// The GPU time of a scope that is not drawn on its stream.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CudaArgs {
+    pub(super) ns: Option<i64>,
+    pub(super) self_ns: Option<i64>,
+    pub(super) device: Option<i64>,
+    pub(super) stream: Option<i64>,
 }
 
 impl<'de> Deserialize<'de> for Event {
@@ -346,8 +359,13 @@ const ARG_KEYS: &[&str] = &[
     "Call stack",
     "future",
     "self_ns",
+    "parent",
     "scope",
     "ns",
+    "cuda_ns",
+    "cuda_self_ns",
+    "cuda_device",
+    "cuda_stream",
     "panicked",
     "dropped",
     "Input Dims",
@@ -477,8 +495,13 @@ impl Args {
             "Call stack" => self.call_stack = value.text(),
             "future" => self.is_future = value.is_set(),
             "self_ns" => self.self_ns = value.whole(),
+            "parent" => self.parent = value.id(),
             "scope" => self.is_of_scope = value.is_set(),
             "ns" => self.ns = value.whole(),
+            "cuda_ns" => self.cuda.ns = value.whole(),
+            "cuda_self_ns" => self.cuda.self_ns = value.whole(),
+            "cuda_device" => self.cuda.device = value.whole(),
+            "cuda_stream" => self.cuda.stream = value.whole(),
             "panicked" if value.is_set() => self.ending = SliceEnding::Panicked,
             "dropped" if value.is_set() => self.ending = SliceEnding::Dropped,
             "Device Type" => self.device_type = value.whole(),

@@ -8,17 +8,20 @@ use super::nesting::Place;
 /// Makes each poll a child of its future, and the future a child of the scope around its first poll. Returns which spans
 /// are polls.
 ///
-/// A file does not say to which of several futures with one name a poll belongs. It is given to the one that began last,
-/// so that each has its first poll.
-pub(super) fn connect(raws: &[Raw], places: &mut [Place]) -> Vec<bool> {
+/// Older files do not say to which of several futures with one name a poll belongs. It is given to the one that began last,
+/// so that each has its first poll. In files of `profiler-runtime`, `is_own`, all annotations are polls, also where the
+/// future is not in the file.
+pub(super) fn connect(raws: &[Raw], places: &mut [Place], is_own: bool) -> Vec<bool> {
     let mut is_poll = vec![false; raws.len()];
     let mut futures: HashMap<u32, Vec<u32>> = HashMap::new();
     for (index, raw) in (0..).zip(raws) {
         if raw.kind == RawKind::Future {
             futures.entry(raw.name).or_default().push(index);
         }
+        is_poll[index as usize] = is_own && raw.kind == RawKind::Annotation;
     }
-    if futures.is_empty() {
+    let says_future = |raw: &Raw| raw.kind == RawKind::Annotation && raw.parent.is_some();
+    if futures.is_empty() || raws.iter().any(says_future) {
         return is_poll;
     }
     for futures in futures.values_mut() {

@@ -43,6 +43,11 @@ impl Names {
         Ok(number)
     }
 
+    /// Returns the number of a name, if it has one.
+    pub(super) fn find(&self, text: &str) -> Option<u32> {
+        self.numbers.get(text).copied()
+    }
+
     pub(super) fn into_names(self) -> Vec<SliceName> {
         self.all
     }

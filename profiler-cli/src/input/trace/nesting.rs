@@ -1,7 +1,7 @@
 //! Which span is inside which, on one track.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 
 use super::collect::{MemoryChange, Raw, RawKind};
 
@@ -31,8 +31,16 @@ pub(super) struct Place {
 }
 
 /// Nests spans. All of them are of one track, and so are the changes of memory; `order` is sorted by [`before`], `memory`
-/// by time. A span that overlaps another and is not inside it gets a track beside.
-pub(super) fn nest(raws: &mut [Raw], places: &mut [Place], order: &[u32], memory: &[MemoryChange]) {
+/// by time. A span that overlaps another and is not inside it gets a track beside. In files of `profiler-runtime`,
+/// `is_own`, calls of CUDA are no functions that were measured: the time in them is that of the function around.
+pub(super) fn nest(
+    raws: &mut [Raw],
+    places: &mut [Place],
+    order: &[u32],
+    memory: &[MemoryChange],
+    is_own: bool,
+) {
+    let is_function = |raw: &Raw| !(is_own && raw.kind == RawKind::Launch);
     // The ends of these never rise, as each is inside the one before it.
     let mut open: Vec<u32> = Vec::new();
     let mut lanes = Lanes::default();
@@ -59,8 +67,12 @@ pub(super) fn nest(raws: &mut [Raw], places: &mut [Place], order: &[u32], memory
             // A range on a stream encloses work, whose time is its own; tables decide which of both they count.
             let is_enclosed = raws[index as usize].kind == RawKind::GpuWork
                 && raws[parent as usize].kind == RawKind::GpuAnnotation;
-            if !is_enclosed {
-                let inside = &mut places[parent as usize].inside;
+            let mut around = open.iter().rev().map(|around| *around as usize);
+            let around = around.find(|around| is_function(&raws[*around]));
+            if let Some(around) = around.filter(|_| !is_enclosed)
+                && is_function(&raws[index as usize])
+            {
+                let inside = &mut places[around].inside;
                 *inside = inside.saturating_add(end.saturating_sub(start));
             }
             open.push(index);
@@ -74,6 +86,25 @@ pub(super) fn nest(raws: &mut [Raw], places: &mut [Place], order: &[u32], memory
     }
     for change in memory {
         count_memory(raws, places, &mut open, change);
+    }
+}
+
+/// Gives spans on threads the parents that the file says they have: those on other threads, and those of scopes whose guards
+/// were dropped out of order.
+pub(super) fn apply_parents(raws: &[Raw], places: &mut [Place]) {
+    if raws.iter().all(|raw| raw.parent.is_none()) {
+        return;
+    }
+    let is_call = |raw: &Raw| {
+        let is_function = matches!(raw.kind, RawKind::Function | RawKind::Future);
+        is_function && raw.external_id != 0
+    };
+    let calls = (0..).zip(raws).filter(|(_, raw)| is_call(raw));
+    let by_id: HashMap<u64, u32> = calls.map(|(index, raw)| (raw.external_id, index)).collect();
+    for (raw, place) in raws.iter().zip(places) {
+        if let Some(parent) = raw.parent.filter(|_| !raw.kind.is_on_gpu()) {
+            place.parent = by_id.get(&parent).copied().unwrap_or(NONE);
+        }
     }
 }
 

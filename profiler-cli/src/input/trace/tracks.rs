@@ -24,6 +24,8 @@ pub(super) struct RawTrack {
     name: Option<String>,
     /// `true` if GPU work is on it.
     pub(super) is_stream: bool,
+    /// The stream whose slices are on it, if the file says that it is beside that.
+    stream: Option<u64>,
 }
 
 impl Tracks {
@@ -38,6 +40,7 @@ impl Tracks {
                 thread: thread.clone(),
                 name: None,
                 is_stream: false,
+                stream: None,
             });
         }
         number
@@ -57,10 +60,18 @@ impl Tracks {
         self.process_names.insert(process, name);
     }
 
-    pub(super) fn name_thread(&mut self, process: &Id, thread: &Id, name: String) {
+    /// Names a track; `stream` is the stream that it is beside.
+    pub(super) fn name_thread(
+        &mut self,
+        process: &Id,
+        thread: &Id,
+        name: String,
+        stream: Option<u64>,
+    ) {
         let number = self.number(process, thread);
         if let Some(track) = self.get_mut(number) {
             track.name = Some(name);
+            track.stream = stream;
         }
     }
 
@@ -82,6 +93,7 @@ impl Tracks {
                 _ => None,
             };
             track.device = Some(device.unwrap_or_default());
+            track.id = raw.stream.unwrap_or(track.id);
             self.host().unwrap_or(&raw.process)
         } else {
             &raw.process

@@ -7,7 +7,7 @@ use super::KeyAverages;
 use super::group_by::GroupBy;
 use super::tally::{Call, Edges, GpuCall, Tally};
 use crate::report::call_tree::{callers, is_on_gpu};
-use crate::report::covered::covered;
+use crate::report::covered::{covered, streams};
 use crate::report::kernels::of_timeline;
 use crate::report::row::Row;
 use crate::report::share::{share_cpu, share_cuda};
@@ -15,7 +15,8 @@ use crate::report::sort::SortKey;
 use crate::report::timeline::{Slice, SliceKind, Timeline};
 use crate::report::walk::{NONE, Visit, Walk};
 
-/// Distinguishes streams: the index of the track, or [`NONE`] for the sum of all work that a call launched.
+/// Distinguishes streams: the index of the first track of the stream, or [`NONE`] for the sum of all work that a call
+/// launched.
 type Stream = u32;
 
 impl Timeline {
@@ -160,6 +161,7 @@ fn gpu_times(
     covered: &[bool],
 ) -> Vec<Option<GpuCall<Stream>>> {
     let slices = &timeline.slices;
+    let streams = streams(timeline);
     let mut measured: Vec<Option<GpuCall<Stream>>> = vec![None; slices.len()];
     let mut launched: Vec<Option<f64>> = vec![None; slices.len()];
     for ((index, slice), caller) in slices.iter().enumerate().zip(callers) {
@@ -172,7 +174,7 @@ fn gpu_times(
         };
         let is_launch_bound = (slice.kind == SliceKind::GpuScope && *caller != NONE).then(|| {
             let launching = slices[belongs_to].duration_ns;
-            launching >= slice.duration_ns
+            launching >= slice.total_ns()
         });
         let time = measured[belongs_to].get_or_insert(GpuCall {
             ns: 0.0,
@@ -181,11 +183,14 @@ fn gpu_times(
             stream: if slice.kind == SliceKind::GpuWork {
                 NONE
             } else {
-                slice.track
+                streams
+                    .get(slice.track as usize)
+                    .copied()
+                    .unwrap_or(slice.track)
             },
             is_launch_bound,
         });
-        time.ns += ns(slice.duration_ns);
+        time.ns += ns(slice.total_ns());
         time.own += ns(slice.self_ns);
         if let Some(around) = launched.get_mut(*caller as usize)
             && slice.kind == SliceKind::GpuWork

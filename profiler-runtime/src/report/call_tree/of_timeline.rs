@@ -122,7 +122,7 @@ fn scopes_on_gpu(timeline: &Timeline, callers: &[u32]) -> HashMap<usize, OnGpu> 
                 self_ns: 0.0,
                 track: slice.track,
             });
-            times.total_ns += ns(slice.duration_ns);
+            times.total_ns += ns(slice.total_ns());
             times.self_ns += ns(slice.self_ns);
         }
     }
@@ -368,7 +368,7 @@ impl<'t> Builder<'t> {
         let total = |ns: f64| if is_recursive { 0.0 } else { ns };
         counted.calls += 1;
         counted.recursive_calls += u64::from(is_recursive);
-        let (duration, own) = (ns(slice.duration_ns), ns(slice.self_ns));
+        let (duration, own) = (ns(slice.total_ns()), ns(slice.self_ns));
         if is_on_gpu(slice) {
             CallNode::add(&mut counted.cuda, total(duration), own);
             if slice.kind == SliceKind::GpuWork {
@@ -394,7 +394,7 @@ impl<'t> Builder<'t> {
         let hidden = &mut self.nodes[node as usize].hidden;
         hidden.calls += 1;
         if is_on_gpu(slice) {
-            hidden.cuda_ns += ns(slice.duration_ns);
+            hidden.cuda_ns += ns(slice.total_ns());
         } else {
             hidden.cpu_ns += ns(slice.duration_ns);
         }

@@ -2,7 +2,7 @@
 
 use profiler_runtime::report::TrackKind;
 
-use super::{complete, on_track, read, tree};
+use super::{complete, of_text, on_track, read, tree};
 
 #[test]
 fn calls_nest_by_their_times_whatever_their_order_is() {
@@ -183,4 +183,115 @@ fn polls_belong_to_their_future_and_the_future_to_the_scope_around_its_first_pol
         row.cpu.map(|cpu| (cpu.total_ns, cpu.self_ns)),
         Some((45_000.0, 12_000.0))
     );
+}
+
+/// Returns the text of a trace that `profiler-runtime` wrote.
+fn own(events: &[String]) -> String {
+    let events = events.join(",");
+    format!(r#"{{"profiler": {{"name": "profiler-runtime"}}, "traceEvents": [{events}]}}"#)
+}
+
+#[test]
+fn a_parent_and_a_self_time_that_the_file_names_take_precedence() {
+    let text = own(&[
+        complete(
+            "cpu_op",
+            "train",
+            (0.0, 100.0),
+            r#""External id": 1, "self_ns": 40000"#,
+        ),
+        complete("cpu_op", "step", (10.0, 50.0), r#""External id": 2"#),
+        on_track(
+            "cpu_op",
+            "load",
+            (1, 2),
+            (20.0, 60.0),
+            r#""External id": 3, "parent": 1"#,
+        ),
+        complete(
+            "cpu_op",
+            "alone",
+            (20.0, 10.0),
+            r#""External id": 4, "parent": 0"#,
+        ),
+    ]);
+    let line = of_text(&text);
+    assert_eq!(
+        tree(&line),
+        [
+            ("train", "-", 40.0),
+            ("step", "train", 40.0),
+            ("load", "train", 60.0),
+            ("alone", "-", 10.0),
+        ]
+    );
+}
+
+#[test]
+fn the_time_in_calls_of_cuda_is_that_of_the_function_around_and_markers_are_no_calls() {
+    let text = own(&[
+        complete("cpu_op", "f", (0.0, 100.0), r#""External id": 1"#),
+        complete(
+            "cuda_runtime",
+            "cudaLaunchKernel",
+            (10.0, 50.0),
+            r#""correlation": 7"#,
+        ),
+        complete("cpu_op", "callback", (20.0, 10.0), r#""External id": 2"#),
+        complete("python", "[recursion]", (0.0, 0.0), ""),
+        on_track("kernel", "k", (0, 7), (70.0, 10.0), r#""correlation": 7"#),
+    ]);
+    let line = of_text(&text);
+    assert_eq!(
+        tree(&line),
+        [("f", "-", 90.0), ("callback", "f", 10.0), ("k", "f", 10.0)]
+    );
+}
+
+#[test]
+fn gpu_times_beside_their_stream_are_times_of_the_stream() {
+    let gpu = |name: &str, tid, (start, length), args: &str| {
+        on_track("gpu_user_annotation", name, (0, tid), (start, length), args)
+    };
+    let text = own(&[
+        complete("cpu_op", "f", (0.0, 10.0), r#""External id": 1"#),
+        complete(
+            "cpu_op",
+            "g",
+            (20.0, 10.0),
+            r#""External id": 2, "cuda_ns": 5000, "cuda_self_ns": 4000,
+            "cuda_device": 0, "cuda_stream": 7"#,
+        ),
+        gpu(
+            "f",
+            8,
+            (10.0, 40.0),
+            r#""External id": 1, "ns": 41000, "self_ns": 39000"#,
+        ),
+        on_track(
+            "kernel",
+            "k",
+            (0, 7),
+            (12.0, 20.0),
+            r#""External id": 1, "correlation": 3"#,
+        ),
+        r#"{"ph": "M", "name": "thread_name", "pid": 0, "tid": 8, "ts": 0,
+            "args": {"name": "stream 7, overlapping 1", "stream": 7}}"#
+            .to_owned(),
+    ]);
+    let line = of_text(&text);
+    assert!(
+        line.tracks[1..].iter().all(|track| track.id == 7),
+        "{:?}",
+        line.tracks
+    );
+    let averages = line.key_averages();
+    let cuda = |name: &str| {
+        let row = averages.row(name);
+        row.and_then(|row| row.cuda.as_ref())
+            .map(|cuda| (cuda.total_ns, cuda.self_ns))
+    };
+    assert_eq!(cuda("f"), Some((41_000.0, 39_000.0)));
+    assert_eq!(cuda("g"), Some((5_000.0, 4_000.0)));
+    assert_eq!(cuda("k"), None, "it is in the time of the function");
 }

@@ -9,11 +9,13 @@ use crate::report::export::window::place::GpuSlice;
 /// The GPU time of a scope, as it is drawn.
 pub(super) struct Annotation {
     pub(super) measured: GpuSlice,
+    /// How long the scope took on the GPU itself.
+    pub(super) self_ns: i64,
     /// The `External id` of the scope.
     pub(super) id: u64,
     pub(super) track: Track,
-    pub(super) extent: (i64, i64),
-    /// The length to write, which may be a little less than that of the extent.
+    pub(super) start: i64,
+    /// The length to write, which may be a little less than what it took.
     pub(super) length: i64,
 }
 
@@ -25,7 +27,7 @@ impl Annotation {
         names: &Names,
         name: u32,
     ) -> io::Result<()> {
-        let (measured, (start, end)) = (self.measured, self.extent);
+        let (measured, start) = (self.measured, self.start);
         let quoted = names.get(name);
         let event = events.slice(
             "gpu_user_annotation",
@@ -40,9 +42,11 @@ impl Annotation {
         if (start - measured.start).abs() > measured.uncertainty {
             event = event.signed("moved_ns", start - measured.start);
         }
-        if end - start != measured.length {
+        // Readers compute both from the lengths of slices otherwise.
+        if self.length != measured.length {
             event = event.signed("ns", measured.length);
         }
+        event = event.signed("self_ns", self.self_ns);
         names.with_full_name(event, name).end()
     }
 }

@@ -8,8 +8,9 @@ use super::times::{ReadEnd, length, write_whole};
 use super::{TraceWriter, is_drawn};
 use crate::report::export::overlap::OverlapTracks;
 use crate::report::export::window::whole;
+use crate::report::export::window::work_streams::WorkStream;
 use crate::report::text::json::string;
-use crate::session::{Event, Frame, RecordEnding, RecordKind, ScopeRecord};
+use crate::session::{Event, Frame, NONE, RecordEnding, RecordKind, ScopeRecord};
 
 /// An open scope that may enclose others, as drawn.
 struct OpenSlice {
@@ -219,17 +220,41 @@ impl<W: Write> TraceWriter<'_, W> {
             return Ok(());
         }
         let name = self.names.get(scope.name);
+        let parent = self.parents.to_write(self.trace, index);
+        let parent = parent.map(|parent| match parent {
+            NONE => 0,
+            parent => id_of(parent as usize),
+        });
         if let RecordKind::Poll { .. } = scope.kind {
             // The future itself is an operator; a poll must not be counted as another one.
             let event = self
                 .events
                 .slice("user_annotation", name, track, start, length);
-            return self.names.with_full_name(event, scope.name).end();
+            let event = self.names.with_full_name(event, scope.name);
+            return match parent {
+                Some(future) => event.whole("parent", future).end(),
+                None => event.end(),
+            };
         }
+        let gpu = event.gpu_record().filter(|gpu| !is_drawn(gpu));
+        let not_drawn = gpu.map(|gpu| {
+            let stream = WorkStream::Known(gpu.stream_key);
+            self.tracks.stream(self.tracks.device(gpu), stream)
+        });
         let line = self.events.slice("cpu_op", name, track, start, length);
         let line = line.whole("External id", id_of(index));
-        let line = self.names.with_full_name(line, scope.name);
-        let line = with_shapes(with_memory(with_flags(line, event), event), event);
+        let mut line = self.names.with_full_name(line, scope.name);
+        // The command line reads both. Elsewhere, the nesting of slices shows them.
+        if let Some(parent) = parent {
+            line = line.whole("parent", parent);
+        }
+        if self.parents.needs_self_time(self.trace, index) {
+            line = line.signed("self_ns", whole(event.self_cpu_ns()));
+        }
+        let line = with_shapes(
+            with_memory(with_flags(line, event, not_drawn), event),
+            event,
+        );
         with_stacks(line, event, self.trace.meta.options.with_stack).end()
     }
 }
@@ -259,7 +284,12 @@ fn note_operator(open: &mut [OpenSlice], name: u32, start: i64, end: i64) {
     };
 }
 
-fn with_flags<'w, W: Write>(mut line: EventLine<'w, W>, event: Event<'_>) -> EventLine<'w, W> {
+/// Adds how a scope ended, and its GPU time if that is not drawn on `not_drawn`, its stream.
+fn with_flags<'w, W: Write>(
+    mut line: EventLine<'w, W>,
+    event: Event<'_>,
+    not_drawn: Option<Track>,
+) -> EventLine<'w, W> {
     let scope = event.record();
     line = match scope.ending {
         RecordEnding::Returned => line,
@@ -267,13 +297,18 @@ fn with_flags<'w, W: Write>(mut line: EventLine<'w, W>, event: Event<'_>) -> Eve
         RecordEnding::Dropped => line.set("dropped"),
     };
     if event.is_future() {
-        line = line
-            .set("future")
-            .signed("self_ns", whole(event.self_cpu_ns()));
+        line = line.set("future");
     }
     match (event.gpu_loss(), event.gpu_record()) {
         (Some(loss), _) => line.text("no CUDA time", loss.as_str()),
-        (None, Some(gpu)) if !is_drawn(gpu) => line.signed("cuda_ns", whole(gpu.ns)),
+        (None, Some(gpu)) => match not_drawn {
+            Some(stream) => line
+                .signed("cuda_ns", whole(gpu.ns))
+                .signed("cuda_self_ns", whole(gpu.own))
+                .whole("cuda_device", stream.pid)
+                .whole("cuda_stream", stream.tid),
+            None => line,
+        },
         (None, None) if scope.cuda != 0 => line.text("no CUDA time", "not read in time"),
         _ => line,
     }

@@ -12,6 +12,7 @@ mod launch_names;
 mod launches;
 mod memory;
 mod names;
+mod parents;
 mod replays;
 mod stand_ins;
 mod tensorboard;
@@ -30,6 +31,7 @@ use self::event_writer::{EventWriter, Track};
 use self::header::Header;
 use self::launches::Launches;
 use self::names::Names;
+use self::parents::Parents;
 use self::times::shared_base;
 use self::tracks::Tracks;
 use self::work_fields::WorkNames;
@@ -75,7 +77,13 @@ impl Trace {
     /// moved by up to that much, so that the times on each stream nest or follow each other, none starts before its
     /// scope, and each encloses the kernels that its scope launched. Kernels, copies and fills are never moved. If a start is moved further, `moved_ns` says by how much. A time that does not fit inside its parent
     /// within its uncertainty is shortened; its full length is in `ns`. A time that overlaps others by more is drawn
-    /// beside the stream. A GPU time of zero, or with an unknown start, is not drawn; its scope has `cuda_ns`.
+    /// beside the stream. A GPU time of zero, or with an unknown start, is not drawn; its scope has `cuda_ns`. The time
+    /// of a scope without those inside on its stream is in `self_ns`, as tables count it.
+    ///
+    /// Where the nesting of slices does not show the parent of a scope or its self time, because a parent is on another
+    /// thread or a guard was dropped out of order, the scope has `parent`, the `External id` of its parent (0 for none),
+    /// and `self_ns`. The command line reads them: its table of the file has the times and calls of
+    /// [`key_averages`](Self::key_averages).
     ///
     /// `ProfilerStep` in the name of a scope is written as `Profiler Step`, because the tools would treat the scope as
     /// a step.
@@ -157,6 +165,7 @@ struct TraceWriter<'t, W> {
     times: Times<'t>,
     tracks: Tracks,
     names: Names,
+    parents: Parents,
     events: EventWriter<W>,
     launch_category: &'static str,
     /// For each GPU time, the track of its scope.
@@ -193,6 +202,7 @@ impl<'t, W: Write> TraceWriter<'t, W> {
             trace,
             times,
             names: Names::new(trace),
+            parents: Parents::new(trace, times),
             events,
             launch_category: launches.as_str(),
             track_of_gpu: vec![0; trace.gpu.len()],

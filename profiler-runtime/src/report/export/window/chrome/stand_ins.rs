@@ -23,6 +23,7 @@ use crate::report::export::overlap::{NestedTrack, OverlapTracks};
 use crate::report::export::window::counters::InFlight;
 use crate::report::export::window::place::{self, GpuSlice, PlacedSlice, SelfTimePiece, SliceSink};
 use crate::report::export::window::streams::{TimedScope, for_each_stream};
+use crate::report::export::window::whole;
 use crate::report::export::window::work_streams::WorkStream;
 use crate::session::Trace;
 
@@ -151,9 +152,10 @@ impl<W: Write> SliceSink for StreamWriter<'_, '_, W> {
         self.in_flight.add(measured.host.0, end);
         let annotation = Annotation {
             measured,
+            self_ns: whole(gpu.own),
             id,
             track,
-            extent: (start, end),
+            start,
             length,
         };
         annotation.write(self.events, self.names, gpu.name)

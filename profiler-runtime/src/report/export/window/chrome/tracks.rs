@@ -35,6 +35,8 @@ struct Named {
     track: Track,
     name: String,
     sort_index: u64,
+    /// The stream whose slices are on the track, if that has another number.
+    stream: Option<u64>,
 }
 
 impl Tracks {
@@ -97,6 +99,7 @@ impl Tracks {
                 },
                 name,
                 sort_index: number * 2,
+                stream: None,
             });
         }
     }
@@ -117,6 +120,7 @@ impl Tracks {
             track,
             name,
             sort_index,
+            stream: None,
         });
     }
 
@@ -202,8 +206,12 @@ impl Tracks {
             pid: stream.pid,
             tid,
         };
-        let name = format!("stream {}, overlapping {number}", stream.tid);
-        self.name(track, name, stream.tid * 2 + 1);
+        self.named.push(Named {
+            track,
+            name: format!("stream {}, overlapping {number}", stream.tid),
+            sort_index: stream.tid * 2 + 1,
+            stream: Some(stream.tid),
+        });
         track
     }
 
@@ -251,7 +259,12 @@ impl Tracks {
     pub(super) fn write_names<W: Write>(&self, events: &mut EventWriter<W>) -> io::Result<()> {
         for named in &self.named {
             let name = events.about("thread_name", named.track);
-            name.text("name", &named.name).end()?;
+            let name = name.text("name", &named.name);
+            match named.stream {
+                // The command line counts its slices for the stream.
+                Some(stream) => name.whole("stream", stream).end()?,
+                None => name.end()?,
+            }
             let place = events.about("thread_sort_index", named.track);
             place.whole("sort_index", named.sort_index).end()?;
         }

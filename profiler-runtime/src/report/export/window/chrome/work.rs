@@ -16,6 +16,7 @@ use crate::report::export::overlap::{NestedTrack, OverlapTracks};
 use crate::report::export::window::around_work::{WorkSpan, extent_around, moved_around};
 use crate::report::export::window::place::{self, GpuSlice, PlacedSlice, SelfTimePiece, SliceSink};
 use crate::report::export::window::streams::{TimedScope, around, for_each_stream};
+use crate::report::export::window::whole;
 use crate::report::export::window::work_streams::WorkStream;
 use crate::session::{Trace, WorkRecord};
 
@@ -186,9 +187,10 @@ impl<W: Write> TraceWriter<'_, W> {
         };
         let slice = Annotation {
             measured,
+            self_ns: whole(gpu.own),
             id,
             track,
-            extent: (start, end),
+            start,
             length: end - start,
         };
         slice.write(&mut self.events, &self.names, gpu.name)

@@ -122,12 +122,14 @@ impl SliceSink for StreamBuilder<'_, '_> {
         let TimedScope { gpu, scope } = self.stream[item];
         let gpu = &self.builder.trace.gpu[gpu as usize];
         let scope = self.builder.slice_of[scope as usize];
+        let measured = whole(gpu.ns);
         let slice = Slice {
             track,
             name: self.builder.name(gpu.name),
             start_ns: start,
             duration_ns: end - start,
-            self_ns: whole(gpu.own).clamp(0, end - start),
+            self_ns: whole(gpu.own).clamp(0, measured.max(0)),
+            measured_ns: (measured != end - start).then_some(measured),
             kind: SliceKind::GpuScope,
             parent: (scope != NONE).then_some(scope),
             ..Slice::default()

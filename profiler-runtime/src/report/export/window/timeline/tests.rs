@@ -74,7 +74,7 @@ fn is_in_order(timeline: &Timeline) {
             slice.kind == SliceKind::AsyncCall,
             kind == TrackKind::Futures
         );
-        assert!((0..=slice.duration_ns).contains(&slice.self_ns));
+        assert!((0..=slice.total_ns()).contains(&slice.self_ns));
         let (start, end) = (slice.start_ns, slice.start_ns + slice.duration_ns);
         assert!(start >= 0 && end <= timeline.duration_ns);
         let around = open.entry(slice.track).or_default();
