@@ -20,10 +20,12 @@ pub(crate) enum SummaryFormat {
     /// Collapsed stacks.
     Stacks,
     Speedscope,
+    /// The text that Prometheus scrapes.
+    Prometheus,
 }
 
 /// The endings of names. An ending comes before those that it ends with.
-const ENDINGS: [(&str, SummaryFormat); 9] = [
+const ENDINGS: [(&str, SummaryFormat); 10] = [
     (".speedscope.json", SummaryFormat::Speedscope),
     (".json", SummaryFormat::Json),
     (".csv", SummaryFormat::Csv),
@@ -31,6 +33,7 @@ const ENDINGS: [(&str, SummaryFormat); 9] = [
     (".prof", SummaryFormat::Pstats),
     (".pb.gz", SummaryFormat::Pprof),
     (".folded", SummaryFormat::Stacks),
+    (".prom", SummaryFormat::Prometheus),
     (".txt", SummaryFormat::Table),
     (".log", SummaryFormat::Table),
 ];
@@ -62,7 +65,10 @@ impl SummaryFormat {
 
     /// Returns `true` if the format shows what called what.
     pub(crate) fn shows_callers(self) -> bool {
-        !matches!(self, Self::Table | Self::Json | Self::Csv)
+        !matches!(
+            self,
+            Self::Table | Self::Json | Self::Csv | Self::Prometheus
+        )
     }
 
     /// Returns `true` if the format shows how the calls are distributed over the run.
@@ -134,6 +140,7 @@ mod tests {
             (".json", SummaryFormat::Table),
             ("out.json", SummaryFormat::Json),
             ("a.b/out.v2.CSV", SummaryFormat::Csv),
+            ("/metrics/app.prom", SummaryFormat::Prometheus),
         ] {
             assert_eq!(SummaryFormat::of(Path::new(name)), Ok(format), "{name}");
         }

@@ -28,9 +28,9 @@ pub enum SummaryTarget {
     Stderr,
     /// To standard output.
     Stdout,
-    /// To a file, in the format that the ending of its name selects: `.json`, `.csv`, with the feature `export` `.html`
-    /// (a page), `.prof` (pstats, SnakeViz), `.pb.gz` (pprof), `.speedscope.json` and `.folded` (flame graphs), or `.txt`,
-    /// `.log` and nothing for the table.
+    /// To a file, in the format that the ending of its name selects: `.json`, `.csv`, `.prom`
+    /// (Prometheus), with the feature `export` `.html` (a page), `.prof` (pstats, SnakeViz), `.pb.gz` (pprof),
+    /// `.speedscope.json` and `.folded` (flame graphs), or `.txt`, `.log` and nothing for the table.
     ///
     /// The page and the formats of viewers show what called what, so callers are counted for them, unless
     /// [`Builder::callers`](crate::Builder::callers) or `PROFILER_CALLERS` says no. Other endings are refused; the table

@@ -43,14 +43,14 @@ pub const VARIABLES: [Variable; 23] = [
         name: "PROFILER_SUMMARY",
         takes: "`stderr`, `stdout`, `off` or a file",
         default: "`off`",
-        meaning: "Writes the table there when the program ends; `1`, `true`, `on` and `yes` mean `stderr`. The ending of a file's name selects its format: `.html` (a page), `.json`, `.csv`, `.prof` (pstats, SnakeViz), `.pb.gz` (pprof), `.speedscope.json`, `.folded` (flame graphs); `.txt`, `.log` or none for the table. The page and the formats of viewers count callers unless PROFILER_CALLERS is `0`; `.prof` and `.folded` write GPU times beside the file, to `.cuda.prof` and `.cuda.folded`. A file with another ending is refused, and the table goes to standard error.",
+        meaning: "Writes the table there when the program ends; `1`, `true`, `on` and `yes` mean `stderr`. The ending of a file's name selects its format: `.html` (a page), `.json`, `.csv`, `.prof` (pstats, SnakeViz), `.pb.gz` (pprof), `.speedscope.json`, `.folded` (flame graphs), `.prom` (Prometheus); `.txt`, `.log` or none for the table. The page and the formats of viewers count callers unless PROFILER_CALLERS is `0`; `.prof` and `.folded` write GPU times beside the file, to `.cuda.prof` and `.cuda.folded`. A file with another ending is refused, and the table goes to standard error.",
         names_path: true,
     },
     Variable {
         name: "PROFILER_SUMMARY_INTERVAL",
         takes: "a time from 0.1 to 86400 seconds: `5`, `500ms`, `2s`, `1min`, `1h`",
         default: "none",
-        meaning: "Rewrites the file of PROFILER_SUMMARY this often while the program runs, for `profiler top FILE`. The file is always whole, unless no other file may be created in its folder: then it is written in place. A write that takes long is followed by a pause of nineteen times that time. Streams and pipes get the summary at the end only.",
+        meaning: "Rewrites the file of PROFILER_SUMMARY this often while the program runs, for `profiler top FILE` or a collector of metrics. The file is always whole, unless no other file may be created in its folder: then it is written in place. A write that takes long is followed by a pause of nineteen times that time. Streams and pipes get the summary at the end only.",
         names_path: false,
     },
     Variable {

@@ -3,11 +3,51 @@
 use std::fmt;
 
 use super::text::json::array;
-use crate::stats::Buckets;
-use crate::stats::{BUCKETS, bucket_of};
+use super::unsaved::Unsaved;
+use crate::stats::{BUCKETS, BucketRange, Buckets, bucket_of};
 
 /// The most buckets of a row.
 const MAX_BUCKETS: usize = 64;
+
+/// The limits by which calls are counted for programs that compare several processes, whose buckets differ: 1 and 3 µs
+/// times the powers of ten, in nanoseconds and as text in seconds.
+pub(super) const CALL_LIMITS: [(f64, &str); 15] = [
+    (1e3, "0.000001"),
+    (3e3, "0.000003"),
+    (1e4, "0.00001"),
+    (3e4, "0.00003"),
+    (1e5, "0.0001"),
+    (3e5, "0.0003"),
+    (1e6, "0.001"),
+    (3e6, "0.003"),
+    (1e7, "0.01"),
+    (3e7, "0.03"),
+    (1e8, "0.1"),
+    (3e8, "0.3"),
+    (1e9, "1"),
+    (3e9, "3"),
+    (1e10, "10"),
+];
+
+/// Calls that took longer than the limit before and no longer than this one, for each of [`CALL_LIMITS`], and those
+/// beyond the last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct CallsByLimit(pub(super) [u64; CALL_LIMITS.len() + 1]);
+
+impl CallsByLimit {
+    /// Adds the calls of a bucket where its middle lies.
+    fn add_bucket(&mut self, bucket: &HistogramBucket) {
+        let middle = f64::midpoint(bucket.from_ns, bucket.to_ns);
+        let place = CALL_LIMITS.partition_point(|(limit, _)| *limit < middle);
+        self.0[place] += bucket.calls;
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        for (calls, more) in self.0.iter_mut().zip(other.0) {
+            *calls += more;
+        }
+    }
+}
 
 /// How many calls of a row took how long: on the CPU, or on the GPU.
 ///
@@ -36,6 +76,10 @@ const MAX_BUCKETS: usize = 64;
 pub struct Histogram {
     /// The buckets that are not empty, those of the shortest calls first.
     pub buckets: Vec<HistogramBucket>,
+    /// The calls by limit, counted from buckets that are never merged: counts that never fall. `None` in a histogram that
+    /// was read from a file.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    by_limit: Unsaved<Option<CallsByLimit>>,
 }
 
 /// The calls whose times lie within the limits of one bucket of a [`Histogram`].
@@ -60,8 +104,7 @@ pub struct HistogramBucket {
 impl Histogram {
     /// Reads the counts of buckets whose unit `to_ns` converts. `max` is the longest time in that unit.
     pub(super) fn of(buckets: &Buckets, max: f64, to_ns: impl Fn(f64) -> f64) -> Self {
-        let ranges = buckets.ranges(MAX_BUCKETS).into_iter();
-        let buckets = ranges.map(|range| {
+        let bucket = |range: &BucketRange| {
             let from = range.from as f64;
             // The last bucket of the statistics counts all longer calls too.
             let to = range.to.map_or(max.max(2.0 * from), |to| to as f64);
@@ -70,10 +113,26 @@ impl Histogram {
                 to_ns: rounded(to_ns(to)),
                 calls: range.calls,
             }
-        });
-        Self {
-            buckets: buckets.collect(),
+        };
+        let mut by_limit = CallsByLimit::default();
+        for range in buckets.ranges(BUCKETS) {
+            by_limit.add_bucket(&bucket(&range));
         }
+        Self {
+            buckets: buckets.ranges(MAX_BUCKETS).iter().map(bucket).collect(),
+            by_limit: Unsaved(Some(by_limit)),
+        }
+    }
+
+    /// Returns the calls by limit. A bucket is counted as a whole.
+    pub(super) fn calls_by_limit(&self) -> CallsByLimit {
+        self.by_limit.0.unwrap_or_else(|| {
+            let mut by_limit = CallsByLimit::default();
+            self.buckets
+                .iter()
+                .for_each(|bucket| by_limit.add_bucket(bucket));
+            by_limit
+        })
     }
 
     /// Counts the times of single calls of a window, in nanoseconds; `None` if there are none.
@@ -159,6 +218,26 @@ mod tests {
             ]
         );
         assert_eq!(Histogram::of_calls(&[]), None);
+    }
+
+    #[test]
+    fn calls_are_counted_by_limits_that_do_not_depend_on_the_spread() {
+        let short = [900.0, 2_000.0, 2_900.0, 5e5];
+        let narrow = Histogram::of_calls(&short).unwrap_or_default();
+        let spread: Vec<f64> = (0..2_000).map(|call| 1.01_f64.powi(call)).collect();
+        let all = Histogram::of_calls(&[&short[..], &spread].concat()).unwrap_or_default();
+        let of_spread = Histogram::of_calls(&spread).unwrap_or_default();
+        let mut sum = narrow.calls_by_limit();
+        assert_eq!(sum.0[..8], [1, 2, 0, 0, 0, 0, 1, 0]);
+        sum.add(&of_spread.calls_by_limit());
+        assert_eq!(all.calls_by_limit(), sum);
+        // The buckets themselves are wider.
+        let read = Histogram {
+            by_limit: Unsaved(None),
+            ..all.clone()
+        };
+        assert_eq!(read.calls_by_limit().0.iter().sum::<u64>(), 2_004);
+        assert_eq!(read, all);
     }
 
     #[test]

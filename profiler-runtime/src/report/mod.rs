@@ -23,6 +23,7 @@ pub(crate) mod history;
 mod kernels;
 mod options;
 mod own_cost;
+mod prometheus;
 pub(crate) mod rank;
 mod render;
 mod restrict;
@@ -36,6 +37,7 @@ mod tensorboard;
 pub(crate) mod text;
 mod timeline;
 mod times;
+mod unsaved;
 mod verdict;
 mod walk;
 

@@ -27,6 +27,7 @@ pub(super) fn write(summary: &Summary, path: &Path, timeout: WriteTimeout) -> io
     let text = match format {
         SummaryFormat::Json => summary.to_json(),
         SummaryFormat::Csv => summary.to_csv(),
+        SummaryFormat::Prometheus => summary.to_prometheus(),
         // A file has no width to fit the table into.
         SummaryFormat::Table => {
             summary.table(&TableOptions::new().row_limit(None).width(usize::MAX))
@@ -46,7 +47,10 @@ fn write_for_viewers(summary: &Summary, path: &Path, format: SummaryFormat) -> i
         SummaryFormat::Pprof => summary.export_pprof(path),
         SummaryFormat::Speedscope => summary.export_speedscope(path),
         SummaryFormat::Stacks => summary.call_tree().export_stacks_of_times(path),
-        SummaryFormat::Table | SummaryFormat::Json | SummaryFormat::Csv => Ok(()),
+        SummaryFormat::Table
+        | SummaryFormat::Json
+        | SummaryFormat::Csv
+        | SummaryFormat::Prometheus => Ok(()),
     };
     written.map_err(|error| match error {
         ExportError::Io { source, .. } => source,

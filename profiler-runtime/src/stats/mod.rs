@@ -15,7 +15,7 @@ pub(crate) use call_node::{CallKind, NodeCell, NodeTotals};
 pub(crate) use cell::{Ending, StatCell};
 pub(crate) use coverage::Coverage;
 pub(crate) use gpu::{GpuCall, GpuTimes, GpuTotals};
-pub(crate) use histogram::{BUCKETS, Buckets, RELATIVE_ERROR, bucket_of};
+pub(crate) use histogram::{BUCKETS, BucketRange, Buckets, RELATIVE_ERROR, bucket_of};
 pub use pool::cells_made;
 pub(crate) use pool::{all_cells, put_back, take};
 pub(crate) use totals::Totals;

@@ -32,18 +32,24 @@ pub struct SampledGpu {
     pub samples: u64,
     /// The time from the first sample to the last, in nanoseconds.
     pub duration_ns: f64,
+    /// The power at the last sample, in watts.
+    pub power_last_w: Option<f64>,
     /// The mean power in watts.
     pub power_mean_w: Option<f64>,
     /// The highest power of a sample, in watts.
     pub power_peak_w: Option<f64>,
     /// The power limit in force, in watts.
     pub power_limit_w: Option<f64>,
+    /// The memory in use at the last sample, in bytes.
+    pub memory_last_bytes: Option<f64>,
     /// The mean of the memory in use, in bytes.
     pub memory_mean_bytes: Option<f64>,
     /// The most memory in use, in bytes.
     pub memory_peak_bytes: Option<f64>,
     /// The size of the memory in bytes.
     pub memory_total_bytes: Option<u64>,
+    /// The share of time in which at least one kernel ran, at the last sample, in percent.
+    pub utilization_last_percent: Option<f64>,
     /// The mean share of time in which at least one kernel ran, in percent.
     pub utilization_mean_percent: Option<f64>,
     /// The highest temperature in degrees Celsius.
@@ -129,6 +135,7 @@ impl SampledGpu {
         let power = [GpuQuantity::Power, GpuQuantity::PowerInstant]
             .into_iter()
             .find(|power| all.get(*power).is_some());
+        let last = |quantity| samples.samples.last().and_then(|last| last.get(quantity));
         let mut gpu = Self {
             ordinal: device.ordinal,
             nvml_index: device.nvml_index,
@@ -136,12 +143,15 @@ impl SampledGpu {
             name: device.name.clone(),
             samples: all.samples(),
             duration_ns: (all.end_unix_ns() - all.unix_ns) as f64,
+            power_last_w: power.and_then(last),
             power_mean_w: power.and_then(|power| all.get(power)),
             power_peak_w: power.and_then(|power| all.max(power)),
             power_limit_w: device.power_limit_w,
+            memory_last_bytes: last(GpuQuantity::MemoryUsed),
             memory_mean_bytes: all.get(GpuQuantity::MemoryUsed),
             memory_peak_bytes: all.max(GpuQuantity::MemoryUsed),
             memory_total_bytes: device.memory_bytes,
+            utilization_last_percent: last(GpuQuantity::Utilization),
             utilization_mean_percent: all.get(GpuQuantity::Utilization),
             temperature_peak_c: all.max(GpuQuantity::Temperature),
             sm_clock_mean_mhz: all.get(GpuQuantity::SmClock),
@@ -187,12 +197,18 @@ impl SampledGpu {
             Field::text("name", &self.name),
             Field::raw("samples", self.samples),
             Field::nanoseconds("duration_ns", self.duration_ns),
+            Field::optional("power_last_w", value(self.power_last_w)),
             Field::optional("power_mean_w", value(self.power_mean_w)),
             Field::optional("power_peak_w", value(self.power_peak_w)),
             Field::optional("power_limit_w", value(self.power_limit_w)),
+            Field::optional("memory_last_bytes", value(self.memory_last_bytes)),
             Field::optional("memory_mean_bytes", value(self.memory_mean_bytes)),
             Field::optional("memory_peak_bytes", value(self.memory_peak_bytes)),
             Field::optional("memory_total_bytes", self.memory_total_bytes),
+            Field::optional(
+                "utilization_last_percent",
+                value(self.utilization_last_percent),
+            ),
             Field::optional(
                 "utilization_mean_percent",
                 value(self.utilization_mean_percent),

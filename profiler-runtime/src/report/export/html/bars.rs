@@ -60,9 +60,9 @@ mod tests {
     use super::*;
 
     fn histogram(buckets: &[(f64, f64, u64)]) -> Histogram {
-        Histogram {
-            buckets: buckets.iter().copied().map(HistogramBucket::from).collect(),
-        }
+        let mut histogram = Histogram::default();
+        histogram.buckets = buckets.iter().copied().map(HistogramBucket::from).collect();
+        histogram
     }
 
     #[test]
