@@ -10,6 +10,8 @@ mod file;
 mod gpu_csv;
 #[cfg(feature = "export")]
 mod html;
+#[cfg(feature = "export")]
+mod otlp;
 mod overlap;
 #[cfg(feature = "export")]
 mod perfetto;
