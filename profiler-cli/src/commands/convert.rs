@@ -42,7 +42,9 @@ impl Convert {
         let output = format.destination(self.output.as_ref(), files)?;
         let staging = Staging::new(&output)?;
         let input = Input::read(&self.file, self.limits)?;
-        if let (Input::Summary(_), Format::Perfetto | Format::Chrome) = (&input, format) {
+        if let (Input::Summary(_), Format::Perfetto | Format::Chrome | Format::Otlp) =
+            (&input, format)
+        {
             let file = self.file.display();
             return Err(Error::Usage(format!(
                 "{file}: a summary holds no single calls, which a trace consists of: give a trace"
@@ -71,7 +73,7 @@ impl Convert {
                 Format::Html => Page::new().summary(summary).write(path),
                 Format::Json => text(summary.to_json()),
                 // Refused before.
-                Format::Perfetto | Format::Chrome => Ok(()),
+                Format::Perfetto | Format::Chrome | Format::Otlp => Ok(()),
                 Format::Csv => text(summary.to_csv()),
             },
             Input::Timeline(timeline) => match format {
@@ -82,6 +84,7 @@ impl Convert {
                 Format::Html => Page::new().timeline(timeline).write(path),
                 Format::Perfetto => timeline.export_perfetto(path),
                 Format::Chrome => timeline.export_chrome_trace(path),
+                Format::Otlp => timeline.export_otlp(path),
                 Format::Json => text(timeline.key_averages().to_json()),
                 Format::Csv => text(timeline.key_averages().to_csv()),
             },

@@ -21,6 +21,8 @@ pub(super) enum Format {
     Perfetto,
     /// Trace in Chrome's format, for <https://ui.perfetto.dev> and HTA.
     Chrome,
+    /// OpenTelemetry's spans, lines of OTLP in JSON.
+    Otlp,
     /// Page that opens in a browser without a network.
     Html,
     /// All numbers of the table.
@@ -39,6 +41,7 @@ impl Format {
             Self::Folded => ".folded",
             Self::Perfetto => ".pftrace",
             Self::Chrome => ".trace.json",
+            Self::Otlp => ".otlp.jsonl",
             Self::Html => ".html",
             Self::Json => ".json",
             Self::Csv => ".csv",
@@ -120,6 +123,7 @@ mod tests {
             ("run.json", Some(Format::Json)),
             ("run.trace.json", Some(Format::Chrome)),
             ("run.pftrace", Some(Format::Perfetto)),
+            ("run.otlp.jsonl", Some(Format::Otlp)),
             ("run.pt.trace.json.gz", None),
             ("run", None),
         ] {

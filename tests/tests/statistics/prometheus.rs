@@ -1,6 +1,8 @@
 //! The text for Prometheus has the numbers of the rows, and its counters never fall. With `PROFILER_TESTS_METRICS`, texts
 //! stay in that folder for `promtool` (`.ci/run metrics`).
 
+#![allow(clippy::float_cmp, reason = "counts are whole numbers")]
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::{env, fs};
