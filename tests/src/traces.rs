@@ -60,6 +60,17 @@ fn assert_read_back(trace: &Trace, path: &Path) {
         rows.filter(|row| row.cpu.is_some()).count()
     };
     assert_eq!(on_cpu(&own), on_cpu(&read), "{own}\n{read}");
+    assert_eq!(counters(&trace.timeline()), counters(&line));
+}
+
+/// The names, the units and the devices of counters, in order.
+pub fn counters(line: &Timeline) -> Vec<(&str, &str, Option<u32>)> {
+    let counters = line.counters.iter();
+    let mut counters: Vec<_> = counters
+        .map(|counter| (&*counter.name, &*counter.unit, counter.device))
+        .collect();
+    counters.sort_unstable();
+    counters
 }
 
 /// Traces hold whole nanoseconds, and some times are a few shorter, so that readers see them nest. A self time has the

@@ -11,6 +11,7 @@ use profiler_runtime::{Profile, Summary, Trace, init, scope, summary};
 use profiler_tests::event_files;
 use profiler_tests::gpu::{Gpu, is_child, on_the_driver_with, settle, simulator};
 use profiler_tests::measuring;
+use profiler_tests::traces::{counters, read_back};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -128,6 +129,26 @@ fn assert_nvidia_smi() {
     assert!(text.contains(", 1410 MHz, "), "{text}");
 }
 
+/// A file of the window has the counters of the devices with their units and values.
+fn assert_read_back(trace: &Trace) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("trace.json");
+    trace.export_chrome_trace(&path).expect("room");
+    let (own, read) = (trace.timeline(), read_back(&path));
+    assert_eq!(counters(&own), counters(&read));
+    for counter in own.counters.iter().filter(|own| own.device.is_some()) {
+        let mut others = read.counters.iter();
+        let other =
+            others.find(|other| (&other.name, other.device) == (&counter.name, counter.device));
+        let values = |counter: &Counter| -> Vec<f64> {
+            counter.samples.iter().map(|(_, value)| *value).collect()
+        };
+        let (wanted, found) = (values(counter), values(other.expect("the counter")));
+        // The file ends with the last work of the device, and the time line with the window.
+        assert_eq!(found.get(..wanted.len()), Some(&wanted[..]), "{counter:?}");
+    }
+}
+
 fn assert_window(trace: &Trace) {
     let timeline = trace.timeline();
     let counter = |name: &str| -> &Counter {
@@ -162,6 +183,7 @@ fn assert_window(trace: &Trace) {
             .map(|last| last.1),
         Some(1.0)
     );
+    assert_read_back(trace);
     let averages = trace.key_averages();
     let row = averages.row("long").expect("it ran");
     assert!(

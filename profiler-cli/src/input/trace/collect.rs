@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use profiler_runtime::report::{GpuWork, Replay, SliceEnding};
 
+use super::counters::{CounterKey, counter_key};
 use super::event::{Category, Event, Id};
 use super::names::{Names, location_in};
 use super::nesting::NONE;
@@ -72,16 +73,6 @@ pub(super) struct MemoryChange {
     pub(super) bytes: i64,
     /// The ordinal of the device; `None` for host memory.
     pub(super) device: Option<u32>,
-}
-
-/// A counter: its name, what it counts, and its device.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct CounterKey {
-    pub(super) name: String,
-    pub(super) unit: &'static str,
-    pub(super) device: Option<u32>,
-    /// It comes from changes of memory, of which `profiler-runtime` also writes counters.
-    pub(super) is_of_changes: bool,
 }
 
 /// Everything that is kept of a file.
@@ -309,18 +300,7 @@ impl Collector {
             return Ok(());
         };
         for (key, value) in &event.args.values {
-            let is_bytes = key == "bytes" || event.name.to_ascii_lowercase().contains("memory");
-            let name = if matches!(key.as_str(), "bytes" | "value") || *key == event.name {
-                event.name.clone()
-            } else {
-                format!("{}: {key}", event.name)
-            };
-            let key = CounterKey {
-                name,
-                unit: if is_bytes { "bytes" } else { "" },
-                device: None,
-                is_of_changes: false,
-            };
+            let key = counter_key(&event.name, key, self.is_own);
             self.sample(key, at, *value)?;
         }
         Ok(())

@@ -6,6 +6,7 @@
 
 mod build;
 mod collect;
+mod counters;
 mod document;
 mod event;
 mod futures;
