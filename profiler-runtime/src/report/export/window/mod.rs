@@ -1,5 +1,6 @@
 //! Windows of sessions as files, and as plain data.
 
+mod among;
 #[cfg(feature = "trace")]
 mod around_work;
 #[cfg(feature = "trace")]

@@ -85,6 +85,60 @@ fn is_in_order(timeline: &Timeline) {
         assert!(around.last().is_none_or(|(_, until)| end <= *until));
         around.push((start, end));
     }
+    launches_nest(timeline);
+}
+
+/// On each track, launches nest with slices or follow them.
+fn launches_nest(timeline: &Timeline) {
+    let slices = timeline.slices.iter();
+    let slices = slices.map(|slice| (slice.track, slice.start_ns, slice.duration_ns));
+    let launches = timeline.launches.iter();
+    let launches = launches.map(|launch| (launch.track, launch.start_ns, launch.duration_ns));
+    let mut all: Vec<(u32, i64, i64)> = slices.chain(launches).collect();
+    all.sort_by_key(|(track, start, length)| (*track, *start, -length));
+    for track in all.chunk_by(|one, next| one.0 == next.0) {
+        let mut nested = NestedTrack::default();
+        for (track, start, length) in track {
+            let added = nested.add(*start, start + length, |_| ((), ()));
+            assert!(added.is_some(), "{start} on track {track} crosses another");
+        }
+    }
+}
+
+#[test]
+fn launches_of_several_threads_without_scopes_have_tracks_of_their_own() {
+    let mut sample = Sample::new();
+    sample.scope("timeline: launches", 0, us(0), long(10));
+    for (index, (thread, start, length)) in [
+        // Two at once, one after them, and one across the end of the scope.
+        (NONE, 5_000, 4_000),
+        (NONE, 6_000, 4_000),
+        (NONE, 9_000, 1_000),
+        (0, 9_000, 3_000),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let ran = 20_000 + 1_000 * i64::try_from(index).expect("a few");
+        sample.work("kernel", false, start, (ran, ran + 500), GpuWork::default());
+        let launch = sample.work.launches.last_mut().expect("a launch");
+        launch.thread = thread;
+        launch.span.1 = launch.span.0 + length;
+    }
+    let timeline = sample.trace().timeline();
+    is_in_order(&timeline);
+    let track = |launch: &crate::report::Launch| &*timeline.tracks[launch.track as usize].name;
+    let [first, second, third, on_thread] = &timeline.launches[..] else {
+        panic!("four launches")
+    };
+    assert_eq!(track(first), "threads without scopes 1");
+    assert_eq!(track(second), "threads without scopes 2");
+    assert_eq!(track(third), "threads without scopes 1");
+    assert_eq!(on_thread.track, timeline.slices[0].track);
+    assert!(
+        (on_thread.duration_ns - 2_000).abs() <= 1 + tick(),
+        "its larger part"
+    );
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::gpu::StreamTracks;
 use super::{Builder, NameId, index_of};
 use crate::report::export::overlap::{NestedTrack, OverlapTracks};
+use crate::report::export::window::among::place_among;
 use crate::report::export::window::track_names::device_names;
 use crate::report::export::window::work_streams::{WorkStream, work_stream_numbers};
 use crate::report::{Launch, Slice, SliceKind, SliceName, Track, TrackKind};
@@ -36,31 +37,59 @@ impl Builder<'_> {
 
     fn add_launches(&mut self) {
         let window = self.trace;
-        let mut elsewhere = None;
-        for launch in &window.work.launches {
-            let known = (launch.thread as usize) < window.threads.len();
-            let track = if known {
+        let spans = self.launch_spans();
+        let mut elsewhere = OverlapTracks::default();
+        for (launch, (start, end)) in window.work.launches.iter().zip(spans) {
+            let is_known = (launch.thread as usize) < window.threads.len();
+            let track = if is_known {
                 launch.thread
             } else {
-                *elsewhere.get_or_insert_with(|| {
+                // Which of them share a thread is not known.
+                elsewhere.take(start, end, |number| {
                     self.add_track(Track {
                         kind: TrackKind::HostThread,
-                        name: "threads without scopes".to_owned(),
+                        name: format!("threads without scopes {number}"),
                         ..Track::default()
                     })
                 })
             };
-            let [start, end] = [launch.span.0, launch.span.1].map(|ns| self.times.of_unix(ns));
             let launch = Launch {
                 track,
                 name: self.index_of_name(NameId::Work(launch.name)),
                 start_ns: start,
-                duration_ns: (end - start).max(0),
+                duration_ns: end - start,
                 parent: self.slice_of_scope(launch.scope),
                 correlation: launch.correlation,
             };
             self.timeline.launches.push(launch);
         }
+    }
+
+    /// Returns start and end of each launch, such that those of a thread nest with its slices.
+    fn launch_spans(&self) -> Vec<(i64, i64)> {
+        let launches = &self.trace.work.launches;
+        let mut slices: Vec<Vec<(i64, i64)>> = vec![Vec::new(); self.trace.threads.len()];
+        for slice in &self.timeline.slices {
+            if let Some(slices) = slices.get_mut(slice.track as usize) {
+                slices.push((slice.start_ns, slice.start_ns + slice.duration_ns));
+            }
+        }
+        let mut spans = Vec::with_capacity(launches.len());
+        let mut by_thread: Vec<Vec<usize>> = vec![Vec::new(); self.trace.threads.len()];
+        for (index, launch) in launches.iter().enumerate() {
+            let [start, end] = [launch.span.0, launch.span.1].map(|ns| self.times.of_unix(ns));
+            spans.push((start, end.max(start)));
+            if let Some(launches) = by_thread.get_mut(launch.thread as usize) {
+                launches.push(index);
+            }
+        }
+        for (slices, launches) in slices.iter().zip(by_thread) {
+            let calls: Vec<(i64, i64)> = launches.iter().map(|index| spans[*index]).collect();
+            for (index, placed) in launches.into_iter().zip(place_among(slices, &calls)) {
+                spans[index] = placed;
+            }
+        }
+        spans
     }
 
     /// Returns the slice of a scope; that of the nearest scope around it if it was recorded without its CPU time.
