@@ -70,7 +70,7 @@ impl CallsByLimit {
 ///     assert_eq!(histogram.buckets.iter().map(|bucket| bucket.calls).sum::<u64>(), 3);
 /// }
 /// ```
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Histogram {
@@ -187,6 +187,17 @@ impl From<(f64, f64, u64)> for HistogramBucket {
 impl From<HistogramBucket> for (f64, f64, u64) {
     fn from(bucket: HistogramBucket) -> Self {
         (bucket.from_ns, bucket.to_ns, bucket.calls)
+    }
+}
+
+#[allow(
+    clippy::missing_fields_in_debug,
+    reason = "the counts by limit follow from the buckets"
+)]
+impl fmt::Debug for Histogram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut histogram = f.debug_struct("Histogram");
+        histogram.field("buckets", &self.buckets).finish()
     }
 }
 

@@ -4,7 +4,6 @@ use super::energy::Energy;
 use super::histogram::Histogram;
 use super::history::HistoryPoint;
 use super::times::Times;
-use super::unsaved::Unsaved;
 use super::verdict::Verdict;
 use crate::name::TimeSource;
 
@@ -103,9 +102,6 @@ pub struct Row {
     /// The energy of the calls. `None` if no device was sampled, if the calls have no GPU time in that time, or if the
     /// energy of their device cannot be shared out; a note below the table says why.
     pub energy: Option<Energy>,
-    /// The number of the name: smaller for one that was called earlier.
-    #[cfg_attr(feature = "serde", serde(skip))]
-    pub(super) number: Unsaved<u32>,
 }
 
 impl Row {

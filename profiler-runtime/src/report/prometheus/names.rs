@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::text::{Metric, Text};
 use crate::diagnostics::printable;
+use crate::name;
 use crate::report::histogram::{CALL_LIMITS, CallsByLimit, Histogram};
 use crate::report::row::Row;
 use crate::report::times::Times;
@@ -94,8 +95,13 @@ fn write_histograms(text: &mut Text, all: &[Series]) {
 
 /// Returns the series of all rows, those of names that were called first before the others.
 fn series(rows: &[Row]) -> Vec<Series> {
+    let numbers: HashMap<&str, u32> = name::all()
+        .into_iter()
+        .map(|name| (&*name.text, name.id))
+        .collect();
     let mut rows: Vec<&Row> = rows.iter().collect();
-    rows.sort_by_key(|row| row.number.0);
+    // Rows that were read from a file have names that this process may not have.
+    rows.sort_by_key(|row| numbers.get(&*row.name).copied().unwrap_or(u32::MAX));
     let mut all = Vec::<Series>::new();
     let mut places = HashMap::<String, usize>::new();
     for row in rows {

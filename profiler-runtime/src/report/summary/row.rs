@@ -5,7 +5,6 @@ use crate::name::Name;
 use crate::report::histogram::Histogram;
 use crate::report::row::Row;
 use crate::report::times::Times;
-use crate::report::unsaved::Unsaved;
 use crate::stats::{GpuTimes, Totals};
 use crate::stream_key::StreamKey;
 
@@ -32,7 +31,6 @@ pub(super) fn of(name: &'static Name) -> Option<Row> {
         out_of_order: totals.out_of_order,
         dropped_entries: totals.ring_full,
         source: name.time_source(),
-        number: Unsaved(name.id),
         ..Row::default()
     };
     if totals.own_thread_time > 0 {
