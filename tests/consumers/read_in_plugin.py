@@ -22,6 +22,13 @@ from trace import Trace, end, length, operators, united
 
 # The time limit for reading a folder.
 PATIENCE_S = 120
+# Kernels of tests that use tensor cores. The plugin decides by the names.
+TENSOR_CORES = {"ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_tn"}
+# The columns that say how much of the device kernels fill, with the arguments that they are means of.
+FILL = {
+    "Mean Blocks Per SM": "blocks per SM",
+    "Mean Est. Achieved Occupancy (%)": "est. achieved occupancy %",
+}
 # The tolerance for microseconds without decimals.
 WHOLE = 0.51
 
@@ -93,12 +100,20 @@ def check_kernels(checks, trace, ask):
     rows = {row[0]: row for row in table["rows"]}
     wanted = {}
     for kernel in trace.kernels():
-        wanted.setdefault(kernel["name"], []).append(kernel["dur"])
+        wanted.setdefault(kernel["name"], []).append(kernel)
     checks.equal("the names of the kernel view", sorted(rows), sorted(wanted))
-    for name, took in wanted.items():
+    filled = [kernel for kernel in trace.kernels() if "blocks per SM" in kernel["args"]]
+    checks.equal("the columns of the fill", [column in place for column in FILL], [bool(filled)] * len(FILL))
+    for name, kernels in wanted.items():
         row = rows.get(name)
         if row is None:
             continue
+        took = [kernel["dur"] for kernel in kernels]
+        uses = "Yes" if name in TENSOR_CORES else "No"
+        checks.equal(f"tensor cores of {name}", row[place["Tensor Cores Used"]], uses)
+        for column, argument in FILL.items() if filled else ():
+            mean = sum(float(kernel["args"][argument]) * kernel["dur"] for kernel in kernels) / sum(took)
+            checks.equal(f"{column} of {name}", row[place[column]], mean, 0.0051)
         checks.equal(f"kernels of {name}", row[place["Calls"]], len(took))
         for column, value in [("Total", sum(took)), ("Max", max(took)), ("Min", min(took))]:
             shown = row[place[f"{column} Duration (us)"]]

@@ -59,6 +59,7 @@
 
 mod context;
 mod cupti;
+mod device;
 mod ffi;
 mod health;
 mod loss;
@@ -81,10 +82,13 @@ pub(crate) use cupti::{
     lose_work, recording, take_work, wait_until_ready, want_kernels, why_no_kernels,
 };
 pub use cupti::{KernelStatus, kernel_status};
+pub(crate) use device::DeviceProperties;
 pub(crate) use ffi::discovery::{
     is_discovering, poll_discovery, poll_discovery_if_active, scan_loaded,
 };
-pub(crate) use ffi::library::{DiscoveryReason, apply_backend, find, is_in_use, known_status};
+pub(crate) use ffi::library::{
+    DiscoveryReason, apply_backend, device_properties, find, is_in_use, known_status,
+};
 pub use health::CudaHealth;
 pub(crate) use health::health;
 pub use loss::CudaLoss;

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::CudaStream;
+use cudarc::driver::{CudaStream, LaunchConfig};
+use cudarc::nvrtc::Ptx;
 use profiler_runtime::report::SliceKind;
 use profiler_runtime::{Profile, Schedule, Trace, init, scope};
 use profiler_tests::gpu::{Gpu, is_here_with_kernels, on_threads};
@@ -169,4 +170,92 @@ fn the_command_line_reads_the_times_of_scopes_that_overlap_on_a_stream() {
         read.row("spin_ns").is_none(),
         "kernels are in the times of scopes"
     );
+}
+
+/// Two multiplications of matrices as cuBLAS names them, with tensor cores and without, and a kernel of a program.
+const KERNELS: [(&str, u32, u32); 3] = [
+    (
+        "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_tn",
+        216,
+        256,
+    ),
+    ("ampere_sgemm_128x64_tn", 27, 128),
+    ("scale", 1, 32),
+];
+
+#[test]
+fn kernels_say_how_much_of_the_device_they_fill() {
+    if !is_here_with_kernels("") {
+        return;
+    }
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    let entries = KERNELS.map(|(name, ..)| format!(".visible .entry {name}() {{ ret; }}\n"));
+    let ptx = format!(
+        ".version 7.0\n.target sm_75\n.address_size 64\n{}",
+        entries.concat()
+    );
+    let module = gpu
+        .context
+        .load_module(Ptx::from_src(ptx))
+        .expect("the PTX is right");
+    let trace = traced(|profile| {
+        for _ in 0..3 {
+            let _batch = scope!("filled: batch", stream = &stream);
+            for (name, blocks, threads) in KERNELS {
+                let kernel = module.load_function(name).expect("the PTX has the kernel");
+                let shape = LaunchConfig {
+                    grid_dim: (blocks, 1, 1),
+                    block_dim: (threads, 1, 1),
+                    shared_mem_bytes: 0,
+                };
+                // SAFETY: the kernel takes nothing.
+                let launched = unsafe { stream.launch_builder(&kernel).launch(shape) };
+                launched.expect("the launch succeeds");
+            }
+            gpu.context.synchronize().expect("the device continues");
+            profile.step();
+        }
+    });
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("trace.json");
+    trace.export_chrome_trace(&path).expect("room");
+    let text = std::fs::read_to_string(&path).expect("a file");
+    let whole: Value = serde_json::from_str(&text).expect("JSON");
+    let device = &whole["deviceProperties"][0];
+    let property = |key: &str| {
+        device[key]
+            .as_f64()
+            .unwrap_or_else(|| panic!("no {key}: {device}"))
+    };
+    for key in [
+        "totalGlobalMem",
+        "computeMajor",
+        "maxThreadsPerBlock",
+        "regsPerMultiprocessor",
+    ] {
+        assert!(property(key) > 0.0, "{key}");
+    }
+    let events = kept_events(&trace, "kernels_say_how_much_of_the_device_they_fill");
+    for (name, blocks, threads) in KERNELS {
+        let kernels = of_category(&events, "kernel").into_iter();
+        let kernels: Vec<&Value> = kernels.filter(|kernel| kernel["name"] == name).collect();
+        assert_eq!(kernels.len(), 3, "{name}");
+        let blocks = f64::from(blocks) / property("numSms");
+        let warps = blocks * f64::from(threads) / property("warpSize");
+        // So few blocks all run at once.
+        let occupancy = blocks * f64::from(threads) / property("maxThreadsPerMultiprocessor");
+        for kernel in kernels {
+            let args = &kernel["args"];
+            let number = |key: &str| {
+                args[key]
+                    .as_f64()
+                    .unwrap_or_else(|| panic!("no {key}: {args}"))
+            };
+            assert!((number("blocks per SM") - blocks).abs() < 1e-9, "{args}");
+            assert!((number("warps per SM") - warps).abs() < 1e-9, "{args}");
+            let shown = number("est. achieved occupancy %");
+            assert!((shown - occupancy * 100.0).abs() <= 0.5, "{args}");
+        }
+    }
 }

@@ -15,6 +15,7 @@ use super::code::Code;
 use super::driver::Driver;
 use super::dynamic;
 use crate::config::{Backend, ImplicitStream};
+use crate::cuda::device::DeviceProperties;
 use crate::cuda::status::Status;
 use crate::cuda::stream::default;
 use crate::diagnostics;
@@ -195,6 +196,8 @@ fn warn() {
 
 /// The devices, as they were when the driver could still be asked.
 static READY: RaceCell<Status> = RaceCell::new();
+/// Their properties.
+static PROPERTIES: RaceCell<Vec<DeviceProperties>> = RaceCell::new();
 
 /// Returns the status as far as it is known, without loading or initialising anything.
 pub(crate) fn known_status() -> Status {
@@ -220,8 +223,20 @@ pub(crate) fn known_status() -> Status {
 /// Saves the list of devices while the driver can be asked.
 pub(crate) fn note_devices(driver: &Driver) {
     if let Ok(devices) = driver.devices() {
+        PROPERTIES.get_or_init(|| driver.properties(devices.len()));
         READY.get_or_init(|| ready(driver, devices));
     }
+}
+
+/// Returns the properties of the devices by ordinal; none if the program has not initialised the driver, or if that cannot be
+/// asked any more.
+pub(crate) fn device_properties() -> &'static [DeviceProperties] {
+    if PROPERTIES.get().is_none()
+        && let Some(driver) = driver()
+    {
+        note_devices(driver);
+    }
+    PROPERTIES.get().map_or(&[], Vec::as_slice)
 }
 
 fn ready(driver: &Driver, devices: Vec<String>) -> Status {

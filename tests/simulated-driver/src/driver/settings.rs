@@ -14,7 +14,7 @@ pub(crate) struct DeviceSettings {
 impl DeviceSettings {
     /// The attributes that programs query: those of a device of compute capability 8.0 with memory
     /// pools.
-    const ATTRIBUTES: [(i32, i32); 20] = [
+    const ATTRIBUTES: [(i32, i32); 25] = [
         (1, 1024),       // threads per block
         (2, 1024),       // x of a block
         (3, 1024),       // y of a block
@@ -33,7 +33,12 @@ impl DeviceSettings {
         (41, 1),         // unified addressing
         (75, 8),         // compute capability, major
         (76, 0),         // compute capability, minor
+        (81, 167_936),   // shared memory of a multiprocessor
+        (82, 65_536),    // registers of a multiprocessor
         (83, 1),         // managed memory
+        (97, 166_912),   // shared memory of a block that asks for more
+        (106, 32),       // blocks of a multiprocessor
+        (111, 1_024),    // shared memory of a block that the driver keeps
         (115, 1),        // memory pools
     ];
 

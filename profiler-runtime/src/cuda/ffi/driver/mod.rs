@@ -11,6 +11,7 @@ use std::ptr;
 
 use self::table::Table;
 use super::code::{Code, Failed};
+use crate::cuda::device::DeviceProperties;
 use crate::stream_key::RawStream;
 
 /// A handle of a driver event.
@@ -142,6 +143,38 @@ impl Driver {
         unsafe { (self.table.device_name)(text, LENGTH.into(), device) }.ok()?;
         let text = CStr::from_bytes_until_nul(&name).unwrap_or_default();
         Ok(text.to_string_lossy().into_owned())
+    }
+
+    /// Returns the properties of the first `count` devices.
+    pub(crate) fn properties(&self, count: usize) -> Vec<DeviceProperties> {
+        let ordinals = (0..count).map_while(|ordinal| c_int::try_from(ordinal).ok());
+        ordinals
+            .map(|ordinal| self.properties_of(ordinal))
+            .collect()
+    }
+
+    fn properties_of(&self, ordinal: c_int) -> DeviceProperties {
+        let mut device = 0;
+        // SAFETY: writes one integer, which outlives the call.
+        if !unsafe { (self.table.device_get)(&raw mut device, ordinal) }.is_ok() {
+            return DeviceProperties::default();
+        }
+        let total = || {
+            let mut bytes = 0_usize;
+            // SAFETY: writes one number, which outlives the call.
+            let code = unsafe { (self.table.device_total?)(&raw mut bytes, device) };
+            code.ok().ok().map(|()| bytes as u64)
+        };
+        DeviceProperties::read(total().unwrap_or_default(), |attribute| {
+            let mut value = 0;
+            let get = self.table.device_attribute?;
+            // SAFETY: writes one integer, which outlives the call. The driver answers an attribute that it does not know
+            // with an error.
+            unsafe { get(&raw mut value, attribute, device) }
+                .ok()
+                .ok()?;
+            Some(value)
+        })
     }
 
     /// Returns the UUIDs of all devices as NVML writes them; `None` if the driver is not initialised, or does not know.

@@ -44,6 +44,8 @@ function_table! {
         /// From driver 535 on.
         context_id = c"cuCtxGetId": fn(RawContext, *mut u64);
         capture_info = c"cuStreamGetCaptureInfo": fn(RawStream, *mut c_uint, *mut u64);
+        device_attribute = c"cuDeviceGetAttribute": fn(*mut c_int, c_int, c_int);
+        device_total = c"cuDeviceTotalMem_v2": fn(*mut usize, c_int);
         /// From driver 470 on.
         device_uuid_v2 = c"cuDeviceGetUuid_v2": fn(*mut [u8; 16], c_int);
         device_uuid = c"cuDeviceGetUuid": fn(*mut [u8; 16], c_int);

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::event_writer::write_list;
+use crate::cuda::DeviceProperties;
 use crate::report::rank::Rank;
 use crate::report::text::json::string;
 use crate::session::Trace;
@@ -27,6 +28,46 @@ const ABOUT_WORK: &str = "kernels, copies and their launches are as CUPTI record
 const ABOUT: &str = "scopes are measured, not kernels: events of the category kernel with \"scope\": true stand \
                      for what the scope of their name took on the GPU itself, and their launches for where it began";
 
+/// Returns the known properties of a device under PyTorch's names, as further members of a JSON object.
+fn properties_json(device: &DeviceProperties) -> String {
+    let (major, minor) = device.compute;
+    let known = |count: u32| (count > 0).then_some(u64::from(count));
+    let members = [
+        (
+            "totalGlobalMem",
+            Some(device.total_bytes).filter(|bytes| *bytes > 0),
+        ),
+        ("computeMajor", known(major)),
+        // Zero is a minor version too.
+        ("computeMinor", known(major).map(|_| minor.into())),
+        ("maxThreadsPerBlock", known(device.threads_of_block)),
+        (
+            "maxThreadsPerMultiprocessor",
+            known(device.threads_of_multiprocessor),
+        ),
+        ("regsPerBlock", known(device.registers_of_block)),
+        (
+            "regsPerMultiprocessor",
+            known(device.registers_of_multiprocessor),
+        ),
+        ("warpSize", known(device.warp_size)),
+        ("sharedMemPerBlock", known(device.shared_bytes_of_block)),
+        (
+            "sharedMemPerBlockOptin",
+            known(device.most_shared_bytes_of_block),
+        ),
+        (
+            "sharedMemPerMultiprocessor",
+            known(device.shared_bytes_of_multiprocessor),
+        ),
+        ("numSms", known(device.multiprocessors)),
+    ];
+    let members = members
+        .into_iter()
+        .filter_map(|(key, value)| Some(format!(",\"{key}\":{}", value?)));
+    members.collect()
+}
+
 /// The header of a trace.
 pub(super) struct Header<'t> {
     pub(super) trace: &'t Trace,
@@ -36,6 +77,8 @@ pub(super) struct Header<'t> {
     pub(super) unplaced: usize,
     /// The names of the devices, by ordinal.
     pub(super) devices: &'t [String],
+    /// Their properties, by ordinal, as far as they are known.
+    pub(super) properties: &'t [DeviceProperties],
     pub(super) rank: Option<Rank>,
 }
 
@@ -49,7 +92,9 @@ impl Header<'_> {
             &mut line,
             self.devices.iter().enumerate(),
             |out, (id, name)| {
-                let device = format!(r#"{{"id":{id},"name":{}}}"#, string(name));
+                let properties = self.properties.get(id);
+                let properties = properties.map_or_else(String::new, properties_json);
+                let device = format!(r#"{{"id":{id},"name":{}{properties}}}"#, string(name));
                 out.extend(device.into_bytes());
             },
         );

@@ -12,6 +12,7 @@ mod launch_names;
 mod launches;
 mod memory;
 mod names;
+mod occupancy;
 mod parents;
 mod replays;
 mod stand_ins;
@@ -39,7 +40,7 @@ use super::counters::InFlight;
 use super::times::Times;
 use super::track_names::device_names;
 use super::{has_start, whole};
-use crate::cuda::GpuRecord;
+use crate::cuda::{DeviceProperties, GpuRecord, device_properties};
 use crate::report::export::ExportError;
 use crate::report::export::file::ExportFile;
 use crate::report::rank::Rank;
@@ -67,6 +68,11 @@ impl Trace {
     /// program would look alike. The whole name is in the argument `full name`. Names that the program chose are shown
     /// unchanged. A call of the driver has the name of the runtime's call that does its work, which the tools know:
     /// `cudaLaunchKernel` for `cuLaunchKernel`. The argument `call` is the real one.
+    ///
+    /// Kernels have `blocks per SM`, `warps per SM` and `est. achieved occupancy %`, computed from the launch and from the
+    /// properties of the device (`deviceProperties` in the head of the file) as PyTorch does: a kernel that needs more shared
+    /// memory than a block gets by default is counted with what it asked for. The occupancy is that of a kernel that has the
+    /// device to itself; it is not measured. What the driver does not know is left out.
     ///
     /// In windows without [CUPTI](crate::report::GpuWork), scopes are measured, not kernels, and the tools still count kernels.
     /// The events that they read as kernels are the self times of scopes on the GPU, and have `"scope": true`. Each has a
@@ -143,6 +149,7 @@ fn write_trace<W: Write>(
             .filter(|gpu| gpu.loss.is_none() && gpu.start.is_none())
             .count(),
         devices: &devices,
+        properties: device_properties(),
         rank,
     };
     head.write(&mut out)?;
@@ -172,6 +179,8 @@ struct TraceWriter<'t, W> {
     track_of_gpu: Vec<u64>,
     /// The device for the memory of scopes that have no GPU time.
     memory_device: u64,
+    /// The properties of the devices, by ordinal.
+    properties: &'static [DeviceProperties],
     extent: (i64, i64),
     in_flight: InFlight,
     launches: Launches,
@@ -208,6 +217,7 @@ impl<'t, W: Write> TraceWriter<'t, W> {
             track_of_gpu: vec![0; trace.gpu.len()],
             memory_device: tracks.devices().first().copied().unwrap_or_default(),
             tracks,
+            properties: device_properties(),
             extent: (opened, closed),
             in_flight: InFlight::new(opened, closed),
             launches: Launches::new(trace, times),

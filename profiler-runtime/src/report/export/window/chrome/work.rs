@@ -218,7 +218,7 @@ impl<W: Write> TraceWriter<'_, W> {
             .whole("context", work.details.context.into())
             .whole("stream", stream.tid)
             .whole("correlation", correlation);
-        with_fields(event, work, end - start).end()?;
+        with_fields(event, work, end - start, self.properties).end()?;
         if is_known && self.launches.take_arrow(work.launch, start) {
             self.events
                 .arrow(ArrowEnd::Finish, correlation, place, start)?;

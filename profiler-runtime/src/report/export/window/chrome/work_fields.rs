@@ -4,7 +4,9 @@ use std::io::Write;
 
 use super::event_writer::{EventLine, Quoted, write_list};
 use super::names::STEP_NAMES;
+use super::occupancy::Fill;
 use super::times::write_whole;
+use crate::cuda::DeviceProperties;
 use crate::gpu_work::{GpuWorkKind, KernelLaunch};
 use crate::report::text::json::string;
 use crate::session::{Trace, WorkRecord};
@@ -37,14 +39,20 @@ impl WorkNames {
     }
 }
 
-/// Adds the arguments that depend on the kind of work; `ns` is how long it took.
+/// Adds the arguments that depend on the kind of work; `ns` is how long it took, and `devices` holds the properties of the
+/// devices by ordinal.
 pub(super) fn with_fields<'w, W: Write>(
     event: EventLine<'w, W>,
     work: &WorkRecord,
     ns: i64,
+    devices: &[DeviceProperties],
 ) -> EventLine<'w, W> {
     let event = match work.details.kind {
-        GpuWorkKind::Kernel(launch) => with_launch(event, launch),
+        GpuWorkKind::Kernel(launch) => {
+            let device = devices.get(work.details.device as usize);
+            let fill = device.and_then(|device| Fill::of(device, launch));
+            with_fill(with_launch(event, launch), fill)
+        }
         GpuWorkKind::Memcpy(copy) => {
             let event = with_bytes(event, copy.bytes, ns);
             match copy.peer {
@@ -72,6 +80,19 @@ fn with_launch<W: Write>(event: EventLine<'_, W>, launch: KernelLaunch) -> Event
         .whole("shared memory", shared)
         .json("grid", |out| write_extents(out, launch.grid))
         .json("block", |out| write_extents(out, launch.block))
+}
+
+fn with_fill<W: Write>(event: EventLine<'_, W>, fill: Option<Fill>) -> EventLine<'_, W> {
+    let Some(fill) = fill else {
+        return event;
+    };
+    let event = event
+        .number("blocks per SM", fill.blocks_per_sm)
+        .number("warps per SM", fill.warps_per_sm);
+    match fill.occupancy {
+        Some(percent) => event.whole("est. achieved occupancy %", percent),
+        None => event,
+    }
 }
 
 fn write_extents(out: &mut Vec<u8>, extents: [u32; 3]) {
