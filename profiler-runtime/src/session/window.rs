@@ -351,10 +351,11 @@ fn describe(work: &mut WindowWork, spec: &WindowSpec, recording: Option<Recordin
     work.is_recorded = true;
     let late = recording.since.saturating_sub(spec.opened);
     if late > clock().in_ticks(LATE) {
+        work.since = recording.since;
         let milliseconds = clock().nanoseconds(late as f64) / 1e6;
         work.notes.push(format!(
-            "kernels were recorded from {milliseconds:.3} ms after the window had opened: CUPTI was starting; record a step \
-             of warm-up"
+            "kernels were recorded from {milliseconds:.3} ms after the window had opened, and calls and launches are counted \
+             from then: CUPTI was starting; record a step of warm-up"
         ));
     }
     if recording.clock_offset != 0 {

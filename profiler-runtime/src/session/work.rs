@@ -12,6 +12,9 @@ use crate::stream_key::StreamKey;
 pub(crate) struct WindowWork {
     /// `true` if CUPTI recorded during the window.
     pub(crate) is_recorded: bool,
+    /// When CUPTI began to record, if that was after the window had opened, in ticks; 0 otherwise. Calls that began before
+    /// may have launched more than is known.
+    pub(crate) since: u64,
     /// In the order of their starts.
     pub(crate) work: Vec<WorkRecord>,
     /// In the order of their starts.

@@ -21,6 +21,8 @@ pub(super) struct Item<'n> {
     /// The name of its scope, and when the call began; [`NONE`] for no scope.
     pub(super) scope: u32,
     pub(super) call_start: i64,
+    /// `true` if the call is among those that are counted: then its launches are too.
+    pub(super) is_counted: bool,
     /// The number of its launch and when that ended, if it is known.
     pub(super) launch: Option<(u32, i64)>,
 }
@@ -103,7 +105,8 @@ impl<'n> ScopeTally<'n> {
     fn add(&mut self, item: &Item<'n>) {
         let (start, end) = item.span;
         self.work.push((item.device, start, end));
-        self.launches.extend(item.launch.map(|(launch, _)| launch));
+        let launch = item.launch.filter(|_| item.is_counted);
+        self.launches.extend(launch.map(|(launch, _)| launch));
         let (from, to) = match item.kind {
             Some(GpuWorkKind::Memcpy(copy)) => (Some(copy.from), Some(copy.to)),
             Some(GpuWorkKind::Memset(fill)) => (None, Some(fill.memory)),
@@ -213,6 +216,7 @@ mod tests {
             kind: None,
             scope: 0,
             call_start: i64::MIN,
+            is_counted: true,
             launch: Some((0, i64::MAX)),
         };
         let items = (0..3).flat_map(|device| {

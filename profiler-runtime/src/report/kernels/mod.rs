@@ -73,9 +73,10 @@ pub struct Kernels {
 pub struct ScopeKernels {
     /// The name of the scope; `None` for work that no measured scope launched.
     pub scope: Option<String>,
-    /// The calls of the scope in the window, also those that launched nothing.
+    /// The calls of the scope in the window that began while kernels were recorded, also those that launched nothing.
     pub calls: u64,
-    /// The calls of CUDA that launched work, if they were recorded. A graph is launched once, whatever is in it.
+    /// The calls of CUDA in those calls that launched work, if they were recorded. A graph is launched once, whatever is in
+    /// it.
     pub launches: Option<u64>,
     /// How long any of the work ran, on all devices.
     pub busy_ns: f64,

@@ -57,6 +57,7 @@ pub(in crate::report) fn of_timeline(
             kind,
             scope: call.map_or(NONE, |call| text_of(call.name)),
             call_start: call.map_or(i64::MIN, |call| call.start_ns),
+            is_counted: true,
             launch: launch
                 .map(|(index, launch)| (index, launch.start_ns.saturating_add(launch.duration_ns))),
         });

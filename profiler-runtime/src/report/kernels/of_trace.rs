@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::gather::{Item, gather};
 use super::{AllKernels, Kernels};
 use crate::report::walk::NONE;
-use crate::session::{Event, RecordKind, Trace};
+use crate::session::{Event, RecordKind, ScopeRecord, Trace};
 
 /// Returns the kernels of a window whose averages have this many rows; `None` if it was not to have any.
 pub(in crate::report) fn of_trace(trace: &Trace, rows: usize) -> Option<AllKernels> {
@@ -17,6 +17,8 @@ pub(in crate::report) fn of_trace(trace: &Trace, rows: usize) -> Option<AllKerne
         };
         return Some(AllKernels { kernels, rows });
     }
+    // The launches of a call are known if it began while they were recorded.
+    let is_counted = |scope: &ScopeRecord| scope.start >= trace.work.since;
     let items = trace.work.on_streams().filter_map(|work| {
         let launch = trace.work.launch_of(work);
         let scope = trace.work.scope_of(work);
@@ -29,12 +31,13 @@ pub(in crate::report) fn of_trace(trace: &Trace, rows: usize) -> Option<AllKerne
             kind: Some(work.details.kind),
             scope: event.map_or(NONE, |event| event.record().name),
             call_start: event.map_or(i64::MIN, Event::start_ns),
+            is_counted: event.is_none_or(|event| is_counted(event.record())),
             launch: launch.map(|launch| (work.launch, launch.span.1)),
         })
     });
     let mut calls: HashMap<u32, u64> = HashMap::new();
     for scope in &trace.scopes {
-        if !matches!(scope.kind, RecordKind::Poll { .. }) {
+        if !matches!(scope.kind, RecordKind::Poll { .. }) && is_counted(scope) {
             *calls.entry(scope.name).or_default() += 1;
         }
     }

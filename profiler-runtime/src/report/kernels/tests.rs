@@ -156,6 +156,22 @@ fn work_counts_for_the_scope_that_launched_it() {
 }
 
 #[test]
+fn calls_that_began_before_launches_were_recorded_are_not_counted() {
+    let mut trace = step();
+    // When the second call of the layer begins.
+    trace.work.since = trace.scopes[3].start;
+    let kernels = trace.key_averages().kernels();
+    let layer = scope_of(&kernels, "kernels: layer");
+    assert_eq!((layer.calls, layer.launches), (1, Some(2)));
+    assert_eq!(layer.launches_per_call(), Some(2.0));
+    let load = scope_of(&kernels, "kernels: load");
+    assert_eq!((load.calls, load.launches), (0, Some(0)));
+    assert_eq!(load.launches_per_call(), None);
+    // Their work ran all the same.
+    assert_eq!(load.rows.len(), 2);
+}
+
+#[test]
 fn copies_have_bytes_and_speeds() {
     let kernels = step().key_averages().kernels();
     let load = scope_of(&kernels, "kernels: load");
