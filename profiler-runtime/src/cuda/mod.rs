@@ -78,8 +78,8 @@ mod thread;
 pub use crate::stream_key::StreamId;
 pub(crate) use context::measurement::CpuSpan;
 pub(crate) use cupti::{
-    Activity, Demand, Flushed, Launch, NO_NAME, Ready, Recording, WorkLoss, WorkLosses, flushed,
-    lose_work, recording, take_work, wait_until_ready, want_kernels, why_no_kernels,
+    Activity, Demand, Effect, Flushed, Launch, NO_NAME, Ready, Recording, WorkLoss, WorkLosses,
+    flushed, lose_work, recording, take_work, wait_until_ready, want_kernels, why_no_kernels,
 };
 pub use cupti::{KernelStatus, kernel_status};
 pub(crate) use device::DeviceProperties;

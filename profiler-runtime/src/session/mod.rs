@@ -38,6 +38,7 @@ mod work_builder;
 mod work_check;
 mod work_joiner;
 mod work_losses;
+mod work_progress;
 
 pub use crate::config::{Action, ActionFn, IntoSchedule, Schedule, ScheduleError};
 pub use crate::memory::MemoryUse;

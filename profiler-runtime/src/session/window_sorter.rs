@@ -36,9 +36,9 @@ const SHORT: Duration = Duration::from_millis(1);
 const LONG: Duration = Duration::from_millis(10);
 /// How long a scope may arrive after its GPU time, when GPU times need to be discarded.
 const SETTLED: Duration = Duration::from_millis(100);
-/// How long a window waits for records of work that it launched, after the GPU times of its scopes have been read.
+/// How long a window waits for another record of work that it launched, after the GPU times of its scopes have been read.
 const WORK_PATIENCE: Duration = Duration::from_millis(500);
-/// As [`WORK_PATIENCE`], if CUPTI does not return from a call.
+/// How long it waits for all of them, and for CUPTI to return from a call.
 const WORK_LIMIT: Duration = Duration::from_secs(2);
 /// Closed windows of one session that may wait for the device.
 const MAX_WAITING: usize = 4;
@@ -119,6 +119,9 @@ impl WindowSorter {
         let specs = specs();
         self.sort(&specs);
         self.work.sort(work, &specs, &mut self.builders);
+        if !flushed.is_final() {
+            self.work.read(&gpu);
+        }
         let recent = begun.saturating_sub(clock().in_ticks(SETTLED));
         for spec in &specs {
             let builder = self.builders.entry(spec.id).or_default();
@@ -135,16 +138,18 @@ impl WindowSorter {
             self.late.end(session);
             self.work.end(session);
         }
+        // Records of a session may come after its last window, until CUPTI has no more.
+        let awaits_late = self.work.settle_ended(flushed.is_final());
         if is_waiting {
             Some(SHORT)
         } else {
             let is_recording = recording::is_recording();
             if is_recording {
                 kernels::repeat();
-            } else {
+            } else if !awaits_late {
                 self.free();
             }
-            is_recording.then_some(LONG)
+            (is_recording || awaits_late).then_some(LONG)
         }
     }
 
@@ -268,23 +273,29 @@ impl WindowSorter {
         }
         let work = &mut self.builders.entry(spec.id).or_default().work;
         let read_at = *work.read_at.get_or_insert(begun);
-        let waited = begun - read_at;
         let [patience, limit] = [WORK_PATIENCE, WORK_LIMIT].map(|time| clock().in_ticks(time));
-        if waited > limit {
+        if begun - read_at > limit {
             return true;
         }
-        // A flush gives what is complete. Work that the device has not finished needs another one; in the end, what is
-        // there is taken.
-        let has_flushed = flushed.includes(read_at, false);
-        if has_flushed && !work.is_waiting() {
-            return true;
+        let quiet_since = work.quiet_since(begun).max(read_at);
+        if self.work.is_settled(work) {
+            // A flush gives what is complete, also records of launches that seem to have none.
+            let is_sure = work.unsure().len() == 0;
+            let settled_at = if is_sure {
+                read_at
+            } else {
+                *work.settled_at.get_or_insert(begun)
+            };
+            return flushed.includes(settled_at, false);
         }
-        if waited <= patience {
+        work.settled_at = None;
+        // Work that the device has not finished needs another flush. If no more records come, what is there is taken.
+        if begun - quiet_since <= patience {
             let recently = begun.saturating_sub(clock().in_ticks(LONG));
             let _ = flushed.includes(read_at.max(recently), false);
             return false;
         }
-        flushed.includes(read_at + patience, true)
+        flushed.includes(quiet_since + patience, true)
     }
 
     fn deliver(&mut self, id: u64) {

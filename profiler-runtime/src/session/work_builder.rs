@@ -9,7 +9,7 @@ use super::trace::{NONE, Node};
 use super::window::WindowSpec;
 use super::work::{LaunchRecord, WindowWork, WorkRecord};
 use super::work_losses::LostWork;
-use crate::cuda::{self, Activity, Launch, NO_NAME};
+use crate::cuda::{self, Activity, Effect, Launch, NO_NAME};
 use crate::gpu_work::{GpuWorkKind, MemoryCopy, MemoryKind, WaitKind};
 use crate::stream_key::{RawStream, StreamKey};
 
@@ -21,12 +21,18 @@ pub(super) struct WorkBuilder {
     activities: Vec<(Option<u32>, Activity)>,
     /// The first correlations of launches whose records have not arrived.
     waiting: HashSet<u32>,
+    /// The places in `launches` of those that may have no record, by their first correlations.
+    unsure: HashMap<u32, usize>,
     /// The names of kernels by their numbers.
     names: Vec<Arc<str>>,
     /// The counts of missing work so far.
     pub(super) lost: LostWork,
     /// When the GPU times of the window's scopes had been read, in ticks.
     pub(super) read_at: Option<u64>,
+    /// Since when all launches without a record are known to have none, unless a flush gives it.
+    pub(super) settled_at: Option<u64>,
+    /// How many records had arrived at the last look, and when the first look after the last one was, in ticks.
+    seen: (usize, u64),
 }
 
 /// The parts of a window that its work refers to.
@@ -42,18 +48,34 @@ impl WorkBuilder {
     pub(super) fn add_launch(&mut self, spec: &WindowSpec, launch: Launch) {
         if self.launches.len() >= spec.capacity {
             self.lost.over_capacity += 1;
-        } else if self.launches.try_reserve(1).is_err() || self.waiting.try_reserve(1).is_err() {
-            self.lost.no_memory += 1;
-        } else {
-            self.launches.push(launch);
-            if launch.has_work {
-                self.waiting.insert(launch.correlations[0]);
-            }
+            return;
         }
+        let has_memory = self.launches.try_reserve(1).is_ok()
+            && match launch.effect {
+                Effect::Work => self.waiting.try_reserve(1).is_ok(),
+                Effect::MaybeWork => self.unsure.try_reserve(1).is_ok(),
+                _ => true,
+            };
+        if !has_memory {
+            self.lost.no_memory += 1;
+            return;
+        }
+        let correlation = launch.correlations[0];
+        match launch.effect {
+            Effect::Work => {
+                self.waiting.insert(correlation);
+            }
+            Effect::MaybeWork => {
+                self.unsure.insert(correlation, self.launches.len());
+            }
+            Effect::StreamFinished | Effect::ContextFinished | Effect::Nothing => {}
+        }
+        self.launches.push(launch);
     }
 
     pub(super) fn add_activity(&mut self, spec: &WindowSpec, correlation: u32, activity: Activity) {
         self.waiting.remove(&correlation);
+        self.unsure.remove(&correlation);
         self.add(spec, Some(correlation), activity);
     }
 
@@ -71,9 +93,28 @@ impl WorkBuilder {
         }
     }
 
-    /// Returns `true` if there are launches whose records have not arrived.
+    /// Returns `true` if there are launches whose records have not arrived, and surely come.
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
+    }
+
+    /// Returns the launches without a record that may have none.
+    pub(super) fn unsure(&self) -> impl ExactSizeIterator<Item = &Launch> {
+        self.unsure.values().map(|place| &self.launches[*place])
+    }
+
+    /// Forgets launches that have no record. Those that are left count as incomplete.
+    pub(super) fn have_no_record(&mut self, has_none: impl Fn(&Launch) -> bool) {
+        let launches = &self.launches;
+        self.unsure.retain(|_, place| !has_none(&launches[*place]));
+    }
+
+    /// Returns since when no record has arrived, in ticks.
+    pub(super) fn quiet_since(&mut self, now: u64) -> u64 {
+        if self.seen.0 != self.activities.len() {
+            self.seen = (self.activities.len(), now);
+        }
+        self.seen.1
     }
 
     pub(super) fn set_names(&mut self, names: &[Arc<str>]) {
@@ -94,7 +135,7 @@ impl WorkBuilder {
     /// Builds the work of a complete window.
     pub(super) fn build(mut self, around: &Around<'_>) -> WindowWork {
         let mut lost = self.lost;
-        lost.incomplete += self.waiting.len() as u64;
+        lost.incomplete += (self.waiting.len() + self.unsure.len()) as u64;
         self.launches.sort_unstable_by_key(|launch| launch.start);
         let mut names = Names::default();
         let finder = ScopeFinder::new(around);
@@ -176,7 +217,7 @@ fn devices(activities: &[(Option<u32>, Activity)]) -> HashMap<u32, u32> {
 
 /// Returns the key of the stream that a call used. `None` if no GPU time was taken in its context, or on its thread's
 /// own default stream.
-fn stream_key(launch: &Launch, contexts: &[(usize, u32)]) -> Option<StreamKey> {
+pub(super) fn stream_key(launch: &Launch, contexts: &[(usize, u32)]) -> Option<StreamKey> {
     let stream = launch.stream?;
     let is_known = |(address, _): &&(usize, u32)| *address == launch.context;
     let (_, context) = contexts.iter().find(is_known)?;

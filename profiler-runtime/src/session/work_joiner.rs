@@ -11,7 +11,11 @@ use std::sync::Arc;
 use super::Activity as Recorded;
 use super::timeline::Timeline;
 use super::window::{WindowBuilder, WindowSpec};
-use crate::cuda::{self, Activity, Launch, Ready, WorkLoss, WorkLosses};
+use super::work_builder::WorkBuilder;
+use super::work_progress::WorkProgress;
+use crate::cuda::{self, Activity, GpuRecord, Launch, Ready, WorkLoss, WorkLosses};
+use crate::diagnostics;
+use crate::gpu_work::GpuWorkKind;
 
 /// The most records that wait for their launches. A launch is in its queue once the call has returned, so nearly all
 /// records find theirs.
@@ -26,8 +30,11 @@ const MAX_DELIVERED: usize = 16;
 struct Known {
     /// Ticks of the clock.
     start: u64,
+    thread: u64,
     /// The correlation of its outermost call, by which the windows know it.
     correlation: u32,
+    /// The number of its stream in the [`WorkProgress`].
+    stream: u32,
     /// `true` once a record of its work has come. That of a graph has several.
     has_record: bool,
 }
@@ -47,6 +54,8 @@ struct SessionLosses {
     counted: WorkLosses,
     /// Launches and records that came after their windows had been delivered.
     late: u64,
+    /// `true` once its last window has been delivered: no window counts what is late.
+    has_ended: bool,
 }
 
 #[derive(Debug, Default)]
@@ -61,7 +70,8 @@ pub(super) struct WorkJoiner {
     unmatched: Vec<Activity>,
     /// The windows at the last call.
     windows: Vec<u64>,
-    /// Windows of sessions that have not ended, the oldest first.
+    progress: WorkProgress,
+    /// Windows of `sessions`, the oldest first.
     delivered: VecDeque<Delivered>,
     sessions: HashMap<u64, SessionLosses>,
 }
@@ -87,6 +97,10 @@ impl WorkJoiner {
                 cuda::lose_work(WorkLoss::LaunchQueueFull, 1);
                 continue;
             }
+            if launch.is_part {
+                continue;
+            }
+            self.progress.called(&launch);
             into(launch.start, &mut |spec, builder| {
                 builder.work.add_launch(spec, launch);
             });
@@ -127,8 +141,17 @@ impl WorkJoiner {
         };
         known.has_record = true;
         let Known {
-            start, correlation, ..
+            start,
+            thread,
+            correlation,
+            stream,
+            ..
         } = *known;
+        // A wait of a stream for an event has a record at once.
+        let is_wait = matches!(activity.details.kind, GpuWorkKind::Synchronization(_));
+        if !is_wait && !activity.is_incomplete() {
+            self.progress.recorded(stream, thread, start);
+        }
         into(start, &mut |spec, builder| {
             builder.work.add_activity(spec, correlation, *activity);
         });
@@ -154,11 +177,15 @@ impl WorkJoiner {
         }
         let known = Known {
             start: launch.start,
+            thread: launch.thread,
             correlation,
+            stream: self.progress.stream_of(launch),
             has_record: false,
         };
-        self.known.insert(correlation, known);
         self.known.insert(inner, known);
+        if !launch.is_part {
+            self.known.insert(correlation, known);
+        }
         true
     }
 
@@ -170,6 +197,26 @@ impl WorkJoiner {
         self.known.len() + 2 <= MAX_KNOWN
     }
 
+    /// Notes GPU times that have been read.
+    pub(super) fn read(&mut self, gpu: &[GpuRecord]) {
+        for gpu in gpu {
+            self.progress.timed(gpu);
+        }
+    }
+
+    /// Returns `true` if all launches of a window have a record, or have none that a flush does not give which begins now.
+    pub(super) fn is_settled(&self, work: &WorkBuilder) -> bool {
+        if work.is_waiting() || work.unsure().len() == 0 {
+            return !work.is_waiting();
+        }
+        let is_recording = cuda::recording().is_some();
+        let look = self.progress.look();
+        let progress = &self.progress;
+        work.unsure().all(|launch| {
+            look.has_finished(launch) && (!is_recording || progress.is_passed(launch))
+        })
+    }
+
     /// Adds what ran in a window and has no launch to it: it was launched before CUPTI recorded calls, or the launch was
     /// lost. Adds what was lost since the session's last window. Called before the window is delivered.
     pub(super) fn deliver(&mut self, spec: &WindowSpec, builder: &mut WindowBuilder) {
@@ -177,6 +224,12 @@ impl WorkJoiner {
             return;
         }
         builder.work.set_names(&self.names);
+        if builder.work.unsure().len() > 0 {
+            let look = self.progress.look();
+            builder
+                .work
+                .have_no_record(|launch| look.has_finished(launch));
+        }
         let now = WorkLosses::now();
         let session = self
             .sessions
@@ -184,6 +237,7 @@ impl WorkJoiner {
             .or_insert_with(|| SessionLosses {
                 counted: spec.lost_work_before,
                 late: 0,
+                has_ended: false,
             });
         builder.work.lost.add_counted(now.since(session.counted));
         builder.work.lost.late += mem::take(&mut session.late);
@@ -205,16 +259,36 @@ impl WorkJoiner {
         self.delivered.push_back(Delivered { spec, open });
     }
 
-    /// Forgets a session whose last window has been delivered.
+    /// Notes that the last window of a session has been delivered.
     pub(super) fn end(&mut self, session: u64) {
-        self.sessions.remove(&session);
-        self.delivered
-            .retain(|delivered| delivered.spec.session != session);
+        if let Some(session) = self.sessions.get_mut(&session) {
+            session.has_ended = true;
+        }
+    }
+
+    /// Warns if work came after the last window of its session, and forgets these sessions if no more can come. Returns
+    /// `true` if some are left.
+    pub(super) fn settle_ended(&mut self, is_final: bool) -> bool {
+        let ended = || self.sessions.values().filter(|session| session.has_ended);
+        if ended().any(|session| session.late > 0) {
+            diagnostics::warn_once(
+                "kernels or copies came after the last window of their session had been delivered, which lacks them: have \
+                 the device finish before the session stops",
+            );
+        }
+        if is_final {
+            self.sessions.retain(|_, session| !session.has_ended);
+            let sessions = &self.sessions;
+            self.delivered
+                .retain(|delivered| sessions.contains_key(&delivered.spec.session));
+        }
+        self.sessions.values().any(|session| session.has_ended)
     }
 
     /// Frees memory. Called while nothing is recorded and no window is open or waits.
     pub(super) fn free(&mut self) {
         (self.known, self.unmatched) = (HashMap::new(), Vec::new());
+        self.progress = WorkProgress::default();
     }
 
     /// Forgets what is older than all windows, if these have changed.
@@ -261,7 +335,7 @@ pub(super) mod tests {
     use super::*;
     use crate::clock::WallAnchor;
     use crate::config::Kernels;
-    use crate::cuda::NO_NAME;
+    use crate::cuda::{Effect, NO_NAME};
     use crate::gpu_work::GpuWork;
 
     /// A window of session 1 that is open for 1,000 ticks.
@@ -290,10 +364,11 @@ pub(super) mod tests {
             thread: 1,
             scope: 0,
             correlations: [correlation; 2],
+            is_part: false,
             context: 0,
             stream: None,
             gpu_thread: 0,
-            has_work: true,
+            effect: Effect::Work,
         }
     }
 
@@ -344,6 +419,16 @@ pub(super) mod tests {
         assert_eq!(deliver(&mut joiner, &mut builders, second), 3);
         assert_eq!(deliver(&mut joiner, &mut builders, third), 0);
         joiner.end(1);
+        assert!(joiner.settle_ended(false), "more may come");
+        let warning = "after the last window of their session";
+        let has_warned = || {
+            let notices = diagnostics::notices();
+            notices.iter().any(|notice| notice.contains(warning))
+        };
+        assert!(!has_warned());
+        joiner.sort(ready(&[], &[record(8)]), &[], &mut builders);
+        assert!(joiner.settle_ended(false) && has_warned());
+        assert!(!joiner.settle_ended(true));
         joiner.free();
         assert!(joiner.known.is_empty() && joiner.delivered.is_empty());
     }

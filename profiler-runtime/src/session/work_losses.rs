@@ -5,6 +5,10 @@ use crate::cuda::WorkLosses;
 /// Kernels, copies, fills and waits that are missing from a window, or of which something is missing, by reason. All zero
 /// for a complete one.
 ///
+/// Some losses are known for the process only, since they happen before it is known which window they concern: `dropped`,
+/// `no_buffer`, `launch_queue_full`, `queue_full` and `without_name`. Each of several sessions that record at once counts
+/// all of these.
+///
 /// # Examples
 ///
 /// ```
@@ -29,7 +33,8 @@ pub struct LostWork {
     pub launch_queue_full: u64,
     /// Records that were not taken in time.
     pub queue_full: u64,
-    /// Launches whose records had not arrived when the window was delivered.
+    /// Launches whose records had not arrived when the window was delivered. An empty graph, which has none, is among them
+    /// only if it is not known to have finished, as after the last launch on a stream without GPU times or a wait.
     pub incomplete: u64,
     /// Work for whose times the device had no space. It is in the window, without times.
     pub without_time: u64,
@@ -41,7 +46,8 @@ pub struct LostWork {
     pub no_memory: u64,
     /// Launches and records that were thrown away, since the session's handlers were behind.
     pub handler_behind: u64,
-    /// Launches and records that belong to earlier windows of the session, and came after these had been delivered.
+    /// Launches and records that belong to earlier windows of the session, and came after these had been delivered. Those of
+    /// the last window are in none: a warning says if there are any.
     pub late: u64,
 }
 

@@ -87,6 +87,9 @@ pub struct CuptiReport {
     pub callbacks: u64,
     /// Driver calls that a client made from its callbacks. They are not traced.
     pub driver_calls_in_callbacks: u64,
+    /// Flushes that include incomplete records.
+    #[serde(default)]
+    pub forced_flushes: u64,
     /// Buffers that were requested.
     pub buffers_requested: u64,
     /// Requests for which the client handed out no buffer of at least 1024 bytes.

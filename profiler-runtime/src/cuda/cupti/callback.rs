@@ -1,7 +1,8 @@
 //! CUPTI's callback around calls of CUDA, on the thread that makes them.
 //!
 //! It runs inside of the program's call, so it does little: it allocates nothing, takes no lock, and does not wait. It
-//! reads the serial of the innermost open scope and the clock, and pushes one [`Launch`] for each call into a queue.
+//! reads the serial of the innermost open scope and the clock, and pushes one [`Launch`] for each call into a queue. A call
+//! of the runtime that makes several of the driver, as a copy of an array may, pushes one for each of those.
 //!
 //! One queue serves all threads. A launch takes a microsecond or more, so threads rarely meet there; a ring for each
 //! thread would have to be allocated here.
@@ -12,8 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use crossbeam_queue::ArrayQueue;
 
-use super::calls::{self, Role};
-use super::launch::Launch;
+use super::calls::{self, Call};
+use super::launch::{Effect, Launch};
 use super::losses::{WorkLoss, lose};
 use super::table::{CallbackData, Domain};
 use crate::clock::now;
@@ -53,6 +54,10 @@ struct OpenCall {
     depth: u32,
     /// `true` if the work is captured into a graph, and runs when that is launched.
     is_captured: bool,
+    /// The correlation of the call of the driver inside that launches and has not ended.
+    inner: Option<u32>,
+    /// How many calls of the driver inside have launched work.
+    launched: u32,
 }
 
 /// Begins to note calls.
@@ -139,30 +144,76 @@ fn begin(domain: Domain, number: u32, data: &CallbackData) {
                 thread: thread::number(),
                 scope: local::innermost() & !local::LINKED,
                 correlations: [data.correlation; 2],
-                context: 0,
+                is_part: false,
+                context: data.context.addr(),
                 stream: None,
                 gpu_thread: 0,
-                has_work: call.role == Role::Work,
+                // SAFETY: the parameters are those of this call, which has just begun.
+                effect: unsafe { call.effect(data.parameters) },
             },
             period,
             depth: 1,
             is_captured: false,
+            inner: None,
+            launched: 0,
         },
     };
     if domain == Domain::Driver {
-        let launch = &mut open.launch;
-        launch.correlations[1] = data.correlation;
-        launch.context = data.context.addr();
-        // SAFETY: the parameters are those of this call, which has just begun.
-        launch.stream = unsafe { call.stream(data.parameters) };
-        if let Some(stream) = launch.stream {
-            if stream.is_per_thread() {
-                launch.gpu_thread = state::known_number();
-            }
-            open.is_captured |= launch.has_work && is_capturing(library::driver(), stream);
-        }
+        open.enter_driver(call, data);
     }
     CALL.set(Some(open));
+}
+
+impl OpenCall {
+    /// Begins a call of the driver: the outermost one, or one inside.
+    fn enter_driver(&mut self, call: Call, data: &CallbackData) {
+        // SAFETY: the parameters are those of this call, which has just begun.
+        let (effect, stream) =
+            unsafe { (call.effect(data.parameters), call.stream(data.parameters)) };
+        let is_work = effect.is_work();
+        if let Some(stream) = stream.filter(|_| call.is_work()) {
+            self.is_captured |= is_capturing(library::driver(), stream);
+        }
+        let launch = &mut self.launch;
+        let is_inner = self.depth > 1;
+        if is_work && is_inner {
+            self.inner = Some(data.correlation);
+        }
+        // A call of the runtime that copies may wait too. The first call of the driver that launches tells the stream.
+        let is_first = is_work && self.launched == 0;
+        if is_first || !(is_work || launch.effect.is_work()) {
+            launch.context = data.context.addr();
+            launch.stream = stream;
+            if stream.is_some_and(RawStream::is_per_thread) {
+                launch.gpu_thread = state::known_number();
+            }
+        }
+        launch.effect = match (launch.effect, effect) {
+            (Effect::MaybeWork, Effect::Work) => effect,
+            (known, _) if known.is_work() => known,
+            (known, Effect::Nothing) if is_inner => known,
+            _ => effect,
+        };
+    }
+
+    /// Ends a call of the driver inside. The first one that launches is noted with the outermost call, each further one
+    /// by itself.
+    fn leave_driver(&mut self, has_failed: bool) {
+        let Some(correlation) = self.inner.take().filter(|_| !has_failed) else {
+            return;
+        };
+        self.launched += 1;
+        let launch = &mut self.launch;
+        if self.launched == 1 {
+            launch.correlations[1] = correlation;
+        } else if !self.is_captured && self.period == PERIOD.load(Relaxed) {
+            push(Launch {
+                correlations: [launch.correlations[0], correlation],
+                is_part: true,
+                ..*launch
+            });
+        }
+    }
 }
 
 /// Returns `true` if the stream captures. CUPTI allows such questions in a callback.
@@ -172,21 +223,29 @@ fn is_capturing(driver: Option<&Driver>, stream: RawStream) -> bool {
 
 fn end(data: &CallbackData) {
     let Some(mut open) = CALL.get() else { return };
+    // SAFETY: null, or the result of the call, which has ended.
+    let has_failed = unsafe { data.result.as_ref() }.is_some_and(|result| *result != 0);
     if open.depth > 1 {
         open.depth -= 1;
+        open.leave_driver(has_failed);
         return CALL.set(Some(open));
     }
     CALL.set(None);
-    // SAFETY: null, or the result of the call, which has ended.
-    let has_failed = unsafe { data.result.as_ref() }.is_some_and(|result| *result != 0);
-    if has_failed || open.is_captured || open.period != PERIOD.load(Relaxed) {
+    // A call of the runtime that fails may have launched a part of its work.
+    let has_nothing = has_failed && open.launched == 0;
+    if has_nothing || open.is_captured || open.period != PERIOD.load(Relaxed) {
         return;
     }
     open.launch.end = now();
+    push(open.launch);
+}
+
+/// Queues a launch.
+fn push(launch: Launch) {
     let Some(launches) = LAUNCHES.get() else {
         return;
     };
-    if launches.push(open.launch).is_err() {
+    if launches.push(launch).is_err() {
         lose(WorkLoss::LaunchQueueFull, 1);
     }
     // The length is that of a queue that other threads change, so it may be passed unseen; the recorder looks a hundred

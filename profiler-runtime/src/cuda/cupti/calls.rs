@@ -1,8 +1,9 @@
-//! The calls of CUDA that launch kernels, copy, fill or wait, and are watched: their numbers in CUPTI, their names and
-//! their streams. Work of other calls, such as copies of CUDA arrays, is recorded too, outside of all scopes.
+//! The calls of CUDA that launch kernels, copy, fill or wait, and are watched: their numbers in CUPTI, their names, their
+//! streams and their sizes. Work of other calls, such as copies of CUDA arrays, is recorded too, outside of all scopes.
 
 use std::ffi::c_void;
 
+use super::launch::Effect;
 use super::table::Domain;
 use crate::stream_key::RawStream;
 
@@ -18,16 +19,20 @@ pub(super) struct Call {
     /// `true` if the null stream means the per-thread default stream: the function's second form, which programs get
     /// that are compiled with per-thread default streams.
     is_per_thread: bool,
-    pub(super) role: Role,
+    effect: Effect,
+    extent: Extent,
 }
 
-/// The kind of a call.
+/// Where a function's parameters have the size of a copy or a fill: numbers of 64 bits, of which none is zero if there is
+/// anything to do. CUPTI has no record of a copy of no bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    /// The device records work for it.
-    Work,
-    /// It waits.
-    Wait,
+enum Extent {
+    /// It has none.
+    Unknown,
+    /// At these offsets.
+    Given(&'static [usize]),
+    /// In the struct that the first parameter points to, at these offsets.
+    Pointed(&'static [usize]),
 }
 
 /// Where a function's parameters have the stream. Parameters stand in one struct, in the order of the function's
@@ -46,64 +51,115 @@ enum StreamPlace {
 
 use StreamPlace::{At, Default, Inside, Unknown};
 
-/// Calls: CUPTI's number, the number of the second form (0 if it has none), the name, the stream, the role.
-type Row = (u32, u32, &'static str, StreamPlace, Role);
+/// Calls: CUPTI's number, the number of the second form (0 if it has none), the name, the stream, the effect.
+type Row = (u32, u32, &'static str, StreamPlace, Effect);
+
+/// After two addresses, or an address and a value.
+const BYTES: Extent = Extent::Given(&[16]);
+/// After two addresses with their contexts.
+const PEER_BYTES: Extent = Extent::Given(&[32]);
+/// The width and the height of a fill, after the address, the pitch and the value.
+const FILL_2D: Extent = Extent::Given(&[24, 32]);
+/// `CUDA_MEMCPY2D`: the width in bytes and the height.
+const COPY_2D: Extent = Extent::Pointed(&[112, 120]);
+/// `CUDA_MEMCPY3D` and `CUDA_MEMCPY3D_PEER`: the width in bytes, the height and the depth.
+const COPY_3D: Extent = Extent::Pointed(&[176, 184, 192]);
+
+/// Returns the size of a call, by its name.
+const fn extent_of(name: &str) -> Extent {
+    match name.as_bytes() {
+        b"cuMemcpyPeer" | b"cuMemcpyPeerAsync" => PEER_BYTES,
+        b"cuMemcpy2D" | b"cuMemcpy2DUnaligned" | b"cuMemcpy2DAsync" => COPY_2D,
+        b"cuMemcpy3D" | b"cuMemcpy3DPeer" | b"cuMemcpy3DAsync" | b"cuMemcpy3DPeerAsync" => COPY_3D,
+        b"cuMemcpyBatchAsync" => Extent::Unknown,
+        [
+            b'c',
+            b'u',
+            b'M',
+            b'e',
+            b'm',
+            b's',
+            b'e',
+            b't',
+            b'D',
+            b'2',
+            b'D',
+            ..,
+        ] => FILL_2D,
+        [b'c', b'u', b'M', b'e', b'm', ..] | [b'c', b'u', b'd', b'a', b'M', b'e', b'm', ..] => {
+            BYTES
+        }
+        _ => Extent::Unknown,
+    }
+}
 
 const DRIVER: [Row; 38] = [
-    (307, 442, "cuLaunchKernel", At(40), Role::Work),
+    (307, 442, "cuLaunchKernel", At(40), Effect::Work),
     // `CUlaunchConfig`: seven numbers of 32 bits, then the stream.
-    (652, 653, "cuLaunchKernelEx", Inside(32), Role::Work),
-    (477, 478, "cuLaunchCooperativeKernel", At(40), Role::Work),
-    (514, 515, "cuGraphLaunch", At(8), Role::Work),
-    (276, 397, "cuMemcpyHtoD", Default, Role::Work),
-    (278, 398, "cuMemcpyDtoH", Default, Role::Work),
-    (280, 399, "cuMemcpyDtoD", Default, Role::Work),
-    (305, 408, "cuMemcpy", Default, Role::Work),
-    (318, 409, "cuMemcpyPeer", Default, Role::Work),
-    (287, 405, "cuMemcpy2D", Default, Role::Work),
-    (288, 406, "cuMemcpy2DUnaligned", Default, Role::Work),
-    (290, 407, "cuMemcpy3D", Default, Role::Work),
-    (320, 410, "cuMemcpy3DPeer", Default, Role::Work),
-    (277, 421, "cuMemcpyHtoDAsync", At(24), Role::Work),
-    (279, 422, "cuMemcpyDtoHAsync", At(24), Role::Work),
-    (281, 423, "cuMemcpyDtoDAsync", At(24), Role::Work),
-    (306, 418, "cuMemcpyAsync", At(24), Role::Work),
-    (319, 426, "cuMemcpyPeerAsync", At(40), Role::Work),
-    (289, 424, "cuMemcpy2DAsync", At(8), Role::Work),
-    (291, 425, "cuMemcpy3DAsync", At(8), Role::Work),
-    (321, 427, "cuMemcpy3DPeerAsync", At(8), Role::Work),
-    (776, 777, "cuMemcpyBatchAsync", Unknown, Role::Work),
-    (249, 411, "cuMemsetD8", Default, Role::Work),
-    (250, 412, "cuMemsetD16", Default, Role::Work),
-    (251, 413, "cuMemsetD32", Default, Role::Work),
-    (216, 428, "cuMemsetD8Async", At(24), Role::Work),
-    (218, 429, "cuMemsetD16Async", At(24), Role::Work),
-    (220, 430, "cuMemsetD32Async", At(24), Role::Work),
-    (252, 414, "cuMemsetD2D8", Default, Role::Work),
-    (253, 415, "cuMemsetD2D16", Default, Role::Work),
-    (254, 416, "cuMemsetD2D32", Default, Role::Work),
-    (222, 431, "cuMemsetD2D8Async", At(40), Role::Work),
-    (224, 432, "cuMemsetD2D16Async", At(40), Role::Work),
-    (226, 433, "cuMemsetD2D32Async", At(40), Role::Work),
-    (126, 440, "cuStreamSynchronize", At(0), Role::Wait),
-    (295, 436, "cuStreamWaitEvent", At(0), Role::Wait),
-    (121, 0, "cuEventSynchronize", Unknown, Role::Wait),
-    (17, 0, "cuCtxSynchronize", Unknown, Role::Wait),
+    (652, 653, "cuLaunchKernelEx", Inside(32), Effect::Work),
+    (477, 478, "cuLaunchCooperativeKernel", At(40), Effect::Work),
+    (514, 515, "cuGraphLaunch", At(8), Effect::MaybeWork),
+    (276, 397, "cuMemcpyHtoD", Default, Effect::Work),
+    (278, 398, "cuMemcpyDtoH", Default, Effect::Work),
+    (280, 399, "cuMemcpyDtoD", Default, Effect::Work),
+    (305, 408, "cuMemcpy", Default, Effect::Work),
+    (318, 409, "cuMemcpyPeer", Default, Effect::Work),
+    (287, 405, "cuMemcpy2D", Default, Effect::Work),
+    (288, 406, "cuMemcpy2DUnaligned", Default, Effect::Work),
+    (290, 407, "cuMemcpy3D", Default, Effect::Work),
+    (320, 410, "cuMemcpy3DPeer", Default, Effect::Work),
+    (277, 421, "cuMemcpyHtoDAsync", At(24), Effect::Work),
+    (279, 422, "cuMemcpyDtoHAsync", At(24), Effect::Work),
+    (281, 423, "cuMemcpyDtoDAsync", At(24), Effect::Work),
+    (306, 418, "cuMemcpyAsync", At(24), Effect::Work),
+    (319, 426, "cuMemcpyPeerAsync", At(40), Effect::Work),
+    (289, 424, "cuMemcpy2DAsync", At(8), Effect::Work),
+    (291, 425, "cuMemcpy3DAsync", At(8), Effect::Work),
+    (321, 427, "cuMemcpy3DPeerAsync", At(8), Effect::Work),
+    (776, 777, "cuMemcpyBatchAsync", Unknown, Effect::MaybeWork),
+    (249, 411, "cuMemsetD8", Default, Effect::Work),
+    (250, 412, "cuMemsetD16", Default, Effect::Work),
+    (251, 413, "cuMemsetD32", Default, Effect::Work),
+    (216, 428, "cuMemsetD8Async", At(24), Effect::Work),
+    (218, 429, "cuMemsetD16Async", At(24), Effect::Work),
+    (220, 430, "cuMemsetD32Async", At(24), Effect::Work),
+    (252, 414, "cuMemsetD2D8", Default, Effect::Work),
+    (253, 415, "cuMemsetD2D16", Default, Effect::Work),
+    (254, 416, "cuMemsetD2D32", Default, Effect::Work),
+    (222, 431, "cuMemsetD2D8Async", At(40), Effect::Work),
+    (224, 432, "cuMemsetD2D16Async", At(40), Effect::Work),
+    (226, 433, "cuMemsetD2D32Async", At(40), Effect::Work),
+    (
+        126,
+        440,
+        "cuStreamSynchronize",
+        At(0),
+        Effect::StreamFinished,
+    ),
+    (295, 436, "cuStreamWaitEvent", At(0), Effect::Nothing),
+    (121, 0, "cuEventSynchronize", Unknown, Effect::Nothing),
+    (17, 0, "cuCtxSynchronize", Unknown, Effect::ContextFinished),
 ];
 
 /// Calls of the runtime, which call the driver inside.
 const RUNTIME: [Row; 10] = [
-    (211, 214, "cudaLaunchKernel", Unknown, Role::Work),
-    (430, 431, "cudaLaunchKernelExC", Unknown, Role::Work),
+    (211, 214, "cudaLaunchKernel", Unknown, Effect::Work),
+    (430, 431, "cudaLaunchKernelExC", Unknown, Effect::Work),
     // The form that programs compiled with CUDA 13 call.
-    (505, 506, "cudaLaunchKernel", Unknown, Role::Work),
-    (31, 215, "cudaMemcpy", Unknown, Role::Work),
-    (41, 225, "cudaMemcpyAsync", Unknown, Role::Work),
-    (51, 235, "cudaMemsetAsync", Unknown, Role::Work),
-    (311, 312, "cudaGraphLaunch", Unknown, Role::Work),
-    (131, 239, "cudaStreamSynchronize", Unknown, Role::Wait),
-    (137, 0, "cudaEventSynchronize", Unknown, Role::Wait),
-    (165, 0, "cudaDeviceSynchronize", Unknown, Role::Wait),
+    (505, 506, "cudaLaunchKernel", Unknown, Effect::Work),
+    (31, 215, "cudaMemcpy", Unknown, Effect::Work),
+    (41, 225, "cudaMemcpyAsync", Unknown, Effect::Work),
+    (51, 235, "cudaMemsetAsync", Unknown, Effect::Work),
+    (311, 312, "cudaGraphLaunch", Unknown, Effect::MaybeWork),
+    (131, 239, "cudaStreamSynchronize", Unknown, Effect::Nothing),
+    (137, 0, "cudaEventSynchronize", Unknown, Effect::Nothing),
+    (
+        165,
+        0,
+        "cudaDeviceSynchronize",
+        Unknown,
+        Effect::ContextFinished,
+    ),
 ];
 
 /// Above all numbers.
@@ -143,14 +199,15 @@ const fn rows(domain: Domain) -> (&'static [Row], &'static [u8; NUMBERS]) {
 pub(super) fn find(domain: Domain, number: u32) -> Option<Call> {
     let (rows, places) = rows(domain);
     let place = *places.get(number as usize)?;
-    let (_, _, name, stream, role) = *rows.get(usize::from(place / 2))?;
+    let (_, _, name, stream, effect) = *rows.get(usize::from(place / 2))?;
     Some(Call {
         domain,
         number,
         name,
         place: stream,
         is_per_thread: place % 2 == 1,
-        role,
+        effect,
+        extent: extent_of(name),
     })
 }
 
@@ -169,35 +226,59 @@ impl Call {
         self.name == "cuLaunchKernel"
     }
 
-    /// Returns the stream that a call of the driver was given.
+    /// Returns `true` if the call launches work, if there is any to do.
+    pub(super) fn is_work(&self) -> bool {
+        self.effect.is_work()
+    }
+
+    /// Returns the effect of the call: nothing for a copy or a fill of no bytes.
     ///
     /// # Safety
     ///
     /// `parameters` must be null or point to the parameters of this call, while it runs.
     #[inline]
+    pub(super) unsafe fn effect(&self, parameters: *const c_void) -> Effect {
+        let (start, places) = match self.extent {
+            Extent::Unknown => return self.effect,
+            Extent::Given(places) => (parameters, places),
+            // SAFETY: as the caller promises; the first parameter is a pointer.
+            Extent::Pointed(places) => (unsafe { pointer_at(parameters, 0) }.cast_const(), places),
+        };
+        let is_empty = |place: &usize| {
+            // SAFETY: a struct of C has a `size_t` there, as the rows above say. The first parameter points to one.
+            !start.is_null()
+                && unsafe { start.byte_add(*place).cast::<usize>().read_unaligned() } == 0
+        };
+        if places.iter().any(is_empty) {
+            Effect::Nothing
+        } else {
+            self.effect
+        }
+    }
+
+    /// Returns the stream that a call of the driver was given.
+    ///
+    /// # Safety
+    ///
+    /// As for [`effect`](Self::effect).
+    #[inline]
     pub(super) unsafe fn stream(&self, parameters: *const c_void) -> Option<RawStream> {
         if parameters.is_null() {
             return None;
         }
-        let read = |start: *const c_void, offset: usize| {
-            // SAFETY: a struct of C has a pointer there, as the rows above say.
-            unsafe {
-                start
-                    .byte_add(offset)
-                    .cast::<*mut c_void>()
-                    .read_unaligned()
-            }
-        };
         let stream = match self.place {
             Unknown => return None,
             Default => RawStream::LEGACY,
-            At(offset) => RawStream(read(parameters, offset)),
+            // SAFETY: as the caller promises; the rows above say where.
+            At(offset) => RawStream(unsafe { pointer_at(parameters, offset) }),
             Inside(offset) => {
-                let inside = read(parameters, 0);
+                // SAFETY: as above.
+                let inside = unsafe { pointer_at(parameters, 0) };
                 if inside.is_null() {
                     return None;
                 }
-                RawStream(read(inside, offset))
+                // SAFETY: the first parameter points to a struct that has the stream there.
+                RawStream(unsafe { pointer_at(inside, offset) })
             }
         };
         Some(if stream.0.is_null() && self.is_per_thread {
@@ -205,6 +286,25 @@ impl Call {
         } else {
             stream.canonical()
         })
+    }
+}
+
+/// Reads a pointer from a struct of C; null if the struct is.
+///
+/// # Safety
+///
+/// `start` must be null, or a pointer must stand at this offset.
+#[inline]
+unsafe fn pointer_at(start: *const c_void, offset: usize) -> *mut c_void {
+    if start.is_null() {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: as the caller promises.
+    unsafe {
+        start
+            .byte_add(offset)
+            .cast::<*mut c_void>()
+            .read_unaligned()
     }
 }
 
@@ -265,5 +365,38 @@ mod tests {
         let read = stream(fill, parameters.as_ptr().cast());
         assert_eq!(read, Some(RawStream(handle(0x90))));
         assert_eq!(stream(launch, ptr::null()), None);
+    }
+
+    #[test]
+    fn copies_and_fills_of_no_bytes_have_no_effect() {
+        let effect = |number: u32, parameters: &[usize]| {
+            let call = find(Domain::Driver, number).expect("it is watched");
+            // SAFETY: the parameters are alive and as long as those of the call.
+            unsafe { call.effect(parameters.as_ptr().cast()) }
+        };
+        // `cuMemcpyHtoD`, `cuMemcpyPeer`, `cuMemsetD8`, `cuMemsetD2D8Async`: where they have their sizes.
+        let sized: [(u32, &[usize]); 4] = [(276, &[2]), (318, &[4]), (249, &[2]), (222, &[3, 4])];
+        for (number, places) in sized {
+            for place in places {
+                let mut parameters = [1; 6];
+                assert_eq!(effect(number, &parameters), Effect::Work, "{number}");
+                parameters[*place] = 0;
+                assert_eq!(effect(number, &parameters), Effect::Nothing, "{number}");
+            }
+        }
+        // `cuMemcpy3DAsync`: the depth is the last number of its struct.
+        let mut copy = [1_usize; 25];
+        let of = |copy: &[usize; 25]| effect(291, &[copy.as_ptr().addr(), 0]);
+        copy[..22].fill(0);
+        assert_eq!(of(&copy), Effect::Work);
+        copy[24] = 0;
+        assert_eq!(of(&copy), Effect::Nothing);
+        let call = find(Domain::Runtime, 41).expect("it is watched");
+        // SAFETY: there are no parameters.
+        let unknown = unsafe { call.effect(ptr::null()) };
+        assert_eq!(unknown, Effect::Work);
+        assert_eq!(effect(307, &[0; 8]), Effect::Work);
+        assert_eq!(effect(514, &[0; 2]), Effect::MaybeWork);
+        assert_eq!(effect(126, &[0]), Effect::StreamFinished);
     }
 }

@@ -17,11 +17,40 @@ pub(crate) struct Launch {
     /// CUPTI's numbers of the outermost call and of the driver's call inside of it, which are equal if that is the same
     /// call. The records of the work have one of them.
     pub(crate) correlations: [u32; 2],
+    /// `true` for a further call of the driver inside of the same outermost call: its work belongs to the launch of that
+    /// call, which follows.
+    pub(crate) is_part: bool,
     /// The address of the context, and the stream in it. `None` if the call has no stream.
     pub(crate) context: usize,
     pub(crate) stream: Option<RawStream>,
     /// The number of the thread among those with GPU times, for the per-thread default stream; 0 if it has none.
     pub(crate) gpu_thread: u32,
-    /// `true` if the device records work for it: kernels, copies and fills, but not waits.
-    pub(crate) has_work: bool,
+    pub(crate) effect: Effect,
+}
+
+/// The effect of a call that succeeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    not(feature = "cupti"),
+    allow(dead_code, reason = "nothing is recorded")
+)]
+pub(crate) enum Effect {
+    /// It launches work, of which there is a record.
+    Work,
+    /// It launches work of which there may be no record: a graph may be empty.
+    MaybeWork,
+    /// When it returns, all work has finished that was launched on its stream before.
+    StreamFinished,
+    /// When it returns, all work has finished that was launched in its context before.
+    ContextFinished,
+    /// Neither: it waits for an event, or copies no bytes.
+    Nothing,
+}
+
+#[cfg(all(feature = "cupti", not(target_family = "wasm")))]
+impl Effect {
+    /// Returns `true` if the call may launch work.
+    pub(super) fn is_work(self) -> bool {
+        matches!(self, Self::Work | Self::MaybeWork)
+    }
 }

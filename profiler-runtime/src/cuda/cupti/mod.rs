@@ -36,7 +36,7 @@ mod status;
 mod table;
 
 pub(crate) use activity::{Activity, NO_NAME};
-pub(crate) use launch::Launch;
+pub(crate) use launch::{Effect, Launch};
 pub(crate) use losses::{WorkLoss, WorkLosses, lose as lose_work};
 pub(crate) use ready::{Ready, take_work};
 pub(crate) use recorder::{

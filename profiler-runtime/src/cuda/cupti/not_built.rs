@@ -41,8 +41,12 @@ pub(crate) fn flushed() -> Flushed {
     Flushed
 }
 
+#[allow(clippy::unused_self, reason = "as with CUPTI")]
 impl Flushed {
-    #[allow(clippy::unused_self, reason = "as with CUPTI")]
+    pub(crate) fn is_final(self) -> bool {
+        true
+    }
+
     pub(crate) fn includes(self, _at: u64, _is_forced: bool) -> bool {
         true
     }

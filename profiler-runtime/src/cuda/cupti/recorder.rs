@@ -149,6 +149,11 @@ impl Flushed {
     /// The state of a recorder that has no more records.
     const FOREVER: Self = Self([u64::MAX; 2]);
 
+    /// Returns `true` if CUPTI has no more records: all that it gave is ready.
+    pub(crate) fn is_final(self) -> bool {
+        self.0 == Self::FOREVER.0
+    }
+
     /// Returns `true` if a flush began at `at` or later. Otherwise asks for one. With `is_forced`, it includes incomplete
     /// records, unless some session records.
     pub(crate) fn includes(self, at: u64, is_forced: bool) -> bool {

@@ -148,26 +148,7 @@ impl ApiCall {
     }
 
     fn call_back(&mut self, site: u32, code: Code) {
-        let cupti = state::lock();
         let callback = self.entry.callback;
-        let subscriber = match cupti.subscriber {
-            Some(subscriber) if cupti.callbacks.contains(&(ids::DRIVER_API, callback)) => {
-                Some(subscriber)
-            }
-            Some(_) => None,
-            None => cupti.faults.lingering,
-        };
-        let is_foreign = cupti.faults.callbacks == CallbackFault::Foreign;
-        drop(cupti);
-        let Some(Subscriber {
-            callback: Some(function),
-            user,
-            ..
-        }) = subscriber
-        else {
-            return;
-        };
-        state::lock().report.callbacks += 1;
         let data = CallbackData {
             site,
             function_name: ids::name_of(callback).map_or(0, |name| name.as_ptr() as usize),
@@ -179,12 +160,7 @@ impl ApiCall {
             correlation_data: &raw mut self.data as usize,
             correlation: self.correlation,
         };
-        let call = || in_client(|| function(user, ids::DRIVER_API, callback, &raw const data));
-        if is_foreign {
-            std::thread::scope(|scope| drop(scope.spawn(call).join()));
-        } else {
-            call();
-        }
+        notify(ids::DRIVER_API, callback, &data);
     }
 
     /// Records the call itself, and what it waited for.
@@ -250,8 +226,35 @@ impl ApiCall {
     }
 }
 
+/// Calls the client back for one end of a call, if it asked for that.
+pub(super) fn notify(domain: u32, callback: u32, data: &CallbackData) {
+    let cupti = state::lock();
+    let subscriber = match cupti.subscriber {
+        Some(subscriber) if cupti.callbacks.contains(&(domain, callback)) => Some(subscriber),
+        Some(_) => None,
+        None => cupti.faults.lingering,
+    };
+    let is_foreign = cupti.faults.callbacks == CallbackFault::Foreign;
+    drop(cupti);
+    let Some(Subscriber {
+        callback: Some(function),
+        user,
+        ..
+    }) = subscriber
+    else {
+        return;
+    };
+    state::lock().report.callbacks += 1;
+    let call = || in_client(|| function(user, domain, callback, std::ptr::from_ref(data)));
+    if is_foreign {
+        std::thread::scope(|scope| drop(scope.spawn(call).join()));
+    } else {
+        call();
+    }
+}
+
 /// Returns the handle and the number of this thread's current context.
-fn current(driver: &mut DriverState) -> (usize, u32) {
+pub(super) fn current(driver: &mut DriverState) -> (usize, u32) {
     let handle = thread::current();
     if handle == 0 {
         return (0, 0);

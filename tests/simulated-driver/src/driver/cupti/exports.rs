@@ -130,6 +130,7 @@ cupti_functions! {
     };
     cuptiActivityFlushAll(flag: u32) since 18 => {
         let is_forced = flag & 1 != 0;
+        state::lock().report.forced_flushes += u64::from(is_forced);
         delivery::deliver(if is_forced { Flush::Forced } else { Flush::Complete });
         Ok(())
     };

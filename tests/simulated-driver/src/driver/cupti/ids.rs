@@ -53,6 +53,8 @@ results! {
 
 /// The domain of the driver's functions.
 pub(super) const DRIVER_API: u32 = 1;
+/// The domain of the runtime's functions.
+pub(super) const RUNTIME_API: u32 = 2;
 /// The number of domains.
 pub(super) const DOMAINS: u32 = 7;
 

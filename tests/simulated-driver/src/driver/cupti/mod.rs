@@ -13,6 +13,7 @@ mod fault;
 mod ids;
 mod layout;
 mod record;
+mod runtime;
 mod script;
 mod state;
 

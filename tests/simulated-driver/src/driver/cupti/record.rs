@@ -201,7 +201,12 @@ pub(crate) fn operation_ended(
     (thread, order): (u64, u64),
     (start, end): (u64, Option<u64>),
 ) {
-    if !origin.recorded {
+    // Copies and fills of no bytes have no record.
+    let is_empty = matches!(
+        task.detail,
+        Detail::Copy { bytes: 0, .. } | Detail::Fill { bytes: 0, .. }
+    );
+    if !origin.recorded || is_empty {
         return;
     }
     let mut cupti = state::lock();

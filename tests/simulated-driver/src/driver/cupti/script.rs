@@ -1,6 +1,7 @@
 //! The commands of a script that begin with `cupti`.
 
 use super::fault::{CallbackFault, RecordFault};
+use super::runtime;
 use super::state::{self, Cupti};
 use crate::driver::fault::When;
 use crate::driver::script::{duration, number, when};
@@ -24,6 +25,12 @@ pub(crate) fn version_of(release: &str) -> Option<u32> {
 
 /// Runs a command, without its first word.
 pub(crate) fn command(words: &[&str]) -> Result<(), String> {
+    // The client's callback runs without the lock.
+    match words {
+        ["runtime", "begin", callback] => return runtime::begin(number(callback)?),
+        ["runtime", "end"] => return runtime::end(),
+        _ => {}
+    }
     let mut cupti = state::lock();
     let done = run(&mut cupti, words);
     cupti.update_activity();
