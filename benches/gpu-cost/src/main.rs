@@ -8,6 +8,7 @@ mod calls;
 mod cost;
 mod gpu;
 mod kernels;
+mod launch_queue;
 mod process;
 mod processors;
 mod report;
@@ -34,6 +35,11 @@ fn main() -> Outcome<ExitCode> {
     }
     if options.rest == ["kernels"] {
         return process::kernels();
+    }
+    if options.rest == ["launch-queue"] {
+        println!("{}\n", Machine::this());
+        launch_queue::measure();
+        return Ok(ExitCode::SUCCESS);
     }
     if let Some(backend) = process::backend() {
         process::measure(backend, &options)?;

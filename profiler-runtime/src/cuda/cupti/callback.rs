@@ -4,8 +4,8 @@
 //! reads the serial of the innermost open scope and the clock, and pushes one [`Launch`] for each call into a queue. A call
 //! of the runtime that makes several of the driver, as a copy of an array may, pushes one for each of those.
 //!
-//! One queue serves all threads. A launch takes a microsecond or more, so threads rarely meet there; a ring for each
-//! thread would have to be allocated here.
+//! One queue serves all threads. A launch takes a microsecond or more, so threads rarely meet there (`docs/performance.md`
+//! has the cost); a ring for each thread would have to be allocated here.
 
 use std::cell::Cell;
 use std::ffi::c_void;
