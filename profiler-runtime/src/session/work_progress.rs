@@ -209,7 +209,7 @@ mod tests {
             });
             let found = progress.look().has_finished(&graph);
             assert_eq!(found, finished, "{effect:?} in {context}");
-            // What began while the call waited may not have finished.
+            // A launch that began while the call waited may not have finished.
             assert!(!progress.look().has_finished(&on_stream(200, Effect::Work)));
         }
     }

@@ -1,4 +1,4 @@
-//! What the sessions and their windows ask of the thread that makes all calls of CUPTI, and how they wait for it.
+//! Requests of the sessions and their windows to the thread that makes all calls of CUPTI, and how they wait for it.
 //! [`round`] has the calls.
 //!
 //! # States

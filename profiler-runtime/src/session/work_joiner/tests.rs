@@ -1,0 +1,145 @@
+//! Joining launches and records made by hand.
+
+use super::super::{Options, ring};
+use super::*;
+use crate::clock::WallAnchor;
+use crate::config::Kernels;
+use crate::cuda::{Effect, NO_NAME};
+use crate::gpu_work::GpuWork;
+
+/// A window of session 1 that is open for 1,000 ticks.
+fn window(id: u64) -> WindowSpec {
+    WindowSpec {
+        id,
+        session: 1,
+        cycle: id,
+        capacity: 100,
+        options: Options::DEFAULT,
+        opened: 1_000 * id,
+        closed: Some(1_000 * (id + 1)),
+        toggles: Vec::new(),
+        first: WallAnchor::narrow(),
+        lost_before: ring::lost(),
+        energy_before: Vec::new(),
+        lost_work_before: WorkLosses::now(),
+    }
+}
+
+pub(in super::super) fn launch(at: u64, correlation: u32) -> Launch {
+    Launch {
+        name: "cuGraphLaunch",
+        start: at,
+        end: at + 1,
+        thread: 1,
+        scope: 0,
+        correlations: [correlation; 2],
+        is_part: false,
+        context: 0,
+        stream: None,
+        gpu_thread: 0,
+        effect: Effect::Work,
+    }
+}
+
+/// A record without times.
+pub(in super::super) fn record(correlation: u32) -> Activity {
+    Activity {
+        name: NO_NAME,
+        start: 0,
+        end: 0,
+        details: GpuWork {
+            correlation,
+            ..GpuWork::default()
+        },
+    }
+}
+
+pub(in super::super) fn ready(launches: &[Launch], activities: &[Activity]) -> Ready {
+    Ready {
+        launches: launches.to_vec(),
+        activities: activities.to_vec(),
+        names: Vec::new(),
+    }
+}
+
+/// Delivers a window. Returns how many launches and records were late.
+fn deliver(
+    joiner: &mut WorkJoiner,
+    builders: &mut HashMap<u64, WindowBuilder>,
+    spec: &WindowSpec,
+) -> u64 {
+    let mut builder = builders.remove(&spec.id).unwrap_or_default();
+    joiner.deliver(spec, &mut builder);
+    builder.work.lost.late
+}
+
+#[test]
+fn what_comes_after_its_window_was_delivered_is_late_in_the_next_one() {
+    let mut joiner = WorkJoiner::default();
+    let mut builders: HashMap<u64, WindowBuilder> = HashMap::new();
+    let specs = [window(1), window(2), window(3)];
+    let [first, second, third] = &specs;
+    let graph = ready(&[launch(1_500, 7)], &[record(7)]);
+    joiner.sort(graph, &specs, &mut builders);
+    assert_eq!(deliver(&mut joiner, &mut builders, first), 0);
+    // Another node of the graph, and a launch of the first window with its record.
+    let late = ready(&[launch(1_600, 8)], &[record(7), record(8)]);
+    joiner.sort(late, &specs[1..], &mut builders);
+    assert_eq!(deliver(&mut joiner, &mut builders, second), 3);
+    assert_eq!(deliver(&mut joiner, &mut builders, third), 0);
+    joiner.end(1);
+    assert!(joiner.settle_ended(false), "more may come");
+    let warning = "after the last window of their session";
+    let has_warned = || {
+        let notices = diagnostics::notices();
+        notices.iter().any(|notice| notice.contains(warning))
+    };
+    assert!(!has_warned());
+    joiner.sort(ready(&[], &[record(8)]), &[], &mut builders);
+    assert!(joiner.settle_ended(false) && has_warned());
+    assert!(!joiner.settle_ended(true));
+    joiner.free();
+    assert!(joiner.known.is_empty() && joiner.delivered.is_empty());
+}
+
+#[test]
+fn losses_are_counted_in_one_window_and_in_none_without_kernels() {
+    let mut joiner = WorkJoiner::default();
+    let mut builders: HashMap<u64, WindowBuilder> = HashMap::new();
+    let [first, second] = [window(1), window(2)];
+    let without = WindowSpec {
+        session: 2,
+        options: Options {
+            kernels: Kernels::Off,
+            ..Options::DEFAULT
+        },
+        ..window(3)
+    };
+    cuda::lose_work(WorkLoss::QueueFull, 3);
+    let lost = |spec: &WindowSpec| {
+        let mut builder = builders.remove(&spec.id).unwrap_or_default();
+        joiner.deliver(spec, &mut builder);
+        builder.work.lost.queue_full
+    };
+    let counted = [&first, &second, &without].map(lost);
+    assert_eq!(counted, [3, 0, 0]);
+}
+
+#[cfg_attr(miri, ignore = "takes long")]
+#[test]
+fn launches_that_are_not_remembered_are_counted() {
+    let mut joiner = WorkJoiner::default();
+    let mut builders: HashMap<u64, WindowBuilder> = HashMap::new();
+    let specs = [window(1)];
+    let most = u32::try_from(MAX_KNOWN).expect("small");
+    let launches: Vec<Launch> = (0..most).map(|number| launch(1_500, number)).collect();
+    let before = WorkLosses::now().launch_queue_full;
+    joiner.sort(ready(&launches, &[]), &specs, &mut builders);
+    assert_eq!(joiner.known.len(), MAX_KNOWN - 1);
+    // Other tests lose launches too.
+    assert!(WorkLosses::now().launch_queue_full > before);
+    // A launch whose records have come makes room.
+    joiner.sort(ready(&[], &[record(5), record(6)]), &specs, &mut builders);
+    joiner.sort(ready(&[launch(1_600, most)], &[]), &specs, &mut builders);
+    assert!(joiner.known.contains_key(&most) && !joiner.known.contains_key(&5));
+}
