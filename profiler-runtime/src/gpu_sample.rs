@@ -454,9 +454,6 @@ pub(crate) struct DeviceTotals {
     pub(crate) with_reasons: u64,
 }
 
-/// The energy of a device at some time, by the UUID of the device.
-pub(crate) type EnergyMark = (String, DeviceEnergy);
-
 /// One device with its samples and its energy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct DeviceSamples {

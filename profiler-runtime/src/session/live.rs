@@ -322,8 +322,6 @@ impl Session {
     fn open(self: &Arc<Self>, state: &mut State, closes: Closes) {
         let _busy = ReentrancyGuard::try_enter();
         let closing = (closes == Closes::Previous).then(|| self.closing(state, false));
-        // A copy of the energy of all names.
-        let energy_before = cuda::nvml::energy_so_far();
         let first = WallAnchor::narrow();
         let mut registry = registry();
         // Read the clock with the registry locked: a thread that takes a scope which began later finds the window.
@@ -342,7 +340,6 @@ impl Session {
             toggles: vec![(opened, state.toggled)],
             first,
             lost_before: ring::lost(),
-            energy_before,
             lost_work_before: WorkLosses::now(),
         };
         state.open = Some(registry.add(self, spec));

@@ -16,7 +16,6 @@ use super::{Activity, Options};
 use crate::clock::{WallAnchor, clock};
 use crate::config::Kernels;
 use crate::cuda::{self, GpuRecord, Recording, Status, WorkLosses};
-use crate::gpu_sample::EnergyMark;
 use crate::name;
 
 /// Changes of activities that are remembered for one window.
@@ -39,8 +38,6 @@ pub(super) struct WindowSpec {
     pub(super) first: WallAnchor,
     /// Losses up to the moment it opened.
     pub(super) lost_before: Lost,
-    /// The energy up to the moment it opened.
-    pub(super) energy_before: Vec<EnergyMark>,
     /// Launches and records of the devices that were lost up to that moment.
     pub(super) lost_work_before: WorkLosses,
 }
@@ -302,7 +299,7 @@ impl WindowBuilder {
         let gpu_samples = cuda::nvml::samples_between(
             spec.options.gpu_samples,
             (timeline.unix_ns(spec.opened), timeline.unix_ns(closed)),
-            &spec.energy_before,
+            (spec.opened, closed),
         );
         Trace {
             scopes: self.scopes,

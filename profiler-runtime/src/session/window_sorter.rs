@@ -431,7 +431,6 @@ mod tests {
             toggles: Vec::new(),
             first: anchor,
             lost_before: ring::lost(),
-            energy_before: Vec::new(),
             lost_work_before: WorkLosses::now(),
         };
         let closing = WindowClose {

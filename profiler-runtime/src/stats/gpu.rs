@@ -25,8 +25,6 @@ pub(crate) struct GpuTimes {
     /// The sum over all calls, recursive ones included: what the mean is taken of.
     sum: f64,
     pub(crate) own: f64,
-    /// `own` by the ordinal of the device. Times of unknown devices are only in `own`.
-    own_by_device: Vec<(u32, f64)>,
     sum_of_squares: f64,
     pub(crate) min: f64,
     pub(crate) max: f64,
@@ -63,8 +61,6 @@ pub(crate) struct GpuCall {
     pub(crate) stream_key: StreamKey,
     /// `true` if neither the call nor its thread named the stream.
     pub(crate) is_fallback: bool,
-    /// The ordinal of the device, if it is known.
-    pub(crate) device: Option<u32>,
 }
 
 impl GpuTimes {
@@ -74,7 +70,6 @@ impl GpuTimes {
             total: 0.0,
             sum: 0.0,
             own: 0.0,
-            own_by_device: Vec::new(),
             sum_of_squares: 0.0,
             min: f64::INFINITY,
             max: 0.0,
@@ -99,9 +94,6 @@ impl GpuTimes {
             self.total += ns;
         }
         self.own += call.own;
-        if let Some(device) = call.device {
-            self.add_to_device(device, call.own);
-        }
         self.sum_of_squares += ns * ns;
         self.min = self.min.min(ns);
         self.max = self.max.max(ns);
@@ -133,15 +125,6 @@ impl GpuTimes {
         let is_new = !self.is_warned && measured_nothing && worked_on_other_streams;
         self.is_warned |= is_new;
         is_new
-    }
-
-    fn add_to_device(&mut self, device: u32, own: f64) {
-        let known = self.own_by_device.iter_mut();
-        if let Some((_, sum)) = known.into_iter().find(|(known, _)| *known == device) {
-            *sum += own;
-        } else {
-            self.own_by_device.push((device, own));
-        }
     }
 
     fn add_stream(&mut self, stream_key: StreamKey) {
@@ -191,22 +174,6 @@ impl GpuTotals {
         f(self.lock().get_or_insert_with(|| Box::new(GpuTimes::new())))
     }
 
-    /// Returns the self time on a device, or on all devices together, in nanoseconds.
-    pub(crate) fn self_time_on(&self, device: Option<u32>) -> f64 {
-        let times = self.lock();
-        let Some(times) = times.as_deref() else {
-            return 0.0;
-        };
-        let Some(device) = device else {
-            return times.own;
-        };
-        let known = times
-            .own_by_device
-            .iter()
-            .find(|(known, _)| *known == device);
-        known.map_or(0.0, |(_, own)| *own)
-    }
-
     /// Returns a copy of the statistics, or `None` if there are none.
     pub(crate) fn read(&self) -> Option<GpuTimes> {
         // The copy allocates with the lock held: a measured allocator must not count a call here.
@@ -230,7 +197,6 @@ mod tests {
         outermost: true,
         stream_key: StreamKey::NOWHERE,
         is_fallback: true,
-        device: Some(0),
     };
 
     #[test]
@@ -318,23 +284,6 @@ mod tests {
         }
         assert_eq!(times.stream_keys.len(), MAX_STREAMS);
         assert_eq!(times.calls, 4 * MAX_STREAMS as u64);
-    }
-
-    #[test]
-    fn self_times_are_known_by_device() {
-        let totals = GpuTotals::new();
-        for (device, own) in [(Some(0), 10.0), (Some(3), 5.0), (None, 2.0), (Some(0), 1.0)] {
-            totals.with(|times| {
-                times.count(&GpuCall {
-                    own,
-                    device,
-                    ..IDLE_CALL
-                })
-            });
-        }
-        let on = |device| totals.self_time_on(device);
-        assert_eq!((on(Some(0)), on(Some(3)), on(Some(1))), (11.0, 5.0, 0.0));
-        assert!((on(None) - 18.0).abs() < 1e-9);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The energy of a name is its share by GPU self time of what the device used, against the simulated truth: a device
 //! draws 50 W, and 200 W more while work runs on it.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
 use profiler_runtime::{init, scope};
 use profiler_tests::gpu::{Gpu, Held, is_child, row, settle, simulator};
 use profiler_tests::measuring;
@@ -9,9 +11,18 @@ use crate::support::samples::{gpu, on_sampled_devices, sampled, to_next_step};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Runs `work` between two samples: none is taken while it runs.
+/// Runs `work` between two samples: none is taken while it runs. Each time, another call hangs: one that was slow twice in
+/// a row is not made any more.
 fn in_one_interval(ordinal: u32, work: impl FnOnce()) {
-    let held = Held::call("nvmlDeviceGetUtilizationRates", 1);
+    static TIMES: AtomicUsize = AtomicUsize::new(0);
+    let calls = [
+        "nvmlDeviceGetUtilizationRates",
+        "nvmlDeviceGetMemoryInfo",
+        "nvmlDeviceGetTemperature",
+        "nvmlDeviceGetPerformanceState",
+        "nvmlDeviceGetCurrentClocksEventReasons",
+    ];
+    let held = Held::call(calls[TIMES.fetch_add(1, Relaxed) % calls.len()], 1);
     held.wait();
     work();
     settle();

@@ -1,186 +1,225 @@
-//! Shares the energy of a device out to the names whose scopes ran on it.
+//! The energy of all sampled devices, shared out to the names whose scopes ran on them.
 //!
-//! Nothing measures the energy of one kernel: counters advance in steps of some 100 ms. Over a run, each interval
-//! between samples has an energy, and each name has GPU self time in that interval. A name gets the share of the energy
-//! that its time has of the interval. If scopes overlap on several streams, their times may add up to more than the
-//! interval, and they share all of it. The rest belongs to no measured scope.
+//! The sampler adds the energy of each interval, and the resolver the GPU times that it has read: see [`intervals`].
 
-use crate::gpu_sample::{DeviceEnergy, EnergySource, NameEnergy};
-use crate::name;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, SystemTime};
 
-/// The step of the energy counter on devices of the last generations, in nanoseconds.
-const STEP_NS: f64 = 1e8;
+use super::intervals::{GpuSpan, Intervals, Measured};
+use crate::clock::{WallAnchor, clock, now, unix_ns};
+use crate::cuda::context::measurement::{CpuSpan, GpuMeasurement};
+use crate::gpu_sample::{DeviceEnergy, GpuDevice};
+use crate::sync::Lock;
 
-/// GPU self times by name since the last interval that was shared out.
-#[derive(Debug, Default)]
-pub(super) struct Growth {
-    /// By the number of the name.
-    before: Vec<f64>,
-    grown: Vec<(u32, f64)>,
+/// The length of a bin, and how well times are known after the last sample. A scope that is shorter on the host is not
+/// placed any better.
+const BIN: Duration = Duration::from_millis(10);
+
+static DEVICES: Lock<Vec<Device>> = Lock::with(Vec::new(), Vec::new);
+/// `true` once an energy was read: GPU times are counted from then on.
+static IS_SHARED: AtomicBool = AtomicBool::new(false);
+
+/// A sampled device.
+#[derive(Debug)]
+struct Device {
+    uuid: String,
+    /// Its number in CUDA.
+    ordinal: Option<u32>,
+    intervals: Intervals,
 }
 
-impl Growth {
-    /// Reads the GPU self times of all names on a device: `ordinal`, or all devices together. The first reading is where
-    /// growth begins.
-    pub(super) fn read(&mut self, ordinal: Option<u32>) {
-        self.grown.clear();
-        for name in name::all() {
-            let own = name.cuda.self_time_on(ordinal);
-            let place = name.id as usize;
-            if self.before.len() <= place {
-                self.before.resize(place + 1, 0.0);
-            }
-            let before = self.before.get(place).copied().unwrap_or(0.0);
-            if own > before {
-                self.grown.push((name.id, own - before));
-            }
+/// Returns `true` if GPU times are to be [added](add).
+pub(crate) fn is_shared() -> bool {
+    IS_SHARED.load(Relaxed)
+}
+
+/// The times, in ticks, between which the GPU time of a scope lies. The device passes no event before it is recorded, or
+/// after it was seen to have passed it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    began: u64,
+    ended: u64,
+    read: u64,
+}
+
+impl Bounds {
+    /// Returns those of a scope that is read now.
+    pub(crate) fn of(span: CpuSpan) -> Self {
+        let elapsed = u64::try_from(span.elapsed).unwrap_or(0);
+        Self {
+            began: span.end.saturating_sub(elapsed),
+            ended: span.end,
+            read: now().max(span.end),
         }
     }
 
-    /// Begins the next interval: what has grown belongs to the last one.
-    pub(super) fn settle(&mut self) {
-        for (name, grown) in self.grown.drain(..) {
-            if let Some(before) = self.before.get_mut(name as usize) {
-                *before += grown;
-            }
-        }
+    /// Returns `true` if the scope is so long that its GPU time must be placed.
+    pub(crate) fn are_wide(self) -> bool {
+        self.read - self.began > clock().in_ticks(BIN)
     }
 
-    pub(super) fn grown(&self) -> &[(u32, f64)] {
-        &self.grown
+    /// Returns begin and end of a GPU time of `ns` nanoseconds, of which the begin may be known.
+    fn place(self, begin: Option<SystemTime>, ns: f64) -> (u64, u64) {
+        if !self.are_wide() {
+            return (self.began, self.read);
+        }
+        let length = clock().in_ticks(nanoseconds(ns));
+        let (begin, end) = match begin {
+            Some(begin) => {
+                let begin = ticks(begin);
+                (begin, begin.saturating_add(length))
+            }
+            None => (self.read.saturating_sub(length), self.read),
+        };
+        // The clocks of host and device differ by some microseconds.
+        let end = end.clamp(self.ended, self.read);
+        (
+            begin.clamp(self.began, end.max(self.began)),
+            end.max(self.began),
+        )
     }
 }
 
-/// Shares out the energy of one interval of `ns` nanoseconds.
-pub(super) fn share(
-    energy: &mut DeviceEnergy,
-    source: EnergySource,
-    joules: f64,
-    ns: f64,
-    grown: &[(u32, f64)],
+/// Adds a GPU time that the resolver has read. `begin` is needed if its bounds [are wide](Bounds::are_wide).
+pub(crate) fn add(
+    measurement: &GpuMeasurement,
+    device: Option<u32>,
+    (ns, own): (f64, f64),
+    bounds: Bounds,
+    begin: Option<SystemTime>,
 ) {
-    let busy: f64 = grown.iter().map(|(_, grown)| grown).sum();
-    let whole = ns.max(busy);
-    // Not a number if both are zero.
-    let per_ns = if whole > 0.0 { joules / whole } else { 0.0 };
-    for (name, grown) in grown {
-        let place = energy.names.binary_search_by_key(name, |known| known.name);
-        let place = place.unwrap_or_else(|place| {
-            let new = NameEnergy {
-                name: *name,
-                ..NameEnergy::default()
-            };
-            energy.names.insert(place, new);
-            place
-        });
-        if let Some(share) = energy.names.get_mut(place) {
-            share.joules += per_ns * grown;
-            share.self_ns += grown;
-        }
-    }
-    energy.source = source;
-    energy.joules += joules;
-    energy.unmeasured_joules += (joules - per_ns * busy).max(0.0);
-    energy.intervals += 1;
-    energy.covered_ns += ns;
-    energy.step_ns = match source {
-        EnergySource::Power => energy.covered_ns / energy.intervals as f64,
-        EnergySource::Counter | EnergySource::None => STEP_NS,
+    let (begin, end) = bounds.place(begin, ns);
+    add_span(
+        device,
+        &GpuSpan {
+            name: measurement.scope.name,
+            key: Some(measurement.scope.key),
+            parent: measurement.parent.map(NonZero::get),
+            begin,
+            end,
+            ns,
+            own,
+        },
+    );
+}
+
+/// Adds the GPU time of a replay of a graph that was noticed now.
+pub(crate) fn add_replay(name: u32, device: Option<u32>, (ns, own): (f64, f64)) {
+    let end = now();
+    let length = clock().in_ticks(nanoseconds(ns));
+    add_span(
+        device,
+        &GpuSpan {
+            name,
+            key: None,
+            parent: None,
+            begin: end.saturating_sub(length),
+            end,
+            ns,
+            own,
+        },
+    );
+}
+
+fn add_span(ordinal: Option<u32>, span: &GpuSpan) {
+    let bin = clock().in_ticks(BIN);
+    with_device(ordinal, |intervals| intervals.add(span, bin));
+}
+
+/// Notes that a scope has no GPU time. Those inside it count as parts of the scope around it.
+pub(crate) fn lose(measurement: &GpuMeasurement) {
+    let device = measurement.pair.and_then(|pair| pair.context.device());
+    let parent = measurement.parent.map(NonZero::get);
+    with_device(device, |known| known.lose(measurement.scope.key, parent));
+}
+
+/// Runs `f` with a device of CUDA. If a single device is sampled, it is that one.
+fn with_device(ordinal: Option<u32>, f: impl FnOnce(&mut Intervals)) {
+    let mut devices = DEVICES.lock();
+    let known = match &mut devices[..] {
+        [only] => Some(only),
+        several => several
+            .iter_mut()
+            .find(|known| known.ordinal.is_some() && known.ordinal == ordinal),
     };
+    if let Some(known) = known {
+        f(&mut known.intervals);
+    }
 }
 
-/// Returns the energy since `before`, which is an earlier state.
-pub(super) fn since(now: &DeviceEnergy, before: &DeviceEnergy) -> DeviceEnergy {
-    let names = now.names.iter().filter_map(|share| {
-        let known = before
-            .names
-            .binary_search_by_key(&share.name, |known| known.name)
-            .ok();
-        let before = known.and_then(|place| before.names.get(place));
-        let before = before.copied().unwrap_or_default();
-        let self_ns = share.self_ns - before.self_ns;
-        (self_ns > 0.0).then_some(NameEnergy {
-            name: share.name,
-            joules: share.joules - before.joules,
-            self_ns,
-        })
+/// An energy that was read at a time in ticks.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Reading {
+    /// There is nothing to compare it with: an interval begins.
+    First,
+    Measured(Measured),
+}
+
+/// Ends an interval of a device.
+pub(super) fn read(device: &GpuDevice, at: u64, reading: Reading) {
+    let mut devices = DEVICES.lock();
+    let place = devices.iter().position(|known| known.uuid == device.uuid);
+    let place = place.unwrap_or_else(|| {
+        devices.push(Device {
+            uuid: device.uuid.clone(),
+            ordinal: None,
+            intervals: Intervals::default(),
+        });
+        devices.len() - 1
     });
-    DeviceEnergy {
-        source: now.source,
-        joules: now.joules - before.joules,
-        unmeasured_joules: now.unmeasured_joules - before.unmeasured_joules,
-        names: names.collect(),
-        intervals: now.intervals - before.intervals,
-        covered_ns: now.covered_ns - before.covered_ns,
-        step_ns: now.step_ns,
+    if let Some(known) = devices.get_mut(place) {
+        known.ordinal = device.ordinal;
+        match reading {
+            Reading::First => known.intervals.begin(at),
+            Reading::Measured(measured) => known.intervals.measure(at, measured),
+        }
+    }
+    IS_SHARED.store(true, Relaxed);
+}
+
+/// Ends the intervals without an energy: no samples are taken for a while.
+pub(super) fn pause() {
+    for known in DEVICES.lock().iter_mut() {
+        known.intervals.pause();
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Leaves out all devices but those with these UUIDs.
+pub(super) fn keep_devices(uuids: &[&str]) {
+    DEVICES.lock().retain(|known| uuids.contains(&&*known.uuid));
+}
 
-    /// The joules and the length of an interval, and the names whose time grew in it.
-    type Interval<'i> = (f64, f64, &'i [(u32, f64)]);
+/// Returns the energy of a device, of the whole run or between two times in ticks.
+pub(super) fn of_device(uuid: &str, between: Option<(u64, u64)>) -> DeviceEnergy {
+    let devices = DEVICES.lock();
+    let known = devices.iter().find(|known| known.uuid == uuid);
+    known.map_or_else(DeviceEnergy::default, |known| {
+        known.intervals.energy(between)
+    })
+}
 
-    fn shared(intervals: &[Interval<'_>]) -> DeviceEnergy {
-        let mut energy = DeviceEnergy::default();
-        for (joules, ns, grown) in intervals {
-            share(&mut energy, EnergySource::Counter, *joules, *ns, grown);
-        }
-        energy
+/// Converts a recent time to ticks.
+fn ticks(wall: SystemTime) -> u64 {
+    let anchor = WallAnchor::now();
+    let ago = anchor.unix_ns().saturating_sub(unix_ns(wall));
+    let distance = clock().in_ticks(Duration::from_nanos(ago.unsigned_abs()));
+    if ago >= 0 {
+        anchor.ticks().saturating_sub(distance)
+    } else {
+        anchor.ticks().saturating_add(distance)
     }
+}
 
-    fn joules(energy: &DeviceEnergy, name: u32) -> f64 {
-        let known = energy.names.iter().find(|share| share.name == name);
-        known.map_or(0.0, |share| share.joules)
-    }
+/// Returns when a reading was taken, in ticks: the driver may say that it is older than the call, which was at `now`.
+pub(super) fn reading_at(now: u64, unix_now: i64, said: Option<i64>) -> u64 {
+    /// The time of the driver is implausible if it is older.
+    const OLDEST: Duration = Duration::from_secs(1);
+    let age = said.and_then(|said| u64::try_from(unix_now.saturating_sub(said)).ok());
+    let age = age.map(Duration::from_nanos).filter(|age| *age <= OLDEST);
+    now.saturating_sub(clock().in_ticks(age.unwrap_or_default()))
+}
 
-    #[test]
-    fn energy_is_shared_by_time_and_the_rest_belongs_to_no_name() {
-        let energy = shared(&[(100.0, 1e9, &[(7, 6e8), (3, 2e8)])]);
-        assert_eq!((joules(&energy, 7), joules(&energy, 3)), (60.0, 20.0));
-        assert!((energy.unmeasured_joules - 20.0).abs() < 1e-9);
-        let ids: Vec<u32> = energy.names.iter().map(|share| share.name).collect();
-        assert_eq!(ids, [3, 7]);
-    }
-
-    #[test]
-    fn scopes_that_overlap_share_the_whole_interval() {
-        let energy = shared(&[(90.0, 1e9, &[(1, 1e9), (2, 5e8)])]);
-        assert!((joules(&energy, 1) - 60.0).abs() < 1e-9);
-        assert!((joules(&energy, 2) - 30.0).abs() < 1e-9);
-        assert!(energy.unmeasured_joules.abs() < 1e-9);
-    }
-
-    #[test]
-    fn without_a_counter_the_step_is_the_mean_interval() {
-        let mut energy = DeviceEnergy::default();
-        for ns in [1e9, 3e9] {
-            share(&mut energy, EnergySource::Power, 100.0, ns, &[]);
-        }
-        assert_eq!(
-            (energy.step_ns, shared(&[(1.0, 1e9, &[])]).step_ns),
-            (2e9, STEP_NS)
-        );
-    }
-
-    #[test]
-    fn an_idle_interval_belongs_to_no_name() {
-        let energy = shared(&[(50.0, 1e9, &[]), (0.0, 0.0, &[])]);
-        assert_eq!((energy.joules, energy.unmeasured_joules), (50.0, 50.0));
-        assert_eq!(energy.intervals, 2);
-    }
-
-    #[test]
-    fn the_energy_of_a_window_is_the_difference_of_two_states() {
-        let before = shared(&[(100.0, 1e9, &[(1, 5e8)])]);
-        let now = shared(&[(100.0, 1e9, &[(1, 5e8)]), (80.0, 1e9, &[(2, 2.5e8)])]);
-        let window = since(&now, &before);
-        assert!((joules(&window, 2) - 20.0).abs() < 1e-9);
-        assert_eq!(
-            (window.names.len(), window.joules, window.intervals),
-            (1, 80.0, 1)
-        );
-    }
+fn nanoseconds(ns: f64) -> Duration {
+    Duration::try_from_secs_f64(ns / 1e9).unwrap_or_default()
 }

@@ -4,15 +4,20 @@
 //! milliseconds, and on a lost device it may not return: the measured threads and the summary only read what the
 //! sampler has stored, and the exit of the process waits for it with a limit.
 //!
-//! [`table`] has NVML's functions, [`library`] finds them, [`sensors`] reads one device, [`energy`] shares energy out to names,
-//! [`store`] keeps the samples.
+//! [`table`] has NVML's functions, [`library`] finds them, [`sensors`] reads one device, [`store`] keeps the samples.
+//! [`energy`] shares energy out to names, by the GPU times that the resolver adds: [`intervals`].
 
 #[cfg(all(feature = "nvml", not(target_family = "wasm")))]
 mod code;
 #[cfg(all(feature = "nvml", not(target_family = "wasm")))]
-mod energy;
+pub(super) mod energy;
+#[cfg(not(all(feature = "nvml", not(target_family = "wasm"))))]
+#[path = "no_energy.rs"]
+pub(super) mod energy;
 #[cfg(all(feature = "nvml", not(target_family = "wasm")))]
 mod field;
+#[cfg(all(feature = "nvml", not(target_family = "wasm")))]
+mod intervals;
 #[cfg(all(feature = "nvml", not(target_family = "wasm")))]
 mod library;
 #[cfg(not(all(feature = "nvml", not(target_family = "wasm"))))]
@@ -27,6 +32,4 @@ mod store;
 #[cfg(all(feature = "nvml", not(target_family = "wasm")))]
 mod table;
 
-pub(crate) use sampler::{
-    begin, energy_so_far, last_sample, samples, samples_between, shut_down, want,
-};
+pub(crate) use sampler::{begin, last_sample, samples, samples_between, shut_down, want};

@@ -15,19 +15,20 @@ use std::sync::atomic::{
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use super::energy::{self, Growth};
+use super::energy::{self, Reading};
+use super::intervals::Measured;
 use super::library;
 use super::sensors::{self, Call, EnergyReading, Note, Observer, Sampled, Sensors};
 use super::store::{self, Store};
 use super::table::Table;
 use crate::background::Background;
-use crate::clock::unix_ns;
+use crate::clock::{now, unix_ns};
 use crate::collect;
 use crate::config::Backend;
 use crate::cuda::ffi::driver::Driver;
 use crate::cuda::ffi::library as driver_library;
 use crate::diagnostics;
-use crate::gpu_sample::{EnergyMark, EnergySource, GpuQuantity, GpuSample, GpuSamples};
+use crate::gpu_sample::{EnergySource, GpuQuantity, GpuSample, GpuSamples};
 use crate::own_cost;
 use crate::process::fork;
 use crate::process::platform::Instant;
@@ -141,31 +142,33 @@ fn call_in_progress() -> Option<(u64, u64)> {
 
 /// Returns all samples since sampling began, and the energy of all names. Waits for no thread and no driver.
 pub(crate) fn samples() -> GpuSamples {
-    let mut samples = STORE.lock().snapshot(interval_ns_now());
-    samples.notes.extend(hanging_call());
-    samples
+    let samples = STORE.lock().snapshot(interval_ns_now());
+    completed(samples, None)
 }
 
 /// Returns the samples of a window, from the last one before `opened` to the first one after `closed`, in nanoseconds
-/// since the Unix epoch, and the energy since `before`. `session` is the interval that its session asked for. Waits for no
-/// thread and no driver.
+/// since the Unix epoch, and the energy between these times, which are `ticks` too. `session` is the interval that its
+/// session asked for. Waits for no thread and no driver.
 pub(crate) fn samples_between(
     session: Option<Duration>,
     (opened, closed): (i64, i64),
-    before: &[EnergyMark],
+    ticks: (u64, u64),
 ) -> GpuSamples {
     let interval_ns = Some(shorter(RUN_NS.load(Relaxed), nanoseconds(session)));
     let interval_ns = interval_ns
         .filter(|ns| *ns > 0)
         .unwrap_or_else(interval_ns_now);
-    let mut samples = STORE.lock().between(interval_ns, (opened, closed), before);
-    samples.notes.extend(hanging_call());
-    samples
+    let samples = STORE.lock().between(interval_ns, (opened, closed));
+    completed(samples, Some(ticks))
 }
 
-/// Returns the energy of all devices so far, for [`samples_between`] later.
-pub(crate) fn energy_so_far() -> Vec<EnergyMark> {
-    STORE.lock().energy()
+/// Adds what the store does not have.
+fn completed(mut samples: GpuSamples, between: Option<(u64, u64)>) -> GpuSamples {
+    for device in &mut samples.devices {
+        device.energy = energy::of_device(&device.device.uuid, between);
+    }
+    samples.notes.extend(hanging_call());
+    samples
 }
 
 fn hanging_call() -> Option<String> {
@@ -327,7 +330,6 @@ struct Sampler {
 /// One device, with what the next sample is compared with.
 struct SampledDevice {
     sensors: Sensors,
-    growth: Growth,
     before: Option<Before>,
     /// The samples so far.
     samples: u64,
@@ -357,7 +359,6 @@ impl Sampler {
         }
         let devices = devices.into_iter().map(|sensors| SampledDevice {
             sensors,
-            growth: Growth::default(),
             before: None,
             samples: 0,
         });
@@ -373,7 +374,6 @@ impl Sampler {
         let was_matched = self.is_matched;
         self.match_devices();
         let count_processes = is_last || (self.is_matched && !was_matched);
-        let is_single = self.devices.len() == 1;
         for device in &mut self.devices {
             if STOPPED.load(SeqCst) {
                 return;
@@ -383,7 +383,7 @@ impl Sampler {
                     device.sensors.count_processes(&self.table);
                 });
             }
-            device.sample(&self.table, is_single);
+            device.sample(&self.table);
         }
     }
 
@@ -393,6 +393,7 @@ impl Sampler {
             device.before = None;
             device.sensors.forget_counters();
         }
+        energy::pause();
     }
 
     /// Finds the program's devices by their UUIDs, once it has initialised CUDA: the order of NVML is another one, and
@@ -425,7 +426,9 @@ impl Sampler {
                 .devices
                 .iter()
                 .map(|device| device.sensors.device.uuid.as_str());
-            STORE.lock().keep_devices(&uuids.collect::<Vec<_>>());
+            let uuids: Vec<&str> = uuids.collect();
+            STORE.lock().keep_devices(&uuids);
+            energy::keep_devices(&uuids);
         } else {
             STORE.lock().note(
                 "no device of NVML has the UUID of a device of CUDA: samples are those of all devices".to_owned(),
@@ -435,7 +438,7 @@ impl Sampler {
 }
 
 impl SampledDevice {
-    fn sample(&mut self, table: &Table, is_single: bool) {
+    fn sample(&mut self, table: &Table) {
         if self.sensors.is_lost {
             return;
         }
@@ -447,13 +450,12 @@ impl SampledDevice {
         }
         let at = Instant::now();
         let ended = unix_ns(SystemTime::now());
-        let ordinal = self.sensors.device.ordinal;
-        let interval = self.interval(&mut sampled, at);
-        // Without a number in CUDA, the times of all devices are those of the only one.
-        let has_times = ordinal.is_some() || is_single;
-        if has_times {
-            self.growth.read(ordinal.filter(|_| !is_single));
-        }
+        let read_at = energy::reading_at(
+            now(),
+            ended,
+            sampled.energy.and_then(|energy| energy.unix_ns),
+        );
+        let reading = self.reading(&mut sampled, at);
         let sample = GpuSample {
             device: 0,
             unix_ns: begun.midpoint(ended),
@@ -477,27 +479,24 @@ impl SampledDevice {
         let place = store.add_device(self.sensors.device.clone());
         if let Some(entry) = store.device_mut(place) {
             store::add(entry, sample);
-            if let Interval::Measured { source, joules, ns } = interval {
-                energy::share(&mut entry.energy, source, joules, ns, self.growth.grown());
-            }
         }
         drop(store);
+        if let Some(reading) = reading {
+            energy::read(&self.sensors.device, read_at, reading);
+        }
         collect::log_gpu_sample(&self.sensors.device, &logged, self.samples);
         self.samples += 1;
-        if interval != Interval::Unknown {
-            self.growth.settle();
-        }
     }
 
-    /// Returns the energy since the last sample in which it was known.
-    fn interval(&mut self, sampled: &mut Sampled, at: Instant) -> Interval {
+    /// Returns the energy since the last sample in which it was known; `None` if the counter has not advanced since.
+    fn reading(&mut self, sampled: &mut Sampled, at: Instant) -> Option<Reading> {
         let now = Before {
             energy: sampled.energy,
             at,
         };
         let Some(before) = self.before else {
             self.before = Some(now);
-            return Interval::First;
+            return Some(Reading::First);
         };
         let host_ns = at.saturating_duration_since(before.at).as_nanos() as f64;
         if let (Some(counter), Some(known)) = (now.energy, before.energy) {
@@ -507,50 +506,34 @@ impl SampledDevice {
                     "the energy counter of GPU {index} of nvidia-smi went back: the energy of one interval is missing"
                 )));
                 self.before = Some(now);
-                return Interval::First;
+                return Some(Reading::First);
             };
             sampled
                 .readings
                 .set(GpuQuantity::Energy, Some(millijoules / 1e3));
             // Between two steps of the counter, the next sample has the energy of both intervals.
             if counter.millijoules == known.millijoules {
-                return Interval::Unknown;
+                return None;
             }
             let device_ns = counter.unix_ns.zip(known.unix_ns);
             let device_ns = device_ns.map(|(now, before)| now.saturating_sub(before) as f64);
             self.before = Some(now);
-            return Interval::Measured {
+            return Some(Reading::Measured(Measured {
                 source: EnergySource::Counter,
                 joules: millijoules / 1e3,
                 ns: device_ns.filter(|ns| *ns > 0.0).unwrap_or(host_ns),
-            };
+            }));
         }
         self.before = Some(now);
-        match sampled.readings.get(GpuQuantity::Power) {
-            Some(watts) => {
-                let joules = watts * host_ns / 1e9;
-                sampled.readings.set(GpuQuantity::Energy, Some(joules));
-                Interval::Measured {
-                    source: EnergySource::Power,
-                    joules,
-                    ns: host_ns,
-                }
-            }
-            None => Interval::First,
-        }
+        let Some(watts) = sampled.readings.get(GpuQuantity::Power) else {
+            return Some(Reading::First);
+        };
+        let joules = watts * host_ns / 1e9;
+        sampled.readings.set(GpuQuantity::Energy, Some(joules));
+        Some(Reading::Measured(Measured {
+            source: EnergySource::Power,
+            joules,
+            ns: host_ns,
+        }))
     }
-}
-
-/// The energy between two samples.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Interval {
-    /// There is nothing to compare with: GPU times so far are left out.
-    First,
-    /// The counter has not advanced since.
-    Unknown,
-    Measured {
-        source: EnergySource,
-        joules: f64,
-        ns: f64,
-    },
 }

@@ -1,10 +1,6 @@
 //! The samples of all devices, in bounded memory.
 
-use crate::gpu_sample::{
-    DeviceSamples, EnergyMark, GpuDevice, GpuSample, GpuSamples, ThrottleReasons,
-};
-
-use super::energy;
+use crate::gpu_sample::{DeviceSamples, GpuDevice, GpuSample, GpuSamples, ThrottleReasons};
 
 /// The most samples that a device has. At one sample per second, the last hour is kept as it was.
 const MAX_SAMPLES: usize = 8_192;
@@ -57,26 +53,14 @@ impl Store {
         }
     }
 
-    /// Returns the energy of all devices.
-    pub(super) fn energy(&self) -> Vec<EnergyMark> {
-        let devices = self.devices.iter();
-        let mark = |known: &DeviceSamples| (known.device.uuid.clone(), known.energy.clone());
-        devices.map(mark).collect()
-    }
-
     /// Returns a copy of everything, without the devices that have no samples.
     pub(super) fn snapshot(&self, interval_ns: u64) -> GpuSamples {
-        self.select(interval_ns, &[], Clone::clone)
+        self.select(interval_ns, Clone::clone)
     }
 
-    /// Returns the samples of a window and its energy; `before` is the energy when it opened.
-    pub(super) fn between(
-        &self,
-        interval_ns: u64,
-        (opened, closed): (i64, i64),
-        before: &[EnergyMark],
-    ) -> GpuSamples {
-        self.select(interval_ns, before, |device| {
+    /// Returns the samples of a window.
+    pub(super) fn between(&self, interval_ns: u64, (opened, closed): (i64, i64)) -> GpuSamples {
+        self.select(interval_ns, |device| {
             let samples = within(&device.samples, interval_ns, (opened, closed));
             let mut selected = DeviceSamples {
                 device: device.device.clone(),
@@ -92,7 +76,6 @@ impl Store {
     fn select(
         &self,
         interval_ns: u64,
-        before: &[EnergyMark],
         copy: impl Fn(&DeviceSamples) -> DeviceSamples,
     ) -> GpuSamples {
         let mut selected = GpuSamples {
@@ -105,11 +88,6 @@ impl Store {
             if copied.samples.is_empty() {
                 continue;
             }
-            let mark = before.iter().find(|(uuid, _)| *uuid == device.device.uuid);
-            copied.energy = match mark {
-                Some((_, before)) => energy::since(&device.energy, before),
-                None => device.energy.clone(),
-            };
             let index = u32::try_from(selected.devices.len()).unwrap_or(u32::MAX);
             for sample in copied.samples.iter_mut().chain(&mut copied.totals.all) {
                 sample.device = index;
@@ -235,7 +213,7 @@ mod tests {
         // Times are in milliseconds.
         let sampled_every = |interval: u64, opened: i64, closed: i64| {
             let ends = (opened * 1_000_000, closed * 1_000_000);
-            let samples = store.between(interval * 1_000_000, ends, &[]);
+            let samples = store.between(interval * 1_000_000, ends);
             let second = |sample: &GpuSample| sample.unix_ns / 1_000_000_000;
             let devices = samples.devices.iter();
             devices

@@ -11,6 +11,7 @@ use crate::clock::clock;
 use crate::cuda::context::measurement::{GpuMeasurement, Pair};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::loss::CudaLoss;
+use crate::cuda::nvml::energy;
 use crate::diagnostics::{DropReason, count_dropped};
 use crate::local::callers;
 use crate::name::{self, Name};
@@ -55,6 +56,9 @@ impl<D: EventApi> Completion<D> {
         if measurement.scope.has_begun {
             let outer = measurement.parent.map(NonZero::get);
             self.children.remove_lost(measurement.scope.key, outer);
+            if energy::is_shared() {
+                energy::lose(&measurement);
+            }
         }
         self.current_name = None;
         totals::count_without(measurement.scope.name, loss);
@@ -82,15 +86,21 @@ impl<D: EventApi> Completion<D> {
         self.credit_parent(&measurement, pair, ns);
         let is_recorded = gpu_record::are_wanted();
         // To locate an event takes a call of the driver, which is saved if the start is not used.
-        let anchor = anchor.filter(|_| measurement.log.is_some() || is_recorded);
+        let bounds = energy::is_shared().then(|| energy::Bounds::of(measurement.span));
+        let is_placed = bounds.is_some_and(energy::Bounds::are_wide);
+        let anchor = anchor.filter(|_| measurement.log.is_some() || is_recorded || is_placed);
         let start = anchor.and_then(|anchor| anchor.host_time(self.driver, pair.begin));
         let device = pair.context.device();
+        if let Some(bounds) = bounds {
+            let begin = start.map(|start| start.wall);
+            energy::add(&measurement, device, (ns, own), bounds, begin);
+        }
         if is_recorded {
             gpu_record::push(GpuRecord::read(&measurement, device, ns, own, start));
         }
         self.current_name = None;
         if let Some(name) = self.name(measurement.scope.name) {
-            count(name, &measurement, ns, own, device);
+            count(name, &measurement, ns, own);
             callers::count_gpu(measurement.span.call, ns, own);
             if let Some(log) = measurement.log.take() {
                 let cuda = cuda_span(ns, start, measurement.scope.stream_key);
@@ -115,12 +125,12 @@ impl<D: EventApi> Completion<D> {
                 outermost: true,
                 stream_key,
                 is_fallback: false,
-                device: measurement
-                    .pair
-                    .as_ref()
-                    .and_then(|pair| pair.context.device()),
             },
         );
+        if energy::is_shared() {
+            let device = measurement.pair.and_then(|pair| pair.context.device());
+            energy::add_replay(measurement.scope.name, device, (ns, own));
+        }
         callers::count_gpu(measurement.span.call, ns, own);
         if gpu_record::are_wanted() {
             gpu_record::push(GpuRecord::replay(measurement, ns, own));
@@ -158,13 +168,7 @@ impl<D: EventApi> Completion<D> {
 }
 
 /// Adds a GPU time to the statistics of its name.
-fn count(
-    name: &'static Name,
-    measurement: &GpuMeasurement,
-    ns: f64,
-    own: f64,
-    device: Option<u32>,
-) {
+fn count(name: &'static Name, measurement: &GpuMeasurement, ns: f64, own: f64) {
     let cpu_ns = clock().nanoseconds(measurement.span.elapsed as f64);
     totals::count(
         name,
@@ -177,7 +181,6 @@ fn count(
             outermost: measurement.span.outermost,
             stream_key: measurement.scope.stream_key,
             is_fallback: measurement.is_fallback,
-            device,
         },
     );
 }

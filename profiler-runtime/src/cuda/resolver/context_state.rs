@@ -11,6 +11,7 @@ use crate::cuda::context::measurement::{GpuMeasurement, Pair};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::code::{Failed, Fault};
 use crate::cuda::loss::CudaLoss;
+use crate::cuda::nvml::energy;
 use crate::log::Logger;
 
 /// A pool that was not used for this long is trimmed to [`KEPT_PAIRS`] pairs.
@@ -173,8 +174,10 @@ impl ContextState {
         self.context.retain(driver);
         self.context.note_device(driver);
         // An anchor takes a stream in the context. Durations alone do not need it.
-        let needs_anchor =
-            is_recorded || self.queues.wants_start_times() || !self.captured.is_empty();
+        let needs_anchor = is_recorded
+            || energy::is_shared()
+            || self.queues.wants_start_times()
+            || !self.captured.is_empty();
         if needs_anchor && let Err(Failed { call, code }) = self.ensure_anchor(driver) {
             self.context.handle_error(driver, code, call);
         }

@@ -20,7 +20,6 @@ fn window(id: u64) -> WindowSpec {
         toggles: Vec::new(),
         first: WallAnchor::narrow(),
         lost_before: ring::lost(),
-        energy_before: Vec::new(),
         lost_work_before: WorkLosses::now(),
     }
 }

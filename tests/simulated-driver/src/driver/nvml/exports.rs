@@ -11,8 +11,6 @@ use crate::driver::state::DriverState;
 
 /// The handle of the first device of CUDA. Handles of others follow.
 const HANDLE: usize = 0x4e56_4d4c_0000;
-/// The time at which the simulated clock shows zero, in microseconds since the Unix epoch.
-const EPOCH_US: i64 = 1_700_000_000_000_000;
 const MAX_SM_MHZ: u32 = 1_410;
 const MEMORY_MHZ: u32 = 1_593;
 const POWER_LIMIT_WATTS: u32 = 400;
@@ -217,7 +215,7 @@ fn answer(state: &DriverState, device: usize, asked: FieldValue) -> FieldValue {
     };
     let (value_type, value) = found.unwrap_or((0, 0));
     FieldValue {
-        timestamp: EPOCH_US + i64::try_from(at / 1_000).unwrap_or(0),
+        timestamp: load::unix_us(state, at),
         latency: 0,
         value_type,
         code: if found.is_some() { 0 } else { NOT_SUPPORTED },

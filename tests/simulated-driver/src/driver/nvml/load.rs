@@ -1,7 +1,13 @@
 //! Load, power and energy of a device, from the work that it has run.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::driver::clock::ClockMode;
 use crate::driver::state::DriverState;
 use crate::report::ActivityKind;
+
+/// The time at which a clock that is not real shows zero, in microseconds since the Unix epoch.
+const EPOCH_US: u64 = 1_700_000_000_000_000;
 
 /// The period of utilization and mean power, in nanoseconds.
 pub(super) const PERIOD_NS: u64 = 1_000_000_000;
@@ -39,6 +45,18 @@ pub(super) fn busy_ns(
 pub(super) fn last_step(state: &DriverState) -> u64 {
     let now = state.clock.now();
     now - now % state.settings.nvml.step_ns
+}
+
+/// Returns a time in microseconds since the Unix epoch: that of the host, if the clock is real.
+pub(super) fn unix_us(state: &DriverState, at: u64) -> i64 {
+    let microseconds = if state.clock.pace() == ClockMode::Real {
+        let host = SystemTime::now().duration_since(UNIX_EPOCH);
+        let host = host.map_or(0, |host| u64::try_from(host.as_micros()).unwrap_or(0));
+        host.saturating_sub(state.clock.now().saturating_sub(at) / 1_000)
+    } else {
+        EPOCH_US + at / 1_000
+    };
+    i64::try_from(microseconds).unwrap_or(0)
 }
 
 /// Returns the energy counter in millijoules.

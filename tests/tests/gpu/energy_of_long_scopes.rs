@@ -1,0 +1,319 @@
+//! A scope that is longer than the time between samples has the energy of all intervals that it overlaps, against the
+//! simulated truth on a real clock: a device draws 50 W, and 200 W more while a kernel runs on it.
+//!
+//! The energy of an interval is shared out by GPU self time, so an interval in which a device began or ended to work is
+//! off by at most a quarter of the energy that the difference of the two powers makes in it. Nothing else is.
+
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Duration;
+
+use cudarc::driver::CudaStream;
+use profiler_runtime::report::Row;
+use profiler_runtime::{Profile, Trace, init, scope, summary};
+use profiler_tests::gpu::{Gpu, is_child, row, settle};
+use profiler_tests::measuring;
+
+use crate::support::samples::{gpu, on_sampled_devices, sampled};
+
+const IDLE_W: f64 = 50.0;
+const BUSY_W: f64 = 200.0;
+const INTERVAL: Duration = Duration::from_millis(100);
+/// The step of the energy counter: an interval begins and ends with one.
+const STEP_S: f64 = 0.1;
+/// How well times after the last sample are known.
+const BIN_S: f64 = 0.01;
+/// A name with less GPU time has no joules.
+const LEAST_S: f64 = 1.0;
+
+/// Runs `work` in a window, from a sample to another.
+fn in_a_window(device: &Gpu, stream: &CudaStream, work: impl FnOnce()) -> Arc<Trace> {
+    {
+        // From here on the profiler knows the driver, and NVML's devices have numbers in CUDA.
+        let _scope = scope!("first", stream = stream);
+        device.spin(stream, 1_000);
+    }
+    settle();
+    let session = Profile::builder().gpu_samples(INTERVAL);
+    let ((), trace) = session.run(|_| {
+        sampled(0);
+        work();
+        settle();
+        // The counter moves once more.
+        sleep(2 * INTERVAL);
+        sampled(0);
+    });
+    trace.expect("a window")
+}
+
+/// Returns the longest interval of a device in seconds.
+fn longest_interval(trace: &Trace) -> f64 {
+    let mut longest = 0;
+    for (_, samples) in trace.gpu_samples() {
+        let gaps = samples
+            .windows(2)
+            .map(|pair| pair[1].unix_ns - pair[0].unix_ns);
+        longest = gaps.chain([longest]).max().unwrap_or(0);
+    }
+    longest as f64 / 1e9 + STEP_S
+}
+
+/// Asserts that a row has the energy of the kernels in it and of the idle device around them, with an error for each
+/// of its `ends`: changes between its own time and that of other scopes, or of an idle device.
+#[track_caller]
+fn used(row: &Row, kernels_s: f64, ends: u32, longest: f64) {
+    let energy = row.energy.expect("it ran on a sampled device");
+    let self_s = row.cuda.expect("GPU times").self_ns / 1e9;
+    assert!(self_s >= LEAST_S, "{}: {self_s} s", row.name);
+    let expected = IDLE_W * self_s + BUSY_W * kernels_s;
+    let joules = energy.joules.unwrap_or(f64::NAN);
+    let bound = f64::from(ends) * (BUSY_W * longest / 4.0 + (IDLE_W + BUSY_W) * BIN_S);
+    println!(
+        "{}: {joules:.1} J of {expected:.1} J, bound {bound:.1} J",
+        row.name
+    );
+    assert!(
+        (joules - expected).abs() <= bound,
+        "{}: {joules} J, not {expected} J within {bound} J",
+        row.name
+    );
+    let attributed = energy.gpu_self_ns / 1e9;
+    assert!(
+        (attributed - self_s).abs() <= 2.0 * BIN_S,
+        "{}: {attributed} s of {self_s} s",
+        row.name
+    );
+}
+
+fn milliseconds(ms: u64) -> u64 {
+    ms * 1_000_000
+}
+
+#[test]
+fn scopes_of_a_tenth_of_an_interval_to_twenty_have_their_energy() {
+    if !measuring() {
+        return;
+    }
+    if !is_child() {
+        on_sampled_devices("clock real");
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let device = Gpu::new(0);
+    let stream = device.stream();
+    let phases = [
+        ("tenth", 10, 110),
+        ("one", 100, 11),
+        ("five", 500, 3),
+        ("twenty", 2_000, 1),
+    ];
+    let trace = in_a_window(&device, &stream, || {
+        for (name, ms, calls) in phases {
+            for _ in 0..calls {
+                let _scope = scope!(name, stream = &stream);
+                device.spin(&stream, milliseconds(ms));
+            }
+            stream.synchronize().expect("nothing failed");
+            sleep(INTERVAL);
+        }
+    });
+    let longest = longest_interval(&trace);
+    let averages = trace.key_averages();
+    for (name, ms, calls) in phases {
+        let kernels_s = (ms * calls) as f64 / 1e3;
+        used(&row(name), kernels_s, 2, longest);
+        used(averages.row(name).expect("it ran"), kernels_s, 2, longest);
+    }
+}
+
+#[test]
+fn a_scope_around_others_has_the_energy_of_its_own_time() {
+    if !measuring() {
+        return;
+    }
+    if !is_child() {
+        on_sampled_devices("clock real");
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let device = Gpu::new(0);
+    let stream = device.stream();
+    let trace = in_a_window(&device, &stream, || {
+        let _outer = scope!("outer", stream = &stream);
+        sleep(Duration::from_millis(1_100));
+        {
+            let _inner = scope!("inner", stream = &stream);
+            device.spin(&stream, milliseconds(1_500));
+        }
+        stream.synchronize().expect("nothing failed");
+    });
+    let longest = longest_interval(&trace);
+    used(&row("outer"), 0.0, 3, longest);
+    used(&row("inner"), 1.5, 2, longest);
+}
+
+#[test]
+fn scopes_at_the_same_time_share_the_energy_on_each_of_two_devices() {
+    if !measuring() {
+        return;
+    }
+    if !is_child() {
+        on_sampled_devices("devices 2; nvml order reversed; clock real");
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let devices = [Gpu::new(0), Gpu::new(1)];
+    let streams = devices.each_ref().map(Gpu::stream);
+    let other = devices[0].stream();
+    let trace = in_a_window(&devices[0], &streams[0], || {
+        sampled(1);
+        let long = scope!("long", stream = &streams[0]);
+        devices[0].spin(&streams[0], milliseconds(2_400));
+        drop(long);
+        for _ in 0..24 {
+            let _scope = scope!("short", stream = &other);
+            devices[0].spin(&other, milliseconds(100));
+        }
+        let _alone = scope!("alone", stream = &streams[1]);
+        devices[1].spin(&streams[1], milliseconds(1_200));
+        for stream in streams.iter().chain([&other]) {
+            stream.synchronize().expect("nothing failed");
+        }
+        sampled(1);
+    });
+    let longest = longest_interval(&trace);
+    // Each of two gets half of the power.
+    for name in ["long", "short"] {
+        let mut half = row(name);
+        let energy = half.energy.as_mut().expect("it ran");
+        energy.joules = energy.joules.map(|joules| 2.0 * joules);
+        used(&half, 2.4, 4, longest);
+    }
+    let alone = row("alone");
+    let idle_s = alone.cuda.map_or(0.0, |cuda| cuda.self_ns / 1e9) - 1.2;
+    assert!(idle_s < 1.5, "{idle_s} s");
+    used(&alone, 1.2, 3, longest);
+}
+
+#[test]
+fn a_summary_while_a_long_scope_is_open_has_its_energy_in_no_scope() {
+    if !measuring() {
+        return;
+    }
+    if !is_child() {
+        on_sampled_devices("clock real");
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let device = Gpu::new(0);
+    let stream = device.stream();
+    let trace = in_a_window(&device, &stream, || {
+        let long = scope!("long", stream = &stream);
+        device.spin(&stream, milliseconds(2_000));
+        sleep(Duration::from_millis(600));
+        let open = summary();
+        let gpu = &open.gpus[0];
+        let (all, unmeasured) = (gpu.energy_j.unwrap_or(0.0), gpu.unmeasured_j);
+        assert!(
+            all > 0.0 && unmeasured.is_some_and(|joules| (joules - all).abs() < 0.1),
+            "{gpu:?}"
+        );
+        assert_eq!(row("long").energy, None);
+        // A window inside has the energy of its time, and not of the scope.
+        let session = Profile::builder().gpu_samples(INTERVAL);
+        let ((), window) = session.run(|_| sleep(Duration::from_millis(500)));
+        stream.synchronize().expect("nothing failed");
+        drop(long);
+        settle();
+        let window = window.expect("a window");
+        let gpu = &window.key_averages().gpus[0];
+        let (all, unmeasured) = (gpu.energy_j.unwrap_or(0.0), gpu.unmeasured_j);
+        let seconds = window.duration().as_secs_f64();
+        assert!(
+            all <= (IDLE_W + BUSY_W) * seconds + 1e-3,
+            "{gpu:?} in {seconds} s"
+        );
+        assert!(
+            unmeasured.is_some_and(|joules| (joules - all).abs() < 0.1),
+            "{gpu:?}"
+        );
+    });
+    used(&row("long"), 2.0, 2, longest_interval(&trace));
+    let gpu = gpu(0);
+    let shared = row("long")
+        .energy
+        .and_then(|energy| energy.joules)
+        .unwrap_or(0.0);
+    let all = gpu.energy_j.unwrap_or(f64::NAN);
+    let sum = shared + gpu.unmeasured_j.unwrap_or(f64::NAN);
+    // `first` has the rest.
+    assert!((sum - all).abs() < 0.1, "{sum}, not {all}");
+}
+
+/// Numbers that look random, the same in each run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+#[test]
+fn random_programs_have_the_energy_that_their_kernels_used() {
+    const NAMES: [&str; 3] = ["forward", "backward", "update"];
+    if !measuring() {
+        return;
+    }
+    if !is_child() {
+        on_sampled_devices("clock real");
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let device = Gpu::new(0);
+    let stream = device.stream();
+    let mut kernels_s = [0.0; 3];
+    let mut ends = [0; 3];
+    let mut numbers = Numbers(14);
+    let trace = in_a_window(&device, &stream, || {
+        for _ in 0..5 {
+            let [outer, inner] =
+                [(); 2].map(|()| usize::try_from(numbers.below(3)).expect("small"));
+            let _outer = scope!(NAMES[outer], stream = &stream);
+            let mut run = |name: usize| {
+                let ms = 200 + numbers.below(400);
+                if numbers.below(3) == 0 {
+                    sleep(Duration::from_millis(ms));
+                } else {
+                    device.spin(&stream, milliseconds(ms));
+                    kernels_s[name] += ms as f64 / 1e3;
+                    stream.synchronize().expect("nothing failed");
+                }
+                ends[name] += 2;
+            };
+            run(outer);
+            {
+                let _inner = scope!(NAMES[inner], stream = &stream);
+                run(inner);
+            }
+            run(outer);
+        }
+    });
+    let longest = longest_interval(&trace);
+    let mut compared = 0;
+    for ((name, kernels_s), ends) in NAMES.iter().zip(kernels_s).zip(ends) {
+        let row = row(name);
+        if row
+            .cuda
+            .is_some_and(|cuda| cuda.self_ns / 1e9 >= LEAST_S + 2.0 * BIN_S)
+        {
+            used(&row, kernels_s, ends, longest);
+            compared += 1;
+        }
+    }
+    assert!(compared > 0);
+}
