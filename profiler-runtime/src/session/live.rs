@@ -341,9 +341,11 @@ impl Session {
             first,
             lost_before: ring::lost(),
             lost_work_before: WorkLosses::now(),
+            closing_sample: None,
         };
         state.open = Some(registry.add(self, spec));
         drop(registry);
+        cuda::nvml::window_opened(opened);
         state.cycle += 1;
         state.began = opened;
         window_sorter::wake();
@@ -383,6 +385,7 @@ impl Session {
         let open = state.open.take();
         if let Some(entry) = open.and_then(|id| registry.get(id)) {
             entry.spec.closed = Some(closed);
+            entry.spec.closing_sample = cuda::nvml::window_closed(closed);
             entry.closing = Some(closing);
         }
     }

@@ -15,6 +15,7 @@ use super::work_check;
 use super::{Activity, Options};
 use crate::clock::{WallAnchor, clock};
 use crate::config::Kernels;
+use crate::cuda::nvml::ClosingSample;
 use crate::cuda::{self, GpuRecord, Recording, Status, WorkLosses};
 use crate::name;
 
@@ -40,6 +41,8 @@ pub(super) struct WindowSpec {
     pub(super) lost_before: Lost,
     /// Launches and records of the devices that were lost up to that moment.
     pub(super) lost_work_before: WorkLosses,
+    /// The sample that was asked for when it closed.
+    pub(super) closing_sample: Option<ClosingSample>,
 }
 
 /// The state of a session when its window closed.

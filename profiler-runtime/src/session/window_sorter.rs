@@ -1,7 +1,7 @@
 //! The thread that sorts recorded scopes into windows and decides when a window is complete.
 //!
-//! A window is complete when all scopes that ended before it closed have arrived and the GPU time of each of them has
-//! been read. No thread waits for the device.
+//! A window is complete when all scopes that ended before it closed have arrived, the GPU time of each of them has been
+//! read, and the sample at its end was taken. No thread waits for the device.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -40,6 +40,8 @@ const SETTLED: Duration = Duration::from_millis(100);
 const WORK_PATIENCE: Duration = Duration::from_millis(500);
 /// How long it waits for all of them, and for CUPTI to return from a call.
 const WORK_LIMIT: Duration = Duration::from_secs(2);
+/// How long a window waits for a sample on a machine that is busy. It does not wait for a call of NVML that hangs.
+const SAMPLE_LIMIT: Duration = WORK_LIMIT;
 /// Closed windows of one session that may wait for the device.
 const MAX_WAITING: usize = 4;
 
@@ -241,7 +243,12 @@ impl WindowSorter {
                     || spec.options.cuda && cuda::graphs_are_watched();
                 !has_cuda || SKIP_UNREAD.load(Relaxed) || read.has(closed, closed + grace)
             };
-            if behind.is_none() && has_come && is_read() && self.has_work(spec, begun, flushed) {
+            if behind.is_none()
+                && has_come
+                && is_read()
+                && self.has_work(spec, begun, flushed)
+                && has_sample(spec, specs, begun)
+            {
                 self.deliver(spec.id);
                 continue;
             }
@@ -317,6 +324,21 @@ impl WindowSorter {
             });
         }
     }
+}
+
+/// Returns `true` if the sample that a window has asked for when it closed is there, or the window has waited long enough
+/// for it: until the next one has closed, at most.
+fn has_sample(spec: &WindowSpec, specs: &[WindowSpec], begun: u64) -> bool {
+    let Some((sample, closed)) = spec.closing_sample.zip(spec.closed) else {
+        return true;
+    };
+    let is_next = |other: &WindowSpec| {
+        other.session == spec.session && other.id > spec.id && other.closed.is_some()
+    };
+    sample.has_come()
+        || SKIP_UNREAD.load(Relaxed)
+        || begun.saturating_sub(closed) > clock().in_ticks(SAMPLE_LIMIT)
+        || specs.iter().any(is_next)
 }
 
 /// Sorts scopes into windows.
@@ -432,6 +454,7 @@ mod tests {
             first: anchor,
             lost_before: ring::lost(),
             lost_work_before: WorkLosses::now(),
+            closing_sample: None,
         };
         let closing = WindowClose {
             cut_short: false,

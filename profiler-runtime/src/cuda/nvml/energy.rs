@@ -178,6 +178,16 @@ pub(super) fn read(device: &GpuDevice, at: u64, reading: Reading) {
     IS_SHARED.store(true, Relaxed);
 }
 
+/// Cuts the open intervals in two: a window opens or closes.
+pub(super) fn cut(at: u64) {
+    if is_shared() {
+        let bin = clock().in_ticks(BIN);
+        for known in DEVICES.lock().iter_mut() {
+            known.intervals.cut(at, bin);
+        }
+    }
+}
+
 /// Ends the intervals without an energy: no samples are taken for a while.
 pub(super) fn pause() {
     for known in DEVICES.lock().iter_mut() {

@@ -15,7 +15,8 @@
 //! # Bounds
 //!
 //! Energy arrives for times before the newest ones, so times after the last interval are kept apart in bins of 10 ms
-//! until a sample says where the interval ends. Long open intervals have longer bins.
+//! until a sample says where the interval ends. Long open intervals have longer bins. Where a window opens or closes, the
+//! interval is cut in two, whose energies are in proportion to their lengths.
 //!
 //! A device keeps at most [`MAX_INTERVALS`], with [`MAX_USAGES`] entries of names. When there are more, those of the
 //! older half are merged, two at a time. The shares of both are fixed then, and all sums stay exact. A time that is read
@@ -31,6 +32,8 @@ const MAX_INTERVALS: usize = 1_024;
 const MAX_USAGES: usize = 1 << 15;
 /// The most bins after the last interval.
 const MAX_BINS: usize = 64;
+/// The most cuts of an interval.
+const MAX_CUTS: usize = 16;
 /// The most parents whose children are known.
 const MAX_PARENTS: usize = 1 << 14;
 /// The most entries of one parent, before those of one interval are added up.
@@ -84,8 +87,10 @@ struct Interval {
     end: u64,
     ns: f64,
     joules: f64,
-    /// How many intervals it is merged from; 0 for a bin.
+    /// How many intervals it is merged from; 0 for a bin, and for parts of an interval but the last.
     merged: u64,
+    /// For a bin: `true` if the interval is cut at its end.
+    is_cut: bool,
     /// By the numbers of the names.
     usages: Vec<Usage>,
 }
@@ -98,6 +103,7 @@ impl Interval {
             ns: 0.0,
             joules: 0.0,
             merged: 0,
+            is_cut: false,
             usages: Vec::new(),
         }
     }
@@ -160,6 +166,7 @@ impl Interval {
             ns: self.ns + next.ns,
             joules: self.joules + next.joules,
             merged: self.merged + next.merged,
+            is_cut: false,
             usages: Vec::new(),
         };
         for share in self.shares().chain(next.shares()) {
@@ -235,33 +242,74 @@ impl Intervals {
         let Some(since) = self.open_since else {
             return self.begin(at);
         };
-        let mut interval = Interval {
-            ns: energy.ns,
-            joules: energy.joules,
-            merged: 1,
-            ..Interval::new(since, at.max(since))
-        };
-        let at = interval.end;
+        let at = at.max(since);
+        let mut parts = vec![Interval::new(since, at)];
         let mut rest = VecDeque::new();
         for bin in self.bins.drain(..) {
             let before = bin.part(0, at);
-            for usage in &bin.usages {
-                interval.add_own(usage.name, usage.self_ns * before);
+            if let Some(part) = parts.last_mut() {
+                for usage in &bin.usages {
+                    part.add_own(usage.name, usage.self_ns * before);
+                }
             }
             if bin.end > at {
                 let mut after = Interval::new(bin.start.max(at), bin.end);
+                after.is_cut = bin.is_cut;
                 for usage in bin.usages {
                     after.add_own(usage.name, usage.self_ns * (1.0 - before));
                 }
                 rest.push_back(after);
+            } else if bin.is_cut && bin.end < at {
+                if let Some(part) = parts.last_mut() {
+                    part.end = bin.end;
+                }
+                parts.push(Interval::new(bin.end, at));
             }
         }
-        interval.usages.retain(|usage| usage.self_ns > 0.0);
         self.bins = rest;
         self.open_since = Some(at);
-        self.usages += interval.usages.len();
-        self.measured.push_back(interval);
+        if let Some(last) = parts.last_mut() {
+            last.merged = 1;
+        }
+        let whole = (at - since).max(1) as f64;
+        let is_cut = parts.len() > 1;
+        for mut part in parts {
+            let share = if is_cut {
+                (part.end - part.start) as f64 / whole
+            } else {
+                1.0
+            };
+            part.ns = energy.ns * share;
+            part.joules = energy.joules * share;
+            part.usages.retain(|usage| usage.self_ns > 0.0);
+            self.usages += part.usages.len();
+            self.measured.push_back(part);
+        }
         self.limit();
+    }
+
+    /// Cuts the open interval in two.
+    pub(super) fn cut(&mut self, at: u64, bin_ticks: u64) {
+        let cuts = self.bins.iter().filter(|bin| bin.is_cut).count();
+        if self.open_since.is_none_or(|since| at <= since) || cuts >= MAX_CUTS {
+            return;
+        }
+        self.extend_bins(at, bin_ticks);
+        let place = self.bins.partition_point(|bin| bin.end < at);
+        let Some(bin) = self.bins.get_mut(place) else {
+            return;
+        };
+        let before = bin.part(0, at);
+        let mut after = Interval::new(at, bin.end);
+        after.is_cut = bin.is_cut;
+        (bin.end, bin.is_cut) = (at, true);
+        for usage in &mut bin.usages {
+            after.add_own(usage.name, usage.self_ns * (1.0 - before));
+            usage.self_ns *= before;
+        }
+        if after.start < after.end {
+            self.bins.insert(place + 1, after);
+        }
     }
 
     /// Merges the older half of the intervals while there is too much.
@@ -287,7 +335,7 @@ impl Intervals {
     pub(super) fn add(&mut self, span: &GpuSpan, bin_ticks: u64) {
         self.extend_bins(span.end, bin_ticks);
         let mut pieces = std::mem::take(&mut self.pieces);
-        self.cut(span, &mut pieces);
+        self.divide(span, &mut pieces);
         let covered = span.key.and_then(|key| self.children.remove(&key));
         if let Some(parent) = span.parent {
             self.cover(parent, &pieces);
@@ -347,7 +395,7 @@ impl Intervals {
         // After a long time in which nothing was read, longer bins cover it.
         let length = bin_ticks.max(missing.div_ceil(MAX_BINS as u64)).max(1);
         let mut from = last;
-        if let Some(bin) = self.bins.back_mut() {
+        if let Some(bin) = self.bins.back_mut().filter(|bin| !bin.is_cut) {
             bin.end = bin.end.max(end.min(bin.start.saturating_add(length)));
             from = bin.end;
         }
@@ -359,8 +407,10 @@ impl Intervals {
         while self.bins.len() > MAX_BINS {
             let mut bins = std::mem::take(&mut self.bins).into_iter();
             while let Some(mut first) = bins.next() {
-                if let Some(second) = bins.next() {
-                    first.end = second.end;
+                if !first.is_cut
+                    && let Some(second) = bins.next()
+                {
+                    (first.end, first.is_cut) = (second.end, second.is_cut);
                     for usage in second.usages {
                         first.add(usage);
                     }
@@ -370,8 +420,8 @@ impl Intervals {
         }
     }
 
-    /// Cuts a scope into the parts in each interval and the part outside.
-    fn cut(&self, span: &GpuSpan, pieces: &mut Vec<Piece>) {
+    /// Divides a scope into the parts in each interval and the part outside.
+    fn divide(&self, span: &GpuSpan, pieces: &mut Vec<Piece>) {
         // A scope without a length lies in one interval.
         let begin = span.begin.min(span.end.saturating_sub(1));
         let length = (span.end - begin).max(1) as f64;

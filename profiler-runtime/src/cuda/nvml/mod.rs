@@ -32,4 +32,7 @@ mod store;
 #[cfg(all(feature = "nvml", not(target_family = "wasm")))]
 mod table;
 
-pub(crate) use sampler::{begin, last_sample, samples, samples_between, shut_down, want};
+pub(crate) use sampler::{
+    ClosingSample, begin, last_sample, samples, samples_between, shut_down, want, window_closed,
+    window_opened,
+};

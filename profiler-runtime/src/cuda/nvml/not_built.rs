@@ -27,6 +27,21 @@ pub(crate) fn begin(session: Option<Duration>) {
 
 pub(crate) fn want(_interval: Option<Duration>) {}
 
+pub(crate) fn window_opened(_at: u64) {}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClosingSample;
+
+pub(crate) fn window_closed(_at: u64) -> Option<ClosingSample> {
+    None
+}
+
+impl ClosingSample {
+    pub(crate) fn has_come(self) -> bool {
+        true
+    }
+}
+
 pub(crate) fn last_sample() {}
 
 pub(crate) fn shut_down() {}

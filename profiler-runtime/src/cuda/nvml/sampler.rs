@@ -4,7 +4,7 @@
 //!
 //! Only the sampler calls NVML. It copies what it has read into [`STORE`], whose lock it holds for the copy alone, so
 //! that readers never wait for a call. [`last_sample`] asks for a sample by adding to `ASKED`, and waits, with a limit,
-//! until `DONE` has reached that number; the store of `DONE` releases the sample, and the load acquires it. [`shut_down`] sets
+//! until `DONE` has reached that number; a window that has closed does so too, without a thread that waits. The store of `DONE` releases the sample, and the load acquires it. [`shut_down`] sets
 //! `STOPPED`, and waits with a limit until the sampler is not inside a call: `IN_CALL` and `STOPPED` are sequentially consistent, so that the
 //! sampler sees that it must stop, or `shut_down` sees the call.
 
@@ -58,7 +58,8 @@ static CALL_BEGAN: AtomicU64 = AtomicU64::new(0);
 
 /// The least time between two samples, except for the last one of the program.
 const SHORTEST: Duration = Duration::from_millis(100);
-/// How long the end of the program waits for a last sample, and for a call in progress.
+/// How long the end of the program waits for a last sample, and for a call in progress. A window waits for no call that has
+/// lasted longer.
 const PATIENCE: Duration = Duration::from_millis(250);
 /// A call that takes longer is reported as one that does not return.
 const HANGS_NS: u64 = 1_000_000_000;
@@ -94,6 +95,43 @@ pub(crate) fn want(interval: Option<Duration>) {
     }
 }
 
+/// Notes that a window opened at a time in ticks.
+pub(crate) fn window_opened(at: u64) {
+    energy::cut(at);
+}
+
+/// A sample that was asked for at the end of a window.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClosingSample(u64);
+
+/// Asks for a sample at the end of a window, which was at a time in ticks: it has the energy of the window's last part.
+/// Returns `None` if no samples are taken.
+pub(crate) fn window_closed(at: u64) -> Option<ClosingSample> {
+    energy::cut(at);
+    interval()?;
+    // Before the call: the sampler that sees the number takes a sample after the end.
+    let asked = ASKED.fetch_add(1, Release) + 1;
+    THREAD.wake();
+    Some(ClosingSample(asked))
+}
+
+impl ClosingSample {
+    /// Returns `true` if the sample is stored, or is not to be waited for: a call of NVML has lasted too long, or the
+    /// sampler has ended.
+    pub(crate) fn has_come(self) -> bool {
+        DONE.load(Acquire) >= self.0
+            || HAS_FAILED.load(Relaxed)
+            || STOPPED.load(Relaxed)
+            || !THREAD.is_running()
+            || has_call_hung()
+    }
+}
+
+/// Returns `true` if the call in progress has lasted as long as the end of the program would wait for it.
+fn has_call_hung() -> bool {
+    call_in_progress().is_some_and(|(_, took_ns)| Duration::from_nanos(took_ns) >= PATIENCE)
+}
+
 /// Takes a sample now, and waits for it with a limit: the last one of the program would be missing otherwise.
 pub(crate) fn last_sample() {
     let is_on = interval().is_some() && THREAD.is_running() && !HAS_FAILED.load(Relaxed);
@@ -124,9 +162,7 @@ fn wait_until(is_done: impl Fn() -> bool) -> bool {
         if is_done() {
             return true;
         }
-        let has_call_hung = call_in_progress()
-            .is_some_and(|(_, took_ns)| Duration::from_nanos(took_ns) >= PATIENCE);
-        if has_call_hung || began.elapsed() >= PATIENCE {
+        if has_call_hung() || began.elapsed() >= PATIENCE {
             return false;
         }
         thread::sleep(Duration::from_millis(1));

@@ -21,6 +21,7 @@ fn window(id: u64) -> WindowSpec {
         first: WallAnchor::narrow(),
         lost_before: ring::lost(),
         lost_work_before: WorkLosses::now(),
+        closing_sample: None,
     }
 }
 

@@ -181,6 +181,33 @@ fn a_window_has_the_parts_of_the_intervals_in_it() {
 }
 
 #[test]
+fn an_interval_is_cut_where_a_window_opens_or_closes() {
+    let mut intervals = tens(&[100.0]);
+    intervals.add(&span(1, 10, 13), 100);
+    intervals.cut(14, 100);
+    intervals.add(&span(2, 14, 16), 100);
+    intervals.cut(18, 100);
+    // In the past, or in the interval before.
+    intervals.cut(12, 1);
+    intervals.cut(5, 1);
+    intervals.add(&span(3, 18, 24), 100);
+    intervals.measure(20, measured(100.0, 10.0));
+    let window = intervals.energy(Some((14, 18)));
+    let names: Vec<u32> = window.names.iter().map(|share| share.name).collect();
+    assert_eq!(names, [2]);
+    close(joules(&window, 2), 20.0);
+    sums_up(&window, 40.0);
+    let energy = intervals.energy(None);
+    assert_eq!(energy.intervals, 2);
+    close(joules(&energy, 1), 30.0);
+    sums_up(&energy, 200.0);
+    for at in 0..1_000 {
+        intervals.cut(21 + at, 1);
+        assert!(intervals.bins.len() <= 2 * MAX_BINS);
+    }
+}
+
+#[test]
 fn without_a_counter_the_step_is_the_mean_interval() {
     let mut intervals = Intervals::default();
     intervals.begin(0);

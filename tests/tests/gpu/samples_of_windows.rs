@@ -1,0 +1,100 @@
+//! A window ends with a sample, so it has the energy of its last part.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use profiler_runtime::{Profile, init, scope, summary};
+use profiler_tests::gpu::{Gpu, Held, is_child, on_the_driver_with, settle};
+use profiler_tests::measuring;
+
+use crate::support::samples::{gpu, on_sampled_devices, sampled, sampling, wait};
+
+#[test]
+fn a_window_that_is_shorter_than_the_interval_has_its_energy() {
+    const KERNEL_S: f64 = 1.5;
+    if !measuring() {
+        return;
+    }
+    if !is_child() {
+        on_the_driver_with("clock real; nvml energy-step 10ms", |command| {
+            sampling(command);
+            command.env("PROFILER_GPU_SAMPLES", "1h");
+        });
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let device = Gpu::new(0);
+    let stream = device.stream();
+    let run = |name: &'static str| {
+        let _scope = scope!(name, stream = &stream);
+        device.spin(&stream, 1_500_000_000);
+    };
+    {
+        let _scope = scope!("first", stream = &stream);
+        device.spin(&stream, 1_000);
+    }
+    settle();
+    wait(|| !summary().gpus.is_empty());
+    let samples = || summary().gpus[0].samples;
+    let before = samples();
+    let session = Profile::builder().gpu_samples(Duration::from_secs(3_600));
+    let ((), trace) = session.run(|_| {
+        // The one at the beginning.
+        wait(|| samples() > before);
+        run("work");
+        stream.synchronize().expect("nothing failed");
+    });
+    let averages = trace.expect("a window").key_averages();
+    let row = averages.row("work").expect("it ran");
+    let energy = row.energy.expect("it has an energy");
+    // 250 W. A busy phase begins and ends within some 10 ms of a sample.
+    let joules = energy.joules.unwrap_or(0.0);
+    let window = averages.gpus[0].energy_j.unwrap_or(0.0);
+    assert!(
+        joules > 0.0 && joules <= 250.0 * KERNEL_S + 5.0,
+        "{energy:?}"
+    );
+    assert!(joules <= window + 1e-3, "{energy:?} of {window} J");
+    assert!(
+        gpu(0).energy_j.is_some_and(|all| all >= window),
+        "{:?}",
+        gpu(0)
+    );
+}
+
+#[test]
+fn a_call_of_nvml_that_hangs_does_not_hold_a_window() {
+    if !measuring() {
+        return;
+    }
+    if !is_child() {
+        on_sampled_devices("");
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let device = Gpu::new(0);
+    let stream = device.stream();
+    {
+        let _scope = scope!("first", stream = &stream);
+        device.spin(&stream, 1_000);
+    }
+    stream.synchronize().expect("nothing failed");
+    settle();
+    sampled(0);
+    let held = Held::call("nvmlDeviceGetPerformanceState", 1);
+    held.wait();
+    for _ in 0..2 {
+        // It waits for the window, and fails if that does not come.
+        let ((), trace) = Profile::builder().run(|_| {
+            drop(scope!("work", stream = &stream));
+            sleep(Duration::from_millis(1));
+        });
+        let trace = trace.expect("the window came although a call hangs");
+        assert_eq!(
+            trace.key_averages().row("work").map(|row| row.calls),
+            Some(1)
+        );
+    }
+    // It hangs to the end of the process.
+    std::mem::forget(held);
+}
