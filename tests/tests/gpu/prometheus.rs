@@ -55,7 +55,7 @@ fn names_have_gpu_times_and_energy_and_devices_their_sensors() {
         ))
     };
     assert!((bucket("1"), bucket("3")) == (0.0, 2.0));
-    assert!(value("profiler_energy_joules_total{name=\"prometheus: spin\"}") > 0.0);
+    assert!(value("profiler_energy_joules{name=\"prometheus: spin\"}") > 0.0);
     let gpu = summary.gpus.first().expect("it was sampled");
     let of_device = format!("{{gpu=\"0\",uuid=\"{}\"}}", gpu.uuid);
     let sensor = |metric: &str| value(&format!("profiler_gpu_{metric}{of_device}"));

@@ -188,7 +188,7 @@ pub(super) fn cut(at: u64) {
     }
 }
 
-/// Ends the intervals without an energy: no samples are taken for a while.
+/// Ends the intervals without an energy: the sampler rests for a while.
 pub(super) fn pause() {
     for known in DEVICES.lock().iter_mut() {
         known.intervals.pause();

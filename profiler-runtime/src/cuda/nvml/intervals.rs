@@ -216,6 +216,8 @@ pub(super) struct Intervals {
     /// Bins from `open_since` on.
     bins: VecDeque<Interval>,
     source: EnergySource,
+    /// The energy of all intervals. Their sum could fall by a rounding error when some are merged.
+    joules: f64,
     /// The times of children by the start of the interval, for each parent that was not read yet.
     children: HashMap<u64, BTreeMap<u64, f64>>,
     /// Entries of names in `measured`.
@@ -224,7 +226,7 @@ pub(super) struct Intervals {
 }
 
 impl Intervals {
-    /// Begins an interval. What ran since the last one has no energy.
+    /// Begins an interval. Scopes that ran since the last one have no energy.
     pub(super) fn begin(&mut self, at: u64) {
         self.bins.clear();
         self.open_since = Some(at);
@@ -242,6 +244,7 @@ impl Intervals {
         let Some(since) = self.open_since else {
             return self.begin(at);
         };
+        self.joules += energy.joules;
         let at = at.max(since);
         let mut parts = vec![Interval::new(since, at)];
         let mut rest = VecDeque::new();
@@ -516,6 +519,9 @@ impl Intervals {
             energy.intervals += interval.merged;
             energy.covered_ns += part * interval.ns;
             energy.step_ns += interval.ns;
+        }
+        if between.is_none() {
+            energy.joules = self.joules;
         }
         energy.names = names.into_values().collect();
         energy.step_ns = match self.source {

@@ -25,7 +25,7 @@ impl Summary {
     /// | `profiler_panicked_calls_total` | `name` | calls that ended with a panic |
     /// | `profiler_self_seconds_total` | `name`, `clock` | the time of the calls without their children |
     /// | `profiler_call_seconds` | `name`, `clock` | a histogram of the times of single calls |
-    /// | `profiler_energy_joules_total` | `name` | the energy of the calls, where devices are sampled |
+    /// | `profiler_energy_joules` | `name` | the energy of the calls, where devices are sampled. It can fall: a share is corrected when a long scope ends |
     /// | `profiler_unmeasured_calls_total` | | calls that are missing for lack of memory |
     /// | `profiler_dropped_entries_total` | `reason` | log entries that were dropped |
     /// | `profiler_lost_gpu_times_total` | `reason` | calls without the GPU time that they should have |

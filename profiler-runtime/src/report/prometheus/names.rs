@@ -58,12 +58,12 @@ pub(super) fn write(text: &mut Text, rows: &[Row]) {
         text.counter("profiler_panicked_calls_total", help),
         &|each| Some(each.panicked as f64),
     );
+    // Not a counter: a GPU time that is read late lowers the shares of calls on other streams.
     let help =
         "The share of the devices' measured energy that belongs to the GPU time of the calls.";
-    write(
-        text.counter("profiler_energy_joules_total", help),
-        &|each| each.joules,
-    );
+    write(text.gauge("profiler_energy_joules", help), &|each| {
+        each.joules
+    });
     write_self_times(text, &all);
     write_histograms(text, &all);
 }
