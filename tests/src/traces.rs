@@ -51,6 +51,7 @@ fn assert_read_back(trace: &Trace, path: &Path) {
             panic!("no row of {name:?}:\n{own}\n{read}")
         };
         let is_equal = (row.calls, row.primitive_calls) == (found.calls, found.primitive_calls)
+            && row.work_verdict == found.work_verdict
             && are_near(row.calls, row.cpu.as_ref(), found.cpu.as_ref())
             && are_near(row.calls, row.cuda.as_ref(), found.cuda.as_ref());
         assert!(is_equal, "{row:?}\nbecame\n{found:?}\n{own}\n{read}");

@@ -53,7 +53,7 @@ pub struct Row {
     /// for launches. `None` if no call has a GPU time.
     pub launch_bound: Option<f64>,
     /// The verdict from the kernels that the calls launched, without those of scopes inside; `None` unless kernels were
-    /// recorded, in a window.
+    /// recorded, in a window or in a file of one.
     pub work_verdict: Option<Verdict>,
     /// The GPU time of scopes directly inside it on other streams. It is in no other value of this row. `None` without
     /// GPU times and in averages of a window.

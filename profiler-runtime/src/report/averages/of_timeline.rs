@@ -107,6 +107,9 @@ fn gather(timeline: &Timeline) -> KeyAverages {
     };
     let edges = edges.finish(|name| text(timeline, name), ns, has_cpu);
     let kernels = of_timeline(timeline, &callers, &texts, rows.len());
+    if let Some(kernels) = &kernels {
+        kernels.judge(&mut rows);
+    }
     let self_cpu = share_cpu(&mut rows, |index, _| busy[index]);
     let self_cuda = share_cuda(&mut rows);
     let averages = KeyAverages {

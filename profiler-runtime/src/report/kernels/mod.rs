@@ -11,13 +11,11 @@ mod table;
 #[cfg(all(test, feature = "session"))]
 mod tests;
 
-#[cfg(feature = "session")]
 use std::collections::HashMap;
 use std::fmt;
 
 use super::averages::KeyAverages;
 use super::options::TableOptions;
-#[cfg(feature = "session")]
 use super::row::Row;
 use super::text::json::{array, lines, object, string};
 use super::text::{Field, csv};
@@ -121,7 +119,6 @@ pub(super) struct AllKernels {
 
 impl AllKernels {
     /// Sets the verdict of each row whose calls launched work. There is one row for each name.
-    #[cfg(feature = "session")]
     pub(super) fn judge(&self, rows: &mut [Row]) {
         let scopes = self.kernels.scopes.iter();
         let verdicts = scopes.filter_map(|scope| Some((scope.scope.as_deref()?, scope.verdict()?)));

@@ -18,6 +18,7 @@ use crate::report::summary::Summary;
 use crate::report::text::Field;
 use crate::report::text::json::{array, lines, object, string};
 use crate::report::times::Times;
+use crate::report::verdict::Verdict;
 
 /// How many rows the page holds.
 const MAX_ROWS: usize = 5_000;
@@ -104,6 +105,7 @@ fn row_json(row: &Row) -> String {
             "launch_bound",
             row.launch_bound.map(|share| format!("{share:.3}")),
         ),
+        Field::optional_text("verdict", row.verdict().map(Verdict::as_str)),
     ])
 }
 

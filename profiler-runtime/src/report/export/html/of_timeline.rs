@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
+use crate::report::averages::KeyAverages;
 use crate::report::call_tree::CallTreeOptions;
 use crate::report::environment::Environment;
 use crate::report::summary::Summary;
 use crate::report::timeline::Timeline;
 
-/// Returns the key averages of a time line as a summary. It says only what the time line says of where it was measured.
-pub(super) fn summary(timeline: &Timeline) -> Summary {
-    let averages = timeline.key_averages();
+/// Returns the key averages of a time line, `averages`, as a summary. It says only what the time line says of where it was measured.
+pub(super) fn summary(timeline: &Timeline, averages: KeyAverages) -> Summary {
     let devices = timeline.tracks.iter();
     let mut devices: Vec<String> = devices
         .map(|track| track.device_name.clone())

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Page;
+use crate::report::averages::KeyAverages;
 use crate::report::call_tree::CallTreeOptions;
 use crate::report::export::ExportError;
 use crate::report::summary::{Summary, summary};
@@ -33,16 +34,18 @@ impl Trace {
     /// ```
     pub fn export_html(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
         let timeline = self.timeline();
+        let averages = self.key_averages();
+        let kernels = averages.kernels();
         Page::new()
-            .summary(&of_window(self, &timeline))
+            .summary(&of_window(self, &timeline, averages))
             .timeline(&timeline)
+            .kernels(&kernels)
             .write(path)
     }
 }
 
 /// Returns the key averages of a window with the environment, the warnings and the costs of the process.
-fn of_window(trace: &Trace, timeline: &Timeline) -> Summary {
-    let averages = trace.key_averages();
+fn of_window(trace: &Trace, timeline: &Timeline, averages: KeyAverages) -> Summary {
     let of_process = summary();
     Summary {
         rows: averages.rows,

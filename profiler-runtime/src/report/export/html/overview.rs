@@ -22,7 +22,7 @@ pub(super) fn push(html: &mut String, page: &Page<'_>, title: &str) {
     );
     let Some(summary) = page.summary else { return };
     html.push_str("<section id=verdict aria-label=Verdict>\n");
-    let [where_it_went, limit] = verdict::sentences(summary);
+    let [where_it_went, limit] = verdict::sentences(summary, page.kernels);
     let _ = writeln!(html, "<p>{}</p>", where_it_went.to_html());
     if !limit.is_empty() {
         let _ = writeln!(html, "<p>{}</p>", limit.to_html());

@@ -1,9 +1,12 @@
 //! The two sentences at the top of the page: where the time went, and what limits the program.
 
 use super::sentence::Sentence;
+use super::work::Work;
+use crate::report::kernels::Kernels;
 use crate::report::row::Row;
 use crate::report::summary::Summary;
 use crate::report::text::units;
+use crate::report::verdict::Verdict;
 
 /// From this share of a run on, the device counts as busy.
 const BUSY: f64 = 0.7;
@@ -19,6 +22,8 @@ enum Limit {
     Device,
     /// The device waits for launches.
     Launches,
+    /// The limit is what the recorded kernels and copies show.
+    Work(Verdict),
     /// The device waits while functions without GPU times run.
     HostWork,
     /// Measured functions cover little of the run.
@@ -45,23 +50,28 @@ struct Shares {
     host_only: f64,
     /// The fraction of the CPU self time in which threads did not run on a processor, if thread times were measured.
     off_processor: Option<f64>,
+    /// The verdict from the kernels, if they were recorded.
+    work: Option<Verdict>,
 }
 
 impl Shares {
-    fn of(summary: &Summary) -> Self {
+    fn of(summary: &Summary, work: Option<&Work<'_>>) -> Self {
         let rows = &summary.rows;
         let host = sum(rows, cpu_self);
-        let device = sum(rows, cuda_self);
+        let device = work.map_or_else(|| sum(rows, cuda_self), |work| work.busy_ns);
         let bound = |row: &Row| cuda_self(row) * row.launch_bound.unwrap_or(0.0);
-        let without_gpu = |row: &Row| row.cuda.map_or(cpu_self(row), |_| 0.0);
+        let is_on_gpu =
+            |row: &Row| row.cuda.is_some() || work.is_some_and(|work| work.is_of(&row.name));
+        let without_gpu = |row: &Row| if is_on_gpu(row) { 0.0 } else { cpu_self(row) };
         Self {
             has_rows: !rows.is_empty(),
-            has_gpu: rows.iter().any(|row| row.cuda.is_some()),
+            has_gpu: work.is_some() || rows.iter().any(|row| row.cuda.is_some()),
             host: ratio(host, summary.wall_ns),
             device: ratio(device, summary.wall_ns),
             launch_bound: ratio(sum(rows, bound), device),
             host_only: ratio(sum(rows, without_gpu), host),
             off_processor: off_processor(rows),
+            work: work.map(|work| work.verdict),
         }
     }
 
@@ -77,14 +87,19 @@ impl Shares {
             };
         }
         // The GPU time of a launch-bound call includes the gaps in which the device waits for launches.
-        let is_launch_bound = self.launch_bound >= 0.5;
-        if self.device >= LITTLE && !is_launch_bound {
-            Limit::Device
+        let is_waiting = match self.work {
+            Some(verdict) => matches!(verdict, Verdict::LaunchBound | Verdict::GapBound),
+            None => self.launch_bound >= 0.5,
+        };
+        if self.device >= LITTLE && !is_waiting {
+            self.work.map_or(Limit::Device, Limit::Work)
         } else if self.host.max(self.device) < LITTLE {
             Limit::Unmeasured
         } else if self.host_only >= 0.5 && self.device < BUSY {
             Limit::HostWork
-        } else if is_launch_bound {
+        } else if let Some(verdict) = self.work {
+            Limit::Work(verdict)
+        } else if is_waiting {
             Limit::Launches
         } else {
             Limit::Waiting
@@ -92,16 +107,17 @@ impl Shares {
     }
 }
 
-/// Returns both sentences.
-pub(super) fn sentences(summary: &Summary) -> [Sentence; 2] {
-    let shares = Shares::of(summary);
+/// Returns both sentences. `kernels` are those of the window, if there is one.
+pub(super) fn sentences(summary: &Summary, kernels: Option<&Kernels>) -> [Sentence; 2] {
+    let work = kernels.and_then(Work::of);
+    let shares = Shares::of(summary, work.as_ref());
     [
-        where_it_went(summary, &shares),
-        what_limits(summary, &shares),
+        where_it_went(summary, &shares, work.as_ref()),
+        what_limits(summary, &shares, work.as_ref()),
     ]
 }
 
-fn where_it_went(summary: &Summary, shares: &Shares) -> Sentence {
+fn where_it_went(summary: &Summary, shares: &Shares, work: Option<&Work<'_>>) -> Sentence {
     let rows = &summary.rows;
     if !shares.has_rows {
         let reason = summary.nothing_measured.as_deref();
@@ -115,7 +131,11 @@ fn where_it_went(summary: &Summary, shares: &Shares) -> Sentence {
     sentence = push_largest(sentence, rows, cpu_self);
     if shares.has_gpu {
         sentence = sentence.text("; on the GPU, ");
-        sentence = push_largest(sentence, rows, cuda_self);
+        let has_times = rows.iter().any(|row| row.cuda.is_some());
+        sentence = match work.filter(|_| !has_times) {
+            Some(work) => work.push_largest(sentence),
+            None => push_largest(sentence, rows, cuda_self),
+        };
     }
     sentence.text(".")
 }
@@ -145,7 +165,7 @@ fn push_largest(sentence: Sentence, rows: &[Row], own: fn(&Row) -> f64) -> Sente
     }
 }
 
-fn what_limits(summary: &Summary, shares: &Shares) -> Sentence {
+fn what_limits(summary: &Summary, shares: &Shares, work: Option<&Work<'_>>) -> Sentence {
     let busy = percent(shares.device.min(1.0));
     let sentence = Sentence::new();
     let sentence = match shares.limit() {
@@ -153,6 +173,10 @@ fn what_limits(summary: &Summary, shares: &Shares) -> Sentence {
         Limit::Device => sentence.strong("The GPU limits it").text(&format!(
             ": it was busy for {busy} of the run, and most work takes longer than its launch"
         )),
+        Limit::Work(_) => match work {
+            Some(work) => work.push_limit(sentence, &busy),
+            None => return sentence,
+        },
         Limit::Launches => sentence.strong("It is launch-bound").text(&format!(
             ": {} of the GPU time is in calls whose launches take at least as long as their work, so the GPU waits for the \
              CPU",
@@ -163,7 +187,7 @@ fn what_limits(summary: &Summary, shares: &Shares) -> Sentence {
                 ": the GPU was busy for {busy} of the run, while {} of the CPU time is in functions without GPU work",
                 percent(shares.host_only)
             ));
-            push_first_host_only(sentence, &summary.rows)
+            push_first_host_only(sentence, &summary.rows, work)
         }
         Limit::Unmeasured => sentence.strong("What limits it was not measured").text(&format!(
             ": measured functions took {} of the run{}",
@@ -195,11 +219,16 @@ fn what_limits(summary: &Summary, shares: &Shares) -> Sentence {
             }
         )),
     };
+    if work.is_some() {
+        // The kernels show what GPU times lack.
+        return sentence.text(".");
+    }
     about_missing_times(sentence, summary, shares)
 }
 
-fn push_first_host_only(sentence: Sentence, rows: &[Row]) -> Sentence {
+fn push_first_host_only(sentence: Sentence, rows: &[Row], work: Option<&Work<'_>>) -> Sentence {
     let host_only = rows.iter().filter(|row| row.cuda.is_none());
+    let host_only = host_only.filter(|row| work.is_none_or(|work| !work.is_of(&row.name)));
     let first = host_only.max_by(|left, right| cpu_self(left).total_cmp(&cpu_self(right)));
     match first {
         Some(row) => sentence.text(", first of all ").name(&row.name),
@@ -257,7 +286,7 @@ fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-fn percent(fraction: f64) -> String {
+pub(super) fn percent(fraction: f64) -> String {
     let percent = 100.0 * fraction;
     if percent > 0.0 && percent < 0.95 {
         format!("{percent:.1} %")

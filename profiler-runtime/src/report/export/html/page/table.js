@@ -26,7 +26,7 @@ function tableColumns(hasCuda) {
   ));
   const limit = {
     title: 'Limited by',
-    value: (row) => (row.launch_bound === null ? null : row.launch_bound >= 0.5 ? 'launch-bound' : 'device-bound'),
+    value: (row) => row.verdict,
     format: String,
   };
   return [
