@@ -20,6 +20,8 @@ mod field;
 mod intervals;
 #[cfg(all(feature = "nvml", not(target_family = "wasm")))]
 mod library;
+#[cfg(all(feature = "nvml", not(target_family = "wasm")))]
+mod logged;
 #[cfg(not(all(feature = "nvml", not(target_family = "wasm"))))]
 #[path = "not_built.rs"]
 mod sampler;

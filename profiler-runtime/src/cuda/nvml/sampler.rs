@@ -18,12 +18,12 @@ use std::time::{Duration, SystemTime};
 use super::energy::{self, Reading};
 use super::intervals::Measured;
 use super::library;
+use super::logged::Logged;
 use super::sensors::{self, Call, EnergyReading, Note, Observer, Sampled, Sensors};
 use super::store::{self, Store};
 use super::table::Table;
 use crate::background::Background;
 use crate::clock::{now, unix_ns};
-use crate::collect;
 use crate::config::Backend;
 use crate::cuda::ffi::driver::Driver;
 use crate::cuda::ffi::library as driver_library;
@@ -367,8 +367,7 @@ struct Sampler {
 struct SampledDevice {
     sensors: Sensors,
     before: Option<Before>,
-    /// The samples so far.
-    samples: u64,
+    logged: Logged,
 }
 
 /// The last reading of the energy.
@@ -396,7 +395,7 @@ impl Sampler {
         let devices = devices.into_iter().map(|sensors| SampledDevice {
             sensors,
             before: None,
-            samples: 0,
+            logged: Logged::default(),
         });
         Ok(Self {
             table,
@@ -420,6 +419,10 @@ impl Sampler {
                 });
             }
             device.sample(&self.table);
+            // CUDA has a number for it, or the run ends without.
+            if self.is_matched || is_last {
+                device.logged.decide(&device.sensors.device);
+            }
         }
     }
 
@@ -520,8 +523,7 @@ impl SampledDevice {
         if let Some(reading) = reading {
             energy::read(&self.sensors.device, read_at, reading);
         }
-        collect::log_gpu_sample(&self.sensors.device, &logged, self.samples);
-        self.samples += 1;
+        self.logged.add(&self.sensors.device, logged);
     }
 
     /// Returns the energy since the last sample in which it was known; `None` if the counter has not advanced since.
