@@ -22,8 +22,11 @@
 //! older half are merged, two at a time. The shares of both are fixed then, and all sums stay exact. A time that is read
 //! later gets its share of what is left, by the mean power of the merged interval.
 
+mod interval;
+
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
+use self::interval::Interval;
 use crate::gpu_sample::{DeviceEnergy, EnergySource, NameEnergy};
 
 /// The most intervals that a device keeps.
@@ -67,127 +70,6 @@ pub(super) struct Measured {
     pub(super) joules: f64,
     /// The length of the interval in nanoseconds.
     pub(super) ns: f64,
-}
-
-/// The GPU self time of a name in an interval.
-#[derive(Clone, Copy, Debug)]
-struct Usage {
-    name: u32,
-    self_ns: f64,
-    /// The part of `self_ns` whose share is fixed.
-    fixed_ns: f64,
-    fixed_joules: f64,
-}
-
-/// The time from one sample to another, or a bin after the last sample.
-#[derive(Clone, Debug)]
-struct Interval {
-    /// Ticks.
-    start: u64,
-    end: u64,
-    ns: f64,
-    joules: f64,
-    /// How many intervals it is merged from; 0 for a bin, and for parts of an interval but the last.
-    merged: u64,
-    /// For a bin: `true` if the interval is cut at its end.
-    is_cut: bool,
-    /// By the numbers of the names.
-    usages: Vec<Usage>,
-}
-
-impl Interval {
-    const fn new(start: u64, end: u64) -> Self {
-        Self {
-            start,
-            end,
-            ns: 0.0,
-            joules: 0.0,
-            merged: 0,
-            is_cut: false,
-            usages: Vec::new(),
-        }
-    }
-
-    fn add(&mut self, added: Usage) {
-        let place = self.usages.binary_search_by_key(&added.name, |u| u.name);
-        match place {
-            Ok(place) => {
-                if let Some(known) = self.usages.get_mut(place) {
-                    known.self_ns += added.self_ns;
-                    known.fixed_ns += added.fixed_ns;
-                    known.fixed_joules += added.fixed_joules;
-                }
-            }
-            Err(place) => self.usages.insert(place, added),
-        }
-    }
-
-    fn add_own(&mut self, name: u32, self_ns: f64) {
-        self.add(Usage {
-            name,
-            self_ns,
-            fixed_ns: 0.0,
-            fixed_joules: 0.0,
-        });
-    }
-
-    /// Returns the joules per nanosecond of self time whose share is not fixed.
-    fn joules_per_ns(&self) -> f64 {
-        let mut fixed = 0.0;
-        let (mut all_ns, mut late_ns) = (0.0, 0.0);
-        for usage in &self.usages {
-            fixed += usage.fixed_joules;
-            all_ns += usage.self_ns;
-            late_ns += usage.self_ns - usage.fixed_ns;
-        }
-        let whole = self.ns.max(all_ns);
-        if whole <= 0.0 || late_ns <= 0.0 {
-            return 0.0;
-        }
-        let left = (self.joules - fixed).max(0.0);
-        (self.joules / whole).min(left / late_ns)
-    }
-
-    /// Returns the share of each name.
-    fn shares(&self) -> impl Iterator<Item = NameEnergy> {
-        let per_ns = self.joules_per_ns();
-        self.usages.iter().map(move |usage| NameEnergy {
-            name: usage.name,
-            joules: usage.fixed_joules + per_ns * (usage.self_ns - usage.fixed_ns),
-            self_ns: usage.self_ns,
-        })
-    }
-
-    /// Returns one interval for this one and the next.
-    fn merge(&self, next: &Self) -> Self {
-        let mut merged = Self {
-            start: self.start,
-            end: next.end,
-            ns: self.ns + next.ns,
-            joules: self.joules + next.joules,
-            merged: self.merged + next.merged,
-            is_cut: false,
-            usages: Vec::new(),
-        };
-        for share in self.shares().chain(next.shares()) {
-            merged.add(Usage {
-                name: share.name,
-                self_ns: share.self_ns,
-                fixed_ns: share.self_ns,
-                fixed_joules: share.joules,
-            });
-        }
-        merged
-    }
-
-    /// Returns which part of it lies between two times.
-    fn part(&self, from: u64, to: u64) -> f64 {
-        if self.start == self.end {
-            return f64::from(u8::from(from <= self.start && self.start < to));
-        }
-        let inside = self.end.min(to).saturating_sub(self.start.max(from));
-        inside as f64 / (self.end - self.start) as f64
-    }
 }
 
 /// The part of a scope that lies in an interval.

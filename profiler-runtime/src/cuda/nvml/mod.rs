@@ -4,9 +4,11 @@
 //! milliseconds, and on a lost device it may not return: the measured threads and the summary only read what the
 //! sampler has stored, and the exit of the process waits for it with a limit.
 //!
-//! [`table`] has NVML's functions, [`library`] finds them, [`sensors`] reads one device, [`store`] keeps the samples.
-//! [`energy`] shares energy out to names, by the GPU times that the resolver adds: [`intervals`].
+//! [`table`] has NVML's functions, [`library`] finds them, [`sensors`] reads one device by the calls in [`getters`],
+//! [`sampled`] compares each sample with the one before, [`store`] keeps the samples. [`energy`] shares energy out to names, by the GPU times that the resolver adds: [`intervals`].
 
+#[cfg(all(feature = "nvml", not(target_family = "wasm")))]
+mod call;
 #[cfg(all(feature = "nvml", not(target_family = "wasm")))]
 mod code;
 #[cfg(all(feature = "nvml", not(target_family = "wasm")))]
@@ -17,11 +19,15 @@ pub(super) mod energy;
 #[cfg(all(feature = "nvml", not(target_family = "wasm")))]
 mod field;
 #[cfg(all(feature = "nvml", not(target_family = "wasm")))]
+mod getters;
+#[cfg(all(feature = "nvml", not(target_family = "wasm")))]
 mod intervals;
 #[cfg(all(feature = "nvml", not(target_family = "wasm")))]
 mod library;
 #[cfg(all(feature = "nvml", not(target_family = "wasm")))]
 mod logged;
+#[cfg(all(feature = "nvml", not(target_family = "wasm")))]
+mod sampled;
 #[cfg(not(all(feature = "nvml", not(target_family = "wasm"))))]
 #[path = "not_built.rs"]
 mod sampler;

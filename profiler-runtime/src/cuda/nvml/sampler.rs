@@ -2,11 +2,12 @@
 //!
 //! # Protocol
 //!
-//! Only the sampler calls NVML. It copies what it has read into [`STORE`], whose lock it holds for the copy alone, so
-//! that readers never wait for a call. [`last_sample`] asks for a sample by adding to `ASKED`, and waits, with a limit,
-//! until `DONE` has reached that number; a window that has closed does so too, without a thread that waits. The store of `DONE` releases the sample, and the load acquires it. [`shut_down`] sets
-//! `STOPPED`, and waits with a limit until the sampler is not inside a call: `IN_CALL` and `STOPPED` are sequentially consistent, so that the
-//! sampler sees that it must stop, or `shut_down` sees the call.
+//! Only the sampler calls NVML. It copies the readings into [`STORE`], whose lock it holds for the copy alone, so that
+//! readers never wait for a call. [`last_sample`] asks for a sample by adding to `ASKED`, and waits, with a limit, until
+//! `DONE` has reached that number; a window that has closed asks too, and no thread waits for it. The store of `DONE`
+//! releases the sample, and the load acquires it. [`shut_down`] sets `STOPPED`, and waits with a limit until the sampler is
+//! not inside a call: `IN_CALL` and `STOPPED` are sequentially consistent, so that the sampler sees that it must stop, or
+//! `shut_down` sees the call.
 
 use std::sync::atomic::{
     AtomicBool, AtomicU64,
@@ -15,20 +16,18 @@ use std::sync::atomic::{
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use super::energy::{self, Reading};
-use super::intervals::Measured;
-use super::library;
-use super::logged::Logged;
-use super::sensors::{self, Call, EnergyReading, Note, Observer, Sampled, Sensors};
-use super::store::{self, Store};
+use super::call::{Call, Observer};
+use super::sampled::SampledDevice;
+use super::store::Store;
 use super::table::Table;
+use super::{energy, library, sensors};
 use crate::background::Background;
-use crate::clock::{now, unix_ns};
+use crate::clock::unix_ns;
 use crate::config::Backend;
 use crate::cuda::ffi::driver::Driver;
 use crate::cuda::ffi::library as driver_library;
 use crate::diagnostics;
-use crate::gpu_sample::{EnergySource, GpuQuantity, GpuSample, GpuSamples};
+use crate::gpu_sample::GpuSamples;
 use crate::own_cost;
 use crate::process::fork;
 use crate::process::platform::Instant;
@@ -238,6 +237,10 @@ impl Observer for Progress {
     fn ends(&self) {
         IN_CALL.store(0, SeqCst);
     }
+
+    fn has_ended(&self) -> bool {
+        STOPPED.load(SeqCst)
+    }
 }
 
 /// Makes calls that belong together, unless sampling has ended.
@@ -363,20 +366,6 @@ struct Sampler {
     is_matched: bool,
 }
 
-/// One device, with what the next sample is compared with.
-struct SampledDevice {
-    sensors: Sensors,
-    before: Option<Before>,
-    logged: Logged,
-}
-
-/// The last reading of the energy.
-#[derive(Clone, Copy)]
-struct Before {
-    energy: Option<EnergyReading>,
-    at: Instant,
-}
-
 impl Sampler {
     fn open() -> Result<Self, String> {
         let path = with_control(|control| control.settings.nvml_library.clone());
@@ -392,11 +381,7 @@ impl Sampler {
         if devices.is_empty() {
             return Err("NVML finds no device".to_owned());
         }
-        let devices = devices.into_iter().map(|sensors| SampledDevice {
-            sensors,
-            before: None,
-            logged: Logged::default(),
-        });
+        let devices = devices.into_iter().map(SampledDevice::new);
         Ok(Self {
             table,
             devices: devices.collect(),
@@ -418,20 +403,17 @@ impl Sampler {
                     device.sensors.count_processes(&self.table);
                 });
             }
-            device.sample(&self.table);
+            device.sample(&self.table, &Progress, &STORE);
             // CUDA has a number for it, or the run ends without.
             if self.is_matched || is_last {
-                device.logged.decide(&device.sensors.device);
+                device.decide_name();
             }
         }
     }
 
     /// Forgets what the next sample would be compared with.
     fn rest(&mut self) {
-        for device in &mut self.devices {
-            device.before = None;
-            device.sensors.forget_counters();
-        }
+        self.devices.iter_mut().for_each(SampledDevice::rest);
         energy::pause();
     }
 
@@ -473,105 +455,5 @@ impl Sampler {
                 "no device of NVML has the UUID of a device of CUDA: samples are those of all devices".to_owned(),
             );
         }
-    }
-}
-
-impl SampledDevice {
-    fn sample(&mut self, table: &Table) {
-        if self.sensors.is_lost {
-            return;
-        }
-        let begun = unix_ns(SystemTime::now());
-        let mut sampled = self.sensors.read(table, &Progress);
-        // Readings are missing from then on.
-        if STOPPED.load(SeqCst) {
-            return;
-        }
-        let at = Instant::now();
-        let ended = unix_ns(SystemTime::now());
-        let read_at = energy::reading_at(
-            now(),
-            ended,
-            sampled.energy.and_then(|energy| energy.unix_ns),
-        );
-        let reading = self.reading(&mut sampled, at);
-        let sample = GpuSample {
-            device: 0,
-            unix_ns: begun.midpoint(ended),
-            uncertainty_ns: ended.abs_diff(begun) / 2,
-            readings: sampled.readings,
-            throttle: sampled.throttle,
-            merged: None,
-        };
-        for note in self.sensors.notes.drain(..) {
-            let (Note::Known(text) | Note::Warning(text)) = &note;
-            STORE.lock().note(text.clone());
-            if let Note::Warning(text) = &note {
-                diagnostics::warn_once(text);
-            }
-        }
-        if sample.readings.iter().next().is_none() {
-            return;
-        }
-        let logged = sample.clone();
-        let mut store = STORE.lock();
-        let place = store.add_device(self.sensors.device.clone());
-        if let Some(entry) = store.device_mut(place) {
-            store::add(entry, sample);
-        }
-        drop(store);
-        if let Some(reading) = reading {
-            energy::read(&self.sensors.device, read_at, reading);
-        }
-        self.logged.add(&self.sensors.device, logged);
-    }
-
-    /// Returns the energy since the last sample in which it was known; `None` if the counter has not advanced since.
-    fn reading(&mut self, sampled: &mut Sampled, at: Instant) -> Option<Reading> {
-        let now = Before {
-            energy: sampled.energy,
-            at,
-        };
-        let Some(before) = self.before else {
-            self.before = Some(now);
-            return Some(Reading::First);
-        };
-        let host_ns = at.saturating_duration_since(before.at).as_nanos() as f64;
-        if let (Some(counter), Some(known)) = (now.energy, before.energy) {
-            let Some(millijoules) = counter.millijoules.since(known.millijoules) else {
-                let index = self.sensors.device.nvml_index;
-                self.sensors.notes.push(Note::Warning(format!(
-                    "the energy counter of GPU {index} of nvidia-smi went back: the energy of one interval is missing"
-                )));
-                self.before = Some(now);
-                return Some(Reading::First);
-            };
-            sampled
-                .readings
-                .set(GpuQuantity::Energy, Some(millijoules / 1e3));
-            // Between two steps of the counter, the next sample has the energy of both intervals.
-            if counter.millijoules == known.millijoules {
-                return None;
-            }
-            let device_ns = counter.unix_ns.zip(known.unix_ns);
-            let device_ns = device_ns.map(|(now, before)| now.saturating_sub(before) as f64);
-            self.before = Some(now);
-            return Some(Reading::Measured(Measured {
-                source: EnergySource::Counter,
-                joules: millijoules / 1e3,
-                ns: device_ns.filter(|ns| *ns > 0.0).unwrap_or(host_ns),
-            }));
-        }
-        self.before = Some(now);
-        let Some(watts) = sampled.readings.get(GpuQuantity::Power) else {
-            return Some(Reading::First);
-        };
-        let joules = watts * host_ns / 1e9;
-        sampled.readings.set(GpuQuantity::Energy, Some(joules));
-        Some(Reading::Measured(Measured {
-            source: EnergySource::Power,
-            joules,
-            ns: host_ns,
-        }))
     }
 }

@@ -1,12 +1,14 @@
 //! Reads the sensors of one device.
 
-use std::ffi::{CStr, c_int, c_uint};
+use std::ffi::c_uint;
 use std::ptr;
 use std::time::Duration;
 
+use super::call::{CALLS, Call, Observer};
 use super::code::Code;
-use super::field::{self, FieldValue, Reading, Value};
-use super::table::{Handle, Memory, Table, Temperature, Utilization};
+use super::field::{self, Reading, Value};
+use super::getters::{fields, memory, number, reasons, temperature, text, utilization};
+use super::table::{Handle, Table};
 use crate::gpu_sample::{GpuDevice, GpuQuantity, GpuReadings, ThrottleReasons};
 use crate::process::platform::Instant;
 
@@ -14,88 +16,9 @@ use crate::process::platform::Instant;
 const SLOW: Duration = Duration::from_millis(1);
 /// A call that was slow this many times in a row is left out from then on.
 const MAX_SLOW: u32 = 2;
-/// The length of names and UUIDs, with the terminating zero.
-const TEXT: usize = 96;
 
 const SM_CLOCK: c_uint = 1;
 const MEMORY_CLOCK: c_uint = 2;
-/// The sensor of the chip.
-const GPU_SENSOR: c_uint = 0;
-
-/// The calls that a sample makes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Call {
-    Utilization,
-    Memory,
-    PowerFields,
-    Power,
-    Energy,
-    LinkFields,
-    Temperature,
-    SmClock,
-    MemoryClock,
-    Reasons,
-    PerformanceState,
-    // Not for each sample.
-    Initialise,
-    Devices,
-    Match,
-    Processes,
-}
-
-/// The calls of each sample.
-const CALLS: usize = Call::PerformanceState as usize + 1;
-
-impl Call {
-    pub(super) const ALL: [Self; CALLS + 4] = [
-        Self::Utilization,
-        Self::Memory,
-        Self::PowerFields,
-        Self::Power,
-        Self::Energy,
-        Self::LinkFields,
-        Self::Temperature,
-        Self::SmClock,
-        Self::MemoryClock,
-        Self::Reasons,
-        Self::PerformanceState,
-        Self::Initialise,
-        Self::Devices,
-        Self::Match,
-        Self::Processes,
-    ];
-
-    /// Returns the function, and the reading that it is for.
-    pub(super) const fn names(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Utilization => ("nvmlDeviceGetUtilizationRates", "utilization"),
-            Self::Memory => ("nvmlDeviceGetMemoryInfo", "memory in use"),
-            Self::PowerFields => ("nvmlDeviceGetFieldValues", "power and energy"),
-            Self::Power => ("nvmlDeviceGetPowerUsage", "power"),
-            Self::Energy => ("nvmlDeviceGetTotalEnergyConsumption", "energy"),
-            Self::LinkFields => ("nvmlDeviceGetFieldValues", "PCIe and NVLink"),
-            Self::Temperature => ("nvmlDeviceGetTemperature", "temperature"),
-            Self::SmClock => ("nvmlDeviceGetClockInfo", "clock of the multiprocessors"),
-            Self::MemoryClock => ("nvmlDeviceGetClockInfo", "clock of the memory"),
-            Self::Reasons => (
-                "nvmlDeviceGetCurrentClocksEventReasons",
-                "reasons for lower clocks",
-            ),
-            Self::PerformanceState => ("nvmlDeviceGetPerformanceState", "performance state"),
-            Self::Initialise => ("nvmlInit", "NVML"),
-            Self::Devices => ("a call of NVML that opens the devices", "devices"),
-            Self::Match => ("cuDeviceGetUuid", "numbers of the devices"),
-            Self::Processes => ("nvmlDeviceGetComputeRunningProcesses", "processes"),
-        }
-    }
-}
-
-/// Notified of each call, so that one that does not return is known by name.
-pub(super) trait Observer {
-    /// Returns `false` if the call must not be made any more.
-    fn begins(&self, call: Call) -> bool;
-    fn ends(&self);
-}
 
 /// A device and the state of its calls.
 #[derive(Debug)]
@@ -399,78 +322,4 @@ impl Sensors {
         }
         result.ok().flatten()
     }
-}
-
-fn text(get: impl FnOnce(*mut std::ffi::c_char, c_uint) -> Code) -> Result<String, Code> {
-    let mut buffer = [0_u8; TEXT];
-    let length = c_uint::try_from(TEXT).unwrap_or(0);
-    get(buffer.as_mut_ptr().cast(), length).ok()?;
-    let text = CStr::from_bytes_until_nul(&buffer).unwrap_or_default();
-    Ok(text.to_string_lossy().into_owned())
-}
-
-/// Calls a function that returns one number.
-fn number<F>(
-    get: Option<F>,
-    call: impl FnOnce(F, *mut c_uint) -> Code,
-) -> Result<Option<c_uint>, Code> {
-    let mut value = 0;
-    call(get.ok_or(Code::NOT_SUPPORTED)?, &raw mut value).ok()?;
-    Ok(Some(value))
-}
-
-fn utilization(table: &Table, handle: Handle) -> Result<Option<Utilization>, Code> {
-    let mut used = Utilization::default();
-    let get = table.utilization.ok_or(Code::NOT_SUPPORTED)?;
-    // SAFETY: writes one structure, which outlives the call.
-    unsafe { get(handle, &raw mut used) }.ok()?;
-    Ok(Some(used))
-}
-
-fn memory(table: &Table, handle: Handle) -> Result<Option<Memory>, Code> {
-    let mut memory = Memory::default();
-    let get = table.memory.ok_or(Code::NOT_SUPPORTED)?;
-    // SAFETY: writes one structure, which outlives the call.
-    unsafe { get(handle, &raw mut memory) }.ok()?;
-    Ok(Some(memory))
-}
-
-fn temperature(table: &Table, handle: Handle) -> Result<Option<f64>, Code> {
-    if let Some(get) = table.temperature {
-        let mut celsius = 0;
-        // SAFETY: writes one integer, which outlives the call.
-        unsafe { get(handle, GPU_SENSOR, &raw mut celsius) }.ok()?;
-        return Ok(Some(celsius.into()));
-    }
-    let get = table.temperature_v.ok_or(Code::NOT_SUPPORTED)?;
-    let size = c_uint::try_from(size_of::<Temperature>()).unwrap_or(0);
-    let mut temperature = Temperature {
-        version: size | 1 << 24,
-        sensor: GPU_SENSOR,
-        celsius: 0,
-    };
-    // SAFETY: reads and writes one structure, which outlives the call and says its size.
-    unsafe { get(handle, &raw mut temperature) }.ok()?;
-    Ok(Some(temperature.celsius.into()))
-}
-
-fn reasons(table: &Table, handle: Handle) -> Result<Option<ThrottleReasons>, Code> {
-    let get = table.event_reasons.or(table.throttle_reasons);
-    let mut bits = 0;
-    // SAFETY: writes one integer, which outlives the call.
-    unsafe { get.ok_or(Code::NOT_SUPPORTED)?(handle, &raw mut bits) }.ok()?;
-    Ok(Some(ThrottleReasons::from_bits(bits)))
-}
-
-fn fields<const N: usize>(
-    table: &Table,
-    handle: Handle,
-    wanted: [u32; N],
-) -> Result<Option<[Option<Reading>; N]>, Code> {
-    let get = table.fields.ok_or(Code::NOT_SUPPORTED)?;
-    let mut values = wanted.map(FieldValue::of);
-    let count = c_int::try_from(N).unwrap_or(0);
-    // SAFETY: reads and writes `count` structures of the layout that NVML documents.
-    unsafe { get(handle, count, values.as_mut_ptr()) }.ok()?;
-    Ok(Some(values.map(|value| value.reading())))
 }

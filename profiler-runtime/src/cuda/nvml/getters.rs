@@ -1,0 +1,89 @@
+//! Calls of NVML's functions that read one value of a device.
+
+use std::ffi::{CStr, c_int, c_uint};
+
+use super::code::Code;
+use super::field::{FieldValue, Reading};
+use super::table::{Handle, Memory, Table, Temperature, Utilization};
+use crate::gpu_sample::ThrottleReasons;
+
+/// The length of names and UUIDs, with the terminating zero.
+const TEXT: usize = 96;
+/// The sensor of the chip.
+const GPU_SENSOR: c_uint = 0;
+
+pub(super) fn text(
+    get: impl FnOnce(*mut std::ffi::c_char, c_uint) -> Code,
+) -> Result<String, Code> {
+    let mut buffer = [0_u8; TEXT];
+    let length = c_uint::try_from(TEXT).unwrap_or(0);
+    get(buffer.as_mut_ptr().cast(), length).ok()?;
+    let text = CStr::from_bytes_until_nul(&buffer).unwrap_or_default();
+    Ok(text.to_string_lossy().into_owned())
+}
+
+/// Calls a function that returns one number.
+pub(super) fn number<F>(
+    get: Option<F>,
+    call: impl FnOnce(F, *mut c_uint) -> Code,
+) -> Result<Option<c_uint>, Code> {
+    let mut value = 0;
+    call(get.ok_or(Code::NOT_SUPPORTED)?, &raw mut value).ok()?;
+    Ok(Some(value))
+}
+
+pub(super) fn utilization(table: &Table, handle: Handle) -> Result<Option<Utilization>, Code> {
+    let mut used = Utilization::default();
+    let get = table.utilization.ok_or(Code::NOT_SUPPORTED)?;
+    // SAFETY: writes one structure, which outlives the call.
+    unsafe { get(handle, &raw mut used) }.ok()?;
+    Ok(Some(used))
+}
+
+pub(super) fn memory(table: &Table, handle: Handle) -> Result<Option<Memory>, Code> {
+    let mut memory = Memory::default();
+    let get = table.memory.ok_or(Code::NOT_SUPPORTED)?;
+    // SAFETY: writes one structure, which outlives the call.
+    unsafe { get(handle, &raw mut memory) }.ok()?;
+    Ok(Some(memory))
+}
+
+pub(super) fn temperature(table: &Table, handle: Handle) -> Result<Option<f64>, Code> {
+    if let Some(get) = table.temperature {
+        let mut celsius = 0;
+        // SAFETY: writes one integer, which outlives the call.
+        unsafe { get(handle, GPU_SENSOR, &raw mut celsius) }.ok()?;
+        return Ok(Some(celsius.into()));
+    }
+    let get = table.temperature_v.ok_or(Code::NOT_SUPPORTED)?;
+    let size = c_uint::try_from(size_of::<Temperature>()).unwrap_or(0);
+    let mut temperature = Temperature {
+        version: size | 1 << 24,
+        sensor: GPU_SENSOR,
+        celsius: 0,
+    };
+    // SAFETY: reads and writes one structure, which outlives the call and says its size.
+    unsafe { get(handle, &raw mut temperature) }.ok()?;
+    Ok(Some(temperature.celsius.into()))
+}
+
+pub(super) fn reasons(table: &Table, handle: Handle) -> Result<Option<ThrottleReasons>, Code> {
+    let get = table.event_reasons.or(table.throttle_reasons);
+    let mut bits = 0;
+    // SAFETY: writes one integer, which outlives the call.
+    unsafe { get.ok_or(Code::NOT_SUPPORTED)?(handle, &raw mut bits) }.ok()?;
+    Ok(Some(ThrottleReasons::from_bits(bits)))
+}
+
+pub(super) fn fields<const N: usize>(
+    table: &Table,
+    handle: Handle,
+    wanted: [u32; N],
+) -> Result<Option<[Option<Reading>; N]>, Code> {
+    let get = table.fields.ok_or(Code::NOT_SUPPORTED)?;
+    let mut values = wanted.map(FieldValue::of);
+    let count = c_int::try_from(N).unwrap_or(0);
+    // SAFETY: reads and writes `count` structures of the layout that NVML documents.
+    unsafe { get(handle, count, values.as_mut_ptr()) }.ok()?;
+    Ok(Some(values.map(|value| value.reading())))
+}
