@@ -5,7 +5,8 @@
 //! sampler has stored, and the exit of the process waits for it with a limit.
 //!
 //! [`table`] has NVML's functions, [`library`] finds them, [`sensors`] reads one device by the calls in [`getters`],
-//! [`sampled`] compares each sample with the one before, [`store`] keeps the samples. [`energy`] shares energy out to names, by the GPU times that the resolver adds: [`intervals`].
+//! [`sampled`] compares each sample with the one before, [`store`] keeps the samples. [`energy`] shares
+//! energy out to names, by the GPU times that the resolver adds: [`intervals`].
 
 #[cfg(all(feature = "nvml", not(target_family = "wasm")))]
 mod call;
