@@ -1,4 +1,4 @@
-//! What the device did in a window whose kernels were recorded, for the sentences at the top of the page.
+//! The work of the device in a window whose kernels were recorded, for the sentences at the top of the page.
 
 use std::cmp::Ordering;
 

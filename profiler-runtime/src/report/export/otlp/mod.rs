@@ -43,7 +43,7 @@ impl Timeline {
     /// follows. Spans without a parent begin beside that of their step.
     /// Calls of CUDA that launched work are left out.
     ///
-    /// A span takes some 600 bytes, uncompressed: export windows of few steps. The same time line has the same ids
+    /// A span takes some 600 bytes, uncompressed: export windows of few steps. A time line has the same ids
     /// whenever it is written.
     ///
     /// # Errors

@@ -72,7 +72,7 @@ impl Trace {
     /// Kernels have `blocks per SM`, `warps per SM` and `est. achieved occupancy %`, computed from the launch and from the
     /// properties of the device (`deviceProperties` in the head of the file) as PyTorch does: a kernel that needs more shared
     /// memory than a block gets by default is counted with what it asked for. The occupancy is that of a kernel that has the
-    /// device to itself; it is not measured. What the driver does not know is left out.
+    /// device to itself; it is not measured. Values that the driver does not know are left out.
     ///
     /// In windows without [CUPTI](crate::report::GpuWork), scopes are measured, not kernels, and the tools still count kernels.
     /// The events that they read as kernels are the self times of scopes on the GPU, and have `"scope": true`. Each has a
