@@ -125,8 +125,11 @@ fn cost_of_call() -> f64 {
 }
 
 pub(super) fn of(rows: &[Row], wall_ns: f64) -> OwnCost {
-    let calls: u64 = rows.iter().map(|row| row.calls).sum();
-    let on_gpu: u64 = rows.iter().map(gpu_times).sum();
+    let calls: u64 = rows
+        .iter()
+        .map(|row| row.calls)
+        .fold(0, u64::saturating_add);
+    let on_gpu: u64 = rows.iter().map(gpu_times).fold(0, u64::saturating_add);
     let gpu_time_ns = own_cost::median_sample();
     let measured = calls as f64 * cost_of_call() + on_gpu as f64 * gpu_time_ns;
     let self_ns: f64 = rows

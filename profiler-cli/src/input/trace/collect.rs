@@ -133,10 +133,7 @@ impl Collector {
         match event.phase {
             b'X' => self.add_complete(&event, number),
             b'B' | b'E' => self.add_half(&event, number),
-            b'M' => {
-                self.add_metadata(event);
-                Ok(())
-            }
+            b'M' => self.add_metadata(event),
             b'C' => self.add_counter(&event, number),
             b'i' | b'I' if event.category == Category::Replay => self.add_replay(&event, number),
             b'i' | b'I' if event.name == "[memory]" => self.add_memory(&event, number),
@@ -189,7 +186,7 @@ impl Collector {
         let (Some(device), Some(stream)) = (cuda.device, cuda.stream) else {
             return Ok(());
         };
-        let track = self.tracks.number(&Id::Number(device), &Id::Number(stream));
+        let track = self.track(&Id::Number(device), &Id::Number(stream))?;
         if let Some(track) = self.tracks.get_mut(track) {
             track.is_stream = true;
         }
@@ -226,7 +223,7 @@ impl Collector {
 
     fn raw(&mut self, event: &Event, start: i64, end: i64) -> Result<Raw, InputError> {
         let args = &event.args;
-        let track = self.tracks.number(&event.process, &event.thread);
+        let track = self.track(&event.process, &event.thread)?;
         if event.category.is_on_gpu()
             && let Some(track) = self.tracks.get_mut(track)
         {
@@ -274,7 +271,17 @@ impl Collector {
         })
     }
 
-    fn add_metadata(&mut self, event: Event) {
+    /// Returns the number of a track.
+    fn track(&mut self, process: &Id, thread: &Id) -> Result<u32, InputError> {
+        let before = self.tracks.len();
+        let number = self.tracks.number(process, thread);
+        if self.tracks.len() > before {
+            self.names.count(process.bytes() + thread.bytes())?;
+        }
+        Ok(number)
+    }
+
+    fn add_metadata(&mut self, event: Event) -> Result<(), InputError> {
         let Event {
             process,
             thread,
@@ -282,16 +289,23 @@ impl Collector {
             ..
         } = event;
         let Some(name) = args.name else {
-            return;
+            return Ok(());
         };
+        // A later name replaces the one before, which stays counted.
         match event.name.as_str() {
-            "process_name" => self.tracks.name_process(process, name),
+            "process_name" => {
+                self.names.count(process.bytes() + name.len())?;
+                self.tracks.name_process(process, name);
+            }
             "thread_name" => {
+                self.track(&process, &thread)?;
+                self.names.count(name.len())?;
                 let stream = args.work.stream.map(u64::from);
                 self.tracks.name_thread(&process, &thread, name, stream);
             }
             _ => {}
         }
+        Ok(())
     }
 
     fn add_counter(&mut self, event: &Event, number: u64) -> Result<(), InputError> {
@@ -336,8 +350,9 @@ impl Collector {
             }
         }
         self.keep()?;
+        let track = self.track(&event.process, &event.thread)?;
         self.memory.push(MemoryChange {
-            track: self.tracks.number(&event.process, &event.thread),
+            track,
             at,
             bytes: args.bytes.unwrap_or_default(),
             device: if is_host {
@@ -371,6 +386,9 @@ impl Collector {
 
     fn sample(&mut self, key: CounterKey, at: i64, value: f64) -> Result<(), InputError> {
         self.keep()?;
+        if !self.counters.contains_key(&key) {
+            self.names.count(key.name.len())?;
+        }
         self.counters.entry(key).or_default().push((at, value));
         Ok(())
     }
@@ -418,5 +436,43 @@ fn invalid(event: &Event, number: u64, what: String) -> InputError {
         event: number,
         name: event.name.clone(),
         what,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Adds events to a reader that keeps few bytes of names.
+    fn added(events: impl Iterator<Item = String>) -> Result<(), InputError> {
+        let mut collector = Collector::new(Limits::DEFAULT);
+        collector.names = Names::limited(1000);
+        for event in events {
+            collector.add(serde_json::from_str(&event).expect("an event"))?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn all_names_that_stay_in_memory_count() {
+        let counter = r#"{"ph": "C", "name": "NAME", "ts": 1, "args": {"value": 1}}"#;
+        let metadata =
+            r#"{"ph": "M", "name": "thread_name", "pid": 1, "tid": 1, "args": {"name": "NAME"}}"#;
+        let process =
+            r#"{"ph": "M", "name": "process_name", "pid": "NAME", "args": {"name": "x"}}"#;
+        let track = r#"{"ph": "X", "name": "f", "pid": 1, "tid": "NAME", "ts": 1, "dur": 1}"#;
+        let memory = r#"{"ph": "i", "name": "[memory]", "pid": "NAME", "tid": 1, "ts": 1, "args": {"Bytes": 1}}"#;
+        for event in [counter, metadata, process, track, memory] {
+            let named = |number: usize| event.replace("NAME", &format!("{number:0100}"));
+            assert!(added((0..5).map(named)).is_ok(), "{event}");
+            let refused = added((0..20).map(named));
+            assert!(
+                matches!(refused, Err(InputError::TooManyNames { max_bytes: 1000 })),
+                "{event}: {refused:?}"
+            );
+        }
+        // Names that occur again take no memory.
+        let same = |_| counter.replace("NAME", &"x".repeat(100));
+        assert!(added((0..100).map(same)).is_ok());
     }
 }

@@ -84,6 +84,16 @@ pub(super) enum Id {
     Text(String),
 }
 
+impl Id {
+    /// Returns the bytes of its text.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Number(_) | Self::Missing => 0,
+        }
+    }
+}
+
 /// The arguments that the reader needs.
 #[derive(Debug, Default)]
 pub(super) struct Args {

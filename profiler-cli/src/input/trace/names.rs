@@ -8,14 +8,30 @@ use profiler_runtime::report::SliceName;
 use crate::input::{InputError, Limits};
 
 /// The different names, numbered in the order in which they first occur.
-#[derive(Default)]
 pub(super) struct Names {
     numbers: HashMap<Arc<str>, u32>,
     all: Vec<SliceName>,
     bytes: usize,
+    max_bytes: usize,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self::limited(Limits::NAMES_BYTES)
+    }
 }
 
 impl Names {
+    /// Creates an empty list for names of at most this many bytes.
+    pub(super) fn limited(max_bytes: usize) -> Self {
+        Self {
+            numbers: HashMap::new(),
+            all: Vec::new(),
+            bytes: 0,
+            max_bytes,
+        }
+    }
+
     /// Returns the number of a name. `about` returns its short form and its location; it is called if the name is new.
     pub(super) fn number(
         &mut self,
@@ -31,16 +47,28 @@ impl Names {
         name.short = short.into();
         name.location = location.unwrap_or_default().into();
         name.text = Arc::clone(&text);
-        self.bytes += name.text.len() + name.short.len() + name.location.len();
-        let number = u32::try_from(self.all.len()).ok();
-        let Some(number) = number.filter(|_| self.bytes <= Limits::NAMES_BYTES) else {
-            return Err(InputError::TooManyNames {
-                max_bytes: Limits::NAMES_BYTES,
-            });
+        self.count(name.text.len() + name.short.len() + name.location.len())?;
+        let Ok(number) = u32::try_from(self.all.len()) else {
+            return Err(self.too_many());
         };
         self.all.push(name);
         self.numbers.insert(text, number);
         Ok(number)
+    }
+
+    /// Counts the bytes of another text that stays in memory, such as the name of a track.
+    pub(super) fn count(&mut self, bytes: usize) -> Result<(), InputError> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > self.max_bytes {
+            return Err(self.too_many());
+        }
+        Ok(())
+    }
+
+    fn too_many(&self) -> InputError {
+        InputError::TooManyNames {
+            max_bytes: self.max_bytes,
+        }
     }
 
     /// Returns the number of a name, if it has one.

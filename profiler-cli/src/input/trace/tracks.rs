@@ -46,6 +46,10 @@ impl Tracks {
         number
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
     pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut RawTrack> {
         self.all.get_mut(number as usize)
     }

@@ -34,7 +34,11 @@ pub(super) fn render(averages: &KeyAverages, options: &TableOptions) -> String {
     if table.rows.iter().any(|row| row.too_short) {
         note(TOO_SHORT);
     }
-    let without: u64 = averages.rows.iter().map(|row| row.without_cuda).sum();
+    let without: u64 = averages
+        .rows
+        .iter()
+        .map(|row| row.without_cuda)
+        .fold(0, u64::saturating_add);
     if without > 0 {
         note(&format!("{without} calls without a GPU time"));
     }

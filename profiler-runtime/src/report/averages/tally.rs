@@ -74,11 +74,12 @@ impl<S: Copy + PartialEq> Sums<S> {
     pub(super) fn enter(&mut self, call: &Call<S>) -> bool {
         let is_outermost = self.open.enter();
         self.calls += 1;
-        self.own += call.own;
+        self.own = self.own.saturating_add(call.own);
         if is_outermost {
             self.primitive_calls += 1;
-            self.total += call.elapsed.unwrap_or_default();
-            self.busy += call.busy;
+            let elapsed = call.elapsed.unwrap_or_default();
+            self.total = self.total.saturating_add(elapsed);
+            self.busy = self.busy.saturating_add(call.busy);
         }
         if let Some(gpu) = &call.gpu {
             let is_outermost = self.open.enter_stream(gpu.stream);
@@ -160,7 +161,7 @@ impl<S: Copy + PartialEq> Tally<S> {
         }
         if call.is_future {
             self.futures += 1;
-            self.polled += call.busy;
+            self.polled = self.polled.saturating_add(call.busy);
         }
         self.without_cuda += u64::from(call.lacks_cuda);
         if let Some(gpu) = &call.gpu {

@@ -38,10 +38,11 @@ struct Sums {
 impl Sums {
     /// Adds a node. Its total counts if it is not inside another node of its key, except for the hidden calls.
     fn add(&mut self, node: &CallNode, is_inside_itself: bool, hidden: HiddenCalls) {
-        self.calls += node.calls;
+        self.calls = self.calls.saturating_add(node.calls);
         if !is_inside_itself {
-            let others = node.recursive_calls + hidden.calls;
-            self.primitive_calls += node.calls.saturating_sub(others);
+            let others = node.recursive_calls.saturating_add(hidden.calls);
+            let primitive = node.calls.saturating_sub(others);
+            self.primitive_calls = self.primitive_calls.saturating_add(primitive);
         }
         for (sum, times, hidden_ns) in [
             (&mut self.cpu, node.cpu, hidden.cpu_ns),

@@ -126,7 +126,10 @@ pub fn summary() -> Summary {
     energy::fill(&mut rows, &samples.devices);
     sort(&mut rows, SortKey::CpuTimeTotal);
     let wall_ns = clock().nanoseconds(clock().since_origin() as f64);
-    let ring_full: u64 = rows.iter().map(|row| row.dropped_entries).sum();
+    let ring_full: u64 = rows
+        .iter()
+        .map(|row| row.dropped_entries)
+        .fold(0, u64::saturating_add);
     let dropped = DropReason::ALL
         .into_iter()
         .map(|reason| {

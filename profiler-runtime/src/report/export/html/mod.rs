@@ -8,6 +8,8 @@ mod bars;
 mod baseline;
 mod data;
 mod escape;
+#[cfg(test)]
+mod extreme_tests;
 mod numbers;
 mod of_timeline;
 #[cfg(feature = "session")]

@@ -43,7 +43,8 @@ fn facts(page: &Page<'_>) -> Vec<String> {
             .into_iter()
             .collect();
     };
-    let calls: u64 = summary.rows.iter().map(|row| row.calls).sum();
+    let calls = summary.rows.iter().map(|row| row.calls);
+    let calls = calls.fold(0, u64::saturating_add);
     let environment = &summary.environment;
     let rank = environment.rank.map(|rank| format!("rank {rank}"));
     let gpu = match &environment.devices[..] {

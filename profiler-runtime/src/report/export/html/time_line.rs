@@ -1,5 +1,6 @@
 //! A window as the script reads it.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::numbers::number;
@@ -67,7 +68,7 @@ fn by_track(timeline: &Timeline, least: i64) -> Vec<Vec<usize>> {
     for track in &mut tracks {
         track.sort_by_key(|index| {
             let slice = &timeline.slices[*index];
-            (slice.start_ns, -slice.duration_ns)
+            (slice.start_ns, Reverse(slice.duration_ns))
         });
     }
     tracks
@@ -137,7 +138,7 @@ fn process(track: &Track) -> String {
 fn differences(values: impl Iterator<Item = i64>) -> String {
     let mut before = 0;
     array(values.map(|value| {
-        let difference = value - before;
+        let difference = i128::from(value) - i128::from(before);
         before = value;
         difference.to_string()
     }))

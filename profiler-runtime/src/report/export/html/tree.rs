@@ -78,7 +78,7 @@ fn cuda_self(node: &CallNode) -> f64 {
 }
 
 fn add(sums: &mut CallNode, node: &CallNode) {
-    sums.calls += node.calls;
+    sums.calls = sums.calls.saturating_add(node.calls);
     for (sum, times) in [(&mut sums.cpu, node.cpu), (&mut sums.cuda, node.cuda)] {
         if let Some(times) = times {
             sum.get_or_insert_default().self_ns += times.self_ns;

@@ -244,16 +244,15 @@ fn about_missing_times(sentence: Sentence, summary: &Summary, shares: &Shares) -
             summary.cuda.status
         ));
     }
-    let missing: u64 = summary.rows.iter().map(|row| row.without_cuda).sum();
-    let measured: u64 = summary
-        .rows
-        .iter()
-        .filter_map(|row| row.cuda.map(|cuda| cuda.calls))
-        .sum();
-    if missing * 20 > measured {
+    let rows = summary.rows.iter();
+    let missing = rows.clone().map(|row| row.without_cuda);
+    let missing = missing.fold(0, u64::saturating_add);
+    let measured = rows.filter_map(|row| row.cuda.map(|cuda| cuda.calls));
+    let measured = measured.fold(0, u64::saturating_add);
+    if missing.saturating_mul(20) > measured {
         return sentence.text(&format!(
             "; this is uncertain, since {missing} of {} GPU times are missing.",
-            missing + measured
+            missing.saturating_add(measured)
         ));
     }
     sentence.text(".")

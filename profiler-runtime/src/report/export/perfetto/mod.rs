@@ -121,7 +121,7 @@ fn write_timeline<W: Write>(timeline: &Timeline, out: W) -> io::Result<W> {
         layout: Layout::new(timeline),
         tracks: Tracks::describe(timeline, &mut packets)?,
         packets,
-        offset: -starts.min().unwrap_or_default().min(0),
+        offset: starts.min().unwrap_or_default().min(0).saturating_neg(),
     };
     writer.write_all()?;
     Ok(writer.packets.into_inner())
