@@ -1,7 +1,7 @@
 //! Where CUPTI recorded a window, its traces show the real kernels, copies and fills, with their launches and with the
 //! scopes around them. `tests/consumers` compares what the tools show of these traces with the events.
 
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 
 use cudarc::driver::{CudaStream, LaunchConfig};
 use cudarc::nvrtc::Ptx;
@@ -145,9 +145,18 @@ fn the_command_line_reads_the_times_of_scopes_that_overlap_on_a_stream() {
     }
     let gpu = Gpu::new(0);
     let stream = gpu.stream();
+    // Then the scopes of all threads overlap, however slow the threads are.
+    let all_are_open = Barrier::new(4);
     let trace = traced(|profile| {
         for _ in 0..3 {
-            on_threads(0..4, |_| (0..5).for_each(|_| batch(&gpu, &stream)));
+            on_threads(0..4, |_| {
+                for _ in 0..5 {
+                    let _overlapping = scope!("inside: overlapping", stream = &stream);
+                    gpu.spin(&stream, 10_000);
+                    all_are_open.wait();
+                    batch(&gpu, &stream);
+                }
+            });
             gpu.context.synchronize().expect("the device continues");
             profile.step();
         }
