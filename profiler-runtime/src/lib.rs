@@ -80,6 +80,7 @@
 //! - `trace` (default): `session`, and traces as files for Perfetto, TensorBoard's trace plugin and HTA.
 //! - `serde`: summaries, rows, call edges and traces implement the traits of serde.
 //! - `tensorboard-rs`: accepts the writer of the crate of that name as a logger.
+//! - `tracing-layer`: [`ProfilerLayer`], which measures the spans of `tracing`, those of other crates too.
 //! - `strip`: every annotated function is the function that was written, token for token. All other items still exist
 //!   and do nothing. The feature applies to the whole build, whichever crate enables it. The compiler may warn about
 //!   items that only attribute arguments use (`log = board.clone()`).
@@ -157,6 +158,8 @@ mod step;
 mod stream_key;
 mod switch;
 mod sync;
+#[cfg(feature = "tracing-layer")]
+mod tracing_layer;
 
 #[cfg(feature = "session")]
 pub use config::Schedule;
@@ -211,6 +214,8 @@ pub use startup::{
     set_enabled, step,
 };
 pub use step::IntoStep;
+#[cfg(feature = "tracing-layer")]
+pub use tracing_layer::ProfilerLayer;
 
 /// Measures a block, or the rest of the enclosing block.
 ///

@@ -3,6 +3,7 @@
 mod circuit_breaker;
 mod counts;
 mod length;
+mod location;
 mod path;
 mod registry;
 mod sampling;
@@ -10,7 +11,6 @@ mod sampling;
 mod short;
 mod time_source;
 
-use std::panic::Location;
 use std::sync::atomic::AtomicU64;
 
 use crate::stats::GpuTotals;
@@ -20,6 +20,9 @@ use time_source::AtomicTimeSource;
 
 pub(crate) use circuit_breaker::CircuitBreaker;
 pub(crate) use length::{Buffer, MAX_LENGTH, truncate, truncate_into};
+pub use location::SourceLocation;
+#[cfg(feature = "tracing-layer")]
+pub(crate) use registry::of_span;
 pub(crate) use registry::{OVERFLOW_NAME, all, by_id, declared, of_function, run_time};
 pub(crate) use sampling::Sampling;
 #[cfg(any(feature = "trace", all(feature = "export", feature = "session")))]
@@ -59,7 +62,7 @@ pub(crate) struct Name {
     /// The tag of logged calls, created by the first one.
     log_tag: RaceCell<String>,
     /// The position of the first call site in the source.
-    pub(crate) location: &'static Location<'static>,
+    pub(crate) location: SourceLocation,
     /// The name that was registered before this one.
     previous: Option<&'static Self>,
     counts: Counts,
@@ -79,7 +82,7 @@ impl Name {
         id: u32,
         (text, origin): (String, Origin),
         tag: String,
-        location: &'static Location<'static>,
+        location: SourceLocation,
         previous: Option<&'static Self>,
     ) -> Self {
         Self {

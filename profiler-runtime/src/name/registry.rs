@@ -11,7 +11,7 @@ use std::{iter, ptr};
 
 use super::length::truncate;
 use super::path::{full_tag, function_name, function_tag};
-use super::{MAX_NAMES, Name, Origin};
+use super::{MAX_NAMES, Name, Origin, SourceLocation};
 use crate::diagnostics;
 use crate::sync::{Lock, RaceCell, ReentrancyGuard};
 
@@ -51,7 +51,18 @@ fn registry() -> MutexGuard<'static, Registry> {
 /// Two functions can have the same path: in two blocks of one function, or in two versions of a crate. Their positions
 /// in the source distinguish them.
 pub(crate) fn of_function(inner: &str, location: &'static Location<'static>) -> &'static Name {
-    let text = truncate(&function_name(inner)).into_owned();
+    of_path(&function_name(inner), location.into())
+}
+
+/// Returns the name of a span: `text` is the path of the module and the span's own name. As with functions, positions in
+/// the source distinguish spans with the same text.
+#[cfg(feature = "tracing-layer")]
+pub(crate) fn of_span(text: &str, location: SourceLocation) -> &'static Name {
+    of_path(text, location)
+}
+
+fn of_path(path: &str, location: SourceLocation) -> &'static Name {
+    let text = truncate(path).into_owned();
     let mut registry = registry();
     let name = match registry.get(&text) {
         Some(name) if name.location == location => name,
@@ -82,7 +93,7 @@ fn warned_if_overflow(name: &'static Name) -> &'static Name {
 
 /// Returns the name of a function whose path is another function's name: the path and the line, and the column if another
 /// function on that line has the same path.
-fn with_location(text: &str, location: &Location<'_>, registry: &Registry) -> String {
+fn with_location(text: &str, location: SourceLocation, registry: &Registry) -> String {
     let (file, line, column) = (location.file(), location.line(), location.column());
     let by_line = truncate(&format!("{text} ({file}:{line})")).into_owned();
     match registry.get(&by_line) {
@@ -97,7 +108,7 @@ fn with_location(text: &str, location: &Location<'_>, registry: &Registry) -> St
 pub(crate) fn declared(text: &str, location: &'static Location<'static>) -> &'static Name {
     let text = truncate(text);
     let given = (text.to_string(), Origin::Given);
-    let name = registry().get_or_add(given, [text.into_owned()], location);
+    let name = registry().get_or_add(given, [text.into_owned()], location.into());
     warned_if_overflow(name)
 }
 
@@ -121,11 +132,11 @@ pub(crate) fn run_time(
     if built < limit {
         BUILT_AT_RUN_TIME.store(built + 1, Relaxed);
         let given = (text.to_owned(), Origin::Given);
-        return registry.get_or_add(given, [text.to_owned()], location);
+        return registry.get_or_add(given, [text.to_owned()], location.into());
     }
     let text = OVERFLOW_NAME.to_owned();
     let given = (text.clone(), Origin::Given);
-    let overflow = registry.get_or_add(given, [text], Location::caller());
+    let overflow = registry.get_or_add(given, [text], Location::caller().into());
     let names = registry.by_text.clone().unwrap_or_default();
     drop(registry);
     FROZEN.get_or_init(|| Frozen { names, overflow });
@@ -178,7 +189,7 @@ impl Registry {
         &mut self,
         (text, origin): (String, Origin),
         tags: [String; N],
-        location: &'static Location<'static>,
+        location: SourceLocation,
     ) -> &'static Name {
         // The last id is reserved for the overflow name.
         let full = self.names.len() + 1 >= MAX_NAMES && text != OVERFLOW_NAME;

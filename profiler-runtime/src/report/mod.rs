@@ -41,12 +41,12 @@ mod unsaved;
 mod verdict;
 mod walk;
 
-pub use crate::diagnostics::DropReason;
+pub use crate::diagnostics::{DropReason, SpanLoss};
 pub use crate::gpu_sample::{GpuDevice, GpuQuantity, GpuReadings, GpuSample, ThrottleReasons};
 pub use crate::gpu_work::{
     GpuWork, GpuWorkKind, KernelLaunch, MemoryCopy, MemoryFill, MemoryKind, WaitKind,
 };
-pub use crate::name::TimeSource;
+pub use crate::name::{SourceLocation, TimeSource};
 pub use averages::{GroupBy, KeyAverages};
 pub use call_tree::{CallFunction, CallLabels, CallNode, CallTree, CallTreeOptions, HiddenCalls};
 pub use callers::{CallEdge, CallEdges, EdgeTimes};

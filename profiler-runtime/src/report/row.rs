@@ -27,7 +27,8 @@ pub struct Row {
     pub input_shapes: Option<Vec<Box<[usize]>>>,
     /// The enclosing scopes, innermost first, as `file(line): name`, if rows are grouped by them.
     pub stack: Option<Vec<String>>,
-    /// Finished calls, including recursive ones, without replays of graphs, which belong to no call.
+    /// Finished calls, including recursive ones, without replays of graphs, which belong to no call. A span of `tracing` is
+    /// one call, however often it is entered; each time has its share in the times ([`Times::calls`]).
     pub calls: u64,
     /// Calls that were not made, directly or indirectly, from a call of the same row.
     pub primitive_calls: u64,
@@ -68,9 +69,10 @@ pub struct Row {
     /// Calls without a GPU time because no stream was named for them, on threads where a CUDA context was or had been
     /// current. A function that launches nothing has such calls too, and needs no stream. 0 in averages of a window.
     pub without_stream: u64,
-    /// Calls that were futures.
+    /// Calls that were futures, and closed spans of `tracing` that were entered several times.
     pub futures: u64,
-    /// The time of the polls of futures; for the rest of their total, the futures waited.
+    /// The time of the polls of futures; for the rest of their total, the futures waited. Of spans that were entered
+    /// several times, all of the total.
     pub polled_ns: f64,
     /// How long the threads of the calls ran on a processor during them, including children, without waits and
     /// preemption. A recursive call counts once; a future counts the time of its polls. `None` unless thread times are

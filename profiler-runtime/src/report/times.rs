@@ -10,7 +10,8 @@ use super::text::Field;
 #[cfg_attr(feature = "serde", serde(default))]
 #[non_exhaustive]
 pub struct Times {
-    /// Calls with such a time, including recursive ones. On the GPU, replays of captured graphs count too.
+    /// Calls with such a time, including recursive ones. On the GPU, replays of captured graphs count too. A span of
+    /// `tracing` has one time for each time that it was entered.
     pub calls: u64,
     /// The time of calls including their children, without calls made from a call of the same row: a recursive call
     /// counts once (`cpu_time_total`, `cuda_time_total`). The time of a future is from its first poll to its end.

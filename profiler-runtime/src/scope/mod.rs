@@ -21,8 +21,7 @@ pub(crate) use builder::ScopeArgs;
 use builder::ScopeBuilder;
 use close::end_logged;
 use handle::Entered;
-pub(crate) use open::OpenScope;
-use open::end;
+pub(crate) use open::{OpenScope, end};
 pub(crate) use probe::run_empty_scopes;
 
 /// A scope that is measured until the guard is dropped.

@@ -242,7 +242,7 @@ impl OpenScope {
 
 /// Closes a scope that is not logged by its own logger.
 #[inline(never)]
-pub(super) fn end(open: &OpenScope) {
+pub(crate) fn end(open: &OpenScope) {
     // Check `panicking()` first: nothing is live across the call, so no registers are saved. All slow calls are tail
     // calls for the same reason.
     if panicking() {

@@ -1,6 +1,5 @@
 //! One scope of a trace.
 
-use std::panic::Location;
 use std::time::Duration;
 
 use super::ended::RecordEnding;
@@ -9,6 +8,7 @@ use super::trace::{NONE, Node, Trace};
 use crate::cuda::GpuRecord;
 use crate::cuda::{CudaLoss, StreamId};
 use crate::memory::MemoryUse;
+use crate::name::SourceLocation;
 
 /// One scope of a [`Trace`].
 ///
@@ -49,7 +49,7 @@ impl<'t> Event<'t> {
 
     /// Returns the location of the first call site of its name.
     #[must_use]
-    pub fn location(self) -> Option<&'static Location<'static>> {
+    pub fn location(self) -> Option<SourceLocation> {
         let name = self.trace.names.get(self.record().name as usize)?;
         Some(name.location)
     }
@@ -207,7 +207,7 @@ pub struct Frame<'t> {
     /// The scope's name.
     pub name: &'t str,
     /// The location of the first call site of the name.
-    pub location: Option<&'static Location<'static>>,
+    pub location: Option<SourceLocation>,
 }
 
 impl<'t> Frame<'t> {

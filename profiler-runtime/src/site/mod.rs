@@ -74,7 +74,7 @@ impl NameSource {
 
 /// Returns the decision if it was made under this switch word, and the program has not loaded the CUDA driver since.
 #[inline]
-fn valid(stored: StampedDecision, switch: u32) -> Option<SiteDecision> {
+pub(crate) fn valid(stored: StampedDecision, switch: u32) -> Option<SiteDecision> {
     stored
         .under(switch)
         .filter(|decision| !decision.is_cuda_pending() || !is_cuda_loaded())
@@ -86,7 +86,7 @@ fn is_cuda_loaded() -> bool {
 }
 
 /// Decides what calls of a name do.
-fn decide(name: &Name) -> StampedDecision {
+pub(crate) fn decide(name: &Name) -> StampedDecision {
     // Both can change the settings and thereby start a new generation: before the decision.
     startup::ensure_started();
     startup::warn_of_unused_guard();

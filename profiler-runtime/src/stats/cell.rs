@@ -62,6 +62,8 @@ stat_cell! {
         pub(crate) without_cuda: count(without_cuda),
         /// Calls without a stream while a CUDA context was current.
         pub(crate) without_stream: count(without_stream),
+        /// Times of spans that had been entered before: they are in the buckets, and are no calls of their own.
+        continued: count(continued),
         /// The number of the name.
         pub(crate) id: identity,
         /// Calls until the next one that is logged.
@@ -151,6 +153,13 @@ impl StatCell {
         self.futures_begun.add(1);
     }
 
+    /// Counts a span that was entered several times, when it is closed.
+    #[cfg(feature = "tracing-layer")]
+    pub(crate) fn count_resumed_span(&self) {
+        self.futures_begun.add(1);
+        self.futures.add(1);
+    }
+
     /// Counts a finished call. Returns `true` if [`spill_buckets`](Self::spill_buckets) is to be called.
     #[inline(always)]
     #[must_use]
@@ -213,6 +222,12 @@ impl StatCell {
     pub(crate) fn count_future(&self, polled: i64) {
         self.futures.add(1);
         self.polled.add_ticks(polled);
+    }
+
+    /// Notes that the call that was counted last continues an earlier one: the span had been entered before.
+    #[cfg(feature = "tracing-layer")]
+    pub(crate) fn count_continued(&self) {
+        self.continued.add(1);
     }
 
     /// Counts the thread time of a call or of a poll, in nanoseconds.

@@ -22,6 +22,8 @@ pub(crate) struct Totals {
     pub(crate) dropped_futures: u64,
     pub(crate) polled: i64,
     pub(crate) futures: u64,
+    /// Times of spans that had been entered before.
+    pub(crate) continued: u64,
     pub(crate) out_of_order: u64,
     pub(crate) ring_full: u64,
     /// Calls whose GPU time found the ring full.
@@ -52,6 +54,7 @@ impl Totals {
             dropped_futures: 0,
             polled: 0,
             futures: 0,
+            continued: 0,
             out_of_order: 0,
             ring_full: 0,
             without_cuda: 0,
@@ -64,7 +67,14 @@ impl Totals {
     }
 
     /// Returns the number of calls, with recursive ones.
+    ///
+    /// Saturates: a reader may see the count of a continued span before it sees its bucket.
     pub(crate) fn calls(&self) -> u64 {
+        self.times().saturating_sub(self.continued)
+    }
+
+    /// Returns the number of times: one for each call, and more for a span that was entered several times.
+    pub(crate) fn times(&self) -> u64 {
         self.buckets.count()
     }
 
@@ -80,15 +90,15 @@ impl Totals {
         self.open + self.futures_begun.saturating_sub(self.futures)
     }
 
-    /// Returns the mean over all calls.
+    /// Returns the mean of all times.
     pub(crate) fn mean(&self) -> f64 {
-        self.every_total() / self.calls().max(1) as f64
+        self.every_total() / self.times().max(1) as f64
     }
 
-    /// Returns the standard deviation of all calls, as that of a whole population and not of a sample.
+    /// Returns the standard deviation of all times, as that of a whole population and not of a sample.
     pub(crate) fn deviation(&self) -> f64 {
         let mean = self.mean();
-        (self.squares / self.calls().max(1) as f64 - mean * mean)
+        (self.squares / self.times().max(1) as f64 - mean * mean)
             .max(0.0)
             .sqrt()
     }

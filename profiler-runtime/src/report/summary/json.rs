@@ -11,6 +11,8 @@ use crate::report::text::{Field, nanoseconds};
 pub(super) fn render(summary: &Summary) -> String {
     let dropped = summary.dropped.iter();
     let dropped = object(dropped.map(|(reason, entries)| Field::raw(reason.key(), entries)));
+    let lost_spans = summary.lost_spans.iter();
+    let lost_spans = object(lost_spans.map(|(reason, spans)| Field::raw(reason.key(), spans)));
     let own_cost = object([
         Field::raw(
             "measured_threads",
@@ -38,6 +40,7 @@ pub(super) fn render(summary: &Summary) -> String {
         Field::raw("dropped", dropped),
         Field::raw("unsaved", summary.unsaved),
         Field::raw("unmeasured", summary.unmeasured),
+        Field::raw("lost_spans", lost_spans),
         Field::raw("cuda", health(&summary.cuda)),
         Field::raw("gpus", array(summary.gpus.iter().map(SampledGpu::to_json))),
         Field::raw("own_cost", own_cost),

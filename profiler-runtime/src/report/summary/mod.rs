@@ -30,7 +30,8 @@ use super::sort::{SortKey, SortKeyError, sort, sort_or_note};
 use crate::clock::clock;
 use crate::collect;
 use crate::cuda::{self, CudaHealth};
-use crate::diagnostics::{self, DropReason};
+use crate::diagnostics::{self, DropReason, SpanLoss};
+use crate::gpu_sample::GpuSamples;
 use crate::name;
 use crate::switch::{self, OffReason, WHY_NEVER, with_control};
 
@@ -91,6 +92,10 @@ pub struct Summary {
     pub unsaved: u64,
     /// Calls missing from all rows because there was no memory for their statistics.
     pub unmeasured: u64,
+    /// Spans of `tracing`, and times of spans, that a layer did not time, for each reason that
+    /// occurred.
+    #[cfg_attr(feature = "serde", serde(with = "crate::diagnostics::reason::counts"))]
+    pub lost_spans: Vec<(SpanLoss, u64)>,
     /// Warnings that were emitted, each once: invalid variables, loggers that failed.
     pub notices: Vec<String>,
     /// The state of GPU measurement.
@@ -142,6 +147,7 @@ pub fn summary() -> Summary {
         })
         .filter(|(_, entries)| *entries > 0)
         .collect();
+    let notes = notes_of(&samples, !rows.is_empty());
     Summary {
         schema: Schema,
         environment: environment::of_process(),
@@ -160,10 +166,20 @@ pub fn summary() -> Summary {
         dropped,
         unsaved: collect::unsaved(),
         unmeasured: diagnostics::unmeasured(),
+        lost_spans: diagnostics::lost_spans(),
         notices: diagnostics::notices(),
         call_tree: CallTree::of_statistics().map(Arc::new),
-        notes: sampled_gpu::missing(&samples, &diagnostics::notices()),
+        notes,
     }
+}
+
+/// Returns notes on samples and spans that are missing. If there are no rows, `why_nothing` says the latter.
+fn notes_of(samples: &GpuSamples, has_rows: bool) -> Vec<String> {
+    let mut notes = sampled_gpu::missing(samples, &diagnostics::notices());
+    let is_on = || switch::off_reason().is_none();
+    let why_no_span = diagnostics::why_no_span().filter(|_| has_rows && is_on());
+    notes.extend(why_no_span.map(str::to_owned));
+    notes
 }
 
 /// Returns the processor time of the calls. For a name with futures and other calls, the statistics do not separate the
@@ -203,6 +219,9 @@ fn why_nothing() -> String {
         return format!(
             "the calls of all {seen} names that ran were left out, by `bypass`, by `pause` or by `set_enabled(false)`"
         );
+    }
+    if let Some(reason) = diagnostics::why_no_span() {
+        return reason.to_owned();
     }
     "nothing that is annotated has run: put #[measure_execution_time] on a function that does"
         .to_owned()

@@ -109,7 +109,7 @@ fn counted(number: u64, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
-/// Describes the log entries and GPU times that are missing, by reason.
+/// Describes the log entries, GPU times and spans that are missing, by reason.
 fn losses(summary: &Summary) -> Vec<String> {
     let dropped = summary.dropped.iter().map(|(reason, entries)| {
         let (why, advice) = (reason.as_str(), reason.advice());
@@ -123,7 +123,11 @@ fn losses(summary: &Summary) -> Vec<String> {
             counted(*calls, "call")
         )
     });
-    let mut notes: Vec<String> = dropped.chain(lost).collect();
+    let spans = summary.lost_spans.iter().map(|(reason, spans)| {
+        let (why, advice) = (reason.as_str(), reason.advice());
+        format!("{} not timed: {why}; {advice}", counted(*spans, "span"))
+    });
+    let mut notes: Vec<String> = dropped.chain(lost).chain(spans).collect();
     if summary.cuda.rejected_times > 0 {
         notes.push(format!(
             "{} of the CUDA driver left out, since they were negative, infinite or longer than a year: the driver, or a \

@@ -1,0 +1,66 @@
+//! Which spans a layer asks for.
+
+use tracing::subscriber::Interest;
+use tracing::{Level, Metadata, Subscriber};
+use tracing_subscriber::layer::{Context, Filter};
+
+/// Crates whose spans are about themselves: how tasks wait and frames are sent.
+const INTERNALS: [&str; 8] = [
+    "h2", "hyper", "hyper_util", "mio", "tokio", "tokio_util", "tower", "want",
+];
+
+/// Crates whose spans of the level `TRACE` are parts of a model.
+const MODELS: [&str; 3] = ["burn", "candle", "cubecl"];
+
+/// The layer's own filter. As it is one of the layer alone, it decides nothing for others.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SpanFilter {
+    /// `true` if no span is left out.
+    pub(super) takes_all: bool,
+}
+
+impl SpanFilter {
+    fn takes(self, metadata: &Metadata<'_>) -> bool {
+        if !metadata.is_span() {
+            return false;
+        }
+        let target = metadata.target();
+        let is_model = || MODELS.iter().any(|prefix| target.starts_with(prefix));
+        self.takes_all
+            || !is_internal(target) && (*metadata.level() != Level::TRACE || is_model())
+    }
+}
+
+fn is_internal(target: &str) -> bool {
+    let root = target.split("::").next().unwrap_or_default();
+    INTERNALS.contains(&root)
+}
+
+impl<S: Subscriber> Filter<S> for SpanFilter {
+    fn enabled(&self, metadata: &Metadata<'_>, _: &Context<'_, S>) -> bool {
+        self.takes(metadata)
+    }
+
+    fn callsite_enabled(&self, metadata: &'static Metadata<'static>) -> Interest {
+        if self.takes(metadata) {
+            Interest::always()
+        } else {
+            Interest::never()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn internals_are_whole_crates() {
+        for target in ["tokio", "tokio::task", "hyper::proto", "h2::codec"] {
+            assert!(is_internal(target), "{target}");
+        }
+        for target in ["tokio_postgres", "tower_http::trace", "app::tokio", "app", ""] {
+            assert!(!is_internal(target), "{target}");
+        }
+    }
+}
