@@ -10,8 +10,6 @@ pub enum SpanLoss {
     NeverEntered,
     /// The span was closed, and one time that it was entered had no exit on the thread that entered it.
     NeverExited,
-    /// A layer that measures whole spans saw a span entered that was entered already, on another thread.
-    Overlapping,
     /// The span was created when too many others were open.
     TooManyOpen,
     /// The span comes from a call site beyond the number of those that are told apart.
@@ -22,10 +20,9 @@ pub enum SpanLoss {
 
 impl SpanLoss {
     /// All reasons, in the order in which the summary shows them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 5] = [
         Self::NeverEntered,
         Self::NeverExited,
-        Self::Overlapping,
         Self::TooManyOpen,
         Self::TooManyCallSites,
         Self::ThreadEnded,
@@ -37,7 +34,6 @@ impl SpanLoss {
         match self {
             Self::NeverEntered => "never entered",
             Self::NeverExited => "entered and not exited on that thread",
-            Self::Overlapping => "entered on two threads at once",
             Self::TooManyOpen => "too many spans were open",
             Self::TooManyCallSites => "more than 4096 call sites have spans",
             Self::ThreadEnded => "the thread was ending",
@@ -54,9 +50,6 @@ impl SpanLoss {
             Self::NeverExited => {
                 "do not forget the guard of `Span::enter`, and do not hold it across an `.await`: use `Instrument`"
             }
-            Self::Overlapping => {
-                "only the first thread's time is counted; leave out `whole_spans` to count the times of both"
-            }
             Self::TooManyOpen => "close spans, or filter out those that stay open",
             Self::TooManyCallSites => "leave out targets with a filter of the layer",
             Self::ThreadEnded => "enter no spans in destructors of thread-locals",
@@ -69,7 +62,6 @@ impl SpanLoss {
         match self {
             Self::NeverEntered => "never_entered",
             Self::NeverExited => "never_exited",
-            Self::Overlapping => "overlapping",
             Self::TooManyOpen => "too_many_open",
             Self::TooManyCallSites => "too_many_call_sites",
             Self::ThreadEnded => "thread_ended",

@@ -3,8 +3,8 @@
 use std::thread::panicking;
 
 use super::open::{
-    CALLERS, CUDA, DETACHED, IN_LINKED, LOGGED, NO_CONTEXT, NO_STREAM, OpenScope, RANGE, RECORDED,
-    STEP, THREAD_TIME, UNWINDING,
+    CALLERS, CUDA, Counted, DETACHED, IN_LINKED, LOGGED, NO_CONTEXT, NO_STREAM, OpenScope, PART,
+    RANGE, RECORDED, STEP, THREAD_TIME, UNWINDING,
 };
 use crate::clock::{elapsed, now};
 use crate::collect;
@@ -37,6 +37,21 @@ pub(super) fn end_logged(open: &OpenScope, log: &mut Option<LogRequest>) {
     });
 }
 
+/// Closes a scope that is one part of a call, and counts nothing but its GPU time and its thread time.
+#[cfg(feature = "tracing-layer")]
+pub(crate) fn end_part(open: &OpenScope) -> Option<super::Part> {
+    catch_own_panic("a scope was closed", || {
+        let closed = open.close();
+        open.dispatch(&closed, None);
+        super::Part {
+            end: closed.span.end,
+            elapsed: closed.span.elapsed,
+            own: closed.own,
+            panicked: closed.panicked,
+        }
+    })
+}
+
 /// Moves the counts of a cell whose buckets are about to overflow to its name.
 #[cold]
 pub(super) fn spill_buckets(cell: &StatCell) {
@@ -52,6 +67,8 @@ pub(super) fn spill_buckets(cell: &StatCell) {
 /// The CPU side of a scope that has closed.
 struct Closed {
     span: CpuSpan,
+    /// The self time.
+    own: i64,
     /// `true` if a panic ended the scope.
     panicked: bool,
     /// The id of the scope's [`SharedScope`](local::SharedScope); 0 if it has none.
@@ -72,7 +89,9 @@ impl OpenScope {
         let mut shared = 0;
         // Before the scope closes, which may remove a handle that was left inside it.
         let place = local::place(self.outer_serial);
-        let (outermost, own) = if self.has(DETACHED) {
+        let (outermost, own) = if self.has(PART) && (self.has(DETACHED) || local::has_ended()) {
+            (true, elapsed)
+        } else if self.has(DETACHED) {
             self.count_detached(elapsed, panicked);
             (true, elapsed)
         } else if local::has_ended() {
@@ -100,6 +119,7 @@ impl OpenScope {
         };
         Closed {
             span,
+            own,
             panicked,
             shared,
             place,
@@ -134,7 +154,8 @@ impl OpenScope {
         let counted = local::with_state(|state| match state.innermost.get() {
             innermost if innermost == serial => {
                 own -= state.child_ticks.get();
-                self.pop(state, elapsed)
+                self.restore_outer(state, elapsed);
+                self.count_call(elapsed, own, self.cell.leave(serial))
             }
             innermost => {
                 // Dropped out of order: before a younger guard, or after an older one. The elapsed time is exact. The
@@ -146,7 +167,7 @@ impl OpenScope {
                     self.restore_outer(state, elapsed);
                     local::presume_leaked_inside(serial);
                 }
-                self.count(elapsed, elapsed, self.cell.leave_late(serial))
+                self.count_call(elapsed, elapsed, self.cell.leave_late(serial))
             }
         });
         if self.has(IN_LINKED) {
@@ -156,10 +177,24 @@ impl OpenScope {
         if counted.as_ref().is_some_and(|counted| counted.must_spill) {
             spill_buckets(self.cell);
         }
-        if panicked {
+        if panicked && !self.has(PART) {
             self.cell.count_ending(Ending::Panicked);
         }
         (counted.is_none_or(|counted| counted.outermost), own)
+    }
+
+    /// Counts the call, unless the scope is one part of it.
+    fn count_call(&self, elapsed: i64, own: i64, outermost: bool) -> Counted {
+        if !self.has(PART) {
+            return self.count(elapsed, own, outermost);
+        }
+        if outermost {
+            self.cell.end_polling();
+        }
+        Counted {
+            must_spill: false,
+            outermost,
+        }
     }
 
     /// Counts a scope whose thread has ended while it was open. The cell may have another writer by now.

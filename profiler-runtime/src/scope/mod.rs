@@ -10,6 +10,8 @@ mod close;
 pub(crate) mod future;
 pub(crate) mod handle;
 mod open;
+#[cfg(feature = "tracing-layer")]
+mod part;
 mod probe;
 
 use std::marker::PhantomData;
@@ -18,10 +20,16 @@ use std::thread::panicking;
 use crate::log::LogRequest;
 use crate::switch::SiteDecision;
 pub(crate) use builder::ScopeArgs;
+#[cfg(feature = "tracing-layer")]
+pub(crate) use builder::should_log;
 use builder::ScopeBuilder;
 use close::end_logged;
+#[cfg(feature = "tracing-layer")]
+pub(crate) use close::end_part;
 use handle::Entered;
 pub(crate) use open::{OpenScope, end};
+#[cfg(feature = "tracing-layer")]
+pub(crate) use part::Part;
 pub(crate) use probe::run_empty_scopes;
 
 /// A scope that is measured until the guard is dropped.

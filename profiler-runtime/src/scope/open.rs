@@ -56,6 +56,8 @@ pub(super) const THREAD_TIME: u64 = 1 << 52;
 pub(super) const CALLERS: u64 = 1 << 51;
 /// The scope is a range in an NVTX tool.
 pub(super) const RANGE: u64 = 1 << 50;
+/// The scope is one part of a call, which is counted when the last part has ended: see [`super::Part`].
+pub(super) const PART: u64 = 1 << 49;
 const FLAGS: u64 = LOGGED
     | UNWINDING
     | DETACHED
@@ -69,7 +71,8 @@ const FLAGS: u64 = LOGGED
     | IN_LINKED
     | THREAD_TIME
     | CALLERS
-    | RANGE;
+    | RANGE
+    | PART;
 
 /// The result of counting a call.
 pub(super) struct Counted {
@@ -222,6 +225,18 @@ impl OpenScope {
     #[inline(always)]
     pub(super) fn serial(&self) -> u64 {
         self.serial & !FLAGS
+    }
+
+    /// Adds a flag.
+    #[cfg(feature = "tracing-layer")]
+    pub(super) fn add_flag(&mut self, flag: u64) {
+        self.serial |= flag;
+    }
+
+    /// Returns `true` if the scope is not part of its thread's state.
+    #[cfg(feature = "tracing-layer")]
+    pub(super) fn is_detached(&self) -> bool {
+        self.has(DETACHED)
     }
 
     /// Returns `true` if the scope has this flag.

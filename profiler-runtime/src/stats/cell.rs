@@ -148,6 +148,11 @@ impl StatCell {
         }
     }
 
+    /// Notes that the outermost scope of the name, which was a part of a call, has closed.
+    pub(crate) fn end_polling(&self) {
+        self.polling.set(0);
+    }
+
     /// Counts the first poll of a future.
     pub(crate) fn begin_future(&self) {
         self.futures_begun.add(1);

@@ -68,6 +68,12 @@ impl SiteDecision {
         Self(self.0 & !Self::LOGGED)
     }
 
+    /// Returns the decision for one part of a call, without what is done once the call has ended.
+    #[cfg(feature = "tracing-layer")]
+    pub(crate) fn for_part(self) -> Self {
+        Self(self.0 & !(Self::LOGGED | Self::STEP | Self::CALLERS))
+    }
+
     /// Returns `true` if calls are not measured.
     pub(crate) fn is_excluded(self) -> bool {
         self.0 & Self::EXCLUDED != 0
@@ -158,6 +164,12 @@ impl StampedDecision {
     /// Returns the decision, unless it was made while measuring was off.
     pub(crate) fn if_on(self) -> Option<SiteDecision> {
         (!super::is_off(self.switch())).then_some(self.decision())
+    }
+
+    /// Returns the decision under whatever switch word it was made.
+    #[cfg(feature = "tracing-layer")]
+    pub(crate) fn last(self) -> Option<SiteDecision> {
+        (self != Self::NONE).then_some(self.decision())
     }
 
     /// Returns the id of the name it was made for. It holds under any switch word.

@@ -25,6 +25,10 @@ impl<S> State<S> {
         }
     }
 
+    pub(super) fn measure_whole(&mut self) {
+        self.filtered.inner_mut().measure_whole();
+    }
+
     pub(super) fn take_all(&mut self) {
         self.filtered.filter_mut().takes_all = true;
     }

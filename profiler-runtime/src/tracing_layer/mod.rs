@@ -23,6 +23,8 @@ mod sites;
 mod stack;
 #[cfg(feature = "strip")]
 mod stripped;
+#[cfg(not(feature = "strip"))]
+mod whole;
 
 #[cfg(not(feature = "strip"))]
 use measured as variant;
@@ -43,6 +45,13 @@ impl<S> ProfilerLayer<S> {
         Self {
             state: State::new(),
         }
+    }
+
+    /// Measures spans from the first enter to the last exit.
+    #[must_use]
+    pub fn whole_spans(mut self) -> Self {
+        self.state.measure_whole();
+        self
     }
 
     /// Measures all spans, also those that a layer leaves out by default.

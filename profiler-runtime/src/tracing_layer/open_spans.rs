@@ -3,8 +3,7 @@
 //! # Protocol
 //!
 //! A span has an entry from its creation until it is closed. The key of an entry is the id of the span, or 0 while the
-//! entry is free. Keys are in lines of eight, which fill a cache line; an id can be in one line of each table. A span is
-//! created once, and closed once after all else, so that one thread each inserts and removes it:
+//! entry is free. An id can be in eight entries of each table, which stand side by side. A span is created once, and closed once after all else, so that one thread each inserts and removes it:
 //!
 //! - Inserting exchanges a free key for the id (`Acquire`) and then initializes the rest.
 //! - Removing reads the rest and then frees the key (`Release`). So the next span in the entry finds it as it was left, and
@@ -23,25 +22,35 @@ use std::sync::atomic::{
 };
 
 use super::sites::SPREAD;
+use super::whole::WholeTimes;
 use crate::sync::{RaceCell, ReentrancyGuard};
 
-/// Keys in a line.
+/// Entries in which an id can be.
 const LINE: usize = 8;
-/// The base 2 logarithm of the number of lines in the first table.
+/// The place of entries that are not in the first table.
+const ELSEWHERE: u32 = u32::MAX;
+/// The base 2 logarithm of the number of such groups in the first table.
 const FIRST_TABLE: u32 = 10;
 const TABLES: usize = 4;
 
-/// A span that is open.
+/// An entry: a span that is open, or none.
 #[derive(Debug)]
 pub(super) struct OpenSpan {
-    /// The number of its call site.
-    site: AtomicU32,
+    /// The id, or 0.
+    key: AtomicU64,
     /// How often it was entered, in the upper half, and exited, in the lower half. Beyond 2³² the halves are wrong, and
     /// nothing else.
     entries: AtomicU64,
+    /// The number of its call site, and [`MISSING`].
+    site: AtomicU32,
+    /// The number of the entry in the first table, or [`ELSEWHERE`].
+    place: u32,
 }
 
 const ENTER: u64 = 1 << 32;
+
+/// A flag of [`OpenSpan::site`]: the span was entered, and there was no place for its time.
+const MISSING: u32 = 1 << 31;
 
 /// What became of a span until it was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,72 +58,167 @@ pub(super) struct ClosedSpan {
     pub(super) site: u32,
     pub(super) enters: u32,
     pub(super) exits: u32,
+    /// `true` if a time is missing that was counted as such.
+    pub(super) is_missing: bool,
 }
 
 impl OpenSpan {
-    pub(super) fn site(&self) -> u32 {
-        self.site.load(Relaxed)
+    const fn new(place: u32) -> Self {
+        Self {
+            key: AtomicU64::new(0),
+            entries: AtomicU64::new(0),
+            site: AtomicU32::new(0),
+            place,
+        }
     }
 
-    /// Notes that the span is entered. Returns `true` if it is entered already, on this thread or on another one.
-    #[inline]
-    pub(super) fn enter(&self) -> bool {
-        let before = self.entries.fetch_add(ENTER, Relaxed);
-        before >> 32 != before & (ENTER - 1)
+    /// Returns the number of the span's call site.
+    #[inline(always)]
+    pub(super) fn site(&self) -> u32 {
+        self.site.load(Relaxed) & !MISSING
+    }
+
+    /// Returns a number by which [`OpenSpans::at`] finds the span faster.
+    #[inline(always)]
+    pub(super) fn place(&self) -> u32 {
+        self.place
+    }
+
+    /// Notes that the span was entered, and its time was counted as missing.
+    #[cold]
+    pub(super) fn miss(&self) {
+        self.site.fetch_or(MISSING, Relaxed);
+    }
+
+    /// Returns `true` if the span is entered. It is, if this thread has entered it.
+    #[inline(always)]
+    pub(super) fn is_entered(&self) -> bool {
+        let entries = self.entries.load(Relaxed);
+        entries >> 32 != entries & (ENTER - 1)
+    }
+
+    /// Notes that the span is entered.
+    #[inline(always)]
+    pub(super) fn enter(&self) {
+        self.entries.fetch_add(ENTER, Relaxed);
     }
 
     /// Notes that the span is exited. Returns `true` if it was exited before.
-    #[inline]
+    #[inline(always)]
     pub(super) fn exit(&self) -> bool {
         self.entries.fetch_add(1, Relaxed) & (ENTER - 1) != 0
     }
+
+    /// Returns `true` if the span was entered and exited once.
+    #[inline(always)]
+    pub(super) fn is_plain(&self) -> bool {
+        self.entries.load(Relaxed) == ENTER | 1
+    }
+
+    /// Returns what became of the span, which is closed.
+    pub(super) fn closed(&self) -> ClosedSpan {
+        let entries = self.entries.load(Relaxed);
+        #[allow(clippy::cast_possible_truncation, reason = "halves of a word")]
+        ClosedSpan {
+            site: self.site(),
+            enters: (entries >> 32) as u32,
+            exits: entries as u32,
+            is_missing: self.site.load(Relaxed) & MISSING != 0,
+        }
+    }
+
+    /// Removes the span, which is closed.
+    #[inline(always)]
+    pub(super) fn remove(&self) {
+        self.key.store(0, Release);
+    }
 }
 
-#[repr(align(64))]
-#[derive(Debug)]
-struct Line([AtomicU64; LINE]);
-
-#[derive(Debug)]
+/// A table, without entries if there was no memory for it.
+#[derive(Debug, Default)]
 struct Table {
-    lines: Box<[Line]>,
-    spans: Box<[[OpenSpan; LINE]]>,
+    spans: Box<[OpenSpan]>,
+    /// The times of spans that are measured as a whole; empty if none are.
+    whole: Box<[WholeTimes]>,
 }
 
 impl Table {
-    /// Returns a table of 2ⁿ lines, or an empty one if there is no memory.
-    fn new(bits: u32) -> Self {
+    #[cold]
+    fn new(number: u32, is_whole: bool) -> Self {
         let _reentrancy = ReentrancyGuard::try_enter();
-        let new_span = || OpenSpan {
-            site: AtomicU32::new(0),
-            entries: AtomicU64::new(0),
+        let size = LINE << bits_of(number);
+        let place = |index| match u32::try_from(index) {
+            Ok(index) if number == 0 => index,
+            _ => ELSEWHERE,
         };
-        let (mut lines, mut spans) = (Vec::new(), Vec::new());
-        let size = 1 << bits;
-        if lines.try_reserve_exact(size).is_ok() && spans.try_reserve_exact(size).is_ok() {
-            lines.extend((0..size).map(|_| Line([const { AtomicU64::new(0) }; LINE])));
-            spans.extend((0..size).map(|_| std::array::from_fn(|_| new_span())));
-        }
-        Self {
-            lines: lines.into(),
-            spans: spans.into(),
+        let spans = filled(size, |index| OpenSpan::new(place(index)));
+        let whole = filled(if is_whole { size } else { 0 }, |_| WholeTimes::new());
+        match (spans, whole) {
+            (Some(spans), Some(whole)) => Self { spans, whole },
+            _ => Self::default(),
         }
     }
 
-    /// Returns the entries that a span can have.
-    #[inline]
-    fn line(&self, hash: u64) -> Option<(&Line, &[OpenSpan; LINE])> {
-        // 0 for an empty table: no shift by 64.
-        let bits = self.lines.len().checked_ilog2()?;
+    /// Returns the number of the first entry in which a span can be.
+    #[inline(always)]
+    fn first_place(number: u32, id: u64) -> usize {
         #[allow(clippy::cast_possible_truncation, reason = "at most 16 bits")]
-        let line = (hash >> (u64::BITS - bits)) as usize;
-        Some((self.lines.get(line)?, self.spans.get(line)?))
+        let line = (hash(id, number) >> (u64::BITS - bits_of(number))) as usize;
+        line * LINE
     }
+
+    /// Returns the entry that `is_it` accepts, of those in which a span can be.
+    #[inline(always)]
+    fn find(&self, number: u32, id: u64, is_it: impl Fn(&OpenSpan) -> bool) -> Option<&OpenSpan> {
+        let first = Self::first_place(number, id);
+        let spans = self.spans.get(first..first + LINE)?;
+        spans.iter().find(|span| is_it(span))
+    }
+
+    /// Makes a free entry that of a span. Returns `false` if there is none.
+    #[inline(always)]
+    fn take(&self, number: u32, id: u64, site: u32) -> bool {
+        let span = self.find(number, id, |span| {
+            span.key.load(Relaxed) == 0
+                && span.key.compare_exchange(0, id, Acquire, Relaxed).is_ok()
+        });
+        let Some(span) = span else { return false };
+        span.site.store(site, Relaxed);
+        span.entries.store(0, Relaxed);
+        if !self.whole.is_empty()
+            && let Some(whole) = self.whole_of(number, id)
+        {
+            whole.reset();
+        }
+        true
+    }
+
+    #[cold]
+    fn whole_of(&self, number: u32, id: u64) -> Option<&WholeTimes> {
+        let first = Self::first_place(number, id);
+        let mut places = first..first + LINE;
+        let is_it = |place: &usize| {
+            let span = self.spans.get(*place);
+            span.is_some_and(|span| span.key.load(Relaxed) == id)
+        };
+        self.whole.get(places.find(is_it)?)
+    }
+}
+
+/// Returns so many new values, or `None` if there is no memory for them.
+fn filled<T>(size: usize, new: impl Fn(usize) -> T) -> Option<Box<[T]>> {
+    let mut values = Vec::new();
+    values.try_reserve_exact(size).ok()?;
+    values.extend((0..size).map(new));
+    Some(values.into())
 }
 
 /// The open spans of one layer.
 #[derive(Debug)]
 pub(super) struct OpenSpans {
     tables: [RaceCell<Table>; TABLES],
+    /// `true` if spans are measured as a whole. Does not change once there are spans.
+    pub(super) is_whole: bool,
 }
 
 /// Returns the hash of an id for one of the tables.
@@ -122,8 +226,8 @@ pub(super) struct OpenSpans {
 /// In the first table, the upper bits do not count, in which the registry counts how often a slot was used: a span in a
 /// slot that is used again then has the line that its predecessor had, which is in the cache. In the others, all bits count, for
 /// spans that collide in the first.
-#[inline]
-fn hash(id: u64, table: usize) -> u64 {
+#[inline(always)]
+fn hash(id: u64, table: u32) -> u64 {
     let id = if table == 0 { id << 13 } else { id };
     id.wrapping_mul(SPREAD)
 }
@@ -132,63 +236,69 @@ impl OpenSpans {
     pub(super) const fn new() -> Self {
         Self {
             tables: [const { RaceCell::new() }; TABLES],
+            is_whole: false,
         }
     }
 
     /// Adds a span. Returns `false` if there is no room.
-    #[inline]
+    #[inline(always)]
     pub(super) fn insert(&self, id: u64, site: u32) -> bool {
-        (0..)
-            .zip(&self.tables)
-            .zip((FIRST_TABLE..).step_by(2))
-            .any(|((number, table), bits)| {
-                let table = table.get_or_init(|| Table::new(bits));
-                let line = table.line(hash(id, number));
-                line.is_some_and(|(keys, spans)| {
-                    let mut entries = keys.0.iter().zip(spans);
-                    let free = entries.find(|(key, _)| {
-                        key.load(Relaxed) == 0
-                            && key.compare_exchange(0, id, Acquire, Relaxed).is_ok()
-                    });
-                    if let Some((_, span)) = free {
-                        span.site.store(site, Relaxed);
-                        span.entries.store(0, Relaxed);
-                    }
-                    free.is_some()
-                })
-            })
+        let first = self.tables[0].get();
+        first.is_some_and(|first| first.take(0, id, site)) || self.insert_slow(id, site)
     }
 
-    #[inline]
-    fn find(&self, id: u64) -> Option<(&AtomicU64, &OpenSpan)> {
-        let tables = self.tables.iter().map_while(RaceCell::get);
-        tables.enumerate().find_map(|(number, table)| {
-            let (keys, spans) = table.line(hash(id, number))?;
-            let mut entries = keys.0.iter().zip(spans);
-            entries.find(|(key, _)| key.load(Relaxed) == id)
+    #[cold]
+    #[inline(never)]
+    fn insert_slow(&self, id: u64, site: u32) -> bool {
+        let mut tables = (0..).zip(&self.tables);
+        tables.any(|(number, table)| {
+            let table = table.get_or_init(|| Table::new(number, self.is_whole));
+            table.take(number, id, site)
         })
     }
 
     /// Returns an open span, unless it is not measured.
-    #[inline]
+    #[inline(always)]
     pub(super) fn get(&self, id: u64) -> Option<&OpenSpan> {
-        Some(self.find(id)?.1)
+        let first = self.tables[0].get()?;
+        let found = first.find(0, id, |span| span.key.load(Relaxed) == id);
+        if found.is_none() && self.tables[1].get().is_some() {
+            return self.get_slow(id);
+        }
+        found
     }
 
-    /// Removes a span that is closed.
-    #[inline]
-    pub(super) fn remove(&self, id: u64) -> Option<ClosedSpan> {
-        let (key, span) = self.find(id)?;
-        let entries = span.entries.load(Relaxed);
-        #[allow(clippy::cast_possible_truncation, reason = "halves of a word")]
-        let closed = ClosedSpan {
-            site: span.site(),
-            enters: (entries >> 32) as u32,
-            exits: entries as u32,
-        };
-        key.store(0, Release);
-        Some(closed)
+    #[cold]
+    #[inline(never)]
+    fn get_slow(&self, id: u64) -> Option<&OpenSpan> {
+        let tables = self.tables.iter().map_while(RaceCell::get);
+        let mut others = (0..).zip(tables).skip(1);
+        others.find_map(|(number, table)| {
+            table.find(number, id, |span| span.key.load(Relaxed) == id)
+        })
     }
+
+    /// Returns an open span that was found before and had this [`place`](OpenSpan::place).
+    #[inline(always)]
+    pub(super) fn at(&self, place: u32, id: u64) -> Option<&OpenSpan> {
+        let first = self.tables[0].get()?;
+        match first.spans.get(place as usize) {
+            Some(span) if span.key.load(Relaxed) == id => Some(span),
+            _ => self.get_slow(id),
+        }
+    }
+
+    /// Returns the times of an open span, unless spans are not measured as a whole.
+    pub(super) fn whole(&self, id: u64) -> Option<&WholeTimes> {
+        let tables = self.tables.iter().map_while(RaceCell::get);
+        let mut tables = (0..).zip(tables).filter(|(_, table)| !table.whole.is_empty());
+        tables.find_map(|(number, table)| table.whole_of(number, id))
+    }
+}
+
+/// Returns the base 2 logarithm of the number of groups in a table.
+const fn bits_of(table: u32) -> u32 {
+    FIRST_TABLE + 2 * table
 }
 
 #[cfg(test)]
@@ -199,18 +309,24 @@ mod tests {
     fn a_span_is_found_until_it_is_closed() {
         let spans = OpenSpans::new();
         assert!(spans.insert(7, 3));
-        let span = spans.get(7).expect("it is open");
-        assert!(!span.enter() && span.enter());
-        assert!(!span.exit() && span.exit());
+        let found = spans.get(7).expect("it is open");
+        let span = found;
+        assert!(!span.is_entered());
+        span.enter();
+        span.enter();
+        assert!(!span.exit() && span.is_entered());
+        assert!(span.exit() && !span.is_entered());
         let closed = ClosedSpan {
             site: 3,
             enters: 2,
             exits: 2,
+            is_missing: false,
         };
-        assert_eq!(spans.remove(7), Some(closed));
-        assert!(spans.get(7).is_none() && spans.remove(7).is_none());
+        assert_eq!(found.closed(), closed);
+        found.remove();
+        assert!(spans.get(7).is_none());
         assert!(spans.insert(7, 4));
-        assert!(!spans.get(7).expect("it is open again").enter());
+        assert!(!spans.get(7).expect("it is open again").is_entered());
     }
 
     #[test]
@@ -220,7 +336,9 @@ mod tests {
         let ids = || (1..=20_u64).map(|n| n << 51 | 1);
         assert!(ids().all(|id| spans.insert(id, 0)));
         assert!(ids().all(|id| spans.get(id).is_some()));
-        assert!(ids().all(|id| spans.remove(id).is_some()));
+        for found in ids().filter_map(|id| spans.get(id)) {
+            found.remove();
+        }
         assert!(ids().all(|id| spans.get(id).is_none()));
     }
 
@@ -230,7 +348,9 @@ mod tests {
         let spans = OpenSpans::new();
         let inserted: Vec<u64> = (1..1_000_000).filter(|id| spans.insert(*id, 0)).collect();
         assert!((400_000..700_000).contains(&inserted.len()), "{}", inserted.len());
-        assert!(inserted.iter().all(|id| spans.remove(*id).is_some()));
+        for id in &inserted {
+            spans.get(*id).expect("it is open").remove();
+        }
         assert!(spans.insert(1, 0));
     }
 
@@ -243,8 +363,10 @@ mod tests {
                 scope.spawn(move || {
                     for id in (1..2_000).map(|n| n * 4 + thread) {
                         assert!(spans.insert(id, 1));
-                        assert!(!spans.get(id).expect("it is open").enter());
-                        assert_eq!(spans.remove(id).map(|closed| closed.enters), Some(1));
+                        let found = spans.get(id).expect("it is open");
+                        found.enter();
+                        assert_eq!(found.closed().enters, 1);
+                        found.remove();
                     }
                 });
             }

@@ -7,13 +7,14 @@ use tracing::Metadata;
 use tracing::span::{Attributes, Id};
 use tracing_subscriber::layer::{Context, Layer};
 
-use super::open_spans::{ClosedSpan, OpenSpans};
-use super::stack::{self, Exit, NoStack};
+use super::open_spans::{ClosedSpan, OpenSpan, OpenSpans};
 use super::sites;
+use super::stack::{self, Innermost, NoStack};
+use super::whole::WholeTimes;
 use crate::diagnostics::{self, SpanLoss, catch_own_panic, count_lost_spans, count_unmeasured};
 use crate::local;
 use crate::name;
-use crate::scope::{OpenScope, ScopeArgs, end};
+use crate::scope::{OpenScope, ScopeArgs, end, end_part};
 use crate::stats::StatCell;
 use crate::switch::{self, SiteDecision};
 use crate::sync::ReentrancyGuard;
@@ -36,6 +37,11 @@ impl Recorder {
         }
     }
 
+    /// Measures spans from the first enter to the last exit. Called before there are spans.
+    pub(super) fn measure_whole(&mut self) {
+        self.spans.is_whole = true;
+    }
+
     #[inline(never)]
     fn create(&self, metadata: &'static Metadata<'static>, id: u64) {
         let switch = switch::load();
@@ -46,11 +52,16 @@ impl Recorder {
         let Some((number, site)) = sites::of(metadata) else {
             return count_lost_spans(SpanLoss::TooManyCallSites, 1);
         };
-        if site.decision_of_new(switch, metadata).is_some() && !self.spans.insert(id, number) {
+        let is_measured = match site.decided(switch) {
+            Some(decision) => !decision.is_excluded(),
+            None => site.decide_new(metadata),
+        };
+        if is_measured && !self.spans.insert(id, number) {
             count_lost_spans(SpanLoss::TooManyOpen, 1);
         }
     }
 
+    /// Opens the scope of a span. The fast path is that of an ordinary call, and ends in a tail call of the slow one.
     #[inline(never)]
     pub(super) fn enter(&self, id: u64) {
         let switch = switch::load();
@@ -61,54 +72,128 @@ impl Recorder {
             return;
         };
         let site = sites::by_number(span.site());
-        let Some(decision) = site.and_then(|site| site.decision(switch)) else {
+        let decision = site.and_then(|site| site.decided(switch));
+        let is_ordinary = !span.is_entered() && !self.spans.is_whole && !panicking();
+        if let Some(decision) = decision
+            && is_ordinary
+            && stack::push_if_room(self.layer, id, span.place(), || OpenScope::fast(decision))
+        {
+            span.enter();
+        } else {
+            self.enter_slow(id);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn enter_slow(&self, id: u64) {
+        let Some(span) = self.spans.get(id) else {
+            return;
+        };
+        let number = span.site();
+        let site = sites::by_number(number);
+        let Some(decision) = site.and_then(|site| site.decision(switch::load())) else {
             return;
         };
         let is_open = |id| self.spans.get(id).is_some();
         if let Err(reason) = stack::reserve(self.layer, is_open) {
+            span.miss();
             return count_missing(reason);
         }
-        if span.enter() && stack::enter_again(self.layer, id) {
+        if span.is_entered() && stack::enter_again(self.layer, id) {
             return;
         }
-        match open(decision) {
-            Some(open) => stack::push(self.layer, id, open),
-            // Within the profiler.
-            None => _ = span.exit(),
+        let opened = match self.spans.whole(id) {
+            None => open(decision),
+            Some(whole) => open(decision.for_part()).map(|mut open| {
+                whole.begin(&mut open, decision, number);
+                open
+            }),
+        };
+        // `None` within the profiler.
+        if let Some(open) = opened {
+            span.enter();
+            stack::push_if_room(self.layer, id, span.place(), || Some(open));
         }
     }
 
     #[inline(never)]
     pub(super) fn exit(&self, id: u64) {
-        let open = match stack::exit(self.layer, id) {
-            Exit::NotEntered => return,
-            Exit::Again => None,
-            Exit::Out(open) => Some(open),
-        };
-        // The clock is read here, before what is left to do.
-        if let Some(open) = &open {
-            end(open);
+        match stack::exit_innermost(self.layer, id) {
+            Innermost::Is(place, open) if !self.spans.is_whole => {
+                // The clock is read here, before what is left to do.
+                end(&open);
+                Self::count_exit(self.spans.at(place, id));
+            }
+            Innermost::Is(_, open) => self.exit_whole(id, &open),
+            Innermost::IsNot => self.exit_slow(id),
+            Innermost::None => {}
         }
-        let Some(span) = self.spans.get(id) else {
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn exit_slow(&self, id: u64) {
+        let Some(open) = stack::exit(self.layer, id) else {
             return;
         };
-        if span.exit() && open.is_some() {
-            count_continued(span.site());
+        if self.spans.is_whole {
+            self.exit_whole(id, &open);
+        } else {
+            end(&open);
+            Self::count_exit(self.spans.get(id));
+        }
+    }
+
+    #[inline(always)]
+    fn count_exit(span: Option<&OpenSpan>) {
+        if let Some(span) = span
+            && span.exit()
+        {
+            with_cell(span.site(), StatCell::count_continued);
+        }
+    }
+
+    #[inline(never)]
+    fn exit_whole(&self, id: u64, open: &OpenScope) {
+        let (part, span) = (end_part(open), self.spans.get(id));
+        if let (Some(part), Some(span), Some(whole)) = (part, span, self.spans.whole(id)) {
+            whole.end(open, &part);
+            span.exit();
         }
     }
 
     #[inline(never)]
     pub(super) fn close(&self, id: u64) {
-        if let Some(closed) = self.spans.remove(id)
-            && (closed.enters, closed.exits) != (1, 1)
-        {
-            count_closed(closed);
+        let Some(span) = self.spans.get(id) else {
+            return;
+        };
+        if span.is_plain() && !self.spans.is_whole {
+            span.remove();
+        } else {
+            self.close_slow(id);
         }
+    }
+
+    /// Counts a span that is closed, and was not entered and exited once or is measured as a whole.
+    #[cold]
+    #[inline(never)]
+    fn close_slow(&self, id: u64) {
+        let Some(span) = self.spans.get(id) else {
+            return;
+        };
+        let closed = span.closed();
+        count_lost(closed);
+        if let Some(whole) = self.spans.whole(id) {
+            count_whole(whole, closed);
+        } else if closed.exits > 1 {
+            with_cell(closed.site, StatCell::count_resumed_span);
+        }
+        span.remove();
     }
 }
 
 /// Opens the scope of a span, as a call site does.
-#[inline]
 fn open(decision: SiteDecision) -> Option<OpenScope> {
     if !panicking()
         && let Some(open) = OpenScope::fast(decision)
@@ -128,30 +213,42 @@ fn open_slow(decision: SiteDecision) -> Option<OpenScope> {
     open
 }
 
-/// Counts a time that continues a call.
-fn count_continued(site: u32) {
-    with_cell(site, StatCell::count_continued);
+/// Counts a span that is measured as a whole, when it is closed.
+#[cold]
+fn count_whole(whole: &WholeTimes, closed: ClosedSpan) {
+    let site = sites::by_number(closed.site);
+    let Some(decision) = site.and_then(sites::SpanSite::last_decision) else {
+        return;
+    };
+    catch_own_panic("a span was closed", || {
+        if closed.exits > 0 {
+            whole.count(decision, closed.site);
+        } else {
+            whole.abandon(closed.site);
+        }
+    });
 }
 
-/// Counts a span that was not entered and exited just once.
-#[cold]
-fn count_closed(closed: ClosedSpan) {
-    if closed.enters == 0 {
-        return count_lost_spans(SpanLoss::NeverEntered, 1);
+/// Counts what is missing of a span that is closed.
+fn count_lost(closed: ClosedSpan) {
+    if closed.enters == 0 && !closed.is_missing {
+        count_lost_spans(SpanLoss::NeverEntered, 1);
     }
     let unfinished = closed.enters.wrapping_sub(closed.exits);
     if unfinished > 0 {
         count_lost_spans(SpanLoss::NeverExited, unfinished.into());
     }
-    if closed.exits > 1 {
-        with_cell(closed.site, StatCell::count_resumed_span);
-    }
 }
 
 /// Runs `count` on a cell of the site's name.
-fn with_cell(site: u32, count: impl FnOnce(&StatCell)) {
-    let name = sites::by_number(site).and_then(sites::SpanSite::name);
-    let Some(id) = name else { return };
+#[cold]
+#[inline(never)]
+pub(super) fn with_cell(site: u32, count: impl FnOnce(&StatCell)) {
+    let site = sites::by_number(site);
+    let Some(decision) = site.and_then(sites::SpanSite::last_decision) else {
+        return;
+    };
+    let id = decision.id();
     match local::cell(id) {
         Ok(cell) => count(cell),
         Err(_) => {

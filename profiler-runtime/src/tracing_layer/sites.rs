@@ -11,7 +11,7 @@ use tracing::Metadata;
 
 use super::naming::name_of;
 use crate::diagnostics;
-use crate::name;
+use crate::name::{self, Name};
 use crate::site;
 use crate::switch::{SiteDecision, StampedDecision};
 use crate::sync::ReentrancyGuard;
@@ -37,35 +37,51 @@ static TABLE: [SpanSite; SITES] = [const {
 }; SITES];
 
 /// Returns the site with this number.
-#[inline]
+#[inline(always)]
 pub(super) fn by_number(number: u32) -> Option<&'static SpanSite> {
     TABLE.get(number as usize)
 }
 
 /// Returns the site of a span and its number, or `None` if there are too many.
-#[inline]
+#[inline(always)]
 pub(super) fn of(metadata: &'static Metadata<'static>) -> Option<(u32, &'static SpanSite)> {
     of_address(std::ptr::from_ref(metadata).addr())
 }
 
-#[inline]
+#[inline(always)]
 fn of_address(address: usize) -> Option<(u32, &'static SpanSite)> {
-    let first = (address as u64).wrapping_mul(SPREAD) >> (u64::BITS - SITES.ilog2());
-    for number in (first..SITES as u64).chain(0..first) {
-        #[allow(clippy::cast_possible_truncation, reason = "at most SITES")]
-        let number = number as u32;
+    let number = first_place(address);
+    let site = by_number(number)?;
+    if site.key.load(Relaxed) == address {
+        return Some((number, site));
+    }
+    search(address)
+}
+
+/// Returns the number of the entry in which the search begins.
+#[inline(always)]
+fn first_place(address: usize) -> u32 {
+    #[allow(clippy::cast_possible_truncation, reason = "less than SITES")]
+    let number = ((address as u64).wrapping_mul(SPREAD) >> (u64::BITS - SITES.ilog2())) as u32;
+    number
+}
+
+/// Looks further for a call site, and gives it the next free entry if it has none.
+#[cold]
+#[inline(never)]
+fn search(address: usize) -> Option<(u32, &'static SpanSite)> {
+    let first = first_place(address);
+    #[allow(clippy::cast_possible_truncation, reason = "it fits")]
+    let mut numbers = (first..SITES as u32).chain(0..first);
+    numbers.find_map(|number| {
         let site = by_number(number)?;
         let key = site.key.load(Relaxed);
-        if key == address || (key == 0 && site.take(address)) {
-            return Some((number, site));
-        }
-    }
-    None
+        (key == address || (key == 0 && site.take(address))).then_some((number, site))
+    })
 }
 
 impl SpanSite {
     /// Makes an empty entry that of a call site. Returns `false` if it is another one's by now.
-    #[cold]
     fn take(&self, address: usize) -> bool {
         match self.key.compare_exchange(0, address, Relaxed, Relaxed) {
             Ok(_) => {
@@ -76,50 +92,43 @@ impl SpanSite {
         }
     }
 
+    #[inline(always)]
+    fn stored(&self) -> StampedDecision {
+        StampedDecision::from_raw(self.decision.load(Relaxed))
+    }
+
+    /// Returns what was decided under this switch word, if anything was.
+    #[inline(always)]
+    pub(super) fn decided(&self, switch: u32) -> Option<SiteDecision> {
+        self.stored().under(switch)
+    }
+
     /// Returns what spans of the site do now, or `None` if they are not measured.
-    #[inline]
     pub(super) fn decision(&self, switch: u32) -> Option<SiteDecision> {
-        self.decision_or(switch, || None)
-    }
-
-    /// Returns what a new span of the site does.
-    #[inline]
-    pub(super) fn decision_of_new(
-        &self,
-        switch: u32,
-        metadata: &'static Metadata<'static>,
-    ) -> Option<SiteDecision> {
-        self.decision_or(switch, || Some(name_of(metadata)))
-    }
-
-    #[inline]
-    fn decision_or(
-        &self,
-        switch: u32,
-        name: impl FnOnce() -> Option<&'static name::Name>,
-    ) -> Option<SiteDecision> {
-        let stored = StampedDecision::from_raw(self.decision.load(Relaxed));
-        let decision = site::valid(stored, switch).or_else(|| self.decide(name));
+        let decision = site::valid(self.stored(), switch).or_else(|| self.decide(|| None));
         decision.filter(|decision| !decision.is_excluded())
     }
 
-    /// Decides what the site's spans do, and stores the decision.
+    /// Decides what spans of the site do, for a new one. Returns `true` if they are measured.
     #[cold]
-    fn decide(
-        &self,
-        name: impl FnOnce() -> Option<&'static name::Name>,
-    ) -> Option<SiteDecision> {
+    #[inline(never)]
+    pub(super) fn decide_new(&self, metadata: &'static Metadata<'static>) -> bool {
+        let decision = self.decide(|| Some(name_of(metadata)));
+        decision.is_some_and(|decision| !decision.is_excluded())
+    }
+
+    /// Decides what the site's spans do, and stores the decision.
+    fn decide(&self, name: impl FnOnce() -> Option<&'static Name>) -> Option<SiteDecision> {
         let _reentrancy = ReentrancyGuard::try_enter()?;
-        let stored = StampedDecision::from_raw(self.decision.load(Relaxed));
-        let known = stored.id().and_then(name::by_id);
+        let known = self.stored().id().and_then(name::by_id);
         let decision = site::decide(known.or_else(name)?);
         self.decision.store(decision.raw(), Relaxed);
         decision.if_on()
     }
 
-    /// Returns the id of the site's name.
-    pub(super) fn name(&self) -> Option<u32> {
-        StampedDecision::from_raw(self.decision.load(Relaxed)).id()
+    /// Returns what was decided last, under whatever switch word.
+    pub(super) fn last_decision(&self) -> Option<SiteDecision> {
+        self.stored().last()
     }
 }
 

@@ -2,11 +2,15 @@
 //!
 //! The scopes of these spans nest with all others of the thread, as guards do. The stack only keeps what a guard would: it
 //! is searched from the top, since most spans are exited in the reverse order.
+//!
+//! A thread takes a stack with its first span, and gives it back when it ends. As the word that refers to it needs no
+//! destructor, an access checks nothing; a neighbouring thread-local has the destructor. Stacks are never freed, and there are
+//! as many as threads had spans at once.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use crate::scope::OpenScope;
-use crate::sync::ReentrancyGuard;
+use crate::sync::{Lock, ReentrancyGuard};
 
 /// The number of entries at which closed spans are first looked for.
 const FIRST_SWEEP: usize = 64;
@@ -19,19 +23,51 @@ struct Entry {
     again: u32,
     /// The id of the span in the registry of the layer.
     id: u64,
+    /// Where the span is among the open ones.
+    place: u32,
     open: OpenScope,
 }
 
+#[derive(Default)]
 struct Stack {
     entries: Vec<Entry>,
     /// The number of entries at which closed spans are looked for next.
     sweep_at: usize,
 }
 
+/// A stack that threads use one after the other. Only the thread that has taken it borrows it.
+type SharedStack = &'static RefCell<Stack>;
+
+/// Stacks that no thread has.
+static FREE: Lock<Vec<FreeStack>> = Lock::new(Vec::new());
+
+struct FreeStack(SharedStack);
+
+// SAFETY: a stack in the list is that of no thread, and it has no entries. The lock of the list orders what its last thread
+// did before what its next one does.
+unsafe impl Send for FreeStack {}
+
 thread_local! {
-    static STACK: RefCell<Stack> = const {
-        RefCell::new(Stack { entries: Vec::new(), sweep_at: FIRST_SWEEP })
-    };
+    static STACK: Cell<Option<SharedStack>> = const { Cell::new(None) };
+    static GIVES_BACK: GivesBack = const { GivesBack };
+}
+
+/// Gives the thread's stack back when the thread ends.
+struct GivesBack;
+
+impl Drop for GivesBack {
+    fn drop(&mut self) {
+        let _reentrancy = ReentrancyGuard::try_enter();
+        let Some(stack) = STACK.take() else { return };
+        if let Ok(mut stack) = stack.try_borrow_mut() {
+            stack.entries.clear();
+        }
+        let mut free = FREE.lock();
+        // Without memory for the list, the stack is lost.
+        if free.try_reserve(1).is_ok() {
+            free.push(FreeStack(stack));
+        }
+    }
 }
 
 /// Why there is no stack, or no room on it.
@@ -43,38 +79,62 @@ pub(super) enum NoStack {
     Unavailable,
 }
 
-fn with<T>(f: impl FnOnce(&mut Stack) -> T) -> Result<T, NoStack> {
-    let stack = STACK.try_with(|stack| Some(f(&mut *stack.try_borrow_mut().ok()?)));
-    stack
-        .map_err(|_| NoStack::ThreadEnded)?
-        .ok_or(NoStack::Unavailable)
+/// Runs `f` on the stack, if the thread has one.
+#[inline(always)]
+fn with<T>(f: impl FnOnce(&mut Stack) -> T) -> Option<T> {
+    let mut stack = STACK.get()?.try_borrow_mut().ok()?;
+    Some(f(&mut stack))
+}
+
+/// Gives the thread a stack.
+#[cold]
+fn take() -> Result<(), NoStack> {
+    GIVES_BACK
+        .try_with(|_| ())
+        .map_err(|_| NoStack::ThreadEnded)?;
+    if STACK.get().is_some() {
+        return Ok(());
+    }
+    let _reentrancy = ReentrancyGuard::try_enter();
+    let free = FREE.lock().pop();
+    let stack = free.map_or_else(|| &*Box::leak(Box::default()), |free| free.0);
+    STACK.set(Some(stack));
+    Ok(())
 }
 
 /// Makes room for one more entry. `is_open` says whether a span of this layer is still open.
-#[inline]
 pub(super) fn reserve(layer: u32, is_open: impl Fn(u64) -> bool) -> Result<(), NoStack> {
-    with(|stack| {
-        if stack.entries.len() < stack.entries.capacity() && stack.entries.len() < stack.sweep_at {
-            return true;
-        }
-        stack.grow(layer, is_open)
-    })?
-    .then_some(())
-    .ok_or(NoStack::Unavailable)
+    take()?;
+    let has_room = with(|stack| stack.has_room() || stack.grow(layer, is_open));
+    match has_room {
+        Some(true) => Ok(()),
+        _ => Err(NoStack::Unavailable),
+    }
 }
 
-/// Adds a span, for which there is room.
-#[inline]
-pub(super) fn push(layer: u32, id: u64, open: OpenScope) {
-    // There is room, and nothing can have borrowed the stack since.
-    let _ = with(|stack| {
+/// Adds a span if there is room and `open` opens a scope. Returns `false` if not.
+#[inline(always)]
+pub(super) fn push_if_room(
+    layer: u32,
+    id: u64,
+    place: u32,
+    open: impl FnOnce() -> Option<OpenScope>,
+) -> bool {
+    let pushed = with(|stack| {
+        if !stack.has_room() {
+            return false;
+        }
+        let Some(open) = open() else { return false };
         stack.entries.push(Entry {
             layer,
             again: 0,
             id,
+            place,
             open,
         });
+        true
     });
+    pushed.unwrap_or(false)
 }
 
 /// Notes that a span is entered inside itself. Returns `false` if this thread has not entered it.
@@ -85,35 +145,56 @@ pub(super) fn enter_again(layer: u32, id: u64) -> bool {
         stack.entries.get_mut(at)?.again += 1;
         Some(())
     });
-    again.ok().flatten().is_some()
+    again.flatten().is_some()
 }
 
-/// The exit of a span.
-pub(super) enum Exit {
-    /// The thread has not entered it, or measuring was off.
-    NotEntered,
-    /// It is still entered, further out.
-    Again,
-    Out(OpenScope),
+/// The span that was entered last, where one is exited.
+pub(super) enum Innermost {
+    /// It is that span, whose scope is to be closed.
+    Is(u32, OpenScope),
+    /// It is another one, or stays entered further out.
+    IsNot,
+    /// No span is entered.
+    None,
 }
 
-/// Removes a span that is exited.
-#[inline]
-pub(super) fn exit(layer: u32, id: u64) -> Exit {
+/// Removes a span that is exited, if it was entered last.
+#[inline(always)]
+pub(super) fn exit_innermost(layer: u32, id: u64) -> Innermost {
+    let exited = with(|stack| {
+        let is_it = |entry: &mut Entry| entry.id == id && entry.layer == layer && entry.again == 0;
+        match stack.entries.pop_if(is_it) {
+            Some(entry) => Innermost::Is(entry.place, entry.open),
+            None if stack.entries.is_empty() => Innermost::None,
+            None => Innermost::IsNot,
+        }
+    });
+    exited.unwrap_or(Innermost::None)
+}
+
+/// Removes a span that is exited. Returns `None` if this thread has not entered it, measuring was off then, or it is still
+/// entered further out.
+#[cold]
+#[inline(never)]
+pub(super) fn exit(layer: u32, id: u64) -> Option<OpenScope> {
     let exited = with(|stack| {
         let at = stack.find(layer, id)?;
         let entry = stack.entries.get_mut(at)?;
         if entry.again > 0 {
             entry.again -= 1;
-            return Some(Exit::Again);
+            return None;
         }
-        Some(Exit::Out(stack.entries.remove(at).open))
+        Some(stack.entries.remove(at).open)
     });
-    exited.ok().flatten().unwrap_or(Exit::NotEntered)
+    exited.flatten()
 }
 
 impl Stack {
-    #[inline]
+    #[inline(always)]
+    fn has_room(&self) -> bool {
+        self.entries.len() < self.entries.capacity().min(self.sweep_at)
+    }
+
     fn find(&self, layer: u32, id: u64) -> Option<usize> {
         let is_it = |entry: &Entry| entry.id == id && entry.layer == layer;
         self.entries.iter().rposition(is_it)
@@ -123,7 +204,9 @@ impl Stack {
     #[cold]
     fn grow(&mut self, layer: u32, is_open: impl Fn(u64) -> bool) -> bool {
         let _reentrancy = ReentrancyGuard::try_enter();
-        if self.entries.len() >= self.sweep_at {
+        if self.sweep_at == 0 {
+            self.sweep_at = FIRST_SWEEP;
+        } else if self.entries.len() >= self.sweep_at {
             self.entries
                 .retain(|entry| entry.layer != layer || is_open(entry.id));
             self.sweep_at = (2 * self.entries.len()).max(FIRST_SWEEP);

@@ -52,6 +52,26 @@ pub(crate) struct FutureCall {
     is_recursive: bool,
 }
 
+#[cfg(feature = "tracing-layer")]
+impl FutureCall {
+    /// Stands for no call in the word of [`raw`](Self::raw).
+    pub(crate) const NONE: u64 = u64::MAX;
+
+    /// Returns the call in one word.
+    pub(crate) fn raw(self) -> u64 {
+        u64::from(self.node) << 1 | u64::from(self.is_recursive)
+    }
+
+    /// Returns the call in a word, unless it is [`NONE`](Self::NONE).
+    pub(crate) fn from_raw(raw: u64) -> Option<Self> {
+        let node = u32::try_from(raw >> 1).ok()?;
+        Some(Self {
+            node,
+            is_recursive: raw & 1 != 0,
+        })
+    }
+}
+
 /// The node that a call was counted on, and the kind of the call, in one word: the end of a GPU scope has no room for more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CountedCall(u32);

@@ -215,6 +215,9 @@ fn why_nothing() -> String {
             mistakes.collect::<String>()
         );
     }
+    if seen > 0 && !diagnostics::lost_spans().is_empty() {
+        return format!("no span or call of the {seen} names that ran was timed; the reasons are below");
+    }
     if seen > 0 {
         return format!(
             "the calls of all {seen} names that ran were left out, by `bypass`, by `pause` or by `set_enabled(false)`"

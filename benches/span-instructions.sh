@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Counts the instructions of one span of `tracing` under each of several layers.
+#
+# A span is created, entered, exited and closed. Each count is the difference between N and 2N spans, so that one-time
+# work cancels out. The layer that does nothing shows what the registry takes; other threads are not counted.
+#
+# Exits with an error if the profiler's layer takes more than LIMIT instructions beyond the registry's.
+set -euo pipefail
+cd "$(dirname "$0")"
+# With CUDA, calls take a slower path while the profiler searches for a driver, in the first two seconds.
+export PROFILER_BACKEND=cpu
+# Incremental builds inline less.
+export CARGO_INCREMENTAL=0
+
+spans=${SPANS:-5000}
+limit=${LIMIT:-300}
+command -v valgrind >/dev/null || {
+    echo "span-instructions.sh needs valgrind; install it (Debian: apt-get install valgrind)" >&2
+    exit 1
+}
+
+binary=$(cargo build --release --quiet --package spans --message-format=json |
+    sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -1)
+
+# collected VARIANT SPANS: prints the instructions of these spans.
+collected() {
+    local said
+    said=$(valgrind --tool=callgrind --callgrind-out-file=/dev/null \
+        --toggle-collect='*counted_spans*' "$binary" "$1" "$2" 2>&1)
+    sed -n 's/.*Collected : *\([0-9]*\).*/\1/p' <<<"$said" | grep . || {
+        echo "callgrind counted nothing; its output:" >&2
+        echo "$said" >&2
+        exit 1
+    }
+}
+
+echo "instructions of one span ($(rustc --version), $(uname -m))"
+printf '%-16s %12s %22s\n' layer 'with registry' 'beyond the registry'
+declare -A per_span
+for layer in nothing profiler-off profiler profiler-whole timing flame chrome opentelemetry; do
+    once=$(collected "$layer" "$spans")
+    twice=$(collected "$layer" $((2 * spans)))
+    per_span[$layer]=$(awk -v a="$once" -v b="$twice" -v n="$spans" 'BEGIN { printf "%.1f", (b - a) / n }')
+    awk -v name="$layer" -v with="${per_span[$layer]}" -v without="${per_span[nothing]}" \
+        'BEGIN { printf "%-16s %12.1f %22.1f\n", name, with, with - without }'
+done
+
+beyond=$(awk -v a="${per_span[profiler]}" -v b="${per_span[nothing]}" 'BEGIN { printf "%d", a - b }')
+if ((beyond > limit)); then
+    echo "the profiler's layer takes $beyond instructions beyond the registry's, more than $limit" >&2
+    exit 1
+fi

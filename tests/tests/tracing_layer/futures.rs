@@ -1,0 +1,175 @@
+//! Spans of futures, which are entered in each poll.
+
+use std::pin::pin;
+
+use profiler_runtime::{ProfilerLayer, builder, scope, summary};
+use profiler_tests::poll::{poll_once, run, yields};
+use profiler_tests::{CpuTimes, if_measuring, measuring, row, work};
+use tracing::{Instrument, info_span, instrument};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry;
+
+use crate::support::{all_lost, install};
+
+fn install_whole() {
+    let subscriber = registry().with(ProfilerLayer::new().whole_spans());
+    tracing::subscriber::set_global_default(subscriber).expect("the first of this process");
+}
+
+#[instrument]
+async fn load(polls: usize) {
+    for _ in 0..polls {
+        let _inside = scope!("futures: inside");
+        work(50);
+        drop(_inside);
+        yields(1).await;
+    }
+}
+
+#[test]
+fn a_future_is_one_call_and_its_polls_are_times() {
+    install();
+    for _ in 0..10 {
+        run(load(3));
+    }
+    let row = row("tracing_layer::futures::load");
+    assert_eq!((row.calls, row.futures, row.open), (if_measuring(10), if_measuring(10), 0));
+    // Four polls, and once more when the future is dropped.
+    assert_eq!(row.cpu().calls, if_measuring(50));
+    if measuring() {
+        assert!(row.polled_ns >= 1_500_000.0);
+        assert!((row.polled_ns - row.cpu().total_ns).abs() < 1.0);
+    }
+    assert_eq!(all_lost(), 0);
+}
+
+#[test]
+fn a_whole_span_is_measured_from_the_first_enter_to_the_last_exit() {
+    install_whole();
+    for _ in 0..10 {
+        let mut future = pin!(load(3));
+        while poll_once(future.as_mut()).is_pending() {
+            work(100);
+        }
+    }
+    let row = row("tracing_layer::futures::load");
+    assert_eq!((row.calls, row.futures, row.open), (if_measuring(10), if_measuring(10), 0));
+    assert_eq!(row.cpu().calls, if_measuring(10));
+    if measuring() {
+        let cpu = row.cpu();
+        assert!(cpu.min_ns >= 450_000.0, "three polls and the waits between them: {cpu:?}");
+        assert!(row.polled_ns >= 1_500_000.0);
+        assert!(row.polled_ns <= cpu.total_ns - 3_000_000.0, "without the waits");
+        let inside = self::row("futures: inside");
+        assert_eq!(inside.calls, 30);
+        assert!((cpu.self_ns - (row.polled_ns - inside.cpu().total_ns)).abs() < 1.0);
+    }
+    assert_eq!(all_lost(), 0);
+}
+
+#[test]
+fn whole_spans_have_one_edge_from_their_caller_for_each_call() {
+    let _profiler = builder().callers(true).init().expect("set up");
+    install_whole();
+    for _ in 0..5 {
+        let _caller = scope!("futures: caller");
+        run(load(2));
+    }
+    let edges = summary().callers().edges;
+    let calls = |caller: &str, callee: &str| {
+        let of_pair = |edge: &&profiler_runtime::report::CallEdge| {
+            edge.caller.as_deref() == Some(caller) && edge.callee == callee
+        };
+        edges.iter().find(of_pair).map_or(0, |edge| edge.calls)
+    };
+    assert_eq!(calls("futures: caller", "tracing_layer::futures::load"), if_measuring(5));
+    assert_eq!(calls("tracing_layer::futures::load", "futures: inside"), if_measuring(10));
+}
+
+#[test]
+fn futures_that_take_turns_are_not_each_others_parents() {
+    for whole in [false, true] {
+        let layer = ProfilerLayer::new();
+        let layer = if whole { layer.whole_spans() } else { layer };
+        let subscriber = registry().with(layer);
+        tracing::subscriber::with_default(subscriber, || {
+            let turn = |text| async move {
+                for _ in 0..3 {
+                    yields(1).await;
+                    drop(scope!(text));
+                }
+            };
+            let mut one = pin!(turn("futures: in one").instrument(info_span!("one")));
+            let mut other = pin!(turn("futures: in other").instrument(info_span!("other")));
+            while poll_once(one.as_mut()).is_pending() {
+                assert!(poll_once(other.as_mut()).is_pending());
+            }
+            assert!(poll_once(other.as_mut()).is_ready());
+        });
+    }
+    for name in ["one", "other"] {
+        let row = row(&format!("tracing_layer::futures::{name}"));
+        assert_eq!((row.calls, row.primitive_calls), (if_measuring(2), if_measuring(2)));
+        assert_eq!((row.out_of_order, row.open), (0, 0));
+        assert_eq!(self::row(&format!("futures: in {name}")).calls, if_measuring(6));
+    }
+    assert_eq!(all_lost(), 0);
+}
+
+#[test]
+fn a_future_that_is_dropped_early_is_counted() {
+    for whole in [false, true] {
+        let layer = ProfilerLayer::new();
+        let layer = if whole { layer.whole_spans() } else { layer };
+        tracing::subscriber::with_default(registry().with(layer), || {
+            let mut future = Box::pin(load(3));
+            assert!(poll_once(future.as_mut()).is_pending());
+            drop(future);
+        });
+    }
+    let row = row("tracing_layer::futures::load");
+    assert_eq!((row.calls, row.open), (if_measuring(2), 0));
+    assert_eq!(all_lost(), 0);
+}
+
+#[test]
+fn tasks_that_move_between_threads_are_counted_exactly() {
+    install_whole();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(3)
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let tasks: Vec<_> = (0..200).map(|_| tokio::spawn(load(5))).collect();
+        for task in tasks {
+            task.await.expect("it ends");
+        }
+    });
+    drop(runtime);
+    let row = row("tracing_layer::futures::load");
+    assert_eq!((row.calls, row.futures, row.open), (if_measuring(200), if_measuring(200), 0));
+    assert_eq!(self::row("futures: inside").calls, if_measuring(1_000));
+    assert_eq!(all_lost(), 0);
+}
+
+#[test]
+fn a_guard_that_is_held_across_an_await_is_counted_and_repaired() {
+    install();
+    let held = |name: &'static str| async move {
+        let span = info_span!("held");
+        let _entered = span.enter();
+        yields(1).await;
+        drop(scope!(name));
+    };
+    {
+        let (mut one, mut other) = (pin!(held("futures: one")), pin!(held("futures: other")));
+        assert!(poll_once(one.as_mut()).is_pending() && poll_once(other.as_mut()).is_pending());
+        assert!(poll_once(one.as_mut()).is_ready() && poll_once(other.as_mut()).is_ready());
+    }
+    let row = row("tracing_layer::futures::held");
+    assert_eq!((row.calls, row.open), (if_measuring(2), 0));
+    assert_eq!(row.out_of_order, if_measuring(2), "the guards did not nest");
+    drop(scope!("futures: next"));
+    assert_eq!(self::row("futures: next").out_of_order, 0);
+    assert_eq!(all_lost(), 0);
+}
