@@ -37,6 +37,7 @@
 //! |---|---|
 //! | measure a function, an `impl` block or a module | [`macro@measure_execution_time`] |
 //! | measure a block, the rest of a block, or a future | [`measure!`], [`MeasureFuture`] |
+//! | measure the spans of `tracing`, of other crates too | `ProfilerLayer`, with the feature `tracing-layer` |
 //! | measure work that a function passes to other threads | [`Handle::current`], `parent = handle` |
 //! | see totals, self times, percentiles | [`summary`], `PROFILER_SUMMARY` |
 //! | see GPU times | `stream = …`, [`cuda::with_stream`], [`cuda::status`] |
@@ -80,7 +81,7 @@
 //! - `trace` (default): `session`, and traces as files for Perfetto, TensorBoard's trace plugin and HTA.
 //! - `serde`: summaries, rows, call edges and traces implement the traits of serde.
 //! - `tensorboard-rs`: accepts the writer of the crate of that name as a logger.
-//! - `tracing-layer`: [`ProfilerLayer`], which measures the spans of `tracing`, those of other crates too.
+//! - `tracing-layer`: `ProfilerLayer`, which measures the spans of `tracing`, those of other crates too.
 //! - `strip`: every annotated function is the function that was written, token for token. All other items still exist
 //!   and do nothing. The feature applies to the whole build, whichever crate enables it. The compiler may warn about
 //!   items that only attribute arguments use (`log = board.clone()`).
@@ -215,6 +216,7 @@ pub use startup::{
 };
 pub use step::IntoStep;
 #[cfg(feature = "tracing-layer")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tracing-layer")))]
 pub use tracing_layer::ProfilerLayer;
 
 /// Measures a block, or the rest of the enclosing block.

@@ -17,8 +17,7 @@ struct Nothing;
 
 impl<S: Subscriber> Layer<S> for Nothing {}
 
-const USAGE: &str =
-    "usage: spans nothing|profiler|profiler-whole|profiler-off|timing|flame|chrome|opentelemetry SPANS";
+const USAGE: &str = "usage: spans nothing|profiler|profiler-whole|profiler-off|timing|flame|chrome|opentelemetry SPANS";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);

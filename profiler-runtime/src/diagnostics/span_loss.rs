@@ -1,8 +1,16 @@
-//! Counts of spans of `tracing` that a [`ProfilerLayer`](crate::ProfilerLayer) did not time.
+//! Counts of spans of `tracing` that a `ProfilerLayer` could not measure.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Why a span of `tracing`, or one of its times, is not in the rows.
+///
+/// # Examples
+///
+/// ```
+/// for (reason, spans) in profiler_runtime::summary().lost_spans {
+///     println!("{spans} spans: {}; {}", reason.as_str(), reason.advice());
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SpanLoss {
@@ -12,7 +20,7 @@ pub enum SpanLoss {
     NeverExited,
     /// The span was created when too many others were open.
     TooManyOpen,
-    /// The span comes from a call site beyond the number of those that are told apart.
+    /// The span comes from a call site beyond the number of those that a layer distinguishes.
     TooManyCallSites,
     /// The span was entered while its thread ended, after the destructors of most thread-locals.
     ThreadEnded,

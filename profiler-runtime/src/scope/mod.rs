@@ -20,9 +20,9 @@ use std::thread::panicking;
 use crate::log::LogRequest;
 use crate::switch::SiteDecision;
 pub(crate) use builder::ScopeArgs;
+use builder::ScopeBuilder;
 #[cfg(feature = "tracing-layer")]
 pub(crate) use builder::should_log;
-use builder::ScopeBuilder;
 use close::end_logged;
 #[cfg(feature = "tracing-layer")]
 pub(crate) use close::end_part;

@@ -6,7 +6,14 @@ use tracing_subscriber::layer::{Context, Filter};
 
 /// Crates whose spans are about themselves: how tasks wait and frames are sent.
 const INTERNALS: [&str; 8] = [
-    "h2", "hyper", "hyper_util", "mio", "tokio", "tokio_util", "tower", "want",
+    "h2",
+    "hyper",
+    "hyper_util",
+    "mio",
+    "tokio",
+    "tokio_util",
+    "tower",
+    "want",
 ];
 
 /// Crates whose spans of the level `TRACE` are parts of a model.
@@ -26,8 +33,7 @@ impl SpanFilter {
         }
         let target = metadata.target();
         let is_model = || MODELS.iter().any(|prefix| target.starts_with(prefix));
-        self.takes_all
-            || !is_internal(target) && (*metadata.level() != Level::TRACE || is_model())
+        self.takes_all || !is_internal(target) && (*metadata.level() != Level::TRACE || is_model())
     }
 }
 
@@ -59,7 +65,13 @@ mod tests {
         for target in ["tokio", "tokio::task", "hyper::proto", "h2::codec"] {
             assert!(is_internal(target), "{target}");
         }
-        for target in ["tokio_postgres", "tower_http::trace", "app::tokio", "app", ""] {
+        for target in [
+            "tokio_postgres",
+            "tower_http::trace",
+            "app::tokio",
+            "app",
+            "",
+        ] {
             assert!(!is_internal(target), "{target}");
         }
     }

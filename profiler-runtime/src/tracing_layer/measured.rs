@@ -40,7 +40,7 @@ impl<S> ProfilerLayer<S> {
     }
 }
 
-// What has to do with filtering goes to `Filtered`.
+// All that has to do with filtering goes to `Filtered`.
 impl<S> Layer<S> for ProfilerLayer<S>
 where
     S: Subscriber + for<'span> LookupSpan<'span> + 'static,

@@ -3,7 +3,7 @@
 //! # Protocol
 //!
 //! A span has an entry from its creation until it is closed. The key of an entry is the id of the span, or 0 while the
-//! entry is free. An id can be in eight entries of each table, which stand side by side. A span is created once, and closed once after all else, so that one thread each inserts and removes it:
+//! entry is free. An id can be in eight entries of each table, which stand side by side; nearly all are in the first. A span is created once, and closed once after all else, so that one thread each inserts and removes it:
 //!
 //! - Inserting exchanges a free key for the id (`Acquire`) and then initializes the rest.
 //! - Removing reads the rest and then frees the key (`Release`). So the next span in the entry finds it as it was left, and
@@ -25,12 +25,10 @@ use super::sites::SPREAD;
 use super::whole::WholeTimes;
 use crate::sync::{RaceCell, ReentrancyGuard};
 
-/// Entries in which an id can be.
-const LINE: usize = 8;
-/// The place of entries that are not in the first table.
-const ELSEWHERE: u32 = u32::MAX;
-/// The base 2 logarithm of the number of such groups in the first table.
-const FIRST_TABLE: u32 = 10;
+/// Entries of a table in which an id can be.
+const PLACES: usize = 8;
+/// The base 2 logarithm of the number of entries in the first table.
+const FIRST_TABLE: u32 = 13;
 const TABLES: usize = 4;
 
 /// An entry: a span that is open, or none.
@@ -43,8 +41,6 @@ pub(super) struct OpenSpan {
     entries: AtomicU64,
     /// The number of its call site, and [`MISSING`].
     site: AtomicU32,
-    /// The number of the entry in the first table, or [`ELSEWHERE`].
-    place: u32,
 }
 
 const ENTER: u64 = 1 << 32;
@@ -52,7 +48,7 @@ const ENTER: u64 = 1 << 32;
 /// A flag of [`OpenSpan::site`]: the span was entered, and there was no place for its time.
 const MISSING: u32 = 1 << 31;
 
-/// What became of a span until it was closed.
+/// The life of a span, which is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ClosedSpan {
     pub(super) site: u32,
@@ -63,12 +59,11 @@ pub(super) struct ClosedSpan {
 }
 
 impl OpenSpan {
-    const fn new(place: u32) -> Self {
+    const fn new() -> Self {
         Self {
             key: AtomicU64::new(0),
             entries: AtomicU64::new(0),
             site: AtomicU32::new(0),
-            place,
         }
     }
 
@@ -76,12 +71,6 @@ impl OpenSpan {
     #[inline(always)]
     pub(super) fn site(&self) -> u32 {
         self.site.load(Relaxed) & !MISSING
-    }
-
-    /// Returns a number by which [`OpenSpans::at`] finds the span faster.
-    #[inline(always)]
-    pub(super) fn place(&self) -> u32 {
-        self.place
     }
 
     /// Notes that the span was entered, and its time was counted as missing.
@@ -127,6 +116,18 @@ impl OpenSpan {
         }
     }
 
+    /// Makes a free entry that of a span. Returns `false` if it is not free.
+    #[inline(always)]
+    fn take(&self, id: u64, site: u32) -> bool {
+        let is_free = self.key.load(Relaxed) == 0;
+        if !is_free || self.key.compare_exchange(0, id, Acquire, Relaxed).is_err() {
+            return false;
+        }
+        self.site.store(site, Relaxed);
+        self.entries.store(0, Relaxed);
+        true
+    }
+
     /// Removes the span, which is closed.
     #[inline(always)]
     pub(super) fn remove(&self) {
@@ -146,70 +147,36 @@ impl Table {
     #[cold]
     fn new(number: u32, is_whole: bool) -> Self {
         let _reentrancy = ReentrancyGuard::try_enter();
-        let size = LINE << bits_of(number);
-        let place = |index| match u32::try_from(index) {
-            Ok(index) if number == 0 => index,
-            _ => ELSEWHERE,
-        };
-        let spans = filled(size, |index| OpenSpan::new(place(index)));
-        let whole = filled(if is_whole { size } else { 0 }, |_| WholeTimes::new());
+        let size = 1 << bits_of(number);
+        let spans = filled(size, OpenSpan::new);
+        let whole = filled(if is_whole { size } else { 0 }, WholeTimes::new);
         match (spans, whole) {
             (Some(spans), Some(whole)) => Self { spans, whole },
             _ => Self::default(),
         }
     }
 
-    /// Returns the number of the first entry in which a span can be.
+    /// Returns the first place in which a span can be.
     #[inline(always)]
-    fn first_place(number: u32, id: u64) -> usize {
-        #[allow(clippy::cast_possible_truncation, reason = "at most 16 bits")]
-        let line = (hash(id, number) >> (u64::BITS - bits_of(number))) as usize;
-        line * LINE
+    #[allow(clippy::cast_possible_truncation, reason = "at most 19 bits")]
+    fn home(number: u32, id: u64) -> usize {
+        (hash(id, number) >> (u64::BITS - bits_of(number))) as usize
     }
 
-    /// Returns the entry that `is_it` accepts, of those in which a span can be.
-    #[inline(always)]
-    fn find(&self, number: u32, id: u64, is_it: impl Fn(&OpenSpan) -> bool) -> Option<&OpenSpan> {
-        let first = Self::first_place(number, id);
-        let spans = self.spans.get(first..first + LINE)?;
-        spans.iter().find(|span| is_it(span))
-    }
-
-    /// Makes a free entry that of a span. Returns `false` if there is none.
-    #[inline(always)]
-    fn take(&self, number: u32, id: u64, site: u32) -> bool {
-        let span = self.find(number, id, |span| {
-            span.key.load(Relaxed) == 0
-                && span.key.compare_exchange(0, id, Acquire, Relaxed).is_ok()
-        });
-        let Some(span) = span else { return false };
-        span.site.store(site, Relaxed);
-        span.entries.store(0, Relaxed);
-        if !self.whole.is_empty()
-            && let Some(whole) = self.whole_of(number, id)
-        {
-            whole.reset();
-        }
-        true
-    }
-
-    #[cold]
-    fn whole_of(&self, number: u32, id: u64) -> Option<&WholeTimes> {
-        let first = Self::first_place(number, id);
-        let mut places = first..first + LINE;
-        let is_it = |place: &usize| {
-            let span = self.spans.get(*place);
-            span.is_some_and(|span| span.key.load(Relaxed) == id)
-        };
-        self.whole.get(places.find(is_it)?)
+    /// Returns the places in which a span can be, with their entries.
+    fn places(&self, number: u32, id: u64) -> impl Iterator<Item = (usize, &OpenSpan)> {
+        let home = Self::home(number, id);
+        let last = self.spans.len().wrapping_sub(1);
+        let places = (home..home + PLACES).map(move |place| place & last);
+        places.filter_map(|place| Some((place, self.spans.get(place)?)))
     }
 }
 
-/// Returns so many new values, or `None` if there is no memory for them.
-fn filled<T>(size: usize, new: impl Fn(usize) -> T) -> Option<Box<[T]>> {
+/// Returns `size` new values, or `None` if there is no memory for them.
+fn filled<T>(size: usize, new: impl Fn() -> T) -> Option<Box<[T]>> {
     let mut values = Vec::new();
     values.try_reserve_exact(size).ok()?;
-    values.extend((0..size).map(new));
+    values.extend((0..size).map(|_| new()));
     Some(values.into())
 }
 
@@ -224,7 +191,7 @@ pub(super) struct OpenSpans {
 /// Returns the hash of an id for one of the tables.
 ///
 /// In the first table, the upper bits do not count, in which the registry counts how often a slot was used: a span in a
-/// slot that is used again then has the line that its predecessor had, which is in the cache. In the others, all bits count, for
+/// slot that is used again then has the entry that its predecessor had, which is in the cache. In the others, all bits count, for
 /// spans that collide in the first.
 #[inline(always)]
 fn hash(id: u64, table: u32) -> u64 {
@@ -243,8 +210,10 @@ impl OpenSpans {
     /// Adds a span. Returns `false` if there is no room.
     #[inline(always)]
     pub(super) fn insert(&self, id: u64, site: u32) -> bool {
-        let first = self.tables[0].get();
-        first.is_some_and(|first| first.take(0, id, site)) || self.insert_slow(id, site)
+        match self.home(id) {
+            Some(span) if span.take(id, site) => true,
+            _ => self.insert_slow(id, site),
+        }
     }
 
     #[cold]
@@ -252,51 +221,67 @@ impl OpenSpans {
     fn insert_slow(&self, id: u64, site: u32) -> bool {
         let mut tables = (0..).zip(&self.tables);
         tables.any(|(number, table)| {
-            let table = table.get_or_init(|| Table::new(number, self.is_whole));
-            table.take(number, id, site)
+            let has_none = number == 0 && self.is_whole;
+            let make = || {
+                if has_none {
+                    Table::default()
+                } else {
+                    Table::new(number, self.is_whole)
+                }
+            };
+            let table = table.get_or_init(make);
+            let mut places = table.places(number, id);
+            let Some((place, _)) = places.find(|(_, span)| span.take(id, site)) else {
+                return false;
+            };
+            if let Some(whole) = table.whole.get(place) {
+                whole.reset();
+            }
+            true
         })
+    }
+
+    /// Returns the entry in which a span most likely is. None is if spans are measured as a whole: all that is done with
+    /// those is slow.
+    #[inline(always)]
+    fn home(&self, id: u64) -> Option<&OpenSpan> {
+        self.tables[0].get()?.spans.get(Table::home(0, id))
+    }
+
+    /// Returns an open span if it is where a span most likely is.
+    #[inline(always)]
+    pub(super) fn at_home(&self, id: u64) -> Option<&OpenSpan> {
+        self.home(id).filter(|span| span.key.load(Relaxed) == id)
+    }
+
+    /// Returns `true` if no span has been added.
+    #[inline(always)]
+    pub(super) fn is_unused(&self) -> bool {
+        self.tables[0].get().is_none()
     }
 
     /// Returns an open span, unless it is not measured.
-    #[inline(always)]
     pub(super) fn get(&self, id: u64) -> Option<&OpenSpan> {
-        let first = self.tables[0].get()?;
-        let found = first.find(0, id, |span| span.key.load(Relaxed) == id);
-        if found.is_none() && self.tables[1].get().is_some() {
-            return self.get_slow(id);
-        }
-        found
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn get_slow(&self, id: u64) -> Option<&OpenSpan> {
-        let tables = self.tables.iter().map_while(RaceCell::get);
-        let mut others = (0..).zip(tables).skip(1);
-        others.find_map(|(number, table)| {
-            table.find(number, id, |span| span.key.load(Relaxed) == id)
-        })
-    }
-
-    /// Returns an open span that was found before and had this [`place`](OpenSpan::place).
-    #[inline(always)]
-    pub(super) fn at(&self, place: u32, id: u64) -> Option<&OpenSpan> {
-        let first = self.tables[0].get()?;
-        match first.spans.get(place as usize) {
-            Some(span) if span.key.load(Relaxed) == id => Some(span),
-            _ => self.get_slow(id),
-        }
+        Some(self.find(id)?.1)
     }
 
     /// Returns the times of an open span, unless spans are not measured as a whole.
     pub(super) fn whole(&self, id: u64) -> Option<&WholeTimes> {
+        let (place, _, table) = self.find(id)?;
+        table.whole.get(place)
+    }
+
+    fn find(&self, id: u64) -> Option<(usize, &OpenSpan, &Table)> {
         let tables = self.tables.iter().map_while(RaceCell::get);
-        let mut tables = (0..).zip(tables).filter(|(_, table)| !table.whole.is_empty());
-        tables.find_map(|(number, table)| table.whole_of(number, id))
+        (0..).zip(tables).find_map(|(number, table)| {
+            let mut places = table.places(number, id);
+            let (place, span) = places.find(|(_, span)| span.key.load(Relaxed) == id)?;
+            Some((place, span, table))
+        })
     }
 }
 
-/// Returns the base 2 logarithm of the number of groups in a table.
+/// Returns the base 2 logarithm of the number of entries in a table.
 const fn bits_of(table: u32) -> u32 {
     FIRST_TABLE + 2 * table
 }
@@ -347,7 +332,11 @@ mod tests {
     fn spans_beyond_all_tables_are_refused_and_the_others_kept() {
         let spans = OpenSpans::new();
         let inserted: Vec<u64> = (1..1_000_000).filter(|id| spans.insert(*id, 0)).collect();
-        assert!((400_000..700_000).contains(&inserted.len()), "{}", inserted.len());
+        assert!(
+            (400_000..700_000).contains(&inserted.len()),
+            "{}",
+            inserted.len()
+        );
         for id in &inserted {
             spans.get(*id).expect("it is open").remove();
         }

@@ -1,4 +1,4 @@
-//! What a layer does when a span is created, entered, exited and closed.
+//! Recording a span: when it is created, entered, exited and closed.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread::panicking;
@@ -7,9 +7,9 @@ use tracing::Metadata;
 use tracing::span::{Attributes, Id};
 use tracing_subscriber::layer::{Context, Layer};
 
-use super::open_spans::{ClosedSpan, OpenSpan, OpenSpans};
+use super::open_spans::{ClosedSpan, OpenSpans};
 use super::sites;
-use super::stack::{self, Innermost, NoStack};
+use super::stack::{self, NoStack};
 use super::whole::WholeTimes;
 use crate::diagnostics::{self, SpanLoss, catch_own_panic, count_lost_spans, count_unmeasured};
 use crate::local;
@@ -17,13 +17,12 @@ use crate::name;
 use crate::scope::{OpenScope, ScopeArgs, end, end_part};
 use crate::stats::StatCell;
 use crate::switch::{self, SiteDecision};
-use crate::sync::ReentrancyGuard;
 
 /// The open spans of one layer.
 #[derive(Debug)]
 pub(super) struct Recorder {
     /// Tells the layers of a process apart: each registry has ids of its own.
-    layer: u32,
+    layer: u64,
     spans: OpenSpans,
 }
 
@@ -32,7 +31,7 @@ impl Recorder {
         static LAYERS: AtomicU32 = AtomicU32::new(0);
         diagnostics::note_layer();
         Self {
-            layer: LAYERS.fetch_add(1, Relaxed),
+            layer: LAYERS.fetch_add(1, Relaxed).into(),
             spans: OpenSpans::new(),
         }
     }
@@ -45,8 +44,7 @@ impl Recorder {
     #[inline(never)]
     fn create(&self, metadata: &'static Metadata<'static>, id: u64) {
         let switch = switch::load();
-        // Within the profiler, whose events a subscriber may answer with spans.
-        if switch::is_off(switch) || ReentrancyGuard::is_entered() {
+        if switch::is_off(switch) {
             return;
         }
         let Some((number, site)) = sites::of(metadata) else {
@@ -61,27 +59,29 @@ impl Recorder {
         }
     }
 
-    /// Opens the scope of a span. The fast path is that of an ordinary call, and ends in a tail call of the slow one.
+    /// Opens the scope of a span. The fast path is that of an ordinary call. All slow calls are tail calls, so that it has no
+    /// registers to save.
     #[inline(never)]
     pub(super) fn enter(&self, id: u64) {
         let switch = switch::load();
         if switch::is_off(switch) {
             return;
         }
-        let Some(span) = self.spans.get(id) else {
-            return;
+        // First: nothing else is live across the call.
+        if panicking() {
+            return self.enter_slow(id);
+        }
+        let Some(span) = self.spans.at_home(id) else {
+            return self.enter_slow(id);
         };
         let site = sites::by_number(span.site());
-        let decision = site.and_then(|site| site.decided(switch));
-        let is_ordinary = !span.is_entered() && !self.spans.is_whole && !panicking();
-        if let Some(decision) = decision
-            && is_ordinary
-            && stack::push_if_room(self.layer, id, span.place(), || OpenScope::fast(decision))
-        {
-            span.enter();
-        } else {
-            self.enter_slow(id);
+        let Some(decision) = site.and_then(|site| site.decided(switch)) else {
+            return self.enter_slow(id);
+        };
+        if span.is_entered() || !stack::push_if_room(self.layer, id, || OpenScope::fast(decision)) {
+            return self.enter_slow(id);
         }
+        span.enter();
     }
 
     #[cold]
@@ -110,24 +110,32 @@ impl Recorder {
                 open
             }),
         };
-        // `None` within the profiler.
         if let Some(open) = opened {
             span.enter();
-            stack::push_if_room(self.layer, id, span.place(), || Some(open));
+            stack::push_if_room(self.layer, id, || Some(open));
+        } else {
+            // Within the profiler, whose events a subscriber may answer with spans.
+            span.miss();
         }
     }
 
     #[inline(never)]
     pub(super) fn exit(&self, id: u64) {
-        match stack::exit_innermost(self.layer, id) {
-            Innermost::Is(place, open) if !self.spans.is_whole => {
-                // The clock is read here, before what is left to do.
-                end(&open);
-                Self::count_exit(self.spans.at(place, id));
-            }
-            Innermost::Is(_, open) => self.exit_whole(id, &open),
-            Innermost::IsNot => self.exit_slow(id),
-            Innermost::None => {}
+        if !stack::exists() {
+            return;
+        }
+        let Some(open) = stack::exit_innermost(self.layer, id) else {
+            return self.exit_slow(id);
+        };
+        if self.spans.is_whole {
+            return self.exit_whole(id, &open);
+        }
+        // The clock is read here, before what is left to do.
+        end(&open);
+        match self.spans.at_home(id) {
+            Some(span) if !span.exit() => {}
+            Some(span) => count_continued(span.site()),
+            None => self.count_exit(id),
         }
     }
 
@@ -141,16 +149,17 @@ impl Recorder {
             self.exit_whole(id, &open);
         } else {
             end(&open);
-            Self::count_exit(self.spans.get(id));
+            self.count_exit(id);
         }
     }
 
-    #[inline(always)]
-    fn count_exit(span: Option<&OpenSpan>) {
-        if let Some(span) = span
+    #[cold]
+    #[inline(never)]
+    fn count_exit(&self, id: u64) {
+        if let Some(span) = self.spans.get(id)
             && span.exit()
         {
-            with_cell(span.site(), StatCell::count_continued);
+            count_continued(span.site());
         }
     }
 
@@ -165,13 +174,12 @@ impl Recorder {
 
     #[inline(never)]
     pub(super) fn close(&self, id: u64) {
-        let Some(span) = self.spans.get(id) else {
+        if self.spans.is_unused() {
             return;
-        };
-        if span.is_plain() && !self.spans.is_whole {
-            span.remove();
-        } else {
-            self.close_slow(id);
+        }
+        match self.spans.at_home(id) {
+            Some(span) if span.is_plain() => span.remove(),
+            _ => self.close_slow(id),
         }
     }
 
@@ -191,6 +199,13 @@ impl Recorder {
         }
         span.remove();
     }
+}
+
+/// Counts a time that continues a call.
+#[cold]
+#[inline(never)]
+fn count_continued(site: u32) {
+    with_cell(site, StatCell::count_continued);
 }
 
 /// Opens the scope of a span, as a call site does.
@@ -241,8 +256,6 @@ fn count_lost(closed: ClosedSpan) {
 }
 
 /// Runs `count` on a cell of the site's name.
-#[cold]
-#[inline(never)]
 pub(super) fn with_cell(site: u32, count: impl FnOnce(&StatCell)) {
     let site = sites::by_number(site);
     let Some(decision) = site.and_then(sites::SpanSite::last_decision) else {

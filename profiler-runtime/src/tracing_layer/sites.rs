@@ -16,7 +16,7 @@ use crate::site;
 use crate::switch::{SiteDecision, StampedDecision};
 use crate::sync::ReentrancyGuard;
 
-/// The number of call sites that are told apart.
+/// The number of call sites that the table distinguishes.
 const SITES: usize = 4096;
 /// Spreads addresses over the table: the golden ratio, as a fraction of 2⁶⁴.
 pub(super) const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;

@@ -17,15 +17,19 @@ const FIRST_SWEEP: usize = 64;
 
 /// A span that was entered.
 struct Entry {
-    /// The number of the layer.
-    layer: u32,
-    /// How often the span was entered again inside itself.
-    again: u32,
+    /// The number of the layer in the lower half, and in the upper half how often the span was entered again inside itself.
+    layer_and_again: u64,
     /// The id of the span in the registry of the layer.
     id: u64,
-    /// Where the span is among the open ones.
-    place: u32,
     open: OpenScope,
+}
+
+const AGAIN: u64 = 1 << 32;
+
+impl Entry {
+    fn layer(&self) -> u64 {
+        self.layer_and_again & (AGAIN - 1)
+    }
 }
 
 #[derive(Default)]
@@ -33,6 +37,8 @@ struct Stack {
     entries: Vec<Entry>,
     /// The number of entries at which closed spans are looked for next.
     sweep_at: usize,
+    /// The number of entries for which there is room, at most `sweep_at`.
+    room: usize,
 }
 
 /// A stack that threads use one after the other. Only the thread that has taken it borrows it.
@@ -103,7 +109,7 @@ fn take() -> Result<(), NoStack> {
 }
 
 /// Makes room for one more entry. `is_open` says whether a span of this layer is still open.
-pub(super) fn reserve(layer: u32, is_open: impl Fn(u64) -> bool) -> Result<(), NoStack> {
+pub(super) fn reserve(layer: u64, is_open: impl Fn(u64) -> bool) -> Result<(), NoStack> {
     take()?;
     let has_room = with(|stack| stack.has_room() || stack.grow(layer, is_open));
     match has_room {
@@ -114,22 +120,15 @@ pub(super) fn reserve(layer: u32, is_open: impl Fn(u64) -> bool) -> Result<(), N
 
 /// Adds a span if there is room and `open` opens a scope. Returns `false` if not.
 #[inline(always)]
-pub(super) fn push_if_room(
-    layer: u32,
-    id: u64,
-    place: u32,
-    open: impl FnOnce() -> Option<OpenScope>,
-) -> bool {
+pub(super) fn push_if_room(layer: u64, id: u64, open: impl FnOnce() -> Option<OpenScope>) -> bool {
     let pushed = with(|stack| {
         if !stack.has_room() {
             return false;
         }
         let Some(open) = open() else { return false };
         stack.entries.push(Entry {
-            layer,
-            again: 0,
+            layer_and_again: layer,
             id,
-            place,
             open,
         });
         true
@@ -139,49 +138,41 @@ pub(super) fn push_if_room(
 
 /// Notes that a span is entered inside itself. Returns `false` if this thread has not entered it.
 #[cold]
-pub(super) fn enter_again(layer: u32, id: u64) -> bool {
+pub(super) fn enter_again(layer: u64, id: u64) -> bool {
     let again = with(|stack| {
         let at = stack.find(layer, id)?;
-        stack.entries.get_mut(at)?.again += 1;
+        stack.entries.get_mut(at)?.layer_and_again += AGAIN;
         Some(())
     });
     again.flatten().is_some()
 }
 
-/// The span that was entered last, where one is exited.
-pub(super) enum Innermost {
-    /// It is that span, whose scope is to be closed.
-    Is(u32, OpenScope),
-    /// It is another one, or stays entered further out.
-    IsNot,
-    /// No span is entered.
-    None,
+/// Returns `true` if the thread has entered a span that is measured.
+#[inline(always)]
+pub(super) fn exists() -> bool {
+    STACK.get().is_some()
 }
 
 /// Removes a span that is exited, if it was entered last.
 #[inline(always)]
-pub(super) fn exit_innermost(layer: u32, id: u64) -> Innermost {
+pub(super) fn exit_innermost(layer: u64, id: u64) -> Option<OpenScope> {
     let exited = with(|stack| {
-        let is_it = |entry: &mut Entry| entry.id == id && entry.layer == layer && entry.again == 0;
-        match stack.entries.pop_if(is_it) {
-            Some(entry) => Innermost::Is(entry.place, entry.open),
-            None if stack.entries.is_empty() => Innermost::None,
-            None => Innermost::IsNot,
-        }
+        let is_it = |entry: &mut Entry| entry.id == id && entry.layer_and_again == layer;
+        Some(stack.entries.pop_if(is_it)?.open)
     });
-    exited.unwrap_or(Innermost::None)
+    exited.flatten()
 }
 
 /// Removes a span that is exited. Returns `None` if this thread has not entered it, measuring was off then, or it is still
 /// entered further out.
 #[cold]
 #[inline(never)]
-pub(super) fn exit(layer: u32, id: u64) -> Option<OpenScope> {
+pub(super) fn exit(layer: u64, id: u64) -> Option<OpenScope> {
     let exited = with(|stack| {
         let at = stack.find(layer, id)?;
         let entry = stack.entries.get_mut(at)?;
-        if entry.again > 0 {
-            entry.again -= 1;
+        if entry.layer_and_again >= AGAIN {
+            entry.layer_and_again -= AGAIN;
             return None;
         }
         Some(stack.entries.remove(at).open)
@@ -192,25 +183,27 @@ pub(super) fn exit(layer: u32, id: u64) -> Option<OpenScope> {
 impl Stack {
     #[inline(always)]
     fn has_room(&self) -> bool {
-        self.entries.len() < self.entries.capacity().min(self.sweep_at)
+        self.entries.len() < self.room
     }
 
-    fn find(&self, layer: u32, id: u64) -> Option<usize> {
-        let is_it = |entry: &Entry| entry.id == id && entry.layer == layer;
+    fn find(&self, layer: u64, id: u64) -> Option<usize> {
+        let is_it = |entry: &Entry| entry.id == id && entry.layer() == layer;
         self.entries.iter().rposition(is_it)
     }
 
     /// Removes spans that were closed and never exited, whose loss was counted then, and makes room for one more.
     #[cold]
-    fn grow(&mut self, layer: u32, is_open: impl Fn(u64) -> bool) -> bool {
+    fn grow(&mut self, layer: u64, is_open: impl Fn(u64) -> bool) -> bool {
         let _reentrancy = ReentrancyGuard::try_enter();
         if self.sweep_at == 0 {
             self.sweep_at = FIRST_SWEEP;
         } else if self.entries.len() >= self.sweep_at {
             self.entries
-                .retain(|entry| entry.layer != layer || is_open(entry.id));
+                .retain(|entry| entry.layer() != layer || is_open(entry.id));
             self.sweep_at = (2 * self.entries.len()).max(FIRST_SWEEP);
         }
-        self.entries.try_reserve(1).is_ok()
+        let has_memory = self.entries.try_reserve(1).is_ok();
+        self.room = self.entries.capacity().min(self.sweep_at);
+        has_memory
     }
 }

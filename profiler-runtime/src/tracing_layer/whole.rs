@@ -4,10 +4,7 @@
 //! thread that closes it counts it as one call. Relaxed ordering suffices: whatever tells a thread that it may close the
 //! span orders the exits of the others before that.
 
-use std::sync::atomic::{
-    AtomicI64, AtomicU8, AtomicU64,
-    Ordering::Relaxed,
-};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use super::recorder::with_cell;
 use crate::clock::elapsed;
@@ -82,7 +79,8 @@ impl WholeTimes {
             callers::resumed(decision.id(), serial, outer, call);
         } else if is_first {
             let call = callers::opened(decision.id(), serial, outer);
-            self.call.store(call.map_or(FutureCall::NONE, FutureCall::raw), Relaxed);
+            self.call
+                .store(call.map_or(FutureCall::NONE, FutureCall::raw), Relaxed);
         }
     }
 

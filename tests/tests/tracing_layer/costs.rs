@@ -38,8 +38,14 @@ fn no_span_allocates_after_the_first_of_its_call_site() {
     assert_eq!(allocations() - before, 0, "on the measured thread");
     let grown = BYTES.load(Relaxed) - bytes;
     assert!(grown < 1 << 20, "{grown} bytes");
-    assert_eq!(row("tracing_layer::costs::inner").calls, if_measuring(300_300));
-    assert_eq!(row("tracing_layer::costs::resumed").calls, if_measuring(100_100));
+    assert_eq!(
+        row("tracing_layer::costs::inner").calls,
+        if_measuring(300_300)
+    );
+    assert_eq!(
+        row("tracing_layer::costs::resumed").calls,
+        if_measuring(100_100)
+    );
     assert_eq!(all_lost(), 0);
 }
 
@@ -51,6 +57,9 @@ fn many_spans_can_be_open_at_once() {
         span.in_scope(|| ());
     }
     drop(spans);
-    assert_eq!(row("tracing_layer::costs::open").calls, if_measuring(100_000));
+    assert_eq!(
+        row("tracing_layer::costs::open").calls,
+        if_measuring(100_000)
+    );
     assert_eq!(all_lost(), 0);
 }

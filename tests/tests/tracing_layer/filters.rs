@@ -53,7 +53,10 @@ fn internals_and_traces_are_left_out_by_default() {
     let counts = Counts::default();
     let subscriber = registry().with(ProfilerLayer::new()).with(counts.clone());
     with_default(subscriber, each_kind);
-    assert_eq!(names(), measured(["candle_nn::linear::matmul", "debug", "info"]));
+    assert_eq!(
+        names(),
+        measured(["candle_nn::linear::matmul", "debug", "info"])
+    );
     assert_eq!(counts.0.load(Relaxed), 6, "other layers see them all");
 }
 
@@ -101,7 +104,10 @@ fn the_filter_of_another_layer_hides_nothing() {
         .with(counts.clone().with_filter(LevelFilter::WARN))
         .with(ProfilerLayer::new());
     with_default(subscriber, each_kind);
-    assert_eq!(names(), measured(["candle_nn::linear::matmul", "debug", "info"]));
+    assert_eq!(
+        names(),
+        measured(["candle_nn::linear::matmul", "debug", "info"])
+    );
     assert_eq!(counts.0.load(Relaxed), 0);
 }
 
@@ -120,11 +126,23 @@ fn a_filter_of_the_whole_registry_is_named_as_a_cause() {
         .with(LevelFilter::ERROR);
     with_default(subscriber, each_kind);
     let table = summary().to_string();
-    assert_eq!(table.contains("a ProfilerLayer has seen no span"), measuring(), "{table}");
-    assert_eq!(table.contains("filter of the whole registry"), measuring(), "{table}");
+    assert_eq!(
+        table.contains("a ProfilerLayer has seen no span"),
+        measuring(),
+        "{table}"
+    );
+    assert_eq!(
+        table.contains("filter of the whole registry"),
+        measuring(),
+        "{table}"
+    );
     drop(profiler_runtime::scope!("filters: a row"));
     let table = summary().to_string();
-    assert_eq!(table.contains("a ProfilerLayer has seen no span"), measuring(), "{table}");
+    assert_eq!(
+        table.contains("a ProfilerLayer has seen no span"),
+        measuring(),
+        "{table}"
+    );
 }
 
 #[test]

@@ -33,7 +33,10 @@ fn a_future_is_one_call_and_its_polls_are_times() {
         run(load(3));
     }
     let row = row("tracing_layer::futures::load");
-    assert_eq!((row.calls, row.futures, row.open), (if_measuring(10), if_measuring(10), 0));
+    assert_eq!(
+        (row.calls, row.futures, row.open),
+        (if_measuring(10), if_measuring(10), 0)
+    );
     // Four polls, and once more when the future is dropped.
     assert_eq!(row.cpu().calls, if_measuring(50));
     if measuring() {
@@ -53,13 +56,22 @@ fn a_whole_span_is_measured_from_the_first_enter_to_the_last_exit() {
         }
     }
     let row = row("tracing_layer::futures::load");
-    assert_eq!((row.calls, row.futures, row.open), (if_measuring(10), if_measuring(10), 0));
+    assert_eq!(
+        (row.calls, row.futures, row.open),
+        (if_measuring(10), if_measuring(10), 0)
+    );
     assert_eq!(row.cpu().calls, if_measuring(10));
     if measuring() {
         let cpu = row.cpu();
-        assert!(cpu.min_ns >= 450_000.0, "three polls and the waits between them: {cpu:?}");
+        assert!(
+            cpu.min_ns >= 450_000.0,
+            "three polls and the waits between them: {cpu:?}"
+        );
         assert!(row.polled_ns >= 1_500_000.0);
-        assert!(row.polled_ns <= cpu.total_ns - 3_000_000.0, "without the waits");
+        assert!(
+            row.polled_ns <= cpu.total_ns - 3_000_000.0,
+            "without the waits"
+        );
         let inside = self::row("futures: inside");
         assert_eq!(inside.calls, 30);
         assert!((cpu.self_ns - (row.polled_ns - inside.cpu().total_ns)).abs() < 1.0);
@@ -82,8 +94,14 @@ fn whole_spans_have_one_edge_from_their_caller_for_each_call() {
         };
         edges.iter().find(of_pair).map_or(0, |edge| edge.calls)
     };
-    assert_eq!(calls("futures: caller", "tracing_layer::futures::load"), if_measuring(5));
-    assert_eq!(calls("tracing_layer::futures::load", "futures: inside"), if_measuring(10));
+    assert_eq!(
+        calls("futures: caller", "tracing_layer::futures::load"),
+        if_measuring(5)
+    );
+    assert_eq!(
+        calls("tracing_layer::futures::load", "futures: inside"),
+        if_measuring(10)
+    );
 }
 
 #[test]
@@ -109,9 +127,15 @@ fn futures_that_take_turns_are_not_each_others_parents() {
     }
     for name in ["one", "other"] {
         let row = row(&format!("tracing_layer::futures::{name}"));
-        assert_eq!((row.calls, row.primitive_calls), (if_measuring(2), if_measuring(2)));
+        assert_eq!(
+            (row.calls, row.primitive_calls),
+            (if_measuring(2), if_measuring(2))
+        );
         assert_eq!((row.out_of_order, row.open), (0, 0));
-        assert_eq!(self::row(&format!("futures: in {name}")).calls, if_measuring(6));
+        assert_eq!(
+            self::row(&format!("futures: in {name}")).calls,
+            if_measuring(6)
+        );
     }
     assert_eq!(all_lost(), 0);
 }
@@ -147,7 +171,10 @@ fn tasks_that_move_between_threads_are_counted_exactly() {
     });
     drop(runtime);
     let row = row("tracing_layer::futures::load");
-    assert_eq!((row.calls, row.futures, row.open), (if_measuring(200), if_measuring(200), 0));
+    assert_eq!(
+        (row.calls, row.futures, row.open),
+        (if_measuring(200), if_measuring(200), 0)
+    );
     assert_eq!(self::row("futures: inside").calls, if_measuring(1_000));
     assert_eq!(all_lost(), 0);
 }

@@ -33,8 +33,14 @@ fn a_span_that_is_entered_several_times_is_one_call_with_several_times() {
     assert_eq!(row(NAME).calls, if_measuring(1), "also while it is open");
     drop(span);
     let row = row(NAME);
-    assert_eq!((row.calls, row.cpu().calls), (if_measuring(1), if_measuring(3)));
-    assert_eq!((row.primitive_calls, row.futures), (if_measuring(1), if_measuring(1)));
+    assert_eq!(
+        (row.calls, row.cpu().calls),
+        (if_measuring(1), if_measuring(3))
+    );
+    assert_eq!(
+        (row.primitive_calls, row.futures),
+        (if_measuring(1), if_measuring(1))
+    );
     if measuring() {
         assert!(row.cpu().total_ns >= 300_000.0);
         assert!((row.polled_ns - row.cpu().total_ns).abs() < 1.0);
@@ -50,7 +56,10 @@ fn a_span_that_is_entered_inside_itself_is_one_time() {
     span.in_scope(|| span.in_scope(|| span.in_scope(|| work(50))));
     drop(span);
     let row = row(NAME);
-    assert_eq!((row.calls, row.primitive_calls), (if_measuring(1), if_measuring(1)));
+    assert_eq!(
+        (row.calls, row.primitive_calls),
+        (if_measuring(1), if_measuring(1))
+    );
     assert_eq!((row.cpu().calls, row.open), (if_measuring(1), 0));
     assert_eq!(all_lost(), 0);
 }
@@ -64,9 +73,14 @@ fn a_span_that_is_entered_on_several_threads_is_one_call() {
             scope.spawn(|| span.in_scope(|| work(100)));
         }
     });
-    thread::spawn(move || drop(span)).join().expect("it closes elsewhere");
+    thread::spawn(move || drop(span))
+        .join()
+        .expect("it closes elsewhere");
     let row = row(NAME);
-    assert_eq!((row.calls, row.cpu().calls, row.open), (if_measuring(1), if_measuring(4), 0));
+    assert_eq!(
+        (row.calls, row.cpu().calls, row.open),
+        (if_measuring(1), if_measuring(4), 0)
+    );
     assert_eq!(all_lost(), 0);
 }
 
@@ -78,10 +92,17 @@ fn a_span_that_is_never_entered_is_no_call() {
     drop(kept.clone());
     assert_eq!(lost(SpanLoss::NeverEntered), if_measuring(1));
     drop(kept);
-    assert_eq!((row(NAME).calls, lost(SpanLoss::NeverEntered)), (0, if_measuring(2)));
+    assert_eq!(
+        (row(NAME).calls, lost(SpanLoss::NeverEntered)),
+        (0, if_measuring(2))
+    );
     let table = profiler_runtime::summary().to_string();
     let note = "2 spans not timed: never entered";
-    assert_eq!(table.contains(note), measuring(), "there are no rows: {table}");
+    assert_eq!(
+        table.contains(note),
+        measuring(),
+        "there are no rows: {table}"
+    );
     span().in_scope(|| ());
     let table = profiler_runtime::summary().to_string();
     assert_eq!(table.contains(note), measuring(), "{table}");
@@ -98,7 +119,10 @@ fn spans_that_are_exited_out_of_order_are_counted_with_their_times() {
     work(50);
     drop(second);
     let (first, second) = (row(NAME), row("tracing_layer::lifetimes::second"));
-    assert_eq!((first.calls, second.calls), (if_measuring(1), if_measuring(1)));
+    assert_eq!(
+        (first.calls, second.calls),
+        (if_measuring(1), if_measuring(1))
+    );
     assert_eq!((first.open, second.open), (0, 0));
     assert_eq!(first.out_of_order + second.out_of_order, if_measuring(2));
     if measuring() {
@@ -144,7 +168,11 @@ fn turning_measuring_off_and_on_keeps_what_is_open() {
     drop(inside);
     drop(during);
     drop(before);
-    assert_eq!(row(NAME).calls, 1, "the one that was entered while it was on");
+    assert_eq!(
+        row(NAME).calls,
+        1,
+        "the one that was entered while it was on"
+    );
     assert_eq!(row("tracing_layer::lifetimes::off").calls, 0);
     assert_eq!(all_lost(), 0);
 }

@@ -41,9 +41,15 @@ fn spans_nest_with_scopes_on_both_sides() {
         return;
     }
     let close = |one: f64, other: f64| (one - other).abs() < 1.0;
-    assert!(close(span.cpu().total_ns - span.cpu().self_ns, inside.cpu().total_ns));
+    assert!(close(
+        span.cpu().total_ns - span.cpu().self_ns,
+        inside.cpu().total_ns
+    ));
     let children = span.cpu().total_ns + by_hand.cpu().total_ns;
-    assert!(close(outside.cpu().total_ns - outside.cpu().self_ns, children));
+    assert!(close(
+        outside.cpu().total_ns - outside.cpu().self_ns,
+        children
+    ));
     assert!(by_hand.cpu().p50_ns >= 100_000.0);
     assert_eq!(all_lost(), 0);
 }
@@ -53,7 +59,10 @@ fn a_recursive_span_counts_once_in_the_total() {
     install();
     annotated(2);
     let row = row("tracing_layer::nesting::annotated");
-    assert_eq!((row.calls, row.primitive_calls), (if_measuring(3), if_measuring(1)));
+    assert_eq!(
+        (row.calls, row.primitive_calls),
+        (if_measuring(3), if_measuring(1))
+    );
     assert!(row.cpu().total_ns <= summary().wall_ns);
 }
 
@@ -63,11 +72,15 @@ fn a_function_with_a_span_and_an_attribute_has_two_names() {
     both();
     let named = |suffix: &str| {
         let rows = summary().rows.into_iter();
-        rows.filter(|row| row.name.contains(suffix)).collect::<Vec<_>>()
+        rows.filter(|row| row.name.contains(suffix))
+            .collect::<Vec<_>>()
     };
     let rows = named("tracing_layer::nesting::both");
     assert_eq!(rows.len() as u64, if_measuring(2));
-    assert!(rows.iter().all(|row| row.calls == 1 && row.location.contains("nesting.rs:")));
+    assert!(
+        rows.iter()
+            .all(|row| row.calls == 1 && row.location.contains("nesting.rs:"))
+    );
 }
 
 #[test]
@@ -110,5 +123,8 @@ fn a_panic_ends_a_span_and_is_counted() {
     });
     assert!(result.is_err());
     let row = row("tracing_layer::nesting::panics");
-    assert_eq!((row.calls, row.panicked), (if_measuring(1), if_measuring(1)));
+    assert_eq!(
+        (row.calls, row.panicked),
+        (if_measuring(1), if_measuring(1))
+    );
 }

@@ -21,17 +21,34 @@ const NAMES: [&str; 3] = ["a", "b", "c"];
 /// A step of a program. Numbers are taken modulo what there is; a step without anything to act on is skipped.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    Create { name: usize },
-    Clone { span: usize },
+    Create {
+        name: usize,
+    },
+    Clone {
+        span: usize,
+    },
     /// Drops a handle of a span on a thread.
-    Drop { span: usize, thread: usize },
-    Enter { span: usize, thread: usize },
+    Drop {
+        span: usize,
+        thread: usize,
+    },
+    Enter {
+        span: usize,
+        thread: usize,
+    },
     /// Drops the newest guard of a thread, or with `skip` an older one.
-    Exit { thread: usize, skip: usize },
+    Exit {
+        thread: usize,
+        skip: usize,
+    },
     /// Forgets the newest guard of a thread.
-    Forget { thread: usize },
+    Forget {
+        thread: usize,
+    },
     /// Opens and closes one of the profiler's own scopes on a thread.
-    Scope { thread: usize },
+    Scope {
+        thread: usize,
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -48,7 +65,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What the model knows of a span.
+/// A span, as the model knows it.
 #[derive(Clone, Debug, Default)]
 struct Model {
     name: usize,

@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Subscribers and counts for the tests.
 
 use profiler_runtime::ProfilerLayer;
 use profiler_runtime::report::SpanLoss;

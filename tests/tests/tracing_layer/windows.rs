@@ -35,8 +35,14 @@ fn a_window_has_the_spans_between_its_other_scopes() {
         .collect();
     let path = "tracing_layer::windows::layer < tracing_layer::windows::forward < windows: step";
     assert_eq!(paths, [path; 3]);
-    let spans = trace.events().filter(|event| event.name().ends_with("forward"));
+    let spans = trace
+        .events()
+        .filter(|event| event.name().ends_with("forward"));
     let locations: Vec<_> = spans.filter_map(Event::location).collect();
     assert_eq!(locations.len(), 3);
-    assert!(locations.iter().all(|at| at.file().ends_with("windows.rs") && at.line() > 0));
+    assert!(
+        locations
+            .iter()
+            .all(|at| at.file().ends_with("windows.rs") && at.line() > 0)
+    );
 }

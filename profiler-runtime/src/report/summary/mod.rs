@@ -92,8 +92,7 @@ pub struct Summary {
     pub unsaved: u64,
     /// Calls missing from all rows because there was no memory for their statistics.
     pub unmeasured: u64,
-    /// Spans of `tracing`, and times of spans, that a layer did not time, for each reason that
-    /// occurred.
+    /// Spans of `tracing`, and times of spans, that no `ProfilerLayer` could measure, for each reason that occurred.
     #[cfg_attr(feature = "serde", serde(with = "crate::diagnostics::reason::counts"))]
     pub lost_spans: Vec<(SpanLoss, u64)>,
     /// Warnings that were emitted, each once: invalid variables, loggers that failed.
@@ -216,7 +215,9 @@ fn why_nothing() -> String {
         );
     }
     if seen > 0 && !diagnostics::lost_spans().is_empty() {
-        return format!("no span or call of the {seen} names that ran was timed; the reasons are below");
+        return format!(
+            "no span or call of the {seen} names that ran was timed; the reasons are below"
+        );
     }
     if seen > 0 {
         return format!(
