@@ -23,7 +23,7 @@ pub struct SourceLocation {
 
 impl SourceLocation {
     /// Creates the location of a span, whose column `tracing` does not know.
-    #[cfg(feature = "tracing-layer")]
+    #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
     pub(crate) const fn of_line(file: &'static str, line: u32) -> Self {
         Self {
             file,

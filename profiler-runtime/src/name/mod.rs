@@ -21,7 +21,7 @@ use time_source::AtomicTimeSource;
 pub(crate) use circuit_breaker::CircuitBreaker;
 pub(crate) use length::{Buffer, MAX_LENGTH, truncate, truncate_into};
 pub use location::SourceLocation;
-#[cfg(feature = "tracing-layer")]
+#[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 pub(crate) use registry::of_span;
 pub(crate) use registry::{OVERFLOW_NAME, all, by_id, declared, of_function, run_time};
 pub(crate) use sampling::Sampling;

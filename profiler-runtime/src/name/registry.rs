@@ -56,7 +56,7 @@ pub(crate) fn of_function(inner: &str, location: &'static Location<'static>) -> 
 
 /// Returns the name of a span: `text` is the path of the module and the span's own name. As with functions, positions in
 /// the source distinguish spans with the same text.
-#[cfg(feature = "tracing-layer")]
+#[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 pub(crate) fn of_span(text: &str, location: SourceLocation) -> &'static Name {
     of_path(text, location)
 }

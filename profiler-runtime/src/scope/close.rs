@@ -38,7 +38,7 @@ pub(super) fn end_logged(open: &OpenScope, log: &mut Option<LogRequest>) {
 }
 
 /// Closes a scope that is one part of a call, and counts nothing but its GPU time and its thread time.
-#[cfg(feature = "tracing-layer")]
+#[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 pub(crate) fn end_part(open: &OpenScope) -> Option<super::Part> {
     catch_own_panic("a scope was closed", || {
         let closed = open.close();

@@ -10,7 +10,7 @@ mod close;
 pub(crate) mod future;
 pub(crate) mod handle;
 mod open;
-#[cfg(feature = "tracing-layer")]
+#[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 mod part;
 mod probe;
 
@@ -21,14 +21,14 @@ use crate::log::LogRequest;
 use crate::switch::SiteDecision;
 pub(crate) use builder::ScopeArgs;
 use builder::ScopeBuilder;
-#[cfg(feature = "tracing-layer")]
+#[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 pub(crate) use builder::should_log;
 use close::end_logged;
-#[cfg(feature = "tracing-layer")]
+#[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 pub(crate) use close::end_part;
 use handle::Entered;
 pub(crate) use open::{OpenScope, end};
-#[cfg(feature = "tracing-layer")]
+#[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 pub(crate) use part::Part;
 pub(crate) use probe::run_empty_scopes;
 

@@ -19,6 +19,8 @@ use crate::stats::StatCell;
 use crate::switch::SiteDecision;
 
 /// An open scope, with what its opening replaced in the thread's state.
+// Copied where it stands on a stack of its own: each is closed once all the same.
+#[derive(Clone, Copy)]
 pub(crate) struct OpenScope {
     pub(super) cell: &'static StatCell,
     pub(super) start: u64,
@@ -228,13 +230,13 @@ impl OpenScope {
     }
 
     /// Adds a flag.
-    #[cfg(feature = "tracing-layer")]
+    #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
     pub(super) fn add_flag(&mut self, flag: u64) {
         self.serial |= flag;
     }
 
     /// Returns `true` if the scope is not part of its thread's state.
-    #[cfg(feature = "tracing-layer")]
+    #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
     pub(super) fn is_detached(&self) -> bool {
         self.has(DETACHED)
     }

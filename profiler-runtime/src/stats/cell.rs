@@ -159,7 +159,7 @@ impl StatCell {
     }
 
     /// Counts a span that was entered several times, when it is closed.
-    #[cfg(feature = "tracing-layer")]
+    #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
     pub(crate) fn count_resumed_span(&self) {
         self.futures_begun.add(1);
         self.futures.add(1);
@@ -230,7 +230,7 @@ impl StatCell {
     }
 
     /// Notes that the call that was counted last continues an earlier one: the span had been entered before.
-    #[cfg(feature = "tracing-layer")]
+    #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
     pub(crate) fn count_continued(&self) {
         self.continued.add(1);
     }

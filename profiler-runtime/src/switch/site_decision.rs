@@ -69,7 +69,7 @@ impl SiteDecision {
     }
 
     /// Returns the decision for one part of a call, without what is done once the call has ended.
-    #[cfg(feature = "tracing-layer")]
+    #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
     pub(crate) fn for_part(self) -> Self {
         Self(self.0 & !(Self::LOGGED | Self::STEP | Self::CALLERS))
     }
@@ -167,7 +167,7 @@ impl StampedDecision {
     }
 
     /// Returns the decision under whatever switch word it was made.
-    #[cfg(feature = "tracing-layer")]
+    #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
     pub(crate) fn last(self) -> Option<SiteDecision> {
         (self != Self::NONE).then_some(self.decision())
     }

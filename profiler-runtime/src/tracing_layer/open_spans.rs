@@ -67,10 +67,11 @@ impl OpenSpan {
         }
     }
 
-    /// Returns the number of the span's call site.
+    /// Returns the number of the span's call site, perhaps with [`MISSING`], which [`sites::by_number`](super::sites::by_number)
+    /// ignores.
     #[inline(always)]
     pub(super) fn site(&self) -> u32 {
-        self.site.load(Relaxed) & !MISSING
+        self.site.load(Relaxed)
     }
 
     /// Notes that the span was entered, and its time was counted as missing.
@@ -207,18 +208,14 @@ impl OpenSpans {
         }
     }
 
-    /// Adds a span. Returns `false` if there is no room.
+    /// Adds a span where it most likely is. Returns `false` if there is no room.
     #[inline(always)]
-    pub(super) fn insert(&self, id: u64, site: u32) -> bool {
-        match self.home(id) {
-            Some(span) if span.take(id, site) => true,
-            _ => self.insert_slow(id, site),
-        }
+    pub(super) fn insert_at_home(&self, id: u64, site: u32) -> bool {
+        self.home(id).is_some_and(|span| span.take(id, site))
     }
 
-    #[cold]
-    #[inline(never)]
-    fn insert_slow(&self, id: u64, site: u32) -> bool {
+    /// Adds a span. Returns `false` if there is no room.
+    pub(super) fn insert(&self, id: u64, site: u32) -> bool {
         let mut tables = (0..).zip(&self.tables);
         tables.any(|(number, table)| {
             let has_none = number == 0 && self.is_whole;

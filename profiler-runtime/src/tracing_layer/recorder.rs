@@ -48,9 +48,23 @@ impl Recorder {
             return;
         }
         let Some((number, site)) = sites::of(metadata) else {
+            return self.create_slow(metadata, id);
+        };
+        let Some(decision) = site.decided(switch) else {
+            return self.create_slow(metadata, id);
+        };
+        if !decision.is_excluded() && !self.spans.insert_at_home(id, number) {
+            self.create_slow(metadata, id);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn create_slow(&self, metadata: &'static Metadata<'static>, id: u64) {
+        let Some((number, site)) = sites::search(metadata) else {
             return count_lost_spans(SpanLoss::TooManyCallSites, 1);
         };
-        let is_measured = match site.decided(switch) {
+        let is_measured = match site.decided(switch::load()) {
             Some(decision) => !decision.is_excluded(),
             None => site.decide_new(metadata),
         };
@@ -74,8 +88,7 @@ impl Recorder {
         let Some(span) = self.spans.at_home(id) else {
             return self.enter_slow(id);
         };
-        let site = sites::by_number(span.site());
-        let Some(decision) = site.and_then(|site| site.decided(switch)) else {
+        let Some(decision) = sites::by_number(span.site()).decided(switch) else {
             return self.enter_slow(id);
         };
         if span.is_entered() || !stack::push_if_room(self.layer, id, || OpenScope::fast(decision)) {
@@ -92,7 +105,7 @@ impl Recorder {
         };
         let number = span.site();
         let site = sites::by_number(number);
-        let Some(decision) = site.and_then(|site| site.decision(switch::load())) else {
+        let Some(decision) = site.decision(switch::load()) else {
             return;
         };
         let is_open = |id| self.spans.get(id).is_some();
@@ -121,9 +134,6 @@ impl Recorder {
 
     #[inline(never)]
     pub(super) fn exit(&self, id: u64) {
-        if !stack::exists() {
-            return;
-        }
         let Some(open) = stack::exit_innermost(self.layer, id) else {
             return self.exit_slow(id);
         };
@@ -231,8 +241,7 @@ fn open_slow(decision: SiteDecision) -> Option<OpenScope> {
 /// Counts a span that is measured as a whole, when it is closed.
 #[cold]
 fn count_whole(whole: &WholeTimes, closed: ClosedSpan) {
-    let site = sites::by_number(closed.site);
-    let Some(decision) = site.and_then(sites::SpanSite::last_decision) else {
+    let Some(decision) = sites::by_number(closed.site).last_decision() else {
         return;
     };
     catch_own_panic("a span was closed", || {
@@ -257,8 +266,7 @@ fn count_lost(closed: ClosedSpan) {
 
 /// Runs `count` on a cell of the site's name.
 pub(super) fn with_cell(site: u32, count: impl FnOnce(&StatCell)) {
-    let site = sites::by_number(site);
-    let Some(decision) = site.and_then(sites::SpanSite::last_decision) else {
+    let Some(decision) = sites::by_number(site).last_decision() else {
         return;
     };
     let id = decision.id();

@@ -36,26 +36,29 @@ static TABLE: [SpanSite; SITES] = [const {
     }
 }; SITES];
 
-/// Returns the site with this number.
+/// Returns the site with this number, of which only the bits count that a number has.
 #[inline(always)]
-pub(super) fn by_number(number: u32) -> Option<&'static SpanSite> {
-    TABLE.get(number as usize)
+pub(super) fn by_number(number: u32) -> &'static SpanSite {
+    &TABLE[number as usize % SITES]
+}
+
+/// Returns the site of a span and its number, if it is where the search begins.
+#[inline(always)]
+pub(super) fn of(metadata: &'static Metadata<'static>) -> Option<(u32, &'static SpanSite)> {
+    let address = address_of(metadata);
+    let number = first_place(address);
+    let site = by_number(number);
+    (site.key.load(Relaxed) == address).then_some((number, site))
 }
 
 /// Returns the site of a span and its number, or `None` if there are too many.
-#[inline(always)]
-pub(super) fn of(metadata: &'static Metadata<'static>) -> Option<(u32, &'static SpanSite)> {
-    of_address(std::ptr::from_ref(metadata).addr())
+pub(super) fn search(metadata: &'static Metadata<'static>) -> Option<(u32, &'static SpanSite)> {
+    search_address(address_of(metadata))
 }
 
 #[inline(always)]
-fn of_address(address: usize) -> Option<(u32, &'static SpanSite)> {
-    let number = first_place(address);
-    let site = by_number(number)?;
-    if site.key.load(Relaxed) == address {
-        return Some((number, site));
-    }
-    search(address)
+fn address_of(metadata: &'static Metadata<'static>) -> usize {
+    std::ptr::from_ref(metadata).addr()
 }
 
 /// Returns the number of the entry in which the search begins.
@@ -67,14 +70,12 @@ fn first_place(address: usize) -> u32 {
 }
 
 /// Looks further for a call site, and gives it the next free entry if it has none.
-#[cold]
-#[inline(never)]
-fn search(address: usize) -> Option<(u32, &'static SpanSite)> {
+fn search_address(address: usize) -> Option<(u32, &'static SpanSite)> {
     let first = first_place(address);
     #[allow(clippy::cast_possible_truncation, reason = "it fits")]
     let mut numbers = (first..SITES as u32).chain(0..first);
     numbers.find_map(|number| {
-        let site = by_number(number)?;
+        let site = by_number(number);
         let key = site.key.load(Relaxed);
         (key == address || (key == 0 && site.take(address))).then_some((number, site))
     })
@@ -140,7 +141,7 @@ mod tests {
     fn an_address_has_one_entry_however_many_collide() {
         // Addresses of one test alone; other tests of this process create no spans.
         let addresses: Vec<usize> = (1..=200).map(|n| n << 40).collect();
-        let number = |address| of_address(address).map(|(number, _)| number);
+        let number = |address| search_address(address).map(|(number, _)| number);
         let first: Vec<_> = addresses.iter().map(|address| number(*address)).collect();
         let again: Vec<_> = addresses.iter().map(|address| number(*address)).collect();
         assert_eq!(first, again);

@@ -147,18 +147,17 @@ pub(super) fn enter_again(layer: u64, id: u64) -> bool {
     again.flatten().is_some()
 }
 
-/// Returns `true` if the thread has entered a span that is measured.
-#[inline(always)]
-pub(super) fn exists() -> bool {
-    STACK.get().is_some()
-}
-
 /// Removes a span that is exited, if it was entered last.
 #[inline(always)]
 pub(super) fn exit_innermost(layer: u64, id: u64) -> Option<OpenScope> {
     let exited = with(|stack| {
-        let is_it = |entry: &mut Entry| entry.id == id && entry.layer_and_again == layer;
-        Some(stack.entries.pop_if(is_it)?.open)
+        let entry = stack.entries.last()?;
+        if entry.id != id || entry.layer_and_again != layer {
+            return None;
+        }
+        let open = entry.open;
+        stack.entries.truncate(stack.entries.len() - 1);
+        Some(open)
     });
     exited.flatten()
 }

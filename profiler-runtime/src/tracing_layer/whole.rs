@@ -14,7 +14,7 @@ use crate::local::callers::{self, FutureCall};
 use crate::log::LogRequest;
 use crate::scope::{OpenScope, Part, should_log};
 use crate::session;
-use crate::stats::Ending;
+use crate::stats::{Ending, StatCell};
 use crate::switch::SiteDecision;
 
 /// The span has been entered.
@@ -66,7 +66,7 @@ impl WholeTimes {
             if open.is_outermost() {
                 self.flags.fetch_or(OUTERMOST, Relaxed);
             }
-            with_cell(site, |cell| cell.begin_future());
+            with_cell(site, StatCell::begin_future);
         }
         if !decision.counts_callers() {
             return;

@@ -19,9 +19,9 @@ fn install_whole() {
 #[instrument]
 async fn load(polls: usize) {
     for _ in 0..polls {
-        let _inside = scope!("futures: inside");
+        let inside = scope!("futures: inside");
         work(50);
-        drop(_inside);
+        drop(inside);
         yields(1).await;
     }
 }

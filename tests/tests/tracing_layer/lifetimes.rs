@@ -46,6 +46,9 @@ fn a_span_that_is_entered_several_times_is_one_call_with_several_times() {
         assert!((row.polled_ns - row.cpu().total_ns).abs() < 1.0);
         assert!(row.cpu().mean_ns <= row.cpu().max_ns);
     }
+    let table = profiler_runtime::summary().to_string();
+    let note = format!("{NAME}: 2 times of spans that had been entered before");
+    assert_eq!(table.contains(&note), measuring(), "{table}");
     assert_eq!(all_lost(), 0);
 }
 

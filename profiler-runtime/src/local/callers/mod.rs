@@ -52,7 +52,7 @@ pub(crate) struct FutureCall {
     is_recursive: bool,
 }
 
-#[cfg(feature = "tracing-layer")]
+#[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 impl FutureCall {
     /// Stands for no call in the word of [`raw`](Self::raw).
     pub(crate) const NONE: u64 = u64::MAX;

@@ -56,7 +56,7 @@ pub(super) fn of_averages(summary: &Summary) -> Vec<String> {
 /// Returns lines for unusual calls: for each kind, the first rows that have some.
 fn calls_with_a_count(rows: &[Row]) -> Vec<String> {
     type Count = fn(&Row) -> u64;
-    let kinds: [(Count, &str, &str, &str); 4] = [
+    let kinds: [(Count, &str, &str, &str); 5] = [
         (
             |row| row.panicked,
             "call",
@@ -74,6 +74,12 @@ fn calls_with_a_count(rows: &[Row]) -> Vec<String> {
             "call",
             "still open",
             "they are in no column until they end",
+        ),
+        (
+            |row| row.cpu.map_or(0, |cpu| cpu.calls.saturating_sub(row.calls)),
+            "time",
+            "of spans that had been entered before",
+            "mean, extremes and percentiles are of all times from enter to exit",
         ),
         (
             |row| row.out_of_order,

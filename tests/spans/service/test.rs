@@ -1,0 +1,91 @@
+//! A hundred thousand requests over connections that stay open are counted exactly, and memory does not grow with them.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::thread;
+
+use profiler_runtime::{ProfilerLayer, is_enabled, summary};
+use tracing_subscriber::layer::SubscriberExt;
+
+const CONNECTIONS: u64 = 4;
+/// Requests in each half of the test.
+const REQUESTS: u64 = 50_000;
+
+/// Sends requests over one connection, each after the response to the one before.
+fn send(address: SocketAddr, requests: u64) -> io::Result<()> {
+    let mut to = TcpStream::connect(address)?;
+    to.set_nodelay(true)?;
+    let mut from = BufReader::new(to.try_clone()?);
+    for number in 0..requests {
+        write!(to, "GET /square/{number} HTTP/1.1\r\nHost: test\r\n\r\n")?;
+        let (mut length, mut line) = (0, String::new());
+        while line != "\r\n" {
+            line.clear();
+            from.read_line(&mut line)?;
+            if let Some(given) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = given.trim().parse().map_err(io::Error::other)?;
+            }
+        }
+        let mut body = vec![0; length];
+        from.read_exact(&mut body)?;
+        assert_eq!(body, (number * number).to_string().as_bytes());
+    }
+    Ok(())
+}
+
+fn send_all(address: SocketAddr) {
+    let senders: Vec<_> = (0..CONNECTIONS)
+        .map(|_| thread::spawn(move || send(address, REQUESTS / CONNECTIONS)))
+        .collect();
+    for sender in senders {
+        sender
+            .join()
+            .expect("it does not panic")
+            .expect("the service answers");
+    }
+}
+
+/// Returns the resident memory of this process in KiB.
+fn resident() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    number.unwrap_or_default()
+}
+
+fn calls(name: &str) -> u64 {
+    summary().row(name).map_or(0, |row| row.calls)
+}
+
+#[test]
+fn requests_are_counted_exactly_and_memory_does_not_grow() {
+    let subscriber = tracing_subscriber::registry().with(ProfilerLayer::new().whole_spans());
+    tracing::subscriber::set_global_default(subscriber).expect("the only one");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0"));
+    let listener = listener.expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    runtime.spawn(async move { axum::serve(listener, spans_of_a_service::routes()).await });
+
+    send_all(address);
+    let before = resident();
+    send_all(address);
+    let grown = resident().saturating_sub(before);
+    assert!(grown < 4096, "{grown} KiB with {REQUESTS} requests");
+
+    drop(runtime);
+    let expected = if is_enabled() { 2 * REQUESTS } else { 0 };
+    for handler in ["square", "multiply"] {
+        let name = format!("spans_of_a_service::{handler}");
+        assert_eq!(calls(&name), expected, "{name}");
+    }
+    let table = summary();
+    assert_eq!(table.lost_spans, []);
+    if let Some(row) = table.row("spans_of_a_service::square") {
+        assert_eq!((row.futures, row.open), (expected, 0));
+        let cpu = row.cpu.expect("they have times");
+        assert!(row.polled_ns > 0.0 && row.polled_ns <= cpu.total_ns);
+    }
+    println!("{table}");
+}
