@@ -89,6 +89,7 @@ impl super::reason::Reason for SpanLoss {
 static LOST: [AtomicU64; SpanLoss::ALL.len()] = [const { AtomicU64::new(0) }; SpanLoss::ALL.len()];
 
 /// Counts spans, or times of spans.
+#[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 #[cold]
 pub(crate) fn count_lost_spans(reason: SpanLoss, spans: u64) {
     LOST[reason as usize].fetch_add(spans, Relaxed);
@@ -108,11 +109,13 @@ static HAS_LAYER: AtomicBool = AtomicBool::new(false);
 static HAS_SPAN: AtomicBool = AtomicBool::new(false);
 
 /// Notes that the program has created a layer.
+#[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 pub(crate) fn note_layer() {
     HAS_LAYER.store(true, Relaxed);
 }
 
 /// Notes that a layer has seen a span.
+#[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 pub(crate) fn note_span() {
     HAS_SPAN.store(true, Relaxed);
 }

@@ -68,6 +68,10 @@ pub(super) fn spill_buckets(cell: &StatCell) {
 struct Closed {
     span: CpuSpan,
     /// The self time.
+    #[cfg_attr(
+        not(all(feature = "tracing-layer", not(feature = "strip"))),
+        expect(dead_code, reason = "for parts of a call")
+    )]
     own: i64,
     /// `true` if a panic ended the scope.
     panicked: bool,
