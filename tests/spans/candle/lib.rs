@@ -1,1 +1,0 @@
-//! Nothing: the program is the test.
