@@ -1,4 +1,4 @@
-//! Runs the service. `/metrics` shows its handlers, as the table of the profiler.
+//! Runs the service. `/metrics` shows its handlers to Prometheus.
 
 use axum::routing::get;
 use profiler_runtime::{ProfilerLayer, summary};
@@ -10,7 +10,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let subscriber = tracing_subscriber::registry().with(ProfilerLayer::new().whole_spans());
     tracing::subscriber::set_global_default(subscriber)?;
 
-    let metrics = get(|| async { summary().to_string() });
+    let metrics = get(|| async { summary().to_prometheus() });
     let routes = spans_of_a_service::routes().route("/metrics", metrics);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
     println!(
