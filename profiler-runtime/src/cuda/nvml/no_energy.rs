@@ -12,6 +12,7 @@ impl Bounds {
         Self
     }
 
+    #[allow(clippy::unused_self, reason = "it is that of the other variant")]
     pub(crate) fn are_wide(self) -> bool {
         false
     }

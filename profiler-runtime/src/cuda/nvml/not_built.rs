@@ -37,6 +37,7 @@ pub(crate) fn window_closed(_at: u64) -> Option<ClosingSample> {
 }
 
 impl ClosingSample {
+    #[allow(clippy::unused_self, reason = "it is that of the other variant")]
     pub(crate) fn has_come(self) -> bool {
         true
     }
