@@ -74,8 +74,11 @@ impl WorkBuilder {
     }
 
     pub(super) fn add_activity(&mut self, spec: &WindowSpec, correlation: u32, activity: Activity) {
-        self.waiting.remove(&correlation);
-        self.unsure.remove(&correlation);
+        // A copy that waits may have a record of its wait before that of its work.
+        if !matches!(activity.details.kind, GpuWorkKind::Synchronization(_)) {
+            self.waiting.remove(&correlation);
+            self.unsure.remove(&correlation);
+        }
         self.add(spec, Some(correlation), activity);
     }
 

@@ -1,21 +1,13 @@
-//! The layer as `tracing-subscriber` sees it.
+//! The layer where it measures.
 
-use std::any::TypeId;
-
-use tracing::span::{Attributes, Id};
-use tracing::subscriber::Interest;
-use tracing::{Dispatch, Event, Metadata, Subscriber};
 use tracing_subscriber::filter::Filtered;
-use tracing_subscriber::layer::{Context, Layer};
-use tracing_subscriber::registry::LookupSpan;
 
-use super::ProfilerLayer;
 use super::filter::SpanFilter;
 use super::recorder::Recorder;
 
 /// The recorder with its filter.
 pub(super) struct State<S> {
-    filtered: Filtered<Recorder, SpanFilter, S>,
+    pub(super) filtered: Filtered<Recorder, SpanFilter, S>,
 }
 
 impl<S> State<S> {
@@ -32,65 +24,19 @@ impl<S> State<S> {
     pub(super) fn take_all(&mut self) {
         self.filtered.filter_mut().takes_all = true;
     }
-}
 
-impl<S> ProfilerLayer<S> {
-    fn recorder(&self) -> &Recorder {
-        self.state.filtered.inner()
-    }
-}
-
-// All that has to do with filtering goes to `Filtered`.
-impl<S> Layer<S> for ProfilerLayer<S>
-where
-    S: Subscriber + for<'span> LookupSpan<'span> + 'static,
-{
-    fn on_register_dispatch(&self, subscriber: &Dispatch) {
-        self.state.filtered.on_register_dispatch(subscriber);
+    #[inline(always)]
+    pub(super) fn enter(&self, id: u64) {
+        self.filtered.inner().enter(id);
     }
 
-    fn on_layer(&mut self, subscriber: &mut S) {
-        self.state.filtered.on_layer(subscriber);
+    #[inline(always)]
+    pub(super) fn exit(&self, id: u64) {
+        self.filtered.inner().exit(id);
     }
 
-    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
-        self.state.filtered.register_callsite(metadata)
-    }
-
-    fn enabled(&self, metadata: &Metadata<'_>, context: Context<'_, S>) -> bool {
-        self.state.filtered.enabled(metadata, context)
-    }
-
-    fn event_enabled(&self, event: &Event<'_>, context: Context<'_, S>) -> bool {
-        self.state.filtered.event_enabled(event, context)
-    }
-
-    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
-        self.state.filtered.on_event(event, context);
-    }
-
-    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-        self.state.filtered.on_new_span(attributes, id, context);
-    }
-
-    fn on_enter(&self, id: &Id, _: Context<'_, S>) {
-        self.recorder().enter(id.into_u64());
-    }
-
-    fn on_exit(&self, id: &Id, _: Context<'_, S>) {
-        self.recorder().exit(id.into_u64());
-    }
-
-    fn on_close(&self, id: Id, _: Context<'_, S>) {
-        self.recorder().close(id.into_u64());
-    }
-
-    unsafe fn downcast_raw(&self, id: TypeId) -> Option<*const ()> {
-        if id == TypeId::of::<Self>() {
-            return Some(std::ptr::from_ref(self).cast());
-        }
-        // SAFETY: what the caller promises is passed on. By this, `tracing-subscriber` finds out that the layer has a filter
-        // of its own.
-        unsafe { self.state.filtered.downcast_raw(id) }
+    #[inline(always)]
+    pub(super) fn close(&self, id: u64) {
+        self.filtered.inner().close(id);
     }
 }

@@ -1,5 +1,6 @@
 //! A layer for `tracing-subscriber` that measures spans.
 //!
+//! - `forward`: the layer as `tracing-subscriber` sees it.
 //! - `filter`: the spans that the layer asks for.
 //! - `sites`: their call sites, with names and decisions as those of annotated functions.
 //! - `open_spans`: the spans that are open, by id.
@@ -9,6 +10,7 @@
 
 #[cfg(not(feature = "strip"))]
 mod filter;
+mod forward;
 #[cfg(not(feature = "strip"))]
 mod measured;
 #[cfg(not(feature = "strip"))]
@@ -60,8 +62,8 @@ use variant::State;
 /// - Entered again inside itself: counts once.
 /// - Exited in another order than entered, as with a guard that is held across an `.await`: counted, and the row reports
 ///   times that ended out of order.
-/// - Never entered; entered and never exited, or exited on another thread; more than 696,320 open at once (or fewer, if their
-///   ids collide); more than 4,096 call sites; entered while the thread ends: counted by reason in
+/// - Never entered while measuring was on; entered and never exited, or exited on another thread; more than 688,128 open at
+///   once (or fewer, if their ids collide); more than 4,096 call sites; entered while the thread ends: counted by reason in
 ///   [`Summary::lost_spans`](crate::Summary::lost_spans) and below the table.
 /// - Created or entered while measuring is off: not measured.
 ///
@@ -69,6 +71,9 @@ use variant::State;
 /// count.
 ///
 /// In a window, among callers, on the GPU and in logs, each time is a scope of its own.
+///
+/// A registry takes one such layer: with two, each span would be two scopes. It cannot be behind a
+/// [`reload`](tracing_subscriber::reload) layer, which does not tell a new layer that it is part of the registry.
 ///
 /// # Filters
 ///
@@ -85,7 +90,7 @@ use variant::State;
 /// # Cost
 ///
 /// Some 370 instructions for each span, 320 of them in the profiler, beyond some 780 that the registry takes. Nothing is
-/// allocated after the first span of a call site. While measuring is off, each of its functions loads one word and
+/// allocated after each thread's first span of a call site, unless more spans are open than before. While measuring is off, each of its functions loads one word and
 /// returns; what the registry takes remains. In a build with the feature `strip`, the layer is empty.
 ///
 /// # Examples

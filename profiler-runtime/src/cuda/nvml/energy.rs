@@ -138,7 +138,7 @@ pub(crate) fn lose(measurement: &GpuMeasurement) {
 fn with_device(ordinal: Option<u32>, f: impl FnOnce(&mut Intervals)) {
     let mut devices = DEVICES.lock();
     let known = match &mut devices[..] {
-        [only] => Some(only),
+        [only] if only.ordinal.is_none() || ordinal.is_none() => Some(only),
         several => several
             .iter_mut()
             .find(|known| known.ordinal.is_some() && known.ordinal == ordinal),

@@ -28,6 +28,7 @@ impl Summary {
     /// | `profiler_energy_joules` | `name` | the energy of the calls, where devices are sampled. It can fall: a share is corrected when a long scope ends |
     /// | `profiler_unmeasured_calls_total` | | calls that are missing for lack of memory |
     /// | `profiler_dropped_entries_total` | `reason` | log entries that were dropped |
+    /// | `profiler_lost_spans_total` | `reason` | spans of `tracing` that are missing or incomplete |
     /// | `profiler_lost_gpu_times_total` | `reason` | calls without the GPU time that they should have |
     /// | `profiler_gpu_*` | `gpu`, `uuid` | power, memory, load and energy of devices that are sampled |
     /// | `profiler_info` | `version`, `program` | 1 |
@@ -37,7 +38,10 @@ impl Summary {
     /// bucket is at most 1/16 of its lower limit wide, so a call is counted on the wrong side of a limit only if its time
     /// is within 1/16 of it. Counts and sums are exact.
     ///
-    /// The first 256 names that were called have series of their own. All others together are `(other)`.
+    /// The first 256 names of the process have series of their own. All others together are `(other)`.
+    ///
+    /// Of a span of `tracing`, each time from enter to exit is in the histogram, and the whole span is one call; with
+    /// `whole_spans`, both are the whole span.
     ///
     /// # Examples
     ///
@@ -90,6 +94,13 @@ impl Summary {
         );
         for (reason, entries) in &self.dropped {
             dropped.sample(&[("reason", reason.key())], *entries as f64);
+        }
+        let mut spans = text.counter(
+            "profiler_lost_spans_total",
+            "Spans of tracing that are missing or incomplete, by reason.",
+        );
+        for (reason, lost) in &self.lost_spans {
+            spans.sample(&[("reason", reason.key())], *lost as f64);
         }
         let mut lost = text.counter(
             "profiler_lost_gpu_times_total",

@@ -107,7 +107,9 @@ fn series(rows: &[Row]) -> Vec<Series> {
     for row in rows {
         // Readers of the format disagree about control characters. Names that look alike then have one series.
         let mut name = printable(&row.name);
-        if all.len() >= MAX_NAMES && !places.contains_key(&name) {
+        // By its number, so that a name that is first called later takes no series from another one.
+        let number = numbers.get(&*row.name).map(|number| *number as usize);
+        if number.unwrap_or(all.len()) >= MAX_NAMES && !places.contains_key(&name) {
             OTHER.clone_into(&mut name);
         }
         let place = *places.entry(name.clone()).or_insert(all.len());

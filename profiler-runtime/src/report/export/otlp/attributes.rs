@@ -13,9 +13,14 @@ impl Attributes {
         self.add(key, format_args!("{{\"stringValue\":{}}}", string(value)));
     }
 
-    /// Adds an integer of 64 bits, which OTLP writes as a string.
+    /// Adds an integer of 64 bits, which OTLP writes as a string. One that is too large for a signed integer becomes a
+    /// text: readers would refuse the whole line.
     pub(super) fn number(&mut self, key: &str, value: impl Display) {
-        self.add(key, format_args!("{{\"intValue\":\"{value}\"}}"));
+        let value = value.to_string();
+        match value.parse::<i64>() {
+            Ok(_) => self.add(key, format_args!("{{\"intValue\":\"{value}\"}}")),
+            Err(_) => self.text(key, &value),
+        }
     }
 
     /// Adds an integer as [`number`](Self::number) does, if there is one.

@@ -79,7 +79,9 @@ impl Span {
         let name = timeline.names.get(slice.name as usize);
         let name = name.map_or("", |name| &name.text);
         let step = ids.step(index);
-        let launched_by = slice.parent.filter(|_| is_on_gpu(slice));
+        let launched_by = slice
+            .parent
+            .filter(|by| is_on_gpu(slice) && (*by as usize) < timeline.slices.len());
         // A pipeline may have work of two steps inside each other; a parent is in the same trace.
         let parent = ids.parent(index);
         let parent = parent.filter(|parent| ids.step(*parent as usize) == step);

@@ -221,6 +221,16 @@ fn anything_that_a_time_line_may_hold_is_written() {
     }
     hostile.start_unix_ns = i64::MIN;
     hostile.steps[0].end_ns = i64::MIN;
-    assert_eq!(spans(&hostile).len(), 9);
+    hostile.steps[0].number = u64::MAX;
+    hostile.slices[3].parent = Some(1_000);
+    let written = spans(&hostile);
+    assert_eq!(written.len(), 9);
+    let step = written[1]["attributes"].to_string();
+    assert!(
+        step.contains(r#""stringValue":"18446744073709551615""#),
+        "{step}"
+    );
+    let links = written.iter().filter(|span| span.get("links").is_some());
+    assert_eq!(links.count(), 2, "those of the steps");
     assert_eq!(spans(&Timeline::default()).len(), 1);
 }
