@@ -1,15 +1,22 @@
 #!/usr/bin/env bash
-# Counts the instructions of one call with a GPU time, separately for the driver and all other code.
+# Counts the instructions of one call with a GPU time, separately for the driver and all other code, and compares the
+# latter with the committed ones.
+#
+#     ./gpu-instructions.sh             fails if a count is more than 2 % above gpu-cost/expected.txt
+#     ./gpu-instructions.sh --update    writes that file
 #
 # Callgrind attributes each instruction to a library. Each count is the difference between N and 2N calls, so
-# that one-time work cancels out. Only the number of times that the resolver runs depends on the clock.
+# that one-time work cancels out. Only the number of times that the resolver runs depends on the clock. With another
+# compiler than the file was made with, nothing is compared, and the exit status is 77.
 set -euo pipefail
 cd "$(dirname "$0")"
+source ./expected.sh
+unset "${!PROFILER_@}"
 
 # Incremental builds inline less.
 export CARGO_INCREMENTAL=0
 
-calls=${CALLS:-4000}
+calls=${CALLS:-3600} # a multiple of the 900 calls of a batch
 for tool in valgrind cargo; do
     command -v "$tool" >/dev/null || {
         echo "gpu-instructions.sh needs $tool; install it (Debian: apt-get install valgrind)" >&2
@@ -51,14 +58,27 @@ collected() {
         }' "$scratch"/*.out
 }
 
-echo "instructions of one measured call ($(rustc --version), $(uname -m))"
+counts=()
+echo "instructions of one measured call ($(made_with))"
 printf '%-24s %14s %12s\n' variant 'in the driver' elsewhere
 for variant in bare records records-queries records-queries-twice \
     stream borrowed current default attribute attribute-current nested no-context off; do
     once=$(collected "$variant" "$calls")
     twice=$(collected "$variant" $((2 * calls)))
-    awk -v name="$variant" -v a="$once" -v b="$twice" -v n="$calls" 'BEGIN {
+    counted=$(awk -v a="$once" -v b="$twice" -v n="$calls" 'BEGIN {
         split(a, once); split(b, twice)
-        printf "%-24s %14.1f %12.1f\n", name, (twice[1] - once[1]) / n, (twice[2] - once[2]) / n
-    }'
+        printf "%.1f %.1f", (twice[1] - once[1]) / n, (twice[2] - once[2]) / n
+    }')
+    printf '%-24s %14s %12s\n' "$variant" "${counted% *}" "${counted#* }"
+    case $variant in
+    bare | records*) ;;
+    *) counts+=("$variant" "${counted#* }") ;;
+    esac
 done
+
+echo
+if [[ ${1-} == --update ]]; then
+    update gpu-cost/expected.txt "${counts[@]}"
+else
+    compare gpu-cost/expected.txt "${counts[@]}"
+fi

@@ -1,17 +1,26 @@
 #!/usr/bin/env bash
-# Counts the instructions of one call, bare and measured, and shows the code of a call while measuring is off.
+# Counts the instructions of one call, bare and measured, and compares them with the committed ones; shows the code of a
+# call while measuring is off.
 #
-# The counts do not depend on the clock: callgrind counts executed instructions. Each count is the difference
-# between N and 2N calls, so that one-time work cancels out.
+#     ./instructions.sh             fails if a count is more than 2 % above instructions/expected.txt
+#     ./instructions.sh --update    writes that file
+#
+# The counts do not depend on the clock: callgrind counts executed instructions, here those of the calling thread. Each
+# count is the difference between N and 2N calls, so that one-time work cancels out. They do depend on the compiler: with
+# another one than the file was made with, nothing is compared, and the exit status is 77.
 set -euo pipefail
 cd "$(dirname "$0")"
+source ./expected.sh
+unset "${!PROFILER_@}"
 # With CUDA, calls take a slower path while the profiler searches for a driver, in the first two seconds.
 export PROFILER_BACKEND=cpu
+# Room for all entries of a thread: nothing is dropped, and no call has to wait for another thread.
+export PROFILER_RING=1048576
 # Incremental builds inline less.
 export CARGO_INCREMENTAL=0
 
 calls=${CALLS:-20000}
-for tool in valgrind objdump cargo; do
+for tool in valgrind objdump nm cargo; do
     command -v "$tool" >/dev/null || {
         echo "instructions.sh needs $tool; install it (Debian: apt-get install valgrind binutils)" >&2
         exit 1
@@ -34,36 +43,62 @@ collected() {
     }
 }
 
+# per-measured-call VARIANT BASE CALLS: prints the difference; CALLS is the number of measured calls in one call.
+per-measured-call() {
+    awk -v with="${per_call[$1]}" -v without="${per_call[$2]}" -v calls="$3" \
+        'BEGIN { printf "%.1f", (with - without) / (calls ? calls : 1) }'
+}
+
+# text FUNCTION: prints the bytes of a function of the bench and of those inside it.
+text() {
+    local name=instructions::subjects::$1 sum=0 size symbol
+    while read -r _ size _ symbol; do
+        [[ $symbol != "$name" && $symbol != "$name"::* ]] || sum=$((sum + 16#$size))
+    done < <(nm --print-size --demangle "$binary" | grep -i ' t ')
+    ((sum > 0)) || {
+        echo "there is no symbol $name" >&2
+        return 1
+    }
+    echo "$sum"
+}
+
 declare -A per_call
-for variant in bare bare-nested off on on-nested filtered-out; do
+counts=()
+echo "instructions of one call ($(made_with))"
+printf '%-22s %12s %22s\n' variant 'with loop' 'per measured call'
+while read -r variant base measured; do
     once=$(collected "$variant" "$calls")
     twice=$(collected "$variant" $((2 * calls)))
     per_call[$variant]=$(awk -v a="$once" -v b="$twice" -v n="$calls" 'BEGIN { printf "%.1f", (b - a) / n }')
-done
+    beyond=$(per-measured-call "$variant" "$base" "$measured")
+    printf '%-22s %12.1f %22.1f\n' "$variant" "${per_call[$variant]}" "$beyond"
+    [[ $variant == "$base" ]] || counts+=("$variant" "$beyond")
+done < <("$binary" --list)
 
-# row VARIANT BASELINE CALLS: prints a row; CALLS is the number of measured calls in one call.
-row() {
-    awk -v name="$1" -v with="${per_call[$1]}" -v without="${per_call[$2]}" -v calls="$3" 'BEGIN {
-        printf "%-14s %12.1f %22.1f\n", name, with, (with - without) / calls
-    }'
-}
+measured=$(text measured)
+bare=$(text bare)
+bytes=$((measured - bare))
+counts+=(bytes-of-text "$bytes")
+echo
+echo "text of a measured function beyond the bare one: $bytes bytes"
 
-echo "instructions of one call ($(rustc --version), $(uname -m))"
-printf '%-14s %12s %22s\n' variant 'with loop' 'per measured call'
-row bare bare 1
-row off bare 1
-row filtered-out bare 1
-row on bare 1
-row on-nested bare-nested 2
+echo
+if [[ ${1-} == --update ]]; then
+    update instructions/expected.txt "${counts[@]}"
+    compared=0
+else
+    compared=0
+    compare instructions/expected.txt "${counts[@]}" || compared=$?
+fi
 
 if [[ $(uname -m) != x86_64 ]]; then
     echo "the code of a call while measuring is off is checked on x86_64 only"
-    exit
+    exit "$compared"
 fi
 echo
 echo "the measured function, from its entry to the decision that measuring is off"
 code=$(objdump --disassemble --demangle --no-show-raw-insn "$binary" |
-    awk '/^$/ { inside = 0 } inside { print } /<instructions::measured>:$/ { inside = 1 }')
+    awk '/^$/ { inside = 0 } inside { print } /<instructions::subjects::measured>:$/ { inside = 1 }')
 # Up to the first conditional jump: all of this runs before the decision.
 entry=$(cut -f2- <<<"$code" | awk '{ print } /^j/ { exit }')
 echo "$entry"
@@ -84,3 +119,4 @@ if [[ $switches != 1 || $branches != 1 || $calls_made != 0 ]]; then
     echo "a call while measuring is off should be one load and one branch; see the code above" >&2
     exit 1
 fi
+exit "$compared"

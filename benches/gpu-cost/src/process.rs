@@ -2,8 +2,10 @@
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use bench_harness::{Machine, Options};
+use profiler_runtime::flush;
 use profiler_simulated_driver::Installation;
 
 use crate::gpu::{Gpu, settle_in};
@@ -180,10 +182,26 @@ pub(crate) fn count(variant: &str, calls: u64) -> Outcome<ExitCode> {
     };
     settle_in(&subjects);
     (variant.before)();
-    // The first run warms up for the second.
-    (variant.run)(2 * calls);
-    subjects::arrive();
-    subjects::counted_calls(variant.run, calls);
+    // The first batches warm up for those that are counted. Between batches all GPU times are read, so that each call
+    // finds free events.
+    for _ in 0..WARMING {
+        (variant.run)(subjects::BATCH);
+        all_read()?;
+    }
+    for _ in 0..calls / subjects::BATCH {
+        subjects::counted_calls(variant.run, subjects::BATCH);
+        all_read()?;
+    }
     (variant.after)();
     Ok(ExitCode::SUCCESS)
+}
+
+const WARMING: usize = 3;
+
+/// Waits until all GPU times have been read, which may take long on a busy machine and under callgrind.
+fn all_read() -> Outcome<()> {
+    match flush(Duration::from_secs(60)).unread {
+        0 => Ok(()),
+        unread => Err(format!("{unread} GPU times were not read within a minute").into()),
+    }
 }
