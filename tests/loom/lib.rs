@@ -15,7 +15,9 @@
 mod sync {
     pub(crate) mod lock;
     pub(crate) mod once;
+    pub(crate) mod padded;
     pub(crate) mod primitive;
+    pub(crate) mod queue;
     pub(crate) mod request;
     pub(crate) mod ring;
     pub(crate) mod rings;

@@ -8,7 +8,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crossbeam_queue::ArrayQueue;
+use crate::sync::queue::Queue;
 
 /// As large as a launch.
 type Item = [u64; 12];
@@ -37,7 +37,7 @@ pub(crate) fn measure() {
 
 /// Returns the median over all batches of all threads, which begin each batch together.
 fn push(threads: usize, pause: Duration) -> f64 {
-    let queue: ArrayQueue<Item> = ArrayQueue::new(CAPACITY);
+    let queue: Queue<Item> = Queue::new(CAPACITY);
     let together = Barrier::new(threads);
     let batches = |is_first: bool| {
         let batch = |_| {

@@ -16,6 +16,19 @@ mod subjects;
 mod sustained;
 mod variants;
 
+/// The runtime's queue, which is no part of its interface.
+#[path = "../../../profiler-runtime/src/sync"]
+#[allow(dead_code, unused_macros, reason = "each file is included whole")]
+#[allow(
+    clippy::inline_always,
+    reason = "as in the runtime, whose measured path depends on it"
+)]
+mod sync {
+    pub(crate) mod padded;
+    pub(crate) mod primitive;
+    pub(crate) mod queue;
+}
+
 use std::process::ExitCode;
 
 use bench_harness::memory::CountingAllocator;

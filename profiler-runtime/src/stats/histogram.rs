@@ -1,7 +1,5 @@
-//! Histograms of durations: the bucket layout of the `histogram` crate, so that a thread counts a call with one plain
-//! increment, and the crate computes the percentiles.
-
-use histogram::Histogram;
+//! Histograms of durations: the bucket layout and the percentiles of the `histogram` crate, with buckets that a thread
+//! counts a call in with one plain increment.
 
 /// Sixteen buckets for each power of two.
 const GROUPING_POWER: u8 = 4;
@@ -82,15 +80,26 @@ impl Buckets {
     /// Returns the ticks below which each of `quantiles` (between 0 and 1) of the calls lie, within [`RELATIVE_ERROR`].
     /// Returns `None` if nothing was counted.
     pub(crate) fn quantiles<const N: usize>(&self, quantiles: [f64; N]) -> Option<[f64; N]> {
-        // The crate takes ownership of the counts.
-        let histogram =
-            Histogram::from_buckets(GROUPING_POWER, MAX_VALUE_POWER, self.0.clone()).ok()?;
-        let mut ticks = [0.0; N];
-        for (slot, quantile) in ticks.iter_mut().zip(quantiles) {
-            let bucket = histogram.quantile_bucket(quantile).ok()??;
-            *slot = f64::midpoint(bucket.start() as f64, bucket.end() as f64);
+        let calls = self.count();
+        if calls == 0 {
+            return None;
         }
-        Some(ticks)
+        Some(quantiles.map(|quantile| {
+            // The nearest rank, counted from one.
+            let rank = (quantile * calls as f64).ceil().max(1.0);
+            self.middle_at(rank)
+        }))
+    }
+
+    /// Returns the middle of the bucket that counts the call of this rank, in ticks.
+    fn middle_at(&self, rank: f64) -> f64 {
+        let counts = self.0.iter().scan(0_u64, |sum, count| {
+            *sum += count;
+            Some(*sum)
+        });
+        let below = counts.take_while(|sum| (*sum as f64) < rank).count();
+        let index = below.min(BUCKETS - 1);
+        f64::midpoint(first_of(index) as f64, (first_of(index + 1) - 1) as f64)
     }
 
     /// Returns the buckets that are not empty, at most `limit` (64 or more) of them: neighbours are merged, each with
@@ -126,7 +135,8 @@ impl Buckets {
 
 #[cfg(test)]
 mod tests {
-    use histogram::Config;
+    use histogram::{Config, Histogram};
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -154,6 +164,31 @@ mod tests {
         });
         for ticks in edges.filter(|&ticks| ticks < 1 << 48) {
             assert_eq!(bucket_of(ticks), crate_bucket(ticks), "{ticks}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 256 }))]
+
+        #[test]
+        fn percentiles_are_those_of_the_crate(
+            counts in prop::collection::vec((0..BUCKETS, 0_u64..1_000), 1..50),
+            quantile in 0.0..=1.0_f64,
+        ) {
+            let mut buckets = Buckets::new();
+            for (bucket, count) in counts {
+                buckets.add(bucket, count);
+            }
+            // Without any counts, the crate expects all buckets, which are empty.
+            let mut all = buckets.0.clone();
+            all.resize(BUCKETS, 0);
+            let expected = Histogram::from_buckets(GROUPING_POWER, MAX_VALUE_POWER, all).unwrap();
+            let expected = [quantile, 0.0, 1.0].map(|quantile| {
+                let bucket = expected.quantile_bucket(quantile).unwrap()?;
+                Some(f64::midpoint(bucket.start() as f64, bucket.end() as f64))
+            });
+            let percentiles = buckets.quantiles([quantile, 0.0, 1.0]);
+            prop_assert_eq!(percentiles.map(|ticks| ticks.map(Some)).unwrap_or_default(), expected);
         }
     }
 

@@ -2,7 +2,9 @@
 
 mod lock;
 mod once;
+mod padded;
 pub(crate) mod primitive;
+mod queue;
 mod reentrancy;
 mod request;
 pub(crate) mod ring;
@@ -11,6 +13,7 @@ mod wait;
 
 pub(crate) use lock::{Lock, abandoned};
 pub(crate) use once::RaceCell;
+pub(crate) use queue::Queue;
 pub(crate) use reentrancy::ReentrancyGuard;
 pub(crate) use request::Requests;
 pub(crate) use rings::Rings;

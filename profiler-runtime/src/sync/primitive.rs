@@ -18,11 +18,13 @@ pub(crate) use loom::sync::atomic::{
 #[cfg(loom)]
 pub(crate) use loom::{
     cell::UnsafeCell,
+    hint::spin_loop,
     sync::{Arc, Condvar, Mutex, MutexGuard},
     thread,
 };
 #[cfg(not(loom))]
 pub(crate) use std::{
+    hint::spin_loop,
     sync::atomic::{self, AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize},
     sync::{Arc, Condvar, Mutex, MutexGuard},
     thread,

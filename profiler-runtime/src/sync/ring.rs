@@ -19,13 +19,9 @@
 
 use std::mem::MaybeUninit;
 
+use crate::sync::padded::CachePadded;
 use crate::sync::primitive::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::primitive::{Arc, AtomicBool, AtomicUsize, UnsafeCell};
-
-/// Pads a value to two cache lines, which some processors fetch as a pair: otherwise a write by one thread would
-/// invalidate what the other thread writes (false sharing).
-#[repr(align(128))]
-struct CachePadded<T>(T);
 
 type Slot<T> = UnsafeCell<MaybeUninit<T>>;
 

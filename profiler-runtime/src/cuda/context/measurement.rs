@@ -6,7 +6,6 @@ use std::num::NonZero;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::prefetch;
-use super::queue::ArrayQueue;
 use crate::cuda::context::Context;
 use crate::cuda::ffi::driver::Event;
 use crate::cuda::ffi::library;
@@ -15,7 +14,7 @@ use crate::diagnostics::user_code;
 use crate::local::callers::CountedCall;
 use crate::log::LogRequest;
 use crate::stream_key::StreamKey;
-use crate::sync::RaceCell;
+use crate::sync::{Queue, RaceCell};
 
 /// How other scopes refer to a scope.
 #[derive(Clone, Copy, Debug)]
@@ -188,9 +187,9 @@ const _: () = {
 };
 
 /// Free measurements without events, for scopes that have no GPU time.
-fn without_events() -> &'static ArrayQueue<Box<GpuMeasurement>> {
-    static FREE: RaceCell<ArrayQueue<Box<GpuMeasurement>>> = RaceCell::new();
-    FREE.get_or_init(|| ArrayQueue::new(MAX_WITHOUT_EVENTS))
+fn without_events() -> &'static Queue<Box<GpuMeasurement>> {
+    static FREE: RaceCell<Queue<Box<GpuMeasurement>>> = RaceCell::new();
+    FREE.get_or_init(|| Queue::new(MAX_WITHOUT_EVENTS))
 }
 const MAX_WITHOUT_EVENTS: usize = 4096;
 

@@ -5,7 +5,6 @@ pub(crate) mod measurement;
 mod pairs;
 pub(crate) mod pool;
 mod prefetch;
-mod queue;
 mod registry;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};

@@ -5,8 +5,7 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use super::queue::ArrayQueue;
-use crate::sync::RaceCell;
+use crate::sync::{Queue, RaceCell};
 
 /// The number of values in a full magazine.
 pub(crate) const MAGAZINE_SIZE: usize = 32;
@@ -37,7 +36,7 @@ const SEGMENTS: usize = 32;
 ///
 /// # Segments
 ///
-/// An [`ArrayQueue`] has its full size from the start, and a program may make many contexts that need a few pairs each.
+/// A [`Queue`] has its full size from the start, and a program may make many contexts that need a few pairs each.
 /// So the pool begins with a small segment, and adds a segment of twice the size when more values have been made than
 /// fit. [`take`](Self::take) empties old segments first; [`put`](Self::put) uses only the newest, whose number is
 /// stored with `Release` after the segment exists. A thread that puts a value into a segment that is not the newest any
@@ -55,11 +54,11 @@ pub(crate) struct Pool<T> {
 #[derive(Debug)]
 struct Segment<T> {
     /// Single values.
-    free: ArrayQueue<T>,
+    free: Queue<T>,
     /// Full magazines.
-    full: ArrayQueue<Vec<T>>,
+    full: Queue<Vec<T>>,
     /// The vectors of taken magazines, for new ones.
-    empty: ArrayQueue<Vec<T>>,
+    empty: Queue<Vec<T>>,
     /// How many magazines exist: full, empty, or in a thread's hands.
     magazines: AtomicUsize,
 }
@@ -174,9 +173,9 @@ impl<T> Segment<T> {
     fn new(capacity: usize) -> Self {
         let magazines = (capacity / MAGAZINE_SIZE).max(1);
         Self {
-            free: ArrayQueue::new(capacity.max(1)),
-            full: ArrayQueue::new(magazines),
-            empty: ArrayQueue::new(magazines),
+            free: Queue::new(capacity.max(1)),
+            full: Queue::new(magazines),
+            empty: Queue::new(magazines),
             magazines: AtomicUsize::new(0),
         }
     }

@@ -25,8 +25,6 @@ use std::sync::atomic::{
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 
-use crossbeam_queue::ArrayQueue;
-
 use super::activity::Activity;
 use super::losses::{WorkLoss, lose};
 use super::names;
@@ -34,7 +32,7 @@ use super::record::Record;
 use super::table::Cupti;
 use crate::diagnostics::user_code;
 use crate::process::fork;
-use crate::sync::{RaceCell, ReentrancyGuard};
+use crate::sync::{Queue, RaceCell, ReentrancyGuard};
 
 /// The bytes of a buffer: some 5,000 kernels.
 const SIZE: usize = 1 << 20;
@@ -79,8 +77,8 @@ struct Pool {
     /// How many buffers exist.
     made: AtomicUsize,
     /// The places of buffers in `buffers`. The thread that takes one out of a queue is the buffer's only owner.
-    free: ArrayQueue<usize>,
-    full: ArrayQueue<Full>,
+    free: Queue<usize>,
+    full: Queue<Full>,
     discarded: AtomicPtr<u8>,
     can_refuse: AtomicBool,
     cupti: &'static Cupti,
@@ -95,7 +93,7 @@ pub(super) fn prepare(cupti: &'static Cupti, on_full: fn()) -> bool {
     let pool = POOL.get_or_init(|| Pool::new(cupti, on_full));
     pool.grow();
     let has_discarded = !pool.discarded.load(Relaxed).is_null();
-    !pool.free.is_empty() && (has_discarded || pool.can_refuse.load(Relaxed)) && names::prepare()
+    pool.free.len() > 0 && (has_discarded || pool.can_refuse.load(Relaxed)) && names::prepare()
 }
 
 /// Reads the records of all buffers that have come back, and makes the buffers free again. Called on the recorder's
@@ -132,8 +130,8 @@ impl Pool {
                 }
             }; MAX_BUFFERS],
             made: AtomicUsize::new(0),
-            free: ArrayQueue::new(MAX_BUFFERS),
-            full: ArrayQueue::new(MAX_BUFFERS),
+            free: Queue::new(MAX_BUFFERS),
+            full: Queue::new(MAX_BUFFERS),
             // SAFETY: the size is not zero.
             discarded: AtomicPtr::new(unsafe { alloc_zeroed(DISCARDED_LAYOUT) }),
             can_refuse: AtomicBool::new(cupti.version() >= CAN_BE_REFUSED),

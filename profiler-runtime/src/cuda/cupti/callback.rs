@@ -11,8 +11,6 @@ use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-use crossbeam_queue::ArrayQueue;
-
 use super::calls::{self, Call};
 use super::launch::{Effect, Launch};
 use super::losses::{WorkLoss, lose};
@@ -27,12 +25,12 @@ use crate::diagnostics::user_code;
 use crate::local;
 use crate::process::{fork, thread};
 use crate::stream_key::RawStream;
-use crate::sync::{RaceCell, ReentrancyGuard};
+use crate::sync::{Queue, RaceCell, ReentrancyGuard};
 
 /// The launches of some ten milliseconds at the highest rate of a program, with some of eight threads.
 const MAX_LAUNCHES: usize = 1 << 15;
 
-static LAUNCHES: RaceCell<ArrayQueue<Launch>> = RaceCell::new();
+static LAUNCHES: RaceCell<Queue<Launch>> = RaceCell::new();
 /// `true` while calls are noted.
 static IS_ACTIVE: AtomicBool = AtomicBool::new(false);
 /// Counts the times that calls began to be noted, so that a call that began before is not completed after.
@@ -62,7 +60,7 @@ struct OpenCall {
 
 /// Begins to note calls.
 pub(super) fn start(on_half_full: fn()) {
-    LAUNCHES.get_or_init(|| ArrayQueue::new(MAX_LAUNCHES));
+    LAUNCHES.get_or_init(|| Queue::new(MAX_LAUNCHES));
     ON_HALF_FULL.get_or_init(|| on_half_full);
     PERIOD.fetch_add(1, Relaxed);
     IS_ACTIVE.store(true, Relaxed);

@@ -1,5 +1,6 @@
 //! The `TensorBoard` logger, which writes event files.
 
+mod crc32c;
 mod event;
 mod event_file;
 mod file_name;

@@ -1,5 +1,7 @@
 //! `TFRecord` frames, which an event file consists of: length, checksum, data, checksum.
 
+use super::crc32c::crc32c;
+
 /// Added to a rotated checksum by the format, which keeps checksums of data that contains checksums strong.
 const MASK_DELTA: u32 = 0xa282_ead8;
 
@@ -13,9 +15,7 @@ pub(super) fn append(out: &mut Vec<u8>, data: &[u8]) {
 }
 
 fn masked_checksum(data: &[u8]) -> u32 {
-    crc32c::crc32c(data)
-        .rotate_right(15)
-        .wrapping_add(MASK_DELTA)
+    crc32c(data).rotate_right(15).wrapping_add(MASK_DELTA)
 }
 
 #[cfg(test)]

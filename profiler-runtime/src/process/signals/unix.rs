@@ -6,6 +6,8 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+#[cfg(feature = "trace")]
+use std::sync::atomic::Ordering::Relaxed;
 
 use libc::{c_int, sigset_t};
 
@@ -121,7 +123,10 @@ pub(crate) fn parse(text: &str) -> Option<c_int> {
 /// Returns the system's error if the signal cannot be caught.
 #[cfg(feature = "trace")]
 pub(crate) fn set_flag_on(signal: c_int, flag: &Arc<AtomicBool>) -> io::Result<()> {
-    signal_hook::flag::register(signal, Arc::clone(flag)).map(drop)
+    let flag = Arc::clone(flag);
+    // SAFETY: the action may run in a signal handler: it stores to an atomic, which allocates, locks and panics nowhere.
+    // Nothing removes it, so `flag` is not dropped there either.
+    unsafe { signal_hook_registry::register(signal, move || flag.store(true, Relaxed)) }.map(drop)
 }
 
 /// Unblocks a signal on the calling thread: one that the program has assigned to the profiler.

@@ -41,7 +41,81 @@ pub(in crate::report) fn width() -> usize {
 }
 
 /// The widths of terminals.
-#[cfg(all(feature = "terminal", any(unix, windows)))]
+#[cfg(all(feature = "terminal", unix))]
+mod size {
+    use std::mem::MaybeUninit;
+
+    use libc::{STDERR_FILENO, STDIN_FILENO, STDOUT_FILENO, c_int, winsize};
+
+    use super::Stream;
+
+    pub(super) fn of(stream: Stream) -> Option<u16> {
+        of_descriptor(match stream {
+            Stream::Stdout => STDOUT_FILENO,
+            Stream::Stderr => STDERR_FILENO,
+        })
+    }
+
+    /// Returns the width of the first standard stream that is a terminal.
+    pub(super) fn of_any() -> Option<u16> {
+        let streams = [STDOUT_FILENO, STDERR_FILENO, STDIN_FILENO];
+        streams.into_iter().find_map(of_descriptor)
+    }
+
+    fn of_descriptor(descriptor: c_int) -> Option<u16> {
+        let mut size = MaybeUninit::<winsize>::zeroed();
+        // SAFETY: `size` is valid for the write. A descriptor that is closed or no terminal is an error.
+        let result = unsafe { libc::ioctl(descriptor, libc::TIOCGWINSZ, size.as_mut_ptr()) };
+        if result != 0 {
+            return None;
+        }
+        // SAFETY: the fields are integers, and were zeros before the call.
+        let width = unsafe { size.assume_init() }.ws_col;
+        (width > 0).then_some(width)
+    }
+
+    #[cfg(all(test, target_os = "linux", not(miri)))]
+    mod tests {
+        use std::fs::File;
+        use std::os::fd::AsRawFd;
+
+        use super::*;
+
+        #[test]
+        fn a_terminal_has_the_width_that_was_set() {
+            // Where there are no terminals at all, such as in a container without `devpts`, there is none to ask.
+            let Ok(terminal) = File::options().read(true).write(true).open("/dev/ptmx") else {
+                return;
+            };
+            assert_eq!(
+                of_descriptor(terminal.as_raw_fd()),
+                None,
+                "it has no size yet"
+            );
+            let size = winsize {
+                ws_row: 40,
+                ws_col: 132,
+                ws_xpixel: 0,
+                ws_ypixel: 0,
+            };
+            // SAFETY: the descriptor is open, and `size` is read during the call.
+            let result =
+                unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) };
+            assert_eq!(result, 0);
+            assert_eq!(of_descriptor(terminal.as_raw_fd()), Some(132));
+        }
+
+        #[test]
+        fn what_is_no_terminal_has_no_width() {
+            let file = File::open("/dev/null").expect("every system has it");
+            assert_eq!(of_descriptor(file.as_raw_fd()), None);
+            assert_eq!(of_descriptor(-1), None);
+        }
+    }
+}
+
+/// The widths of consoles.
+#[cfg(all(feature = "terminal", windows))]
 mod size {
     use std::io;
 
