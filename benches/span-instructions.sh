@@ -14,7 +14,7 @@ export PROFILER_BACKEND=cpu
 export CARGO_INCREMENTAL=0
 
 spans=${SPANS:-5000}
-limit=${LIMIT:-320}
+limit=${LIMIT:-300}
 command -v valgrind >/dev/null || {
     echo "span-instructions.sh needs valgrind; install it (Debian: apt-get install valgrind)" >&2
     exit 1

@@ -132,7 +132,7 @@ impl OpenScope {
 
     /// Ends what the scope shares with other threads, and counts the time in which their scopes covered it as that of
     /// children. Returns the id, or 0 if it shares nothing.
-    fn close_shared(&self, end: u64) -> u64 {
+    pub(super) fn close_shared(&self, end: u64) -> u64 {
         let serial = self.serial();
         if local::innermost() == serial {
             return 0;
@@ -171,7 +171,7 @@ impl OpenScope {
                     self.restore_outer(state, elapsed);
                     local::presume_leaked_inside(serial);
                 }
-                self.count_call(elapsed, elapsed, self.cell.leave_late(serial))
+                self.count_call(elapsed, elapsed, self.leave_late())
             }
         });
         if self.has(IN_LINKED) {
@@ -185,6 +185,16 @@ impl OpenScope {
             self.cell.count_ending(Ending::Panicked);
         }
         (counted.is_none_or(|counted| counted.outermost), own)
+    }
+
+    /// Notes in the cell that the scope ends out of order. Returns `true` if it counts as an outermost call.
+    pub(super) fn leave_late(&self) -> bool {
+        if !self.has(PART) {
+            return self.cell.leave_late(self.serial());
+        }
+        // A part is never presumed leaked: what is, is another scope of the name.
+        self.cell.leave_poll(self.serial());
+        self.cell.outermost() == 0
     }
 
     /// Counts the call, unless the scope is one part of it.
@@ -215,7 +225,7 @@ impl OpenScope {
     }
 
     /// Returns the cell if this thread may write to it.
-    fn writable_cell(&self) -> Option<&'static StatCell> {
+    pub(super) fn writable_cell(&self) -> Option<&'static StatCell> {
         (!self.has(DETACHED) && !local::has_ended()).then_some(self.cell)
     }
 

@@ -8,6 +8,8 @@ pub(crate) mod boxed;
 pub(crate) mod builder;
 mod close;
 pub(crate) mod future;
+#[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
+mod give_up;
 pub(crate) mod handle;
 mod open;
 #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]

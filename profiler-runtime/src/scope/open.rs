@@ -25,7 +25,7 @@ pub(crate) struct OpenScope {
     pub(super) cell: &'static StatCell,
     pub(super) start: u64,
     /// The serial of the scope on its thread, and flags.
-    serial: u64,
+    pub(super) serial: u64,
     /// The value of `innermost` that the scope replaced.
     pub(super) outer_serial: u64,
     pub(super) outer_child_ticks: i64,
@@ -85,7 +85,7 @@ pub(super) struct Counted {
 }
 
 /// The cell of detached scopes. It never counts anything.
-static NO_CELL: StatCell = StatCell::new();
+pub(super) static NO_CELL: StatCell = StatCell::new();
 
 impl OpenScope {
     /// Opens a scope on the fast path. Returns `None` if the slow path must do it. Reads the clock last.

@@ -3,7 +3,9 @@
 //! A part nests with other scopes as any scope does. It does not count as a call: its name counts the whole call when the
 //! last part has ended, as that of a future.
 
-use super::open::{OpenScope, PART};
+use super::open::{DETACHED, NO_CELL, OpenScope, PART};
+use crate::name;
+use crate::stats::StatCell;
 
 /// A part that has closed. Times are in ticks.
 pub(crate) struct Part {
@@ -16,6 +18,28 @@ pub(crate) struct Part {
 }
 
 impl OpenScope {
+    /// Returns what stands for no scope where there is room for one.
+    pub(crate) fn none() -> Self {
+        Self {
+            cell: &NO_CELL,
+            start: 0,
+            serial: DETACHED,
+            outer_serial: 0,
+            outer_child_ticks: 0,
+        }
+    }
+
+    /// Notes that the scope, which is about to close, is no call of its own but continues one. See
+    /// [`StatCell::count_continued`].
+    #[cold]
+    pub(crate) fn count_continued(&self) {
+        if let Some(cell) = self.writable_cell() {
+            cell.count_continued();
+        } else if let Some(name) = name::by_id(self.id()) {
+            name.count_without_cell(StatCell::count_continued);
+        }
+    }
+
     /// Makes the scope, which has just been opened, a part of a call.
     pub(crate) fn make_part(&mut self) {
         let serial = self.serial();
@@ -39,5 +63,87 @@ impl OpenScope {
     /// Returns its serial and the value of `innermost` that it replaced, as the callers of its thread know them.
     pub(crate) fn serials(&self) -> Option<(u64, u64)> {
         (!self.is_detached()).then(|| (self.serial(), self.outer_serial))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::Location;
+    use std::thread;
+
+    use super::*;
+    use crate::scope::{ScopeArgs, end, end_part};
+    use crate::switch::SiteDecision;
+
+    fn open(name: &name::Name) -> OpenScope {
+        let decision = SiteDecision::new(name.id);
+        OpenScope::slow(decision, 1, None, &mut ScopeArgs::default()).unwrap()
+    }
+
+    fn open_part(name: &name::Name) -> OpenScope {
+        let mut open = open(name);
+        open.make_part();
+        open
+    }
+
+    /// Runs `f` with an ordinary scope of the name that is left open, which another scope around it has found.
+    fn with_a_leak(text: &'static str, f: impl FnOnce(&'static name::Name) + Send) {
+        let name = name::declared(text, Location::caller());
+        let around = name::declared("part: around", Location::caller());
+        let on_thread = move || {
+            let outer = open(around);
+            let _ = open(name);
+            end(&outer);
+            assert_eq!(name.totals().open(), 1);
+            f(name);
+            assert_eq!(name.totals().open(), 1, "the leak is still there");
+        };
+        thread::scope(|scope| scope.spawn(on_thread).join()).unwrap();
+    }
+
+    #[test]
+    fn a_late_part_leaves_the_leak_of_another_scope() {
+        with_a_leak("part: late", |name| {
+            let outer = open(name::declared("part: around", Location::caller()));
+            let part = open_part(name);
+            end(&outer);
+            assert!(end_part(&part).is_some());
+        });
+    }
+
+    #[test]
+    fn a_part_that_is_given_up_leaves_the_leak_of_another_scope() {
+        with_a_leak("part: given up", |name| {
+            let outer = open(name::declared("part: around", Location::caller()));
+            let part = open_part(name);
+            end(&outer);
+            part.give_up();
+            let part = open_part(name);
+            part.give_up();
+            let next = open(name);
+            assert!(next.is_outermost());
+            end(&next);
+            assert_eq!(name.totals().recursive_calls, 0);
+        });
+    }
+
+    #[test]
+    fn the_children_of_a_scope_that_is_given_up_are_those_of_the_one_around_it() {
+        let [around, gone, inside] = ["part: outer", "part: gone", "part: inside"]
+            .map(|text| name::declared(text, Location::caller()));
+        thread::spawn(move || {
+            let outer = open(around);
+            let middle = open(gone);
+            let inner = open(inside);
+            end(&inner);
+            middle.give_up();
+            end(&outer);
+        })
+        .join()
+        .unwrap();
+        let (outer, inner) = (around.totals(), inside.totals());
+        assert_eq!(outer.own, outer.total - inner.total);
+        assert_eq!((outer.out_of_order, gone.totals().open()), (0, 0));
+        assert_eq!(gone.totals().calls(), 0);
     }
 }

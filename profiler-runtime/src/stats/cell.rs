@@ -1,5 +1,9 @@
 //! The statistics of one name on one thread: one writer, any number of readers, no locked instruction.
 
+#[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
+use std::sync::atomic::Ordering::Release;
+use std::sync::atomic::{Ordering::Acquire, fence};
+
 use super::Totals;
 use super::cell_buckets::CellBuckets;
 use super::cell_fields::stat_cell;
@@ -229,10 +233,17 @@ impl StatCell {
         self.polled.add_ticks(polled);
     }
 
-    /// Notes that the call that was counted last continues an earlier one: the span had been entered before.
+    /// Notes that the time that is counted next continues a call: the span had been entered before.
+    ///
+    /// Calls are the times in the buckets without those that continue one. A reader must not see such a time without this
+    /// note, or it would report a call that there is not, and fewer later on. So the note comes first, and
+    /// [`read_into`](Self::read_into) reads it last. It may see notes whose times it has not seen: then it knows of too few
+    /// calls, and the name reports what it knew before (`Totals::known_calls`).
     #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
     pub(crate) fn count_continued(&self) {
         self.continued.add(1);
+        // Pairs with the fence of `read_into`.
+        fence(Release);
     }
 
     /// Counts the thread time of a call or of a poll, in nanoseconds.
@@ -261,9 +272,11 @@ impl StatCell {
         // An open poll is a part of a future, which `futures_begun` counts as open.
         let open = u64::from(self.outermost.get() != 0).saturating_sub(self.polling.get());
         totals.open += open + self.presumed_leaked.get();
-        self.read_fields(totals);
         self.buckets
             .read(|index, count| totals.buckets.add(index, count));
+        // A reader that sees a time in the buckets also sees the note that it continues a call.
+        fence(Acquire);
+        self.read_fields(totals);
     }
 
     /// Moves the counts of the cell to `totals` and resets it, for the next thread that uses it.

@@ -24,6 +24,8 @@ pub(crate) struct Totals {
     pub(crate) futures: u64,
     /// Times of spans that had been entered before.
     pub(crate) continued: u64,
+    /// The most calls that were reported so far: see [`calls`](Self::calls).
+    pub(crate) known_calls: u64,
     pub(crate) out_of_order: u64,
     pub(crate) ring_full: u64,
     /// Calls whose GPU time found the ring full.
@@ -55,6 +57,7 @@ impl Totals {
             polled: 0,
             futures: 0,
             continued: 0,
+            known_calls: 0,
             out_of_order: 0,
             ring_full: 0,
             without_cuda: 0,
@@ -68,9 +71,11 @@ impl Totals {
 
     /// Returns the number of calls, with recursive ones.
     ///
-    /// Saturates: a reader may see the count of a continued span before it sees its bucket.
+    /// It never falls. A reader may see that a time continues a call before it sees the time; then the difference is too
+    /// small, and the number is that of the last time.
     pub(crate) fn calls(&self) -> u64 {
-        self.times().saturating_sub(self.continued)
+        let calls = self.times().saturating_sub(self.continued);
+        calls.max(self.known_calls)
     }
 
     /// Returns the number of times: one for each call, and more for a span that was entered several times.

@@ -10,11 +10,17 @@
 //!
 //! [`CONTROL`] is the lock behind the word. A change is made under the lock and then stored to [`SWITCH`] before the
 //! lock is released. Calls read the word with relaxed ordering, so a call may see a change late, but never waits. This
-//! suffices: a call that sees a new generation takes the lock to decide, and the lock orders it after the change.
+//! suffices: a call that sees a new generation takes the lock to decide, and the lock orders it after the change. The
+//! store releases the count of times that measuring was turned off, which is read behind a fence.
 
 mod site_decision;
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU32,
+    Ordering::{Relaxed, Release},
+};
+#[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
+use std::sync::atomic::{Ordering::Acquire, fence};
 
 use crate::config::{Filter, Settings};
 use crate::diagnostics;
@@ -32,6 +38,9 @@ const GENERATION: u32 = 2;
 const UNINITIALIZED: u32 = ON;
 
 static SWITCH: AtomicU32 = AtomicU32::new(UNINITIALIZED);
+
+/// How often measuring was turned off. Written with [`CONTROL`] locked, before the word.
+static TIMES_OFF: AtomicU32 = AtomicU32::new(0);
 
 /// The reason why no call is ever measured in this build, if there is one.
 pub(crate) const WHY_NEVER: Option<&str> = if cfg!(feature = "strip") {
@@ -61,6 +70,22 @@ pub(crate) fn load() -> u32 {
 #[inline]
 pub(crate) const fn is_off(switch: u32) -> bool {
     switch & ON == 0
+}
+
+/// Returns a number for [`was_off_since`].
+#[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
+#[inline(always)]
+pub(crate) fn times_off() -> u32 {
+    TIMES_OFF.load(Relaxed)
+}
+
+/// Returns `true` if measuring may have been off since [`times_off`] returned this number. It is, if this thread or one that
+/// it knows of has seen so in the switch word.
+#[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
+#[cold]
+pub(crate) fn was_off_since(times_off: u32) -> bool {
+    fence(Acquire);
+    TIMES_OFF.load(Relaxed) != times_off
 }
 
 /// The state behind the switch word. A measured call locks it only to decide for its site.
@@ -105,7 +130,12 @@ pub(crate) fn with_control<T>(change: impl FnOnce(&mut Control) -> T) -> T {
     });
     let result = change(control);
     if control.is_published {
-        SWITCH.store(control.word(), Relaxed);
+        let word = control.word();
+        if is_off(word) && !is_off(SWITCH.load(Relaxed)) {
+            TIMES_OFF.fetch_add(1, Relaxed);
+        }
+        // Pairs with the fence of `was_off_since`.
+        SWITCH.store(word, Release);
     }
     drop(guard);
     drop(reentrancy);

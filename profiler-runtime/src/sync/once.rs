@@ -45,14 +45,23 @@ impl<T> RaceCell<T> {
     pub(crate) fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
         match self.get() {
             Some(value) => value,
-            None => self.store(make()),
+            None => self.store(Box::new(make())),
+        }
+    }
+
+    /// Returns the value as [`get_or_init`](Self::get_or_init) does, or `None` if `make` has no memory for it.
+    #[cfg(all(feature = "tracing-layer", not(any(feature = "strip", loom))))]
+    pub(crate) fn get_or_try_init(&self, make: impl FnOnce() -> Option<Box<T>>) -> Option<&T> {
+        match self.get() {
+            Some(value) => Some(value),
+            None => make().map(|made| self.store(made)),
         }
     }
 
     /// Stores a value unless there is one. Returns the one that is kept.
     #[cold]
-    fn store(&self, made: T) -> &T {
-        let made = Box::into_raw(Box::new(made));
+    fn store(&self, made: Box<T>) -> &T {
+        let made = Box::into_raw(made);
         let stored = self
             .value
             .compare_exchange(ptr::null_mut(), made, AcqRel, Acquire);

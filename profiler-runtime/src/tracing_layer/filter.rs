@@ -1,5 +1,7 @@
 //! Which spans a layer asks for.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use tracing::subscriber::Interest;
 use tracing::{Level, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Filter};
@@ -20,15 +22,29 @@ const INTERNALS: [&str; 8] = [
 const MODELS: [&str; 3] = ["burn", "candle", "cubecl"];
 
 /// The layer's own filter. As it is one of the layer alone, it decides nothing for others.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct SpanFilter {
     /// `true` if no span is left out.
     pub(super) takes_all: bool,
+    /// `true` if all are.
+    takes_none: AtomicBool,
 }
 
 impl SpanFilter {
-    fn takes(self, metadata: &Metadata<'_>) -> bool {
-        if !metadata.is_span() {
+    pub(super) const fn new() -> Self {
+        Self {
+            takes_all: false,
+            takes_none: AtomicBool::new(false),
+        }
+    }
+
+    /// Leaves all spans out from now on. Relaxed ordering suffices: no call site has asked yet.
+    pub(super) fn take_none(&self) {
+        self.takes_none.store(true, Relaxed);
+    }
+
+    fn takes(&self, metadata: &Metadata<'_>) -> bool {
+        if !metadata.is_span() || self.takes_none.load(Relaxed) {
             return false;
         }
         let target = metadata.target();

@@ -17,6 +17,7 @@ where
 {
     fn on_register_dispatch(&self, subscriber: &Dispatch) {
         self.state.filtered.on_register_dispatch(subscriber);
+        self.state.refuse_second(subscriber);
     }
 
     fn on_layer(&mut self, subscriber: &mut S) {

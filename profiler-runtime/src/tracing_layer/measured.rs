@@ -1,5 +1,8 @@
 //! The layer where it measures.
 
+use std::ptr;
+
+use tracing::Dispatch;
 use tracing_subscriber::filter::Filtered;
 
 use super::filter::SpanFilter;
@@ -13,7 +16,7 @@ pub(super) struct State<S> {
 impl<S> State<S> {
     pub(super) fn new() -> Self {
         Self {
-            filtered: Filtered::new(Recorder::new(), SpanFilter { takes_all: false }),
+            filtered: Filtered::new(Recorder::new(), SpanFilter::new()),
         }
     }
 
@@ -23,6 +26,18 @@ impl<S> State<S> {
 
     pub(super) fn take_all(&mut self) {
         self.filtered.filter_mut().takes_all = true;
+    }
+
+    /// Makes the layer do nothing if its subscriber has another one further out: each span would be two scopes. Called before
+    /// the subscriber registers a call site.
+    pub(super) fn refuse_second(&self, subscriber: &Dispatch) {
+        let recorder = self.filtered.inner();
+        // The outermost one of those that there are.
+        let first = subscriber.downcast_ref::<Recorder>();
+        if first.is_some_and(|first| !ptr::eq(first, recorder)) {
+            self.filtered.filter().take_none();
+            recorder.note_second();
+        }
     }
 
     #[inline(always)]

@@ -14,7 +14,8 @@
 //! Nothing waits, so a child forked at any time finds a table that works.
 //!
 //! Tables are allocated as they are needed, each four times as large as the one before, and are kept until the layer is
-//! dropped. The most spans that can be open at once are thus 696,320, or fewer where ids collide.
+//! dropped. Spans that are measured as a whole are in the later tables, where they have room for their times: all that is
+//! done with those is slow. The most spans that can be open at once are thus 696,320, or fewer where ids collide.
 
 use std::sync::atomic::{
     AtomicU32, AtomicU64,
@@ -23,13 +24,16 @@ use std::sync::atomic::{
 
 use super::sites::SPREAD;
 use super::whole::WholeTimes;
+use crate::switch;
 use crate::sync::{RaceCell, ReentrancyGuard};
 
 /// Entries of a table in which an id can be.
 const PLACES: usize = 8;
 /// The base 2 logarithm of the number of entries in the first table.
 const FIRST_TABLE: u32 = 13;
-const TABLES: usize = 4;
+const FIRST_SIZE: usize = 1 << FIRST_TABLE;
+const TABLES: u32 = 4;
+const LATER_TABLES: usize = TABLES as usize - 1;
 
 /// An entry: a span that is open, or none.
 #[derive(Debug)]
@@ -41,11 +45,13 @@ pub(super) struct OpenSpan {
     entries: AtomicU64,
     /// The number of its call site, and [`MISSING`].
     site: AtomicU32,
+    /// How often measuring had been turned off when it was created.
+    times_off: AtomicU32,
 }
 
 const ENTER: u64 = 1 << 32;
 
-/// A flag of [`OpenSpan::site`]: the span was entered, and there was no place for its time.
+/// A flag of [`OpenSpan::site`]: the span was entered, and its time was counted as missing or is not measured.
 const MISSING: u32 = 1 << 31;
 
 /// The life of a span, which is closed.
@@ -54,17 +60,33 @@ pub(super) struct ClosedSpan {
     pub(super) site: u32,
     pub(super) enters: u32,
     pub(super) exits: u32,
-    /// `true` if a time is missing that was counted as such.
+    /// `true` if a time is missing that was counted as such, or that is not measured.
     pub(super) is_missing: bool,
+    /// How often measuring had been turned off when the span was created.
+    pub(super) times_off: u32,
+}
+
+impl ClosedSpan {
+    /// Returns `true` if a time of the span had no exit.
+    pub(super) fn is_entered(self) -> bool {
+        self.enters != self.exits
+    }
 }
 
 impl OpenSpan {
-    const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self {
             key: AtomicU64::new(0),
             entries: AtomicU64::new(0),
             site: AtomicU32::new(0),
+            times_off: AtomicU32::new(0),
         }
+    }
+
+    /// Returns `true` if the entry is that of this span.
+    #[inline(always)]
+    pub(super) fn is(&self, id: u64) -> bool {
+        self.key.load(Relaxed) == id
     }
 
     /// Returns the number of the span's call site, perhaps with [`MISSING`], which [`sites::by_number`](super::sites::by_number)
@@ -74,7 +96,7 @@ impl OpenSpan {
         self.site.load(Relaxed)
     }
 
-    /// Notes that the span was entered, and its time was counted as missing.
+    /// Notes that the span was entered, and its time was counted as missing or is not measured.
     #[cold]
     pub(super) fn miss(&self) {
         self.site.fetch_or(MISSING, Relaxed);
@@ -93,10 +115,16 @@ impl OpenSpan {
         self.entries.fetch_add(ENTER, Relaxed);
     }
 
-    /// Notes that the span is exited. Returns `true` if it was exited before.
+    /// Returns `true` if the span was exited before.
     #[inline(always)]
-    pub(super) fn exit(&self) -> bool {
-        self.entries.fetch_add(1, Relaxed) & (ENTER - 1) != 0
+    pub(super) fn was_exited(&self) -> bool {
+        self.entries.load(Relaxed) & (ENTER - 1) != 0
+    }
+
+    /// Notes that the span is exited.
+    #[inline(always)]
+    pub(super) fn exit(&self) {
+        self.entries.fetch_add(1, Relaxed);
     }
 
     /// Returns `true` if the span was entered and exited once.
@@ -113,18 +141,19 @@ impl OpenSpan {
             site: self.site(),
             enters: (entries >> 32) as u32,
             exits: entries as u32,
-            is_missing: self.site.load(Relaxed) & MISSING != 0,
+            is_missing: self.site() & MISSING != 0,
+            times_off: self.times_off.load(Relaxed),
         }
     }
 
     /// Makes a free entry that of a span. Returns `false` if it is not free.
     #[inline(always)]
     fn take(&self, id: u64, site: u32) -> bool {
-        let is_free = self.key.load(Relaxed) == 0;
-        if !is_free || self.key.compare_exchange(0, id, Acquire, Relaxed).is_err() {
+        if self.key.compare_exchange(0, id, Acquire, Relaxed).is_err() {
             return false;
         }
         self.site.store(site, Relaxed);
+        self.times_off.store(switch::times_off(), Relaxed);
         self.entries.store(0, Relaxed);
         true
     }
@@ -136,7 +165,10 @@ impl OpenSpan {
     }
 }
 
-/// A table, without entries if there was no memory for it.
+/// The table in which nearly all spans are. Its size is known, so that finding an entry checks nothing.
+type FirstTable = [OpenSpan; FIRST_SIZE];
+
+/// Another table, without entries if there was no memory for it.
 #[derive(Debug, Default)]
 struct Table {
     spans: Box<[OpenSpan]>,
@@ -156,21 +188,13 @@ impl Table {
             _ => Self::default(),
         }
     }
+}
 
-    /// Returns the first place in which a span can be.
-    #[inline(always)]
-    #[allow(clippy::cast_possible_truncation, reason = "at most 19 bits")]
-    fn home(number: u32, id: u64) -> usize {
-        (hash(id, number) >> (u64::BITS - bits_of(number))) as usize
-    }
-
-    /// Returns the places in which a span can be, with their entries.
-    fn places(&self, number: u32, id: u64) -> impl Iterator<Item = (usize, &OpenSpan)> {
-        let home = Self::home(number, id);
-        let last = self.spans.len().wrapping_sub(1);
-        let places = (home..home + PLACES).map(move |place| place & last);
-        places.filter_map(|place| Some((place, self.spans.get(place)?)))
-    }
+/// Returns the first table, or `None` if there is no memory for it.
+#[cold]
+fn first_table() -> Option<Box<FirstTable>> {
+    let _reentrancy = ReentrancyGuard::try_enter();
+    filled(FIRST_SIZE, OpenSpan::new)?.try_into().ok()
 }
 
 /// Returns `size` new values, or `None` if there is no memory for them.
@@ -184,26 +208,38 @@ fn filled<T>(size: usize, new: impl Fn() -> T) -> Option<Box<[T]>> {
 /// The open spans of one layer.
 #[derive(Debug)]
 pub(super) struct OpenSpans {
-    tables: [RaceCell<Table>; TABLES],
+    /// The first table, unless spans are measured as a whole.
+    first: RaceCell<FirstTable>,
+    later: [RaceCell<Table>; LATER_TABLES],
     /// `true` if spans are measured as a whole. Does not change once there are spans.
     pub(super) is_whole: bool,
 }
 
-/// Returns the hash of an id for one of the tables.
+/// Returns the first place of a table in which a span can be.
 ///
-/// In the first table, the upper bits do not count, in which the registry counts how often a slot was used: a span in a
-/// slot that is used again then has the entry that its predecessor had, which is in the cache. In the others, all bits count, for
-/// spans that collide in the first.
+/// In the first table, the upper bits of an id do not count, in which the registry counts how often a slot was used: a span
+/// in a slot that is used again then has the entry that its predecessor had, which is in the cache. In the others, all bits
+/// count, for spans that collide in the first.
 #[inline(always)]
-fn hash(id: u64, table: u32) -> u64 {
+#[allow(clippy::cast_possible_truncation, reason = "at most 19 bits")]
+fn home_of(id: u64, table: u32) -> usize {
     let id = if table == 0 { id << 13 } else { id };
-    id.wrapping_mul(SPREAD)
+    (id.wrapping_mul(SPREAD) >> (u64::BITS - bits_of(table))) as usize
+}
+
+/// Returns the places of a table in which a span can be, with their entries.
+fn places(spans: &[OpenSpan], table: u32, id: u64) -> impl Iterator<Item = (usize, &OpenSpan)> {
+    let home = home_of(id, table);
+    let last = spans.len().wrapping_sub(1);
+    let places = (home..home + PLACES).map(move |place| place & last);
+    places.filter_map(|place| Some((place, spans.get(place)?)))
 }
 
 impl OpenSpans {
     pub(super) const fn new() -> Self {
         Self {
-            tables: [const { RaceCell::new() }; TABLES],
+            first: RaceCell::new(),
+            later: [const { RaceCell::new() }; LATER_TABLES],
             is_whole: false,
         }
     }
@@ -216,18 +252,19 @@ impl OpenSpans {
 
     /// Adds a span. Returns `false` if there is no room.
     pub(super) fn insert(&self, id: u64, site: u32) -> bool {
-        let mut tables = (0..).zip(&self.tables);
+        let is_in_first = !self.is_whole
+            && self
+                .first
+                .get_or_try_init(first_table)
+                .is_some_and(|first| places(first, 0, id).any(|(_, span)| span.take(id, site)));
+        is_in_first || self.insert_later(id, site)
+    }
+
+    fn insert_later(&self, id: u64, site: u32) -> bool {
+        let mut tables = (1..).zip(&self.later);
         tables.any(|(number, table)| {
-            let has_none = number == 0 && self.is_whole;
-            let make = || {
-                if has_none {
-                    Table::default()
-                } else {
-                    Table::new(number, self.is_whole)
-                }
-            };
-            let table = table.get_or_init(make);
-            let mut places = table.places(number, id);
+            let table = table.get_or_init(|| Table::new(number, self.is_whole));
+            let mut places = places(&table.spans, number, id);
             let Some((place, _)) = places.find(|(_, span)| span.take(id, site)) else {
                 return false;
             };
@@ -238,41 +275,44 @@ impl OpenSpans {
         })
     }
 
-    /// Returns the entry in which a span most likely is. None is if spans are measured as a whole: all that is done with
-    /// those is slow.
+    /// Returns the entry in which a span most likely is.
     #[inline(always)]
     fn home(&self, id: u64) -> Option<&OpenSpan> {
-        self.tables[0].get()?.spans.get(Table::home(0, id))
+        self.first.get()?.get(home_of(id, 0))
     }
 
     /// Returns an open span if it is where a span most likely is.
     #[inline(always)]
     pub(super) fn at_home(&self, id: u64) -> Option<&OpenSpan> {
-        self.home(id).filter(|span| span.key.load(Relaxed) == id)
+        self.home(id).filter(|span| span.is(id))
     }
 
     /// Returns `true` if no span has been added.
     #[inline(always)]
     pub(super) fn is_unused(&self) -> bool {
-        self.tables[0].get().is_none()
+        self.first.get().is_none() && self.later[0].get().is_none()
     }
 
     /// Returns an open span, unless it is not measured.
     pub(super) fn get(&self, id: u64) -> Option<&OpenSpan> {
-        Some(self.find(id)?.1)
+        let first = self.first.get().into_iter();
+        let mut in_first = first.flat_map(|first| places(first, 0, id));
+        in_first
+            .find_map(|(_, span)| span.is(id).then_some(span))
+            .or_else(|| Some(self.find_later(id)?.1))
     }
 
     /// Returns the times of an open span, unless spans are not measured as a whole.
     pub(super) fn whole(&self, id: u64) -> Option<&WholeTimes> {
-        let (place, _, table) = self.find(id)?;
+        let (place, _, table) = self.find_later(id)?;
         table.whole.get(place)
     }
 
-    fn find(&self, id: u64) -> Option<(usize, &OpenSpan, &Table)> {
-        let tables = self.tables.iter().map_while(RaceCell::get);
-        (0..).zip(tables).find_map(|(number, table)| {
-            let mut places = table.places(number, id);
-            let (place, span) = places.find(|(_, span)| span.key.load(Relaxed) == id)?;
+    fn find_later(&self, id: u64) -> Option<(usize, &OpenSpan, &Table)> {
+        let tables = self.later.iter().map_while(RaceCell::get);
+        (1..).zip(tables).find_map(|(number, table)| {
+            let mut places = places(&table.spans, number, id);
+            let (place, span) = places.find(|(_, span)| span.is(id))?;
             Some((place, span, table))
         })
     }
@@ -296,13 +336,17 @@ mod tests {
         assert!(!span.is_entered());
         span.enter();
         span.enter();
-        assert!(!span.exit() && span.is_entered());
-        assert!(span.exit() && !span.is_entered());
+        assert!(!span.was_exited());
+        span.exit();
+        assert!(span.was_exited() && span.is_entered());
+        span.exit();
+        assert!(!span.is_entered());
         let closed = ClosedSpan {
             site: 3,
             enters: 2,
             exits: 2,
             is_missing: false,
+            times_off: switch::times_off(),
         };
         assert_eq!(found.closed(), closed);
         found.remove();

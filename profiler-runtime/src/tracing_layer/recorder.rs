@@ -1,15 +1,16 @@
 //! Recording a span: when it is created, entered, exited and closed.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::panicking;
 
 use tracing::Metadata;
 use tracing::span::{Attributes, Id};
 use tracing_subscriber::layer::{Context, Layer};
 
-use super::open_spans::{ClosedSpan, OpenSpans};
+use super::layers;
+use super::open_spans::{ClosedSpan, OpenSpan, OpenSpans};
 use super::sites;
-use super::stack::{self, NoStack};
+use super::stack::{self, NoSlot};
 use super::whole::WholeTimes;
 use crate::diagnostics::{self, SpanLoss, catch_own_panic, count_lost_spans, count_unmeasured};
 use crate::local;
@@ -21,24 +22,51 @@ use crate::switch::{self, SiteDecision};
 /// The open spans of one layer.
 #[derive(Debug)]
 pub(super) struct Recorder {
-    /// Tells the layers of a process apart: each registry has ids of its own.
+    /// The number of the layer.
     layer: u64,
+    /// `layer`, or a number that no layer has if spans are measured as a whole: their exits take the slow path.
+    fast_layer: u64,
     spans: OpenSpans,
+    /// `true` until the program has been warned that this layer is the second one of its subscriber.
+    must_warn: AtomicBool,
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        layers::end(self.layer);
+    }
 }
 
 impl Recorder {
     pub(super) fn new() -> Self {
-        static LAYERS: AtomicU32 = AtomicU32::new(0);
         diagnostics::note_layer();
+        let layer = layers::new();
         Self {
-            layer: LAYERS.fetch_add(1, Relaxed).into(),
+            layer,
+            fast_layer: layer,
             spans: OpenSpans::new(),
+            must_warn: AtomicBool::new(false),
+        }
+    }
+
+    /// Notes that this layer is the second one of its subscriber and does nothing. The warning comes with the next span, as
+    /// `tracing` holds a lock now that an event may want.
+    pub(super) fn note_second(&self) {
+        self.must_warn.store(true, Relaxed);
+    }
+
+    fn warn_of_second(&self) {
+        if self.must_warn.load(Relaxed) && self.must_warn.swap(false, Relaxed) {
+            diagnostics::warn_once(
+                "a subscriber has two ProfilerLayers, of which only the outermost measures: remove the other one",
+            );
         }
     }
 
     /// Measures spans from the first enter to the last exit. Called before there are spans.
     pub(super) fn measure_whole(&mut self) {
         self.spans.is_whole = true;
+        self.fast_layer = u64::MAX;
     }
 
     #[inline(never)]
@@ -79,6 +107,8 @@ impl Recorder {
     pub(super) fn enter(&self, id: u64) {
         let switch = switch::load();
         if switch::is_off(switch) {
+            // The exit of this enter must not end the time of one further out.
+            stack::enter_again(self.layer, id);
             return;
         }
         // First: nothing else is live across the call.
@@ -91,7 +121,9 @@ impl Recorder {
         let Some(decision) = sites::by_number(span.site()).decided(switch) else {
             return self.enter_slow(id);
         };
-        if span.is_entered() || !stack::push_if_room(self.layer, id, || OpenScope::fast(decision)) {
+        if span.is_entered()
+            || !stack::push_if_room(self.layer, id, span, || OpenScope::fast(decision))
+        {
             return self.enter_slow(id);
         }
         span.enter();
@@ -101,20 +133,19 @@ impl Recorder {
     #[inline(never)]
     fn enter_slow(&self, id: u64) {
         let Some(span) = self.spans.get(id) else {
-            return;
+            return self.warn_of_second();
         };
-        let number = span.site();
-        let site = sites::by_number(number);
-        let Some(decision) = site.decision(switch::load()) else {
-            return;
-        };
-        let is_open = |id| self.spans.get(id).is_some();
-        if let Err(reason) = stack::reserve(self.layer, is_open) {
-            span.miss();
-            return count_missing(reason);
-        }
+        // Before all else: whatever is decided now, the exit is that of this enter.
         if span.is_entered() && stack::enter_again(self.layer, id) {
             return;
+        }
+        let number = span.site();
+        let Some(decision) = sites::by_number(number).decision(switch::load()) else {
+            return span.miss();
+        };
+        if let Err(reason) = stack::reserve(self.layer, self.is_open()) {
+            span.miss();
+            return count_missing(reason);
         }
         let opened = match self.spans.whole(id) {
             None => open(decision),
@@ -125,51 +156,59 @@ impl Recorder {
         };
         if let Some(open) = opened {
             span.enter();
-            stack::push_if_room(self.layer, id, || Some(open));
+            stack::push_if_room(self.layer, id, span, || Some(open));
         } else {
             // Within the profiler, whose events a subscriber may answer with spans.
             span.miss();
         }
     }
 
+    /// Says whether a span is open, as the thread's stack asks.
+    fn is_open(&self) -> impl Fn(u64) -> bool {
+        |id| self.spans.get(id).is_some()
+    }
+
     #[inline(never)]
     pub(super) fn exit(&self, id: u64) {
-        let Some(open) = stack::exit_innermost(self.layer, id) else {
-            return self.exit_slow(id);
+        let Some((open, span)) = stack::exit_innermost(self.fast_layer, id) else {
+            if !stack::is_empty() {
+                self.exit_slow(id);
+            }
+            return;
         };
-        if self.spans.is_whole {
-            return self.exit_whole(id, &open);
+        // SAFETY: the entry was this layer's, and the spans that it refers to are freed with the layer.
+        let span = unsafe { &*span };
+        if span.was_exited() || !span.is(id) {
+            return self.exit_other(id, &open, span);
         }
         // The clock is read here, before what is left to do.
         end(&open);
-        match self.spans.at_home(id) {
-            Some(span) if !span.exit() => {}
-            Some(span) => count_continued(span.site()),
-            None => self.count_exit(id),
-        }
+        span.exit();
     }
 
     #[cold]
     #[inline(never)]
     fn exit_slow(&self, id: u64) {
-        let Some(open) = stack::exit(self.layer, id) else {
-            return;
-        };
-        if self.spans.is_whole {
-            self.exit_whole(id, &open);
-        } else {
-            end(&open);
-            self.count_exit(id);
+        if let Some((open, span)) = stack::exit(self.layer, id, self.is_open()) {
+            // SAFETY: as in `exit`.
+            self.exit_other(id, &open, unsafe { &*span });
         }
     }
 
-    #[cold]
+    /// Ends a time that need not be the first of its span.
     #[inline(never)]
-    fn count_exit(&self, id: u64) {
-        if let Some(span) = self.spans.get(id)
-            && span.exit()
-        {
-            count_continued(span.site());
+    fn exit_other(&self, id: u64, open: &OpenScope, span: &OpenSpan) {
+        if self.spans.is_whole {
+            return self.exit_whole(id, open);
+        }
+        // It may have been closed before it was exited.
+        let is_open = span.is(id);
+        if is_open && span.was_exited() {
+            open.count_continued();
+        }
+        end(open);
+        if is_open {
+            span.exit();
         }
     }
 
@@ -184,11 +223,9 @@ impl Recorder {
 
     #[inline(never)]
     pub(super) fn close(&self, id: u64) {
-        if self.spans.is_unused() {
-            return;
-        }
         match self.spans.at_home(id) {
             Some(span) if span.is_plain() => span.remove(),
+            None if self.spans.is_unused() => {}
             _ => self.close_slow(id),
         }
     }
@@ -201,6 +238,9 @@ impl Recorder {
             return;
         };
         let closed = span.closed();
+        if closed.is_entered() {
+            stack::give_up(self.layer, id);
+        }
         count_lost(closed);
         if let Some(whole) = self.spans.whole(id) {
             count_whole(whole, closed);
@@ -209,13 +249,6 @@ impl Recorder {
         }
         span.remove();
     }
-}
-
-/// Counts a time that continues a call.
-#[cold]
-#[inline(never)]
-fn count_continued(site: u32) {
-    with_cell(site, StatCell::count_continued);
 }
 
 /// Opens the scope of a span, as a call site does.
@@ -255,11 +288,12 @@ fn count_whole(whole: &WholeTimes, closed: ClosedSpan) {
 
 /// Counts what is missing of a span that is closed.
 fn count_lost(closed: ClosedSpan) {
-    if closed.enters == 0 && !closed.is_missing {
+    // A span that was entered while measuring was off is not measured, and not lost.
+    if closed.enters == 0 && !closed.is_missing && !switch::was_off_since(closed.times_off) {
         count_lost_spans(SpanLoss::NeverEntered, 1);
     }
-    let unfinished = closed.enters.wrapping_sub(closed.exits);
-    if unfinished > 0 {
+    if closed.is_entered() {
+        let unfinished = closed.enters.wrapping_sub(closed.exits);
         count_lost_spans(SpanLoss::NeverExited, unfinished.into());
     }
 }
@@ -282,10 +316,10 @@ pub(super) fn with_cell(site: u32, count: impl FnOnce(&StatCell)) {
 
 /// Counts a time for which there is no place.
 #[cold]
-fn count_missing(reason: NoStack) {
+fn count_missing(reason: NoSlot) {
     match reason {
-        NoStack::ThreadEnded => count_lost_spans(SpanLoss::ThreadEnded, 1),
-        NoStack::Unavailable => count_unmeasured(),
+        NoSlot::ThreadEnded => count_lost_spans(SpanLoss::ThreadEnded, 1),
+        NoSlot::Unavailable => count_unmeasured(),
     }
 }
 

@@ -7,6 +7,9 @@ use tracing::info_span;
 
 use crate::support::{all_lost, install};
 
+/// The most pairs of events of a context (`PROFILER_CUDA_EVENTS`), and room for what holds them. Each is one allocation.
+const EVENTS: usize = 4096 + 64;
+
 fn nested() {
     let _outer = info_span!("outer").entered();
     for _ in 0..3 {
@@ -35,9 +38,15 @@ fn no_span_allocates_after_the_first_of_its_call_site() {
     for _ in 0..100_000 {
         everything();
     }
-    assert_eq!(allocations() - before, 0, "on the measured thread");
+    let allocated = allocations() - before;
     let grown = BYTES.load(Relaxed) - bytes;
-    assert!(grown < 1 << 20, "{grown} bytes");
+    // With GPU times, the pool of events grows by a batch whenever the background thread is further behind than before, as it
+    // is on a busy machine. It has a limit, whatever the number of spans is.
+    let has_gpu_times = row("tracing_layer::costs::inner").cuda.is_some();
+    let limit = if has_gpu_times { EVENTS } else { 0 };
+    assert!(allocated <= limit, "{allocated} on the measured thread");
+    let limit = if has_gpu_times { 8 << 20 } else { 1 << 20 };
+    assert!(grown < limit, "{grown} bytes");
     assert_eq!(
         row("tracing_layer::costs::inner").calls,
         if_measuring(300_300)

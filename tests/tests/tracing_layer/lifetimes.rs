@@ -6,6 +6,7 @@ use std::thread;
 use profiler_runtime::report::SpanLoss;
 use profiler_runtime::{ProfilerLayer, scope, set_enabled};
 use profiler_tests::{CpuTimes, if_measuring, measuring, row, work};
+use tracing::subscriber::with_default;
 use tracing::{Span, Subscriber, info_span};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::registry;
@@ -152,8 +153,94 @@ fn a_guard_that_is_forgotten_is_counted_and_leaves_nothing() {
     .join()
     .expect("it ends");
     assert_eq!(lost(SpanLoss::NeverExited), if_measuring(10_000));
-    assert_eq!(row(NAME).calls, 0);
-    assert_eq!(row("lifetimes: around").calls, if_measuring(10_000));
+    assert_eq!((row(NAME).calls, row(NAME).open), (0, 0));
+    let around = row("lifetimes: around");
+    assert_eq!((around.calls, around.open), (if_measuring(10_000), 0));
+    assert_eq!(around.out_of_order, 0, "nothing is open inside it");
+}
+
+#[test]
+fn a_span_after_a_forgotten_guard_is_not_inside_it() {
+    install();
+    let forgotten = span();
+    std::mem::forget(forgotten.enter());
+    assert_eq!(row(NAME).open, if_measuring(1));
+    drop(forgotten);
+    assert_eq!(row(NAME).open, 0);
+    span().in_scope(|| work(50));
+    let row = row(NAME);
+    assert_eq!(
+        (row.calls, row.primitive_calls, row.open),
+        (if_measuring(1), if_measuring(1), 0)
+    );
+    assert_eq!(row.out_of_order, 0);
+}
+
+/// Enters a span on this thread, exits it nowhere, and closes it on another one.
+fn close_elsewhere(span: Span) {
+    std::mem::forget(span.enter());
+    thread::spawn(move || drop(span))
+        .join()
+        .expect("it closes there");
+}
+
+#[test]
+fn a_span_that_another_thread_closes_is_given_up_by_its_own_thread() {
+    install();
+    thread::spawn(|| {
+        for _ in 0..200 {
+            close_elsewhere(span());
+        }
+        let open = row(NAME).open;
+        assert!(open <= if_measuring(1), "the others are inside: {open}");
+        // An exit around it finds that it is closed.
+        let around = info_span!("around").entered();
+        let inside = info_span!("inside");
+        close_elsewhere(inside);
+        drop(around);
+        assert_eq!(row("tracing_layer::lifetimes::inside").open, 0);
+    })
+    .join()
+    .expect("it ends");
+    assert_eq!(row(NAME).open, 0, "the thread has ended");
+    assert_eq!(lost(SpanLoss::NeverExited), if_measuring(201));
+    span().in_scope(|| ());
+    assert_eq!(row(NAME).primitive_calls, if_measuring(1));
+}
+
+#[test]
+fn a_layer_that_is_no_more_leaves_no_span_open() {
+    thread::spawn(|| {
+        for _ in 0..200 {
+            let subscriber = registry().with(ProfilerLayer::new());
+            with_default(subscriber, || close_elsewhere(span()));
+        }
+    })
+    .join()
+    .expect("it ends");
+    assert_eq!((row(NAME).calls, row(NAME).open), (0, 0));
+    assert_eq!(lost(SpanLoss::NeverExited), if_measuring(200));
+}
+
+#[test]
+fn a_second_layer_of_a_subscriber_measures_nothing_and_is_warned_of() {
+    let nested = registry()
+        .with(ProfilerLayer::new())
+        .with(ProfilerLayer::new());
+    let joined = registry().with(ProfilerLayer::new().and_then(ProfilerLayer::new()));
+    with_default(nested, || span().in_scope(|| ()));
+    with_default(joined, || span().in_scope(|| ()));
+    let row = row(NAME);
+    assert_eq!(
+        (row.calls, row.cpu().calls, row.open),
+        (if_measuring(2), if_measuring(2), 0)
+    );
+    let notices = profiler_runtime::summary().notices;
+    let is_warned = notices
+        .iter()
+        .any(|notice| notice.contains("two ProfilerLayers"));
+    assert_eq!(is_warned, measuring(), "{notices:?}");
+    assert_eq!(all_lost(), 0);
 }
 
 #[test]
@@ -177,6 +264,92 @@ fn turning_measuring_off_and_on_keeps_what_is_open() {
         "the one that was entered while it was on"
     );
     assert_eq!(row("tracing_layer::lifetimes::off").calls, 0);
+    assert_eq!(all_lost(), 0);
+}
+
+/// Runs `f` while measuring is off.
+fn off<T>(f: impl FnOnce() -> T) -> T {
+    set_enabled(false);
+    let value = f();
+    set_enabled(true);
+    value
+}
+
+#[test]
+fn a_span_that_is_entered_only_while_measuring_is_off_is_not_lost() {
+    if !measuring() {
+        return;
+    }
+    install();
+    let spans = [span(), span()];
+    off(|| spans[0].in_scope(|| ()));
+    drop(spans);
+    assert_eq!((row(NAME).calls, all_lost()), (0, 0));
+    drop(span());
+    assert_eq!(
+        lost(SpanLoss::NeverEntered),
+        1,
+        "one that is on all its life"
+    );
+}
+
+#[test]
+fn an_enter_while_measuring_is_off_does_not_end_the_time_around_it() {
+    if !measuring() {
+        return;
+    }
+    install();
+    let span = span();
+    let outer = span.enter();
+    let inner = off(|| span.enter());
+    drop(inner);
+    work(100);
+    let inner = off(|| {
+        let first = span.enter();
+        drop(first);
+        span.enter()
+    });
+    drop(inner);
+    work(100);
+    drop(outer);
+    drop(span);
+    let row = row(NAME);
+    assert_eq!((row.calls, row.cpu().calls, row.open), (1, 1, 0));
+    assert!(row.cpu().total_ns >= 200_000.0, "{row:?}");
+    assert_eq!(all_lost(), 0);
+}
+
+#[test]
+fn a_time_inside_one_that_began_while_measuring_was_off_is_measured() {
+    if !measuring() {
+        return;
+    }
+    install();
+    let span = span();
+    let outer = off(|| span.enter());
+    for _ in 0..2 {
+        span.in_scope(|| work(50));
+    }
+    drop(outer);
+    drop(span);
+    let row = row(NAME);
+    assert_eq!((row.calls, row.cpu().calls, row.open), (1, 2, 0));
+    assert_eq!(all_lost(), 0);
+}
+
+#[test]
+fn an_exit_while_measuring_is_off_ends_its_time() {
+    if !measuring() {
+        return;
+    }
+    install();
+    let span = span();
+    let entered = span.enter();
+    off(|| drop(entered));
+    assert_eq!((row(NAME).calls, row(NAME).open), (1, 0));
+    span.in_scope(|| ());
+    drop(span);
+    assert_eq!((row(NAME).calls, row(NAME).cpu().calls), (1, 2));
     assert_eq!(all_lost(), 0);
 }
 

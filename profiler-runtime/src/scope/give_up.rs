@@ -1,0 +1,58 @@
+//! Scopes that will never close: those of spans that a thread has entered and does not exit.
+
+use super::open::{CALLERS, DETACHED, IN_LINKED, OpenScope, PART, RANGE};
+use crate::clock::now;
+use crate::cuda::nvtx;
+use crate::diagnostics::catch_own_panic;
+use crate::local::callers;
+use crate::local::{self, ThreadState};
+use crate::name;
+
+impl OpenScope {
+    /// Gives the scope up, on the thread that opened it. Nothing is counted; the name is not open any more.
+    #[cold]
+    pub(crate) fn give_up(&self) {
+        catch_own_panic("a span was given up", || {
+            if self.has(DETACHED) {
+                return;
+            }
+            if local::has_ended() {
+                self.give_up_after_thread_end();
+            } else {
+                self.give_up_attached();
+            }
+        });
+    }
+
+    fn give_up_attached(&self) {
+        let serial = self.serial();
+        // As when it closes: what it shares ends before it.
+        self.close_shared(now());
+        self.leave_late();
+        if self.has(CALLERS) {
+            callers::suspended(serial);
+        }
+        if self.has(RANGE) {
+            nvtx::pop(serial);
+        }
+        local::with_state(|state| {
+            if state.innermost.get() == serial {
+                // Its children are those of the scope around it.
+                self.restore_outer(state, state.child_ticks.get());
+            }
+        });
+        if self.has(IN_LINKED) {
+            local::child_closed(self.outer_serial);
+        }
+        local::with_state(ThreadState::skip_left_handles);
+    }
+
+    /// The cell has been retired, with the scope open. A part of a call was not counted as open.
+    fn give_up_after_thread_end(&self) {
+        if !self.has(PART)
+            && let Some(name) = name::by_id(self.id())
+        {
+            name.count_after_thread_end(|_| ());
+        }
+    }
+}
