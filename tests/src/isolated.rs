@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 /// Tells a process which test it runs, as the test harness names it.
 const TEST: &str = "PROFILER_TESTS_TEST";
 
+/// The emulator that programs for another processor run in, with its arguments.
+const RUNNER: &str = "PROFILER_TESTS_RUNNER";
+
 /// How long a test may run. It decides nothing but how soon a test that hangs is reported.
 const LIMIT: Duration = Duration::from_secs(900);
 
@@ -100,7 +103,15 @@ pub fn ran_elsewhere(path: &str) -> bool {
 /// Returns a command that runs one test of this program.
 fn harness(name: &str) -> Command {
     let program = env::current_exe().expect("a test knows its program");
-    let mut command = Command::new(program);
+    let runner = env::var(RUNNER).unwrap_or_default();
+    let mut words = runner.split_whitespace();
+    let mut command = match words.next() {
+        Some(emulator) => Command::new(emulator),
+        None => Command::new(&program),
+    };
+    if !runner.is_empty() {
+        command.args(words).arg(program);
+    }
     command.args([name, "--exact", "--nocapture"]);
     command
 }

@@ -1,8 +1,7 @@
 //! CPU time: ticks on the measured path, nanoseconds and wall time everywhere else.
 //!
-//! Ticks are those of the invariant time-stamp counter on x86-64 processors that have one. On other processors the
-//! `quanta` crate reads their counter. Without a counter, as on WebAssembly, ticks are nanoseconds of the system's
-//! monotonic clock.
+//! Ticks are those of the invariant time-stamp counter on x86-64 processors that have one, and of the virtual counter on
+//! aarch64. On other processors and on WebAssembly, ticks are nanoseconds of the system's monotonic clock.
 
 mod calibration;
 mod counter;

@@ -1,18 +1,15 @@
 //! The sources of ticks.
 
 use super::calibration;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use super::counter;
 use crate::process::platform::Instant;
 
 /// Where ticks come from.
 pub(super) enum Source {
-    /// The time-stamp counter, read in place.
-    #[cfg(target_arch = "x86_64")]
+    /// The processor's counter, read in place.
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     Counter,
-    /// A counter that `quanta` reads.
-    #[cfg(not(any(target_arch = "x86_64", target_family = "wasm")))]
-    Quanta(quanta::Clock),
     /// The nanoseconds of the system's monotonic clock since an origin.
     System(Instant),
 }
@@ -23,22 +20,20 @@ const SYSTEM_ORIGIN_NS: u64 = 1_000_000_000;
 impl Source {
     pub(super) fn ticks(&self) -> u64 {
         match self {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
             Self::Counter => counter::read(),
-            #[cfg(not(any(target_arch = "x86_64", target_family = "wasm")))]
-            Self::Quanta(clock) => clock.raw(),
             Self::System(origin) => ns_since(*origin).saturating_add(SYSTEM_ORIGIN_NS),
         }
     }
 
     /// Returns `true` if ticks are those of [`counter::read`](super::counter::read).
     pub(super) fn is_counter(&self) -> bool {
-        !matches!(self, Self::System(_)) && cfg!(target_arch = "x86_64")
+        !matches!(self, Self::System(_))
     }
 
     /// Returns the best source that this machine has and the nanoseconds per tick. The last value is `true` if the
     /// machine has a better source that does not agree with the system's clock.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     pub(super) fn best(origin: Instant) -> (Self, f64, bool) {
         let is_invariant = counter::is_invariant();
         let rate = is_invariant
@@ -49,21 +44,8 @@ impl Source {
         }
     }
 
-    #[cfg(not(any(target_arch = "x86_64", target_family = "wasm")))]
-    pub(super) fn best(origin: Instant) -> (Self, f64, bool) {
-        // `quanta` waits for the system's clock to advance, forever if it stands still: check that it does not.
-        let system = || ns_since(origin);
-        if calibration::nanoseconds_per_tick(system, system).is_none() {
-            return (Self::System(origin), 1.0, true);
-        }
-        const REFERENCE: u64 = 1 << 40;
-        let clock = quanta::Clock::new();
-        let rate = clock.delta_as_nanos(0, REFERENCE) as f64 / REFERENCE as f64;
-        (Self::Quanta(clock), rate, false)
-    }
-
-    /// Returns the system's clock: WebAssembly has no counter.
-    #[cfg(target_family = "wasm")]
+    /// Returns the system's clock: other processors have no counter that every system lets programs read.
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     pub(super) fn best(origin: Instant) -> (Self, f64, bool) {
         let system = || ns_since(origin);
         let stands_still = calibration::nanoseconds_per_tick(system, system).is_none();
