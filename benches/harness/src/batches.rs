@@ -114,15 +114,15 @@ fn all_rounds(
 
 /// Returns all variants in a pseudorandom order that differs per round and is the same on all
 /// threads. Otherwise, a variant would always find the caches as the same predecessor left them.
-fn order(variants: usize, round: usize) -> Vec<usize> {
+pub(crate) fn order(variants: usize, round: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..variants).collect();
-    order.sort_by_cached_key(|&at| hash(at + variants * round));
+    order.sort_by_cached_key(|&at| hash_of((at + variants * round) as u64));
     order
 }
 
 /// The finalizer of `SplitMix64`, which maps consecutive numbers to unrelated ones.
-fn hash(number: usize) -> u64 {
-    let mut bits = (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+pub(crate) fn hash_of(number: u64) -> u64 {
+    let mut bits = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     bits ^ (bits >> 31)

@@ -62,7 +62,7 @@ impl Options {
         let mut options = Self {
             json: None,
             rounds: None,
-            calls: 5000,
+            calls: 1000,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             rest: Vec::new(),
         };

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug)]
 pub struct Samples(pub Vec<f64>);
 
-/// Statistics of samples: the median, the quartiles and the minimum.
+/// Statistics of samples: the median, the quartiles, the 2nd percentile and the minimum.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Spread {
     /// The median.
@@ -15,7 +15,10 @@ pub struct Spread {
     pub lower: f64,
     /// The third quartile.
     pub upper: f64,
-    /// The minimum: the time of the code when nothing else runs.
+    /// The 2nd percentile: of many short batches, the time of the code when nothing else runs. Unlike the minimum, it does
+    /// not depend on a single batch.
+    pub low: f64,
+    /// The minimum.
     pub min: f64,
 }
 
@@ -27,13 +30,14 @@ impl Samples {
             median: quantile(&sorted, 0.5),
             lower: quantile(&sorted, 0.25),
             upper: quantile(&sorted, 0.75),
+            low: quantile(&sorted, 0.02),
             min: quantile(&sorted, 0.0),
         }
     }
 
     /// Returns what each of `calls` calls adds to `base`: the median of the differences per round,
-    /// which noise that lasts longer than a round does not affect, and the difference of the
-    /// minima.
+    /// which noise that lasts longer than a round does not affect, and the differences of the
+    /// 2nd percentiles and of the minima.
     pub fn added_to(&self, base: &Self, calls: u32) -> Spread {
         let calls = f64::from(calls);
         let pairs = self.0.iter().zip(&base.0);
@@ -42,9 +46,10 @@ impl Samples {
                 .map(|(with, without)| (with - without) / calls)
                 .collect(),
         );
-        let min = (self.spread().min - base.spread().min) / calls;
+        let (with, without) = (self.spread(), base.spread());
         Spread {
-            min,
+            low: (with.low - without.low) / calls,
+            min: (with.min - without.min) / calls,
             ..differences.spread()
         }
     }
@@ -85,6 +90,16 @@ mod tests {
     fn the_median_of_an_even_number_lies_between_the_middle_two() {
         assert!((median(&[4.0, 1.0, 3.0, 2.0]) - 2.5).abs() < 1e-12);
         assert!(median(&[]).is_nan());
+    }
+
+    #[test]
+    fn single_batches_that_were_too_fast_or_slow_do_not_move_the_second_percentile() {
+        let mut batches = vec![20.0; 400];
+        batches[7] = 3.0;
+        batches[80..390].fill(90.0);
+        let spread = Samples(batches).spread();
+        assert!((spread.low - 20.0).abs() < 1e-12);
+        assert!((spread.min - 3.0).abs() < 1e-12);
     }
 
     #[test]

@@ -39,7 +39,7 @@ fn wait_until_driver_search_ends() {
 }
 
 /// The batches per variant, unless `--rounds` is given.
-const ROUNDS: usize = 1500;
+const ROUNDS: usize = 5000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = Options::from_command_line()?;

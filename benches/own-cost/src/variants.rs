@@ -36,6 +36,11 @@ static CLOCK: LazyLock<quanta::Clock> = LazyLock::new(quanta::Clock::new);
 /// With its warm-up, a batch fills less than half of a thread's default ring.
 const PACE: u64 = 900;
 
+/// Long batches, of variants where something else happens once per batch.
+const LONG: u64 = 5000;
+
+const fn nothing() {}
+
 const fn bare(name: &'static str, run: fn(u64)) -> Subject {
     Subject {
         variant: Variant::new(name, run),
@@ -43,6 +48,11 @@ const fn bare(name: &'static str, run: fn(u64)) -> Subject {
         measured: 1,
         profiled: false,
     }
+}
+
+const fn in_long_batches(mut subject: Subject) -> Subject {
+    subject.variant = subject.variant.paced(LONG, nothing);
+    subject
 }
 
 const fn profiled(variant: Variant) -> Subject {
@@ -93,9 +103,9 @@ pub(crate) fn all() -> Vec<Subject> {
         },
         Subject {
             base: BARE_LATE,
-            ..profiled(Variant::new("on, while the thread ends", |n| {
+            ..in_long_batches(profiled(Variant::new("on, while the thread ends", |n| {
                 late::batch(n, subjects::plain);
-            }))
+            })))
         },
         profiled(Variant::new("log = …, log_every = 100", |n| {
             batch(n, subjects::logged_rarely);
@@ -104,9 +114,9 @@ pub(crate) fn all() -> Vec<Subject> {
             Variant::new("log = …, ring never full", |n| batch(n, subjects::logged))
                 .paced(PACE, wait_for_the_collector),
         ),
-        profiled(Variant::new("log = …, hot loop", |n| {
+        in_long_batches(profiled(Variant::new("log = …, hot loop", |n| {
             batch(n, subjects::logged);
-        })),
+        }))),
     ]);
     subjects
 }
@@ -117,7 +127,7 @@ fn floors() -> Vec<Subject> {
         bare(BARE, |n| batch(n, subjects::bare)),
         bare(BARE_NESTED, |n| batch(n, subjects::bare_nested)),
         bare(BARE_FUTURE, |n| batch(n, subjects::run_bare_future)),
-        bare(BARE_LATE, |n| late::batch(n, subjects::bare)),
+        in_long_batches(bare(BARE_LATE, |n| late::batch(n, subjects::bare))),
         bare(FLOOR, |n| {
             let clock = &*CLOCK;
             batch(n, |x| subjects::two_raw(clock, x));

@@ -2,6 +2,7 @@
 //! each peer in separate processes, since the threads of one peer would slow down the next.
 
 mod child;
+mod instructions;
 mod report;
 mod subjects;
 
@@ -30,7 +31,10 @@ struct Report {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = Options::from_command_line()?;
     if let Ok(name) = std::env::var(CHILD) {
-        return child::run(&name, &options);
+        return match std::env::var(instructions::COUNT) {
+            Ok(calls) => instructions::run(&name, &calls),
+            Err(_) => child::run(&name, &options),
+        };
     }
     let machine = Machine::this();
     println!("{machine}\n");
@@ -40,9 +44,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             results.push(in_process(peer.name)?);
         }
     }
-    let rows = PEERS.iter().zip(&results);
-    let rows: Vec<Row> = rows.map(|(peer, all)| Row::new(peer.name, all)).collect();
+    let bare = instructions::per_call(instructions::NONE, CHILD)?;
+    let mut rows = Vec::new();
+    for (peer, all) in PEERS.iter().zip(&results) {
+        let with = instructions::per_call(peer.name, CHILD)?;
+        let beyond = with.zip(bare).map(|(with, bare)| with - bare);
+        rows.push(Row::new(peer.name, all, beyond));
+    }
     println!("{}", report::table(options.threads, &rows));
+    let (hot, paced) = report::floor(&rows);
+    println!("two rdtsc add {hot:.1} ns in the hot loop and {paced:.1} ns paced (2nd percentiles)");
     options.write_json(&Report {
         machine,
         threads: options.threads,
@@ -56,6 +67,8 @@ fn in_process(name: &str) -> Result<Measured, Box<dyn std::error::Error>> {
     let output = Command::new(std::env::current_exe()?)
         .args(std::env::args().skip(1))
         .env(CHILD, name)
+        // Else calls take a slower path for a second or two, while the profiler looks for a driver.
+        .env("PROFILER_BACKEND", "cpu")
         .stderr(Stdio::inherit())
         .output()?;
     let text = String::from_utf8_lossy(&output.stdout);

@@ -2,69 +2,162 @@
 
 use std::any::Any;
 use std::hint::black_box;
-use std::sync::LazyLock;
+use std::io;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use bench_harness::{Variant, batch};
+use bench_harness::{PacedVariant, Variant, batch, paced_batch};
+use fastrace::collector::{Config, Reporter, SpanRecord};
+use fastrace::prelude::{Span, SpanContext};
 use tracing::Subscriber;
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::Registry;
 
-/// A peer and the way to measure a function with it.
+/// A way to measure a function, in a hot loop and paced.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Subject {
+    pub(crate) hot: Variant,
+    pub(crate) paced: PacedVariant,
+}
+
+/// A peer.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
-    pub(crate) variant: Variant,
+    pub(crate) subject: Subject,
     /// Sets the peer up. The result is kept until the process ends.
     pub(crate) start: fn() -> Box<dyn Any>,
+    /// Returns `true` if the peer is in the state that its row is about: it has recorded calls, or none.
+    pub(crate) is_as_stated: fn() -> bool,
 }
 
-pub(crate) const BARE: Variant = Variant::new("bare", |n| batch(n, bare));
+/// The calls of a frame or of a root span, for peers that have those.
+const FRAME: u64 = 1000;
 
-pub(crate) const FLOOR: Variant = Variant::new("two raw timestamps", |n| {
-    static CLOCK: LazyLock<quanta::Clock> = LazyLock::new(quanta::Clock::new);
-    let clock = &*CLOCK;
-    batch(n, |x| two_raw(clock, x));
-});
+/// Makes calls in frames: `frame` calls its argument with all that its peer documents around it.
+fn in_frames(calls: u64, frame: fn(&mut dyn FnMut()), call: impl Fn(u64) -> u64 + Copy) {
+    let mut left = calls;
+    while left > 0 {
+        let now = left.min(FRAME);
+        frame(&mut || batch(now, call));
+        left -= now;
+    }
+}
 
-pub(crate) const PEERS: [Peer; 5] = [
-    Peer {
-        name: "profiler-runtime",
-        variant: Variant::new("profiler-runtime", |n| batch(n, profiled)),
-        start: nothing,
-    },
-    Peer {
-        name: "profiler-runtime, off",
-        variant: Variant::new("profiler-runtime, off", |n| batch(n, profiled)),
-        start: || {
-            profiler_runtime::set_enabled(false);
-            Box::new(())
-        },
-    },
-    Peer {
-        name: "hotpath, guard alive",
-        variant: Variant::new("hotpath", |n| batch(n, with_hotpath)),
-        start: || Box::new(hotpath::HotpathGuardBuilder::new("main").build()),
-    },
-    Peer {
-        name: "tracing, no-op subscriber",
-        variant: Variant::new("tracing, no-op subscriber", |n| batch(n, with_tracing)),
-        start: || {
-            let subscriber = Registry::default().with(NoOp);
-            if let Err(error) = tracing::subscriber::set_global_default(subscriber) {
-                println!("{error}");
-            }
-            Box::new(())
-        },
-    },
-    Peer {
-        name: "tracing, no subscriber",
-        variant: Variant::new("tracing, no subscriber", |n| batch(n, with_tracing)),
-        start: nothing,
-    },
+/// As above; the frame's own beginning and end are not timed here.
+fn paced_in_frame(
+    calls: u64,
+    frame: fn(&mut dyn FnMut()),
+    call: impl Fn(u64) -> u64 + Copy,
+) -> u64 {
+    let mut ticks = 0;
+    frame(&mut || ticks = paced_batch(calls, call));
+    ticks
+}
+
+macro_rules! subject {
+    ($name:expr, $call:expr) => {
+        Subject {
+            hot: Variant::new($name, |n| batch(n, $call)),
+            paced: PacedVariant {
+                run: |n| paced_batch(n, $call),
+            },
+        }
+    };
+    ($name:expr, $call:expr, in $frame:expr) => {
+        Subject {
+            hot: Variant::new($name, |n| in_frames(n, $frame, $call)),
+            paced: PacedVariant {
+                run: |n| paced_in_frame(n, $frame, $call),
+            },
+        }
+    };
+}
+
+pub(crate) const BARE: Subject = subject!("bare", bare);
+
+pub(crate) const FLOOR: Subject = subject!("two rdtsc", two_rdtsc);
+
+macro_rules! peer {
+    ($name:expr, $call:expr $(, in $frame:expr)?; $start:expr, $is_as_stated:expr) => {
+        Peer {
+            name: $name,
+            subject: subject!($name, $call $(, in $frame)?),
+            start: $start,
+            is_as_stated: $is_as_stated,
+        }
+    };
+}
+
+pub(crate) const PEERS: [Peer; 12] = [
+    peer!("profiler-runtime", profiled; nothing, || profiled_calls() > 0),
+    peer!("profiler-runtime, off", profiled; || {
+        profiler_runtime::set_enabled(false);
+        Box::new(())
+    }, || profiled_calls() == 0),
+    peer!("hotpath, guard alive", with_hotpath; || {
+        Box::new(hotpath::HotpathGuardBuilder::new("main").build())
+    }, unknown),
+    peer!("puffin, in a frame's scope", with_puffin, in puffin_frame; || {
+        puffin::set_scopes_on(true);
+        VIEW.get_or_init(puffin::GlobalFrameView::default);
+        Box::new(())
+    }, || VIEW.get().is_some_and(|view| view.lock().latest_frame().is_some())),
+    peer!("fastrace, in a root span", with_fastrace, in fastrace_root; || {
+        fastrace::set_reporter(CountingReporter, Config::default());
+        Box::new(())
+    }, || {
+        fastrace::flush();
+        REPORTED.load(Relaxed) > 0
+    }),
+    peer!("perfetto-recorder, taken at the end", with_perfetto; || {
+        Box::new(perfetto_recorder::start())
+    }, perfetto_recorder::is_enabled),
+    peer!("perfetto-recorder, taken every 1,000", with_perfetto, in perfetto_part; || {
+        Box::new(perfetto_recorder::start())
+    }, perfetto_recorder::is_enabled),
+    peer!(TRACY, with_tracy; || {
+        Box::new(tracy_client::Client::start())
+    }, || !tracy_client::Client::is_connected()),
+    peer!("tracing, no subscriber", with_tracing; nothing, unknown),
+    peer!("tracing, a layer that does nothing", with_tracing; || subscribe(NoOp), unknown),
+    peer!("tracing-timing, spans only", with_tracing; || {
+        subscribe(tracing_timing::Builder::default().span_close_events().layer(histogram))
+    }, || HISTOGRAMS.load(Relaxed) > 0),
+    peer!("tracing-chrome, to a sink", with_tracing; || {
+        let (layer, guard) = tracing_chrome::ChromeLayerBuilder::new().writer(CountingSink).build();
+        subscribe(layer);
+        Box::new(guard)
+    }, || WRITTEN.load(Relaxed) > 0),
 ];
 
+#[cfg(feature = "tracy-on-demand")]
+const TRACY: &str = "tracy-client, on demand, no server";
+#[cfg(not(feature = "tracy-on-demand"))]
+const TRACY: &str = "tracy-client, recording, no server";
+
 fn nothing() -> Box<dyn Any> {
+    Box::new(())
+}
+
+/// For peers that show what they have recorded at the end of the process only.
+fn unknown() -> bool {
+    true
+}
+
+fn profiled_calls() -> u64 {
+    profiler_runtime::summary()
+        .rows
+        .iter()
+        .map(|row| row.calls)
+        .sum()
+}
+
+fn subscribe(layer: impl Layer<Registry> + Send + Sync) -> Box<dyn Any> {
+    if let Err(error) = tracing::subscriber::set_global_default(Registry::default().with(layer)) {
+        println!("{error}");
+    }
     Box::new(())
 }
 
@@ -72,6 +165,64 @@ fn nothing() -> Box<dyn Any> {
 struct NoOp;
 
 impl<S: Subscriber> Layer<S> for NoOp {}
+
+/// Holds the latest and the slowest frames, for a viewer.
+static VIEW: OnceLock<puffin::GlobalFrameView> = OnceLock::new();
+
+fn puffin_frame(calls: &mut dyn FnMut()) {
+    puffin::GlobalProfiler::lock().new_frame();
+    puffin::profile_scope!("frame");
+    calls();
+}
+
+/// Drops the spans, which a true reporter would send.
+struct CountingReporter;
+
+static REPORTED: AtomicU64 = AtomicU64::new(0);
+
+impl Reporter for CountingReporter {
+    fn report(&mut self, spans: Vec<SpanRecord>) {
+        REPORTED.fetch_add(spans.len() as u64, Relaxed);
+    }
+}
+
+fn fastrace_root(calls: &mut dyn FnMut()) {
+    let root = Span::root("frame", SpanContext::random());
+    let _guard = root.set_local_parent();
+    calls();
+}
+
+/// Takes the thread's data, and drops it.
+fn perfetto_part(calls: &mut dyn FnMut()) {
+    calls();
+    drop(perfetto_recorder::ThreadTraceData::take_current_thread());
+}
+
+/// The histograms of tracing-timing: it makes the first with the first span that it measures.
+static HISTOGRAMS: AtomicU64 = AtomicU64::new(0);
+
+/// Up to a second, in two digits.
+fn histogram() -> tracing_timing::Histogram<u64> {
+    HISTOGRAMS.fetch_add(1, Relaxed);
+    tracing_timing::Histogram::new_with_max(1_000_000_000, 2)
+        .unwrap_or_else(|_| unreachable!("the bounds are valid"))
+}
+
+/// Drops the trace, so that no disk is measured.
+struct CountingSink;
+
+static WRITTEN: AtomicU64 = AtomicU64::new(0);
+
+impl io::Write for CountingSink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        WRITTEN.fetch_add(bytes.len() as u64, Relaxed);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "it is the body of each subject")]
@@ -84,11 +235,26 @@ fn bare(x: u64) -> u64 {
     body(x)
 }
 
+#[cfg(target_arch = "x86_64")]
 #[inline(never)]
-fn two_raw(clock: &quanta::Clock, x: u64) -> u64 {
-    let start = clock.raw();
+fn two_rdtsc(x: u64) -> u64 {
+    // SAFETY: every x86-64 processor has the instruction, which touches no memory.
+    let start = unsafe { std::arch::x86_64::_rdtsc() };
     let result = body(x);
-    black_box(clock.raw().wrapping_sub(start));
+    // SAFETY: as above.
+    let end = unsafe { std::arch::x86_64::_rdtsc() };
+    black_box(end.wrapping_sub(start));
+    result
+}
+
+/// The nearest thing on other processors.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(never)]
+fn two_rdtsc(x: u64) -> u64 {
+    static CLOCK: std::sync::LazyLock<quanta::Clock> = std::sync::LazyLock::new(quanta::Clock::new);
+    let start = CLOCK.raw();
+    let result = body(x);
+    black_box(CLOCK.raw().wrapping_sub(start));
     result
 }
 
@@ -101,6 +267,30 @@ fn profiled(x: u64) -> u64 {
 #[inline(never)]
 #[hotpath::measure]
 fn with_hotpath(x: u64) -> u64 {
+    body(x)
+}
+
+#[inline(never)]
+fn with_puffin(x: u64) -> u64 {
+    puffin::profile_function!();
+    body(x)
+}
+
+#[inline(never)]
+#[fastrace::trace]
+fn with_fastrace(x: u64) -> u64 {
+    body(x)
+}
+
+#[inline(never)]
+fn with_perfetto(x: u64) -> u64 {
+    perfetto_recorder::scope!("with_perfetto");
+    body(x)
+}
+
+#[inline(never)]
+fn with_tracy(x: u64) -> u64 {
+    let _span = tracy_client::span!("with_tracy");
     body(x)
 }
 
