@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn a_mistake_is_told_with_what_to_do() {
         let message = |words: &[&str]| parse(words).unwrap_err().to_string();
-        assert!(message(&["--rounds", "0"]).contains("from 1 on, not `0`"));
+        assert!(message(&["--rounds", "0"]).contains("from 1, not `0`"));
         assert!(message(&["--json"]).contains("--json VALUE"));
         assert!(message(&["--round", "3"]).contains("--rounds N"));
     }
