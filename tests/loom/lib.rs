@@ -64,7 +64,8 @@ mod process {
 
 #[path = "../../profiler-runtime/src/stats"]
 mod stats {
-    mod cell_buckets;
+    mod bucket;
+    mod newest;
     mod coverage;
 }
 

@@ -78,15 +78,29 @@ pub(crate) fn now() -> u64 {
 }
 
 /// Returns the ticks between two readings, minus the cost of a reading.
-///
-/// The result is negative if the readings are closer together than usual. It is not clamped to zero, which would bias
-/// the mean of many short calls upwards.
-#[inline(always)]
+#[inline]
 pub(crate) fn elapsed(start: u64, end: u64) -> i64 {
     let cost = COST.load(Relaxed);
     #[cfg(test)]
     let cost = mock::ticks().map_or(cost, |_| 0);
-    end.wrapping_sub(start).wrapping_sub(cost).cast_signed()
+    subtract(start, end, cost)
+}
+
+/// [`elapsed`] for a thread that keeps the cost of a reading.
+///
+/// The result is negative if the readings are closer together than usual. It is not clamped to zero, which would bias
+/// the mean of many short calls upwards.
+#[inline(always)]
+pub(crate) fn subtract(start: u64, end: u64, cost: u64) -> i64 {
+    #[cfg(test)]
+    let cost = mock::ticks().map_or(cost, |_| 0);
+    end.wrapping_sub(cost).wrapping_sub(start).cast_signed()
+}
+
+/// Returns the cost of a reading, in ticks. Calibrates the clock if this was not done before.
+pub(crate) fn reading_cost() -> u64 {
+    clock();
+    COST.load(Relaxed)
 }
 
 /// Warns, once, if the clock is not the best one of this machine. Called with no lock held.

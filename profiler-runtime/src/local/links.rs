@@ -204,7 +204,7 @@ pub(crate) fn enter(scope: &Arc<SharedScope>) -> u64 {
         state.last_serial.set(serial);
         state.set_innermost(serial | LINKED);
         for id in &*scope.names {
-            if let Some(cell) = block.cell(*id) {
+            if let Some(cell) = block.slots.cell(*id) {
                 cell.enter_poll(serial);
             }
         }
@@ -228,7 +228,7 @@ pub(crate) fn leave(serial: u64) {
 
 fn unmark(block: &Block, entered: &Link) {
     for id in &*entered.scope.names {
-        if let Some(cell) = block.cell(*id) {
+        if let Some(cell) = block.slots.cell(*id) {
             cell.leave_poll(entered.serial);
         }
     }
@@ -254,11 +254,11 @@ impl ThreadState {
     }
 
     /// Makes the table of cells the one that scopes directly inside the innermost entry may use.
-    fn follow_innermost(&self) {
+    pub(super) fn follow_innermost(&self) {
         let block = self.block.get();
         let block = block.filter(|_| self.innermost.get() & LINKED == 0);
-        let cells = block.map_or(super::DirectCells::empty(), |block| &block.direct_cells);
-        self.direct_cells.set(cells);
+        self.slots
+            .set(block.map_or(&[], |block| block.slots.table()));
     }
 
     /// Removes handles that were left from the innermost end.

@@ -14,7 +14,7 @@
 //!
 //! # From the first call to the end of a thread
 //!
-//! 1. *No block.* `direct_cells` is a shared empty table, so that calls need not check for a block.
+//! 1. *No block.* The table of slots is empty, so that calls need not check for a block.
 //! 2. *Attached.* The first measured call registers the destructor of [`ThreadResources`] and acquires a block.
 //! 3. *Ending.* That destructor ran and scheduled [`release`]. The block stays attached, since destructors of other
 //!    thread-locals may still make measured calls.
@@ -29,27 +29,29 @@ pub(crate) mod callers;
 mod links;
 mod ranges;
 mod shared_scope;
+mod slots;
 mod teardown;
 mod thread_times;
 
 use std::cell::Cell;
 use std::sync::Arc;
 
+use crate::clock;
 use crate::log::LogRecord;
 use crate::name;
 use crate::stats::StatCell;
 use crate::sync::ReentrancyGuard;
 use crate::sync::ring::Producer;
-#[cfg(test)]
-pub(crate) use block::DIRECT;
+use block::Block;
 pub use block::blocks_made;
-use block::{Block, DirectCells, Slot};
 pub(crate) use links::{
     Place, child_closed, child_opened, disown, enter, leave, names_around, place,
     presume_leaked_inside, resume_poll, share_innermost, suspend_poll,
 };
 pub(crate) use ranges::{begin_range, end_range, end_ranges_inside, first_range};
 pub(crate) use shared_scope::SharedScope;
+use slots::Table;
+pub(crate) use slots::slot_index;
 pub(crate) use thread_times::{begin_thread_time, end_thread_time};
 
 /// The value of [`ThreadState::innermost`] on a thread that has ended. No scope has this serial.
@@ -65,17 +67,26 @@ pub(crate) struct ThreadState {
     /// The serial of the youngest scope.
     pub(crate) last_serial: Cell<u64>,
     _padding: u64,
-    /// The ticks that closed children of the innermost open scope took.
+    /// The ticks that closed children of the innermost open scope took, plus the value at which that scope opened.
     pub(crate) child_ticks: Cell<i64>,
     _more_padding: u64,
     /// The serial of the innermost open scope, with [`LINKED`] if it has a link; 0 if none is open; [`ENDED`].
     pub(crate) innermost: Cell<u64>,
     /// The serial of the innermost running poll; 0 if none is running. Older scopes were opened outside of that poll.
     pub(crate) innermost_poll: Cell<u64>,
-    /// The cells of the block, or the empty table if there is no block.
-    direct_cells: Cell<&'static DirectCells>,
+    /// The table of the block, or an empty one if there is no block or the innermost entry has a link.
+    slots: Cell<Table>,
+    /// The cost of reading the clock, in ticks, while there is a block. A copy, since a program finds it here with fewer
+    /// instructions than a static of another crate.
+    pub(crate) clock_cost: Cell<u64>,
+    /// The serial of the first scope before which [`sweep`] is due.
+    next_sweep: Cell<u64>,
     block: Cell<Option<&'static Block>>,
 }
+
+/// The number of scopes between two sweeps. So few that no count of a cell overflows meanwhile: see
+/// [`StatCell::count_outermost`].
+const SWEEP_EVERY: u64 = 1 << 26;
 
 thread_local! {
     static STATE: ThreadState = const {
@@ -86,7 +97,9 @@ thread_local! {
             _more_padding: 0,
             innermost: Cell::new(0),
             innermost_poll: Cell::new(0),
-            direct_cells: Cell::new(DirectCells::empty()),
+            slots: Cell::new(&[]),
+            clock_cost: Cell::new(0),
+            next_sweep: Cell::new(0),
             block: Cell::new(None),
         }
     };
@@ -113,10 +126,16 @@ pub(crate) fn with_state<T>(f: impl FnOnce(&ThreadState) -> T) -> Option<T> {
 }
 
 impl ThreadState {
-    /// Returns the thread's cell for a name, if the name has a low id and the thread has called it before.
+    /// Returns the thread's cell for the name with this [`slot_index`], if the thread has called it before.
     #[inline(always)]
-    pub(crate) fn direct_cell(&self, id: u32) -> Option<&'static StatCell> {
-        self.direct_cells.get().get(id)
+    pub(crate) fn cell_at(&self, index: usize) -> Option<&'static StatCell> {
+        self.slots.get().get(index)?.get()
+    }
+
+    /// Returns `true` if the next scope must take the slow path, which calls [`sweep`].
+    #[inline(always)]
+    pub(crate) fn must_sweep(&self) -> bool {
+        self.last_serial.get() >= self.next_sweep.get()
     }
 
     /// Returns the thread's block, and acquires it if necessary. Returns `None` if the thread has ended, or if there is
@@ -137,7 +156,9 @@ impl ThreadState {
             return None;
         }
         self.block.set(Some(block));
-        self.direct_cells.set(&block.direct_cells);
+        self.clock_cost.set(clock::reading_cost());
+        self.next_sweep.set(self.last_serial.get() + SWEEP_EVERY);
+        self.follow_innermost();
         Some(block)
     }
 }
@@ -148,7 +169,7 @@ fn release() {
     with_state(|state| {
         // First, so that calls from within the rest (a measured allocator, destructors of loggers) do not find the
         // block, and guards that are still held do not write to cells that other threads may have by then.
-        state.direct_cells.set(DirectCells::empty());
+        state.slots.set(&[]);
         state.innermost.set(ENDED);
         if let Some(block) = state.block.take() {
             block.retire_cells();
@@ -189,6 +210,21 @@ pub(crate) fn open_names(up_to: u64) -> Arc<[u32]> {
     open.into_iter().map(|(_, name)| name).collect()
 }
 
+/// Maintains all cells of the thread that need it, if that is due: the fast path does not check for overflows.
+pub(crate) fn sweep() {
+    let is_due = |state: &ThreadState| {
+        let is_due = state.must_sweep() && state.block.get().is_some();
+        if is_due {
+            state.next_sweep.set(state.last_serial.get() + SWEEP_EVERY);
+        }
+        is_due
+    };
+    if with_state(is_due).unwrap_or(false) {
+        let cells = all_cells().filter(|cell| cell.is_nearly_full());
+        cells.for_each(name::maintain);
+    }
+}
+
 fn all_cells() -> impl Iterator<Item = &'static StatCell> {
     let block = with_state(|state| state.block.get()).flatten();
     block.into_iter().flat_map(Block::cells)
@@ -205,23 +241,25 @@ pub(crate) enum NoCell {
 
 /// Returns the calling thread's cell for a name, and creates it on the first call.
 pub(crate) fn cell(id: u32) -> Result<&'static StatCell, NoCell> {
-    if let Some(cell) = with_state(|state| state.direct_cell(id)).flatten() {
+    if let Some(cell) = with_state(|state| state.cell_at(slot_index(id) as usize)).flatten() {
         return Ok(cell);
     }
     let _reentrancy = ReentrancyGuard::try_enter().ok_or(NoCell::Reentrant)?;
     let block = with_state(ThreadState::block).flatten();
-    let slot = block.and_then(|block| Some((block, block.slot(id)?)));
-    slot.and_then(|(block, slot)| get_or_create(block, slot, id))
-        .ok_or(NoCell::Unavailable)
+    let cell = block.and_then(|block| block.slots.cell(id).or_else(|| create(block, id)));
+    cell.ok_or(NoCell::Unavailable)
 }
 
-fn get_or_create(block: &Block, slot: &Slot, id: u32) -> Option<&'static StatCell> {
-    slot.get().or_else(|| {
-        let cell = name::by_id(id)?.new_cell()?;
-        block.set_cell(id, slot, cell);
-        links::mark_new_cell(id, cell);
-        Some(cell)
-    })
+fn create(block: &Block, id: u32) -> Option<&'static StatCell> {
+    let name = name::by_id(id)?;
+    let cell = name.new_cell()?;
+    if !block.slots.set(id, cell) {
+        name.retire(cell);
+        return None;
+    }
+    with_state(ThreadState::follow_innermost);
+    links::mark_new_cell(id, cell);
+    Some(cell)
 }
 
 /// Runs `f` on the thread's ring, which `f` creates if there is none. Returns `None` if the thread has ended, or if there

@@ -29,7 +29,7 @@ fn a_thread_without_cells_has_none_of_its_own_yet() {
     let id = name("local: not called").id;
     on_thread(move || {
         assert!(
-            with_state(|state| state.direct_cell(id))
+            with_state(|state| state.cell_at(slot_index(id) as usize))
                 .flatten()
                 .is_none()
         );

@@ -149,19 +149,6 @@ impl Name {
         }
     }
 
-    /// Moves the counts of a cell's buckets that are about to overflow to the name; see [`StatCell::spill_buckets`].
-    #[cold]
-    pub(crate) fn spill_buckets(&self, cell: &StatCell) {
-        // If this call is skipped, here or below, the next call of the name tries again. The buckets take 2³¹ more.
-        let Some(_reentrancy) = ReentrancyGuard::try_enter() else {
-            return;
-        };
-        let mut counts = self.counts();
-        if counts.folded.buckets.reserve() {
-            cell.spill_buckets(&mut counts.folded);
-        }
-    }
-
     /// Returns what all threads have counted so far.
     pub(crate) fn totals(&self) -> Totals {
         let _reentrancy = ReentrancyGuard::try_enter();
@@ -172,6 +159,25 @@ impl Name {
         }
         counts.folded.known_calls = totals.calls();
         totals
+    }
+}
+
+/// Maintains a cell of the calling thread; see [`StatCell::maintain`].
+#[cold]
+pub(crate) fn maintain(cell: &StatCell) {
+    // A measured allocator gets here while the profiler holds a lock, perhaps one of those below. If the cell is not
+    // maintained now, a later call tries again: there is room for 2³¹ more.
+    let Some(_reentrancy) = ReentrancyGuard::try_enter() else {
+        return;
+    };
+    #[allow(clippy::cast_possible_truncation, reason = "the id of a name")]
+    let Some(name) = super::by_id(cell.id.get() as u32) else {
+        return;
+    };
+    let mut counts = name.counts();
+    // The memory is only for counts that are about to overflow.
+    if !cell.is_nearly_full() || counts.folded.buckets.reserve() {
+        cell.maintain(&mut counts.folded);
     }
 }
 

@@ -19,6 +19,7 @@ use counts::Counts;
 use time_source::AtomicTimeSource;
 
 pub(crate) use circuit_breaker::CircuitBreaker;
+pub(crate) use counts::maintain;
 pub(crate) use length::{Buffer, MAX_LENGTH, truncate, truncate_into};
 pub use location::SourceLocation;
 #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]

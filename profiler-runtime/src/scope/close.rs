@@ -52,16 +52,29 @@ pub(crate) fn end_part(open: &OpenScope) -> Option<super::Part> {
     })
 }
 
-/// Moves the counts of a cell whose buckets are about to overflow to its name.
+/// Counts a call that was made from a call of its own name.
 #[cold]
-pub(super) fn spill_buckets(cell: &StatCell) {
-    #[allow(clippy::cast_possible_truncation, reason = "the id of a name")]
-    let id = cell.id.get() as u32;
-    catch_own_panic("counts were spilled", || {
-        if let Some(name) = name::by_id(id) {
-            name.spill_buckets(cell);
-        }
-    });
+#[inline(never)]
+pub(super) fn end_recursive(cell: &'static StatCell, elapsed: i64, own: i64) {
+    if cell.count(elapsed, own, false) {
+        maintain(cell);
+    }
+}
+
+/// Records a time that [`StatCell::count_outermost`] did not record.
+#[cold]
+#[inline(never)]
+pub(super) fn record_slowly(cell: &'static StatCell, elapsed: i64) {
+    if cell.record_slowly(elapsed) {
+        maintain(cell);
+    }
+}
+
+/// Maintains a cell: see [`StatCell::maintain`].
+#[cold]
+#[inline(never)]
+pub(super) fn maintain(cell: &StatCell) {
+    catch_own_panic("counts were moved", || name::maintain(cell));
 }
 
 /// The CPU side of a scope that has closed.
@@ -157,7 +170,7 @@ impl OpenScope {
         let mut own = elapsed;
         let counted = local::with_state(|state| match state.innermost.get() {
             innermost if innermost == serial => {
-                own -= state.child_ticks.get();
+                own = self.own_ticks(state, elapsed);
                 self.restore_outer(state, elapsed);
                 self.count_call(elapsed, own, self.cell.leave(serial))
             }
@@ -178,8 +191,11 @@ impl OpenScope {
             local::child_closed(self.outer_serial);
         }
         local::with_state(ThreadState::skip_left_handles);
-        if counted.as_ref().is_some_and(|counted| counted.must_spill) {
-            spill_buckets(self.cell);
+        if counted
+            .as_ref()
+            .is_some_and(|counted| counted.needs_maintenance)
+        {
+            maintain(self.cell);
         }
         if panicked && !self.has(PART) {
             self.cell.count_ending(Ending::Panicked);
@@ -206,7 +222,7 @@ impl OpenScope {
             self.cell.end_polling();
         }
         Counted {
-            must_spill: false,
+            needs_maintenance: false,
             outermost,
         }
     }
@@ -298,7 +314,7 @@ impl OpenScope {
 
 /// Counts a call without children or enclosing calls.
 fn count_alone(cell: &StatCell, elapsed: i64, panicked: bool) {
-    // A new cell does not spill.
+    // A new cell needs no maintenance.
     let _ = cell.count(elapsed, elapsed, true);
     if panicked {
         cell.count_ending(Ending::Panicked);

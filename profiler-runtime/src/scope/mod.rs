@@ -29,7 +29,10 @@ use close::end_logged;
 #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 pub(crate) use close::end_part;
 use handle::Entered;
-pub(crate) use open::{OpenScope, end};
+pub(crate) use open::OpenScope;
+#[cfg(any(test, all(feature = "tracing-layer", not(feature = "strip"))))]
+pub(crate) use open::end;
+use open::end_in_caller;
 #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 pub(crate) use part::Part;
 pub(crate) use probe::run_empty_scopes;
@@ -73,7 +76,7 @@ impl Drop for Scope {
     #[inline]
     fn drop(&mut self) {
         if let Some(open) = &self.open {
-            end(open);
+            end_in_caller::<true>(open);
         }
     }
 }
@@ -138,7 +141,7 @@ impl Drop for ScopeWithArgs<'_> {
     fn drop(&mut self) {
         match &self.open {
             Some(open) if self.log.is_some() => end_logged(open, &mut self.log),
-            Some(open) => end(open),
+            Some(open) => end_in_caller::<true>(open),
             None => {}
         }
     }

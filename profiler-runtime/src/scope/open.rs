@@ -10,10 +10,10 @@
 use std::thread::panicking;
 
 use super::builder::{ScopeArgs, should_log};
-use super::close::{end_slow, spill_buckets};
-use crate::clock::{elapsed, has_counter, now, read_counter};
+use super::close::{end_recursive, end_slow, record_slowly};
+use crate::clock::{has_counter, now, read_counter, subtract};
 use crate::cuda::{self, Begun, nvtx};
-use crate::local::{self, LINKED, NoCell, ThreadState};
+use crate::local::{self, LINKED, NoCell, ThreadState, slot_index};
 use crate::session;
 use crate::stats::StatCell;
 use crate::switch::SiteDecision;
@@ -78,8 +78,8 @@ const FLAGS: u64 = LOGGED
 
 /// The result of counting a call.
 pub(super) struct Counted {
-    /// `true` if [`spill_buckets`] must be called.
-    pub(super) must_spill: bool,
+    /// `true` if [`maintain`] must be called.
+    pub(super) needs_maintenance: bool,
     /// `true` if no other scope of the name is open around the call.
     pub(super) outermost: bool,
 }
@@ -91,8 +91,18 @@ impl OpenScope {
     /// Opens a scope on the fast path. Returns `None` if the slow path must do it. Reads the clock last.
     #[inline(always)]
     pub(crate) fn fast(decision: SiteDecision) -> Option<Self> {
+        Self::fast_at(slot_index(decision.raw()) as usize)
+    }
+
+    /// [`fast`](Self::fast) for the name with this [`slot_index`].
+    #[inline(always)]
+    pub(crate) fn fast_at(index: usize) -> Option<Self> {
         local::with_state(|state| {
-            let mut open = Self::push(state, state.direct_cell(decision.raw())?);
+            let cell = state.cell_at(index)?;
+            if state.must_sweep() {
+                return None;
+            }
+            let mut open = Self::push(state, cell);
             open.start = read_counter();
             Some(open)
         })
@@ -107,6 +117,7 @@ impl OpenScope {
         step: Option<u64>,
         args: &mut ScopeArgs,
     ) -> Option<Self> {
+        local::sweep();
         let logged = decision.is_logged() && should_log(decision, every);
         let mut open = match local::cell(decision.id()) {
             Ok(cell) => {
@@ -177,7 +188,7 @@ impl OpenScope {
         state.last_serial.set(serial);
         let outer_serial = state.innermost.replace(serial);
         cell.enter(serial);
-        let outer_child_ticks = state.child_ticks.replace(0);
+        let outer_child_ticks = state.child_ticks.get();
         Self {
             cell,
             start: 0,
@@ -201,9 +212,16 @@ impl OpenScope {
     /// Closes the innermost scope: counts it and restores the scope around it.
     #[inline(always)]
     pub(super) fn pop(&self, state: &ThreadState, elapsed: i64) -> Counted {
-        let own = elapsed - state.child_ticks.get();
+        let own = self.own_ticks(state, elapsed);
         self.restore_outer(state, elapsed);
         self.count(elapsed, own, self.cell.leave(self.serial()))
+    }
+
+    /// Returns the self time of the innermost scope.
+    #[inline(always)]
+    pub(super) fn own_ticks(&self, state: &ThreadState, elapsed: i64) -> i64 {
+        // In this order, the first sum is also the thread's next `child_ticks`.
+        self.outer_child_ticks + elapsed - state.child_ticks.get()
     }
 
     /// Makes the scope around this one the innermost one again, with this one as a closed child.
@@ -216,7 +234,7 @@ impl OpenScope {
     #[inline(always)]
     pub(super) fn count(&self, elapsed: i64, own: i64, outermost: bool) -> Counted {
         Counted {
-            must_spill: self.cell.count(elapsed, own, outermost),
+            needs_maintenance: self.cell.count(elapsed, own, outermost),
             outermost,
         }
     }
@@ -258,10 +276,12 @@ impl OpenScope {
 }
 
 /// Closes a scope that is not logged by its own logger.
+///
+/// Generic so that it is compiled into the crate that calls it: in a program, unlike in a library, the address of
+/// thread-local storage is a constant.
 #[inline(never)]
-pub(crate) fn end(open: &OpenScope) {
-    // Check `panicking()` first: nothing is live across the call, so no registers are saved. All slow calls are tail
-    // calls for the same reason.
+pub(super) fn end_in_caller<const IS_GENERIC: bool>(open: &OpenScope) {
+    // All slow calls are tail calls, so that few registers are saved.
     if panicking() {
         return end_slow(open);
     }
@@ -270,11 +290,21 @@ pub(crate) fn end(open: &OpenScope) {
         if state.innermost.get() != open.serial {
             return end_slow(open);
         }
-        if open
-            .pop(state, elapsed(open.start, read_counter()))
-            .must_spill
-        {
-            spill_buckets(open.cell);
+        let elapsed = subtract(open.start, read_counter(), state.clock_cost.get());
+        let own = open.own_ticks(state, elapsed);
+        open.restore_outer(state, elapsed);
+        let cell = open.cell;
+        if !cell.leave(open.serial) {
+            return end_recursive(cell, elapsed, own);
+        }
+        if !cell.count_outermost(elapsed, own) {
+            record_slowly(cell, elapsed);
         }
     });
+}
+
+/// [`end_in_caller`], compiled into this crate.
+#[cfg(any(test, all(feature = "tracing-layer", not(feature = "strip"))))]
+pub(crate) fn end(open: &OpenScope) {
+    end_in_caller::<true>(open);
 }

@@ -1,24 +1,23 @@
 //! Call sites with one name.
 
 use std::panic::Location;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread::panicking;
 
 use super::{NameSource, decide, valid};
 use crate::name;
 use crate::scope::builder::ScopeBuilder;
 use crate::scope::future::FutureScope;
 use crate::scope::{OpenScope, Scope, ScopeArgs};
-use crate::switch::{self, SiteDecision, StampedDecision};
+use crate::switch::{self, NEVER_MEASURES, SiteDecision, SiteState};
 use crate::sync::ReentrancyGuard;
 
 /// A call site with one name: a static in the annotated function, declared by the macros.
 ///
-/// It is one word with the same initial value at every site, so that a thousand sites cost the compiler little. The
-/// values that differ are passed with each call.
+/// It has the same initial value at every site, so that a thousand sites cost the compiler little. The values that differ
+/// are passed with each call.
 #[derive(Debug)]
 pub struct CallSite {
-    /// The [`StampedDecision`].
-    decision: AtomicU64,
+    state: SiteState,
 }
 
 impl CallSite {
@@ -28,7 +27,7 @@ impl CallSite {
         reason = "the initial value of statics"
     )]
     pub const NEW: Self = Self {
-        decision: AtomicU64::new(StampedDecision::NONE.raw()),
+        state: SiteState::NEW,
     };
 
     /// Opens a scope that ends when the guard is dropped. `inside` is the type name of an item inside the function.
@@ -37,11 +36,7 @@ impl CallSite {
     #[cfg_attr(not(debug_assertions), inline(always))]
     #[track_caller]
     pub fn enter(&'static self, inside: &'static str) -> Scope {
-        let switch = switch::load();
-        if switch::is_off(switch) {
-            return Scope::off();
-        }
-        self.open::<false>(switch, inside, Location::caller())
+        self.open_unless_off::<false>(inside, Location::caller())
     }
 
     /// Opens a scope that ends when the guard is dropped. The name is a literal in the source.
@@ -49,28 +44,40 @@ impl CallSite {
     #[cfg_attr(not(debug_assertions), inline(always))]
     #[track_caller]
     pub fn enter_named(&'static self, name: &'static str) -> Scope {
-        let switch = switch::load();
-        if switch::is_off(switch) {
-            return Scope::off();
-        }
-        self.open::<true>(switch, name, Location::caller())
+        self.open_unless_off::<true>(name, Location::caller())
     }
 
-    #[inline(never)]
-    fn open<const IS_LITERAL: bool>(
+    #[inline(always)]
+    fn open_unless_off<const IS_LITERAL: bool>(
         &'static self,
-        switch: u32,
         text: &'static str,
         location: &'static Location<'static>,
     ) -> Scope {
-        // Check `panicking()` first: nothing is live across the call, so no registers are saved.
-        if std::thread::panicking() {
-            return self.open_slow(text, IS_LITERAL, location);
+        if NEVER_MEASURES || self.state.word() == SiteState::OFF {
+            return Scope::off();
         }
-        let decision = self.stored().under(switch);
-        match decision.and_then(OpenScope::fast) {
+        // Check `panicking()` here, and load the word again: so nothing of the profiler is live across the call that is
+        // made if another thread panics, and no register is saved for it.
+        let word = if panicking() {
+            SiteState::UNDECIDED
+        } else {
+            self.state.word()
+        };
+        self.open::<IS_LITERAL>(word as usize, text, location)
+    }
+
+    /// Opens a scope on the fast path if that will do, else on the slow one.
+    // Generic, and so compiled into the crate that calls it: see `end`. The slow path is a tail call, so that no register
+    // is saved, and so that both paths create the guard in its place.
+    #[inline(never)]
+    fn open<const IS_LITERAL: bool>(
+        &'static self,
+        slot: usize,
+        text: &'static str,
+        location: &'static Location<'static>,
+    ) -> Scope {
+        match OpenScope::fast_at(slot) {
             Some(open) => Scope::from(Some(open)),
-            None if decision.is_some_and(SiteDecision::is_excluded) => Scope::off(),
             None => self.open_slow(text, IS_LITERAL, location),
         }
     }
@@ -88,7 +95,7 @@ impl CallSite {
             is_literal,
             location,
         };
-        let decision = self.decision(switch::load(), source);
+        let decision = self.decision(source);
         let open = decision
             .and_then(|decision| OpenScope::slow(decision, 1, None, &mut ScopeArgs::default()));
         Scope::from(open)
@@ -127,17 +134,21 @@ impl CallSite {
 
     #[inline]
     fn begin_from<'s>(&'static self, source: NameSource, every: u32) -> ScopeBuilder<'s> {
-        let switch = switch::load();
-        if switch::is_off(switch) {
+        if NEVER_MEASURES || self.state.word() == SiteState::OFF {
             return ScopeBuilder::off();
         }
-        ScopeBuilder::new(self.decision(switch, source), every)
+        ScopeBuilder::new(self.decision(source), every)
     }
 
     /// Returns what a call does now, or `None` if it is not measured.
     #[inline]
-    pub(super) fn decision(&'static self, switch: u32, source: NameSource) -> Option<SiteDecision> {
-        let decision = valid(self.stored(), switch).or_else(|| self.decide(source));
+    pub(super) fn decision(&'static self, source: NameSource) -> Option<SiteDecision> {
+        let switch = switch::load();
+        if switch::is_off(switch) {
+            self.turn_off();
+            return None;
+        }
+        let decision = valid(self.state.decision(), switch).or_else(|| self.decide(source));
         decision.filter(|decision| !decision.is_excluded())
     }
 
@@ -146,14 +157,17 @@ impl CallSite {
     fn decide(&'static self, source: NameSource) -> Option<SiteDecision> {
         let _reentrancy = ReentrancyGuard::try_enter()?;
         // An older decision has the id of the name.
-        let known = self.stored().id().and_then(name::by_id);
+        let known = self.state.decision().id().and_then(name::by_id);
         let decision = decide(known.unwrap_or_else(|| source.name()));
-        self.decision.store(decision.raw(), Relaxed);
+        self.state.settle(Some(decision));
         decision.if_on()
     }
 
-    #[inline]
-    fn stored(&self) -> StampedDecision {
-        StampedDecision::from_raw(self.decision.load(Relaxed))
+    /// Makes later calls find out from the site itself that measuring is off.
+    #[cold]
+    fn turn_off(&'static self) {
+        if let Some(_reentrancy) = ReentrancyGuard::try_enter() {
+            self.state.settle(None);
+        }
     }
 }

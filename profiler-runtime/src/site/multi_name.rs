@@ -54,7 +54,7 @@ impl MultiNameSite {
             return ScopeBuilder::off();
         }
         let decision = if self.first.matches_or_set(source.text) {
-            self.site.decision(switch, source)
+            self.site.decision(source)
         } else {
             // Deciding takes locks, which a call from within the profiler may find locked by its own thread.
             let Some(_reentrancy) = ReentrancyGuard::try_enter() else {

@@ -1,13 +1,13 @@
 //! The statistics of one name on one thread: one writer, any number of readers, no locked instruction.
 
+use std::ptr;
 #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 use std::sync::atomic::Ordering::Release;
-use std::sync::atomic::{Ordering::Acquire, fence};
+use std::sync::atomic::{AtomicPtr, Ordering::Acquire, fence};
 
 use super::Totals;
-use super::cell_buckets::CellBuckets;
 use super::cell_fields::stat_cell;
-use super::histogram::{BUCKETS, bucket_of};
+use super::cell_times::CellTimes;
 use super::single_writer::SingleWriterU64;
 
 /// How a scope ended.
@@ -22,70 +22,71 @@ pub(crate) enum Ending {
 }
 
 stat_cell! {
-    /// The statistics of one name on one thread, in ticks. About 3 KiB, nearly all of it buckets of which a name touches
-    /// a few.
+    /// The statistics of one name on one thread, in ticks.
     ///
     /// Only the thread that holds the cell writes; see [`SingleWriterU64`].
-    // The fields that every call writes come first: they share one cache line.
+    // The fields that every call writes come first: with the first ones of `times`, they are one cache line.
     #[repr(C, align(64))]
     pub(crate) struct StatCell {
-        /// The serial number of the outermost open scope of this name on this thread, or 0.
-        outermost: state,
-        /// The time of outermost calls. It counts a recursive frame once.
-        total: ticks(total),
-        own: ticks(own),
-        /// The sum of squares, as the bits of an `f64`.
-        squares: squares(squares),
-        /// The shortest call with its bits inverted, so that 0 means that there was none.
-        inverted_min: inverted_min(min),
-        max: max(max),
-        recursive: count(recursive_calls),
-        recursive_total: ticks(recursive_total),
-        panicked: count(panicked),
-        dropped: count(dropped_futures),
-        /// The time that futures spent in polls.
-        polled: ticks(polled),
-        /// Futures whose first poll was on this thread.
-        futures_begun: count(futures_begun),
-        /// Futures that ended on this thread.
-        futures: count(futures),
-        /// 1 if the outermost open scope is a poll.
-        polling: state,
-        /// Open scopes that were presumed leaked when an older scope closed.
-        presumed_leaked: state,
-        /// Scopes that ended out of order: before a scope inside them, or after the one around them. Their self time is an upper bound.
-        out_of_order: count(out_of_order),
-        /// The thread time of outermost calls, in nanoseconds.
-        thread_time: count(thread_time),
-        own_thread_time: count(own_thread_time),
-        /// Log entries that found the ring full since the last one that did not.
-        pub(crate) skipped: on_drain(unreported_skips),
-        /// Log entries that found the ring full.
-        pub(crate) ring_full: count(ring_full),
-        /// Calls whose GPU time found the ring full.
-        pub(crate) without_cuda: count(without_cuda),
-        /// Calls without a stream while a CUDA context was current.
-        pub(crate) without_stream: count(without_stream),
-        /// Times of spans that had been entered before: they are in the buckets, and are no calls of their own.
-        continued: count(continued),
-        /// The number of the name.
-        pub(crate) id: identity,
-        /// Calls until the next one that is logged.
-        pub(crate) until_logged: state,
-        /// The sampling of the call site that last opened a scope here: one call in `every` is logged.
-        pub(crate) every: state,
+        first {
+            /// The serial number of the outermost open scope of this name on this thread, or 0.
+            outermost: state,
+            /// The time of outermost calls. It counts a recursive frame once.
+            total: ticks(total),
+            own: ticks(own),
+        }
+        times: CellTimes,
+        others {
+            recursive: count(recursive_calls),
+            recursive_total: ticks(recursive_total),
+            panicked: count(panicked),
+            dropped: count(dropped_futures),
+            /// The time that futures spent in polls.
+            polled: ticks(polled),
+            /// Futures whose first poll was on this thread.
+            futures_begun: count(futures_begun),
+            /// Futures that ended on this thread.
+            futures: count(futures),
+            /// 1 if the outermost open scope is a poll.
+            polling: state,
+            /// Open scopes that were presumed leaked when an older scope closed.
+            presumed_leaked: state,
+            /// Scopes that ended out of order: before a scope inside them, or after the one around them. Their self time is an upper bound.
+            out_of_order: count(out_of_order),
+            /// The thread time of outermost calls, in nanoseconds.
+            thread_time: count(thread_time),
+            own_thread_time: count(own_thread_time),
+            /// Log entries that found the ring full since the last one that did not.
+            pub(crate) skipped: on_drain(unreported_skips),
+            /// Log entries that found the ring full.
+            pub(crate) ring_full: count(ring_full),
+            /// Calls whose GPU time found the ring full.
+            pub(crate) without_cuda: count(without_cuda),
+            /// Calls without a stream while a CUDA context was current.
+            pub(crate) without_stream: count(without_stream),
+            /// Times of spans that had been entered before: they are in the buckets, and are no calls of their own.
+            continued: count(continued),
+            /// The number of the name.
+            pub(crate) id: identity,
+            /// Calls until the next one that is logged.
+            pub(crate) until_logged: state,
+            /// The sampling of the call site that last opened a scope here: one call in `every` is logged.
+            pub(crate) every: state,
+        }
     }
-    buckets: CellBuckets<BUCKETS, SPILL_AT>
 }
 
-/// Half of what a bucket holds: see [`CellBuckets`].
-const SPILL_AT: u32 = 1 << 31;
-
 impl StatCell {
+    /// Makes zeroed memory a value as [`new`](Self::new) returns it.
+    pub(super) fn initialize_zeroed(&self) {
+        self.times.initialize_zeroed();
+    }
+
     /// Notes that the scope with this serial number opens. It is the outermost one of the name unless another is open.
     #[inline(always)]
     pub(crate) fn enter(&self, serial: u64) {
-        if self.outermost.get() == 0 {
+        // SAFETY: scopes are opened by the thread that holds the cell.
+        if unsafe { self.outermost.get_by_writer() } == 0 {
             self.outermost.set(serial);
         }
     }
@@ -123,7 +124,8 @@ impl StatCell {
     /// Notes that the scope with this serial number closes. Returns `true` if it was the outermost one.
     #[inline(always)]
     pub(crate) fn leave(&self, serial: u64) -> bool {
-        let outermost = self.outermost.get() == serial;
+        // SAFETY: scopes are closed by the thread that holds the cell.
+        let outermost = unsafe { self.outermost.get_by_writer() } == serial;
         if outermost {
             self.outermost.set(0);
         }
@@ -169,52 +171,41 @@ impl StatCell {
         self.futures.add(1);
     }
 
-    /// Counts a finished call. Returns `true` if [`spill_buckets`](Self::spill_buckets) is to be called.
-    #[inline(always)]
+    /// Counts a finished call. Returns `true` if [`maintain`](Self::maintain) is to be called.
     #[must_use]
     pub(crate) fn count(&self, elapsed: i64, own: i64, outermost: bool) -> bool {
         if outermost {
             self.total.add_ticks(elapsed);
         } else {
-            self.count_recursive(elapsed);
+            self.recursive.add(1);
+            self.recursive_total.add_ticks(elapsed);
         }
         self.own.add_ticks(own);
-        let exact = elapsed as f64;
-        self.squares
-            .set((f64::from_bits(self.squares.get()) + exact * exact).to_bits());
-        // A negative time becomes larger than any bucket holds, so one comparison finds both kinds of outlier.
-        let elapsed = elapsed.cast_unsigned();
-        let Some(is_full) = self.buckets.increment(bucket_of(elapsed)) else {
-            return self.count_outlier(elapsed.cast_signed());
-        };
-        self.update_extremes(elapsed);
-        is_full
+        self.times.record(elapsed)
     }
 
+    /// Counts a finished call that was not made from a call of the same name. Returns `false` if
+    /// [`record_slowly`](Self::record_slowly) is to be called.
+    ///
+    /// Does not check for overflows, which [`is_nearly_full`](Self::is_nearly_full) must do in time: once in 2²⁶ calls.
     #[inline(always)]
-    fn update_extremes(&self, elapsed: u64) {
-        if !elapsed > self.inverted_min.get() {
-            self.inverted_min.set(!elapsed);
-        }
-        if elapsed > self.max.get() {
-            self.max.set(elapsed);
-        }
+    #[must_use]
+    pub(crate) fn count_outermost(&self, elapsed: i64, own: i64) -> bool {
+        self.total.add_ticks(elapsed);
+        self.own.add_ticks(own);
+        self.times.record_fast(elapsed)
     }
 
-    /// Counts a call in the first bucket if its time is negative, which the noise of the clock can cause for a very
-    /// short one, and in the last bucket if it is longer than the buckets reach.
+    /// Records the time of a call for which [`count_outermost`](Self::count_outermost) returned `false`. Returns `true` if
+    /// [`maintain`](Self::maintain) is to be called.
     #[cold]
-    fn count_outlier(&self, elapsed: i64) -> bool {
-        let elapsed = elapsed.max(0).cast_unsigned();
-        self.update_extremes(elapsed);
-        let bucket = bucket_of(elapsed).min(BUCKETS - 1);
-        self.buckets.increment(bucket).unwrap_or_default()
+    pub(crate) fn record_slowly(&self, elapsed: i64) -> bool {
+        self.times.record_slowly(elapsed)
     }
 
-    #[cold]
-    fn count_recursive(&self, elapsed: i64) {
-        self.recursive.add(1);
-        self.recursive_total.add_ticks(elapsed);
+    /// Returns `true` if [`maintain`](Self::maintain) is to be called before 2²⁶ further calls.
+    pub(crate) fn is_nearly_full(&self) -> bool {
+        self.times.is_nearly_full()
     }
 
     /// Counts a call that did not return.
@@ -260,11 +251,11 @@ impl StatCell {
         self.out_of_order.add(1);
     }
 
-    /// Moves the counts of full buckets to `totals`, whose lock the caller holds; see [`CellBuckets`].
+    /// Moves counts that are about to overflow to `totals`, whose lock the caller holds, and the histogram's buckets to
+    /// where the times are. Called by the thread that holds the cell.
     #[cold]
-    pub(crate) fn spill_buckets(&self, totals: &mut Totals) {
-        self.buckets
-            .spill(|index, count| totals.buckets.add(index, count));
+    pub(crate) fn maintain(&self, totals: &mut Totals) {
+        self.times.maintain(totals);
     }
 
     /// Adds the counts of the cell to `totals`.
@@ -272,9 +263,8 @@ impl StatCell {
         // An open poll is a part of a future, which `futures_begun` counts as open.
         let open = u64::from(self.outermost.get() != 0).saturating_sub(self.polling.get());
         totals.open += open + self.presumed_leaked.get();
-        self.buckets
-            .read(|index, count| totals.buckets.add(index, count));
-        // A reader that sees a time in the buckets also sees the note that it continues a call.
+        self.times.read_into(totals);
+        // A reader that sees a time also sees the note that it continues a call.
         fence(Acquire);
         self.read_fields(totals);
     }
@@ -283,7 +273,7 @@ impl StatCell {
     pub(crate) fn drain_into(&self, totals: &mut Totals) {
         self.read_into(totals);
         self.drain_fields(totals);
-        self.buckets.reset();
+        self.times.reset();
     }
 }
 
@@ -329,16 +319,23 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_is_spilled_before_it_overflows() {
+    fn counts_that_are_about_to_overflow_are_moved() {
         let cell = StatCell::new();
-        let bucket = bucket_of(9);
-        cell.buckets.set(bucket, SPILL_AT - 1);
-        assert!(cell.count(9, 9, true));
+        for _ in 0..3 {
+            assert!(!cell.count(9, 9, true));
+        }
+        cell.times.set_count(9, u32::MAX / 2);
+        assert!(!cell.is_nearly_full());
+        assert!(
+            cell.count(9, 9, true),
+            "the call before it fills the bucket"
+        );
+        assert!(cell.is_nearly_full() && cell.count(9, 9, true));
         let mut folded = Totals::new();
-        cell.spill_buckets(&mut folded);
-        assert!(!cell.count(9, 9, true));
+        cell.maintain(&mut folded);
+        assert!(!cell.is_nearly_full() && !cell.count(9, 9, true));
         cell.read_into(&mut folded);
-        assert_eq!(folded.calls(), u64::from(SPILL_AT) + 1);
+        assert_eq!(folded.calls(), u64::from(u32::MAX / 2) + 4);
         assert_eq!(folded.buckets.quantiles([0.5]), Some([9.0]));
     }
 

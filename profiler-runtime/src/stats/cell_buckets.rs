@@ -1,137 +1,238 @@
-//! The histogram buckets of one cell, and how they are emptied before they overflow.
+//! The buckets of one cell: a window of octaves that are found by one index, and a list of the others.
 //!
-//! # Protocol
+//! The times of most functions are within a few powers of two, but after a day nearly every function has once been
+//! preempted for milliseconds. All 720 buckets would take 2.8 KiB for each name and thread, nearly all of them zero. So
+//! the buckets of a few neighbouring octaves are one array, the *window*, and each further octave that occurs is a
+//! [`Chunk`].
 //!
-//! A bucket has 32 bits, to halve the memory of a cell, and is moved to the 64-bit totals of its name before it
-//! overflows.
+//! # Who writes
 //!
-//! | state | count | who acts |
-//! |---|---|---|
-//! | counting | below `SPILL_AT` | the thread that owns the cell increments: a relaxed load and store |
-//! | full | from `SPILL_AT` | the owner still increments, and each increment asks for a spill |
-//! | spilled | 0 | the owner, which holds the lock of the totals, has added the count there |
+//! Only the owner of the cell writes. It places the window and adds chunks without the lock of the name: a chunk is empty
+//! when it is added, and the inline window always exists. All else that changes the structure,
+//! [`place_again`](CellBuckets::place_again) and [`reset`](CellBuckets::reset), is done with the lock of the name held,
+//! as all reading is. So a reader follows no pointer to a window that is freed meanwhile.
 //!
-//! Only the owner writes, so no increment is lost. A reader adds up the totals and the buckets under the same lock. If
-//! its critical section comes before the spill, the lock orders its loads before the store of zero, and the totals do
-//! not have the count yet. If it comes after the spill, the lock orders the store of zero before its loads, and the
-//! totals have the count. So a call is never counted twice, nor missed once it was seen; relaxed accesses suffice.
-//!
-//! The owner may have to put a spill off: without memory for the totals, or inside the profiler itself. From
-//! `SPILL_AT`, 2³¹ in a cell, there are as many calls again until the bucket overflows, and each asks anew.
+//! A measured allocator may count a call in this very cell while chunks or a window are allocated. So nothing that was
+//! read before an allocation is relied on after it.
 
-use crate::sync::primitive::AtomicU32;
-use crate::sync::primitive::atomic::Ordering::Relaxed;
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::{Acquire, Release};
 
-/// `N` buckets, which are to be spilled from a count of `SPILL_AT`.
-pub(super) struct CellBuckets<const N: usize, const SPILL_AT: u32>([AtomicU32; N]);
+use super::bucket::Bucket;
+use super::chunk::{Chunk, Chunks};
+use super::octaves::{MAX_WINDOW, OCTAVES, OctaveCounts, Octaves, SUBBUCKETS};
+use super::single_writer::SingleWriterU64;
 
-impl<const N: usize, const SPILL_AT: u32> CellBuckets<N, SPILL_AT> {
-    #[cfg(not(loom))]
+/// The octaves of the window that is part of the cell: a sixteenfold range of times.
+const INLINE_OCTAVES: usize = 4;
+
+/// The buckets of a cell.
+// After the window, the fields that calls in it do not read.
+#[repr(C)]
+pub(super) struct CellBuckets {
+    /// The first octave of the window in the upper half, and the number of its octaves in the lower one: 0 until it is
+    /// placed.
+    octaves: SingleWriterU64,
+    /// The window on the heap; null while the inline one is used.
+    heap: AtomicPtr<Bucket>,
+    chunks: Chunks,
+    inline: [Bucket; SUBBUCKETS * INLINE_OCTAVES],
+}
+
+impl CellBuckets {
     pub(super) const fn new() -> Self {
-        Self([const { AtomicU32::new(0) }; N])
+        Self {
+            octaves: SingleWriterU64::new(),
+            heap: AtomicPtr::new(ptr::null_mut()),
+            chunks: Chunks::new(),
+            inline: [const { Bucket::new() }; SUBBUCKETS * INLINE_OCTAVES],
+        }
     }
 
-    #[cfg(loom)]
-    pub(super) fn new() -> Self {
-        Self(std::array::from_fn(|_| AtomicU32::new(0)))
+    /// Returns the octaves of the window: none until it is placed.
+    #[allow(clippy::cast_possible_truncation, reason = "at most OCTAVES")]
+    pub(super) fn octaves(&self) -> Octaves {
+        let octaves = self.octaves.get();
+        Octaves {
+            first: (octaves >> 32) as usize,
+            len: octaves as u32 as usize,
+        }
     }
 
-    /// Increments a bucket. Returns `true` if [`spill`](Self::spill) is to be called, and `None` if there is no such
-    /// bucket.
-    #[inline(always)]
-    pub(super) fn increment(&self, index: usize) -> Option<bool> {
-        let bucket = self.0.get(index)?;
-        let count = bucket.load(Relaxed) + 1;
-        bucket.store(count, Relaxed);
-        Some(count >= SPILL_AT)
+    fn set_octaves(&self, octaves: Octaves) {
+        let first = octaves.first as u64;
+        self.octaves.set(first << 32 | octaves.len as u64);
     }
 
-    /// Moves the counts of full buckets to `add`. Called by the owner, with the lock of the totals held.
-    pub(super) fn spill(&self, mut add: impl FnMut(usize, u64)) {
-        for (index, bucket) in self.0.iter().enumerate() {
-            let count = bucket.load(Relaxed);
-            if count >= SPILL_AT {
-                add(index, count.into());
-                bucket.store(0, Relaxed);
+    /// Returns the buckets of the window.
+    pub(super) fn window(&self) -> &[Bucket] {
+        let len = self.octaves().len * SUBBUCKETS;
+        match NonNull::new(self.heap.load(Acquire)) {
+            None => self.inline.get(..len).unwrap_or_default(),
+            // SAFETY: `heap` is null or an array of `octaves().len` octaves: both are changed with the lock of the name
+            // held. The caller holds it too, or is the owner, which alone changes them.
+            Some(heap) => unsafe { std::slice::from_raw_parts(heap.as_ptr(), len) },
+        }
+    }
+
+    /// Returns the bucket with this number, if it has memory.
+    pub(super) fn find(&self, index: usize) -> Option<&Bucket> {
+        let octave = index / SUBBUCKETS;
+        let octaves = self.octaves();
+        if octaves.contains(octave) {
+            return self.window().get(index - octaves.first * SUBBUCKETS);
+        }
+        self.chunks.find(octave)?.buckets().get(index % SUBBUCKETS)
+    }
+
+    /// Returns the bucket of the window that is closest to this number.
+    pub(super) fn nearest(&self, index: usize) -> Option<&Bucket> {
+        let window = self.window();
+        let offset = index.saturating_sub(self.octaves().first * SUBBUCKETS);
+        window.get(offset.min(window.len().checked_sub(1)?))
+    }
+
+    /// Places the inline window. Called by the owner, while all counts are zero.
+    pub(super) fn place(&self, last: usize) {
+        self.set_octaves(Octaves::up_to(last, INLINE_OCTAVES));
+    }
+
+    /// Adds the buckets of an octave. Called by the owner. Returns `false` if there is no memory.
+    pub(super) fn add_octave(&self, octave: usize) -> bool {
+        self.chunks.add(octave)
+    }
+
+    /// Returns how many calls each octave has.
+    fn octave_counts(&self) -> OctaveCounts {
+        let mut counts = [0; OCTAVES];
+        self.read(|index, count| {
+            if let Some(octave) = counts.get_mut(index / SUBBUCKETS) {
+                *octave += count;
             }
-        }
-    }
-
-    /// Passes all counts to `add`. Called with the lock of the totals held.
-    pub(super) fn read(&self, mut add: impl FnMut(usize, u64)) {
-        for (index, bucket) in self.0.iter().enumerate() {
-            add(index, bucket.load(Relaxed).into());
-        }
-    }
-
-    /// Sets all counts to zero. Called by the owner, or when there is none.
-    pub(super) fn reset(&self) {
-        for bucket in &self.0 {
-            bucket.store(0, Relaxed);
-        }
-    }
-
-    #[cfg(all(test, not(loom)))]
-    pub(super) fn set(&self, index: usize, count: u32) {
-        self.0[index].store(count, Relaxed);
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn full_buckets_are_spilled_and_the_others_stay() {
-        let buckets = CellBuckets::<3, 2>::new();
-        assert_eq!(buckets.increment(0), Some(false));
-        assert_eq!(buckets.increment(1), Some(false));
-        assert_eq!(buckets.increment(1), Some(true));
-        assert_eq!(buckets.increment(1), Some(true), "until it is spilled");
-        assert_eq!(buckets.increment(3), None);
-        let (mut spilled, mut left) = (Vec::new(), Vec::new());
-        buckets.spill(|index, count| spilled.push((index, count)));
-        buckets.read(|_, count| left.push(count));
-        assert_eq!((spilled, left), (vec![(1, 3)], vec![1, 0, 0]));
-        buckets.reset();
-        buckets.read(|_, count| assert_eq!(count, 0));
-    }
-}
-
-#[cfg(all(test, loom))]
-mod loom_tests {
-    use loom::sync::{Arc, Mutex};
-    use loom::thread;
-
-    use super::*;
-
-    type Shared = (CellBuckets<1, 2>, Mutex<u64>);
-
-    fn read((buckets, totals): &Shared) -> u64 {
-        let totals = totals.lock().unwrap();
-        let mut count = *totals;
-        buckets.read(|_, more| count += more);
-        count
-    }
-
-    #[test]
-    fn a_spill_counts_no_call_twice_and_hides_none() {
-        loom::model(|| {
-            let shared: Arc<Shared> = Arc::new((CellBuckets::new(), Mutex::new(0)));
-            let its_own = Arc::clone(&shared);
-            let owner = thread::spawn(move || {
-                let (buckets, totals) = &*its_own;
-                for _ in 0..3 {
-                    if buckets.increment(0) == Some(true) {
-                        let mut totals = totals.lock().unwrap();
-                        buckets.spill(|_, count| *totals += count);
-                    }
-                }
-            });
-            let (first, second) = (read(&shared), read(&shared));
-            assert!(first <= second && second <= 3, "{first}, then {second}");
-            owner.join().unwrap();
-            assert_eq!(read(&shared), 3);
         });
+        counts
     }
+
+    /// Moves the window to where the calls are, and widens it if they are spread. Called by the owner, with the lock of
+    /// the name held and no bucket to be spilled.
+    ///
+    /// Returns the memory that is not used any more, or `None` if the window stays where it is.
+    #[cold]
+    pub(super) fn place_again(&self) -> Option<Unused> {
+        let wanted = Octaves::for_calls(&self.octave_counts(), INLINE_OCTAVES);
+        let old = self.octaves();
+        if wanted == old {
+            return None;
+        }
+        let mut unused = Unused {
+            heap: allocate_window(wanted.len)?,
+            len: wanted.len,
+        };
+        let mut leaving = (old.first..old.first + old.len).filter(|it| !wanted.contains(*it));
+        if !leaving.all(|octave| self.chunks.find(octave).is_some() || self.chunks.add(octave)) {
+            return Some(unused);
+        }
+        // Nothing is allocated from here on, so no other call is counted until the window has moved.
+        let mut counts = [0; SUBBUCKETS * MAX_WINDOW];
+        for (count, bucket) in counts.iter_mut().zip(self.window()) {
+            *count = bucket.get();
+            bucket.set(0);
+        }
+        unused.heap = self.heap.swap(unused.heap, Release);
+        unused.len = old.len;
+        self.set_octaves(wanted);
+        for (index, count) in (old.first * SUBBUCKETS..).zip(counts) {
+            self.add(index, count);
+        }
+        let is_unused = |chunk: &Chunk| wanted.contains(chunk.octave()) || chunk.is_empty();
+        self.chunks
+            .remove(is_unused, |index, count| self.add(index, count));
+        Some(unused)
+    }
+
+    /// Adds calls to a bucket that has memory.
+    fn add(&self, index: usize, count: u32) {
+        if count > 0
+            && let Some(bucket) = self.find(index)
+        {
+            // Neither count is to be spilled, so the sum is below 2³².
+            bucket.set(bucket.get().wrapping_add(count));
+        }
+    }
+
+    /// Passes all counts to `add`. Called with the lock of the totals held, or by the owner.
+    pub(super) fn read(&self, mut add: impl FnMut(usize, u64)) {
+        let first = self.octaves().first * SUBBUCKETS;
+        for (index, bucket) in (first..).zip(self.window()) {
+            add(index, bucket.get().into());
+        }
+        for (index, bucket) in self.chunks.iter().flat_map(Chunk::numbered) {
+            add(index, bucket.get().into());
+        }
+    }
+}
+
+impl CellBuckets {
+    /// Moves full buckets to `add`. Called by the owner, with the lock of the totals held.
+    pub(super) fn spill(&self, mut add: impl FnMut(usize, u64)) {
+        let first = self.octaves().first * SUBBUCKETS;
+        for (index, bucket) in (first..).zip(self.window()) {
+            bucket.spill(|count| add(index, count));
+        }
+        for (index, bucket) in self.chunks.iter().flat_map(Chunk::numbered) {
+            bucket.spill(|count| add(index, count));
+        }
+    }
+
+    /// Removes all counts, and returns the memory that they were in. Called with the lock of the totals held, by the owner
+    /// or when there is none.
+    pub(super) fn reset(&self) -> Unused {
+        for bucket in &self.inline {
+            bucket.set(0);
+        }
+        let unused = Unused {
+            heap: self.heap.swap(ptr::null_mut(), Release),
+            len: self.octaves().len,
+        };
+        self.set_octaves(Octaves { first: 0, len: 0 });
+        self.chunks.remove(|_| true, |_, _| {});
+        unused
+    }
+}
+
+/// A window on the heap that no cell uses any more, freed when it is dropped.
+///
+/// A measured allocator may count a call in the cell while it is freed: everything else must be done before.
+#[must_use = "the memory is freed at once"]
+pub(super) struct Unused {
+    /// Null if there is none.
+    heap: *mut Bucket,
+    /// The octaves of the window.
+    len: usize,
+}
+
+impl Drop for Unused {
+    fn drop(&mut self) {
+        if let (false, Some(layout)) = (self.heap.is_null(), window_layout(self.len)) {
+            // SAFETY: the window was taken from its cell with the lock of the name held, so nothing else refers to it.
+            // `len` is what it was allocated with.
+            unsafe { dealloc(self.heap.cast(), layout) };
+        }
+    }
+}
+
+/// Returns a zeroed window: null if the inline one has as many octaves, and `None` if there is no memory.
+fn allocate_window(len: usize) -> Option<*mut Bucket> {
+    if len <= INLINE_OCTAVES {
+        return Some(ptr::null_mut());
+    }
+    // SAFETY: the size is not zero.
+    let memory = unsafe { alloc_zeroed(window_layout(len)?) };
+    NonNull::new(memory).map(|memory| memory.cast().as_ptr())
+}
+
+fn window_layout(len: usize) -> Option<Layout> {
+    Layout::array::<Bucket>(len * SUBBUCKETS).ok()
 }

@@ -1,12 +1,18 @@
 //! Aggregates of each name, whose size does not depend on the number of calls.
 
+mod bucket;
 mod call_node;
 mod cell;
 mod cell_buckets;
 mod cell_fields;
+mod cell_times;
+mod chunk;
 mod coverage;
 mod gpu;
 mod histogram;
+mod newest;
+mod octaves;
+mod owner_cell;
 mod pool;
 mod single_writer;
 mod totals;

@@ -7,7 +7,7 @@ use std::sync::atomic::{
 };
 use std::{iter, ptr};
 
-use super::StatCell;
+use super::{StatCell, chunk};
 use crate::sync::Lock;
 
 /// Cells that no thread holds. Cells are never freed: there are as many as were in use at once, plus those that stay
@@ -17,40 +17,35 @@ static MADE: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns a cell without counts: a free one, or a new one. Returns `None` if there is no memory for it.
 pub(crate) fn take() -> Option<&'static StatCell> {
+    chunk::fill();
     let free = FREE.lock().pop();
     free.or_else(allocate)
 }
 
-/// A cell, and a link to the cell that was allocated before it.
-struct Node {
-    cell: StatCell,
-    previous: Option<&'static Node>,
-}
-
-/// The node that was allocated last: the head of a list that only grows.
+/// The cell that was allocated last: the head of a list that only grows.
 ///
 /// A child that was forked while another thread changed the list of a name's cells finds the cells here. That is why
-/// the list is lock-free: a push publishes a complete node with one release exchange, and a reader's acquire load sees
-/// it and, through their releases, all nodes before it. Nodes are never removed, so the exchange cannot mistake a
-/// reused node for the one that it loaded (no ABA problem).
-static NEWEST: AtomicPtr<Node> = AtomicPtr::new(ptr::null_mut());
+/// the list is lock-free: a push publishes a complete cell with one release exchange, and a reader's acquire load sees
+/// it and, through their releases, all cells before it. Cells are never removed, so the exchange cannot mistake a
+/// reused cell for the one that it loaded (no ABA problem).
+static NEWEST: AtomicPtr<StatCell> = AtomicPtr::new(ptr::null_mut());
 
-/// Allocates a cell. `Box` would abort the program if there is no memory, and would construct the 3 KiB on the stack,
+/// Allocates a cell. `Box` would abort the program if there is no memory, and would construct the cell on the stack,
 /// which may be small.
 fn allocate() -> Option<&'static StatCell> {
     // SAFETY: the size is not zero.
-    let memory = unsafe { alloc_zeroed(Layout::new::<Node>()) };
-    // Zeros are valid for atomic integers and for an optional reference, and are what `StatCell::new` returns.
-    let node = ptr::NonNull::new(memory)?.cast::<Node>().as_ptr();
+    let memory = ptr::NonNull::new(unsafe { alloc_zeroed(Layout::new::<StatCell>()) })?;
+    // SAFETY: the memory has the layout of a cell, is used by nothing else, and is never freed. Zeros are valid for its
+    // fields, and are what `StatCell::new` returns but for the newest time.
+    let cell: &'static StatCell = unsafe { memory.cast().as_ref() };
+    cell.initialize_zeroed();
     MADE.fetch_add(1, Relaxed);
     let mut newest = NEWEST.load(Acquire);
     loop {
-        // SAFETY: `node` was allocated above, and no other thread has it before the exchange succeeds. `newest` is null
-        // or a complete node, since nodes are published with a release, and is never freed.
-        unsafe { (*node).previous = newest.as_ref() };
-        match NEWEST.compare_exchange_weak(newest, node, Release, Acquire) {
-            // SAFETY: the node is complete and never freed. From here on it is changed through the cell's atomics only.
-            Ok(_) => return Some(unsafe { &(*node).cell }),
+        cell.previous.store(newest, Relaxed);
+        let pushed = ptr::from_ref(cell).cast_mut();
+        match NEWEST.compare_exchange_weak(newest, pushed, Release, Acquire) {
+            Ok(_) => return Some(cell),
             Err(newer) => newest = newer,
         }
     }
@@ -58,17 +53,21 @@ fn allocate() -> Option<&'static StatCell> {
 
 /// Returns all cells that were ever allocated. The `id` of a free one is that of no name.
 pub(crate) fn all_cells() -> impl Iterator<Item = &'static StatCell> {
-    // SAFETY: as in `allocate`.
-    let newest = unsafe { NEWEST.load(Acquire).as_ref() };
-    iter::successors(newest, |node| node.previous).map(|node| &node.cell)
+    // SAFETY: the pointer is null or that of a cell, which is complete, since it was published with a release, and is never
+    // freed.
+    let cell = |pointer: &AtomicPtr<StatCell>| unsafe { pointer.load(Acquire).as_ref() };
+    iter::successors(cell(&NEWEST), move |newer| cell(&newer.previous))
 }
 
 /// The [`StatCell::id`] of a free cell.
 const NO_NAME: u64 = u64::MAX;
 
+/// At most nine cache lines, on all targets.
+const _: () = assert!(size_of::<StatCell>() <= 576);
+
 /// Takes back a cell that was drained and that no thread writes any more.
 ///
-/// If there is no memory to remember it, the cell is leaked: 3 KiB without counts.
+/// If there is no memory to remember it, the cell is leaked, without counts.
 pub(crate) fn put_back(cell: &'static StatCell) {
     cell.id.set(NO_NAME);
     let mut free = FREE.lock();

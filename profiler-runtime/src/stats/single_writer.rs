@@ -19,6 +19,20 @@ impl SingleWriterU64 {
         self.0.load(Relaxed)
     }
 
+    /// Returns the value to its writer.
+    ///
+    /// Unlike [`get`](Self::get), this can be an operand of a comparison, because the load is not atomic.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the thread that writes.
+    #[inline(always)]
+    pub(super) unsafe fn get_by_writer(&self) -> u64 {
+        // SAFETY: no other thread writes, as the caller promises, so the load is in no data race: those of readers are
+        // atomic, but they are loads too.
+        unsafe { self.0.as_ptr().read() }
+    }
+
     #[inline]
     pub(crate) fn set(&self, value: u64) {
         self.0.store(value, Relaxed);

@@ -14,7 +14,8 @@ pub(crate) struct Totals {
     /// The time of recursive calls, which `total` contains.
     pub(crate) recursive_total: i64,
     pub(crate) own: i64,
-    pub(crate) squares: f64,
+    /// The sum of the squares of all times. Saturates, after 2⁶⁰ calls of a minute.
+    squares: u128,
     /// `u64::MAX` if nothing was counted.
     pub(crate) min: u64,
     pub(crate) max: u64,
@@ -49,7 +50,7 @@ impl Totals {
             total: 0,
             recursive_total: 0,
             own: 0,
-            squares: 0.0,
+            squares: 0,
             min: u64::MAX,
             max: 0,
             panicked: 0,
@@ -102,10 +103,34 @@ impl Totals {
 
     /// Returns the standard deviation of all times, as that of a whole population and not of a sample.
     pub(crate) fn deviation(&self) -> f64 {
+        let times = u128::from(self.times().max(1));
+        let total = u128::from(
+            self.total
+                .saturating_add(self.recursive_total)
+                .unsigned_abs(),
+        );
+        // The square of `times` times the variance. In integers, because the difference of two nearly equal floats has
+        // few valid digits; they overflow after years of measured time.
+        let exact = times
+            .checked_mul(self.squares)
+            .zip(total.checked_mul(total));
+        if let Some((squares, square)) = exact {
+            return (squares.saturating_sub(square) as f64).sqrt() / times as f64;
+        }
         let mean = self.mean();
-        (self.squares / self.times().max(1) as f64 - mean * mean)
-            .max(0.0)
-            .sqrt()
+        let mean_square = self.squares as f64 / times as f64;
+        (mean_square - mean * mean).max(0.0).sqrt()
+    }
+
+    /// Adds to the sum of squares.
+    pub(super) fn add_squares(&mut self, squares: u128) {
+        self.squares = self.squares.saturating_add(squares);
+    }
+
+    /// Takes the extremes of further times into account.
+    pub(super) fn add_extremes(&mut self, min: u64, max: u64) {
+        self.min = self.min.min(min);
+        self.max = self.max.max(max);
     }
 
     fn every_total(&self) -> f64 {

@@ -6,6 +6,9 @@
 //! starts a new generation, so that every site decides again. Turning the switch off and on keeps the generation: the
 //! decisions become valid again with the old word.
 //!
+//! A call with a literal name does not read the switch: each site has a word of its own, which a change of the switch brings
+//! up to date; see [`SiteState`].
+//!
 //! # Memory ordering
 //!
 //! [`CONTROL`] is the lock behind the word. A change is made under the lock and then stored to [`SWITCH`] before the
@@ -14,6 +17,7 @@
 //! store releases the count of times that measuring was turned off, which is read behind a fence.
 
 mod site_decision;
+mod site_state;
 
 use std::sync::atomic::{
     AtomicU32,
@@ -28,6 +32,7 @@ use crate::name::Name;
 use crate::process::platform::HAS_CLOCK;
 use crate::sync::{Lock, RaceCell, ReentrancyGuard};
 pub(crate) use site_decision::{SiteDecision, StampedDecision};
+pub(crate) use site_state::SiteState;
 
 const ON: u32 = 1;
 /// The lowest generation, and the difference between two. No site holds a decision of generation 0.
@@ -129,13 +134,15 @@ pub(crate) fn with_control<T>(change: impl FnOnce(&mut Control) -> T) -> T {
         Control::new(settings)
     });
     let result = change(control);
-    if control.is_published {
-        let word = control.word();
-        if is_off(word) && !is_off(SWITCH.load(Relaxed)) {
+    let word = control.word();
+    let before = SWITCH.load(Relaxed);
+    if control.is_published && word != before {
+        if is_off(word) && !is_off(before) {
             TIMES_OFF.fetch_add(1, Relaxed);
         }
         // Pairs with the fence of `was_off_since`.
         SWITCH.store(word, Release);
+        site_state::follow_all(word);
     }
     drop(guard);
     drop(reentrancy);

@@ -56,6 +56,11 @@ impl SiteDecision {
         self.0 & !Self::FLAGS
     }
 
+    /// Returns `true` if no flag is set: the fast path will do.
+    pub(super) fn is_plain(self) -> bool {
+        self.0 & Self::FLAGS == 0
+    }
+
     /// Returns the whole word: the id if no flag is set, else more than any id.
     #[inline]
     pub(crate) fn raw(self) -> u32 {

@@ -106,10 +106,8 @@ impl WholeTimes {
         let flags = self.flags.load(Relaxed);
         let outermost = flags & OUTERMOST != 0;
         with_cell(site, |cell| {
-            if cell.count(elapsed, own, outermost)
-                && let Some(name) = crate::name::by_id(decision.id())
-            {
-                name.spill_buckets(cell);
+            if cell.count(elapsed, own, outermost) {
+                crate::name::maintain(cell);
             }
             cell.count_future(self.entered.load(Relaxed));
             if flags & PANICKED != 0 {

@@ -30,7 +30,7 @@ fn is_child() -> bool {
 }
 
 /// Below what a cell takes, and above all that a test takes meanwhile.
-const CELLS: usize = 2_900;
+const CELLS: usize = 570;
 /// Below a ring's size.
 const RINGS: usize = 32 << 10;
 /// The size of a ring of GPU scopes, which holds their addresses.

@@ -81,17 +81,15 @@ impl Progress {
     fn count(&self, name: u32, cell: Option<&StatCell>, span: CpuSpan, ending: Ending) {
         let count = |cell: &StatCell| {
             let own = self.polled - self.children;
-            let must_spill = cell.count(span.elapsed, own, span.outermost);
+            let needs_maintenance = cell.count(span.elapsed, own, span.outermost);
             cell.count_future(self.polled);
             cell.count_ending(ending);
-            must_spill
+            needs_maintenance
         };
         match cell {
             Some(cell) => {
-                if count(cell)
-                    && let Some(name) = name::by_id(name)
-                {
-                    name.spill_buckets(cell);
+                if count(cell) {
+                    name::maintain(cell);
                 }
             }
             None => {

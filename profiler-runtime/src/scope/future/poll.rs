@@ -150,7 +150,7 @@ impl<'a> PollGuard<'a> {
         state.last_serial.set(self.serial);
         self.outer_serial = state.innermost.replace(self.serial);
         self.outer_poll = state.innermost_poll.replace(self.serial);
-        self.outer_child_ticks = state.child_ticks.replace(0);
+        self.outer_child_ticks = state.child_ticks.get();
         if self.outer_serial & LINKED != 0 {
             local::child_opened(self.outer_serial);
         }
@@ -231,10 +231,10 @@ impl<'a> PollGuard<'a> {
         state.innermost_poll.set(self.outer_poll);
         if innermost & !LINKED == self.serial {
             if let Some(progress) = &mut self.state.progress {
-                progress.children += state.child_ticks.get();
+                progress.children += state.child_ticks.get() - self.outer_child_ticks;
             }
         } else if let Some(cell) = self.cell {
-            // The poll left a guard open, for which `child_ticks` was counted.
+            // The poll left a guard open, whose children `child_ticks` has.
             cell.count_disordered();
             local::presume_leaked_inside(self.serial);
         }

@@ -1,0 +1,470 @@
+//! The times of the calls that one cell counts: their histogram, their extremes and the sum of their squares.
+//!
+//! Each call counts the time of the one before it: see [`Newest`]. Nearly every time is in the *fast range*: between the
+//! extremes so far, and in the window of buckets. One comparison finds that, and then a bucket and the sum of squares are
+//! all that changes. Any other time takes the slow path, which ends by adapting the fast range.
+
+use std::ptr;
+use std::sync::atomic::{Ordering::SeqCst, compiler_fence};
+
+use super::Totals;
+use super::bucket::{Bucket, SPILL_AT};
+use super::cell_buckets::CellBuckets;
+use super::histogram::{BUCKETS, bucket_of, bucket_of_short};
+use super::newest::{Newest, Pending};
+use super::octaves::SUBBUCKETS;
+use super::owner_cell::OwnerCell;
+use super::single_writer::SingleWriterU64;
+use crate::sync::ReentrancyGuard;
+
+/// The times in the fast range are below this number of ticks, some 90 µs. So their squares have 36 bits: the sum of a cell
+/// that is nearly full has room for 2²⁷ more, and a bucket for as many.
+const FAST_END: i64 = 1 << 18;
+
+/// The sum of squares of a cell that is nearly full.
+const MANY_SQUARES: u64 = 1 << 63;
+
+/// A bucket, and the sum of squares, after a time was counted.
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    count: u32,
+    squares: u64,
+}
+
+impl Counted {
+    fn is_nearly_full(self) -> bool {
+        self.count >= SPILL_AT || self.squares >= MANY_SQUARES
+    }
+}
+
+/// The times that one cell counts, in ticks. One writer, the owner of the cell; read with the lock of the name held.
+///
+/// The owner must not move it once it has recorded two times: `window` may point into it.
+#[repr(C)]
+pub(super) struct CellTimes {
+    newest: Newest,
+    /// The first time of the fast range. May be negative.
+    fast_from: OwnerCell<i64>,
+    /// The number of times in the fast range.
+    fast_len: OwnerCell<u64>,
+    /// Valid while `fast_len` is not zero.
+    window: OwnerCell<Window>,
+    /// The sum of the squares of times in the fast range since it was last spilled. Spilled when it has its highest bit,
+    /// so that a sum never overflows.
+    squares: SingleWriterU64,
+    /// The sum of the squares of the other times, as the bits of an `f64`.
+    other_squares: SingleWriterU64,
+    /// The shortest time with its bits inverted, so that 0 means that there was none.
+    inverted_min: SingleWriterU64,
+    max: SingleWriterU64,
+    /// Times outside the window, until it is placed again.
+    outside: OwnerCell<u64>,
+    /// How many of them place the window again; 0 means [`FIRST_OUTSIDE`].
+    outside_limit: OwnerCell<u64>,
+    /// `true` while an octave is added, which may allocate.
+    is_allocating: OwnerCell<bool>,
+    buckets: CellBuckets,
+}
+
+/// A pointer to the window of buckets, minus the offset of its first one.
+#[derive(Clone, Copy, Debug)]
+struct Window(*const Bucket);
+
+// SAFETY: the pointer is only read through by the owner of the cell, which may be another thread later.
+unsafe impl Send for Window {}
+
+/// The first number of times outside the window that places it again. It doubles each time, so that calls that no window
+/// suits are not moved again and again.
+const FIRST_OUTSIDE: u64 = 16;
+
+impl CellTimes {
+    pub(super) const fn new() -> Self {
+        Self {
+            newest: Newest::new(),
+            fast_from: OwnerCell::new(0),
+            fast_len: OwnerCell::new(0),
+            window: OwnerCell::new(Window(ptr::null())),
+            squares: SingleWriterU64::new(),
+            other_squares: SingleWriterU64::new(),
+            inverted_min: SingleWriterU64::new(),
+            max: SingleWriterU64::new(),
+            outside: OwnerCell::new(0),
+            outside_limit: OwnerCell::new(0),
+            is_allocating: OwnerCell::new(false),
+            buckets: CellBuckets::new(),
+        }
+    }
+
+    /// Makes zeroed memory a value as [`new`](Self::new) returns it.
+    pub(super) fn initialize_zeroed(&self) {
+        self.newest.clear();
+    }
+
+    /// Records the time of a call on the fast path: counts the one before. Returns `false`, and does nothing, if
+    /// [`record_slowly`](Self::record_slowly) must do it.
+    ///
+    /// Does not check for overflows: see [`is_nearly_full`](Self::is_nearly_full).
+    #[inline(always)]
+    #[must_use]
+    pub(super) fn record_fast(&self, elapsed: i64) -> bool {
+        self.count_fast(elapsed).is_some()
+    }
+
+    /// Records the time of a call. Returns `true` if [`maintain`](Self::maintain) is to be called.
+    pub(super) fn record(&self, elapsed: i64) -> bool {
+        match self.count_fast(elapsed) {
+            Some(counted) => counted.is_nearly_full(),
+            None => self.record_slowly(elapsed),
+        }
+    }
+
+    #[inline(always)]
+    fn count_fast(&self, elapsed: i64) -> Option<Counted> {
+        let time = self.newest.get();
+        let offset = time.wrapping_sub(self.fast_from.get());
+        if offset.cast_unsigned() >= self.fast_len.get() {
+            return None;
+        }
+        #[allow(clippy::cast_possible_truncation, reason = "below FAST_END")]
+        let bucket = bucket_of_short((time as i32).max(0).cast_unsigned());
+        // SAFETY: the fast range is not empty, so `window` minus its offset is that of the current window, and the times
+        // of the range are in its buckets: `set_fast_range` makes both so. The window is freed only after the range was
+        // emptied or set anew, by this thread.
+        let bucket = unsafe { &*self.window.get().0.wrapping_add(bucket) };
+        let count = bucket.increment();
+        let squares = self
+            .squares
+            .get()
+            .wrapping_add((time * time).cast_unsigned());
+        self.squares.set(squares);
+        self.newest.set(elapsed);
+        Some(Counted { count, squares })
+    }
+
+    /// Returns `true` if [`maintain`](Self::maintain) is to be called before the owner has made many more calls.
+    pub(super) fn is_nearly_full(&self) -> bool {
+        let mut is_full = self.squares.get() >= MANY_SQUARES / 2;
+        self.buckets
+            .read(|_, count| is_full |= count >= u64::from(SPILL_AT));
+        is_full
+    }
+
+    /// Records the time of a call for which [`record_fast`](Self::record_fast) returned `false`. Returns `true` if
+    /// [`maintain`](Self::maintain) is to be called.
+    #[cold]
+    pub(super) fn record_slowly(&self, elapsed: i64) -> bool {
+        let needs_maintenance = self.newest.is_some() && self.count_newest();
+        self.newest.set(elapsed);
+        needs_maintenance
+    }
+
+    /// Counts the newest time. Returns `true` if [`maintain`](Self::maintain) is to be called.
+    fn count_newest(&self) -> bool {
+        let index = bucket_index(self.newest.get());
+        if self.buckets.octaves().len == 0 {
+            self.buckets.place(index / SUBBUCKETS);
+        }
+        if self.buckets.find(index).is_none() {
+            self.add_octave(index / SUBBUCKETS);
+        }
+        // Read again: a measured allocator may have counted the time meanwhile, and left one of its own.
+        let time = self.newest.get();
+        if !self.newest.is_some() {
+            return false;
+        }
+        let index = bucket_index(time);
+        // Without memory for the octave, or within its allocation, the time counts as the nearest one in the window.
+        let Some(bucket) = self
+            .buckets
+            .find(index)
+            .or_else(|| self.buckets.nearest(index))
+        else {
+            return false;
+        };
+        let count = bucket.increment();
+        let square = (time as f64) * (time as f64);
+        let other_squares = f64::from_bits(self.other_squares.get()) + square;
+        self.other_squares.set(other_squares.to_bits());
+        self.update_extremes(clamped(time));
+        self.newest.clear();
+        self.set_fast_range();
+        count >= SPILL_AT
+            || !self.buckets.octaves().contains(index / SUBBUCKETS) && self.is_often_outside()
+    }
+
+    /// Adds the buckets of an octave, unless a measured allocator calls this meanwhile.
+    fn add_octave(&self, octave: usize) {
+        if !self.is_allocating.get() {
+            let _reentrancy = ReentrancyGuard::try_enter();
+            self.is_allocating.set(true);
+            // Without memory the call counts all the same: see `count_newest`.
+            let _ = self.buckets.add_octave(octave);
+            self.is_allocating.set(false);
+        }
+    }
+
+    fn is_often_outside(&self) -> bool {
+        self.outside.set(self.outside.get() + 1);
+        self.outside.get() >= self.outside_limit.get().max(FIRST_OUTSIDE)
+    }
+
+    fn update_extremes(&self, time: u64) {
+        if !time > self.inverted_min.get() {
+            self.inverted_min.set(!time);
+        }
+        if time > self.max.get() {
+            self.max.set(time);
+        }
+    }
+
+    /// Makes the fast range the times that are in the window and no new extremes.
+    fn set_fast_range(&self) {
+        self.fast_len.set(0);
+        // A signal handler that makes a measured call here finds the range empty.
+        compiler_fence(SeqCst);
+        let octaves = self.buckets.octaves();
+        let (first, end) = octaves.ticks();
+        let (min, max) = (!self.inverted_min.get(), self.max.get());
+        let from = if first == 0 && min == 0 {
+            // A negative time counts as zero.
+            1 - FAST_END
+        } else {
+            first.max(min).min(FAST_END.cast_unsigned()).cast_signed()
+        };
+        let end = end.min(max.saturating_add(1)).min(FAST_END.cast_unsigned());
+        let offset = octaves.first * SUBBUCKETS;
+        let window = self.buckets.window().as_ptr().wrapping_sub(offset);
+        self.window.set(Window(window));
+        self.fast_from.set(from);
+        compiler_fence(SeqCst);
+        let len = end.cast_signed().saturating_sub(from).max(0);
+        self.fast_len.set(len.cast_unsigned());
+    }
+
+    /// Moves counts and sums that are about to overflow to `totals`, and the window to where the calls are. Called by the
+    /// owner, with the lock of the totals held.
+    #[cold]
+    pub(super) fn maintain(&self, totals: &mut Totals) {
+        self.buckets
+            .spill(|index, count| totals.buckets.add(index, count));
+        totals.add_squares(self.squares.get().into());
+        self.squares.set(0);
+        if self.outside.get() < self.outside_limit.get().max(FIRST_OUTSIDE) {
+            return;
+        }
+        self.outside.set(0);
+        self.outside_limit
+            .set(2 * self.outside_limit.get().max(FIRST_OUTSIDE));
+        let unused = self.buckets.place_again();
+        // Before the memory is freed: `window` may point to it.
+        self.set_fast_range();
+        drop(unused);
+    }
+
+    /// Adds everything to `totals`, whose lock the caller holds.
+    pub(super) fn read_into(&self, totals: &mut Totals) {
+        let mut seen = 0;
+        let pending = self.newest.around(|newest| {
+            let newest = newest.map(bucket_index);
+            self.buckets.read(|index, count| {
+                totals.buckets.add(index, count);
+                if Some(index) == newest {
+                    seen += count;
+                }
+            });
+        });
+        totals.add_squares(self.squares.get().into());
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "saturates, and squares are not negative"
+        )]
+        totals.add_squares(f64::from_bits(self.other_squares.get()) as u128);
+        totals.add_extremes(!self.inverted_min.get(), self.max.get());
+        match pending {
+            Pending::Nothing => {}
+            Pending::Uncounted(time) => {
+                totals.buckets.add(bucket_index(time), 1);
+                totals.add_squares(u128::from(time.unsigned_abs()).pow(2));
+                totals.add_extremes(clamped(time), clamped(time));
+            }
+            Pending::Counted(time) => {
+                let index = bucket_index(time);
+                let mut counted: u64 = 0;
+                self.buckets
+                    .read(|other, count| counted += if other == index { count } else { 0 });
+                totals.buckets.add(index, counted.saturating_sub(seen));
+            }
+        }
+    }
+
+    /// Removes everything. Called with the lock of the totals held, by the owner or when there is none.
+    pub(super) fn reset(&self) {
+        self.newest.clear();
+        self.fast_len.set(0);
+        self.outside.set(0);
+        self.outside_limit.set(0);
+        for field in [
+            &self.squares,
+            &self.other_squares,
+            &self.inverted_min,
+            &self.max,
+        ] {
+            field.set(0);
+        }
+        drop(self.buckets.reset());
+    }
+}
+
+#[cfg(test)]
+impl CellTimes {
+    /// Sets the count of the bucket of a time, which was counted before.
+    pub(super) fn set_count(&self, time: i64, count: u32) {
+        if let Some(bucket) = self.buckets.find(bucket_index(time)) {
+            bucket.set(count);
+        }
+    }
+}
+
+/// Returns the time as it counts in the histogram and the extremes. The noise of the clock can make that of a very short
+/// call negative, which counts as zero.
+fn clamped(time: i64) -> u64 {
+    time.max(0).cast_unsigned()
+}
+
+/// Returns the bucket of a time. One that is longer than the buckets reach counts in the last one.
+fn bucket_index(time: i64) -> usize {
+    bucket_of(clamped(time)).min(BUCKETS - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Records times as the fast path does.
+    fn record(times: &CellTimes, totals: &mut Totals, elapsed: i64) {
+        if times.record(elapsed) {
+            times.maintain(totals);
+        }
+    }
+
+    fn totals_of(times: &CellTimes, moved: &Totals) -> Totals {
+        let mut totals = moved.clone();
+        times.read_into(&mut totals);
+        totals
+    }
+
+    /// All there is to know of these times, computed from all of them.
+    fn expected(all: &[i64]) -> Totals {
+        let mut totals = Totals::new();
+        for time in all {
+            totals.buckets.add(bucket_index(*time), 1);
+            totals.add_squares(u128::from(time.unsigned_abs()).pow(2));
+            totals.add_extremes(clamped(*time), clamped(*time));
+        }
+        totals
+    }
+
+    fn assert_equal(seen: &Totals, expected: &Totals) {
+        assert_eq!(
+            seen.buckets.ranges(BUCKETS),
+            expected.buckets.ranges(BUCKETS)
+        );
+        assert_eq!((seen.min, seen.max), (expected.min, expected.max));
+        assert!(
+            (seen.deviation() - expected.deviation()).abs() <= 1e-6 * expected.deviation() + 1e-6
+        );
+    }
+
+    #[test]
+    fn usual_times_take_the_fast_path() {
+        let (times, mut totals) = (CellTimes::new(), Totals::new());
+        // The first call is long, and the usual ones are spread over three octaves.
+        let usual = |call: i64| 100 + 37 * call % 400;
+        let mut all = vec![50_000];
+        all.extend((0..2_000).map(usual));
+        for time in &all {
+            record(&times, &mut totals, *time);
+        }
+        assert_equal(&totals_of(&times, &totals), &expected(&all));
+        let slow = (0..2_000)
+            .filter(|call| !times.record_fast(usual(*call)))
+            .count();
+        assert_eq!(slow, 0);
+    }
+
+    #[test]
+    fn times_around_zero_take_the_fast_path() {
+        let (times, mut totals) = (CellTimes::new(), Totals::new());
+        let all: Vec<i64> = (0..500).map(|call| 7 * call % 11 - 4).collect();
+        for time in &all {
+            record(&times, &mut totals, *time);
+        }
+        assert_equal(&totals_of(&times, &totals), &expected(&all));
+        assert!(all.iter().all(|time| times.record_fast(*time)));
+    }
+
+    #[test]
+    fn two_kinds_of_short_calls_share_one_window() {
+        let (times, mut totals) = (CellTimes::new(), Totals::new());
+        let all: Vec<i64> = (0..300)
+            .map(|call| if call % 2 == 0 { 20 } else { 9_000 })
+            .collect();
+        for time in &all {
+            record(&times, &mut totals, *time);
+        }
+        assert_equal(&totals_of(&times, &totals), &expected(&all));
+        assert!(
+            all.iter().all(|time| times.record_fast(*time)),
+            "the window was widened"
+        );
+    }
+
+    #[test]
+    fn a_reset_removes_everything() {
+        let (times, mut totals) = (CellTimes::new(), Totals::new());
+        for time in [5, 70_000, 9_000, 3, 1 << 40] {
+            record(&times, &mut totals, time);
+        }
+        times.reset();
+        assert_equal(&totals_of(&times, &Totals::new()), &Totals::new());
+        record(&times, &mut totals, 5);
+        assert_equal(&totals_of(&times, &Totals::new()), &expected(&[5]));
+    }
+
+    #[test]
+    fn the_fast_path_reports_sums_that_are_about_to_overflow() {
+        let (times, mut totals) = (CellTimes::new(), Totals::new());
+        for time in [FAST_END - 2, FAST_END - 1, FAST_END - 2, FAST_END - 1] {
+            record(&times, &mut totals, time);
+        }
+        times.squares.set(MANY_SQUARES / 2 - 1);
+        assert!(!times.is_nearly_full());
+        assert!(times.record_fast(FAST_END - 2) && times.is_nearly_full());
+        times.maintain(&mut totals);
+        assert_eq!((times.squares.get(), times.is_nearly_full()), (0, false));
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config::with_cases(if cfg!(miri) { 2 } else { 200 }))]
+
+        #[test]
+        fn no_sequence_of_times_loses_one(
+            scales in proptest::collection::vec((0_u32..50, 1_usize..60), 1..8),
+            seed in 0_i64..1_000,
+        ) {
+            let (times, mut totals) = (CellTimes::new(), Totals::new());
+            let mut all = Vec::new();
+            for (scale, calls) in scales {
+                all.extend((0..calls).map(|call| {
+                    let call = i64::try_from(call).expect("few calls");
+                    ((1_i64 << scale) + (seed + 31 * call) % (1 << scale)) - 3
+                }));
+            }
+            for time in &all {
+                record(&times, &mut totals, *time);
+            }
+            assert_equal(&totals_of(&times, &totals), &expected(&all));
+        }
+    }
+}
