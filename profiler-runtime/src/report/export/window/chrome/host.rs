@@ -20,7 +20,7 @@ struct OpenSlice {
     length: i64,
     end: i64,
     read_end: ReadEnd,
-    /// `None` for polls.
+    /// `false` for polls and for scopes without a slice.
     is_operator: bool,
     operators: Operators,
     /// The memory used by its children.
@@ -31,9 +31,16 @@ struct OpenSlice {
 #[derive(Clone, Copy)]
 enum Operators {
     None,
-    /// Its name, start and end.
-    One(u32, i64, i64),
+    One(Operator),
     Several,
+}
+
+/// An operator as drawn.
+#[derive(Clone, Copy)]
+struct Operator {
+    name: u32,
+    start: i64,
+    end: i64,
 }
 
 impl<W: Write> TraceWriter<'_, W> {
@@ -107,10 +114,13 @@ impl<W: Write> TraceWriter<'_, W> {
                 continue;
             }
             let around = around.map_or(ReadEnd::NEVER, |(_, read_end)| read_end);
-            let (length, read_end) = length(start, end, around);
-            if scope.kind == RecordKind::Scope && scope.has_cpu {
-                note_operator(&mut open, scope.name, start, end);
-            }
+            let is_operator = scope.kind == RecordKind::Scope && scope.has_cpu;
+            let drawn_end = if is_operator {
+                self.note_operator(&mut open, scope.name, (start, end))
+            } else {
+                end
+            };
+            let (length, read_end) = length(start, drawn_end, around);
             self.write_scope(index, track, start, length)?;
             if scope.has_cpu && self.trace.work.is_recorded {
                 drawn.push((start, start + length));
@@ -122,7 +132,7 @@ impl<W: Write> TraceWriter<'_, W> {
                 length,
                 end,
                 read_end,
-                is_operator: scope.kind == RecordKind::Scope,
+                is_operator,
                 operators: Operators::None,
                 inside: MemoryDelta::default(),
             });
@@ -180,17 +190,17 @@ impl<W: Write> TraceWriter<'_, W> {
     /// TensorBoard's trace plugin merges an operator with its parent if both have the same name and the operator is the
     /// only child. A marker as a second child prevents that.
     fn keep_recursion(&mut self, ended: &OpenSlice) -> io::Result<()> {
-        let Operators::One(name, start, end) = ended.operators else {
+        let Operators::One(child) = ended.operators else {
             return Ok(());
         };
         let scope = &self.trace.scopes[ended.scope];
-        if name != scope.name || !ended.is_operator {
+        if child.name != scope.name || !ended.is_operator {
             return Ok(());
         }
-        let at = if start > ended.start {
+        let at = if child.start > ended.start {
             ended.start
         } else {
-            end
+            child.end
         };
         self.events
             .slice(
@@ -201,6 +211,28 @@ impl<W: Write> TraceWriter<'_, W> {
                 0,
             )
             .end()
+    }
+
+    /// Notes an operator in the operator around it. Returns the end to draw, which leaves room for the marker of a
+    /// recursion if there is none before the operator.
+    fn note_operator(&self, open: &mut [OpenSlice], name: u32, (start, end): (i64, i64)) -> i64 {
+        let Some(around) = open.iter_mut().rev().find(|around| around.is_operator) else {
+            return end;
+        };
+        let is_recursive = self.trace.scopes[around.scope].name == name;
+        let end = if is_recursive && start == around.start {
+            around.read_end.last_before(start, end)
+        } else {
+            end
+        };
+        let operator = Operator { name, start, end };
+        around.operators = match around.operators {
+            Operators::None => Operators::One(operator),
+            // Readers put an operator of length zero into one that begins at that time.
+            Operators::One(first) if first.end == around.start => Operators::One(operator),
+            _ => Operators::Several,
+        };
+        end
     }
 
     fn write_scope(
@@ -272,16 +304,6 @@ fn pass_on(open: &mut [OpenSlice], taken: MemoryDelta) {
     if let Some(top) = open.last_mut() {
         top.inside = top.inside.with(taken);
     }
-}
-
-fn note_operator(open: &mut [OpenSlice], name: u32, start: i64, end: i64) {
-    let Some(around) = open.iter_mut().rev().find(|around| around.is_operator) else {
-        return;
-    };
-    around.operators = match around.operators {
-        Operators::None => Operators::One(name, start, end),
-        _ => Operators::Several,
-    };
 }
 
 /// Adds how a scope ended, and its GPU time if that is not drawn on `not_drawn`, its stream.

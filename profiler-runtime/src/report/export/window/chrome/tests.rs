@@ -2,8 +2,12 @@
 
 mod counters;
 mod gpu;
+mod recursion;
 mod work;
 
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use profiler_trace_validator::{Violation, validate};
 use serde_json::{Value, json};
 
 use super::*;
@@ -33,6 +37,17 @@ fn events(trace: &Trace) -> Vec<Value> {
     let mut whole = parsed(trace);
     let events = whole["traceEvents"].take();
     serde_json::from_value(events).expect("a list")
+}
+
+fn violations(trace: &Trace) -> Vec<Violation> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let number = COUNT.fetch_add(1, Relaxed);
+    let name = format!("trace-{}-{number}.json", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    std::fs::write(&path, written(trace, LaunchCategory::CudaRuntime)).expect("room");
+    let found = validate(&path).expect("a file");
+    std::fs::remove_file(path).expect("a file");
+    found
 }
 
 fn of_category(events: &[Value], category: &str) -> Vec<Value> {
@@ -284,23 +299,6 @@ fn no_scope_has_the_name_of_a_step() {
             .is_some_and(|name| name.contains("ProfilerStep"))
     }));
     assert_eq!(of_category(&events, "cpu_op")[0]["name"], "Profiler Step#x");
-}
-
-#[test]
-fn direct_recursion_differs_from_one_call() {
-    let mut sample = Sample::new();
-    let one = sample.scope("chrome: recursive", 0, us(0), long(100));
-    let two = sample.scope("chrome: recursive", one, us(10), long(80));
-    sample.scope("chrome: recursive", two, us(20), long(10));
-    sample.scope("chrome: recursive", two, us(40), long(10));
-    let events = events(&sample.trace());
-    let markers = of_category(&events, "python");
-    assert_eq!(markers.len(), 1, "two inside of one are kept by the plugin");
-    let (at, end) = extent(&markers[0]);
-    let one = extent(&of_category(&events, "cpu_op")[0]);
-    let two = extent(&of_category(&events, "cpu_op")[1]);
-    assert_eq!(at, end);
-    assert!(one.0 <= at && at < two.0, "beside the inner call");
 }
 
 #[test]

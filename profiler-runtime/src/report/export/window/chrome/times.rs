@@ -23,6 +23,15 @@ impl ReadEnd {
     fn sum(start: i64, length: i64) -> Self {
         Self(microseconds(start) + microseconds(length))
     }
+
+    /// Returns the last time from `start` to `end` that readers see before this end, or `start` if there is none.
+    pub(super) fn last_before(self, start: i64, end: i64) -> i64 {
+        let mut last = end;
+        while last > start && microseconds(last) >= self.0 {
+            last -= 1;
+        }
+        last
+    }
 }
 
 fn microseconds(ns: i64) -> f64 {

@@ -1,9 +1,7 @@
 //! Kernels, copies, fills and waits, with the calls that launched them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use profiler_trace_validator::{Violation, validate};
 use proptest::prelude::*;
 
 use super::*;
@@ -61,17 +59,6 @@ fn recorded() -> Sample {
     sample.work(KERNEL, true, 70_000, (160_000, 390_000), kernel());
     sample.work("Memset (Device)", true, 80_000, (390_000, 399_000), fill());
     sample
-}
-
-fn violations(trace: &Trace) -> Vec<Violation> {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let number = COUNT.fetch_add(1, Relaxed);
-    let name = format!("work-{}-{number}.json", std::process::id());
-    let path = std::env::temp_dir().join(name);
-    std::fs::write(&path, written(trace, LaunchCategory::CudaRuntime)).expect("room");
-    let found = validate(&path).expect("a file");
-    std::fs::remove_file(path).expect("a file");
-    found
 }
 
 #[test]
