@@ -173,12 +173,16 @@ impl Section {
                     quote_spanned!(span=> { #builder __profiler_builder.start() })
                 })
             }
-            SectionName::Dynamic(_) => {
-                let root = runtime.root();
-                let begin = self.begin_dynamic(runtime);
+            SectionName::Dynamic(name) if self.args.is_name_only() => {
                 // While the profiler is off, the name is not evaluated.
+                quote_spanned! {span=>
+                    if #runtime::wants_name() { #runtime::enter_dynamic(&(#name)) } else { #runtime::no_scope() }
+                }
+            }
+            SectionName::Dynamic(_) => {
+                let begin = self.begin_dynamic(runtime);
                 let begin = quote_spanned! {span=>
-                    if #root::is_enabled() { #begin } else { #runtime::ScopeBuilder::off() }
+                    if #runtime::wants_name() { #begin } else { #runtime::ScopeBuilder::off() }
                 };
                 let builder = self.builder(&begin, runtime);
                 quote_spanned!(span=> { #builder __profiler_builder.start() })

@@ -35,11 +35,6 @@ impl Runtime {
         }
     }
 
-    /// Returns the path of the runtime's public items.
-    pub(crate) fn root(&self) -> &TokenStream {
-        &self.root
-    }
-
     /// Returns the path of the runtime's private module with the location of `place`. A path that
     /// the user wrote is still resolved where it was written.
     pub(crate) fn private_at(&self, place: Span) -> TokenStream {

@@ -352,7 +352,9 @@ pub mod __private {
     };
     pub use crate::scope::handle::AsHandle;
     pub use crate::scope::{Scope, ScopeWithArgs};
-    pub use crate::site::{CallSite, MultiNameSite, begin_dynamic};
+    pub use crate::site::{
+        CallSite, MultiNameSite, begin_dynamic, enter_dynamic, no_scope, wants_name,
+    };
     pub use crate::stats::cells_made;
 
     /// `bool` under a name that the program cannot shadow where the macro is used.

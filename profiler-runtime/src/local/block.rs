@@ -2,7 +2,6 @@
 
 use std::alloc::{Layout, alloc};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -10,6 +9,7 @@ use super::callers::{self, CallersCell};
 use super::links::Links;
 use super::ranges::{OpenRanges, Ranges};
 use super::slots::Slots;
+use super::text_decisions::TextDecisions;
 use super::thread_times::ThreadTimes;
 use crate::log::LogRecord;
 use crate::name;
@@ -20,8 +20,8 @@ use crate::sync::ring::Producer;
 /// The memory of a thread from its first measured call to its end.
 pub(super) struct Block {
     pub(super) slots: Slots,
-    /// The decisions for names that calls pass as text: by the address that identifies the call site, then by text.
-    pub(super) text_decisions: RefCell<BTreeMap<usize, BTreeMap<Box<str>, u64>>>,
+    /// The decisions for names that calls pass as text.
+    pub(super) text_decisions: TextDecisions,
     /// The thread's ring to the collector, created for the first record.
     pub(super) ring: RefCell<Option<Producer<LogRecord>>>,
     pub(super) links: Links,
@@ -89,7 +89,7 @@ impl Block {
     fn new() -> Self {
         Self {
             slots: Slots::new(),
-            text_decisions: RefCell::new(BTreeMap::new()),
+            text_decisions: TextDecisions::new(),
             ring: RefCell::new(None),
             links: RefCell::new(Vec::new()),
             callers: RefCell::new(None),
@@ -107,26 +107,17 @@ impl Block {
     /// Drops the ring, the text decisions, the links, the thread times, the ranges and the callers. Returns `false`
     /// and keeps them if one of them is borrowed.
     fn clear(&self) -> bool {
-        let (
-            Ok(mut ring),
-            Ok(mut texts),
-            Ok(mut links),
-            Ok(mut times),
-            Ok(mut ranges),
-            Ok(mut callers),
-        ) = (
+        let (Ok(mut ring), Ok(mut links), Ok(mut times), Ok(mut ranges), Ok(mut callers)) = (
             self.ring.try_borrow_mut(),
-            self.text_decisions.try_borrow_mut(),
             self.links.try_borrow_mut(),
             self.thread_times.try_borrow_mut(),
             self.ranges.try_borrow_mut(),
             self.callers.try_borrow_mut(),
-        )
-        else {
+        ) else {
             return false;
         };
         drop(ring.take());
-        texts.clear();
+        self.text_decisions.clear();
         *links = Vec::new();
         *times = Vec::new();
         *ranges = OpenRanges::default();
@@ -154,8 +145,7 @@ mod tests {
     #[test]
     fn a_block_is_cleared_unless_it_is_in_use() {
         let block = acquire().unwrap();
-        let decisions = BTreeMap::from([(Box::from("text"), 1)]);
-        block.text_decisions.borrow_mut().insert(1, decisions);
+        block.text_decisions.set(1, "text", 1);
 
         let borrowed = block.ring.borrow_mut();
         assert!(!block.clear());
@@ -163,10 +153,10 @@ mod tests {
         let borrowed = block.callers.borrow_mut();
         assert!(!block.clear());
         drop(borrowed);
-        assert!(!block.text_decisions.borrow().is_empty());
+        assert_eq!(block.text_decisions.get(1, "text"), Some(1));
 
         assert!(block.clear());
-        assert!(block.text_decisions.borrow().is_empty());
+        assert_eq!(block.text_decisions.get(1, "text"), None);
         recycle(block);
     }
 }

@@ -31,6 +31,7 @@ mod ranges;
 mod shared_scope;
 mod slots;
 mod teardown;
+mod text_decisions;
 mod thread_times;
 
 use std::cell::Cell;
@@ -275,24 +276,16 @@ pub(crate) fn with_ring<T>(f: impl FnOnce(&mut Option<Producer<LogRecord>>) -> T
 }
 
 /// Returns the decision that this thread keeps for a name given as text. `site` identifies the call site.
+#[inline(always)]
 pub(crate) fn cached_decision(site: usize, text: &str) -> Option<u64> {
     let block = with_state(|state| state.block.get()).flatten()?;
-    let decisions = block.text_decisions.try_borrow().ok()?;
-    decisions.get(&site)?.get(text).copied()
+    block.text_decisions.get(site, text)
 }
 
-/// Keeps a decision for [`cached_decision`].
-pub(crate) fn cache_decision(site: usize, text: &str, decision: u64) {
-    let Some(block) = with_state(ThreadState::block).flatten() else {
-        return;
-    };
-    let Ok(mut decisions) = block.text_decisions.try_borrow_mut() else {
-        return;
-    };
-    let decisions = decisions.entry(site).or_default();
-    match decisions.get_mut(text) {
-        Some(cached) => *cached = decision,
-        None => drop(decisions.insert(text.into(), decision)),
+/// Keeps a decision for [`cached_decision`]. The caller has entered the profiler, as this may allocate.
+pub(crate) fn cache_decision(site: usize, text: &'static str, decision: u64) {
+    if let Some(block) = with_state(ThreadState::block).flatten() {
+        block.text_decisions.set(site, text, decision);
     }
 }
 

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::ScopeWithArgs;
-use super::future::{FutureScope, FutureScopeWithArgs};
+use super::future::FutureScopeWithArgs;
 use super::handle::{AsHandle, Handle};
 use crate::cuda::{self, DiscoveryReason, ExplicitStream, GpuOptions, IntoStream, Mode};
 use crate::diagnostics;
@@ -190,6 +190,13 @@ impl<'s> ScopeBuilder<'s> {
         self.is_logged == Some(true)
     }
 
+    /// Returns `true` if the call has no argument for its GPU time and no parent, and is not logged, as far as it has been
+    /// asked.
+    #[inline]
+    pub(super) fn is_plain(&self) -> bool {
+        self.args.gpu.is_none() && self.args.parent.is_none() && !self.is_logged()
+    }
+
     /// Takes the log request out if the call is logged.
     pub(super) fn take_request(&mut self) -> Option<LogRequest> {
         let every = self.request.every;
@@ -221,13 +228,6 @@ impl ScopeBuilder<'static> {
     pub fn task(mut self) -> FutureScopeWithArgs {
         self.resolve_sampling();
         FutureScopeWithArgs::new(self)
-    }
-
-    /// Returns the scope of a future without arguments.
-    #[inline]
-    pub(crate) fn plain_future(mut self) -> FutureScope {
-        self.resolve_sampling();
-        FutureScope::new(&self)
     }
 }
 

@@ -121,15 +121,20 @@ impl CallSite {
     #[inline(never)]
     #[track_caller]
     pub fn task(&'static self, inside: &'static str) -> FutureScope {
-        self.begin_from(NameSource::inside(inside), 1)
-            .plain_future()
+        self.task_from(NameSource::inside(inside))
     }
 
     /// Returns the scope of a future without arguments. The name is a literal in the source.
     #[inline(never)]
     #[track_caller]
     pub fn task_named(&'static self, name: &'static str) -> FutureScope {
-        self.begin_from(NameSource::literal(name), 1).plain_future()
+        self.task_from(NameSource::literal(name))
+    }
+
+    #[inline]
+    fn task_from(&'static self, source: NameSource) -> FutureScope {
+        let is_off = NEVER_MEASURES || self.state.word() == SiteState::OFF;
+        FutureScope::new((!is_off).then(|| self.decision(source)).flatten())
     }
 
     #[inline]

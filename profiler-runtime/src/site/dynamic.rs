@@ -11,6 +11,7 @@ use super::{decide, valid};
 use crate::local;
 use crate::name::{self, Name};
 use crate::scope::builder::ScopeBuilder;
+use crate::scope::{OpenScope, Scope, ScopeArgs};
 use crate::switch::{self, SiteDecision, StampedDecision, with_control};
 use crate::sync::ReentrancyGuard;
 
@@ -18,62 +19,125 @@ use crate::sync::ReentrancyGuard;
 /// address.
 const RUN_TIME: usize = 0;
 
+/// Returns `true` if the name of a call is wanted: calls are measured.
+#[inline]
+pub fn wants_name() -> bool {
+    let switch = switch::load();
+    !switch::is_off(switch) && (switch != switch::UNINITIALIZED || switch::is_enabled())
+}
+
+/// Returns a scope that is not measured.
+#[inline]
+pub const fn no_scope() -> Scope {
+    Scope::off()
+}
+
+/// Opens a scope under a name that was built at run time.
+#[inline]
+#[track_caller]
+pub fn enter_dynamic(name: &(impl AsRef<str> + ?Sized)) -> Scope {
+    open(name.as_ref(), Location::caller())
+}
+
+#[inline(never)]
+fn open(text: &str, location: &'static Location<'static>) -> Scope {
+    // Check `panicking()` first: nothing is live across the call, so no registers are saved.
+    if std::thread::panicking() {
+        return open_slow(text, location);
+    }
+    let decision = cached(RUN_TIME, text).and_then(|decision| decision.under(switch::load()));
+    match decision.and_then(OpenScope::fast) {
+        Some(open) => Scope::from(Some(open)),
+        None if decision.is_some_and(SiteDecision::is_excluded) => Scope::off(),
+        None => open_slow(text, location),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn open_slow(text: &str, location: &'static Location<'static>) -> Scope {
+    let decision = run_time_decision(text, location);
+    let open =
+        decision.and_then(|decision| OpenScope::slow(decision, 1, None, &mut ScopeArgs::default()));
+    Scope::from(open)
+}
+
 /// Begins a call under a name that was built at run time.
 #[track_caller]
 pub fn begin_dynamic<'s>(name: &(impl AsRef<str> + ?Sized)) -> ScopeBuilder<'s> {
+    ScopeBuilder::new(run_time_decision(name.as_ref(), Location::caller()), 1)
+}
+
+/// Returns what a call under a name that was built at run time does now, or `None` if it is not measured.
+fn run_time_decision(text: &str, location: &'static Location<'static>) -> Option<SiteDecision> {
     let switch = switch::load();
     if switch::is_off(switch) {
-        return ScopeBuilder::off();
+        return None;
     }
-    let location = Location::caller();
-    let text = name.as_ref();
-    let Some(_reentrancy) = ReentrancyGuard::try_enter() else {
-        return ScopeBuilder::off();
-    };
-    let limit = || with_control(|control| control.settings.max_names);
-    let find = || name::run_time(text, location, limit);
-    let decision = decision_for_text(RUN_TIME, text, switch, find);
-    ScopeBuilder::new(decision.filter(|decision| !decision.is_excluded()), 1)
+    let decision = kept(RUN_TIME, text, switch).or_else(|| decide_run_time(text, switch, location));
+    decision.filter(|decision| !decision.is_excluded())
 }
 
-/// Returns the decision for a text. `site` distinguishes texts that mean different names; `find` looks the name up.
-pub(super) fn decision_for_text(
-    site: usize,
+#[cold]
+fn decide_run_time(
     text: &str,
     switch: u32,
-    find: impl FnOnce() -> &'static Name,
+    location: &'static Location<'static>,
 ) -> Option<SiteDecision> {
     if text.len() > name::MAX_LENGTH {
-        return for_long_text(site, text, switch, find);
+        return decide_truncated(text, switch, location);
     }
-    for_short_text(site, text, switch, find)
+    decide_short(text, switch, location)
 }
 
-/// Truncates the text, so that the maps of the threads hold no longer ones.
+/// Truncates the text, so that the tables of the threads hold no longer ones.
 // Not inlined: the buffer would be in the stack frame of every call.
-#[cold]
 #[inline(never)]
-fn for_long_text(
-    site: usize,
+fn decide_truncated(
     text: &str,
     switch: u32,
-    find: impl FnOnce() -> &'static Name,
+    location: &'static Location<'static>,
 ) -> Option<SiteDecision> {
     let mut buffer: name::Buffer = [0; name::MAX_LENGTH];
-    for_short_text(site, name::truncate_into(text, &mut buffer), switch, find)
+    let text = name::truncate_into(text, &mut buffer);
+    kept(RUN_TIME, text, switch).or_else(|| decide_short(text, switch, location))
 }
 
-fn for_short_text(
-    site: usize,
+fn decide_short(
     text: &str,
     switch: u32,
-    find: impl FnOnce() -> &'static Name,
+    location: &'static Location<'static>,
 ) -> Option<SiteDecision> {
-    let cached = local::cached_decision(site, text).map(StampedDecision::from_raw);
-    if let Some(decision) = cached.and_then(|cached| valid(cached, switch)) {
-        return Some(decision);
-    }
-    let name = find();
+    let limit = || with_control(|control| control.settings.max_names);
+    decide_for_text(RUN_TIME, switch, || {
+        let name = name::run_time(text, location, limit);
+        (name, &name.text)
+    })
+}
+
+/// Returns the decision that the thread keeps for a text, if it holds. `site` distinguishes texts that mean different
+/// names.
+#[inline]
+pub(super) fn kept(site: usize, text: &str, switch: u32) -> Option<SiteDecision> {
+    cached(site, text).and_then(|cached| valid(cached, switch))
+}
+
+#[inline(always)]
+fn cached(site: usize, text: &str) -> Option<StampedDecision> {
+    local::cached_decision(site, text).map(StampedDecision::from_raw)
+}
+
+/// Decides what calls of the name that `find` looks up do, and keeps the decision for a text, which is returned along with
+/// the name.
+#[cold]
+pub(super) fn decide_for_text(
+    site: usize,
+    switch: u32,
+    find: impl FnOnce() -> (&'static Name, &'static str),
+) -> Option<SiteDecision> {
+    // Deciding takes locks, which a call from within the profiler may find locked by its own thread.
+    let _reentrancy = ReentrancyGuard::try_enter()?;
+    let (name, text) = find();
     if name.text == name::OVERFLOW_NAME {
         return for_overflow(name, switch);
     }
@@ -82,7 +146,7 @@ fn for_short_text(
     decision.if_on()
 }
 
-/// Returns the decision for texts that get no name of their own. The maps of the threads do not hold these texts, since
+/// Returns the decision for texts that get no name of their own. The tables of the threads do not hold these texts, since
 /// their number is not bounded.
 fn for_overflow(name: &Name, switch: u32) -> Option<SiteDecision> {
     static DECISION: AtomicU64 = AtomicU64::new(StampedDecision::NONE.raw());

@@ -27,7 +27,7 @@ use crate::name::{self, Name};
 use crate::startup;
 use crate::switch::{SiteDecision, StampedDecision, with_control};
 pub use call_site::CallSite;
-pub use dynamic::begin_dynamic;
+pub use dynamic::{begin_dynamic, enter_dynamic, no_scope, wants_name};
 pub use future::MeasureFuture;
 pub use multi_name::MultiNameSite;
 

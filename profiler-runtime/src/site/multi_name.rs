@@ -3,17 +3,16 @@
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
-use super::dynamic::decision_for_text;
+use super::dynamic::{decide_for_text, kept};
 use super::{CallSite, NameSource};
 use crate::scope::builder::ScopeBuilder;
 use crate::switch;
-use crate::sync::ReentrancyGuard;
 
 /// A call site whose name is known only inside the function: an associated constant, or the path of one instance of a
 /// generic function.
 ///
 /// Most such sites have one name in practice. The first one is as fast as that of a [`CallSite`]; each thread keeps the
-/// others in a map.
+/// others in a table.
 #[derive(Debug)]
 pub struct MultiNameSite {
     /// The site of the first name.
@@ -56,13 +55,11 @@ impl MultiNameSite {
         let decision = if self.first.matches_or_set(source.text) {
             self.site.decision(source)
         } else {
-            // Deciding takes locks, which a call from within the profiler may find locked by its own thread.
-            let Some(_reentrancy) = ReentrancyGuard::try_enter() else {
-                return ScopeBuilder::off();
-            };
             // The location is part of the key: functions of two sites can have the same path, but not the same name.
             let site = ptr::from_ref(source.location).addr();
-            let decision = decision_for_text(site, source.text, switch, || source.name());
+            let find = || (source.name(), source.text);
+            let decision =
+                kept(site, source.text, switch).or_else(|| decide_for_text(site, switch, find));
             decision.filter(|decision| !decision.is_excluded())
         };
         ScopeBuilder::new(decision, every)

@@ -40,7 +40,7 @@ const GENERATION: u32 = 2;
 
 /// The word before the profiler has started. It is on, so that the first call does not return early but decides, and
 /// thereby starts the profiler.
-const UNINITIALIZED: u32 = ON;
+pub(crate) const UNINITIALIZED: u32 = ON;
 
 static SWITCH: AtomicU32 = AtomicU32::new(UNINITIALIZED);
 

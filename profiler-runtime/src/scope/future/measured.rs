@@ -61,7 +61,8 @@ impl<F: Future> Future for Measured<F> {
         let this = self.project();
         // Before the scope opens: the GPU time may be measured on this stream.
         let _current = this.inherited.as_ref().map(cuda::make_current);
-        let mut guard = PollGuard::enter(this.scope.parts());
+        let mut guard = PollGuard::new(this.scope.parts());
+        guard.enter();
         let result = this.future.poll(context);
         guard.is_last = result.is_ready();
         result
@@ -103,7 +104,8 @@ impl<F: Future> Future for InPlace<'_, F> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.get_mut();
-        let mut guard = PollGuard::enter((this.state, this.builder.as_deref_mut()));
+        let mut guard = PollGuard::new((this.state, this.builder.as_deref_mut()));
+        guard.enter();
         let result = this.future.as_mut().poll(context);
         guard.is_last = result.is_ready();
         result

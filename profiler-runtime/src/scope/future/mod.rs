@@ -8,9 +8,9 @@
 //! A future passes through these states:
 //!
 //! 1. *Not polled*: `progress` is `None`. If it is dropped, nothing is counted.
-//! 2. *In progress*: `progress` is `Some` from the first poll on.
+//! 2. *In progress*: `progress` is `Some` after the first poll.
 //! 3. *Finished*: it returned, panicked or was dropped. `decision` and `progress` are taken, so that it is counted once,
-//!    also if it is polled again.
+//!    also if it is polled again. An ordinary future that is ready at once goes here from the first state.
 
 mod finish;
 mod measured;
@@ -84,6 +84,32 @@ struct Progress {
     call: Option<FutureCall>,
 }
 
+impl Progress {
+    /// Returns the state of a future without a GPU side, a range, a record, a handle and a caller.
+    fn new(first_poll: u64, outermost: bool) -> Self {
+        Self {
+            first_poll,
+            polled: 0,
+            children: 0,
+            outermost,
+            unwinding: false,
+            last_end: first_poll,
+            panicked: false,
+            cuda: Err(Begun::NoDriver),
+            range: FutureRange::NONE,
+            record: None,
+            shared: None,
+            call: None,
+        }
+    }
+
+    /// Returns `true` if a poll has no more to do than to count its time.
+    #[inline(always)]
+    fn is_plain(&self) -> bool {
+        self.cuda.is_err() && self.shared.is_none() && self.call.is_none()
+    }
+}
+
 /// The scope of a future that is measured in place.
 pub trait InPlaceScope {
     /// Returns the state, and the builder of a scope with arguments.
@@ -105,10 +131,10 @@ impl InPlaceScope for FutureScope {
 }
 
 impl FutureState {
-    fn new(builder: &ScopeBuilder<'static>) -> Self {
+    fn new(decision: Option<SiteDecision>, is_logged: bool) -> Self {
         Self {
-            decision: builder.decision,
-            is_logged: builder.is_logged(),
+            decision,
+            is_logged,
             progress: None,
         }
     }
@@ -123,15 +149,18 @@ impl FutureState {
 }
 
 impl FutureScope {
-    pub(crate) fn new(builder: &ScopeBuilder<'static>) -> Self {
-        Self(FutureState::new(builder))
+    /// Returns the scope of a future that does what the site has decided. Each call is logged if a default logger wants it.
+    #[inline]
+    pub(crate) fn new(decision: Option<SiteDecision>) -> Self {
+        let is_logged = decision.is_some_and(SiteDecision::is_logged);
+        Self(FutureState::new(decision, is_logged))
     }
 }
 
 impl FutureScopeWithArgs {
     pub(crate) fn new(builder: ScopeBuilder<'static>) -> Self {
         Self {
-            state: FutureState::new(&builder),
+            state: FutureState::new(builder.decision, builder.is_logged()),
             builder,
         }
     }

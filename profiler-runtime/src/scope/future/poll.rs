@@ -1,15 +1,21 @@
 //! One poll of a measured future.
+//!
+//! As for other scopes, a fast path opens and closes the polls of ordinary futures: those without arguments, a GPU time, a
+//! logger or a session. While it is used, the first poll keeps what it knows of the future in its guard. A future that is
+//! ready at once is counted from there, and never has a [`Progress`].
 
 use std::sync::Arc;
+use std::thread::panicking;
 
 use super::super::builder::ScopeBuilder;
+use super::super::close::maintain;
 use super::super::handle::Handle;
 use super::{FutureState, Progress};
-use crate::clock::{elapsed, now};
+use crate::clock::{elapsed, now, read_counter};
 use crate::cuda::nvtx::{self, FutureRange};
 use crate::cuda::{self, Begun, TaskGpuScope};
 use crate::diagnostics::catch_own_panic;
-use crate::local::{self, LINKED, NoCell, Place, SharedScope, ThreadState};
+use crate::local::{self, LINKED, NoCell, Place, SharedScope, ThreadState, slot_index};
 use crate::session::{self, EndedScope, FutureRecord, RecordEnding};
 use crate::stats::{Ending, StatCell};
 use crate::switch::SiteDecision;
@@ -18,6 +24,10 @@ use crate::switch::SiteDecision;
 ///
 /// It is on the stack at each level of nested futures while the inner ones are polled, so it is small, and the functions
 /// that open and close it are never inlined: their stack frames are gone by then.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "facts that are independent of each other"
+)]
 pub(super) struct PollGuard<'a> {
     state: &'a mut FutureState,
     builder: Option<&'a mut ScopeBuilder<'static>>,
@@ -35,18 +45,23 @@ pub(super) struct PollGuard<'a> {
     entered: u64,
     /// `false` if the future is not measured, or has finished.
     is_open: bool,
+    /// `true` if the poll was opened on the fast path.
+    is_ordinary: bool,
+    /// `true` if this is the first poll of an ordinary future, which has no `progress` yet.
+    is_first: bool,
+    /// `true` if no other scope of the name was open around the poll.
+    outermost: bool,
     /// `true` if this poll completed the future.
     pub(super) is_last: bool,
 }
 
 impl<'a> PollGuard<'a> {
-    /// Opens the scope of a future as the innermost one of this thread. Reads the clock last.
-    #[inline]
-    pub(super) fn enter(
+    /// Returns the guard of a poll that has not begun.
+    #[inline(always)]
+    pub(super) fn new(
         (state, builder): (&'a mut FutureState, Option<&'a mut ScopeBuilder<'static>>),
     ) -> Self {
-        let decision = state.decision;
-        let mut guard = Self {
+        Self {
             state,
             builder,
             cell: None,
@@ -58,16 +73,71 @@ impl<'a> PollGuard<'a> {
             cuda_place: 0,
             entered: 0,
             is_open: false,
+            is_ordinary: false,
+            is_first: false,
+            outermost: false,
             is_last: false,
-        };
-        if let Some(decision) = decision {
-            guard.open(decision);
         }
-        guard
+    }
+
+    /// Opens the scope of the future as the innermost one of this thread. Reads the clock last.
+    // Apart from `new`, so that the guard is not moved.
+    #[inline(always)]
+    pub(super) fn enter(&mut self) {
+        if let Some(decision) = self.state.decision {
+            self.open(decision);
+        }
     }
 
     #[inline(never)]
     fn open(&mut self, decision: SiteDecision) {
+        // Check `panicking()` first: few registers are saved across the call.
+        let may_be_ordinary = !panicking() && !session::is_recording() && self.is_plain();
+        if !(may_be_ordinary
+            && local::with_state(|state| self.open_fast(state, decision)) == Some(true))
+        {
+            self.open_slow(decision);
+        }
+    }
+
+    /// Returns `true` if the future has nothing that the fast path leaves out, apart from flags of its decision.
+    #[inline(always)]
+    fn is_plain(&self) -> bool {
+        let has_plain_builder = self
+            .builder
+            .as_ref()
+            .is_none_or(|builder| builder.is_plain());
+        let progress = self.state.progress.as_ref();
+        has_plain_builder && progress.is_none_or(Progress::is_plain)
+    }
+
+    /// Opens the poll, unless the slow path must do it. Reads the clock last.
+    #[inline(always)]
+    fn open_fast(&mut self, state: &ThreadState, decision: SiteDecision) -> bool {
+        // There is no cell for a decision with a flag, and none directly inside an entry with a link.
+        let Some(cell) = state.cell_at(slot_index(decision.raw()) as usize) else {
+            return false;
+        };
+        self.serial = state.last_serial.get() + 1;
+        state.last_serial.set(self.serial);
+        self.outer_serial = state.innermost.replace(self.serial);
+        self.outer_poll = state.innermost_poll.replace(self.serial);
+        self.outer_child_ticks = state.child_ticks.get();
+        self.outermost = cell.enter_poll(self.serial);
+        self.is_first = self.state.progress.is_none();
+        if self.is_first {
+            cell.begin_future();
+        }
+        self.cell = Some(cell);
+        self.is_ordinary = true;
+        self.is_open = true;
+        self.start = read_counter();
+        true
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn open_slow(&mut self, decision: SiteDecision) {
         let cell = local::cell(decision.id());
         let is_reentrant = cell.is_err_and(|reason| reason == NoCell::Reentrant);
         self.cell = cell.ok();
@@ -82,18 +152,11 @@ impl<'a> PollGuard<'a> {
         // Last, as for any scope.
         self.start = now();
         let progress = self.state.progress.get_or_insert_with(|| Progress {
-            first_poll: self.start,
-            polled: 0,
-            children: 0,
-            outermost: true,
-            unwinding: std::thread::panicking(),
-            last_end: self.start,
-            panicked: false,
+            unwinding: panicking(),
             cuda,
             range,
             record,
-            shared: None,
-            call: None,
+            ..Progress::new(self.start, true)
         });
         let place = progress.cuda.as_ref().ok().and_then(cuda::push_poll);
         self.cuda_place = place.unwrap_or(0);
@@ -171,13 +234,66 @@ impl<'a> PollGuard<'a> {
 
     #[inline(never)]
     fn close(&mut self) {
+        let may_be_ordinary = self.is_ordinary && !panicking() && !session::is_recording();
+        if !(may_be_ordinary && local::with_state(|state| self.close_fast(state)) == Some(true)) {
+            self.close_slow();
+        }
+    }
+
+    /// Closes the poll of an ordinary future, unless the slow path must do it.
+    #[inline(always)]
+    fn close_fast(&mut self, state: &ThreadState) -> bool {
+        let (Some(cell), true) = (self.cell, state.innermost.get() == self.serial) else {
+            return false;
+        };
+        // If there is a driver by now, the end of the future asks for its stream.
+        if self.is_last && (!self.is_first || cuda::is_in_use()) {
+            return false;
+        }
+        let end = read_counter();
+        let elapsed = elapsed(self.start, end);
+        let children = state.child_ticks.get() - self.outer_child_ticks;
+        state.innermost.set(self.outer_serial);
+        state.innermost_poll.set(self.outer_poll);
+        state.child_ticks.set(self.outer_child_ticks + elapsed);
+        cell.leave_poll(self.serial);
+        if self.is_last {
+            self.state.decision = None;
+            let needs_maintenance = cell.count(elapsed, elapsed - children, self.outermost);
+            cell.count_future(elapsed);
+            if needs_maintenance {
+                maintain(cell);
+            }
+        } else {
+            let progress = self.progress();
+            progress.last_end = end;
+            progress.polled += elapsed;
+            progress.children += children;
+        }
+        true
+    }
+
+    /// Returns the state of the future, which begins with this poll if there is none.
+    fn progress(&mut self) -> &mut Progress {
+        let (first_poll, outermost) = (self.start, self.outermost);
+        self.state
+            .progress
+            .get_or_insert_with(|| Progress::new(first_poll, outermost))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn close_slow(&mut self) {
+        if self.is_first {
+            self.progress();
+        }
         self.end_thread_time();
         let end = now();
         let elapsed = elapsed(self.start, end);
         if let Some(progress) = &mut self.state.progress {
             progress.last_end = end;
             progress.polled += elapsed;
-            progress.panicked |= std::thread::panicking() && !progress.unwinding;
+            progress.panicked |= panicking() && !progress.unwinding;
         }
         let place = local::place(self.outer_serial);
         local::with_state(|state| self.pop(state, elapsed));

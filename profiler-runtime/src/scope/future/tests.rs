@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use super::*;
-use crate::clock::mock::MockClock;
+use crate::clock::{self, mock::MockClock};
 use crate::local;
 use crate::name::{self, Name};
 use crate::stats::Totals;
@@ -14,17 +14,43 @@ fn name(text: &str) -> &'static Name {
     name::declared(text, Location::caller())
 }
 
-fn scope_of(name: &Name) -> FutureScopeWithArgs {
-    ScopeBuilder::new(Some(SiteDecision::new(name.id)), 1).task()
+fn decision_of(name: &Name) -> SiteDecision {
+    SiteDecision::new(name.id).with(SiteDecision::SYSTEM_CLOCK, !clock::has_counter())
 }
 
-/// Runs `f` on a thread of its own, and returns what it counted for the name.
-fn counted(text: &str, f: impl FnOnce(&'static Name) + Send + 'static) -> Totals {
-    let name = name(text);
-    thread::spawn(move || f(name))
-        .join()
-        .expect("does not panic");
-    name.totals()
+fn scope_of(name: &Name) -> FutureScopeWithArgs {
+    ScopeBuilder::new(Some(decision_of(name)), 1).task()
+}
+
+/// Runs `f` on a thread of its own, and returns what it counted for the name. Then runs it where the name has a cell, so
+/// that ordinary polls take the fast path, and checks that it counts the same.
+fn counted(text: &str, f: impl Fn(&'static Name) + Copy + Send + 'static) -> Totals {
+    let count = |text: &str, has_cell: bool| {
+        let name = name(text);
+        let run = move || {
+            if has_cell {
+                let _ = local::cell(name.id);
+            }
+            f(name);
+        };
+        thread::spawn(run).join().expect("does not panic");
+        name.totals()
+    };
+    let counts = |totals: &Totals| {
+        [
+            totals.calls(),
+            totals.recursive_calls,
+            totals.futures_begun,
+            totals.futures,
+            totals.dropped_futures,
+            totals.panicked,
+            totals.open,
+            totals.out_of_order,
+        ]
+    };
+    let (slow, fast) = (count(text, false), count(&format!("{text}, fast"), true));
+    assert_eq!(counts(&slow), counts(&fast));
+    fast
 }
 
 fn poll_once<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
@@ -157,7 +183,7 @@ fn a_future_can_change_its_thread() {
 #[test]
 fn a_future_in_place_is_counted_as_any_other() {
     let totals = counted("future: in place", |name| {
-        let mut scope = ScopeBuilder::new(Some(SiteDecision::new(name.id)), 1).plain_future();
+        let mut scope = FutureScope::new(Some(decision_of(name)));
         {
             let inner = pin!(pending_for(1));
             let mut future = measure_in_place(&mut scope, inner);
@@ -173,7 +199,7 @@ fn arguments_have_no_effect_after_the_first_poll() {
     let name = name("future: arguments");
     let mut scope = scope_of(name);
     assert!(scope.builder_before_first_poll().is_some());
-    drop(poll::PollGuard::enter(scope.parts()));
+    poll::PollGuard::new(scope.parts()).enter();
     assert!(scope.builder_before_first_poll().is_none());
 }
 
