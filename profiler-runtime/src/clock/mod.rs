@@ -41,7 +41,8 @@ const CALIBRATION_ROUNDS: usize = 1001;
 
 /// `true` if ticks are those of the counter that is read in place; `false` until the clock is calibrated.
 static HAS_COUNTER: AtomicBool = AtomicBool::new(false);
-/// The median difference of two readings with nothing in between, in ticks. Subtracted from each measurement.
+/// The ticks that are subtracted from each measurement: the median difference of two readings with nothing in between, or
+/// what [`set_cost`] has set.
 static COST: AtomicU64 = AtomicU64::new(0);
 
 /// Returns the clock. The first call calibrates it, which takes about a millisecond.
@@ -77,7 +78,7 @@ pub(crate) fn now() -> u64 {
     }
 }
 
-/// Returns the ticks between two readings, minus the cost of a reading.
+/// Returns the ticks between two readings of a measurement, minus what an empty one takes.
 #[inline]
 pub(crate) fn elapsed(start: u64, end: u64) -> i64 {
     let cost = COST.load(Relaxed);
@@ -86,7 +87,7 @@ pub(crate) fn elapsed(start: u64, end: u64) -> i64 {
     subtract(start, end, cost)
 }
 
-/// [`elapsed`] for a thread that keeps the cost of a reading.
+/// [`elapsed`] for a thread that keeps the [`cost`].
 ///
 /// The result is negative if the readings are closer together than usual. It is not clamped to zero, which would bias
 /// the mean of many short calls upwards.
@@ -97,10 +98,15 @@ pub(crate) fn subtract(start: u64, end: u64, cost: u64) -> i64 {
     end.wrapping_sub(cost).wrapping_sub(start).cast_signed()
 }
 
-/// Returns the cost of a reading, in ticks. Calibrates the clock if this was not done before.
-pub(crate) fn reading_cost() -> u64 {
+/// Returns the ticks that are subtracted from each measurement. Calibrates the clock if this was not done before.
+pub(crate) fn cost() -> u64 {
     clock();
     COST.load(Relaxed)
+}
+
+/// Sets the ticks that are subtracted from each measurement, once the clock is calibrated.
+pub(crate) fn set_cost(ticks: u64) {
+    COST.store(ticks, Relaxed);
 }
 
 /// Warns, once, if the clock is not the best one of this machine. Called with no lock held.
@@ -215,11 +221,10 @@ mod tests {
 
     #[test]
     fn the_cost_of_a_reading_is_subtracted() {
-        clock();
-        let cost = COST.load(Relaxed);
-        assert_eq!(elapsed(1000, 1000 + cost), 0);
-        assert_eq!(elapsed(1000, 1007 + cost), 7);
-        assert_eq!(elapsed(1000, 995 + cost), -5);
+        let cost = 21;
+        assert_eq!(subtract(1000, 1000 + cost, cost), 0);
+        assert_eq!(subtract(1000, 1007 + cost, cost), 7);
+        assert_eq!(subtract(1000, 995 + cost, cost), -5);
     }
 
     #[test]

@@ -77,8 +77,8 @@ pub(crate) struct ThreadState {
     pub(crate) innermost_poll: Cell<u64>,
     /// The table of the block, or an empty one if there is no block or the innermost entry has a link.
     slots: Cell<Table>,
-    /// The cost of reading the clock, in ticks, while there is a block. A copy, since a program finds it here with fewer
-    /// instructions than a static of another crate.
+    /// The [cost](clock::cost) of a measurement, in ticks, while there is a block. A copy, since a program finds it here with
+    /// fewer instructions than a static of another crate.
     pub(crate) clock_cost: Cell<u64>,
     /// The serial of the first scope before which [`sweep`] is due.
     next_sweep: Cell<u64>,
@@ -157,7 +157,7 @@ impl ThreadState {
             return None;
         }
         self.block.set(Some(block));
-        self.clock_cost.set(clock::reading_cost());
+        self.clock_cost.set(clock::cost());
         self.next_sweep.set(self.last_serial.get() + SWEEP_EVERY);
         self.follow_innermost();
         Some(block)

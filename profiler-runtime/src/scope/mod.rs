@@ -35,7 +35,7 @@ pub(crate) use open::end;
 use open::end_in_caller;
 #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 pub(crate) use part::Part;
-pub(crate) use probe::run_empty_scopes;
+pub(crate) use probe::{calibrate, run_empty_scopes};
 
 /// A scope that is measured until the guard is dropped.
 ///

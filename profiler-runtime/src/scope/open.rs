@@ -217,6 +217,13 @@ impl OpenScope {
         self.count(elapsed, own, self.cell.leave(self.serial()))
     }
 
+    /// Returns `true` if the scope is the innermost one and has no flag.
+    #[inline(always)]
+    pub(super) fn is_innermost(&self, state: &ThreadState) -> bool {
+        // A flag makes the serials differ too.
+        state.innermost.get() == self.serial
+    }
+
     /// Returns the self time of the innermost scope.
     #[inline(always)]
     pub(super) fn own_ticks(&self, state: &ThreadState, elapsed: i64) -> i64 {
@@ -286,8 +293,7 @@ pub(super) fn end_in_caller<const IS_GENERIC: bool>(open: &OpenScope) {
         return end_slow(open);
     }
     local::with_state(|state| {
-        // A flag makes the serials differ too.
-        if state.innermost.get() != open.serial {
+        if !open.is_innermost(state) {
             return end_slow(open);
         }
         let elapsed = subtract(open.start, read_counter(), state.clock_cost.get());

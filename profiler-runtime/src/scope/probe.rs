@@ -1,14 +1,19 @@
-//! A measurement of what the profiler itself costs.
+//! Measurements of what a scope itself costs.
+
+use std::hint::black_box;
+use std::thread::panicking;
 
 use super::open::OpenScope;
-use crate::clock::{elapsed, now};
+use crate::clock::{self, elapsed, has_counter, now, read_counter};
 use crate::local;
 use crate::stats::StatCell;
+
+/// The cell of the scopes that are opened here. Nothing reads it.
+static CELL: StatCell = StatCell::new();
 
 /// Opens and closes `calls` scopes without a trace in the statistics, to find out what a call costs. One thread at a
 /// time may call this.
 pub(crate) fn run_empty_scopes(calls: u32) {
-    static CELL: StatCell = StatCell::new();
     local::with_state(|state| {
         if state.innermost.get() == local::ENDED {
             return;
@@ -21,4 +26,58 @@ pub(crate) fn run_empty_scopes(calls: u32) {
         }
         state.child_ticks.set(child_ticks);
     });
+}
+
+/// An odd number, so that the median is one of the times.
+const SCOPES: usize = 1001;
+
+/// Measures the time between the two readings of the clock in a scope around nothing, and has the clock subtract that
+/// from each time. One thread at a time may call this.
+///
+/// Between the readings, the scope stores what it replaced, and closing it begins; without this, a function that does
+/// nothing would take some nanoseconds.
+pub(crate) fn calibrate() {
+    if !has_counter() || local::has_ended() {
+        return;
+    }
+    let mut times = [0; SCOPES];
+    for time in &mut times {
+        let mut scope = None;
+        open_empty(&mut scope);
+        if let Some(open) = black_box(&scope) {
+            *time = end_empty(open);
+        }
+    }
+    times.sort_unstable();
+    if let Some(median) = times.get(SCOPES / 2) {
+        clock::set_cost(*median);
+    }
+}
+
+/// The part of opening a scope that its time contains, in a function of its own as the fast path is.
+#[inline(never)]
+fn open_empty(scope: &mut Option<OpenScope>) {
+    local::with_state(|state| {
+        let mut open = OpenScope::push(state, &CELL);
+        open.start = read_counter();
+        *scope = Some(open);
+    });
+}
+
+/// The part of closing a scope that its time contains. Returns the ticks between the readings.
+#[inline(never)]
+fn end_empty(open: &OpenScope) -> u64 {
+    if panicking() {
+        return 0;
+    }
+    local::with_state(|state| {
+        if !open.is_innermost(state) {
+            return 0;
+        }
+        let ticks = read_counter().wrapping_sub(open.start);
+        open.restore_outer(state, 0);
+        CELL.leave(open.serial());
+        ticks
+    })
+    .unwrap_or(0)
 }

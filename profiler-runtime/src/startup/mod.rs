@@ -29,7 +29,7 @@ use crate::cuda::nvtx;
 use crate::process;
 use crate::switch::{self, NEVER_MEASURES, with_control};
 use crate::sync::{Lock, ReentrancyGuard};
-use crate::{clock, collect, cuda, diagnostics};
+use crate::{clock, collect, cuda, diagnostics, scope};
 
 pub use enabled::{is_enabled, pause, set_enabled};
 pub use error::InitError;
@@ -79,6 +79,7 @@ pub(crate) fn ensure_started() {
             return;
         }
         process::fork::set_home();
+        scope::calibrate();
         collect::set_default_from(&settings);
         collect::on_each_round(cuda::poll_discovery_if_active);
         let has_exit_hooks = exit_hooks::register_all();
