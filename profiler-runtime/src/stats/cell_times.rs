@@ -153,16 +153,19 @@ impl CellTimes {
     /// [`maintain`](Self::maintain) is to be called.
     #[cold]
     pub(super) fn record_slowly(&self, elapsed: i64) -> bool {
-        let needs_maintenance = self.newest.is_some() && self.count_newest();
+        let needs_maintenance = self.newest.is_some() && self.count_newest(elapsed);
         self.newest.set(elapsed);
         needs_maintenance
     }
 
-    /// Counts the newest time. Returns `true` if [`maintain`](Self::maintain) is to be called.
-    fn count_newest(&self) -> bool {
+    /// Counts the newest time; `next` is the one that follows. Returns `true` if [`maintain`](Self::maintain) is to be
+    /// called.
+    fn count_newest(&self, next: i64) -> bool {
         let index = bucket_index(self.newest.get());
         if self.buckets.octaves().len == 0 {
-            self.buckets.place(index / SUBBUCKETS);
+            // The first call is usually much longer than all others, because the caches are cold.
+            let usual = bucket_index(next).min(index);
+            self.buckets.place(usual / SUBBUCKETS + 1);
         }
         if self.buckets.find(index).is_none() {
             self.add_octave(index / SUBBUCKETS);

@@ -28,10 +28,13 @@ pub(super) struct Octaves {
 }
 
 impl Octaves {
-    /// Returns `len` octaves that end with `last`, or the first ones. The first call of a name is usually the longest.
+    /// Returns `len` octaves that end with `last` if there are so many.
     pub(super) fn up_to(last: usize, len: usize) -> Self {
-        let first = (last + 1).saturating_sub(len);
-        Self { first, len }
+        let end = (last + 1).clamp(len, OCTAVES);
+        Self {
+            first: end - len,
+            len,
+        }
     }
 
     pub(super) fn contains(self, octave: usize) -> bool {
@@ -95,11 +98,13 @@ mod tests {
     }
 
     #[test]
-    fn a_window_ends_with_the_first_call() {
+    fn a_window_ends_with_an_octave() {
         assert_eq!(Octaves::up_to(9, 4), Octaves { first: 6, len: 4 });
         assert_eq!(Octaves::up_to(1, 4), Octaves { first: 0, len: 4 });
-        let last = Octaves::up_to(OCTAVES - 1, 4);
-        assert!(last.contains(OCTAVES - 1) && last.contains(OCTAVES - 4));
+        for last in [OCTAVES - 1, OCTAVES] {
+            let last = Octaves::up_to(last, 4);
+            assert!(last.contains(OCTAVES - 1) && last.contains(OCTAVES - 4));
+        }
     }
 
     #[test]
