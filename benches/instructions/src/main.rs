@@ -45,7 +45,7 @@ pub(crate) struct Counted {
 }
 
 /// More than the names that a variant uses.
-const WARMING: u64 = 1000;
+pub(crate) const WARMING: u64 = 1000;
 
 impl Counted {
     /// Makes calls that are not counted: the first call of a name initializes the clock, the name and

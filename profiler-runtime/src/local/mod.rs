@@ -85,6 +85,9 @@ pub(crate) struct ThreadState {
     block: Cell<Option<&'static Block>>,
 }
 
+/// The number of scopes after which a sweep is tried again that found the profiler at work.
+const SWEEP_SOON: u64 = 1 << 16;
+
 /// The number of scopes between two sweeps. So few that no count of a cell overflows meanwhile: see
 /// [`StatCell::count_outermost`].
 const SWEEP_EVERY: u64 = 1 << 26;
@@ -220,9 +223,12 @@ pub(crate) fn sweep() {
         }
         is_due
     };
-    if with_state(is_due).unwrap_or(false) {
-        let cells = all_cells().filter(|cell| cell.is_nearly_full());
-        cells.for_each(name::maintain);
+    if !with_state(is_due).unwrap_or(false) {
+        return;
+    }
+    let mut full = all_cells().filter(|cell| cell.is_nearly_full());
+    if !full.all(name::maintain) {
+        with_state(|state| state.next_sweep.set(state.last_serial.get() + SWEEP_SOON));
     }
 }
 

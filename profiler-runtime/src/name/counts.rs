@@ -162,23 +162,18 @@ impl Name {
     }
 }
 
-/// Maintains a cell of the calling thread; see [`StatCell::maintain`].
+/// Maintains a cell of the calling thread; see [`StatCell::maintain`]. Returns `false` if that has to be put off.
 #[cold]
-pub(crate) fn maintain(cell: &StatCell) {
-    // A measured allocator gets here while the profiler holds a lock, perhaps one of those below. If the cell is not
-    // maintained now, a later call tries again: there is room for 2³¹ more.
+pub(crate) fn maintain(cell: &StatCell) -> bool {
+    // A measured allocator gets here while the profiler holds a lock, perhaps one of those below.
     let Some(_reentrancy) = ReentrancyGuard::try_enter() else {
-        return;
+        return false;
     };
     #[allow(clippy::cast_possible_truncation, reason = "the id of a name")]
-    let Some(name) = super::by_id(cell.id.get() as u32) else {
-        return;
-    };
-    let mut counts = name.counts();
-    // The memory is only for counts that are about to overflow.
-    if !cell.is_nearly_full() || counts.folded.buckets.reserve() {
-        cell.maintain(&mut counts.folded);
+    if let Some(name) = super::by_id(cell.id.get() as u32) {
+        cell.maintain(&mut name.counts().folded);
     }
+    true
 }
 
 #[cfg(test)]

@@ -74,7 +74,10 @@ pub(super) fn record_slowly(cell: &'static StatCell, elapsed: i64) {
 #[cold]
 #[inline(never)]
 pub(super) fn maintain(cell: &StatCell) {
-    catch_own_panic("counts were moved", || name::maintain(cell));
+    catch_own_panic("counts were moved", || {
+        // If it is put off, the next sweep finds the cell.
+        name::maintain(cell);
+    });
 }
 
 /// The CPU side of a scope that has closed.

@@ -38,7 +38,8 @@ impl OpenScope {
         local::with_state(|state| {
             if state.innermost.get() == serial {
                 // Its children are those of the scope around it.
-                self.restore_outer(state, state.child_ticks.get());
+                let children = state.child_ticks.get() - self.outer_child_ticks;
+                self.restore_outer(state, children);
             }
         });
         if self.has(IN_LINKED) {

@@ -7,8 +7,8 @@
 //!
 //! | state | count | who acts |
 //! |---|---|---|
-//! | counting | below [`SPILL_AT`] | the thread that owns the cell increments: a relaxed load and store |
-//! | to be spilled | [`SPILL_AT`] or more | the owner increments, and asks for a spill with each call |
+//! | counting | below [`SPILL_AT`] | the thread that owns the cell increments: a load and a store |
+//! | to be spilled | [`SPILL_AT`] or more | the owner increments, and spills the bucket when it next looks |
 //! | spilled | 0 | the owner, with the lock of the name held, has added the count to the totals and stored zero |
 //!
 //! Only the owner writes, so no increment is lost. A reader adds up the totals and the buckets under the same lock. If
@@ -16,8 +16,8 @@
 //! not have the count yet. If it comes after the spill, the lock orders the store of zero before its loads, and the
 //! totals have the count. So a call is never counted twice, nor missed once it was seen; relaxed accesses suffice.
 //!
-//! The owner may have to put a spill off: without memory for the totals, or inside the profiler itself. From
-//! [`SPILL_AT`] there are as many calls again until the bucket overflows, and each asks anew.
+//! The owner looks at all its buckets once in 2²⁶ scopes, and may have to put a spill off: without memory for the totals, or
+//! inside the profiler itself. From [`SPILL_AT`] there are as many calls again until the bucket overflows.
 
 use crate::sync::primitive::AtomicU32;
 use crate::sync::primitive::atomic::Ordering::Relaxed;

@@ -255,7 +255,9 @@ impl StatCell {
     /// where the times are. Called by the thread that holds the cell.
     #[cold]
     pub(crate) fn maintain(&self, totals: &mut Totals) {
-        self.times.maintain(totals);
+        // The memory is only for counts that are about to overflow.
+        let can_spill = !self.is_nearly_full() || totals.buckets.reserve();
+        self.times.maintain(totals, can_spill);
     }
 
     /// Adds the counts of the cell to `totals`.

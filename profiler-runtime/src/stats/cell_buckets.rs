@@ -10,13 +10,12 @@
 //! Only the owner of the cell writes. It places the window and adds chunks without the lock of the name: a chunk is empty
 //! when it is added, and the inline window always exists. All else that changes the structure,
 //! [`place_again`](CellBuckets::place_again) and [`reset`](CellBuckets::reset), is done with the lock of the name held,
-//! as all reading is. So a reader follows no pointer to a window that is freed meanwhile.
+//! as all reading is. Windows and chunks are never freed, but used again.
 //!
 //! A measured allocator may count a call in this very cell while chunks or a window are allocated. So nothing that was
 //! read before an allocation is relied on after it.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
@@ -24,6 +23,7 @@ use super::bucket::Bucket;
 use super::chunk::{Chunk, Chunks};
 use super::octaves::{MAX_WINDOW, OCTAVES, OctaveCounts, Octaves, SUBBUCKETS};
 use super::single_writer::SingleWriterU64;
+use super::window;
 
 /// The octaves of the window that is part of the cell: a sixteenfold range of times.
 const INLINE_OCTAVES: usize = 4;
@@ -66,31 +66,42 @@ impl CellBuckets {
         self.octaves.set(first << 32 | octaves.len as u64);
     }
 
-    /// Returns the buckets of the window.
-    pub(super) fn window(&self) -> &[Bucket] {
-        let len = self.octaves().len * SUBBUCKETS;
-        match NonNull::new(self.heap.load(Acquire)) {
+    /// Returns the octaves of the window and its buckets.
+    ///
+    /// Loads the octaves once: a reader that comes while the owner places the window finds none or all of it.
+    pub(super) fn window(&self) -> (Octaves, &[Bucket]) {
+        let octaves = self.octaves();
+        let len = octaves.len * SUBBUCKETS;
+        let buckets = match ptr::NonNull::new(self.heap.load(Acquire)) {
             None => self.inline.get(..len).unwrap_or_default(),
-            // SAFETY: `heap` is null or an array of `octaves().len` octaves: both are changed with the lock of the name
-            // held. The caller holds it too, or is the owner, which alone changes them.
+            // SAFETY: `heap` is null or a window of at least `octaves.len` octaves, which is never freed. Both are changed
+            // with the lock of the name held, in an order in which this also holds for a child that is forked
+            // meanwhile. The caller holds the lock too, or is the owner, which alone changes them.
             Some(heap) => unsafe { std::slice::from_raw_parts(heap.as_ptr(), len) },
-        }
+        };
+        (octaves, buckets)
+    }
+
+    /// Returns the buckets of the window with their numbers.
+    fn numbered_window(&self) -> impl Iterator<Item = (usize, &Bucket)> {
+        let (octaves, window) = self.window();
+        (octaves.first * SUBBUCKETS..).zip(window)
     }
 
     /// Returns the bucket with this number, if it has memory.
     pub(super) fn find(&self, index: usize) -> Option<&Bucket> {
         let octave = index / SUBBUCKETS;
-        let octaves = self.octaves();
+        let (octaves, window) = self.window();
         if octaves.contains(octave) {
-            return self.window().get(index - octaves.first * SUBBUCKETS);
+            return window.get(index - octaves.first * SUBBUCKETS);
         }
         self.chunks.find(octave)?.buckets().get(index % SUBBUCKETS)
     }
 
     /// Returns the bucket of the window that is closest to this number.
     pub(super) fn nearest(&self, index: usize) -> Option<&Bucket> {
-        let window = self.window();
-        let offset = index.saturating_sub(self.octaves().first * SUBBUCKETS);
+        let (octaves, window) = self.window();
+        let offset = index.saturating_sub(octaves.first * SUBBUCKETS);
         window.get(offset.min(window.len().checked_sub(1)?))
     }
 
@@ -116,32 +127,40 @@ impl CellBuckets {
     }
 
     /// Moves the window to where the calls are, and widens it if they are spread. Called by the owner, with the lock of
-    /// the name held and no bucket to be spilled.
-    ///
-    /// Returns the memory that is not used any more, or `None` if the window stays where it is.
+    /// the name held and no bucket to be spilled. Without memory, the window stays where it is.
     #[cold]
-    pub(super) fn place_again(&self) -> Option<Unused> {
+    pub(super) fn place_again(&self) {
         let wanted = Octaves::for_calls(&self.octave_counts(), INLINE_OCTAVES);
         let old = self.octaves();
         if wanted == old {
-            return None;
+            return;
         }
-        let mut unused = Unused {
-            heap: allocate_window(wanted.len)?,
-            len: wanted.len,
+        let heap = match wanted.len {
+            ..=INLINE_OCTAVES => None,
+            len => match window::take(len) {
+                Some(window) => Some(window),
+                None => return,
+            },
         };
         let mut leaving = (old.first..old.first + old.len).filter(|it| !wanted.contains(*it));
-        if !leaving.all(|octave| self.chunks.find(octave).is_some() || self.chunks.add(octave)) {
-            return Some(unused);
+        if leaving.all(|octave| self.chunks.find(octave).is_some() || self.chunks.add(octave)) {
+            self.move_window(old, wanted, heap);
+        } else if let Some(window) = heap {
+            window::give_back(window);
         }
-        // Nothing is allocated from here on, so no other call is counted until the window has moved.
+    }
+
+    /// Makes `heap`, or the inline window, the window of the octaves `wanted`.
+    // Nothing is allocated here until the window has moved, so no other call is counted meanwhile.
+    fn move_window(&self, old: Octaves, wanted: Octaves, heap: Option<&'static [Bucket]>) {
         let mut counts = [0; SUBBUCKETS * MAX_WINDOW];
-        for (count, bucket) in counts.iter_mut().zip(self.window()) {
+        for (count, (_, bucket)) in counts.iter_mut().zip(self.numbered_window()) {
             *count = bucket.get();
             bucket.set(0);
         }
-        unused.heap = self.heap.swap(unused.heap, Release);
-        unused.len = old.len;
+        // Without a window in between, so that a child that is forked here does not find the old octaves in the new memory.
+        self.set_octaves(Octaves { first: 0, len: 0 });
+        let old_heap = self.swap_heap(old.len, heap);
         self.set_octaves(wanted);
         for (index, count) in (old.first * SUBBUCKETS..).zip(counts) {
             self.add(index, count);
@@ -149,7 +168,17 @@ impl CellBuckets {
         let is_unused = |chunk: &Chunk| wanted.contains(chunk.octave()) || chunk.is_empty();
         self.chunks
             .remove(is_unused, |index, count| self.add(index, count));
-        Some(unused)
+        if let Some(window) = old_heap {
+            window::give_back(window);
+        }
+    }
+
+    /// Replaces the window on the heap. Returns the old one, which has `len` octaves.
+    fn swap_heap(&self, len: usize, heap: Option<&'static [Bucket]>) -> Option<&'static [Bucket]> {
+        let heap = heap.map_or(ptr::null_mut(), |window| window.as_ptr().cast_mut());
+        let old = ptr::NonNull::new(self.heap.swap(heap, Release))?;
+        // SAFETY: the window was taken with this length, and is never freed.
+        Some(unsafe { std::slice::from_raw_parts(old.as_ptr(), len * SUBBUCKETS) })
     }
 
     /// Adds calls to a bucket that has memory.
@@ -164,8 +193,7 @@ impl CellBuckets {
 
     /// Passes all counts to `add`. Called with the lock of the totals held, or by the owner.
     pub(super) fn read(&self, mut add: impl FnMut(usize, u64)) {
-        let first = self.octaves().first * SUBBUCKETS;
-        for (index, bucket) in (first..).zip(self.window()) {
+        for (index, bucket) in self.numbered_window() {
             add(index, bucket.get().into());
         }
         for (index, bucket) in self.chunks.iter().flat_map(Chunk::numbered) {
@@ -177,8 +205,7 @@ impl CellBuckets {
 impl CellBuckets {
     /// Moves full buckets to `add`. Called by the owner, with the lock of the totals held.
     pub(super) fn spill(&self, mut add: impl FnMut(usize, u64)) {
-        let first = self.octaves().first * SUBBUCKETS;
-        for (index, bucket) in (first..).zip(self.window()) {
+        for (index, bucket) in self.numbered_window() {
             bucket.spill(|count| add(index, count));
         }
         for (index, bucket) in self.chunks.iter().flat_map(Chunk::numbered) {
@@ -186,53 +213,16 @@ impl CellBuckets {
         }
     }
 
-    /// Removes all counts, and returns the memory that they were in. Called with the lock of the totals held, by the owner
-    /// or when there is none.
-    pub(super) fn reset(&self) -> Unused {
+    /// Removes all counts. Called with the lock of the totals held, by the owner or when there is none.
+    pub(super) fn reset(&self) {
         for bucket in &self.inline {
             bucket.set(0);
         }
-        let unused = Unused {
-            heap: self.heap.swap(ptr::null_mut(), Release),
-            len: self.octaves().len,
-        };
+        let len = self.octaves().len;
         self.set_octaves(Octaves { first: 0, len: 0 });
-        self.chunks.remove(|_| true, |_, _| {});
-        unused
-    }
-}
-
-/// A window on the heap that no cell uses any more, freed when it is dropped.
-///
-/// A measured allocator may count a call in the cell while it is freed: everything else must be done before.
-#[must_use = "the memory is freed at once"]
-pub(super) struct Unused {
-    /// Null if there is none.
-    heap: *mut Bucket,
-    /// The octaves of the window.
-    len: usize,
-}
-
-impl Drop for Unused {
-    fn drop(&mut self) {
-        if let (false, Some(layout)) = (self.heap.is_null(), window_layout(self.len)) {
-            // SAFETY: the window was taken from its cell with the lock of the name held, so nothing else refers to it.
-            // `len` is what it was allocated with.
-            unsafe { dealloc(self.heap.cast(), layout) };
+        if let Some(window) = self.swap_heap(len, None) {
+            window::give_back(window);
         }
+        self.chunks.remove(|_| true, |_, _| {});
     }
-}
-
-/// Returns a zeroed window: null if the inline one has as many octaves, and `None` if there is no memory.
-fn allocate_window(len: usize) -> Option<*mut Bucket> {
-    if len <= INLINE_OCTAVES {
-        return Some(ptr::null_mut());
-    }
-    // SAFETY: the size is not zero.
-    let memory = unsafe { alloc_zeroed(window_layout(len)?) };
-    NonNull::new(memory).map(|memory| memory.cast().as_ptr())
-}
-
-fn window_layout(len: usize) -> Option<Layout> {
-    Layout::array::<Bucket>(len * SUBBUCKETS).ok()
 }

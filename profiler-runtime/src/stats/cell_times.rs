@@ -61,8 +61,6 @@ pub(super) struct CellTimes {
     outside: OwnerCell<u64>,
     /// How many of them place the window again; 0 means [`FIRST_OUTSIDE`].
     outside_limit: OwnerCell<u64>,
-    /// `true` while an octave is added, which may allocate.
-    is_allocating: OwnerCell<bool>,
     buckets: CellBuckets,
 }
 
@@ -90,7 +88,6 @@ impl CellTimes {
             max: SingleWriterU64::new(),
             outside: OwnerCell::new(0),
             outside_limit: OwnerCell::new(0),
-            is_allocating: OwnerCell::new(false),
             buckets: CellBuckets::new(),
         }
     }
@@ -125,11 +122,11 @@ impl CellTimes {
         if offset.cast_unsigned() >= self.fast_len.get() {
             return None;
         }
+        self.newest.begin_counting();
         #[allow(clippy::cast_possible_truncation, reason = "below FAST_END")]
         let bucket = bucket_of_short((time as i32).max(0).cast_unsigned());
         // SAFETY: the fast range is not empty, so `window` minus its offset is that of the current window, and the times
-        // of the range are in its buckets: `set_fast_range` makes both so. The window is freed only after the range was
-        // emptied or set anew, by this thread.
+        // of the range are in its buckets: `set_fast_range` makes both so. Windows are never freed.
         let bucket = unsafe { &*self.window.get().0.wrapping_add(bucket) };
         let count = bucket.increment();
         let squares = self
@@ -176,7 +173,7 @@ impl CellTimes {
             return false;
         }
         let index = bucket_index(time);
-        // Without memory for the octave, or within its allocation, the time counts as the nearest one in the window.
+        // Without memory for the octave, or within the profiler, the time counts as the nearest one in the window.
         let Some(bucket) = self
             .buckets
             .find(index)
@@ -184,6 +181,7 @@ impl CellTimes {
         else {
             return false;
         };
+        self.newest.begin_counting();
         let count = bucket.increment();
         let square = (time as f64) * (time as f64);
         let other_squares = f64::from_bits(self.other_squares.get()) + square;
@@ -195,14 +193,12 @@ impl CellTimes {
             || !self.buckets.octaves().contains(index / SUBBUCKETS) && self.is_often_outside()
     }
 
-    /// Adds the buckets of an octave, unless a measured allocator calls this meanwhile.
+    /// Adds the buckets of an octave, unless the call comes from within the profiler, perhaps from a measured allocator that
+    /// this very function calls: adding takes a lock.
     fn add_octave(&self, octave: usize) {
-        if !self.is_allocating.get() {
-            let _reentrancy = ReentrancyGuard::try_enter();
-            self.is_allocating.set(true);
+        if let Some(_reentrancy) = ReentrancyGuard::try_enter() {
             // Without memory the call counts all the same: see `count_newest`.
             let _ = self.buckets.add_octave(octave);
-            self.is_allocating.set(false);
         }
     }
 
@@ -225,7 +221,7 @@ impl CellTimes {
         self.fast_len.set(0);
         // A signal handler that makes a measured call here finds the range empty.
         compiler_fence(SeqCst);
-        let octaves = self.buckets.octaves();
+        let (octaves, window) = self.buckets.window();
         let (first, end) = octaves.ticks();
         let (min, max) = (!self.inverted_min.get(), self.max.get());
         let from = if first == 0 && min == 0 {
@@ -236,8 +232,8 @@ impl CellTimes {
         };
         let end = end.min(max.saturating_add(1)).min(FAST_END.cast_unsigned());
         let offset = octaves.first * SUBBUCKETS;
-        let window = self.buckets.window().as_ptr().wrapping_sub(offset);
-        self.window.set(Window(window));
+        self.window
+            .set(Window(window.as_ptr().wrapping_sub(offset)));
         self.fast_from.set(from);
         compiler_fence(SeqCst);
         let len = end.cast_signed().saturating_sub(from).max(0);
@@ -245,23 +241,26 @@ impl CellTimes {
     }
 
     /// Moves counts and sums that are about to overflow to `totals`, and the window to where the calls are. Called by the
-    /// owner, with the lock of the totals held.
+    /// owner, with the lock of the totals held. `can_spill` says that the totals have memory for the counts.
     #[cold]
-    pub(super) fn maintain(&self, totals: &mut Totals) {
-        self.buckets
-            .spill(|index, count| totals.buckets.add(index, count));
+    pub(super) fn maintain(&self, totals: &mut Totals, can_spill: bool) {
+        if can_spill {
+            self.buckets
+                .spill(|index, count| totals.buckets.add(index, count));
+        }
         totals.add_squares(self.squares.get().into());
         self.squares.set(0);
-        if self.outside.get() < self.outside_limit.get().max(FIRST_OUTSIDE) {
+        if !can_spill || self.outside.get() < self.outside_limit.get().max(FIRST_OUTSIDE) {
             return;
         }
         self.outside.set(0);
         self.outside_limit
             .set(2 * self.outside_limit.get().max(FIRST_OUTSIDE));
-        let unused = self.buckets.place_again();
-        // Before the memory is freed: `window` may point to it.
+        // A signal handler that makes a measured call meanwhile finds the range empty.
+        self.fast_len.set(0);
+        compiler_fence(SeqCst);
+        self.buckets.place_again();
         self.set_fast_range();
-        drop(unused);
     }
 
     /// Adds everything to `totals`, whose lock the caller holds.
@@ -315,7 +314,7 @@ impl CellTimes {
         ] {
             field.set(0);
         }
-        drop(self.buckets.reset());
+        self.buckets.reset();
     }
 }
 
@@ -347,7 +346,7 @@ mod tests {
     /// Records times as the fast path does.
     fn record(times: &CellTimes, totals: &mut Totals, elapsed: i64) {
         if times.record(elapsed) {
-            times.maintain(totals);
+            times.maintain(totals, true);
         }
     }
 
@@ -444,7 +443,7 @@ mod tests {
         times.squares.set(MANY_SQUARES / 2 - 1);
         assert!(!times.is_nearly_full());
         assert!(times.record_fast(FAST_END - 2) && times.is_nearly_full());
-        times.maintain(&mut totals);
+        times.maintain(&mut totals, true);
         assert_eq!((times.squares.get(), times.is_nearly_full()), (0, false));
     }
 

@@ -1,8 +1,8 @@
 //! Chunks: the buckets of one octave, as members of a linked list, and the pool that they come from.
 //!
 //! A cell takes a chunk when a time is in an octave that it has not seen before. That can happen at any time, for example
-//! when the thread is preempted for longer than ever before. So that no allocator is called then, the pool is filled
-//! when a cell is made, which takes memory anyway. Chunks are never freed.
+//! when the thread is preempted for longer than ever before. So that an allocator is rarely called then, the pool is filled
+//! when a cell is made, which takes memory anyway, and grows by many chunks at once. Chunks are never freed.
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::iter;

@@ -16,6 +16,7 @@ mod owner_cell;
 mod pool;
 mod single_writer;
 mod totals;
+mod window;
 
 pub(crate) use call_node::{CallKind, NodeCell, NodeTotals};
 pub(crate) use cell::{Ending, StatCell};

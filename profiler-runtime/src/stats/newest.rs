@@ -9,25 +9,32 @@
 //! The owner of the cell counts the newest time in its bucket, and then replaces it:
 //!
 //! ```text
+//! newest = BUSY            relaxed
+//!                          fence, release
 //! bucket[of old] += 1      relaxed
 //! newest = elapsed         release
 //! ```
 //!
-//! A reader loads the newest time (acquire), then the buckets, and then the newest time once more:
+//! A reader waits until the newest time is not `BUSY`, which does not tell whether the time is in its bucket. It reads the
+//! buckets and then, behind a fence (acquire), the newest time again:
 //!
-//! - *It is equal.* No call has ended, or calls with equal times have. Either way the time belongs to that bucket and
-//!   was not in it when the bucket was read, or stands for one that was: it counts once.
-//! - *It differs.* The first time has been counted, but perhaps after its bucket was read. The acquire load of the later
-//!   time orders the load of that bucket, repeated now, after its increment. So the bucket is read again. The later time
-//!   is left to the next reader.
+//! - *It is equal.* No time has been counted meanwhile, or the last of those that were is equal to the first. If
+//!   the reader saw an increment, the two fences order its second load after `BUSY`; so the
+//!   second time is a later one, which stands for itself. Either way one time is in no bucket that was read.
+//! - *It differs.* The first time has been counted, or is being counted, but perhaps after its bucket was read. The reader
+//!   waits until the owner is not busy any more; this acquire load orders a repeated load of the bucket after the
+//!   increment. The later time is left to the next reader.
 //!
-//! So no time is ever counted in a bucket that is not its own, and a reader sees, in each bucket, all that an earlier
+//! So no time is counted twice or in a bucket that is not its own, and a reader sees, in each bucket, all that an earlier
 //! reader saw: counts never fall. Readers exclude each other with the lock of the name, which orders them.
+//!
+//! The owner is busy for a few instructions. If it is preempted there, a reader gives its processor away, and after
+//! [`PATIENCE`] tries leaves the time out: a count may then be one too low.
 
 use crate::sync::primitive::AtomicU64;
 use crate::sync::primitive::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::primitive::atomic::fence;
-use crate::sync::primitive::const_unless_loom;
+use crate::sync::primitive::{const_unless_loom, thread};
 
 /// The newest time in ticks, or [`NONE`](Self::NONE).
 #[repr(transparent)]
@@ -47,6 +54,8 @@ pub(super) enum Pending {
 impl Newest {
     /// No time. No call is as short.
     const NONE: u64 = 1 << 63;
+    /// The owner is counting a time. No call is as short either, and an instruction can hold it.
+    const BUSY: u64 = (i32::MIN as i64).cast_unsigned();
 
     const_unless_loom! {
         pub(super) fn new() -> Self {
@@ -65,6 +74,14 @@ impl Newest {
         self.0.load(Relaxed) != Self::NONE
     }
 
+    /// Announces that the owner counts the newest time.
+    #[inline(always)]
+    pub(super) fn begin_counting(&self) {
+        self.0.store(Self::BUSY, Relaxed);
+        // Not a release of the increment, which could not be one instruction then.
+        fence(Release);
+    }
+
     /// Replaces the newest time, which the owner has counted.
     #[inline(always)]
     pub(super) fn set(&self, elapsed: i64) {
@@ -78,23 +95,37 @@ impl Newest {
 
     /// Calls `read_buckets`, and returns what to do about the newest time.
     pub(super) fn around(&self, read_buckets: impl FnOnce(Option<i64>)) -> Pending {
-        let before = self.0.load(Acquire);
-        if before == Self::NONE {
+        let before = self.load();
+        if before == Self::NONE || before == Self::BUSY {
             read_buckets(None);
             return Pending::Nothing;
         }
         let time = before.cast_signed();
         read_buckets(Some(time));
-        // Orders the loads of the buckets before the next one: without it, a bucket that is read late could have counted
-        // the time that this load finds uncounted.
         fence(Acquire);
         if self.0.load(Acquire) == before {
             Pending::Uncounted(time)
         } else {
+            self.load();
             Pending::Counted(time)
         }
     }
+
+    /// Loads the newest time once the owner is not busy.
+    fn load(&self) -> u64 {
+        for _ in 0..PATIENCE {
+            let newest = self.0.load(Acquire);
+            if newest != Self::BUSY {
+                return newest;
+            }
+            thread::yield_now();
+        }
+        Self::BUSY
+    }
 }
+
+/// The tries of a reader that finds the owner counting.
+const PATIENCE: u32 = 1000;
 
 #[cfg(all(test, not(loom)))]
 mod tests {
@@ -126,31 +157,40 @@ mod tests {
 
 #[cfg(all(test, loom))]
 mod loom_tests {
+    use std::sync::atomic::AtomicUsize;
+
     use loom::sync::Arc;
-    use loom::thread;
 
     use super::*;
     use crate::sync::primitive::AtomicU32;
 
-    #[derive(Default)]
     struct Cell {
         newest: Newest,
         buckets: [AtomicU32; 2],
     }
 
-    impl Default for Newest {
-        fn default() -> Self {
-            Self::new()
-        }
-    }
-
     impl Cell {
-        fn record(&self, elapsed: usize) {
-            if self.newest.is_some() {
-                let bucket = &self.buckets[usize::try_from(self.newest.get()).unwrap()];
-                bucket.store(bucket.load(Relaxed) + 1, Relaxed);
+        fn new() -> Self {
+            Self {
+                newest: Newest::new(),
+                buckets: [AtomicU32::new(0), AtomicU32::new(0)],
             }
-            self.newest.set(i64::try_from(elapsed).unwrap());
+        }
+
+        /// Records times as the owner does. It remembers what it wrote: loom would otherwise forget the earlier loads of
+        /// readers when the owner loads, and leave out the orders in which they matter.
+        fn record(&self, times: &[usize]) {
+            let mut counts = [0; 2];
+            let mut newest: Option<usize> = None;
+            for time in times {
+                if let Some(bucket) = newest {
+                    self.newest.begin_counting();
+                    counts[bucket] += 1;
+                    self.buckets[bucket].store(counts[bucket], Relaxed);
+                }
+                self.newest.set(i64::try_from(*time).unwrap());
+                newest = Some(*time);
+            }
         }
 
         fn read(&self) -> [u32; 2] {
@@ -170,11 +210,16 @@ mod loom_tests {
 
     #[test]
     fn no_time_is_in_a_wrong_bucket_and_no_count_falls() {
-        for times in [[0, 1, 0], [0, 1, 1], [0, 0, 1], [1, 0, 0]] {
-            loom::model(move || {
-                let cell = Arc::new(Cell::default());
+        for times in [[0, 1, 0], [0, 1, 1], [0, 0, 1]] {
+            let executions = std::sync::Arc::new(AtomicUsize::new(0));
+            let counted = std::sync::Arc::clone(&executions);
+            let mut model = loom::model::Builder::new();
+            model.preemption_bound = Some(3);
+            model.check(move || {
+                counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                let cell = Arc::new(Cell::new());
                 let its_own = Arc::clone(&cell);
-                let owner = thread::spawn(move || times.map(|time| its_own.record(time)));
+                let owner = thread::spawn(move || its_own.record(&times));
                 let (first, second) = (cell.read(), cell.read());
                 owner.join().unwrap();
                 let last = cell.read();
@@ -182,9 +227,11 @@ mod loom_tests {
                 assert_eq!(last, [count(0), count(1)]);
                 for bucket in 0..2 {
                     let seen = [first[bucket], second[bucket], last[bucket]];
-                    assert!(seen.is_sorted(), "{seen:?}");
+                    assert!(seen.is_sorted(), "{times:?}: {seen:?}");
                 }
             });
+            let executions = executions.load(std::sync::atomic::Ordering::Relaxed);
+            assert!(executions > 50, "loom tried only {executions} orders");
         }
     }
 }

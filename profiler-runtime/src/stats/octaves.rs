@@ -28,7 +28,7 @@ pub(super) struct Octaves {
 }
 
 impl Octaves {
-    /// Returns `len` octaves that end with `last` if there are so many.
+    /// Returns `len` octaves that end with `last`, or the first or last `len`.
     pub(super) fn up_to(last: usize, len: usize) -> Self {
         let end = (last + 1).clamp(len, OCTAVES);
         Self {

@@ -8,8 +8,10 @@ use std::cell::Cell;
 #[repr(transparent)]
 pub(super) struct OwnerCell<T>(Cell<T>);
 
-// SAFETY: the type is private to `stats`, where only the methods of a cell use it that are called by the cell's owner, or
-// when there is none. A cell changes its owner with the lock of its name held, which orders their accesses.
+// SAFETY: the type is private to `stats`. A cell's fields are used only in methods that the cell's owner calls, or that are
+// called when there is none; it changes its owner with the lock of its name held, which orders their accesses. The octave
+// of a chunk is written before the chunk is published, and again only after it was removed with that lock held, under which
+// all others read it.
 unsafe impl<T: Send> Sync for OwnerCell<T> {}
 
 impl<T: Copy> OwnerCell<T> {

@@ -6,8 +6,8 @@
 //! starts a new generation, so that every site decides again. Turning the switch off and on keeps the generation: the
 //! decisions become valid again with the old word.
 //!
-//! A call with a literal name does not read the switch: each site has a word of its own, which a change of the switch brings
-//! up to date; see [`SiteState`].
+//! A call on the fast path does not read the switch: each site has a word of its own, which a change of the switch brings up
+//! to date; see [`SiteState`].
 //!
 //! # Memory ordering
 //!
@@ -170,6 +170,7 @@ impl Control {
     /// Returns the state for a child that was forked while another thread held the lock: the environment's settings, on
     /// or off as before. Returns `None` if the environment was not read before the fork; the child then reads it.
     fn after_fork() -> Option<Self> {
+        site_state::forked_while_locked();
         Some(Self::restored(ENVIRONMENT.get()?, SWITCH.load(Relaxed)))
     }
 

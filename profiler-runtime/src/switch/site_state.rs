@@ -15,7 +15,7 @@
 //! that the thread had not reached yet keep their old state until the switch is next used; that starts a new generation.
 
 use std::sync::atomic::{
-    AtomicPtr, AtomicU32, AtomicU64,
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 use std::{iter, ptr};
@@ -23,7 +23,6 @@ use std::{iter, ptr};
 use super::site_decision::StampedDecision;
 use super::{is_off, with_control};
 use crate::local::slot_index;
-use crate::process::fork;
 
 /// The decision of a call site, and its word.
 #[derive(Debug)]
@@ -41,6 +40,10 @@ static LAST: AtomicPtr<SiteState> = AtomicPtr::new(ptr::null_mut());
 
 /// The first site of the list points to this one, which is not part of it.
 static END: SiteState = SiteState::NEW;
+
+/// `true` in a child that was forked while another thread held the lock of the switch, perhaps between the two stores that
+/// add a site to the list.
+static MAY_LACK_SITE: AtomicBool = AtomicBool::new(false);
 
 impl SiteState {
     #[allow(
@@ -84,8 +87,8 @@ impl SiteState {
     /// Adds the site to the list, if it is not there. Called with the lock of the switch held.
     fn add_to_list(&'static self) {
         let is_marked = !self.previous.load(Relaxed).is_null();
-        // A child may have been forked between the two stores below.
-        if is_marked && (fork::generation() == 0 || all().any(|site| ptr::eq(site, self))) {
+        let is_listed = || all().any(|site| ptr::eq(site, self));
+        if is_marked && (!MAY_LACK_SITE.load(Relaxed) || is_listed()) {
             return;
         }
         let last = LAST.load(Relaxed);
@@ -116,6 +119,11 @@ fn all() -> impl Iterator<Item = &'static SiteState> {
     let site = |pointer: &AtomicPtr<SiteState>| unsafe { pointer.load(Acquire).as_ref() };
     let sites = iter::successors(site(&LAST), move |later| site(&later.previous));
     sites.take_while(|site| !ptr::eq(*site, &raw const END))
+}
+
+/// Notes that this process was forked while another thread held the lock of the switch.
+pub(super) fn forked_while_locked() {
+    MAY_LACK_SITE.store(true, Relaxed);
 }
 
 /// Brings the words of all sites up to date. Called with the lock of the switch held.
