@@ -296,14 +296,17 @@ pub(super) fn end_in_caller<const IS_GENERIC: bool>(open: &OpenScope) {
         if !open.is_innermost(state) {
             return end_slow(open);
         }
+        let cell = open.cell;
+        // Before the clock is read: the processor works on the bucket of the time before while it waits for the branches
+        // above, and not after the reading, where the next one would wait for it.
+        let newest = cell.prepare();
         let elapsed = subtract(open.start, read_counter(), state.clock_cost.get());
         let own = open.own_ticks(state, elapsed);
         open.restore_outer(state, elapsed);
-        let cell = open.cell;
         if !cell.leave(open.serial) {
             return end_recursive(cell, elapsed, own);
         }
-        if !cell.count_outermost(elapsed, own) {
+        if !cell.count_outermost(newest, elapsed, own) {
             record_slowly(cell, elapsed);
         }
     });

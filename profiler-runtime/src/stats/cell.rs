@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicPtr, Ordering::Acquire, fence};
 
 use super::Totals;
 use super::cell_fields::stat_cell;
-use super::cell_times::CellTimes;
+use super::cell_times::{CellTimes, Prepared};
 use super::single_writer::SingleWriterU64;
 
 /// How a scope ended.
@@ -190,10 +190,16 @@ impl StatCell {
     /// Does not check for overflows, which [`is_nearly_full`](Self::is_nearly_full) must do in time: once in 2²⁶ calls.
     #[inline(always)]
     #[must_use]
-    pub(crate) fn count_outermost(&self, elapsed: i64, own: i64) -> bool {
+    pub(crate) fn count_outermost(&self, newest: Prepared, elapsed: i64, own: i64) -> bool {
         self.total.add_ticks(elapsed);
         self.own.add_ticks(own);
-        self.times.record_fast(elapsed)
+        self.times.record_fast(newest, elapsed)
+    }
+
+    /// Prepares the call that was counted last for [`count_outermost`](Self::count_outermost).
+    #[inline(always)]
+    pub(crate) fn prepare(&self) -> Prepared {
+        self.times.prepare()
     }
 
     /// Records the time of a call for which [`count_outermost`](Self::count_outermost) returned `false`. Returns `true` if

@@ -24,6 +24,13 @@ const FAST_END: i64 = 1 << 18;
 /// The sum of squares of a cell that is nearly full.
 const MANY_SQUARES: u64 = 1 << 63;
 
+/// The newest time and its bucket, if the time is in the fast range.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Prepared {
+    time: i64,
+    bucket: usize,
+}
+
 /// A bucket, and the sum of squares, after a time was counted.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
@@ -97,36 +104,46 @@ impl CellTimes {
         self.newest.clear();
     }
 
-    /// Records the time of a call on the fast path: counts the one before. Returns `false`, and does nothing, if
-    /// [`record_slowly`](Self::record_slowly) must do it.
+    /// Prepares the newest time for being counted.
+    #[inline(always)]
+    pub(super) fn prepare(&self) -> Prepared {
+        let time = self.newest.get();
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "not used unless it is below FAST_END"
+        )]
+        let bucket = bucket_of_short((time as i32).max(0).cast_unsigned());
+        Prepared { time, bucket }
+    }
+
+    /// Records the time of a call on the fast path: counts the one before, which was prepared. Returns `false`, and does
+    /// nothing, if [`record_slowly`](Self::record_slowly) must do it.
     ///
     /// Does not check for overflows: see [`is_nearly_full`](Self::is_nearly_full).
     #[inline(always)]
     #[must_use]
-    pub(super) fn record_fast(&self, elapsed: i64) -> bool {
-        self.count_fast(elapsed).is_some()
+    pub(super) fn record_fast(&self, newest: Prepared, elapsed: i64) -> bool {
+        self.count_fast(newest, elapsed).is_some()
     }
 
     /// Records the time of a call. Returns `true` if [`maintain`](Self::maintain) is to be called.
     pub(super) fn record(&self, elapsed: i64) -> bool {
-        match self.count_fast(elapsed) {
+        match self.count_fast(self.prepare(), elapsed) {
             Some(counted) => counted.is_nearly_full(),
             None => self.record_slowly(elapsed),
         }
     }
 
     #[inline(always)]
-    fn count_fast(&self, elapsed: i64) -> Option<Counted> {
-        let time = self.newest.get();
+    fn count_fast(&self, Prepared { time, bucket }: Prepared, elapsed: i64) -> Option<Counted> {
         let offset = time.wrapping_sub(self.fast_from.get());
         if offset.cast_unsigned() >= self.fast_len.get() {
             return None;
         }
         self.newest.begin_counting();
-        #[allow(clippy::cast_possible_truncation, reason = "below FAST_END")]
-        let bucket = bucket_of_short((time as i32).max(0).cast_unsigned());
         // SAFETY: the fast range is not empty, so `window` minus its offset is that of the current window, and the times
-        // of the range are in its buckets: `set_fast_range` makes both so. Windows are never freed.
+        // of the range are in its buckets: `set_fast_range` makes both so. `bucket` is that of such a time, which has less
+        // than 32 bits. Windows are never freed.
         let bucket = unsafe { &*self.window.get().0.wrapping_add(bucket) };
         let count = bucket.increment();
         let squares = self
@@ -390,7 +407,7 @@ mod tests {
         }
         assert_equal(&totals_of(&times, &totals), &expected(&all));
         let slow = (0..2_000)
-            .filter(|call| !times.record_fast(usual(*call)))
+            .filter(|call| !times.record_fast(times.prepare(), usual(*call)))
             .count();
         assert_eq!(slow, 0);
     }
@@ -403,7 +420,10 @@ mod tests {
             record(&times, &mut totals, *time);
         }
         assert_equal(&totals_of(&times, &totals), &expected(&all));
-        assert!(all.iter().all(|time| times.record_fast(*time)));
+        assert!(
+            all.iter()
+                .all(|time| times.record_fast(times.prepare(), *time))
+        );
     }
 
     #[test]
@@ -417,7 +437,8 @@ mod tests {
         }
         assert_equal(&totals_of(&times, &totals), &expected(&all));
         assert!(
-            all.iter().all(|time| times.record_fast(*time)),
+            all.iter()
+                .all(|time| times.record_fast(times.prepare(), *time)),
             "the window was widened"
         );
     }
@@ -442,7 +463,7 @@ mod tests {
         }
         times.squares.set(MANY_SQUARES / 2 - 1);
         assert!(!times.is_nearly_full());
-        assert!(times.record_fast(FAST_END - 2) && times.is_nearly_full());
+        assert!(times.record_fast(times.prepare(), FAST_END - 2) && times.is_nearly_full());
         times.maintain(&mut totals, true);
         assert_eq!((times.squares.get(), times.is_nearly_full()), (0, false));
     }
