@@ -38,7 +38,8 @@ pub(crate) fn measured(
         let never = quote_spanned!(place=> #runtime::never::<#pinned>());
         quote_spanned!(span=> if false { return #never; };)
     });
-    let divider = function::before_items(statements);
+    let trees: Vec<TokenTree> = statements.clone().into_iter().collect();
+    let divider = function::before_items(&trees);
     let inside = quote!(#arguments #pinned #divider #statements);
     let mut block = Group::new(Delimiter::Brace, inside);
     block.set_span(braces);

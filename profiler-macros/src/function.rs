@@ -65,7 +65,14 @@ impl Function {
             runtime: &runtime,
             location,
         };
-        let (mut inside, statements) = split_inner_attributes(self.body.stream());
+        let whole = self.body.stream();
+        let trees: Vec<TokenTree> = whole.clone().into_iter().collect();
+        let attributes = inner_attributes(&trees);
+        let (mut inside, statements) = match attributes {
+            // Tokens that stay together cost the compiler less than tokens one by one.
+            0 => (TokenStream::new(), whole),
+            end => (collected(&trees[..end]), collected(&trees[end..])),
+        };
         if self.head.asynchronous {
             let braces = self.body.span();
             let (head, signature) = (&self.head, &mut self.signature);
@@ -76,8 +83,8 @@ impl Function {
         } else {
             let guard = quote_spanned!(Span::mixed_site()=> __profiler_scope);
             inside.extend(site.guard(&guard));
-            inside.extend(before_items(&statements));
-            inside.extend(statements);
+            inside.extend(before_items(&trees[attributes..]));
+            inside.extend([statements]);
         }
         let mut body = Group::new(Delimiter::Brace, inside);
         body.set_span(self.body.span());
@@ -93,15 +100,13 @@ impl Function {
 ///
 /// Else `clippy::items_after_statements` would report the user's items. The lint stops at the first
 /// item that comes from a macro expansion.
-pub(crate) fn before_items(statements: &TokenStream) -> Option<TokenStream> {
+pub(crate) fn before_items(statements: &[TokenTree]) -> Option<TokenStream> {
     let begins_item = |tree: &TokenTree| match tree {
-        TokenTree::Ident(word) => ITEM_KEYWORDS.iter().any(|known| word == known),
+        // One string for all comparisons: compilers run macros without optimization.
+        TokenTree::Ident(word) => ITEM_KEYWORDS.contains(&word.to_string().as_str()),
         _ => false,
     };
-    let has_items = statements
-        .clone()
-        .into_iter()
-        .any(|tree| begins_item(&tree));
+    let has_items = statements.iter().any(begins_item);
     has_items.then(|| quote_spanned!(Span::mixed_site()=> use {};))
 }
 
@@ -111,14 +116,8 @@ const ITEM_KEYWORDS: &[&str] = &[
     "use",
 ];
 
-/// Splits a body into its inner attributes and the statements.
-fn split_inner_attributes(body: TokenStream) -> (TokenStream, TokenStream) {
-    let mut trees = body.clone().into_iter().peekable();
-    let mut attributes = TokenStream::new();
-    if !item::is_punct(trees.peek(), '#') {
-        return (attributes, body);
-    }
-    let trees: Vec<TokenTree> = trees.collect();
+/// Returns the length of the inner attributes at the beginning of a body.
+fn inner_attributes(trees: &[TokenTree]) -> usize {
     let mut at = 0;
     while item::is_punct(trees.get(at), '#')
         && item::is_punct(trees.get(at + 1), '!')
@@ -126,6 +125,9 @@ fn split_inner_attributes(body: TokenStream) -> (TokenStream, TokenStream) {
     {
         at += 3;
     }
-    attributes.extend(trees[..at].iter().cloned());
-    (attributes, trees[at..].iter().cloned().collect())
+    at
+}
+
+fn collected(trees: &[TokenTree]) -> TokenStream {
+    trees.iter().cloned().collect()
 }

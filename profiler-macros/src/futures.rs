@@ -37,9 +37,9 @@ pub(crate) fn returned<'a>(signature: &'a [TokenTree], head: &Head) -> Option<Re
     let tokens = &signature[item::return_type(signature, head)];
     // Parsing a type is slow, so this check comes first: most functions return no future.
     let may_name_future = tokens.iter().any(|tree| match tree {
-        TokenTree::Ident(word) => ["impl", "Box", "BoxFuture", "LocalBoxFuture"]
-            .iter()
-            .any(|known| word == known),
+        TokenTree::Ident(word) => {
+            ["impl", "Box", "BoxFuture", "LocalBoxFuture"].contains(&word.to_string().as_str())
+        }
         TokenTree::Group(group) => group.delimiter() == Delimiter::None,
         _ => false,
     });
@@ -215,9 +215,8 @@ fn in_place(site: &SiteCode, tail: &Tail, statements: &[TokenTree]) -> TokenStre
         None => (site.builder(), site.task()),
     };
     tokens.extend(builder);
-    let before: TokenStream = before.iter().cloned().collect();
-    tokens.extend(function::before_items(&before));
-    tokens.extend(before);
+    tokens.extend(function::before_items(before));
+    tokens.extend(before.iter().cloned());
     let future: TokenStream = match &tail.boxed {
         Some(parentheses) => parentheses.stream(),
         None => expression.iter().cloned().collect(),

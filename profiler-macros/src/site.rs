@@ -4,7 +4,7 @@
 //! Local variables are hygienic, items are not. The user's code therefore stays outside of the
 //! block that declares the items.
 
-use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Literal, Punct, Spacing, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote_spanned};
 use syn::Path;
 use syn::spanned::Spanned;
@@ -14,8 +14,12 @@ use crate::values::{is_closure, is_place};
 
 /// The path of the runtime crate. Its tokens are the path of the runtime's private module, which
 /// the expansion uses.
+///
+/// The paths are single tokens: to append a stream to another is a call of the compiler, to append a
+/// token is not.
 pub(crate) struct Runtime {
-    root: TokenStream,
+    root: Vec<TokenTree>,
+    private: Vec<TokenTree>,
     /// The user wrote the path.
     is_explicit: bool,
 }
@@ -23,15 +27,15 @@ pub(crate) struct Runtime {
 impl Runtime {
     /// Uses the path of the `crate` argument, or else the name of the crate.
     pub(crate) fn at(path: Option<&Path>) -> Self {
-        match path {
-            Some(path) => Self {
-                root: path.to_token_stream(),
-                is_explicit: true,
-            },
-            None => Self {
-                root: quote_spanned!(Span::mixed_site()=> ::profiler_runtime),
-                is_explicit: false,
-            },
+        let root: Vec<TokenTree> = match path {
+            Some(path) => path.to_token_stream().into_iter().collect(),
+            None => segment("profiler_runtime").into(),
+        };
+        let private = root.iter().cloned().chain(segment("__private"));
+        Self {
+            private: private.collect(),
+            root,
+            is_explicit: path.is_some(),
         }
     }
 
@@ -46,21 +50,42 @@ impl Runtime {
             };
             at(span, tree)
         };
-        let root: TokenStream = self.root.clone().into_iter().map(moved).collect();
+        let root: TokenStream = self.root.iter().cloned().map(moved).collect();
         quote_spanned!(place=> #root::__private)
     }
 }
 
 impl ToTokens for Runtime {
     fn to_tokens(&self, tokens: &mut TokenStream) {
-        let root = &self.root;
-        tokens.extend(quote_spanned!(Span::mixed_site()=> #root::__private));
+        tokens.extend(self.private.iter().cloned());
     }
+}
+
+/// Returns the tokens of `::name`.
+fn segment(name: &str) -> [TokenTree; 3] {
+    let span = Span::mixed_site();
+    let colon = |spacing| at(span, Punct::new(':', spacing).into());
+    [
+        colon(Spacing::Joint),
+        colon(Spacing::Alone),
+        Ident::new(name, span).into(),
+    ]
 }
 
 fn at(span: Span, mut tree: TokenTree) -> TokenTree {
     tree.set_span(span);
     tree
+}
+
+/// Returns the tokens of `enum Here {}`, an item whose type name tells the path of the function.
+fn here(span: Span) -> [TokenTree; 3] {
+    let mut braces = Group::new(Delimiter::Brace, TokenStream::new());
+    braces.set_span(span);
+    [
+        Ident::new("enum", span).into(),
+        Ident::new("Here", span).into(),
+        braces.into(),
+    ]
 }
 
 /// Generates the code of one call site.
@@ -73,13 +98,13 @@ pub(crate) struct SiteCode<'a> {
 }
 
 impl SiteCode<'_> {
-    /// Returns a block that declares the call site and evaluates to `last`, which uses `SITE`.
-    fn declare(&self, last: &TokenStream) -> TokenStream {
+    /// Returns a block that declares the call site and evaluates to a call of one of its methods.
+    fn declare(&self, call: &[TokenTree; 2]) -> TokenStream {
         let span = Span::mixed_site();
         let runtime = self.runtime;
         let here = match &self.args.name {
-            None if !self.is_per_instance() => Some(quote_spanned!(span=> enum Here {})),
-            _ => None,
+            None if !self.is_per_instance() => here(span).into(),
+            _ => Vec::new(),
         };
         let site = if self.has_dynamic_name() {
             "MultiNameSite"
@@ -88,9 +113,9 @@ impl SiteCode<'_> {
         };
         let site = Ident::new(site, span);
         quote_spanned! {span=> {
-            #here
+            #(#here)*
             static SITE: #runtime::#site = #runtime::#site::NEW;
-            #last
+            SITE.#(#call)*
         }}
     }
 
@@ -106,7 +131,7 @@ impl SiteCode<'_> {
 
     /// Returns the call of a method of the call site: `enter`, `begin` or `task`, with the argument
     /// that determines the name. The method is `#[track_caller]`.
-    fn method_call(&self, method: &str, more: &TokenStream) -> TokenStream {
+    fn method_call(&self, method: &str, more: &TokenStream) -> [TokenTree; 2] {
         let span = Span::mixed_site();
         let runtime = self.runtime;
         let (suffix, by) = match &self.args.name {
@@ -123,10 +148,10 @@ impl SiteCode<'_> {
         let method = Ident::new(&format!("{method}{suffix}"), location);
         let mut arguments = Group::new(Delimiter::Parenthesis, quote_spanned!(span=> #by #more));
         arguments.set_span(location);
-        quote_spanned!(span=> #method #arguments)
+        [method.into(), arguments.into()]
     }
 
-    fn begin_call(&self) -> TokenStream {
+    fn begin_call(&self) -> [TokenTree; 2] {
         let every = Literal::u32_unsuffixed(self.args.log_every.unwrap_or(1));
         self.method_call("begin", &quote_spanned!(Span::mixed_site()=> , #every))
     }
@@ -135,7 +160,7 @@ impl SiteCode<'_> {
     pub(crate) fn plain_guard(&self) -> Option<TokenStream> {
         self.args.is_name_only().then(|| {
             let enter = self.method_call("enter", &TokenStream::new());
-            self.declare(&quote_spanned!(Span::mixed_site()=> SITE.#enter))
+            self.declare(&enter)
         })
     }
 
@@ -157,13 +182,13 @@ impl SiteCode<'_> {
         match &self.args.name {
             // The user's expression stays outside of the block that declares the items.
             Some(Name::Const(name)) => {
-                let begin = self.declare(&quote_spanned!(span=> SITE.#begin));
+                let begin = self.declare(&begin);
                 self.with_arguments(&quote_spanned! {span=> {
                     let __profiler_name: #runtime::Str = const { #name };
                     #begin
                 }})
             }
-            _ => self.with_arguments(&self.declare(&quote_spanned!(span=> SITE.#begin))),
+            _ => self.with_arguments(&self.declare(&begin)),
         }
     }
 
@@ -176,7 +201,7 @@ impl SiteCode<'_> {
             return (self.builder(), self.task());
         }
         let task = self.method_call("task", &TokenStream::new());
-        let task = self.declare(&quote_spanned!(Span::mixed_site()=> SITE.#task));
+        let task = self.declare(&task);
         (TokenStream::new(), task)
     }
 
