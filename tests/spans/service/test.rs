@@ -1,50 +1,15 @@
 //! A hundred thousand requests over connections that stay open are counted exactly, and memory does not grow with them.
 
-use std::fs;
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::thread;
+mod client;
 
+use std::fs;
+
+use client::send_all;
 use profiler_runtime::{ProfilerLayer, is_enabled, summary};
 use tracing_subscriber::layer::SubscriberExt;
 
-const CONNECTIONS: u64 = 4;
 /// Requests in each half of the test.
 const REQUESTS: u64 = 50_000;
-
-/// Sends requests over one connection, each after the response to the one before.
-fn send(address: SocketAddr, requests: u64) -> io::Result<()> {
-    let mut to = TcpStream::connect(address)?;
-    to.set_nodelay(true)?;
-    let mut from = BufReader::new(to.try_clone()?);
-    for number in 0..requests {
-        write!(to, "GET /square/{number} HTTP/1.1\r\nHost: test\r\n\r\n")?;
-        let (mut length, mut line) = (0, String::new());
-        while line != "\r\n" {
-            line.clear();
-            from.read_line(&mut line)?;
-            if let Some(given) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-                length = given.trim().parse().map_err(io::Error::other)?;
-            }
-        }
-        let mut body = vec![0; length];
-        from.read_exact(&mut body)?;
-        assert_eq!(body, (number * number).to_string().as_bytes());
-    }
-    Ok(())
-}
-
-fn send_all(address: SocketAddr) {
-    let senders: Vec<_> = (0..CONNECTIONS)
-        .map(|_| thread::spawn(move || send(address, REQUESTS / CONNECTIONS)))
-        .collect();
-    for sender in senders {
-        sender
-            .join()
-            .expect("it does not panic")
-            .expect("the service answers");
-    }
-}
 
 /// Returns the resident memory of this process in KiB.
 fn resident() -> u64 {
@@ -68,9 +33,9 @@ fn requests_are_counted_exactly_and_memory_does_not_grow() {
     let address = listener.local_addr().expect("it is bound");
     runtime.spawn(async move { axum::serve(listener, spans_of_a_service::routes()).await });
 
-    send_all(address);
+    send_all(address, REQUESTS);
     let before = resident();
-    send_all(address);
+    send_all(address, REQUESTS);
     let grown = resident().saturating_sub(before);
     assert!(grown < 4096, "{grown} KiB with {REQUESTS} requests");
 
