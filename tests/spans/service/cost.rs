@@ -29,6 +29,8 @@ const WARM_UP: u64 = 2_000;
 const REQUESTS: u64 = 20_000;
 /// Requests whose instructions are counted, after as many others.
 const COUNTED: u64 = 1_000;
+/// How often they are counted.
+const PAIRS: usize = 7;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -146,13 +148,17 @@ fn instructions(variant: &str, requests: u64) -> Result<f64> {
         .parse()?)
 }
 
-/// Returns the instructions of a request. The difference of two runs leaves out all that is done once.
+/// Returns the instructions of a request, a median: how often the service finds nothing to read yet, and waits, differs from
+/// run to run. The difference of two runs leaves out all that is done once.
 fn instructions_of_one(variant: &str) -> Result<f64> {
-    let (once, twice) = (
-        instructions(variant, COUNTED)?,
-        instructions(variant, 2 * COUNTED)?,
-    );
-    Ok((twice - once) / COUNTED as f64)
+    let differences: Vec<f64> = (0..PAIRS)
+        .map(|_| {
+            let once = instructions(variant, COUNTED)?;
+            let twice = instructions(variant, 2 * COUNTED)?;
+            Ok((twice - once) / COUNTED as f64)
+        })
+        .collect::<Result<_>>()?;
+    Ok(median(differences.into_iter()))
 }
 
 fn measure(variant: &str) -> Result<Cost> {
