@@ -65,8 +65,8 @@ mod process {
 #[path = "../../profiler-runtime/src/stats"]
 mod stats {
     mod bucket;
-    mod newest;
     mod coverage;
+    mod newest;
 }
 
 #[path = "../../profiler-runtime/src/collect"]
