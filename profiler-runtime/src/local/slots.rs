@@ -118,7 +118,9 @@ mod tests {
     #[test]
     fn each_name_has_a_slot_of_its_own() {
         let slots = Slots::new();
-        let last = u32::try_from(MAX_NAMES - 1).unwrap();
+        // Miri is a thousand times slower.
+        let names = if cfg!(miri) { 2_000 } else { MAX_NAMES };
+        let last = u32::try_from(names - 1).unwrap();
         let ids = [0, 62, 63, 64, 1_000, last];
         for id in ids {
             assert!(slots.cell(id).is_none(), "id {id}");
@@ -130,7 +132,7 @@ mod tests {
         slots.clear();
         assert_eq!(slots.cells().count(), 0);
         assert!(slots.table().iter().all(|slot| slot.get().is_none()));
-        assert!(slots.table().len() > MAX_NAMES);
+        assert!(slots.table().len() > names);
     }
 
     #[test]
