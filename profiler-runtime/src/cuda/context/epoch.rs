@@ -65,6 +65,7 @@ impl Epoch {
 
     /// Saves the id of the current epoch. Returns `true` if another thread has just saved a different one.
     #[cold]
+    #[inline(never)]
     fn adopt(&self, id: u64) -> bool {
         let known = self.id.compare_exchange(0, id, Acquire, Acquire);
         known.is_err_and(|known| known != id)

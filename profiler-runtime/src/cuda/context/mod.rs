@@ -170,7 +170,7 @@ impl Context {
     ///
     /// Called at both ends of each scope, right before an event is recorded. Only the driver knows of a reset, and it
     /// may crash if it is given an event that was destroyed with its context.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn is_replaced(&self, driver: &impl EventApi) -> bool {
         match self.has_other_id(driver) {
             None | Some(Ok(false)) => false,
@@ -181,7 +181,7 @@ impl Context {
 
     /// Returns whether the driver's id of the handle differs from the known one, and adopts it if none is known.
     /// Returns `None` if the driver does not number contexts.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn has_other_id(&self, driver: &impl EventApi) -> Option<Result<bool, Code>> {
         let id = driver.context_id(self.raw)?;
         Some(id.map(|id| self.epoch.is_other(id)))

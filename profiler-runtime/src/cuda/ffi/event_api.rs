@@ -118,17 +118,32 @@ pub(crate) trait EventApi {
         context: RawContext,
         f: impl FnOnce() -> Result<T, Failed>,
     ) -> Result<T, Failed> {
+        let before = self.enter_context(context)?;
+        let result = f();
+        self.leave_context(before);
+        result
+    }
+
+    /// Makes a context current on this thread. Returns what [`leave_context`](Self::leave_context) takes: the context
+    /// before, if it was another one.
+    fn enter_context(&self, context: RawContext) -> Result<Option<RawContext>, Failed> {
         let failed = |call| move |code| Failed { call, code };
         let before = self.current_context().map_err(failed("cuCtxGetCurrent"))?;
         if before == context {
-            return f();
+            return Ok(None);
         }
         let set = self.set_context(context).ok_of("cuCtxSetCurrent");
-        let result = set.and_then(|()| f());
-        // Also after an error: the driver may report an earlier failure and set the context nevertheless. An error of
-        // this second call is ignored: the context was current a moment ago, and `f` has run.
-        let _ = self.set_context(before);
-        result
+        // Also after an error: the driver may report an earlier failure and set the context nevertheless.
+        set.inspect_err(|_| self.leave_context(Some(before)))?;
+        Ok(Some(before))
+    }
+
+    /// Makes the context before current again. An error is ignored: that context was current a moment ago.
+    #[inline]
+    fn leave_context(&self, before: Option<RawContext>) {
+        if let Some(before) = before {
+            let _ = self.set_context(before);
+        }
     }
 
     /// Calls `call`; if the driver answers that the thread needs a current context (201), calls it again with `context`
@@ -136,7 +151,7 @@ pub(crate) trait EventApi {
     ///
     /// CUDA does not document which calls on a stream or an event need a current context, and drivers differ. So every
     /// such call that the profiler makes without having set the context goes through here.
-    #[inline]
+    #[inline(always)]
     fn retried_in<T>(
         &self,
         context: RawContext,
@@ -150,6 +165,7 @@ pub(crate) trait EventApi {
 
     /// The second attempt of [`retried_in`](Self::retried_in), out of line.
     #[cold]
+    #[inline(never)]
     fn retry_in<T>(
         &self,
         context: RawContext,
@@ -160,7 +176,7 @@ pub(crate) trait EventApi {
 
     /// Returns the number of a context, which no other context of the process ever has; `None` if the driver is too old
     /// to number them.
-    #[inline]
+    #[inline(always)]
     fn context_id(&self, context: RawContext) -> Option<Result<u64, Code>> {
         match self.read_context_id(context)? {
             Err(failed) if failed.code == Code::INVALID_CONTEXT => {
@@ -172,6 +188,7 @@ pub(crate) trait EventApi {
 
     /// The second attempt of [`context_id`](Self::context_id), out of line.
     #[cold]
+    #[inline(never)]
     fn retry_context_id(&self, context: RawContext) -> Result<u64, Code> {
         let read = || {
             self.read_context_id(context).unwrap_or(Err(Failed {
@@ -184,7 +201,7 @@ pub(crate) trait EventApi {
     }
 
     /// Returns whether an event can be recorded in a stream without becoming part of a capture or invalidating one.
-    #[inline]
+    #[inline(always)]
     fn capturing(&self, context: RawContext, stream: RawStream) -> Capturing {
         match self.retried_in(context, || self.capture_status(stream)) {
             Ok(CaptureStatus::NONE) => Capturing::No,

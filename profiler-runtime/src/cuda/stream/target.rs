@@ -32,32 +32,42 @@ impl Target {
     /// # Errors
     ///
     /// Returns the driver's code if it does not tell which context is current.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn in_context(mut self, driver: &impl EventApi) -> Result<Option<Self>, Code> {
         if self.handles.context == RawContext::NONE {
-            self.handles.context = match driver.current_context() {
-                // Without an initialised driver there is no context either.
-                Err(code) if code.fault() == Fault::NoDriver => RawContext::NONE,
-                answer => answer?,
-            };
+            self.handles.context = current(driver)?;
         }
         Ok((self.handles.context != RawContext::NONE).then_some(self))
     }
+}
 
+impl NamedBy {
     /// Returns `true` for a default stream of the driver in whichever context is current.
+    #[inline]
     pub(crate) fn is_implicit(self) -> bool {
-        self.named_by == NamedBy::Settings
+        self == Self::Settings
     }
 
     /// Returns `true` if neither the call nor its thread named the stream.
+    #[inline]
     pub(crate) fn is_fallback(self) -> bool {
-        matches!(self.named_by, NamedBy::Process | NamedBy::Settings)
+        matches!(self, Self::Process | Self::Settings)
+    }
+}
+
+/// Returns the context that is current on this thread.
+#[inline(never)]
+fn current(driver: &impl EventApi) -> Result<RawContext, Code> {
+    match driver.current_context() {
+        // Without an initialised driver there is no context either.
+        Err(code) if code.fault() == Fault::NoDriver => Ok(RawContext::NONE),
+        answer => answer,
     }
 }
 
 /// Returns the stream that the call names, else the thread's current stream, else the default stream of the process,
 /// else the one that the settings ask for. Does not call the driver.
-#[inline]
+#[inline(always)]
 pub(crate) fn target(thread: &GpuThread, explicit: Option<StreamHandles>) -> Option<Target> {
     let (handles, named_by) = if let Some(explicit) = explicit {
         (explicit, NamedBy::Call)

@@ -38,6 +38,7 @@ impl HostFunctionBackoff {
     }
 
     #[cold]
+    #[inline(never)]
     fn count_skipped(&mut self) -> bool {
         self.remaining -= 1;
         true
@@ -50,6 +51,7 @@ impl HostFunctionBackoff {
 
     /// Notes that the driver has refused a call.
     #[cold]
+    #[inline(never)]
     pub(super) fn extend(&mut self) {
         self.length = (2 * self.length).clamp(FIRST_LENGTH, MAX_LENGTH);
         self.remaining = self.length;

@@ -4,14 +4,15 @@ use std::num::NonZero;
 
 use super::context_cache::ContextCache;
 use super::record_times;
-use super::recording::{in_own_context, is_graph, loss_of, record};
+use super::recording::{enter_own_context, is_graph, loss_of, record};
 use super::scope::{GpuOptions, Mode, OpenGpuScope, StreamOwnership, TaskGpuScope};
 use super::state::{self, GpuThread};
 use crate::clock::now;
 use crate::cuda::context::Context;
 use crate::cuda::context::measurement::{GpuMeasurement, ScopeRef};
 use crate::cuda::ffi::EventApi;
-use crate::cuda::ffi::code::Fault;
+use crate::cuda::ffi::code::{Code, Fault};
+use crate::cuda::ffi::driver::Driver;
 use crate::cuda::ffi::library;
 use crate::cuda::health;
 use crate::cuda::loss::CudaLoss;
@@ -41,18 +42,34 @@ pub(crate) fn begin(serial: u64, name: u32, options: Option<&mut GpuOptions>) ->
     let Some(driver) = library::driver().filter(|_| !ReentrancyGuard::is_entered()) else {
         return Begun::NoContext;
     };
-    let opened = state::with(|thread| {
-        let begun = thread.is_sampled().then(now);
-        let opened = open(thread, driver, serial, name, options, false)?;
-        if let Some(begun) = begun {
-            opened.cost = NonZero::new(now().saturating_sub(begun));
+    let begun = state::with(|thread| {
+        if thread.is_sampled() {
+            return begin_sampled(thread, driver, serial, name, options);
         }
-        Ok(())
+        let opened = open_scope(thread, driver, serial, name, options, false, false);
+        opened.err().unwrap_or(Begun::Opened)
     });
-    match opened {
-        Some(Ok(())) => Begun::Opened,
-        Some(Err(without)) => without,
-        None => Begun::NoContext,
+    begun.unwrap_or(Begun::NoContext)
+}
+
+/// Opens a scope in which the profiler's own cost is measured. A copy of [`open_scope`] out of line, so that the usual one
+/// does not keep the results of the clock.
+#[cold]
+#[inline(never)]
+fn begin_sampled(
+    thread: &mut GpuThread,
+    driver: &Driver,
+    serial: u64,
+    name: u32,
+    options: Option<&mut GpuOptions>,
+) -> Begun {
+    let begun = now();
+    match open_scope(thread, driver, serial, name, options, false, true) {
+        Ok(opened) => {
+            opened.cost = NonZero::new(now().saturating_sub(begun));
+            Begun::Opened
+        }
+        Err(without) => without,
     }
 }
 
@@ -83,9 +100,6 @@ pub(crate) fn begin_task(
 }
 
 /// Opens a scope as the innermost one of the thread.
-// It is written in place, on the thread's stack: it is large, and copying what was just written would have to wait for
-// the stores to complete.
-#[inline(always)]
 pub(super) fn open<'t>(
     thread: &'t mut GpuThread,
     driver: &impl EventApi,
@@ -94,30 +108,43 @@ pub(super) fn open<'t>(
     options: Option<&mut GpuOptions>,
     is_future: bool,
 ) -> Result<&'t mut OpenGpuScope, Begun> {
+    let is_sampled = thread.is_sampled();
+    open_scope(thread, driver, serial, name, options, is_future, is_sampled)
+}
+
+/// [`open`], in place.
+// It is written in place, on the thread's stack: it is large, and copying what was just written would have to wait for
+// the stores to complete.
+#[inline(always)]
+fn open_scope<'t>(
+    thread: &'t mut GpuThread,
+    driver: &impl EventApi,
+    serial: u64,
+    name: u32,
+    options: Option<&mut GpuOptions>,
+    is_future: bool,
+    is_sampled: bool,
+) -> Result<&'t mut OpenGpuScope, Begun> {
     let (explicit, mode) = match options {
         Some(options) => (options.stream.as_mut(), options.mode),
         None => (None, Mode::Later),
     };
     let handles = explicit.as_deref().map(|explicit| explicit.handles);
     let target = target(thread, handles).ok_or(Begun::NoStream)?;
+    let without = |thread, loss| open_without(thread, serial, name, loss).ok_or(Begun::NoContext);
     if thread.backoff.skips_scope() {
-        return open_without(thread, serial, name, CudaLoss::HostFunction);
+        return without(thread, CudaLoss::HostFunction);
     }
     let target = match target.in_context(driver) {
         Ok(target) => target.ok_or(Begun::NoContext)?,
-        Err(code) if code.fault() == Fault::NotPermitted => {
-            health::warn_of_host_function();
-            thread.backoff.extend();
-            return open_without(thread, serial, name, CudaLoss::HostFunction);
-        }
         Err(code) => {
-            health::warn_of_refused_call(driver, "cuCtxGetCurrent", code);
-            return open_without(thread, serial, name, CudaLoss::DriverRefused);
+            let loss = without_context(thread, driver, code);
+            return without(thread, loss);
         }
     };
-    let (number, is_sampled) = (thread.number(), thread.is_sampled());
+    let number = thread.number();
     let Some(cache) = thread.context_cache(driver, target.handles.context) else {
-        return open_without(thread, serial, name, CudaLoss::TooManyContexts);
+        return without(thread, CudaLoss::TooManyContexts);
     };
     let context = cache.context;
     let mut outcome = record_begin(cache, driver, target, mode, is_sampled);
@@ -141,8 +168,7 @@ pub(super) fn open<'t>(
     opened.outcome = outcome;
     opened.enclosing = enclosing;
     opened.mode = mode;
-    opened.is_implicit = target.is_implicit();
-    opened.is_fallback = target.is_fallback();
+    opened.named_by = target.named_by;
     if target.named_by == NamedBy::Thread {
         opened.ownership = StreamOwnership::ThreadCurrent;
     } else if let Some(explicit) = explicit {
@@ -152,19 +178,33 @@ pub(super) fn open<'t>(
     Ok(opened)
 }
 
+/// Returns why a scope has no GPU time if the driver does not tell which context is current.
+#[cold]
+#[inline(never)]
+fn without_context(thread: &mut GpuThread, driver: &impl EventApi, code: Code) -> CudaLoss {
+    if code.fault() == Fault::NotPermitted {
+        health::warn_of_host_function();
+        thread.backoff.extend();
+        return CudaLoss::HostFunction;
+    }
+    health::warn_of_refused_call(driver, "cuCtxGetCurrent", code);
+    CudaLoss::DriverRefused
+}
+
 /// Opens a scope that has no GPU time, and whose stream is not known.
 #[cold]
+#[inline(never)]
 fn open_without(
     thread: &mut GpuThread,
     serial: u64,
     name: u32,
     loss: CudaLoss,
-) -> Result<&mut OpenGpuScope, Begun> {
+) -> Option<&mut OpenGpuScope> {
     let scope = thread.unplaced_scope(name);
-    let opened = thread.stack.push(serial).ok_or(Begun::NoContext)?;
+    let opened = thread.stack.push(serial)?;
     opened.outcome = Err(loss);
     opened.scope = scope;
-    Ok(opened)
+    Some(opened)
 }
 
 /// Takes a pair, and records its first event.
@@ -189,28 +229,42 @@ fn record_begin(
         return Err(CudaLoss::ContextGone);
     }
     let stream = target.handles.stream;
-    in_own_context(driver, context, stream, target.is_implicit(), || {
-        let measurement = if is_graph(driver, context, stream, mode)? {
-            take_for_graph(driver, context, stream)?
-        } else {
-            cache.take(driver)?
-        };
-        let pair = measurement.pair.as_ref().ok_or(CudaLoss::PoolEmpty)?;
-        let recorded = record_times::timed(is_sampled, || {
-            record(driver, context, pair.begin, stream, pair.is_graph)
-        });
-        match recorded {
-            Ok(()) => Ok(measurement),
-            Err(failed) => {
-                cache.put_back(measurement);
-                Err(loss_of(driver, context, failed.code, failed.call))
-            }
+    let before = enter_own_context(driver, context, stream, target.named_by.is_implicit())?;
+    let recorded = record_in_context(cache, driver, stream, mode, is_sampled);
+    driver.leave_context(before);
+    recorded
+}
+
+#[inline(always)]
+fn record_in_context(
+    cache: &mut ContextCache,
+    driver: &impl EventApi,
+    stream: RawStream,
+    mode: Mode,
+    is_sampled: bool,
+) -> Result<Box<GpuMeasurement>, CudaLoss> {
+    let context = cache.context;
+    let measurement = if is_graph(driver, context, stream, mode)? {
+        take_for_graph(driver, context, stream)?
+    } else {
+        cache.take(driver)?
+    };
+    let pair = measurement.pair.as_ref().ok_or(CudaLoss::PoolEmpty)?;
+    let recorded = record_times::timed(is_sampled, || {
+        record(driver, context, pair.begin, stream, pair.is_graph)
+    });
+    match recorded {
+        Ok(()) => Ok(measurement),
+        Err(failed) => {
+            cache.put_back(measurement);
+            Err(loss_of(driver, context, failed.code, failed.call))
         }
-    })
+    }
 }
 
 /// Makes a pair for a scope that is captured.
 #[cold]
+#[inline(never)]
 fn take_for_graph(
     driver: &impl EventApi,
     context: &'static Context,

@@ -27,7 +27,7 @@ impl ContextCache {
     }
 
     /// Takes a pair of the current epoch. Refills the magazine if it is empty.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take(&mut self, driver: &impl EventApi) -> Result<Box<GpuMeasurement>, CudaLoss> {
         loop {
             match self.magazine.pop_front() {
@@ -47,6 +47,7 @@ impl ContextCache {
     }
 
     #[cold]
+    #[inline(never)]
     fn refill(&mut self, driver: &impl EventApi) -> Result<(), CudaLoss> {
         let context = self.context;
         let refilled = context.refill(driver, &mut self.magazine);
@@ -63,6 +64,7 @@ impl ContextCache {
 
     /// Puts back a pair whose first event could not be recorded. The next scope takes it.
     #[cold]
+    #[inline(never)]
     pub(crate) fn put_back(&mut self, mut measurement: Box<GpuMeasurement>) {
         if let Some(pair) = &mut measurement.pair {
             if pair.is_graph {

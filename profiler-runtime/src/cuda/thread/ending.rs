@@ -1,7 +1,9 @@
 //! The end of a scope that is to have a GPU time.
 
+use std::num::NonZero;
+
 use super::record_times;
-use super::recording::{in_own_context, is_graph, loss_of, record};
+use super::recording::{enter_own_context, is_graph, loss_of, record};
 use super::ring;
 use super::scope::{Mode, OpenGpuScope, StreamOwnership};
 use super::state::{self, GpuThread};
@@ -57,13 +59,18 @@ impl<'a> DeferredDrops<'a> {
 }
 
 impl Drop for DeferredDrops<'_> {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
         if self.log.is_some() {
-            let log = self.log.take();
-            user_code::drop_value(log);
+            drop_log(self.log);
         }
     }
+}
+
+#[cold]
+#[inline(never)]
+fn drop_log(log: &mut Option<LogRequest>) {
+    user_code::drop_value(log.take());
 }
 
 /// Ends the GPU part of a scope of this thread.
@@ -73,7 +80,7 @@ pub(crate) fn end(
     cell: Option<&'static StatCell>,
     log: Option<LogRequest>,
 ) {
-    account(cell, log, |log| end_scope(serial, span, log));
+    account(cell, log, |log| end_scope(serial, &span, log));
 }
 
 /// Ends the GPU part of a future.
@@ -83,7 +90,7 @@ pub(crate) fn end_task(
     cell: Option<&'static StatCell>,
     log: Option<LogRequest>,
 ) {
-    account(cell, log, |log| end_opened(opened, span, log));
+    account(cell, log, |log| end_opened(opened, &span, log));
 }
 
 /// Reports a scope that began where no context was current, and ended where one was.
@@ -93,45 +100,83 @@ pub(crate) fn end_without_context(
     cell: Option<&'static StatCell>,
     log: Option<LogRequest>,
 ) {
-    account(cell, log, |log| send_without_context(name, span, log));
+    account(cell, log, |log| send_without_context(name, &span, log));
 }
 
 #[inline(never)]
-fn end_scope(serial: u64, span: CpuSpan, mut log: Option<LogRequest>) -> Sent {
+fn end_scope(serial: u64, span: &CpuSpan, log: &mut Option<LogRequest>) -> Sent {
+    let mut drops = DeferredDrops::new(log);
     let Some(driver) = library::driver() else {
         return Sent::Nothing;
     };
-    let mut drops = DeferredDrops::new(&mut log);
     let closed = state::with(|thread| {
-        let number = thread.number();
-        // Read in place: a copy of it would take longer than everything else here.
-        let opened = thread.stack.innermost(serial)?;
-        let begun = opened.cost.map(|cost| now().saturating_sub(cost.get()));
-        let measurement = close(opened, number, driver, &span, &mut drops);
-        let must_wait = must_wait(opened, &measurement);
-        thread.stack.drop_innermost();
-        if must_wait {
-            // The call asked to wait for the device, so that is no cost of measuring.
-            return Some(Err(measurement));
+        if let Some(cost) = thread.stack.innermost(serial)?.cost {
+            return end_sampled(thread, serial, driver, span, &mut drops, cost);
         }
-        let sent = send(thread, measurement, &mut drops);
-        if let Some(begun) = begun {
-            own_cost::note_sample(now().saturating_sub(begun));
-        }
-        Some(Ok(sent))
+        end_innermost(thread, serial, driver, span, &mut drops, false)
     });
     // Without a scope it was abandoned, and counted then; or the thread is ending.
     let closed: Closed = closed.flatten().unwrap_or(Ok(Sent::Nothing));
     closed.unwrap_or_else(|measurement| wait_and_send(driver, measurement, &mut drops))
 }
 
-fn end_opened(mut opened: OpenGpuScope, span: CpuSpan, mut log: Option<LogRequest>) -> Sent {
+/// Ends a scope whose opening took `cost`, and counts what measuring it has cost. A copy of [`end_innermost`] out of line,
+/// so that the usual one does not keep the results of the clock.
+#[cold]
+#[inline(never)]
+fn end_sampled(
+    thread: &mut GpuThread,
+    serial: u64,
+    driver: &Driver,
+    span: &CpuSpan,
+    drops: &mut DeferredDrops<'_>,
+    cost: NonZero<u64>,
+) -> Option<Closed> {
+    let begun = now().saturating_sub(cost.get());
+    let closed = end_innermost(thread, serial, driver, span, drops, true)?;
+    // The call that waits for the device has asked for that, so it is no cost of measuring.
+    if closed.is_ok() {
+        own_cost::note_sample(now().saturating_sub(begun));
+    }
+    Some(closed)
+}
+
+/// Ends a scope of this thread. Returns `None` if it is not open.
+#[inline(always)]
+fn end_innermost(
+    thread: &mut GpuThread,
+    serial: u64,
+    driver: &Driver,
+    span: &CpuSpan,
+    drops: &mut DeferredDrops<'_>,
+    is_sampled: bool,
+) -> Option<Closed> {
+    let number = thread.number();
+    // Read in place: a copy of it would take longer than everything else here.
+    let opened = thread.stack.innermost(serial)?;
+    let measurement = close(opened, number, driver, span, drops, is_sampled);
+    let must_wait = must_wait(opened, &measurement);
+    thread.stack.remove_innermost();
+    if must_wait {
+        return Some(Err(measurement));
+    }
+    Some(Ok(send(thread, measurement, drops)))
+}
+
+fn end_opened(mut opened: OpenGpuScope, span: &CpuSpan, log: &mut Option<LogRequest>) -> Sent {
+    let mut drops = DeferredDrops::new(log);
     let Some(driver) = library::driver() else {
         return Sent::Nothing;
     };
-    let mut drops = DeferredDrops::new(&mut log);
     let closed = state::with(|thread| {
-        let measurement = close(&mut opened, thread.number(), driver, &span, &mut drops);
+        let measurement = close(
+            &mut opened,
+            thread.number(),
+            driver,
+            span,
+            &mut drops,
+            false,
+        );
         if must_wait(&opened, &measurement) {
             return Err(measurement);
         }
@@ -147,12 +192,12 @@ fn end_opened(mut opened: OpenGpuScope, span: CpuSpan, mut log: Option<LogReques
     Sent::Rejected
 }
 
-fn send_without_context(name: u32, span: CpuSpan, mut log: Option<LogRequest>) -> Sent {
-    let mut drops = DeferredDrops::new(&mut log);
+fn send_without_context(name: u32, span: &CpuSpan, log: &mut Option<LogRequest>) -> Sent {
+    let mut drops = DeferredDrops::new(log);
     let sent = state::with(|thread| {
         let mut measurement = GpuMeasurement::without(CudaLoss::NoContext);
         let scope = thread.unplaced_scope(name);
-        measurement.fill(&scope, &Enclosing::NONE, false, &span);
+        measurement.fill(&scope, &Enclosing::NONE, false, span);
         send(thread, measurement, &mut drops)
     });
     sent.unwrap_or(Sent::Rejected)
@@ -166,15 +211,21 @@ pub(super) fn close(
     driver: &impl EventApi,
     span: &CpuSpan,
     drops: &mut DeferredDrops<'_>,
+    is_sampled: bool,
 ) -> Box<GpuMeasurement> {
     drops.ownership = opened.ownership.take();
     let outcome = std::mem::replace(&mut opened.outcome, Err(CudaLoss::Abandoned));
     let mut measurement = outcome.unwrap_or_else(GpuMeasurement::without);
     if let Some(pair) = &measurement.pair {
-        let ended = record_end(number, driver, pair, opened);
+        let ended = record_end(number, driver, pair, opened, is_sampled);
         measurement.set_loss(ended.err());
     }
-    measurement.fill(&opened.scope, &opened.enclosing, opened.is_fallback, span);
+    measurement.fill(
+        &opened.scope,
+        &opened.enclosing,
+        opened.named_by.is_fallback(),
+        span,
+    );
     measurement
 }
 
@@ -185,7 +236,7 @@ pub(super) fn must_wait(opened: &OpenGpuScope, measurement: &GpuMeasurement) -> 
 }
 
 /// Sends a measurement to the resolver, or gives it back.
-#[inline]
+#[inline(always)]
 fn send(
     thread: &mut GpuThread,
     mut measurement: Box<GpuMeasurement>,
@@ -238,9 +289,10 @@ fn record_end(
     driver: &impl EventApi,
     pair: &Pair,
     opened: &OpenGpuScope,
+    is_sampled: bool,
 ) -> Result<(), CudaLoss> {
     let (context, stream_key) = (pair.context, &opened.scope.stream_key);
-    let (stream, is_implicit) = (stream_key.stream, opened.is_implicit);
+    let (stream, is_implicit) = (stream_key.stream, opened.named_by.is_implicit());
     if context.has_failed() {
         return Err(CudaLoss::ContextFailed);
     }
@@ -264,28 +316,65 @@ fn record_end(
     if pair.epoch != context.epoch() {
         return Err(CudaLoss::ContextGone);
     }
-    in_own_context(driver, context, stream, is_implicit, || {
-        let check = || match is_graph(driver, context, stream, opened.mode)? {
-            is_graph if is_graph == pair.is_graph => Ok(()),
-            _ => Err(CudaLoss::Captured),
-        };
-        // Recording in the legacy default stream would invalidate captures of blocking streams, and the event of a graph
-        // can be recorded in a capture only.
-        let checks_first = pair.is_graph || stream == RawStream::LEGACY;
-        if checks_first {
-            check()?;
-        }
-        let is_sampled = opened.cost.is_some();
-        let recorded = record_times::timed(is_sampled, || {
-            record(driver, context, pair.end, stream, pair.is_graph)
-        });
-        recorded.map_err(|failed| loss_of(driver, context, failed.code, failed.call))?;
-        // Another thread may begin a capture between any two calls. If the check came first, the capture could begin
-        // after it and include the event, and the resolver's query of the event would invalidate the capture. Recording
-        // adds no node to a graph. After the record, the answer that the stream does not capture means that the scope's
-        // events are not part of a capture, or of one that has ended: querying them does no harm.
-        if checks_first { Ok(()) } else { check() }
-    })
+    let before = enter_own_context(driver, context, stream, is_implicit)?;
+    let recorded = record_in_context(driver, pair, stream, opened.mode, is_sampled);
+    driver.leave_context(before);
+    recorded
+}
+
+#[inline(always)]
+fn record_in_context(
+    driver: &impl EventApi,
+    pair: &Pair,
+    stream: RawStream,
+    mode: Mode,
+    is_sampled: bool,
+) -> Result<(), CudaLoss> {
+    let context = pair.context;
+    // Recording in the legacy default stream would invalidate captures of blocking streams, and the event of a graph
+    // can be recorded in a capture only.
+    let checks_first = pair.is_graph || stream == RawStream::LEGACY;
+    if checks_first {
+        check_capture_first(driver, pair, stream, mode)?;
+    }
+    let recorded = record_times::timed(is_sampled, || {
+        record(driver, context, pair.end, stream, pair.is_graph)
+    });
+    recorded.map_err(|failed| loss_of(driver, context, failed.code, failed.call))?;
+    // Another thread may begin a capture between any two calls. If the check came first, the capture could begin
+    // after it and include the event, and the resolver's query of the event would invalidate the capture. Recording
+    // adds no node to a graph. After the record, the answer that the stream does not capture means that the scope's
+    // events are not part of a capture, or of one that has ended: querying them does no harm.
+    if checks_first {
+        Ok(())
+    } else {
+        check_capture(driver, pair, stream, mode)
+    }
+}
+
+/// Checks that the end of a scope is part of a graph if its beginning is.
+#[inline(always)]
+fn check_capture(
+    driver: &impl EventApi,
+    pair: &Pair,
+    stream: RawStream,
+    mode: Mode,
+) -> Result<(), CudaLoss> {
+    match is_graph(driver, pair.context, stream, mode)? {
+        is_graph if is_graph == pair.is_graph => Ok(()),
+        _ => Err(CudaLoss::Captured),
+    }
+}
+
+/// [`check_capture`] out of line, so that the usual order of calls is compiled without a second copy.
+#[inline(never)]
+fn check_capture_first(
+    driver: &impl EventApi,
+    pair: &Pair,
+    stream: RawStream,
+    mode: Mode,
+) -> Result<(), CudaLoss> {
+    check_capture(driver, pair, stream, mode)
 }
 
 /// Counts a call of a name for which no stream is named, if a context is current on its thread.
@@ -342,16 +431,27 @@ fn rejection() -> CudaLoss {
 
 /// Ends a scope with `end`, and counts what did not reach the resolver: the GPU time, and the log entry that waits for
 /// it.
+#[inline(always)]
 fn account(
     cell: Option<&'static StatCell>,
     mut log: Option<LogRequest>,
-    end: impl FnOnce(Option<LogRequest>) -> Sent,
+    end: impl FnOnce(&mut Option<LogRequest>) -> Sent,
 ) {
     let every = log.as_ref().map(|log| log.every);
     if let Some(log) = &mut log {
         log.skipped = cell.map_or(0, |cell| cell.skipped.get());
     }
-    let sent = end(log);
+    let sent = end(&mut log);
+    // `end` has taken the request or dropped it.
+    std::mem::forget(log);
+    if every.is_some() || sent != Sent::ToResolver {
+        account_for(cell, every, sent);
+    }
+}
+
+/// Counts what became of a measurement, and of a log entry.
+#[inline(never)]
+fn account_for(cell: Option<&'static StatCell>, every: Option<u32>, sent: Sent) {
     let is_rejected = matches!(sent, Sent::Rejected | Sent::RejectedAfterLog);
     let rejection = is_rejected.then(rejection);
     if let Some(reason) = rejection {

@@ -3,28 +3,35 @@
 use super::scope::Mode;
 use crate::cuda::context::Context;
 use crate::cuda::ffi::code::{Code, Failed, Fault};
-use crate::cuda::ffi::driver::Event;
+use crate::cuda::ffi::driver::{Event, RawContext};
 use crate::cuda::ffi::{Capturing, EventApi};
 use crate::cuda::loss::CudaLoss;
 use crate::cuda::resolver;
 use crate::stream_key::RawStream;
 
-/// Runs `f` with the stream's own context current if the stream is a default one that was named: its handle means the
-/// default stream of whichever context is current. An implicit default stream is that of the current context already.
+/// Makes the stream's own context current if the stream is a default one that was named: its handle means the default
+/// stream of whichever context is current. An implicit default stream is that of the current context already. Returns
+/// what [`EventApi::leave_context`] takes.
+// Not with a closure for what happens in between, which the compiler does not always inline.
 #[inline(always)]
-pub(super) fn in_own_context<T>(
+pub(super) fn enter_own_context(
     driver: &impl EventApi,
     context: &Context,
     stream: RawStream,
     is_implicit: bool,
-    f: impl FnOnce() -> Result<T, CudaLoss>,
-) -> Result<T, CudaLoss> {
+) -> Result<Option<RawContext>, CudaLoss> {
     if is_implicit || !stream.is_default() {
-        return f();
+        return Ok(None);
     }
+    enter(driver, context)
+}
+
+#[cold]
+#[inline(never)]
+fn enter(driver: &impl EventApi, context: &Context) -> Result<Option<RawContext>, CudaLoss> {
     driver
-        .with_context(context.raw, || Ok(f()))
-        .unwrap_or_else(|failed| Err(loss_of(driver, context, failed.code, failed.call)))
+        .enter_context(context.raw)
+        .map_err(|failed| loss_of(driver, context, failed.code, failed.call))
 }
 
 /// Returns whether events that are recorded in the stream become part of a graph.
@@ -32,7 +39,7 @@ pub(super) fn in_own_context<T>(
 /// # Errors
 ///
 /// Returns a loss if they would, and the call did not ask for it.
-#[inline]
+#[inline(always)]
 pub(super) fn is_graph(
     driver: &impl EventApi,
     context: &Context,
@@ -48,7 +55,7 @@ pub(super) fn is_graph(
 }
 
 /// Records an event in a stream, or makes it part of the graph that the stream captures.
-#[inline]
+#[inline(always)]
 pub(super) fn record(
     driver: &impl EventApi,
     context: &Context,
@@ -67,6 +74,7 @@ pub(super) fn record(
 
 /// Returns why a scope has no GPU time after a call in its context has failed.
 #[cold]
+#[inline(never)]
 pub(super) fn loss_of(
     driver: &impl EventApi,
     context: &Context,

@@ -15,7 +15,7 @@ static RINGS: Rings<Box<GpuMeasurement>> = Rings::new();
 /// # Errors
 ///
 /// Returns the measurement if the thread's ring is full or could not be created.
-#[inline]
+#[inline(always)]
 pub(crate) fn push(
     thread: &mut GpuThread,
     measurement: Box<GpuMeasurement>,

@@ -6,6 +6,7 @@ use super::state;
 use crate::cuda::context::measurement::{Enclosing, GpuMeasurement, ScopeRef, StartEvent};
 use crate::cuda::loss::CudaLoss;
 use crate::cuda::resolver::totals;
+use crate::cuda::stream::target::NamedBy;
 use crate::cuda::stream::{KeepAlive, Stream, StreamHandles, StreamRef};
 
 /// The GPU options of a call.
@@ -52,10 +53,7 @@ pub(crate) struct OpenGpuScope {
     pub(super) scope: ScopeRef,
     pub(super) enclosing: Enclosing,
     pub(super) mode: Mode,
-    /// `true` for the driver's default stream of whichever context is current.
-    pub(super) is_implicit: bool,
-    /// `true` if neither the call nor its thread named the stream.
-    pub(super) is_fallback: bool,
+    pub(super) named_by: NamedBy,
     /// `true` if a future was polled inside, so that scopes inside may overlap.
     pub(super) has_futures: bool,
     pub(super) ownership: StreamOwnership,
@@ -70,8 +68,7 @@ impl OpenGpuScope {
         scope: ScopeRef::NONE,
         enclosing: Enclosing::NONE,
         mode: Mode::Later,
-        is_implicit: false,
-        is_fallback: false,
+        named_by: NamedBy::Call,
         has_futures: false,
         ownership: StreamOwnership::Borrowed,
         cost: None,

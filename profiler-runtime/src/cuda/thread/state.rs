@@ -50,6 +50,7 @@ thread_local! {
 
 /// Calls `f` with the thread's state. Returns `None` if the thread is ending, or is inside already: an allocator or a
 /// logger may be measured itself.
+#[inline]
 pub(crate) fn with<T>(f: impl FnOnce(&mut GpuThread) -> T) -> Option<T> {
     THREAD
         .try_with(|thread| {
@@ -77,19 +78,26 @@ impl GpuThread {
     }
 
     /// Returns the thread's number.
-    #[inline]
+    #[inline(always)]
     pub(super) fn number(&mut self) -> u32 {
-        static NEXT: AtomicU32 = AtomicU32::new(1);
         if self.number == 0 {
-            self.number = NEXT.fetch_add(1, Relaxed);
-            #[cfg(feature = "cupti")]
-            NUMBER.set(self.number);
+            self.take_number();
         }
         self.number
     }
 
+    #[cold]
+    #[inline(never)]
+    fn take_number(&mut self) {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        self.number = NEXT.fetch_add(1, Relaxed);
+        #[cfg(feature = "cupti")]
+        NUMBER.set(self.number);
+    }
+
     /// Returns a key that no other GPU scope of the process has: the thread's number in the upper 24 bits, and the
     /// number of the thread's scope in the lower 40.
+    #[inline(always)]
     pub(super) fn next_key(&mut self) -> u64 {
         self.opened += 1;
         u64::from(self.number()) << 40 | self.opened & ((1 << 40) - 1)
@@ -111,23 +119,38 @@ impl GpuThread {
     }
 
     /// Returns the thread's cache for a context. Returns `None` if there are too many contexts.
+    #[inline(always)]
     pub(super) fn context_cache(
         &mut self,
         driver: &impl EventApi,
         raw: RawContext,
     ) -> Option<&mut ContextCache> {
-        let known = self
+        let is_first = self
             .caches
-            .iter()
-            .position(|cache| cache.context.raw == raw);
-        let index = known.unwrap_or(self.caches.len());
-        if known.is_none() {
+            .first()
+            .is_some_and(|cache| cache.context.raw == raw);
+        if !is_first {
+            self.make_first(driver, raw)?;
+        }
+        self.caches.first_mut()
+    }
+
+    /// Moves the cache for a context to the front, where the next scope finds it. Adds it if there is none.
+    #[cold]
+    #[inline(never)]
+    fn make_first(&mut self, driver: &impl EventApi, raw: RawContext) -> Option<()> {
+        let is_it = |cache: &ContextCache| cache.context.raw == raw;
+        let index = if let Some(known) = self.caches.iter().position(is_it) {
+            known
+        } else {
             // Do not attribute the memory to the program's scopes.
             let _reentrancy = ReentrancyGuard::try_enter();
             let context = context::of(driver, raw)?;
             self.caches.push(ContextCache::new(context));
-        }
-        self.caches.get_mut(index)
+            self.caches.len() - 1
+        };
+        self.caches.swap(0, index);
+        Some(())
     }
 
     /// Returns the thread's current stream.

@@ -90,12 +90,12 @@ impl Bench {
         let mut log = None;
         let mut drops = DeferredDrops::new(&mut log);
         let opened = self.thread.stack.innermost(serial).unwrap();
-        let measurement = close(opened, number, &self.driver, &span, &mut drops);
+        let measurement = close(opened, number, &self.driver, &span, &mut drops, false);
         assert_eq!(
             must_wait(opened, &measurement),
             opened.mode == Mode::Synchronous && measurement.loss.is_none()
         );
-        self.thread.stack.drop_innermost();
+        self.thread.stack.remove_innermost();
         measurement
     }
 
@@ -321,7 +321,7 @@ fn the_stream_of_the_call_comes_before_that_of_the_thread() {
     bench.thread.replace_current(Some(Stream::unowned(current)));
     let named = |explicit| {
         let target = target(&bench.thread, explicit).unwrap();
-        assert!(!target.is_fallback() && !target.is_implicit());
+        assert!(!target.named_by.is_fallback() && !target.named_by.is_implicit());
         (target.handles, target.named_by)
     };
     assert_eq!(named(None), (current, NamedBy::Thread));
