@@ -234,13 +234,18 @@ fn ends(bytes: &[u8]) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use std::collections::{HashMap, HashSet};
+    use std::sync::Mutex;
 
     use proptest::prelude::*;
 
     use super::*;
 
+    /// Returns the text for as long as the process runs. It is kept where miri finds it.
     fn leak(text: &str) -> &'static str {
-        Box::leak(text.into())
+        static KEPT: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
+        let text: &'static str = Box::leak(text.into());
+        KEPT.lock().unwrap().push(text);
+        text
     }
 
     /// All keys of this test are kept: none of them is replaced, except with a probability far below one in a billion.

@@ -363,6 +363,27 @@ mod tests {
     /// The calls of a test. Miri is a thousand times slower.
     const CALLS: i64 = if cfg!(miri) { 60 } else { 2_000 };
 
+    /// Times that give their memory back when the test ends.
+    struct TestTimes(CellTimes);
+
+    impl std::ops::Deref for TestTimes {
+        type Target = CellTimes;
+
+        fn deref(&self) -> &CellTimes {
+            &self.0
+        }
+    }
+
+    impl Drop for TestTimes {
+        fn drop(&mut self) {
+            self.0.reset();
+        }
+    }
+
+    fn new() -> (TestTimes, Totals) {
+        (TestTimes(CellTimes::new()), Totals::new())
+    }
+
     /// Records times as the fast path does.
     fn record(times: &CellTimes, totals: &mut Totals, elapsed: i64) {
         if times.record(elapsed) {
@@ -400,7 +421,7 @@ mod tests {
 
     #[test]
     fn usual_times_take_the_fast_path() {
-        let (times, mut totals) = (CellTimes::new(), Totals::new());
+        let (times, mut totals) = new();
         // The first call is long, and the usual ones are spread over three octaves.
         let usual = |call: i64| 100 + 37 * call % 400;
         let mut all = vec![50_000];
@@ -417,7 +438,7 @@ mod tests {
 
     #[test]
     fn times_around_zero_take_the_fast_path() {
-        let (times, mut totals) = (CellTimes::new(), Totals::new());
+        let (times, mut totals) = new();
         let all: Vec<i64> = (0..CALLS).map(|call| 7 * call % 11 - 4).collect();
         for time in &all {
             record(&times, &mut totals, *time);
@@ -431,7 +452,7 @@ mod tests {
 
     #[test]
     fn two_kinds_of_short_calls_share_one_window() {
-        let (times, mut totals) = (CellTimes::new(), Totals::new());
+        let (times, mut totals) = new();
         let all: Vec<i64> = (0..CALLS)
             .map(|call| if call % 2 == 0 { 20 } else { 9_000 })
             .collect();
@@ -448,7 +469,7 @@ mod tests {
 
     #[test]
     fn a_reset_removes_everything() {
-        let (times, mut totals) = (CellTimes::new(), Totals::new());
+        let (times, mut totals) = new();
         for time in [5, 70_000, 9_000, 3, 1 << 40] {
             record(&times, &mut totals, time);
         }
@@ -460,7 +481,7 @@ mod tests {
 
     #[test]
     fn the_fast_path_reports_sums_that_are_about_to_overflow() {
-        let (times, mut totals) = (CellTimes::new(), Totals::new());
+        let (times, mut totals) = new();
         for time in [FAST_END - 2, FAST_END - 1, FAST_END - 2, FAST_END - 1] {
             record(&times, &mut totals, time);
         }
@@ -479,7 +500,7 @@ mod tests {
             scales in proptest::collection::vec((0_u32..50, 1_usize..60), 1..8),
             seed in 0_i64..1_000,
         ) {
-            let (times, mut totals) = (CellTimes::new(), Totals::new());
+            let (times, mut totals) = new();
             let mut all = Vec::new();
             for (scale, calls) in scales {
                 all.extend((0..calls).map(|call| {

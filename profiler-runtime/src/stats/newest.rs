@@ -223,7 +223,7 @@ mod loom_tests {
                 let (first, second) = (cell.read(), cell.read());
                 owner.join().unwrap();
                 let last = cell.read();
-                let count = |bucket| times.iter().filter(|time| **time == bucket).count() as u32;
+                let count = |bucket| times.iter().map(|time| u32::from(*time == bucket)).sum();
                 assert_eq!(last, [count(0), count(1)]);
                 for bucket in 0..2 {
                     let seen = [first[bucket], second[bucket], last[bucket]];

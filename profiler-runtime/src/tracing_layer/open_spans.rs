@@ -121,10 +121,11 @@ impl OpenSpan {
         self.entries.load(Relaxed) & (ENTER - 1) != 0
     }
 
-    /// Notes that the span is exited.
+    /// Notes that the span is exited. Returns `true` if it was exited before: to one of several threads that exit it at once,
+    /// `false`.
     #[inline(always)]
-    pub(super) fn exit(&self) {
-        self.entries.fetch_add(1, Relaxed);
+    pub(super) fn exit(&self) -> bool {
+        self.entries.fetch_add(1, Relaxed) & (ENTER - 1) != 0
     }
 
     /// Returns `true` if the span was entered and exited once.

@@ -181,9 +181,12 @@ impl Recorder {
         if span.was_exited() || !span.is(id) {
             return self.exit_other(id, &open, span);
         }
-        // The clock is read here, before what is left to do.
+        // Before the time is counted, as a reader that sees the time must see the note; and in one step with the question,
+        // as another thread may exit the span at the same time.
+        if span.exit() {
+            open.count_continued();
+        }
         end(&open);
-        span.exit();
     }
 
     #[cold]
@@ -203,13 +206,10 @@ impl Recorder {
         }
         // It may have been closed before it was exited.
         let is_open = span.is(id);
-        if is_open && span.was_exited() {
+        if is_open && span.exit() {
             open.count_continued();
         }
         end(open);
-        if is_open {
-            span.exit();
-        }
     }
 
     #[inline(never)]
