@@ -7,10 +7,11 @@
 //! # Decisions
 //!
 //! A site decides once per generation of the [switch](crate::switch) what its calls do, and keeps the decision in one
-//! atomic word. The word is 0 until the first call, and then a [`StampedDecision`]. A call whose switch word differs from
+//! atomic, a [`StampedDecision`], which is 0 until the first call. On the fast path, a call reads only the word that
+//! follows from it (see [`SiteState`](crate::switch::SiteState)). A call on the slow path whose switch word differs from
 //! the stamp, or that finds that the program may have loaded the CUDA driver since, decides again.
 //!
-//! Relaxed ordering suffices. The word is complete in itself: it holds an id and flags, and no pointer that another
+//! Relaxed ordering suffices. The decision is complete in itself: it holds an id and flags, and no pointer that another
 //! thread would have to initialize. Threads that decide at the same time store the same id; if the settings change
 //! between them, the older stamp is not valid and the next call decides again.
 
