@@ -182,14 +182,18 @@ mod loom_tests {
         fn record(&self, times: &[usize]) {
             let mut counts = [0; 2];
             let mut newest: Option<usize> = None;
-            for time in times {
+            // At last none, as on a thread that ends.
+            for time in times.iter().map(Some).chain([None]) {
                 if let Some(bucket) = newest {
                     self.newest.begin_counting();
                     counts[bucket] += 1;
                     self.buckets[bucket].store(counts[bucket], Relaxed);
                 }
-                self.newest.set(i64::try_from(*time).unwrap());
-                newest = Some(*time);
+                newest = time.copied();
+                match newest {
+                    Some(time) => self.newest.set(i64::try_from(time).unwrap()),
+                    None => self.newest.clear(),
+                }
             }
         }
 

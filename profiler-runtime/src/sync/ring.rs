@@ -304,6 +304,21 @@ mod loom_tests {
         });
     }
 
+    /// The producer may learn from another question than that of `push` that a slot is free.
+    #[test]
+    fn a_slot_that_was_seen_to_be_free_has_been_read() {
+        loom::model(|| {
+            let (mut producer, mut consumer) = ring(2).unwrap();
+            producer.push(Box::new(1)).unwrap();
+            producer.push(Box::new(2)).unwrap();
+            let popping = thread::spawn(move || consumer.pop().map(|value| *value));
+            if !producer.is_half_full() {
+                producer.push(Box::new(3)).unwrap();
+            }
+            assert_eq!(popping.join().unwrap(), Some(1));
+        });
+    }
+
     #[test]
     fn all_values_are_visible_once_the_producer_is_gone() {
         loom::model(|| {
