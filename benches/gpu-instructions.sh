@@ -5,7 +5,8 @@
 #     ./gpu-instructions.sh             fails if a count is more than 2 % above gpu-cost/expected.txt
 #     ./gpu-instructions.sh --update    writes that file
 #
-# Callgrind attributes each instruction to a library. Each count is the difference between N and 2N calls, so
+# Callgrind attributes each instruction to a library; those of other libraries that the driver calls are the driver's.
+# Each count is the difference between N and 2N calls, so
 # that one-time work cancels out. Only the number of times that the resolver runs depends on the clock. With another
 # compiler than the file was made with, nothing is compared, and the exit status is 77.
 set -euo pipefail
@@ -39,21 +40,35 @@ collected() {
         exit 1
     }
     awk '
+        function is_driver(object) { return name[object] ~ /simulated_driver|libcuda/ }
         # A name is only written at its first use.
         /^c?ob=/ {
             split($0, part, "=")
             number = part[2]; sub(/\).*/, ")", number)
             if (part[2] ~ /\) /) name[number] = substr(part[2], index(part[2], " ") + 1)
-            if (/^ob=/) object = number
+            if (/^ob=/) object = number; else callee = number
             next
         }
-        # The next line is the inclusive cost of the callee, which is counted with the callee.
-        /^calls=/ { getline; next }
+        # The next line is the inclusive cost of the callee, which is counted with the callee. No other library calls the
+        # driver, so all of the cost is that of the library.
+        /^calls=/ {
+            getline
+            if (callee != "") called[object, callee] += $2
+            callee = ""
+            next
+        }
         /^[0-9+*-]/ { own[object] += $2 }
         END {
             for (object in own)
-                if (name[object] ~ /simulated_driver|libcuda/) driver += own[object]
+                if (is_driver(object)) driver += own[object]
                 else rest += own[object]
+            for (pair in called) {
+                split(pair, part, SUBSEP)
+                if (is_driver(part[1]) && !is_driver(part[2])) {
+                    driver += called[pair]
+                    rest -= called[pair]
+                }
+            }
             print driver + 0, rest + 0
         }' "$scratch"/*.out
 }

@@ -292,9 +292,9 @@ mod tests {
     #[test]
     fn a_start_event_is_valid_until_its_scope_gives_the_pair_back() {
         let (context, driver) = (Context::with_capacity(64), FakeDriver::new());
-        let mut magazine = std::collections::VecDeque::new();
+        let mut magazine = Vec::new();
         context.refill(&driver, &mut magazine).unwrap();
-        let measurement = magazine.pop_back().unwrap();
+        let measurement = magazine.pop().unwrap();
         let pair = measurement.pair.unwrap();
         let start = StartEvent::of(&pair);
         assert_eq!(start.event(pair.epoch), Some(pair.begin));

@@ -1,6 +1,5 @@
 //! The event pairs of a context: how they are made, handed out, taken back and destroyed.
 
-use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::Context;
@@ -30,25 +29,31 @@ impl Context {
             .is_some_and(|pair| pair.epoch == self.epoch())
     }
 
-    /// Appends some measurements to a thread's magazine, possibly some of an earlier epoch. Appends none if the pool is
-    /// empty and at its capacity.
+    /// Puts some measurements into a thread's empty magazine, possibly some of an earlier epoch. Puts none there if the
+    /// pool is empty and at its capacity.
     ///
     /// # Errors
     ///
     /// Returns the driver's error if it refused to make the first pair.
+    #[allow(clippy::vec_box, reason = "the measurements stay where they are")]
     #[cold]
     pub(crate) fn refill(
         &'static self,
         driver: &impl EventApi,
-        magazine: &mut VecDeque<Box<GpuMeasurement>>,
+        magazine: &mut Vec<Box<GpuMeasurement>>,
     ) -> Result<(), Failed> {
         // Do not attribute the memory to the program's scopes.
         let _reentrancy = ReentrancyGuard::try_enter();
         let size = self.refill_size();
+        if size == MAGAZINE_SIZE && self.pool.exchange(magazine) {
+            return Ok(());
+        }
         if self
             .pool
-            .take(size, |measurement| magazine.push_back(measurement))
+            .take(size, |measurement| magazine.push(measurement))
         {
+            // It is taken from at its end.
+            magazine.reverse();
             return Ok(());
         }
         let made = driver.relaxed(|| {
@@ -243,8 +248,8 @@ mod tests {
     use super::*;
     use crate::cuda::ffi::fake::FakeDriver;
 
-    fn refilled(context: &'static Context, driver: &FakeDriver) -> VecDeque<Box<GpuMeasurement>> {
-        let mut magazine = VecDeque::new();
+    fn refilled(context: &'static Context, driver: &FakeDriver) -> Vec<Box<GpuMeasurement>> {
+        let mut magazine = Vec::new();
         context.refill(driver, &mut magazine).unwrap();
         magazine
     }
@@ -277,7 +282,7 @@ mod tests {
     fn events_that_cannot_be_made_are_an_error_only_without_any_pair() {
         let (context, driver) = (Context::with_capacity(4096), FakeDriver::new());
         driver.break_call("cuEventCreate", 2);
-        let mut magazine = VecDeque::new();
+        let mut magazine = Vec::new();
         let failed = context.refill(&driver, &mut magazine).unwrap_err();
         assert_eq!((failed.call, failed.code.0), ("cuEventCreate", 2));
         assert_eq!((context.pairs(), driver.events()), (0, 0));
@@ -307,7 +312,7 @@ mod tests {
     fn pairs_of_an_earlier_epoch_are_neither_reused_nor_destroyed() {
         let (context, driver) = (Context::with_capacity(4096), FakeDriver::new());
         let mut taken = refilled(context, &driver);
-        context.put_back(taken.pop_back().unwrap());
+        context.put_back(taken.pop().unwrap());
         let events = driver.events();
         context.advance_epoch();
         assert_eq!(context.pool.len(), 0);
@@ -321,7 +326,7 @@ mod tests {
                 .all(|measurement| context.is_current_epoch(measurement))
         );
         assert_eq!(driver.events(), events + 2 * fresh.len());
-        let counters = |measurements: &VecDeque<Box<GpuMeasurement>>| {
+        let counters = |measurements: &Vec<Box<GpuMeasurement>>| {
             let pairs = measurements
                 .iter()
                 .filter_map(|measurement| measurement.pair);

@@ -133,12 +133,22 @@ impl<T> Pool<T> {
         self.all().any(|segment| segment.take(wanted, &mut to))
     }
 
+    /// Exchanges an empty magazine for a full one. Returns `false` if there is none. Its last value came back first.
+    ///
+    /// The vector that is given back takes the place of the taken one, so `magazines` stays right.
+    pub(crate) fn exchange(&self, magazine: &mut Vec<T>) -> bool {
+        self.all().any(|segment| segment.exchange(magazine))
+    }
+
     /// Moves single values into magazines, and leaves at least as many single values. Only one thread may call this or
     /// [`empty_magazines`](Self::empty_magazines) at a time.
     pub(crate) fn fill_magazines(&self) {
         let segment = self.newest_segment();
         while let Some(mut magazine) = segment.next_magazine() {
             magazine.extend((0..MAGAZINE_SIZE).map_while(|_| segment.free.pop()));
+            // A vector is taken from at its end. The values are used in the order in which they came back, which the
+            // hardware prefetcher predicts.
+            magazine.reverse();
             let kept = if magazine.len() == MAGAZINE_SIZE {
                 segment.full.push(magazine)
             } else {
@@ -161,7 +171,7 @@ impl<T> Pool<T> {
     }
 
     fn empty_magazine(&self, segment: &Segment<T>, mut magazine: Vec<T>) {
-        for value in magazine.drain(..) {
+        for value in magazine.drain(..).rev() {
             // Cannot fail: the value was in the pool, which has a place for each value that exists.
             let _ = self.put(value);
         }
@@ -200,9 +210,19 @@ impl<T> Segment<T> {
         let Some(mut magazine) = self.full.pop() else {
             return false;
         };
-        magazine.drain(..).for_each(to);
+        magazine.drain(..).rev().for_each(to);
         // Cannot fail: there is a place for each magazine.
         let _ = self.empty.push(magazine);
+        true
+    }
+
+    fn exchange(&self, magazine: &mut Vec<T>) -> bool {
+        debug_assert!(magazine.is_empty());
+        let Some(full) = self.full.pop() else {
+            return false;
+        };
+        // Cannot fail: there is a place for each magazine.
+        let _ = self.empty.push(std::mem::replace(magazine, full));
         true
     }
 
@@ -289,6 +309,24 @@ mod tests {
             assert!(all.insert(one), "{one} came twice");
         }
         assert_eq!(all.len(), 4 * MAGAZINE_SIZE);
+    }
+
+    #[test]
+    fn a_full_magazine_is_exchanged_for_an_empty_one() {
+        let pool = filled(3 * MAGAZINE_SIZE);
+        pool.fill_magazines();
+        let mut magazine = Vec::with_capacity(MAGAZINE_SIZE);
+        let mut all = Vec::new();
+        while pool.exchange(&mut magazine) {
+            assert_eq!(magazine.len(), MAGAZINE_SIZE);
+            all.extend(magazine.drain(..).rev());
+        }
+        assert_eq!(all, (0..2 * MAGAZINE_SIZE).collect::<Vec<_>>());
+        assert!(magazine.is_empty(), "it is kept if there is no full one");
+        assert_eq!(pool.newest_segment().empty.len(), 2);
+        put_all(&pool, all);
+        pool.fill_magazines();
+        assert_eq!(pool.newest_segment().magazines.load(Relaxed), 2);
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! A thread's magazine of free event pairs for one context.
 
-use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::recording::loss_of;
@@ -14,15 +13,16 @@ use crate::cuda::resolver;
 /// A context that the thread has used, and the free pairs that it has for it.
 pub(crate) struct ContextCache {
     pub(crate) context: &'static Context,
-    /// Used in the order in which the pairs came back, which the hardware prefetcher predicts.
-    magazine: VecDeque<Box<GpuMeasurement>>,
+    /// The next one is the last.
+    #[allow(clippy::vec_box, reason = "the measurements stay where they are")]
+    magazine: Vec<Box<GpuMeasurement>>,
 }
 
 impl ContextCache {
     pub(crate) fn new(context: &'static Context) -> Self {
         Self {
             context,
-            magazine: VecDeque::with_capacity(MAGAZINE_SIZE),
+            magazine: Vec::with_capacity(MAGAZINE_SIZE),
         }
     }
 
@@ -30,11 +30,11 @@ impl ContextCache {
     #[inline(always)]
     pub(crate) fn take(&mut self, driver: &impl EventApi) -> Result<Box<GpuMeasurement>, CudaLoss> {
         loop {
-            match self.magazine.pop_front() {
+            match self.magazine.pop() {
                 Some(measurement) if self.context.is_current_epoch(&measurement) => {
                     // Fetch the line that the next scope writes: the resolver's core wrote it last, and the transfer
                     // overlaps this scope.
-                    if let Some(next) = self.magazine.front() {
+                    if let Some(next) = self.magazine.last() {
                         next.prefetch();
                     }
                     return Ok(measurement);
@@ -72,7 +72,7 @@ impl ContextCache {
                 self.context.uncount_captured();
             }
             pair.generation.fetch_add(1, Relaxed);
-            self.magazine.push_front(measurement);
+            self.magazine.push(measurement);
         }
     }
 
