@@ -2,7 +2,7 @@
 
 mod epoch;
 pub(crate) mod measurement;
-mod pairs;
+pub(crate) mod pairs;
 pub(crate) mod pool;
 mod prefetch;
 mod registry;

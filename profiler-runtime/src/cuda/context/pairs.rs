@@ -14,6 +14,10 @@ const MADE_AT_ONCE: usize = 16;
 /// The most scopes in the graphs of one context.
 const MAX_CAPTURED: usize = 256;
 
+/// Free measurements of one thread. It takes from the end.
+#[allow(clippy::vec_box, reason = "the measurements stay where they are")]
+pub(crate) type Magazine = Vec<Box<GpuMeasurement>>;
+
 impl Context {
     /// Returns the number of pairs of the current epoch, with any owner.
     pub(crate) fn pairs(&self) -> usize {
@@ -35,12 +39,11 @@ impl Context {
     /// # Errors
     ///
     /// Returns the driver's error if it refused to make the first pair.
-    #[allow(clippy::vec_box, reason = "the measurements stay where they are")]
     #[cold]
     pub(crate) fn refill(
         &'static self,
         driver: &impl EventApi,
-        magazine: &mut Vec<Box<GpuMeasurement>>,
+        magazine: &mut Magazine,
     ) -> Result<(), Failed> {
         // Do not attribute the memory to the program's scopes.
         let _reentrancy = ReentrancyGuard::try_enter();
@@ -248,7 +251,7 @@ mod tests {
     use super::*;
     use crate::cuda::ffi::fake::FakeDriver;
 
-    fn refilled(context: &'static Context, driver: &FakeDriver) -> Vec<Box<GpuMeasurement>> {
+    fn refilled(context: &'static Context, driver: &FakeDriver) -> Magazine {
         let mut magazine = Vec::new();
         context.refill(driver, &mut magazine).unwrap();
         magazine
@@ -265,7 +268,7 @@ mod tests {
         let (context, driver) = (Context::with_capacity(256), FakeDriver::new());
         let first = refilled(context, &driver);
         assert_eq!(first.len(), 4, "256 pairs are four halves of a magazine");
-        let mut all: Vec<_> = first.into();
+        let mut all = first;
         while all.len() < 256 {
             let more = refilled(context, &driver);
             assert!(!more.is_empty());
@@ -326,7 +329,7 @@ mod tests {
                 .all(|measurement| context.is_current_epoch(measurement))
         );
         assert_eq!(driver.events(), events + 2 * fresh.len());
-        let counters = |measurements: &Vec<Box<GpuMeasurement>>| {
+        let counters = |measurements: &[Box<GpuMeasurement>]| {
             let pairs = measurements
                 .iter()
                 .filter_map(|measurement| measurement.pair);

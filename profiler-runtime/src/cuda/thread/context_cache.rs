@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::recording::loss_of;
 use crate::cuda::context::Context;
 use crate::cuda::context::measurement::GpuMeasurement;
+use crate::cuda::context::pairs::Magazine;
 use crate::cuda::context::pool::MAGAZINE_SIZE;
 use crate::cuda::ffi::EventApi;
 use crate::cuda::loss::CudaLoss;
@@ -14,15 +15,14 @@ use crate::cuda::resolver;
 pub(crate) struct ContextCache {
     pub(crate) context: &'static Context,
     /// The next one is the last.
-    #[allow(clippy::vec_box, reason = "the measurements stay where they are")]
-    magazine: Vec<Box<GpuMeasurement>>,
+    magazine: Magazine,
 }
 
 impl ContextCache {
     pub(crate) fn new(context: &'static Context) -> Self {
         Self {
             context,
-            magazine: Vec::with_capacity(MAGAZINE_SIZE),
+            magazine: Magazine::with_capacity(MAGAZINE_SIZE),
         }
     }
 
