@@ -149,3 +149,18 @@ fn an_interrupt_ends_the_experiment_after_the_run() {
     });
     assert_eq!(summaries.count(), 1);
 }
+
+/// A service manager sends the signal to `profiler` alone.
+#[test]
+fn a_program_that_runs_is_asked_to_end_too() {
+    let folder = Folder::new();
+    let ended = folder.path("ended");
+    // The shell waits for `sleep` before it looks at the signal, and ends by itself after some seconds.
+    let text = format!(
+        "trap 'echo > {ended}; exit 3' TERM; kill -TERM $PPID; for i in $(seq 200); do sleep 0.05; done"
+    );
+    let run = shell(&folder, &[], &text);
+    assert_eq!(run.code, 128 + 15, "{run:?}");
+    assert!(run.stderr.starts_with("profiler: stopped; "), "{run:?}");
+    assert!(std::fs::exists(ended).expect("the folder is there"));
+}

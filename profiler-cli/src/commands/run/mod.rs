@@ -1,7 +1,7 @@
 //! `profiler run`: runs a program several times and keeps a summary of each run.
 
 mod command_line;
-mod interrupt;
+mod signals;
 
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
@@ -12,7 +12,7 @@ use std::time::Instant;
 use clap::Args;
 
 use self::command_line::split;
-use self::interrupt::Interrupt;
+use self::signals::Signals;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{Stdout, printable};
@@ -27,7 +27,8 @@ use crate::output::{Stdout, printable};
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit status: 0 if all runs succeeded; that of the program if a run failed, or 128 and the number of the \
-                  signal that ended it; 2 if a run wrote no summary; 3 if the command line is not valid; 130 after Ctrl-C."
+                  signal that ended it; 2 if a run wrote no summary; 3 if the command line is not valid; 130 after Ctrl-C; \
+                  143 after SIGTERM."
 )]
 pub(crate) struct Run {
     /// Number of runs of each program.
@@ -63,12 +64,12 @@ impl Run {
         for side in &sides {
             prepare(&side.folder)?;
         }
-        let interrupt = Interrupt::watch();
+        let mut signals = Signals::watch();
         let mut progress = Progress::new(usize::from(self.runs) * sides.len());
         if self.warmup {
             for side in &sides {
                 progress.say(&format!("warm-up{}", side.name));
-                self.one(side, None, &interrupt)?;
+                self.one(side, None, &mut signals)?;
             }
         }
         for number in 1..=self.runs {
@@ -80,7 +81,7 @@ impl Run {
             }
             for side in pair {
                 progress.next(side, number);
-                self.one(side, Some(number), &interrupt)?;
+                self.one(side, Some(number), &mut signals)?;
             }
         }
         drop(progress);
@@ -130,7 +131,7 @@ impl Run {
     }
 
     /// Runs a program to its end. Without a number, it writes no summary.
-    fn one(&self, side: &Side, number: Option<u16>, interrupt: &Interrupt) -> Result<(), Error> {
+    fn one(&self, side: &Side, number: Option<u16>, signals: &mut Signals) -> Result<(), Error> {
         let Some((program, arguments)) = side.command.split_first() else {
             return Err(Error::Usage("there is no program to run".to_owned()));
         };
@@ -152,10 +153,10 @@ impl Run {
         } else if std::env::var_os("PROFILER_THREAD_TIME").is_none() {
             command.env("PROFILER_THREAD_TIME", "1");
         }
-        if interrupt.was_received() {
-            return Err(stopped(side));
+        if let Some(code) = signals.exit_code() {
+            return Err(stopped(side, code));
         }
-        let status = command.status().map_err(|error| Error::Program {
+        let status = signals.run(&mut command).map_err(|error| Error::Program {
             code: Exit::Unclear.code(),
             message: format!("{program} cannot be started: {error}"),
         })?;
@@ -163,8 +164,8 @@ impl Run {
             // It is no whole run, and `diff` would take it for one.
             let _ = fs::remove_file(&summary);
         }
-        if interrupt.was_received() {
-            return Err(stopped(side));
+        if let Some(code) = signals.exit_code() {
+            return Err(stopped(side, code));
         }
         if !status.success() {
             return Err(Error::Program {
@@ -191,9 +192,9 @@ impl Run {
     }
 }
 
-fn stopped(side: &Side) -> Error {
+fn stopped(side: &Side, code: u8) -> Error {
     Error::Program {
-        code: 130,
+        code,
         message: format!(
             "stopped; the summaries of finished runs are in {}",
             side.folder.display()
