@@ -230,10 +230,7 @@ fn a_summary_while_a_long_scope_is_open_has_its_energy_in_no_scope() {
         let (all, unmeasured) = (gpu.energy_j.unwrap_or(0.0), gpu.unmeasured_j);
         // A late sample may find one step of the counter more than its interval is long.
         let seconds = window.duration().as_secs_f64() + STEP_S;
-        assert!(
-            all <= (IDLE_W + BUSY_W) * seconds,
-            "{gpu:?} in {seconds} s"
-        );
+        assert!(all <= (IDLE_W + BUSY_W) * seconds, "{gpu:?} in {seconds} s");
         assert!(
             unmeasured.is_some_and(|joules| (joules - all).abs() < 0.1),
             "{gpu:?}"
