@@ -18,5 +18,5 @@ pub(crate) use similar::{did_you_mean, similar};
 pub use summary_format::SummaryFileError;
 pub(crate) use summary_format::SummaryFormat;
 pub use values::{Backend, SummaryTarget};
-pub(crate) use values::{ImplicitStream, Kernels, Nvtx};
+pub(crate) use values::{DEFAULT_CELL_MEMORY, ImplicitStream, Kernels, Nvtx};
 pub use variables::{VARIABLES, Variable};

@@ -130,6 +130,26 @@ pub(super) fn parse_number(text: &str, least: usize, most: usize) -> Option<usiz
         .filter(|number| (least..=most).contains(number))
 }
 
+/// The units of a size, by the first letter.
+const UNITS: [(char, u32); 4] = [('k', 10), ('m', 20), ('g', 30), ('t', 40)];
+
+/// Reads a size of memory, from 4 KiB to 1 TiB: `64M`, `512MiB`, or a number of bytes.
+pub(super) fn parse_bytes(text: &str) -> Option<usize> {
+    let text = text.trim().to_ascii_lowercase();
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let shift = match text.get(digits.len()..)? {
+        "" | "b" => 0,
+        unit => {
+            let (_, shift) = UNITS.iter().find(|(letter, _)| unit.starts_with(*letter))?;
+            let is_whole = matches!(unit.get(1..)?, "" | "b" | "ib");
+            is_whole.then_some(*shift)?
+        }
+    };
+    let bytes = digits.trim().parse::<u64>().ok()?.checked_mul(1 << shift)?;
+    let is_valid = (4 << 10..=1 << 40).contains(&bytes);
+    is_valid.then(|| usize::try_from(bytes).unwrap_or(usize::MAX))
+}
+
 /// Returns a warning for a variable whose name is one or two letters away from one of the profiler's, or one of them with
 /// another word after it (`PROFILER_TENSORBOARD_DIR`): it would silently have no effect.
 fn misspelled(name: &str) -> Option<String> {
@@ -159,6 +179,33 @@ mod tests {
         assert_eq!(parse_number("20", 16, 20), Some(20));
         for wrong in ["15", "21", "-16", "x", "99999999999999999999999"] {
             assert_eq!(parse_number(wrong, 16, 20), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn sizes_may_have_a_unit() {
+        for (text, bytes) in [
+            ("4096", 4096),
+            (" 64k ", 64 << 10),
+            ("512MiB", 512 << 20),
+            ("3 mb", 3 << 20),
+            ("1G", 1 << 30),
+            ("5000b", 5000),
+        ] {
+            assert_eq!(parse_bytes(text), Some(bytes), "{text}");
+        }
+        for wrong in [
+            "",
+            "k",
+            "4095",
+            "2T",
+            "1.5G",
+            "-8M",
+            "8x",
+            "8Mi",
+            "99999999999999999999",
+        ] {
+            assert_eq!(parse_bytes(wrong), None, "{wrong}");
         }
     }
 }

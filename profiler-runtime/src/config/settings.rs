@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::interval::{parse_interval, parse_interval_or_off};
-use super::reader::{Privileges, Reader, parse_bool, parse_number};
-use super::values::absolute;
+use super::reader::{Privileges, Reader, parse_bool, parse_bytes, parse_number};
+use super::values::{DEFAULT_CELL_MEMORY, absolute};
 use super::{Backend, Filter, ImplicitStream, Kernels, Nvtx, Schedule, SummaryTarget};
 use crate::process::{platform, signals};
 
@@ -23,6 +23,8 @@ pub(crate) struct Settings {
     pub(crate) summary_interval: Option<Duration>,
     pub(crate) tensorboard: Option<PathBuf>,
     pub(crate) max_names: usize,
+    /// How many bytes the cells of the statistics may take.
+    pub(crate) cell_memory: usize,
     pub(crate) ring: usize,
     pub(crate) backend: Backend,
     pub(crate) thread_time: bool,
@@ -153,6 +155,9 @@ impl Settings {
             summary_interval: reader.text("PROFILER_SUMMARY_INTERVAL", parse_interval),
             tensorboard: reader.value("PROFILER_TENSORBOARD", |path| Some(absolute(path))),
             max_names: number(reader, "PROFILER_MAX_NAMES", (1, 60_000), 4096),
+            cell_memory: reader
+                .text("PROFILER_CELL_MEMORY", parse_bytes)
+                .unwrap_or(DEFAULT_CELL_MEMORY),
             ring: number(reader, "PROFILER_RING", (16, 1 << 20), 2048),
             backend: reader
                 .text("PROFILER_BACKEND", Backend::parse)

@@ -17,7 +17,7 @@ pub struct Variable {
 }
 
 /// All variables. A test compares this table with the one in `docs/environment.md`.
-pub const VARIABLES: [Variable; 23] = [
+pub const VARIABLES: [Variable; 24] = [
     Variable {
         name: "PROFILER_ENABLED",
         takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
@@ -65,6 +65,13 @@ pub const VARIABLES: [Variable; 23] = [
         takes: "a number from 1 to 60000",
         default: "`4096`",
         meaning: "The number of names that may be built at run time. Calls of further names are counted under `(other names)`.",
+        names_path: false,
+    },
+    Variable {
+        name: "PROFILER_CELL_MEMORY",
+        takes: "a size from 4 KiB to 1 TiB: `64M`, `512MiB`, `1G`, or a number of bytes",
+        default: "`512MiB`",
+        meaning: "The memory that the statistics of all names on all threads may take: some 600 bytes for each name on each thread that calls it. Beyond it, threads that call a name for the first time share the statistics of the name, which are as exact; each such call takes locks, and each such name 6 KiB more. The summary says so.",
         names_path: false,
     },
     Variable {

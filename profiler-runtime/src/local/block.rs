@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use super::borrowed::Borrowed;
 use super::callers::{self, CallersCell};
 use super::links::Links;
 use super::ranges::{OpenRanges, Ranges};
@@ -20,6 +21,7 @@ use crate::sync::ring::Producer;
 /// The memory of a thread from its first measured call to its end.
 pub(super) struct Block {
     pub(super) slots: Slots,
+    pub(super) borrowed: Borrowed,
     /// The decisions for names that calls pass as text.
     pub(super) text_decisions: TextDecisions,
     /// The thread's ring to the collector, created for the first record.
@@ -37,7 +39,7 @@ pub(super) struct Block {
 struct FreeList(Option<&'static Block>);
 
 // SAFETY: no thread uses a block that is in the list, so the holder of the lock may send it to another thread. All that
-// is in it is empty: its slots, its text decisions, its ring, its links, its thread times, its
+// is in it is empty: its slots, its borrowed cells, its text decisions, its ring, its links, its thread times, its
 // ranges and its callers.
 unsafe impl Send for FreeList {}
 
@@ -89,6 +91,7 @@ impl Block {
     fn new() -> Self {
         Self {
             slots: Slots::new(),
+            borrowed: Borrowed::default(),
             text_decisions: TextDecisions::new(),
             ring: RefCell::new(None),
             links: RefCell::new(Vec::new()),
@@ -99,9 +102,15 @@ impl Block {
         }
     }
 
-    /// Returns all cells of the thread.
-    pub(super) fn cells(&self) -> impl Iterator<Item = &'static StatCell> + use<> {
-        self.slots.cells().map(|(_, cell)| cell)
+    /// Returns the thread's cell for a name, its own or a borrowed one.
+    pub(super) fn cell(&self, id: u32) -> Option<&'static StatCell> {
+        self.slots.cell(id).or_else(|| self.borrowed.cell(id))
+    }
+
+    /// Returns all cells of the thread, with those that it has borrowed.
+    pub(super) fn cells(&'static self) -> impl Iterator<Item = &'static StatCell> {
+        let own = self.slots.cells().map(|(_, cell)| cell);
+        own.chain(self.borrowed.cells())
     }
 
     /// Drops the ring, the text decisions, the links, the thread times, the ranges and the callers. Returns `false`
@@ -134,6 +143,7 @@ impl Block {
             }
         }
         self.slots.clear();
+        self.borrowed.retire();
         callers::retire(self);
     }
 }

@@ -204,7 +204,7 @@ pub(crate) fn enter(scope: &Arc<SharedScope>) -> u64 {
         state.last_serial.set(serial);
         state.set_innermost(serial | LINKED);
         for id in &*scope.names {
-            if let Some(cell) = block.slots.cell(*id) {
+            if let Some(cell) = block.cell(*id) {
                 cell.enter_poll(serial);
             }
         }
@@ -228,8 +228,9 @@ pub(crate) fn leave(serial: u64) {
 
 fn unmark(block: &Block, entered: &Link) {
     for id in &*entered.scope.names {
-        if let Some(cell) = block.slots.cell(*id) {
+        if let Some(cell) = block.cell(*id) {
             cell.leave_poll(entered.serial);
+            block.borrowed.end_unused(*id);
         }
     }
 }

@@ -25,6 +25,7 @@
 //! through the lock of the free list; a cell through the lock of its name.
 
 mod block;
+mod borrowed;
 pub(crate) mod callers;
 mod links;
 mod ranges;
@@ -40,11 +41,12 @@ use std::sync::Arc;
 use crate::clock;
 use crate::log::LogRecord;
 use crate::name;
-use crate::stats::StatCell;
+use crate::stats::{NoCellLeft, StatCell};
 use crate::sync::ReentrancyGuard;
 use crate::sync::ring::Producer;
 use block::Block;
 pub use block::blocks_made;
+pub(crate) use borrowed::borrowing_threads;
 pub(crate) use links::{
     Place, child_closed, child_opened, disown, enter, leave, names_around, place,
     presume_leaked_inside, resume_poll, share_innermost, suspend_poll,
@@ -246,24 +248,45 @@ pub(crate) enum NoCell {
     Unavailable,
 }
 
-/// Returns the calling thread's cell for a name, and creates it on the first call.
+/// Returns the calling thread's cell for a name, and creates it on the first call. The caller must call
+/// [`give_back`] when it does not use the cell any more.
 pub(crate) fn cell(id: u32) -> Result<&'static StatCell, NoCell> {
     if let Some(cell) = with_state(|state| state.cell_at(slot_index(id) as usize)).flatten() {
         return Ok(cell);
     }
     let _reentrancy = ReentrancyGuard::try_enter().ok_or(NoCell::Reentrant)?;
     let block = with_state(ThreadState::block).flatten();
-    let cell = block.and_then(|block| block.slots.cell(id).or_else(|| create(block, id)));
+    let find = |block: &Block| block.slots.cell(id).or_else(|| block.borrowed.again(id));
+    let cell = block.and_then(|block| find(block).or_else(|| create(block, id)));
     cell.ok_or(NoCell::Unavailable)
+}
+
+/// Ends the use of a cell from [`cell`]: if it is a borrowed one, another name may use it.
+#[inline]
+pub(crate) fn give_back(cell: &StatCell) {
+    if let Some(block) = with_state(|state| state.block.get()).flatten() {
+        block.borrowed.give_back(cell);
+    }
+}
+
+/// Returns `true` if a cell from [`cell`] is a borrowed one.
+pub(crate) fn is_borrowed(cell: &StatCell) -> bool {
+    with_state(|state| state.block.get())
+        .flatten()
+        .is_some_and(|block| block.borrowed.has(cell))
 }
 
 fn create(block: &Block, id: u32) -> Option<&'static StatCell> {
     let name = name::by_id(id)?;
-    let cell = name.new_cell()?;
-    if !block.slots.set(id, cell) {
-        name.retire(cell);
-        return None;
-    }
+    let cell = match name.new_cell() {
+        Ok(cell) if block.slots.set(id, cell) => cell,
+        Ok(cell) => {
+            name.retire(cell);
+            return None;
+        }
+        Err(NoCellLeft::Limit) => block.borrowed.borrow(name)?,
+        Err(NoCellLeft::NoMemory) => return None,
+    };
     with_state(ThreadState::follow_innermost);
     links::mark_new_cell(id, cell);
     Some(cell)

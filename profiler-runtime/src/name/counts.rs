@@ -12,6 +12,10 @@
 //!    - *kept*: a guard that is still held has a reference to it, and finds the name's id in it when it closes. It must
 //!      not become another name's cell. [`Name::new_cell`] takes it for another thread that calls this name.
 //!
+//! Once cells take as much memory as they may, a thread that calls the name for the first time *borrows* a cell while a scope
+//! of the name is open on it ([`Name::lend`]). The cell is live meanwhile, and then as that of a thread that ends: its counts
+//! move to `folded`, which such threads share. The thread keeps it for the next name.
+//!
 //! The lock orders the writes of a cell's previous thread before those of its next one.
 
 use std::sync::MutexGuard;
@@ -19,8 +23,11 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::Name;
 use crate::diagnostics;
-use crate::stats::{self, StatCell, Totals};
-use crate::sync::{Lock, ReentrancyGuard};
+use crate::stats::{self, NoCellLeft, StatCell, Totals};
+use crate::sync::{Lock, ReentrancyGuard, prefetch};
+
+/// How many cells before it is read a cell is prefetched.
+const PREFETCHED: usize = 3;
 
 /// The counts of a name on all threads.
 #[derive(Debug)]
@@ -38,6 +45,8 @@ struct Shared {
     folded: Totals,
     live: Vec<CellRef>,
     kept: Vec<CellRef>,
+    /// `true` if a thread has borrowed a cell.
+    has_lent: bool,
     /// `true` if `live` must be filled from the pool's list of all cells before it is used.
     must_find_cells: bool,
 }
@@ -48,6 +57,7 @@ impl Shared {
             folded: Totals::new(),
             live: Vec::new(),
             kept: Vec::new(),
+            has_lent: false,
             must_find_cells: false,
         }
     }
@@ -59,6 +69,16 @@ impl Shared {
             must_find_cells: true,
             ..Self::new()
         }
+    }
+
+    /// Makes a cell one of this name. Returns `false` if there is no memory.
+    fn add_live(&mut self, id: u32, cell: &'static StatCell) -> bool {
+        let has_room = self.live.try_reserve(1).is_ok();
+        if has_room {
+            cell.id.set(id.into());
+            self.live.push(CellRef(cell));
+        }
+        has_room
     }
 }
 
@@ -82,32 +102,81 @@ impl Name {
     }
 
     /// Returns a cell of this name, which only the calling thread may write to until it calls [`retire`](Self::retire).
-    /// Returns `None` if there is no memory.
-    pub(crate) fn new_cell(&self) -> Option<&'static StatCell> {
+    pub(crate) fn new_cell(&self) -> Result<&'static StatCell, NoCellLeft> {
         let mut counts = self.counts();
-        counts.live.try_reserve(1).ok()?;
         let cell = match counts.kept.pop() {
             Some(CellRef(cell)) => cell,
             None => stats::take()?,
         };
-        cell.id.set(self.id.into());
-        counts.live.push(CellRef(cell));
-        Some(cell)
+        if counts.add_live(self.id, cell) {
+            return Ok(cell);
+        }
+        drop(counts);
+        stats::put_back(cell);
+        Err(NoCellLeft::NoMemory)
+    }
+
+    /// Lends a cell to the calling thread until it calls [`take_back`](Self::take_back). `spare` is a cell without counts
+    /// that the thread has. Returns `None` if there is no memory.
+    pub(crate) fn lend(&self, spare: Option<&'static StatCell>) -> Option<&'static StatCell> {
+        let mut counts = self.counts();
+        let cell = if counts.folded.buckets.reserve() {
+            spare.or_else(stats::take_beyond_limit)
+        } else {
+            None
+        };
+        let is_live = cell.is_some_and(|cell| counts.add_live(self.id, cell));
+        counts.has_lent |= is_live;
+        if is_live {
+            return cell;
+        }
+        drop(counts);
+        if let Some(cell) = cell.or(spare) {
+            stats::put_back(cell);
+        }
+        None
+    }
+
+    /// Moves the counts of a cell that was lent to the name. Returns it without counts, or `None` if it stays with the name.
+    pub(crate) fn take_back(&self, cell: &'static StatCell) -> Option<&'static StatCell> {
+        self.drain(cell).then(|| {
+            stats::mark_free(cell);
+            cell
+        })
+    }
+
+    /// Returns `true` if a thread has borrowed a cell of this name.
+    pub(crate) fn has_lent(&self) -> bool {
+        self.counts().has_lent
     }
 
     /// Moves the counts of a cell to the name when its thread ends, and gives the cell back.
     pub(crate) fn retire(&self, cell: &'static StatCell) {
+        if self.drain(cell) {
+            stats::put_back(cell);
+        }
+    }
+
+    /// Moves the counts of a cell to the name. Returns `false` if the cell stays with the name.
+    fn drain(&self, cell: &'static StatCell) -> bool {
         let mut counts = self.counts();
         if !counts.folded.buckets.reserve() {
             // No memory for the counts. The cell stays live, and nothing is lost.
-            return;
+            return false;
         }
         let every = cell.every.get();
         if let Some(left) = cell.until_logged.get().checked_sub(1) {
             self.sampling.take_over(every, left);
         }
         let is_open = cell.is_open();
-        counts.live.retain(|live| !std::ptr::eq(live.0, cell));
+        // From the end, where one is that was lent.
+        if let Some(place) = counts
+            .live
+            .iter()
+            .rposition(|live| std::ptr::eq(live.0, cell))
+        {
+            counts.live.swap_remove(place);
+        }
         cell.drain_into(&mut counts.folded);
         self.next_step
             .fetch_add(std::mem::take(&mut counts.folded.unreported_skips), Relaxed);
@@ -117,10 +186,8 @@ impl Name {
             if counts.kept.try_reserve(1).is_ok() {
                 counts.kept.push(CellRef(cell));
             }
-            return;
         }
-        drop(counts);
-        stats::put_back(cell);
+        !is_open
     }
 
     /// Counts a call of a thread that has no cells: it has ended, or there is no memory for them.
@@ -154,7 +221,11 @@ impl Name {
         let _reentrancy = ReentrancyGuard::try_enter();
         let mut counts = self.counts();
         let mut totals = counts.folded.clone();
-        for live in &counts.live {
+        for (index, live) in counts.live.iter().enumerate() {
+            // The cells of a name are far from each other, and waiting for each would take most of the time.
+            if let Some(later) = counts.live.get(index + PREFETCHED) {
+                prefetch(later.0);
+            }
             live.0.read_into(&mut totals);
         }
         counts.folded.known_calls = totals.calls();

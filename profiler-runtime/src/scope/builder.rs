@@ -251,6 +251,7 @@ pub(crate) fn should_log(decision: SiteDecision, every: u32) -> bool {
     cell.every.set(every.into());
     let next_skips = skips.checked_sub(1).unwrap_or(u64::from(every) - 1);
     cell.until_logged.set(next_skips + 1);
+    local::give_back(cell);
     skips == 0
 }
 

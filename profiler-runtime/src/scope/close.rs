@@ -282,6 +282,9 @@ impl OpenScope {
             Some(None) => session::lose(),
             None => {}
         }
+        if let Some(cell) = cell {
+            local::give_back(cell);
+        }
         if self.has(STEP) && span.outermost {
             session::environment::step();
         }

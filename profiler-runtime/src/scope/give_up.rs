@@ -46,6 +46,7 @@ impl OpenScope {
             local::child_closed(self.outer_serial);
         }
         local::with_state(ThreadState::skip_left_handles);
+        local::give_back(self.cell);
     }
 
     /// The cell has been retired, with the scope open. A part of a call was not counted as open.

@@ -38,8 +38,8 @@ pub(super) const UNWINDING: u64 = 1 << 62;
 /// The thread had no cell when the scope opened: it had ended, or there was no memory. Instead of a serial the scope has
 /// the id of its name.
 pub(super) const DETACHED: u64 = 1 << 61;
-/// The start was not read from the counter.
-pub(super) const SYSTEM_CLOCK: u64 = 1 << 60;
+/// The scope must close on the slow path: its start was not read from the counter, or its cell is borrowed.
+pub(super) const SLOW_END: u64 = 1 << 60;
 /// The scope has a GPU time.
 pub(super) const CUDA: u64 = 1 << 59;
 /// The scope is on a default stream, and no context was current when it opened.
@@ -63,7 +63,7 @@ pub(super) const PART: u64 = 1 << 49;
 const FLAGS: u64 = LOGGED
     | UNWINDING
     | DETACHED
-    | SYSTEM_CLOCK
+    | SLOW_END
     | CUDA
     | NO_CONTEXT
     | RECORDED
@@ -158,7 +158,10 @@ impl OpenScope {
             (begun == Some(Begun::NoStream), NO_STREAM),
             (logged, LOGGED),
             (panicking(), UNWINDING),
-            (!has_counter(), SYSTEM_CLOCK),
+            (
+                !has_counter() || is_attached && local::is_borrowed(open.cell),
+                SLOW_END,
+            ),
             (decision.is_recorded(), RECORDED),
             (decision.is_step(), STEP),
             (in_linked, IN_LINKED),

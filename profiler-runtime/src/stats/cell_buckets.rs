@@ -21,6 +21,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 
 use super::bucket::Bucket;
 use super::chunk::{Chunk, Chunks};
+use super::memory;
 use super::octaves::{MAX_WINDOW, OCTAVES, OctaveCounts, Octaves, SUBBUCKETS};
 use super::single_writer::SingleWriterU64;
 use super::window;
@@ -126,12 +127,16 @@ impl CellBuckets {
         counts
     }
 
-    /// Moves the window to where the calls are, and widens it if they are spread. Called by the owner, with the lock of
-    /// the name held and no bucket to be spilled. Without memory, the window stays where it is.
+    /// Moves the window to where the calls are, and widens it if they are spread and it `may_widen`. Called by the owner, with
+    /// the lock of the name held and no bucket to be spilled. Without memory, the window stays where it is.
     #[cold]
-    pub(super) fn place_again(&self) {
-        let wanted = Octaves::for_calls(&self.octave_counts(), INLINE_OCTAVES);
+    pub(super) fn place_again(&self, may_widen: bool) {
+        let mut wanted = Octaves::for_calls(&self.octave_counts(), INLINE_OCTAVES);
         let old = self.octaves();
+        let is_wider = wanted.len > old.len;
+        if is_wider && !(may_widen && memory::has_room(window::size(wanted.len))) {
+            wanted.len = old.len;
+        }
         if wanted == old {
             return;
         }
@@ -193,11 +198,22 @@ impl CellBuckets {
 
     /// Passes all counts to `add`. Called with the lock of the totals held, or by the owner.
     pub(super) fn read(&self, mut add: impl FnMut(usize, u64)) {
-        for (index, bucket) in self.numbered_window() {
-            add(index, bucket.get().into());
+        self.read_runs(|first, run| {
+            for (index, bucket) in (first..).zip(run) {
+                add(index, bucket.get().into());
+            }
+        });
+    }
+
+    /// Passes all buckets to `add`, in runs of neighbours: the number of the first one, and the buckets. Called as
+    /// [`read`](Self::read) is.
+    pub(super) fn read_runs(&self, mut add: impl FnMut(usize, &[Bucket])) {
+        let (octaves, window) = self.window();
+        if !window.is_empty() {
+            add(octaves.first * SUBBUCKETS, window);
         }
-        for (index, bucket) in self.chunks.iter().flat_map(Chunk::numbered) {
-            add(index, bucket.get().into());
+        for chunk in self.chunks.iter() {
+            add(chunk.octave() * SUBBUCKETS, chunk.buckets());
         }
     }
 }

@@ -80,7 +80,11 @@ unsafe impl Send for Window {}
 
 /// The first number of times outside the window that places it again. It doubles each time, so that calls that no window
 /// suits are not moved again and again.
-const FIRST_OUTSIDE: u64 = 16;
+const FIRST_OUTSIDE: u64 = 4;
+
+/// After this many times outside the window since it was last placed, it may be widened. A name with few calls keeps the
+/// window in its cell and a chunk for each other octave, which takes less memory.
+const WIDEN_AT: u64 = 512;
 
 impl CellTimes {
     pub(super) const fn new() -> Self {
@@ -273,10 +277,11 @@ impl CellTimes {
         self.outside.set(0);
         self.outside_limit
             .set(2 * self.outside_limit.get().max(FIRST_OUTSIDE));
+        let may_widen = self.outside_limit.get() > WIDEN_AT;
         // A signal handler that makes a measured call meanwhile finds the range empty.
         self.fast_len.set(0);
         compiler_fence(SeqCst);
-        self.buckets.place_again();
+        self.buckets.place_again(may_widen);
         self.set_fast_range();
     }
 
@@ -284,13 +289,13 @@ impl CellTimes {
     pub(super) fn read_into(&self, totals: &mut Totals) {
         let mut seen = 0;
         let pending = self.newest.around(|newest| {
+            let buckets = &mut totals.buckets;
             let newest = newest.map(bucket_index);
-            self.buckets.read(|index, count| {
-                totals.buckets.add(index, count);
-                if Some(index) == newest {
-                    seen += count;
-                }
+            let before = newest.map_or(0, |index| buckets.at(index));
+            self.buckets.read_runs(|first, run| {
+                buckets.add_run(first, run.iter().map(|bucket| bucket.get().into()));
             });
+            seen = newest.map_or(0, |index| buckets.at(index)) - before;
         });
         totals.add_squares(self.squares.get().into());
         #[allow(
@@ -450,21 +455,39 @@ mod tests {
         );
     }
 
-    #[test]
-    fn two_kinds_of_short_calls_share_one_window() {
-        let (times, mut totals) = new();
-        let all: Vec<i64> = (0..CALLS)
+    /// Records short calls of two kinds, which are too far from each other for the window in the cell.
+    fn record_two_kinds(times: &CellTimes) -> Vec<i64> {
+        let mut totals = Totals::new();
+        let all: Vec<i64> = (0..CALLS.min(300))
             .map(|call| if call % 2 == 0 { 20 } else { 9_000 })
             .collect();
         for time in &all {
-            record(&times, &mut totals, *time);
+            record(times, &mut totals, *time);
         }
-        assert_equal(&totals_of(&times, &totals), &expected(&all));
-        assert!(
-            all.iter()
-                .all(|time| times.record_fast(times.prepare(), *time)),
-            "the window was widened"
-        );
+        assert_equal(&totals_of(times, &totals), &expected(&all));
+        all
+    }
+
+    fn are_all_fast(times: &CellTimes, all: &[i64]) -> bool {
+        all.iter()
+            .all(|time| times.record_fast(times.prepare(), *time))
+    }
+
+    #[test]
+    fn two_kinds_of_many_short_calls_share_one_window() {
+        let (times, _) = new();
+        // As after many calls outside the window.
+        times.outside_limit.set(WIDEN_AT);
+        times.outside.set(WIDEN_AT - FIRST_OUTSIDE);
+        let all = record_two_kinds(&times);
+        assert!(are_all_fast(&times, &all), "the window was widened");
+    }
+
+    #[test]
+    fn few_calls_do_not_widen_the_window() {
+        let (times, _) = new();
+        let all = record_two_kinds(&times);
+        assert!(!are_all_fast(&times, &all));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use std::sync::atomic::{
 };
 
 use super::bucket::Bucket;
+use super::memory;
 use super::octaves::SUBBUCKETS;
 use super::owner_cell::OwnerCell;
 use crate::sync::Lock;
@@ -91,6 +92,9 @@ impl Chunks {
         is_unused: impl Fn(&Chunk) -> bool,
         mut add: impl FnMut(usize, u32),
     ) {
+        if self.0.load(Relaxed).is_null() {
+            return;
+        }
         let kept = Self::new();
         let mut unused = FREE.lock();
         while let Some(chunk) = self.pop() {
@@ -169,6 +173,7 @@ fn grow() -> bool {
     // SAFETY: the memory has the layout of the chunks, is used by nothing else, and is never freed. Zeros are valid for
     // their fields.
     let chunks = unsafe { std::slice::from_raw_parts(memory.cast::<Chunk>().as_ptr(), BATCH) };
+    memory::add(layout.size());
     let mut pool = FREE.lock();
     for chunk in chunks {
         pool.give_back(chunk);

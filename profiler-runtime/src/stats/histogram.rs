@@ -79,6 +79,23 @@ impl Buckets {
         }
     }
 
+    /// Adds calls to neighbouring buckets, from the one with the number `first` on. Has no branch for each bucket: which ones
+    /// are empty cannot be predicted.
+    pub(super) fn add_run(&mut self, first: usize, counts: impl Iterator<Item = u64>) {
+        if self.0.is_empty() {
+            self.0.resize(BUCKETS, 0);
+        }
+        let slots = self.0.get_mut(first..).unwrap_or_default();
+        for (slot, count) in slots.iter_mut().zip(counts) {
+            *slot += count;
+        }
+    }
+
+    /// Returns the calls in one bucket.
+    pub(super) fn at(&self, bucket: usize) -> u64 {
+        self.0.get(bucket).copied().unwrap_or(0)
+    }
+
     /// Returns the number of calls in all buckets.
     pub(crate) fn count(&self) -> u64 {
         self.0.iter().sum()

@@ -1,4 +1,4 @@
-//! Cells of threads that have ended, kept for other threads.
+//! The cells that no thread holds: those of threads that have ended, and new ones.
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::sync::atomic::{
@@ -7,22 +7,74 @@ use std::sync::atomic::{
 };
 use std::{iter, ptr};
 
-use super::{StatCell, chunk};
+use super::{StatCell, chunk, memory};
 use crate::sync::Lock;
 
-/// Cells that no thread holds. Cells are never freed: there are as many as were in use at once, plus those that stay
-/// with their names (see `Name::retire`).
-static FREE: Lock<Vec<&'static StatCell>> = Lock::new(Vec::new());
-static MADE: AtomicUsize = AtomicUsize::new(0);
-
-/// Returns a cell without counts: a free one, or a new one. Returns `None` if there is no memory for it.
-pub(crate) fn take() -> Option<&'static StatCell> {
-    chunk::fill();
-    let free = FREE.lock().pop();
-    free.or_else(allocate)
+/// The cells that were allocated and that no thread holds. Cells are never freed: there are as many as were in use at
+/// once, plus those that stay with their names (see `Name::retire`).
+struct Pool {
+    /// They were in use before.
+    free: Vec<&'static StatCell>,
+    /// The rest of the last batch, zeroed.
+    new: &'static [StatCell],
 }
 
-/// The cell that was allocated last: the head of a list that only grows.
+impl Pool {
+    const fn new() -> Self {
+        Self {
+            free: Vec::new(),
+            new: &[],
+        }
+    }
+
+    fn next_new(&mut self) -> Option<&'static StatCell> {
+        let (cell, rest) = self.new.split_first()?;
+        self.new = rest;
+        Some(cell)
+    }
+
+    /// Keeps the rest of a batch. If another thread has allocated one at the same time, the shorter rest is lost.
+    fn keep(&mut self, rest: &'static [StatCell]) {
+        if rest.len() > self.new.len() {
+            self.new = rest;
+        }
+    }
+}
+
+static POOL: Lock<Pool> = Lock::with(Pool::new(), Pool::new);
+static MADE: AtomicUsize = AtomicUsize::new(0);
+
+/// The cells that are allocated at once: 9 KiB. One by one, the alignment would take a ninth more.
+const BATCH: usize = 16;
+
+/// Why there is no cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoCellLeft {
+    /// Cells take as much memory as they may.
+    Limit,
+    /// There is no memory.
+    NoMemory,
+}
+
+/// Returns a cell without counts: a free one, or a new one if cells may take more memory.
+pub(crate) fn take() -> Result<&'static StatCell, NoCellLeft> {
+    chunk::fill();
+    if let Some(free) = POOL.lock().free.pop() {
+        return Ok(free);
+    }
+    if !memory::has_room(size_of::<StatCell>()) {
+        return Err(NoCellLeft::Limit);
+    }
+    make().ok_or(NoCellLeft::NoMemory)
+}
+
+/// Returns a cell without counts, also beyond the limit of their memory. Returns `None` if there is no memory for it.
+pub(crate) fn take_beyond_limit() -> Option<&'static StatCell> {
+    let free = POOL.lock().free.pop();
+    free.or_else(make)
+}
+
+/// The new cell that was handed out last: the head of a list that only grows.
 ///
 /// A child that was forked while another thread changed the list of a name's cells finds the cells here. That is why
 /// the list is lock-free: a push publishes a complete cell with one release exchange, and a reader's acquire load sees
@@ -30,16 +82,12 @@ pub(crate) fn take() -> Option<&'static StatCell> {
 /// reused cell for the one that it loaded (no ABA problem).
 static NEWEST: AtomicPtr<StatCell> = AtomicPtr::new(ptr::null_mut());
 
-/// Allocates a cell. `Box` would abort the program if there is no memory, and would construct the cell on the stack,
-/// which may be small.
-fn allocate() -> Option<&'static StatCell> {
-    // SAFETY: the size is not zero.
-    let memory = ptr::NonNull::new(unsafe { alloc_zeroed(Layout::new::<StatCell>()) })?;
-    // SAFETY: the memory has the layout of a cell, is used by nothing else, and is never freed. Zeros are valid for its
-    // fields, and are what `StatCell::new` returns but for the newest time.
-    let cell: &'static StatCell = unsafe { memory.cast().as_ref() };
+/// Returns a new cell, and adds it to the list of all.
+fn make() -> Option<&'static StatCell> {
+    let cell = next_new()?;
     cell.initialize_zeroed();
     MADE.fetch_add(1, Relaxed);
+    memory::add(size_of::<StatCell>());
     let mut newest = NEWEST.load(Acquire);
     loop {
         cell.previous.store(newest, Relaxed);
@@ -51,7 +99,29 @@ fn allocate() -> Option<&'static StatCell> {
     }
 }
 
-/// Returns all cells that were ever allocated. The `id` of a free one is that of no name.
+/// Returns a zeroed cell of the last batch, or of another one.
+fn next_new() -> Option<&'static StatCell> {
+    if let Some(cell) = POOL.lock().next_new() {
+        return Some(cell);
+    }
+    // Without the lock, which a measured allocator could need.
+    let (cell, rest) = allocate()?.split_first()?;
+    POOL.lock().keep(rest);
+    Some(cell)
+}
+
+/// Allocates a batch of cells. `Box` would abort the program if there is no memory, and would construct the cells on the
+/// stack, which may be small.
+fn allocate() -> Option<&'static [StatCell]> {
+    let layout = Layout::array::<StatCell>(BATCH).ok()?;
+    // SAFETY: the size is not zero.
+    let memory = ptr::NonNull::new(unsafe { alloc_zeroed(layout) })?;
+    // SAFETY: the memory has the layout of the cells, is used by nothing else, and is never freed. Zeros are valid for their
+    // fields, and are what `StatCell::new` returns but for the newest time.
+    Some(unsafe { std::slice::from_raw_parts(memory.cast::<StatCell>().as_ptr(), BATCH) })
+}
+
+/// Returns all cells that were ever handed out. The `id` of a free one is that of no name.
 pub(crate) fn all_cells() -> impl Iterator<Item = &'static StatCell> {
     // SAFETY: the pointer is null or that of a cell, which is complete, since it was published with a release, and is never
     // freed.
@@ -69,14 +139,19 @@ const _: () = assert!(size_of::<StatCell>() <= 576);
 ///
 /// If there is no memory to remember it, the cell is leaked, without counts.
 pub(crate) fn put_back(cell: &'static StatCell) {
-    cell.id.set(NO_NAME);
-    let mut free = FREE.lock();
-    if free.try_reserve(1).is_ok() {
-        free.push(cell);
+    mark_free(cell);
+    let mut pool = POOL.lock();
+    if pool.free.try_reserve(1).is_ok() {
+        pool.free.push(cell);
     }
 }
 
-/// Returns how many cells were ever allocated: the most that were in use at once.
+/// Notes that a cell, which was drained, belongs to no name.
+pub(crate) fn mark_free(cell: &StatCell) {
+    cell.id.set(NO_NAME);
+}
+
+/// Returns how many cells were ever handed out: the most that were in use at once.
 pub fn cells_made() -> usize {
     MADE.load(Relaxed)
 }
@@ -87,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_new_cell_is_as_one_made_by_new() {
-        let cell = allocate().expect("there is memory");
+        let cell = make().expect("there is memory");
         let (mut allocated, mut new) = (super::super::Totals::new(), super::super::Totals::new());
         cell.read_into(&mut allocated);
         StatCell::new().read_into(&mut new);
@@ -112,8 +187,8 @@ mod tests {
         let each = if cfg!(miri) { 2 } else { 50 };
         let allocated: Vec<usize> = std::thread::scope(|scope| {
             let threads = [(); 4].map(|()| {
-                let allocate = || ptr::from_ref(allocate().expect("there is memory")).addr();
-                scope.spawn(move || (0..each).map(|_| allocate()).collect::<Vec<_>>())
+                let make = || ptr::from_ref(make().expect("there is memory")).addr();
+                scope.spawn(move || (0..each).map(|_| make()).collect::<Vec<_>>())
             });
             threads
                 .into_iter()

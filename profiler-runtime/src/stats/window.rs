@@ -7,6 +7,7 @@ use std::alloc::{Layout, alloc_zeroed};
 use std::ptr::NonNull;
 
 use super::bucket::Bucket;
+use super::memory;
 use super::octaves::{MAX_WINDOW, SUBBUCKETS};
 use crate::sync::Lock;
 
@@ -21,6 +22,11 @@ impl Pool {
 
 /// A child that was forked while another thread held the lock begins with an empty pool.
 static FREE: Lock<Pool> = Lock::with(Pool::new(), Pool::new);
+
+/// Returns the bytes of a window of `octaves`.
+pub(super) fn size(octaves: usize) -> usize {
+    octaves * SUBBUCKETS * size_of::<Bucket>()
+}
 
 /// Returns a window of `octaves`, whose buckets are zero. Returns `None` if there is no memory.
 pub(super) fn take(octaves: usize) -> Option<&'static [Bucket]> {
@@ -46,10 +52,11 @@ fn allocate(len: usize) -> Option<&'static [Bucket]> {
         .ok()
         .filter(|layout| layout.size() > 0)?;
     // SAFETY: the size is not zero.
-    let memory = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+    let window = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+    memory::add(layout.size());
     // SAFETY: the memory has the layout of the buckets, is used by nothing else, and is never freed. Zeros are valid for
     // buckets.
-    Some(unsafe { std::slice::from_raw_parts(memory.cast::<Bucket>().as_ptr(), len) })
+    Some(unsafe { std::slice::from_raw_parts(window.cast::<Bucket>().as_ptr(), len) })
 }
 
 #[cfg(test)]

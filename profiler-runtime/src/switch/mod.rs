@@ -30,6 +30,7 @@ use crate::config::{Filter, Settings};
 use crate::diagnostics;
 use crate::name::Name;
 use crate::process::platform::HAS_CLOCK;
+use crate::stats::set_cell_memory;
 use crate::sync::{Lock, RaceCell, ReentrancyGuard};
 pub(crate) use site_decision::{SiteDecision, StampedDecision};
 pub(crate) use site_state::SiteState;
@@ -155,6 +156,7 @@ pub(crate) fn with_control<T>(change: impl FnOnce(&mut Control) -> T) -> T {
 
 impl Control {
     fn new(settings: Settings) -> Self {
+        set_cell_memory(settings.cell_memory);
         let default_logger = cfg!(feature = "tensorboard") && settings.tensorboard.is_some();
         Self {
             settings,

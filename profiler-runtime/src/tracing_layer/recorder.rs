@@ -305,7 +305,10 @@ pub(super) fn with_cell(site: u32, count: impl FnOnce(&StatCell)) {
     };
     let id = decision.id();
     match local::cell(id) {
-        Ok(cell) => count(cell),
+        Ok(cell) => {
+            count(cell);
+            local::give_back(cell);
+        }
         Err(_) => {
             if let Some(name) = name::by_id(id) {
                 name.count_without_cell(count);

@@ -121,6 +121,9 @@ impl WholeTimes {
         if decision.is_logged() && should_log(decision, 1) {
             let cell = local::cell(decision.id()).ok();
             collect::log(cell, decision.id(), (end, elapsed), LogRequest::new(1));
+            if let Some(cell) = cell {
+                local::give_back(cell);
+            }
         }
         if decision.is_step() && outermost {
             session::environment::step();

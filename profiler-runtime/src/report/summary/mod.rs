@@ -32,6 +32,7 @@ use crate::collect;
 use crate::cuda::{self, CudaHealth};
 use crate::diagnostics::{self, DropReason, SpanLoss};
 use crate::gpu_sample::GpuSamples;
+use crate::local;
 use crate::name;
 use crate::switch::{self, OffReason, WHY_NEVER, with_control};
 
@@ -178,7 +179,24 @@ fn notes_of(samples: &GpuSamples, has_rows: bool) -> Vec<String> {
     let is_on = || switch::off_reason().is_none();
     let why_no_span = diagnostics::why_no_span().filter(|_| has_rows && is_on());
     notes.extend(why_no_span.map(str::to_owned));
+    notes.extend(shared_cells());
     notes
+}
+
+/// Says how many names and threads share cells, if any do.
+fn shared_cells() -> Option<String> {
+    let threads = local::borrowing_threads();
+    if threads == 0 {
+        return None;
+    }
+    let names = name::all()
+        .into_iter()
+        .filter(|name| name.has_lent())
+        .count();
+    Some(format!(
+        "calls of {names} names on {threads} threads share their statistics, which is as exact and takes longer: raise \
+         PROFILER_CELL_MEMORY, or measure fewer names"
+    ))
 }
 
 /// Returns the processor time of the calls. For a name with futures and other calls, the statistics do not separate the

@@ -58,6 +58,9 @@ impl FutureState {
             None => self.is_logged.then(|| LogRequest::new(1)),
         };
         progress.dispatch(name, cell, (span, shared), ending, log);
+        if let Some(cell) = cell {
+            local::give_back(cell);
+        }
         if decision.is_step() && span.outermost {
             session::environment::step();
         }

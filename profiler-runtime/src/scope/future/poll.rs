@@ -312,6 +312,9 @@ impl<'a> PollGuard<'a> {
         if self.entered != 0 {
             local::leave(self.entered);
         }
+        if let Some(cell) = self.cell {
+            local::give_back(cell);
+        }
     }
 
     /// Counts the thread time of the poll.
