@@ -8,7 +8,7 @@ use super::reader::parse_bool;
 use super::similar::{did_you_mean, distance};
 use super::{SummaryFileError, SummaryFormat};
 
-/// The memory that all cells of the statistics may take by default: that of some 850,000 cells.
+/// The memory that all cells of the statistics may take by default: that of some 800,000 cells.
 pub(crate) const DEFAULT_CELL_MEMORY: usize = 512 << 20;
 
 /// Where the summary is written at the end of the program.

@@ -2,13 +2,13 @@
 //!
 //! The times of most functions are within a few powers of two, but after a day nearly every function has once been
 //! preempted for milliseconds. All 720 buckets would take 2.8 KiB for each name and thread, nearly all of them zero. So
-//! the buckets of a few neighbouring octaves are one array, the *window*, and each further octave that occurs is a
-//! [`Chunk`].
+//! the buckets of a few neighbouring octaves are one array, the *window*. Outside of it, the first few buckets that occur are
+//! [rare buckets](RareBuckets), and each further octave that occurs is a [`Chunk`].
 //!
 //! # Who writes
 //!
-//! Only the owner of the cell writes. It places the window and adds chunks without the lock of the name: a chunk is empty
-//! when it is added, and the inline window always exists. All else that changes the structure,
+//! Only the owner of the cell writes. It places the window, and adds rare buckets and chunks, without the lock of the name:
+//! they are empty when they are added, and the inline window always exists. All else that changes the structure,
 //! [`place_again`](CellBuckets::place_again) and [`reset`](CellBuckets::reset), is done with the lock of the name held,
 //! as all reading is. Windows and chunks are never freed, but used again.
 //!
@@ -23,6 +23,7 @@ use super::bucket::Bucket;
 use super::chunk::{Chunk, Chunks};
 use super::memory;
 use super::octaves::{MAX_WINDOW, OCTAVES, OctaveCounts, Octaves, SUBBUCKETS};
+use super::rare::RareBuckets;
 use super::single_writer::SingleWriterU64;
 use super::window;
 
@@ -40,6 +41,7 @@ pub(super) struct CellBuckets {
     heap: AtomicPtr<Bucket>,
     chunks: Chunks,
     inline: [Bucket; SUBBUCKETS * INLINE_OCTAVES],
+    rare: RareBuckets,
 }
 
 impl CellBuckets {
@@ -49,6 +51,7 @@ impl CellBuckets {
             heap: AtomicPtr::new(ptr::null_mut()),
             chunks: Chunks::new(),
             inline: [const { Bucket::new() }; SUBBUCKETS * INLINE_OCTAVES],
+            rare: RareBuckets::new(),
         }
     }
 
@@ -96,7 +99,10 @@ impl CellBuckets {
         if octaves.contains(octave) {
             return window.get(index - octaves.first * SUBBUCKETS);
         }
-        self.chunks.find(octave)?.buckets().get(index % SUBBUCKETS)
+        self.rare.find(index).or_else(|| {
+            let chunk = self.chunks.find(octave)?;
+            chunk.buckets().get(index % SUBBUCKETS)
+        })
     }
 
     /// Returns the bucket of the window that is closest to this number.
@@ -109,6 +115,11 @@ impl CellBuckets {
     /// Places the inline window. Called by the owner, while all counts are zero.
     pub(super) fn place(&self, last: usize) {
         self.set_octaves(Octaves::up_to(last, INLINE_OCTAVES));
+    }
+
+    /// Adds a rare bucket. Called by the owner. Returns `false` if there are too many.
+    pub(super) fn add_rare(&self, index: usize) -> bool {
+        self.rare.claim(index).is_some()
     }
 
     /// Adds the buckets of an octave. Called by the owner. Returns `false` if there is no memory.
@@ -148,10 +159,28 @@ impl CellBuckets {
             },
         };
         let mut leaving = (old.first..old.first + old.len).filter(|it| !wanted.contains(*it));
-        if leaving.all(|octave| self.chunks.find(octave).is_some() || self.chunks.add(octave)) {
+        if leaving.all(|octave| self.make_room(octave)) {
             self.move_window(old, wanted, heap);
         } else if let Some(window) = heap {
             window::give_back(window);
+        }
+    }
+
+    /// Makes room for the counts of an octave that leaves the window: rare buckets if there are enough, else a chunk. Returns
+    /// `false` if there is no memory.
+    fn make_room(&self, octave: usize) -> bool {
+        if self.chunks.find(octave).is_some() {
+            return true;
+        }
+        let used = || {
+            let of_octave = |index: usize| index / SUBBUCKETS == octave;
+            self.numbered_window()
+                .filter(move |(index, bucket)| of_octave(*index) && bucket.get() > 0)
+        };
+        if used().count() <= self.rare.room() {
+            used().all(|(index, _)| self.add_rare(index))
+        } else {
+            self.chunks.add(octave)
         }
     }
 
@@ -173,6 +202,9 @@ impl CellBuckets {
         let is_unused = |chunk: &Chunk| wanted.contains(chunk.octave()) || chunk.is_empty();
         self.chunks
             .remove(is_unused, |index, count| self.add(index, count));
+        let is_inside = |index: usize| wanted.contains(index / SUBBUCKETS);
+        self.rare
+            .remove(is_inside, |index, count| self.add(index, count));
         if let Some(window) = old_heap {
             window::give_back(window);
         }
@@ -186,11 +218,14 @@ impl CellBuckets {
         Some(unsafe { std::slice::from_raw_parts(old.as_ptr(), len * SUBBUCKETS) })
     }
 
-    /// Adds calls to a bucket that has memory.
+    /// Adds calls to a bucket. One without memory was empty when room was made, before a measured allocator counted a call in
+    /// it.
     fn add(&self, index: usize, count: u32) {
-        if count > 0
-            && let Some(bucket) = self.find(index)
-        {
+        if count == 0 {
+            return;
+        }
+        let bucket = self.find(index).or_else(|| self.rare.claim(index));
+        if let Some(bucket) = bucket.or_else(|| self.nearest(index)) {
             // Neither count is to be spilled, so the sum is below 2³².
             bucket.set(bucket.get().wrapping_add(count));
         }
@@ -212,6 +247,9 @@ impl CellBuckets {
         if !window.is_empty() {
             add(octaves.first * SUBBUCKETS, window);
         }
+        for (index, bucket) in self.rare.iter() {
+            add(index, std::slice::from_ref(bucket));
+        }
         for chunk in self.chunks.iter() {
             add(chunk.octave() * SUBBUCKETS, chunk.buckets());
         }
@@ -222,6 +260,9 @@ impl CellBuckets {
     /// Moves full buckets to `add`. Called by the owner, with the lock of the totals held.
     pub(super) fn spill(&self, mut add: impl FnMut(usize, u64)) {
         for (index, bucket) in self.numbered_window() {
+            bucket.spill(|count| add(index, count));
+        }
+        for (index, bucket) in self.rare.iter() {
             bucket.spill(|count| add(index, count));
         }
         for (index, bucket) in self.chunks.iter().flat_map(Chunk::numbered) {
@@ -239,6 +280,15 @@ impl CellBuckets {
         if let Some(window) = self.swap_heap(len, None) {
             window::give_back(window);
         }
+        self.rare.remove(|_| true, |_, _| {});
         self.chunks.remove(|_| true, |_, _| {});
+    }
+}
+
+#[cfg(test)]
+impl CellBuckets {
+    /// Returns the number of chunks.
+    pub(super) fn chunks(&self) -> usize {
+        self.chunks.iter().count()
     }
 }

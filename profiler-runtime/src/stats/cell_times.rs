@@ -83,7 +83,7 @@ unsafe impl Send for Window {}
 const FIRST_OUTSIDE: u64 = 4;
 
 /// After this many times outside the window since it was last placed, it may be widened. A name with few calls keeps the
-/// window in its cell and a chunk for each other octave, which takes less memory.
+/// window in its cell, which takes less memory.
 const WIDEN_AT: u64 = 512;
 
 impl CellTimes {
@@ -186,7 +186,7 @@ impl CellTimes {
             self.buckets.place(usual / SUBBUCKETS + 1);
         }
         if self.buckets.find(index).is_none() {
-            self.add_octave(index / SUBBUCKETS);
+            self.add_bucket(index);
         }
         // Read again: a measured allocator may have counted the time meanwhile, and left one of its own.
         let time = self.newest.get();
@@ -214,12 +214,15 @@ impl CellTimes {
             || !self.buckets.octaves().contains(index / SUBBUCKETS) && self.is_often_outside()
     }
 
-    /// Adds the buckets of an octave, unless the call comes from within the profiler, perhaps from a measured allocator that
-    /// this very function calls: adding takes a lock.
-    fn add_octave(&self, octave: usize) {
+    /// Adds a bucket: a rare one, or those of its octave. The latter takes a lock, so it is not done if the call comes from
+    /// within the profiler, perhaps from a measured allocator that this very function calls.
+    fn add_bucket(&self, index: usize) {
+        if self.buckets.add_rare(index) {
+            return;
+        }
         if let Some(_reentrancy) = ReentrancyGuard::try_enter() {
             // Without memory the call counts all the same: see `count_newest`.
-            let _ = self.buckets.add_octave(octave);
+            let _ = self.buckets.add_octave(index / SUBBUCKETS);
         }
     }
 
@@ -488,6 +491,33 @@ mod tests {
         let (times, _) = new();
         let all = record_two_kinds(&times);
         assert!(!are_all_fast(&times, &all));
+    }
+
+    #[test]
+    fn a_few_rare_times_take_no_chunk() {
+        let (times, mut totals) = new();
+        let mut all: Vec<i64> = (0..CALLS).map(|call| 100 + 37 * call % 400).collect();
+        // The first call, preempted ones, and one that is very short.
+        all[0] = 50_000;
+        for (place, time) in [(7, 1 << 20), (20, 3), (31, 9_000_000), (50, 1 << 20)] {
+            all[place] = time;
+        }
+        for time in &all {
+            record(&times, &mut totals, *time);
+        }
+        assert_equal(&totals_of(&times, &totals), &expected(&all));
+        assert_eq!(times.buckets.chunks(), 0);
+    }
+
+    #[test]
+    fn many_kinds_of_times_take_chunks() {
+        let (times, mut totals) = new();
+        let all: Vec<i64> = (0..60).map(|call| 1 << (call % 30)).collect();
+        for time in &all {
+            record(&times, &mut totals, *time);
+        }
+        assert_equal(&totals_of(&times, &totals), &expected(&all));
+        assert!(times.buckets.chunks() > 5);
     }
 
     #[test]

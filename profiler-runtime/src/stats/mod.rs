@@ -15,6 +15,7 @@ mod newest;
 mod octaves;
 mod owner_cell;
 mod pool;
+mod rare;
 mod single_writer;
 mod totals;
 mod window;
