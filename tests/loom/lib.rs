@@ -67,6 +67,7 @@ mod stats {
     mod bucket;
     mod coverage;
     mod newest;
+    mod rare;
 }
 
 #[path = "../../profiler-runtime/src/collect"]

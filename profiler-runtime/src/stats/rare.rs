@@ -8,12 +8,11 @@
 //! is behind the protocol of the [newest time](super::newest), which orders it after the number. A bucket gets another number
 //! only with the lock held, under which all reading is done.
 
-use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
-
 use super::bucket::Bucket;
+use crate::sync::primitive::atomic::{AtomicU16, Ordering::Relaxed};
 
 /// The number of buckets: as many as make a cell ten cache lines.
-const RARE: usize = 14;
+const RARE: usize = if cfg!(loom) { 2 } else { 14 };
 
 /// A few buckets that are found by their numbers.
 // The numbers are apart from the counts, which would otherwise be padded.
@@ -25,10 +24,19 @@ pub(super) struct RareBuckets {
 }
 
 impl RareBuckets {
+    #[cfg(not(loom))]
     pub(super) const fn new() -> Self {
         Self {
             buckets: [const { Bucket::new() }; RARE],
             numbers: [const { AtomicU16::new(0) }; RARE],
+        }
+    }
+
+    #[cfg(loom)]
+    pub(super) fn new() -> Self {
+        Self {
+            buckets: std::array::from_fn(|_| Bucket::new()),
+            numbers: std::array::from_fn(|_| AtomicU16::new(0)),
         }
     }
 
@@ -85,7 +93,7 @@ impl RareBuckets {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
@@ -134,5 +142,89 @@ mod tests {
         assert_eq!(rare.claim(100).map(Bucket::get), Some(0));
         rare.remove(|_| true, |_, _| {});
         assert_eq!(rare.room(), RARE);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use loom::sync::Arc;
+
+    use super::super::newest::{Newest, Pending};
+    use super::*;
+    use crate::sync::primitive::thread;
+
+    #[derive(Clone)]
+    struct Cell {
+        newest: Arc<Newest>,
+        rare: Arc<RareBuckets>,
+    }
+
+    impl Cell {
+        fn new() -> Self {
+            Self {
+                newest: Arc::new(Newest::new()),
+                rare: Arc::new(RareBuckets::new()),
+            }
+        }
+
+        /// Records times, each of which has a bucket of its own, as the owner does. Only stores: loom would forget the
+        /// earlier loads of readers when the owner loads.
+        fn record(&self, times: &[u16]) {
+            let buckets = self.rare.numbers.iter().zip(&self.rare.buckets);
+            self.newest.set(times[0].into());
+            for ((number, bucket), pair) in buckets.zip(times.windows(2)) {
+                number.store(pair[0] + 1, Relaxed);
+                self.newest.begin_counting();
+                bucket.set(1);
+                self.newest.set(pair[1].into());
+            }
+        }
+
+        fn counts(&self) -> [u32; 3] {
+            let mut counts = [0; 3];
+            for (index, bucket) in self.rare.iter() {
+                counts[index] += bucket.get();
+            }
+            counts
+        }
+
+        fn read(&self) -> [u32; 3] {
+            let mut counts = [0; 3];
+            match self.newest.around(|_| counts = self.counts()) {
+                Pending::Nothing => {}
+                Pending::Uncounted(time) => counts[usize::try_from(time).unwrap()] += 1,
+                Pending::Counted(time) => {
+                    let index = usize::try_from(time).unwrap();
+                    counts[index] = self.counts()[index];
+                }
+            }
+            counts
+        }
+    }
+
+    #[test]
+    fn no_time_in_a_new_bucket_is_missed_or_counted_twice() {
+        let executions = std::sync::Arc::new(AtomicUsize::new(0));
+        let counted = std::sync::Arc::clone(&executions);
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(move || {
+            counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let cell = Cell::new();
+            let its_own = cell.clone();
+            let owner = thread::spawn(move || its_own.record(&[0, 1, 2]));
+            let (first, second) = (cell.read(), cell.read());
+            owner.join().unwrap();
+            let last = cell.read();
+            assert_eq!(last, [1, 1, 1]);
+            for bucket in 0..3 {
+                let seen = [first[bucket], second[bucket], last[bucket]];
+                assert!(seen.is_sorted(), "{seen:?}");
+            }
+        });
+        let executions = executions.load(std::sync::atomic::Ordering::Relaxed);
+        assert!(executions > 50, "loom tried only {executions} orders");
     }
 }
