@@ -8,7 +8,7 @@
 //! A borrowed cell is not in the table of slots, so that each scope of its name takes the slow path. That counts the scopes
 //! that refer to the cell: one may close out of order, when the cell says that none is open.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::name::{self, Name};
@@ -37,7 +37,11 @@ struct Loans {
 
 /// The cells that a thread has borrowed, as a part of its block.
 #[derive(Default)]
-pub(super) struct Borrowed(RefCell<Loans>);
+pub(super) struct Borrowed {
+    /// `true` if a cell is borrowed: all that most scopes on the slow path need to know.
+    is_in_use: Cell<bool>,
+    loans: RefCell<Loans>,
+}
 
 /// The threads that have borrowed cells.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
@@ -50,27 +54,26 @@ pub(crate) fn borrowing_threads() -> usize {
 impl Borrowed {
     /// Returns the cell of a name, if one is borrowed for it.
     pub(super) fn cell(&self, id: u32) -> Option<&'static StatCell> {
-        let loans = self.0.try_borrow().ok()?;
+        let loans = self.loans.try_borrow().ok()?;
         let loan = loans.current.iter().find(|loan| loan.id == id)?;
         Some(loan.cell)
     }
 
     /// Returns all cells that are borrowed.
     pub(super) fn cells(&'static self) -> impl Iterator<Item = &'static StatCell> {
-        let at = |index: usize| Some(self.0.try_borrow().ok()?.current.get(index)?.cell);
+        let at = |index: usize| Some(self.loans.try_borrow().ok()?.current.get(index)?.cell);
         (0..).map_while(at)
     }
 
     /// Returns `true` if this cell is borrowed.
     pub(super) fn has(&self, cell: &StatCell) -> bool {
-        self.0
-            .try_borrow()
-            .is_ok_and(|loans| loans.of(cell).is_some())
+        let has = |loans: &Loans| loans.of(cell).is_some();
+        self.is_in_use.get() && self.loans.try_borrow().is_ok_and(|loans| has(&loans))
     }
 
     /// Uses the cell that is borrowed for a name once more.
     pub(super) fn again(&self, id: u32) -> Option<&'static StatCell> {
-        let mut loans = self.0.try_borrow_mut().ok()?;
+        let mut loans = self.loans.try_borrow_mut().ok()?;
         let loan = loans.current.iter_mut().find(|loan| loan.id == id)?;
         loan.users += 1;
         Some(loan.cell)
@@ -78,7 +81,7 @@ impl Borrowed {
 
     /// Borrows a cell for a name. Returns `None` if there is no memory.
     pub(super) fn borrow(&self, name: &Name) -> Option<&'static StatCell> {
-        let mut loans = self.0.try_borrow_mut().ok()?;
+        let mut loans = self.loans.try_borrow_mut().ok()?;
         loans.current.try_reserve(1).ok()?;
         let spare = loans.spare.pop();
         let cell = name.lend(spare)?;
@@ -91,12 +94,21 @@ impl Borrowed {
             cell,
             users: 1,
         });
+        self.is_in_use.set(true);
         Some(cell)
     }
 
     /// Ends one use of a cell, if it is borrowed.
+    #[inline]
     pub(super) fn give_back(&self, cell: &StatCell) {
-        let Ok(mut loans) = self.0.try_borrow_mut() else {
+        if self.is_in_use.get() {
+            self.end_use(cell);
+        }
+    }
+
+    #[cold]
+    fn end_use(&self, cell: &StatCell) {
+        let Ok(mut loans) = self.loans.try_borrow_mut() else {
             return;
         };
         if let Some(place) = loans.of(cell)
@@ -104,16 +116,18 @@ impl Borrowed {
         {
             loan.users = loan.users.saturating_sub(1);
             loans.end_unused(place);
+            self.is_in_use.set(!loans.current.is_empty());
         }
     }
 
     /// Ends the loan for a name if nothing uses the cell. It may have been marked as open when the last scope closed.
     pub(super) fn end_unused(&self, id: u32) {
-        let Ok(mut loans) = self.0.try_borrow_mut() else {
+        let Ok(mut loans) = self.loans.try_borrow_mut() else {
             return;
         };
         if let Some(place) = loans.current.iter().position(|loan| loan.id == id) {
             loans.end_unused(place);
+            self.is_in_use.set(!loans.current.is_empty());
         }
     }
 
@@ -133,7 +147,8 @@ impl Borrowed {
 
 impl Borrowed {
     fn take(&self) -> Option<Loans> {
-        let mut loans = self.0.try_borrow_mut().ok()?;
+        let mut loans = self.loans.try_borrow_mut().ok()?;
+        self.is_in_use.set(false);
         Some(std::mem::take(&mut *loans))
     }
 }

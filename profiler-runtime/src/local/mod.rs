@@ -270,6 +270,7 @@ pub(crate) fn give_back(cell: &StatCell) {
 }
 
 /// Returns `true` if a cell from [`cell`] is a borrowed one.
+#[inline]
 pub(crate) fn is_borrowed(cell: &StatCell) -> bool {
     with_state(|state| state.block.get())
         .flatten()

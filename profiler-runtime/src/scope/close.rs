@@ -4,7 +4,7 @@ use std::thread::panicking;
 
 use super::open::{
     CALLERS, CUDA, Counted, DETACHED, IN_LINKED, LOGGED, NO_CONTEXT, NO_STREAM, OpenScope, PART,
-    RANGE, RECORDED, STEP, THREAD_TIME, UNWINDING,
+    RANGE, RECORDED, SLOW_END, STEP, THREAD_TIME, UNWINDING,
 };
 use crate::clock::{elapsed, now};
 use crate::collect;
@@ -282,7 +282,8 @@ impl OpenScope {
             Some(None) => session::lose(),
             None => {}
         }
-        if let Some(cell) = cell {
+        // Set for all scopes whose cell is borrowed.
+        if let (true, Some(cell)) = (self.has(SLOW_END), cell) {
             local::give_back(cell);
         }
         if self.has(STEP) && span.outermost {

@@ -87,6 +87,8 @@ fn lose_for_memory() {
     NO_MEMORY.fetch_add(1, Relaxed);
 }
 
+// The record should be written to its place in the ring, and not be copied on the way.
+#[inline(always)]
 fn offer(thread_ring: &mut ThreadRing, record: ScopeRecord) -> bool {
     let pushed = thread_ring.ring.push(record).is_ok();
     if !pushed || thread_ring.ring.is_half_full() {
@@ -95,6 +97,7 @@ fn offer(thread_ring: &mut ThreadRing, record: ScopeRecord) -> bool {
     pushed
 }
 
+#[inline(always)]
 fn with_thread_ring<T>(f: impl FnOnce(&mut ThreadRing) -> T) -> Result<T, NoRing> {
     let with = |thread_ring: &RefCell<Option<ThreadRing>>| {
         let mut thread_ring = thread_ring.try_borrow_mut().map_err(|_| NoRing::Unusable)?;

@@ -99,10 +99,11 @@ impl CellBuckets {
         if octaves.contains(octave) {
             return window.get(index - octaves.first * SUBBUCKETS);
         }
-        self.rare.find(index).or_else(|| {
-            let chunk = self.chunks.find(octave)?;
-            chunk.buckets().get(index % SUBBUCKETS)
-        })
+        // Chunks come first: times that are often outside the window have one, and there are few.
+        match self.chunks.find(octave) {
+            Some(chunk) => chunk.buckets().get(index % SUBBUCKETS),
+            None => self.rare.find(index),
+        }
     }
 
     /// Returns the bucket of the window that is closest to this number.
@@ -142,11 +143,12 @@ impl CellBuckets {
     /// the lock of the name held and no bucket to be spilled. Without memory, the window stays where it is.
     #[cold]
     pub(super) fn place_again(&self, may_widen: bool) {
-        let mut wanted = Octaves::for_calls(&self.octave_counts(), INLINE_OCTAVES);
+        let counts = self.octave_counts();
+        let mut wanted = Octaves::for_calls(&counts, INLINE_OCTAVES);
         let old = self.octaves();
         let is_wider = wanted.len > old.len;
         if is_wider && !(may_widen && memory::has_room(window::size(wanted.len))) {
-            wanted.len = old.len;
+            wanted = Octaves::with_most_short_calls(&counts, old.len);
         }
         if wanted == old {
             return;

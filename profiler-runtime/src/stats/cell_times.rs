@@ -84,7 +84,7 @@ const FIRST_OUTSIDE: u64 = 4;
 
 /// After this many times outside the window since it was last placed, it may be widened. A name with few calls keeps the
 /// window in its cell, which takes less memory.
-const WIDEN_AT: u64 = 512;
+const WIDEN_AT: u64 = 16;
 
 impl CellTimes {
     pub(super) const fn new() -> Self {
@@ -185,23 +185,26 @@ impl CellTimes {
             let usual = bucket_index(next).min(index);
             self.buckets.place(usual / SUBBUCKETS + 1);
         }
-        if self.buckets.find(index).is_none() {
-            self.add_bucket(index);
+        if let Some(bucket) = self.buckets.find(index) {
+            return self.count_in(bucket, index);
         }
+        self.add_bucket(index);
         // Read again: a measured allocator may have counted the time meanwhile, and left one of its own.
-        let time = self.newest.get();
         if !self.newest.is_some() {
             return false;
         }
-        let index = bucket_index(time);
+        let index = bucket_index(self.newest.get());
         // Without memory for the octave, or within the profiler, the time counts as the nearest one in the window.
-        let Some(bucket) = self
-            .buckets
-            .find(index)
+        let found = self.buckets.find(index);
+        found
             .or_else(|| self.buckets.nearest(index))
-        else {
-            return false;
-        };
+            .is_some_and(|bucket| self.count_in(bucket, index))
+    }
+
+    /// Counts the newest time in its bucket, or in the nearest one to that with the number `index`. Returns `true` if
+    /// [`maintain`](Self::maintain) is to be called.
+    fn count_in(&self, bucket: &Bucket, index: usize) -> bool {
+        let time = self.newest.get();
         self.newest.begin_counting();
         let count = bucket.increment();
         let square = (time as f64) * (time as f64);
@@ -459,9 +462,9 @@ mod tests {
     }
 
     /// Records short calls of two kinds, which are too far from each other for the window in the cell.
-    fn record_two_kinds(times: &CellTimes) -> Vec<i64> {
+    fn record_two_kinds(times: &CellTimes, calls: i64) -> Vec<i64> {
         let mut totals = Totals::new();
-        let all: Vec<i64> = (0..CALLS.min(300))
+        let all: Vec<i64> = (0..calls)
             .map(|call| if call % 2 == 0 { 20 } else { 9_000 })
             .collect();
         for time in &all {
@@ -482,14 +485,14 @@ mod tests {
         // As after many calls outside the window.
         times.outside_limit.set(WIDEN_AT);
         times.outside.set(WIDEN_AT - FIRST_OUTSIDE);
-        let all = record_two_kinds(&times);
+        let all = record_two_kinds(&times, CALLS);
         assert!(are_all_fast(&times, &all), "the window was widened");
     }
 
     #[test]
     fn few_calls_do_not_widen_the_window() {
         let (times, _) = new();
-        let all = record_two_kinds(&times);
+        let all = record_two_kinds(&times, 40);
         assert!(!are_all_fast(&times, &all));
     }
 

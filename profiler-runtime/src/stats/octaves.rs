@@ -47,6 +47,18 @@ impl Octaves {
         (first_tick(self.first), first_tick(self.first + self.len))
     }
 
+    /// Returns the window of `len` octaves that holds most of the short calls; of several, the one of the shortest calls.
+    pub(super) fn with_most_short_calls(counts: &OctaveCounts, len: usize) -> Self {
+        let short = &counts[..=LAST_SHORT];
+        let calls = |first: &usize| short.iter().skip(*first).take(len).sum::<u64>();
+        // The last of several is the first one from behind.
+        let first = (0..=LAST_SHORT).rev().max_by_key(calls).unwrap_or(0);
+        Self {
+            first: first.min(OCTAVES - len),
+            len,
+        }
+    }
+
     /// Returns the window for these calls: at least `len` octaves, from the first common one on, with as many further
     /// common ones as are short.
     pub(super) fn for_calls(counts: &OctaveCounts, len: usize) -> Self {
@@ -138,6 +150,15 @@ mod tests {
             Octaves::for_calls(&both_long, 4),
             Octaves { first: 20, len: 4 }
         );
+    }
+
+    #[test]
+    fn a_window_that_is_not_widened_has_most_short_calls() {
+        let first =
+            |calls: &[(usize, u64)]| Octaves::with_most_short_calls(&counts(calls), 4).first;
+        assert_eq!(first(&[(1, 1), (5, 3), (7, 9), (8, 2)]), 5);
+        assert_eq!(first(&[(2, 5), (20, 900)]), 0, "long calls do not count");
+        assert_eq!(first(&[(3, 4), (9, 4)]), 0);
     }
 
     #[test]

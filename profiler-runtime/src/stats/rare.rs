@@ -50,8 +50,9 @@ impl RareBuckets {
     }
 
     pub(super) fn find(&self, index: usize) -> Option<&Bucket> {
-        let (_, bucket) = self.iter().find(|(number, _)| *number == index)?;
-        Some(bucket)
+        let wanted = u16::try_from(index + 1).ok()?;
+        let is_wanted = |number: &AtomicU16| number.load(Relaxed) == wanted;
+        self.buckets.get(self.numbers.iter().position(is_wanted)?)
     }
 
     /// Returns how many buckets are free.

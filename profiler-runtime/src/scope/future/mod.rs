@@ -139,6 +139,8 @@ impl FutureState {
         }
     }
 
+    // A future that was ready has no progress: its drop should be no call.
+    #[inline(always)]
     fn finish_dropped(&mut self, builder: Option<&mut ScopeBuilder<'static>>) {
         if self.progress.is_some() {
             catch_own_panic("a future was dropped", || {
