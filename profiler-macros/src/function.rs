@@ -81,8 +81,7 @@ impl Function {
         } else if let Some(future) = futures::returned(&self.signature, &self.head) {
             inside.extend(future.measured(&site, statements, self.body.span()));
         } else {
-            let guard = quote_spanned!(Span::mixed_site()=> __profiler_scope);
-            inside.extend(site.guard(&guard));
+            inside.extend(site.guard());
             inside.extend(before_items(&trees[attributes..]));
             inside.extend([statements]);
         }
@@ -101,20 +100,35 @@ impl Function {
 /// Else `clippy::items_after_statements` would report the user's items. The lint stops at the first
 /// item that comes from a macro expansion.
 pub(crate) fn before_items(statements: &[TokenTree]) -> Option<TokenStream> {
-    let begins_item = |tree: &TokenTree| match tree {
-        // One string for all comparisons: compilers run macros without optimization.
-        TokenTree::Ident(word) => ITEM_KEYWORDS.contains(&word.to_string().as_str()),
-        _ => false,
-    };
-    let has_items = statements.iter().any(begins_item);
+    let mut may_begin = true;
+    let has_items = statements.iter().any(|tree| {
+        let here = may_begin;
+        // An item begins after a block, an attribute, a qualifier or a `;`, and so does each statement. The words of
+        // expressions mostly follow another mark: to make a string of each of them would take longer.
+        may_begin = match tree {
+            TokenTree::Punct(mark) => mark.as_char() == ';',
+            _ => true,
+        };
+        match tree {
+            TokenTree::Ident(word) => here && begins_item(&word.to_string()),
+            _ => false,
+        }
+    });
     has_items.then(|| quote_spanned!(Span::mixed_site()=> use {};))
 }
 
-/// The keywords that items begin with.
-const ITEM_KEYWORDS: &[&str] = &[
-    "const", "enum", "extern", "fn", "impl", "mod", "static", "struct", "trait", "type", "union",
-    "use",
-];
+/// Returns `true` for the keywords that items begin with.
+// By their lengths first: compilers run macros without optimization.
+fn begins_item(word: &str) -> bool {
+    match word.len() {
+        2 => word == "fn",
+        3 => word == "mod" || word == "use",
+        4 => word == "enum" || word == "impl" || word == "type",
+        5 => word == "const" || word == "trait" || word == "union",
+        6 => word == "extern" || word == "static" || word == "struct",
+        _ => false,
+    }
+}
 
 /// Returns the length of the inner attributes at the beginning of a body.
 fn inner_attributes(trees: &[TokenTree]) -> usize {

@@ -17,8 +17,8 @@
 //!     let __profiler_scope = {
 //!         enum Here {}
 //!         static SITE: ::profiler_runtime::__private::CallSite =
-//!             ::profiler_runtime::__private::CallSite::NEW;
-//!         SITE.enter(::profiler_runtime::__private::type_name::<Here>())
+//!             ::profiler_runtime::__private::NEW_SITE;
+//!         SITE.enter::<Here>()
 //!     };
 //!     std::fs::read(path)
 //! }
@@ -27,8 +27,8 @@
 //! The statements are neither parsed nor moved. `return`, `?`, labels and `#[track_caller]` keep
 //! their meaning, compiler errors keep their text, and editors can complete half-typed code.
 //!
-//! The call site derives its default name from `Here`: `type_name::<Here>()` begins with the path
-//! of the function. The local variables of the expansion are hygienic, so the user's code cannot
+//! The call site derives its default name from `Here`, whose type name begins with the path of the
+//! function. The local variables of the expansion are hygienic, so the user's code cannot
 //! see them. Items are not hygienic, so the user's code never stands in the block that declares
 //! them.
 //!
@@ -37,7 +37,7 @@
 //! ```text
 //! async fn fetch(url: Url) -> Result<Page, Error> {
 //!     measure_in_place(
-//!         &mut { /* Here and SITE, as above */ SITE.task(type_name::<Here>()) },
+//!         &mut { /* Here and SITE, as above */ SITE.task::<Here>() },
 //!         pin!(async move {
 //!             let url = url;
 //!             if false { return never::<Result<Page, Error>>(); };
@@ -58,7 +58,7 @@
 //! only if the call is logged.
 //!
 //! ```text
-//! let mut __profiler_builder = { /* Here and SITE */ SITE.begin(type_name::<Here>(), 1) };
+//! let mut __profiler_builder = { /* Here and SITE */ SITE.begin::<Here>(1) };
 //! if __profiler_builder.wants_stream() { __profiler_builder.stream(&self.stream); }
 //! __profiler_builder.synchronous(); // `sync`; `cuda_graph` says `__profiler_builder.cuda_graph();` instead
 //! if __profiler_builder.wants_shapes() { __profiler_builder.shape(&(x.shape())); __profiler_builder.shape(&(w.shape())); }
@@ -76,7 +76,7 @@
 //!
 //! ```text
 //! /* the statements before */
-//! let __profiler_task = { /* Here and SITE, as above */ SITE.task(type_name::<Here>()) };
+//! let __profiler_task = { /* Here and SITE, as above */ SITE.task::<Here>() };
 //! Box::pin(async move {
 //!     measure_in_place(&mut { __profiler_task }, pin!(async move { /* the statements */ })).await
 //! })

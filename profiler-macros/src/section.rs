@@ -2,7 +2,7 @@
 //! measures a block.
 
 use proc_macro2::{Delimiter, Group, Literal, Span, TokenStream, TokenTree};
-use quote::quote_spanned;
+use quote::{ToTokens, quote_spanned};
 use syn::parse::{ParseStream, Parser};
 use syn::{Expr, Lit, LitStr, Path, Token};
 
@@ -168,10 +168,12 @@ impl Section {
                     runtime,
                     location: None,
                 };
-                site.plain_guard().unwrap_or_else(|| {
+                if let Some(guard) = site.plain_guard() {
+                    guard.into_token_stream()
+                } else {
                     let builder = site.builder();
                     quote_spanned!(span=> { #builder __profiler_builder.start() })
-                })
+                }
             }
             SectionName::Dynamic(name) if self.args.is_name_only() => {
                 // While the profiler is off, the name is not evaluated.

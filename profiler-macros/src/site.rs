@@ -63,29 +63,28 @@ impl ToTokens for Runtime {
 
 /// Returns the tokens of `::name`.
 fn segment(name: &str) -> [TokenTree; 3] {
-    let span = Span::mixed_site();
-    let colon = |spacing| at(span, Punct::new(':', spacing).into());
-    [
-        colon(Spacing::Joint),
-        colon(Spacing::Alone),
-        Ident::new(name, span).into(),
-    ]
+    let colons = [(':', Spacing::Joint), (':', Spacing::Alone)];
+    let [first, second] = colons.map(|(colon, spacing)| mark(colon, spacing));
+    [first, second, word(name)]
+}
+
+fn word(text: &str) -> TokenTree {
+    Ident::new(text, Span::mixed_site()).into()
+}
+
+fn mark(mark: char, spacing: Spacing) -> TokenTree {
+    at(Span::mixed_site(), Punct::new(mark, spacing).into())
+}
+
+fn braces(inside: TokenStream) -> Group {
+    let mut braces = Group::new(Delimiter::Brace, inside);
+    braces.set_span(Span::mixed_site());
+    braces
 }
 
 fn at(span: Span, mut tree: TokenTree) -> TokenTree {
     tree.set_span(span);
     tree
-}
-
-/// Returns the tokens of `enum Here {}`, an item whose type name tells the path of the function.
-fn here(span: Span) -> [TokenTree; 3] {
-    let mut braces = Group::new(Delimiter::Brace, TokenStream::new());
-    braces.set_span(span);
-    [
-        Ident::new("enum", span).into(),
-        Ident::new("Here", span).into(),
-        braces.into(),
-    ]
 }
 
 /// Generates the code of one call site.
@@ -99,24 +98,36 @@ pub(crate) struct SiteCode<'a> {
 
 impl SiteCode<'_> {
     /// Returns a block that declares the call site and evaluates to a call of one of its methods.
-    fn declare(&self, call: &[TokenTree; 2]) -> TokenStream {
-        let span = Span::mixed_site();
-        let runtime = self.runtime;
-        let here = match &self.args.name {
-            None if !self.is_per_instance() => here(span).into(),
-            _ => Vec::new(),
-        };
-        let site = if self.has_dynamic_name() {
-            "MultiNameSite"
+    ///
+    /// It is made token by token, because `quote` copies them several times, which unoptimized code does slowly.
+    fn declare(&self, call: impl IntoIterator<Item = TokenTree>) -> Group {
+        let (site, initial) = if self.has_dynamic_name() {
+            ("MultiNameSite", "NEW_MULTI_NAME_SITE")
         } else {
-            "CallSite"
+            ("CallSite", "NEW_SITE")
         };
-        let site = Ident::new(site, span);
-        quote_spanned! {span=> {
-            #(#here)*
-            static SITE: #runtime::#site = #runtime::#site::NEW;
-            SITE.#(#call)*
-        }}
+        let private = || self.runtime.private.iter().cloned();
+        let mut tokens = Vec::with_capacity(36);
+        if self.is_here_named() {
+            tokens.extend([
+                word("enum"),
+                word("Here"),
+                braces(TokenStream::new()).into(),
+            ]);
+        }
+        tokens.extend([word("static"), word("SITE"), mark(':', Spacing::Alone)]);
+        tokens.extend(private().chain(segment(site)));
+        tokens.push(mark('=', Spacing::Alone));
+        tokens.extend(private().chain(segment(initial)));
+        tokens.push(mark(';', Spacing::Alone));
+        tokens.extend([word("SITE"), mark('.', Spacing::Alone)]);
+        tokens.extend(call);
+        braces(tokens.into_iter().collect())
+    }
+
+    /// Returns `true` if the type `Here` tells the name.
+    fn is_here_named(&self) -> bool {
+        self.args.name.is_none() && !self.is_per_instance()
     }
 
     /// Returns `true` if each call passes the name, because it may depend on generic parameters,
@@ -129,49 +140,69 @@ impl SiteCode<'_> {
         self.args.name.is_none() && self.args.per_instance == Some(true)
     }
 
-    /// Returns the call of a method of the call site: `enter`, `begin` or `task`, with the argument
-    /// that determines the name. The method is `#[track_caller]`.
-    fn method_call(&self, method: &str, more: &TokenStream) -> [TokenTree; 2] {
+    /// Returns the call of a method of the call site: `enter`, `begin` or `task`, with what determines the name, and
+    /// another argument. The method is `#[track_caller]`.
+    fn method_call(&self, method: &str, last: Option<Literal>) -> Vec<TokenTree> {
         let span = Span::mixed_site();
         let runtime = self.runtime;
-        let (suffix, by) = match &self.args.name {
-            Some(Name::Literal(text)) => ("_named", quote_spanned!(span=> #text)),
-            Some(Name::Const(_)) => ("_named", quote_spanned!(span=> __profiler_name)),
-            None if self.is_per_instance() => {
-                ("", quote_spanned!(span=> #runtime::type_name_of(&|| ())))
-            }
-            None => ("", quote_spanned!(span=> #runtime::type_name::<Here>())),
-        };
         // The compiler takes the location of a call from the spans of the method and its
         // parentheses.
         let location = self.location.unwrap_or(span);
-        let method = Ident::new(&format!("{method}{suffix}"), location);
-        let mut arguments = Group::new(Delimiter::Parenthesis, quote_spanned!(span=> #by #more));
+        let name = match &self.args.name {
+            Some(Name::Literal(text)) => quote_spanned!(span=> #text),
+            Some(Name::Const(_)) => quote_spanned!(span=> __profiler_name),
+            None if self.is_per_instance() => {
+                quote_spanned!(span=> #runtime::type_name_of(&|| ()))
+            }
+            None => TokenStream::new(),
+        };
+        let mut call = Vec::with_capacity(7);
+        if self.args.name.is_some() {
+            call.push(Ident::new(&format!("{method}_named"), location).into());
+        } else {
+            call.push(Ident::new(method, location).into());
+        }
+        if self.is_here_named() {
+            let [colon, other, here] = segment("Here");
+            call.extend([colon, other, mark('<', Spacing::Alone), here]);
+            call.push(mark('>', Spacing::Alone));
+        }
+        let arguments = match last {
+            None => name,
+            Some(last) if name.is_empty() => TokenTree::from(last).into(),
+            Some(last) => quote_spanned!(span=> #name, #last),
+        };
+        let mut arguments = Group::new(Delimiter::Parenthesis, arguments);
         arguments.set_span(location);
-        [method.into(), arguments.into()]
+        call.push(arguments.into());
+        call
     }
 
-    fn begin_call(&self) -> [TokenTree; 2] {
+    fn begin_call(&self) -> Vec<TokenTree> {
         let every = Literal::u32_unsuffixed(self.args.log_every.unwrap_or(1));
-        self.method_call("begin", &quote_spanned!(Span::mixed_site()=> , #every))
+        self.method_call("begin", Some(every))
     }
 
     /// Returns an expression that creates the guard, if the arguments only give the name.
-    pub(crate) fn plain_guard(&self) -> Option<TokenStream> {
-        self.args.is_name_only().then(|| {
-            let enter = self.method_call("enter", &TokenStream::new());
-            self.declare(&enter)
-        })
+    pub(crate) fn plain_guard(&self) -> Option<Group> {
+        let is_plain = self.args.is_name_only();
+        is_plain.then(|| self.declare(self.method_call("enter", None)))
     }
 
-    /// Returns statements that bind `variable` to a guard.
-    pub(crate) fn guard(&self, variable: &TokenStream) -> TokenStream {
+    /// Returns statements that bind `__profiler_scope` to a guard.
+    pub(crate) fn guard(&self) -> TokenStream {
         let span = Span::mixed_site();
         if let Some(guard) = self.plain_guard() {
-            return quote_spanned!(span=> let #variable = #guard;);
+            let binding = [
+                word("let"),
+                word("__profiler_scope"),
+                mark('=', Spacing::Alone),
+            ];
+            let guard = [guard.into(), mark(';', Spacing::Alone)];
+            return binding.into_iter().chain(guard).collect();
         }
         let builder = self.builder();
-        quote_spanned!(span=> #builder let #variable = __profiler_builder.start();)
+        quote_spanned!(span=> #builder let __profiler_scope = __profiler_builder.start();)
     }
 
     /// Returns statements that bind `__profiler_builder` to a scope builder.
@@ -182,13 +213,13 @@ impl SiteCode<'_> {
         match &self.args.name {
             // The user's expression stays outside of the block that declares the items.
             Some(Name::Const(name)) => {
-                let begin = self.declare(&begin);
+                let begin = self.declare(begin);
                 self.with_arguments(&quote_spanned! {span=> {
                     let __profiler_name: #runtime::Str = const { #name };
                     #begin
                 }})
             }
-            _ => self.with_arguments(&self.declare(&begin)),
+            _ => self.with_arguments(&self.declare(begin).into_token_stream()),
         }
     }
 
@@ -200,9 +231,8 @@ impl SiteCode<'_> {
         if !self.args.is_name_only() {
             return (self.builder(), self.task());
         }
-        let task = self.method_call("task", &TokenStream::new());
-        let task = self.declare(&task);
-        (TokenStream::new(), task)
+        let task = self.declare(self.method_call("task", None));
+        (TokenStream::new(), task.into_token_stream())
     }
 
     /// Returns an expression that converts the builder to the task of a future.

@@ -156,7 +156,7 @@ fn the_body_of_a_boxed_future_is_measured_in_place() {
     let expected = quote! {
         let __profiler_task = {
             static SITE: ::profiler_runtime::__private::CallSite =
-                ::profiler_runtime::__private::CallSite::NEW;
+                ::profiler_runtime::__private::NEW_SITE;
             SITE.task_named("poll")
         };
         Box::pin(async move {

@@ -337,7 +337,6 @@ macro_rules! step {
 /// Items that the macros expand to. Not part of the public API: they change without notice.
 #[doc(hidden)]
 pub mod __private {
-    pub use std::any::type_name;
     pub use std::pin::pin;
 
     pub use profiler_macros::{context, measure, record_function, scope};
@@ -353,7 +352,8 @@ pub mod __private {
     pub use crate::scope::handle::AsHandle;
     pub use crate::scope::{Scope, ScopeWithArgs};
     pub use crate::site::{
-        CallSite, MultiNameSite, begin_dynamic, enter_dynamic, no_scope, wants_name,
+        CallSite, MultiNameSite, NEW_MULTI_NAME_SITE, NEW_SITE, begin_dynamic, enter_dynamic,
+        no_scope, wants_name,
     };
     pub use crate::stats::cells_made;
 

@@ -27,10 +27,10 @@ use crate::cuda::{self, nvtx};
 use crate::name::{self, Name};
 use crate::startup;
 use crate::switch::{SiteDecision, StampedDecision, with_control};
-pub use call_site::CallSite;
+pub use call_site::{CallSite, NEW_SITE};
 pub use dynamic::{begin_dynamic, enter_dynamic, no_scope, wants_name};
 pub use future::MeasureFuture;
-pub use multi_name::MultiNameSite;
+pub use multi_name::{MultiNameSite, NEW_MULTI_NAME_SITE};
 
 /// How to find the name of a call site: passed with each call, and used once per generation at most.
 #[derive(Clone, Copy)]

@@ -3,6 +3,7 @@
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
+use super::call_site::NEW_SITE;
 use super::dynamic::{decide_for_text, kept};
 use super::{CallSite, NameSource};
 use crate::scope::builder::ScopeBuilder;
@@ -20,17 +21,17 @@ pub struct MultiNameSite {
     first: FirstText,
 }
 
-impl MultiNameSite {
-    /// A site that has not decided yet.
-    #[allow(
-        clippy::declare_interior_mutable_const,
-        reason = "the initial value of statics"
-    )]
-    pub const NEW: Self = Self {
-        site: CallSite::NEW,
-        first: FirstText::NEW,
-    };
+/// A site that has not decided yet.
+#[allow(
+    clippy::declare_interior_mutable_const,
+    reason = "the initial value of statics"
+)]
+pub const NEW_MULTI_NAME_SITE: MultiNameSite = MultiNameSite {
+    site: NEW_SITE,
+    first: FirstText::NEW,
+};
 
+impl MultiNameSite {
     /// Begins a call, of which one in `every` is logged, under a name that is a constant.
     #[inline]
     #[track_caller]

@@ -16,7 +16,7 @@ fn name_of(builder: &ScopeBuilder<'_>) -> Option<&'static Name> {
 #[test]
 #[cfg(not(feature = "strip"))]
 fn a_site_keeps_its_decision() {
-    static SITE: CallSite = CallSite::NEW;
+    static SITE: CallSite = NEW_SITE;
     let first = decision_of(&SITE.begin_named("site: kept", 1));
     assert!(first.is_some());
     // The text is not looked at again.
@@ -27,7 +27,7 @@ fn a_site_keeps_its_decision() {
 #[test]
 #[cfg(not(feature = "strip"))]
 fn a_site_keeps_its_name_in_the_next_generation() {
-    static SITE: CallSite = CallSite::NEW;
+    static SITE: CallSite = NEW_SITE;
     let first = name_of(&SITE.begin_named("site: next generation", 1)).unwrap();
     switch::with_control(switch::Control::new_generation);
     let second = name_of(&SITE.begin_named("site: other text", 1)).unwrap();
@@ -37,8 +37,8 @@ fn a_site_keeps_its_name_in_the_next_generation() {
 #[test]
 #[cfg(not(feature = "strip"))]
 fn a_function_is_named_by_what_is_inside_of_it() {
-    static SITE: CallSite = CallSite::NEW;
-    let builder = SITE.begin("site_tests::Model::forward::Here", 1);
+    static SITE: CallSite = NEW_SITE;
+    let builder = SITE.begin_inside("site_tests::Model::forward::Here", 1);
     assert_eq!(
         name_of(&builder).unwrap().text,
         "site_tests::Model::forward"
@@ -48,7 +48,7 @@ fn a_function_is_named_by_what_is_inside_of_it() {
 #[test]
 #[cfg(not(feature = "strip"))]
 fn a_site_with_several_names_keeps_them_apart() {
-    static SITE: MultiNameSite = MultiNameSite::NEW;
+    static SITE: MultiNameSite = NEW_MULTI_NAME_SITE;
     let names = ["site: several: a", "site: several: b"];
     for _ in 0..2 {
         for text in names {
@@ -60,8 +60,8 @@ fn a_site_with_several_names_keeps_them_apart() {
 #[test]
 #[cfg(not(feature = "strip"))]
 fn functions_of_two_sites_with_one_path_have_two_names() {
-    static ONE: MultiNameSite = MultiNameSite::NEW;
-    static OTHER: MultiNameSite = MultiNameSite::NEW;
+    static ONE: MultiNameSite = NEW_MULTI_NAME_SITE;
+    static OTHER: MultiNameSite = NEW_MULTI_NAME_SITE;
     let (first, text) = ("site_tests::first::Here", "site_tests::same::Here");
     // The first text of each site is found without the thread's map.
     drop((ONE.begin(first, 1), OTHER.begin(first, 1)));
@@ -99,8 +99,8 @@ fn a_decision_made_before_the_driver_is_found_does_not_hold_after_it() {
 fn no_site_decides_within_the_profiler() {
     use crate::sync::ReentrancyGuard;
 
-    static SITE: CallSite = CallSite::NEW;
-    static SEVERAL: MultiNameSite = MultiNameSite::NEW;
+    static SITE: CallSite = NEW_SITE;
+    static SEVERAL: MultiNameSite = NEW_MULTI_NAME_SITE;
     let _reentrancy = ReentrancyGuard::try_enter();
     assert_eq!(decision_of(&SITE.begin_named("site: reentrant", 1)), None);
     assert_eq!(decision_of(&begin_dynamic("site: reentrant")), None);
@@ -119,7 +119,7 @@ mod in_a_child {
     #[test]
     fn an_excluded_name_is_not_measured_until_the_filter_allows_it() {
         fork_and(|| {
-            static SITE: CallSite = CallSite::NEW;
+            static SITE: CallSite = NEW_SITE;
             let set =
                 |text| switch::with_control(|control| control.set_filter(Filter::parse(text)));
             let is_measured = || decision_of(&SITE.begin_named("site: filtered", 1)).is_some();
@@ -133,7 +133,7 @@ mod in_a_child {
     #[test]
     fn no_call_is_measured_while_off() {
         fork_and(|| {
-            static SITE: CallSite = CallSite::NEW;
+            static SITE: CallSite = NEW_SITE;
             let is_measured = || decision_of(&SITE.begin_named("site: off", 1)).is_some();
             let before = is_measured();
             let inside = switch::pause(is_measured);

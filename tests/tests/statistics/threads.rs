@@ -183,7 +183,7 @@ fn calls_from_destructors_of_thread_locals_are_nested_as_any() {
 #[cfg(not(feature = "strip"))]
 #[test]
 fn a_guard_held_by_a_thread_local_is_counted_when_that_is_destroyed() {
-    static SITE: profiler_runtime::__private::CallSite = profiler_runtime::__private::CallSite::NEW;
+    static SITE: profiler_runtime::__private::CallSite = profiler_runtime::__private::NEW_SITE;
     thread::spawn(|| {
         // Registered first, so that it is destroyed last.
         HELD.with_borrow_mut(|slot| *slot = Some(SITE.enter_named("threads: held")));
@@ -232,7 +232,7 @@ fn calls_from_destructors_of_posix_keys_are_counted() {
 #[cfg(not(feature = "strip"))]
 #[test]
 fn forgotten_guards_of_ended_threads_take_no_memory() {
-    static SITE: profiler_runtime::__private::CallSite = profiler_runtime::__private::CallSite::NEW;
+    static SITE: profiler_runtime::__private::CallSite = profiler_runtime::__private::NEW_SITE;
     let before = cells_made();
     for _ in 0..1_000 {
         thread::spawn(|| {
@@ -260,7 +260,7 @@ fn forgotten_guards_of_ended_threads_take_no_memory() {
 struct EndsBeside(Option<profiler_runtime::__private::Scope>);
 
 #[cfg(not(feature = "strip"))]
-static BESIDE: profiler_runtime::__private::CallSite = profiler_runtime::__private::CallSite::NEW;
+static BESIDE: profiler_runtime::__private::CallSite = profiler_runtime::__private::NEW_SITE;
 
 #[cfg(not(feature = "strip"))]
 impl Drop for EndsBeside {
