@@ -21,13 +21,16 @@ use crate::sync::ReentrancyGuard;
 ///
 /// The state is declared as plain words: the compiler checks the initial value of each static field by field, and the
 /// implementation of `Sync` as well, which takes a quarter less for these than for the atomics.
+// On 32-bit systems, a `u64` may need less alignment than an atomic one.
+#[repr(align(8))]
 pub struct CallSite {
     /// The bytes of a [`SiteState`].
     words: UnsafeCell<Words>,
 }
 
-/// As large as a [`SiteState`], and aligned as it is on every target.
-type Words = [u64; 3];
+/// As large as a [`SiteState`]: three words, two on 32-bit systems.
+type Words = [u64; WORDS];
+const WORDS: usize = mem::size_of::<SiteState>() / mem::size_of::<u64>();
 
 // SAFETY: the words are only accessed as a `SiteState`, which is `Sync`; the function below compiles only if it is.
 unsafe impl Sync for CallSite {}
@@ -49,7 +52,7 @@ pub const NEW_SITE: CallSite = {
     assert!(mem::size_of::<SiteState>() == mem::size_of::<Words>());
     assert!(mem::align_of::<SiteState>() <= mem::align_of::<CallSite>());
     CallSite {
-        words: UnsafeCell::new([0; 3]),
+        words: UnsafeCell::new([0; WORDS]),
     }
 };
 
