@@ -34,4 +34,4 @@ pub(crate) use entry::LogEntry;
 pub(crate) use flush::flush;
 pub(crate) use gpu_samples::log_gpu_sample;
 pub(crate) use ledger::{taken, unsaved};
-pub(crate) use ring::log;
+pub(crate) use ring::{log, log_early};

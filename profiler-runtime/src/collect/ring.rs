@@ -19,6 +19,38 @@ static RINGS: Rings<LogRecord> = Rings::new();
 static LATE: Lock<Vec<LogRecord>> = Lock::new(Vec::new());
 const MAX_LATE: usize = 1024;
 
+/// [`log`] for the usual call, whose thread has a ring with room. Returns `false`, and does nothing, if `log` must do it.
+///
+/// `make` makes the request. Nothing of this allocates, calls user code or takes a lock, so the thread does not enter the
+/// profiler for it.
+#[inline(always)]
+pub(crate) fn log_early(
+    cell: &'static StatCell,
+    id: u32,
+    (end, elapsed): (u64, i64),
+    make: impl FnOnce() -> LogRequest,
+) -> bool {
+    if refusal(!ReentrancyGuard::is_entered()).is_some() {
+        return false;
+    }
+    let is_pushed = local::with_made_ring(|ring| {
+        ring.push_early(|| LogRecord {
+            id,
+            end,
+            elapsed,
+            request: LogRequest {
+                skipped: cell.skipped.get(),
+                ..make()
+            },
+        })
+    });
+    if is_pushed != Some(true) {
+        return false;
+    }
+    cell.skipped.set(0);
+    true
+}
+
 /// Pushes a finished call to the thread's ring for the collector, or counts why it could not be.
 pub(crate) fn log(
     cell: Option<&'static StatCell>,
@@ -62,6 +94,7 @@ pub(crate) fn log(
 /// Returns why this thread may not push now. `has_entered` tells whether it was outside of the profiler before.
 ///
 /// Inside the profiler, in a measured allocator or the destructor of a logger, the ring may be borrowed already.
+#[inline(always)]
 fn refusal(has_entered: bool) -> Option<DropReason> {
     if fork::is_child() {
         // The collector does not exist in a forked child.

@@ -54,7 +54,7 @@ pub(crate) use links::{
 pub(crate) use ranges::{begin_range, end_range, end_ranges_inside, first_range};
 pub(crate) use shared_scope::SharedScope;
 use slots::Table;
-pub(crate) use slots::slot_index;
+pub(crate) use slots::{id_at, slot_index};
 pub(crate) use thread_times::{begin_thread_time, end_thread_time};
 
 /// The value of [`ThreadState::innermost`] on a thread that has ended. No scope has this serial.
@@ -303,6 +303,13 @@ pub(crate) fn with_ring<T>(f: impl FnOnce(&mut Option<Producer<LogRecord>>) -> T
         .try_borrow_mut()
         .ok()
         .map(|mut ring| f(&mut ring))
+}
+
+/// Runs `f` on the thread's ring if there is one, and it is not in use.
+#[inline(always)]
+pub(crate) fn with_made_ring<T>(f: impl FnOnce(&mut Producer<LogRecord>) -> T) -> Option<T> {
+    let block = with_state(|state| state.block.get()).flatten()?;
+    block.ring.try_borrow_mut().ok()?.as_mut().map(f)
 }
 
 /// Returns the decision that this thread keeps for a name given as text. `site` identifies the call site.

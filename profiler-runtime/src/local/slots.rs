@@ -24,6 +24,12 @@ pub(crate) const fn slot_index(id: u32) -> u32 {
     id.wrapping_add(1)
 }
 
+/// Returns the id of the name whose slot has this index: the inverse of [`slot_index`].
+#[inline(always)]
+pub(crate) const fn id_at(index: u32) -> u32 {
+    index.wrapping_sub(1)
+}
+
 /// The slots of one thread: one table, replaced by a larger one when a name has a higher id than all before.
 pub(super) struct Slots {
     table: Cell<Table>,

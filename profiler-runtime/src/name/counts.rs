@@ -181,8 +181,6 @@ impl Name {
         self.next_step
             .fetch_add(std::mem::take(&mut counts.folded.unreported_skips), Relaxed);
         if is_open {
-            // The guard reads `log_every` from the cell if it closes after all.
-            cell.every.set(every);
             if counts.kept.try_reserve(1).is_ok() {
                 counts.kept.push(CellRef(cell));
             }

@@ -1,6 +1,7 @@
 //! A call before its scope opens: the arguments that the macros collect.
 
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::ScopeWithArgs;
@@ -28,8 +29,10 @@ pub struct ScopeBuilder<'s> {
     pub(crate) decision: Option<SiteDecision>,
     /// `Some(true)` if the call is logged, `None` if nothing has asked yet.
     is_logged: Option<bool>,
-    pub(crate) request: LogRequest,
-    pub(crate) args: ScopeArgs,
+    /// Dropped, as `args`, if there is a decision: a call that is not measured has no arguments, and an open scope has
+    /// taken them.
+    pub(crate) request: ManuallyDrop<LogRequest>,
+    pub(crate) args: ManuallyDrop<ScopeArgs>,
     borrowed_stream: PhantomData<&'s ()>,
 }
 
@@ -43,29 +46,33 @@ pub(crate) struct ScopeArgs {
     pub(crate) parent: Handle,
 }
 
+impl ScopeArgs {
+    /// Returns `true` if the call has none of these arguments.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.gpu.is_none() && self.shapes.is_none() && self.parent.is_none()
+    }
+}
+
 impl<'s> ScopeBuilder<'s> {
     /// Returns a call that is not measured.
     #[must_use]
     pub const fn off() -> Self {
+        Self::new(None, 1)
+    }
+
+    #[inline(always)]
+    pub(crate) const fn new(decision: Option<SiteDecision>, every: u32) -> Self {
         Self {
-            decision: None,
+            decision,
             is_logged: None,
-            request: LogRequest::new(1),
-            args: ScopeArgs {
+            request: ManuallyDrop::new(LogRequest::new(every)),
+            args: ManuallyDrop::new(ScopeArgs {
                 gpu: None,
                 shapes: None,
                 parent: Handle::none(),
-            },
+            }),
             borrowed_stream: PhantomData,
-        }
-    }
-
-    #[inline]
-    pub(crate) fn new(decision: Option<SiteDecision>, every: u32) -> Self {
-        Self {
-            decision,
-            request: LogRequest::new(every),
-            ..Self::off()
         }
     }
 
@@ -181,8 +188,35 @@ impl<'s> ScopeBuilder<'s> {
         if self.decision.is_none() {
             return ScopeWithArgs::off();
         }
+        ScopeWithArgs::open::<true>(&mut self)
+    }
+
+    /// Returns the decision if the call has no arguments but a logger and a step, and it is known whether it is logged.
+    #[inline(always)]
+    pub(super) fn decision_alone(&self) -> Option<SiteDecision> {
+        let decision = self.decision.filter(|_| self.args.is_empty())?;
+        if decision.is_logged() && self.is_logged.is_none() {
+            return None;
+        }
+        Some(decision.without_logging())
+    }
+
+    /// Takes the decision out, without whether default loggers log the call, and whether it is logged. From then on, the
+    /// builder drops no arguments.
+    pub(super) fn take_decision(&mut self) -> Option<(SiteDecision, bool)> {
         self.resolve_sampling();
-        ScopeWithArgs::open(self)
+        let decision = self.decision.take()?;
+        Some((decision.without_logging(), self.is_logged()))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn drop_args(&mut self) {
+        // SAFETY: called by the destructor, which is the last to use them.
+        unsafe {
+            ManuallyDrop::drop(&mut self.request);
+            ManuallyDrop::drop(&mut self.args);
+        }
     }
 
     /// Returns `true` if the call is logged, as far as it has been asked.
@@ -200,7 +234,7 @@ impl<'s> ScopeBuilder<'s> {
     /// Takes the log request out if the call is logged.
     pub(super) fn take_request(&mut self) -> Option<LogRequest> {
         let every = self.request.every;
-        let take = || std::mem::replace(&mut self.request, LogRequest::new(every));
+        let take = || std::mem::replace(&mut *self.request, LogRequest::new(every));
         (self.is_logged == Some(true)).then(take)
     }
 
@@ -219,6 +253,15 @@ impl<'s> ScopeBuilder<'s> {
         *self
             .is_logged
             .get_or_insert_with(|| should_log(decision, every))
+    }
+}
+
+impl Drop for ScopeBuilder<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.decision.is_some() {
+            self.drop_args();
+        }
     }
 }
 

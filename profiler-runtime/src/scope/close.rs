@@ -20,20 +20,21 @@ use crate::stats::{Ending, StatCell};
 /// Closes a scope on the slow path.
 #[cold]
 #[inline(never)]
-pub(super) fn end_slow(open: &OpenScope) {
+pub(super) fn end_slowly(open: &OpenScope) {
     catch_own_panic("a scope was closed", || {
         let closed = open.close();
-        let log = open.has(LOGGED).then(|| LogRequest::new(open.every()));
+        let log = open.has(LOGGED).then(|| LogRequest::new(1));
         open.dispatch(&closed, log);
     });
 }
 
-/// Closes a scope that its own logger logs. Takes the request.
+/// Closes a scope that its own logger logs, on the slow path.
+#[cold]
 #[inline(never)]
-pub(super) fn end_logged(open: &OpenScope, log: &mut Option<LogRequest>) {
+pub(super) fn end_logged_slowly(open: &OpenScope, log: LogRequest) {
     catch_own_panic("a scope was closed", || {
         let closed = open.close();
-        open.dispatch(&closed, log.take());
+        open.dispatch(&closed, Some(log));
     });
 }
 
@@ -81,19 +82,19 @@ pub(super) fn maintain(cell: &StatCell) {
 }
 
 /// The CPU side of a scope that has closed.
-struct Closed {
-    span: CpuSpan,
+pub(super) struct Closed {
+    pub(super) span: CpuSpan,
     /// The self time.
     #[cfg_attr(
         not(all(feature = "tracing-layer", not(feature = "strip"))),
         expect(dead_code, reason = "for parts of a call")
     )]
-    own: i64,
+    pub(super) own: i64,
     /// `true` if a panic ended the scope.
-    panicked: bool,
+    pub(super) panicked: bool,
     /// The id of the scope's [`SharedScope`](local::SharedScope); 0 if it has none.
-    shared: u64,
-    place: Place,
+    pub(super) shared: u64,
+    pub(super) place: Place,
 }
 
 impl OpenScope {
@@ -248,17 +249,9 @@ impl OpenScope {
         (!self.has(DETACHED) && !local::has_ended()).then_some(self.cell)
     }
 
-    /// Returns the sampling rate of a scope that a default logger logs.
-    fn every(&self) -> u32 {
-        // If the thread has ended, its cell still has this value: see `Name::retire`.
-        #[allow(clippy::cast_possible_truncation, reason = "set from a `u32`")]
-        let every = self.cell.every.get() as u32;
-        every.max(1)
-    }
-
     /// Passes a closed scope on: to the GPU's resolver if it has a GPU time, else to the collector if it is logged; to the
     /// session if one records it; and to the environment's session if it ends a step.
-    fn dispatch(&self, closed: &Closed, log: Option<LogRequest>) {
+    pub(super) fn dispatch(&self, closed: &Closed, log: Option<LogRequest>) {
         let (cell, span) = (self.writable_cell(), closed.span);
         // First, so that memory allocated below does not count as the scope's.
         let recorded = self.has(RECORDED).then(|| self.ended(closed));

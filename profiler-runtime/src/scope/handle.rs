@@ -112,6 +112,7 @@ impl Handle {
     /// squares(&mut numbers);
     /// assert_eq!(numbers, [1, 4, 9]);
     /// ```
+    #[inline]
     pub fn enter(&self) -> Entered {
         Entered {
             serial: self.enter_unguarded(),

@@ -7,6 +7,7 @@
 pub(crate) mod boxed;
 pub(crate) mod builder;
 mod close;
+mod direct;
 pub(crate) mod future;
 #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 mod give_up;
@@ -17,17 +18,18 @@ mod part;
 mod probe;
 
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::thread::panicking;
 
 use crate::log::LogRequest;
-use crate::switch::SiteDecision;
+#[cfg(test)]
 pub(crate) use builder::ScopeArgs;
 use builder::ScopeBuilder;
 #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 pub(crate) use builder::should_log;
-use close::end_logged;
 #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 pub(crate) use close::end_part;
+use direct::end_logged;
 use handle::Entered;
 pub(crate) use open::OpenScope;
 #[cfg(any(test, all(feature = "tracing-layer", not(feature = "strip"))))]
@@ -88,8 +90,8 @@ impl Drop for Scope {
               `let _guard = measure!(\"name\");`, and not `let _ = …`, which drops the guard at once"]
 pub struct ScopeWithArgs<'s> {
     open: Option<OpenScope>,
-    /// `None` if the call is not logged.
-    log: Option<LogRequest>,
+    /// `None` if the call is not logged. The end of the scope takes it.
+    log: Option<ManuallyDrop<LogRequest>>,
     /// The argument `parent`. Fields are dropped after `drop` has closed the scope.
     _parent: Entered,
     not_send: PhantomData<*const ()>,
@@ -110,25 +112,51 @@ impl<'s> ScopeWithArgs<'s> {
         }
     }
 
-    pub(crate) fn open(mut builder: ScopeBuilder<'s>) -> Self {
+    /// Opens the scope of a call, and takes the arguments out of its builder. All else than a logger and a step is done out of
+    /// line.
+    // Generic for the reason that `end_direct` is.
+    #[inline(never)]
+    pub(crate) fn open<const IS_GENERIC: bool>(builder: &mut ScopeBuilder<'s>) -> Self {
+        // Check `panicking()` first: only the two pointers are live across the call that is made if another thread panics.
+        if panicking() {
+            return Self::open_with_more(builder);
+        }
+        let Some(open) = builder.decision_alone().and_then(OpenScope::direct) else {
+            return Self::open_with_more(builder);
+        };
+        let is_logged = builder.is_logged();
+        builder.decision = None;
+        // SAFETY: without a decision, the builder does not drop its request, and nothing uses it. There is no other argument.
+        let request = unsafe { ManuallyDrop::take(&mut builder.request) };
+        if is_logged {
+            Self::new(Some(open), Some(request), Entered::none())
+        } else {
+            drop_request(request);
+            Self::new(Some(open), None, Entered::none())
+        }
+    }
+
+    #[inline(never)]
+    fn open_with_more(builder: &mut ScopeBuilder<'s>) -> Self {
+        let Some((decision, is_logged)) = builder.take_decision() else {
+            return Self::off();
+        };
         let step = builder.request.step;
-        let log = builder.take_request();
         let parent = builder.args.parent.enter();
-        // The builder has decided whether the call is logged; opening the scope must not count the call again.
-        let decision = builder.decision.map(SiteDecision::without_logging);
-        let open = decision.and_then(|decision| {
-            let fast = if panicking() || builder.args.gpu.is_some() {
-                None
-            } else {
-                OpenScope::fast(decision)
-            };
-            fast.or_else(|| {
-                OpenScope::slow(decision, builder.request.every, step, &mut builder.args)
-            })
-        });
+        let open = OpenScope::with_more(decision, step, &mut builder.args);
+        // SAFETY: without a decision, the builder does not drop its arguments itself, and nothing uses them.
+        let request = unsafe {
+            ManuallyDrop::drop(&mut builder.args);
+            ManuallyDrop::take(&mut builder.request)
+        };
+        Self::new(open, is_logged.then_some(request), parent)
+    }
+
+    #[inline(always)]
+    fn new(open: Option<OpenScope>, log: Option<LogRequest>, parent: Entered) -> Self {
         Self {
             open,
-            log,
+            log: log.map(ManuallyDrop::new),
             _parent: parent,
             not_send: PhantomData,
             borrowed_stream: PhantomData,
@@ -139,13 +167,28 @@ impl<'s> ScopeWithArgs<'s> {
 impl Drop for ScopeWithArgs<'_> {
     #[inline]
     fn drop(&mut self) {
-        match &self.open {
-            Some(open) if self.log.is_some() => end_logged(open, &mut self.log),
-            Some(open) => end_in_caller::<true>(open),
-            None => {}
+        match (&self.open, &mut self.log) {
+            // SAFETY: the request is not dropped with the guard, and not used again.
+            (Some(open), Some(log)) => unsafe { end_logged::<true>(open, log) },
+            (Some(open), None) => end_in_caller::<true>(open),
+            // SAFETY: as above.
+            (None, Some(log)) => drop_request(unsafe { ManuallyDrop::take(log) }),
+            (None, None) => {}
         }
     }
 }
+
+/// Drops a request that is not used. Only a logger needs that.
+#[inline(always)]
+fn drop_request(request: LogRequest) {
+    if request.logger.is_some() {
+        drop_logger(request);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn drop_logger(_: LogRequest) {}
 
 impl std::fmt::Debug for Scope {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

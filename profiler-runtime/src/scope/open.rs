@@ -9,8 +9,9 @@
 
 use std::thread::panicking;
 
-use super::builder::{ScopeArgs, should_log};
-use super::close::{end_recursive, end_slow, record_slowly};
+use super::builder::ScopeArgs;
+use super::close::{end_recursive, record_slowly};
+use super::direct::end_direct;
 use crate::clock::{has_counter, now, read_counter, subtract};
 use crate::cuda::{self, Begun, nvtx};
 use crate::local::{self, LINKED, NoCell, ThreadState, slot_index};
@@ -60,6 +61,8 @@ pub(super) const CALLERS: u64 = 1 << 51;
 pub(super) const RANGE: u64 = 1 << 50;
 /// The scope is one part of a call, which is counted when the last part has ended: see [`super::Part`].
 pub(super) const PART: u64 = 1 << 49;
+/// A session may remember details of the scope.
+const DETAILED: u64 = 1 << 48;
 const FLAGS: u64 = LOGGED
     | UNWINDING
     | DETACHED
@@ -74,7 +77,8 @@ const FLAGS: u64 = LOGGED
     | THREAD_TIME
     | CALLERS
     | RANGE
-    | PART;
+    | PART
+    | DETAILED;
 
 /// The result of counting a call.
 pub(super) struct Counted {
@@ -111,21 +115,15 @@ impl OpenScope {
 
     /// Opens a scope on the slow path. Returns `None` within the profiler itself, where calls are not measured. Reads the
     /// clock last. `step` is the step that the call gives.
+    #[cold]
     pub(crate) fn slow(
         decision: SiteDecision,
-        every: u32,
         step: Option<u64>,
         args: &mut ScopeArgs,
     ) -> Option<Self> {
         local::sweep();
-        let logged = decision.is_logged() && should_log(decision, every);
         let mut open = match local::cell(decision.id()) {
-            Ok(cell) => {
-                if logged {
-                    cell.every.set(every.into());
-                }
-                local::with_state(|state| Self::push(state, cell))?
-            }
+            Ok(cell) => local::with_state(|state| Self::push(state, cell))?,
             Err(NoCell::Unavailable) => Self::detached(decision),
             Err(NoCell::Reentrant) => return None,
         };
@@ -156,13 +154,13 @@ impl OpenScope {
             (begun == Some(Begun::Opened), CUDA),
             (begun == Some(Begun::NoContext), NO_CONTEXT),
             (begun == Some(Begun::NoStream), NO_STREAM),
-            (logged, LOGGED),
+            (decision.is_logged(), LOGGED),
             (panicking(), UNWINDING),
             (
                 !has_counter() || is_attached && local::is_borrowed(open.cell),
                 SLOW_END,
             ),
-            (decision.is_recorded(), RECORDED),
+            (decision.is_recorded(), RECORDED | DETAILED),
             (decision.is_step(), STEP),
             (in_linked, IN_LINKED),
             (wants_thread_time, THREAD_TIME),
@@ -280,8 +278,15 @@ impl OpenScope {
         if self.has(DETACHED) {
             self.serial() as u32
         } else {
-            self.cell.id.get() as u32
+            self.name_id()
         }
+    }
+
+    /// Returns the id of the name of a scope that has a cell.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation, reason = "the id of a name")]
+    pub(super) fn name_id(&self) -> u32 {
+        self.cell.id.get() as u32
     }
 }
 
@@ -293,11 +298,11 @@ impl OpenScope {
 pub(super) fn end_in_caller<const IS_GENERIC: bool>(open: &OpenScope) {
     // All slow calls are tail calls, so that few registers are saved.
     if panicking() {
-        return end_slow(open);
+        return end_direct::<IS_GENERIC>(open);
     }
     local::with_state(|state| {
         if !open.is_innermost(state) {
-            return end_slow(open);
+            return end_direct::<IS_GENERIC>(open);
         }
         let cell = open.cell;
         // Before the clock is read: the processor works on the bucket of the time before while it waits for the branches

@@ -77,7 +77,7 @@ mod tests {
 
     fn open(name: &name::Name) -> OpenScope {
         let decision = SiteDecision::new(name.id);
-        OpenScope::slow(decision, 1, None, &mut ScopeArgs::default()).unwrap()
+        OpenScope::slow(decision, None, &mut ScopeArgs::default()).unwrap()
     }
 
     fn open_part(name: &name::Name) -> OpenScope {

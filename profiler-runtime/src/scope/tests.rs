@@ -1,4 +1,5 @@
 mod across_threads;
+mod direct;
 
 use std::panic::Location;
 use std::thread;
@@ -8,6 +9,7 @@ use crate::clock::mock::MockClock;
 use crate::local;
 use crate::name::{self, Name};
 use crate::stats::Totals;
+use crate::switch::SiteDecision;
 
 fn name(text: &str) -> &'static Name {
     name::declared(text, Location::caller())
@@ -17,7 +19,7 @@ fn name(text: &str) -> &'static Name {
 fn open(name: &Name) -> Scope {
     let decision = SiteDecision::new(name.id);
     let open = OpenScope::fast(decision)
-        .or_else(|| OpenScope::slow(decision, 1, None, &mut ScopeArgs::default()));
+        .or_else(|| OpenScope::slow(decision, None, &mut ScopeArgs::default()));
     Scope::from(open)
 }
 
@@ -65,7 +67,7 @@ fn the_slow_path_counts_as_the_fast_one() {
     let [slow, fast] = counted(["scope: slow", "scope: fast"], |[slow, fast]| {
         drop(open(fast));
         let decision = SiteDecision::new(slow.id);
-        let opened = OpenScope::slow(decision, 1, None, &mut ScopeArgs::default());
+        let opened = OpenScope::slow(decision, None, &mut ScopeArgs::default());
         let outer = Scope::from(opened);
         let opened = OpenScope::fast(SiteDecision::new(fast.id));
         end(&opened.expect("the thread has a cell for the name"));
@@ -165,12 +167,7 @@ fn a_scope_in_a_destructor_during_a_panic_has_not_panicked() {
     }
     fn open_while_panicking(name: &Name) -> Scope {
         let decision = SiteDecision::new(name.id);
-        Scope::from(OpenScope::slow(
-            decision,
-            1,
-            None,
-            &mut ScopeArgs::default(),
-        ))
+        Scope::from(OpenScope::slow(decision, None, &mut ScopeArgs::default()))
     }
     let [name] = counted(["scope: in a destructor"], |[name]| {
         let result = std::panic::catch_unwind(|| {

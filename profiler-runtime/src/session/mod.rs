@@ -47,7 +47,7 @@ pub(crate) use ended::{EndedScope, RecordEnding, Shapes};
 pub use event::{Event, Frame, GpuSpan};
 pub use gpu_event::{GpuEvent, GpuLaunch};
 pub(crate) use opening::{
-    FutureRecord, close, close_future, close_poll, ending, lose, open, opened,
+    FutureRecord, close, close_early, close_future, close_poll, ending, lose, open, opened,
 };
 pub use options::Activity;
 pub(crate) use options::Options;
@@ -55,7 +55,7 @@ pub use profile::{DEFAULT_CAPACITY, Profile, ProfileBuilder, ProfileError};
 #[cfg(test)]
 pub(crate) use record::ScopeDetails;
 pub(crate) use record::{RecordKind, ScopeRecord, ThreadInfo};
-pub(crate) use recording::{is_recording, wants_shapes};
+pub(crate) use recording::{is_recording, wants_details, wants_shapes};
 pub use shape::{Dimension, ToShape};
 pub(crate) use timeline::Timeline;
 #[cfg(test)]

@@ -35,6 +35,11 @@ pub(crate) fn is_recording() -> bool {
 }
 
 #[inline]
+pub(crate) fn wants_details() -> bool {
+    false
+}
+
+#[inline]
 pub(crate) fn wants_shapes() -> bool {
     false
 }
@@ -47,6 +52,11 @@ pub(crate) fn open(_name: u32, _serial: u64, _parent: u64, _shapes: Shapes) -> b
 pub(crate) fn opened(_serial: u64) {}
 
 pub(crate) fn ending(_serial: u64) {}
+
+#[inline]
+pub(crate) fn close_early(_name: u32, _serial: u64, _parent: u64, _times: (u64, i64)) -> bool {
+    true
+}
 
 pub(crate) fn close(_ended: &EndedScope) {}
 

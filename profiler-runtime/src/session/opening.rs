@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::ended::{EndedScope, Shapes};
+use super::ended::{EndedScope, RecordEnding, Shapes};
 use super::options::details;
 use super::record::{RecordKind, ScopeDetails, ScopeRecord};
 use super::{recording, ring};
@@ -125,6 +125,30 @@ pub(crate) fn ending(serial: u64) {
         opened.last_mut()?.memory.as_mut()?.end(younger);
         Some(())
     });
+}
+
+/// Records a scope without details and without a GPU time, inside `parent` on its thread. Returns `false`, and does
+/// nothing, if [`close`] must do it.
+#[inline]
+pub(crate) fn close_early(
+    name: u32,
+    serial: u64,
+    parent: u64,
+    (start, elapsed): (u64, i64),
+) -> bool {
+    ring::push_early(|| ScopeRecord {
+        name,
+        ending: RecordEnding::Returned,
+        thread: 0,
+        has_cpu: true,
+        serial,
+        parent,
+        start,
+        elapsed,
+        cuda: 0,
+        kind: RecordKind::Scope,
+        extra: None,
+    })
 }
 
 /// Records a scope that has ended, after its GPU side has ended.

@@ -25,6 +25,12 @@ pub(crate) fn wanted() -> u32 {
     WANTS.load(Relaxed)
 }
 
+/// Returns `true` if scopes record any details.
+#[inline]
+pub(crate) fn wants_details() -> bool {
+    wanted() != 0
+}
+
 /// Returns `true` if scopes record their shapes.
 #[inline]
 pub(crate) fn wants_shapes() -> bool {

@@ -64,6 +64,19 @@ pub(super) fn lost() -> Lost {
     }
 }
 
+/// [`push`] for the usual scope, whose thread has a ring with room. Returns `false`, and does nothing, if `push` must do it.
+#[inline(always)]
+pub(super) fn push_early(make: impl FnOnce() -> ScopeRecord) -> bool {
+    if ReentrancyGuard::is_entered() {
+        return false;
+    }
+    let push = |thread_ring: &RefCell<Option<ThreadRing>>| {
+        let mut thread_ring = thread_ring.try_borrow_mut().ok()?;
+        Some(thread_ring.as_mut()?.ring.push_early(make))
+    };
+    THREAD_RING.try_with(push).ok().flatten() == Some(true)
+}
+
 /// Hands a finished scope on, or counts that it could not be.
 pub(super) fn push(record: ScopeRecord) {
     // An allocator or the like that is measured itself must not come back here.

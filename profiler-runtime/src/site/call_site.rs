@@ -10,7 +10,7 @@ use super::{NameSource, decide, valid};
 use crate::name;
 use crate::scope::builder::ScopeBuilder;
 use crate::scope::future::FutureScope;
-use crate::scope::{OpenScope, Scope, ScopeArgs};
+use crate::scope::{OpenScope, Scope};
 use crate::switch::{self, NEVER_MEASURES, SiteDecision, SiteState, StampedDecision};
 use crate::sync::ReentrancyGuard;
 
@@ -121,10 +121,32 @@ impl CallSite {
     ) -> Scope {
         match OpenScope::fast_at(slot) {
             Some(open) => Scope::from(Some(open)),
+            None => self.open_direct::<IS_LITERAL>(slot, text, location),
+        }
+    }
+
+    /// Opens a scope on the direct path if that will do. It calls no other function before a tail call either.
+    #[cold]
+    #[inline(never)]
+    fn open_direct<const IS_LITERAL: bool>(
+        &'static self,
+        slot: usize,
+        text: &'static str,
+        location: &'static Location<'static>,
+    ) -> Scope {
+        // Otherwise the thread may be panicking.
+        let decided = if slot == SiteState::FLAGGED as usize {
+            self.decided()
+        } else {
+            None
+        };
+        match decided.and_then(OpenScope::direct) {
+            Some(open) => Scope::from(Some(open)),
             None => self.open_slow(text, IS_LITERAL, location),
         }
     }
 
+    /// Decides if necessary, and opens a scope.
     #[cold]
     #[inline(never)]
     fn open_slow(
@@ -139,9 +161,17 @@ impl CallSite {
             location,
         };
         let decision = self.decision(source);
-        let open = decision
-            .and_then(|decision| OpenScope::slow(decision, 1, None, &mut ScopeArgs::default()));
-        Scope::from(open)
+        Scope::from(decision.and_then(OpenScope::without_args))
+    }
+
+    /// Returns the decision if it holds and measuring is on.
+    #[inline(always)]
+    fn decided(&self) -> Option<SiteDecision> {
+        let switch = switch::load();
+        if switch::is_off(switch) {
+            return None;
+        }
+        self.state().decision().under(switch)
     }
 
     /// Begins a call with arguments, of which one in `every` is logged. `Here` is an item inside the function.
@@ -197,10 +227,13 @@ impl CallSite {
 
     #[inline]
     fn begin_from<'s>(&'static self, source: NameSource, every: u32) -> ScopeBuilder<'s> {
-        if NEVER_MEASURES || self.state().word() == SiteState::OFF {
-            return ScopeBuilder::off();
-        }
-        ScopeBuilder::new(self.decision(source), every)
+        let word = self.state().word();
+        let decision = if NEVER_MEASURES || word == SiteState::OFF {
+            None
+        } else {
+            SiteState::plain_decision(word).or_else(|| self.decision(source))
+        };
+        ScopeBuilder::new(decision, every)
     }
 
     /// Returns what a call does now, or `None` if it is not measured.

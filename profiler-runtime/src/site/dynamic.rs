@@ -11,7 +11,7 @@ use super::{decide, valid};
 use crate::local;
 use crate::name::{self, Name};
 use crate::scope::builder::ScopeBuilder;
-use crate::scope::{OpenScope, Scope, ScopeArgs};
+use crate::scope::{OpenScope, Scope};
 use crate::switch::{self, SiteDecision, StampedDecision, with_control};
 use crate::sync::ReentrancyGuard;
 
@@ -57,9 +57,7 @@ fn open(text: &str, location: &'static Location<'static>) -> Scope {
 #[inline(never)]
 fn open_slow(text: &str, location: &'static Location<'static>) -> Scope {
     let decision = run_time_decision(text, location);
-    let open =
-        decision.and_then(|decision| OpenScope::slow(decision, 1, None, &mut ScopeArgs::default()));
-    Scope::from(open)
+    Scope::from(decision.and_then(OpenScope::without_args))
 }
 
 /// Begins a call under a name that was built at run time.

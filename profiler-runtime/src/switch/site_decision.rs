@@ -61,6 +61,12 @@ impl SiteDecision {
         self.0 & Self::FLAGS == 0
     }
 
+    /// Returns `true` if no flags are set but those of calls that are logged, recorded or have a GPU time.
+    #[inline]
+    pub(crate) fn is_direct(self) -> bool {
+        self.0 & (Self::FLAGS & !(Self::LOGGED | Self::RECORDED | Self::CUDA)) == 0
+    }
+
     /// Returns the whole word: the id if no flag is set, else more than any id.
     #[inline]
     pub(crate) fn raw(self) -> u32 {

@@ -20,14 +20,15 @@ use std::sync::atomic::{
 };
 use std::{iter, ptr};
 
-use super::site_decision::StampedDecision;
+use super::site_decision::{SiteDecision, StampedDecision};
 use super::{is_off, with_control};
-use crate::local::slot_index;
+use crate::local::{id_at, slot_index};
 
 /// The decision of a call site, and its word.
 #[derive(Debug)]
 pub(crate) struct SiteState {
-    /// [`OFF`](Self::OFF), [`UNDECIDED`](Self::UNDECIDED), or the [`slot_index`] of the site's name.
+    /// [`OFF`](Self::OFF), [`UNDECIDED`](Self::UNDECIDED), [`FLAGGED`](Self::FLAGGED), or the [`slot_index`] of the site's
+    /// name.
     word: AtomicU32,
     /// The [`StampedDecision`].
     decision: AtomicU64,
@@ -60,11 +61,21 @@ impl SiteState {
     pub(crate) const UNDECIDED: u32 = 0;
     /// Calls are not measured.
     pub(crate) const OFF: u32 = u32::MAX;
+    /// The decision holds, and says more than the fast path can do. No name has this index.
+    pub(crate) const FLAGGED: u32 = u32::MAX - 1;
 
     /// Returns the word: [`OFF`](Self::OFF), or the index of a slot, which is empty if the fast path will not do.
     #[inline(always)]
     pub(crate) fn word(&self) -> u32 {
         self.word.load(Relaxed)
+    }
+
+    /// Returns the decision that a word stands for, if it is one that the fast path can do.
+    #[inline]
+    pub(crate) fn plain_decision(word: u32) -> Option<SiteDecision> {
+        // One comparison: below the first index is the last one.
+        let id = id_at(word);
+        (id < id_at(Self::FLAGGED)).then(|| SiteDecision::new(id))
     }
 
     /// Returns the decision that was last stored.
@@ -107,7 +118,8 @@ impl SiteState {
             _ if is_off(switch) => Self::OFF,
             Some(decision) if decision.is_excluded() => Self::OFF,
             Some(decision) if decision.is_plain() => slot_index(decision.id()),
-            _ => Self::UNDECIDED,
+            Some(_) => Self::FLAGGED,
+            None => Self::UNDECIDED,
         };
         self.word.store(word, Relaxed);
     }

@@ -26,6 +26,7 @@ impl ReentrancyGuard {
     }
 
     /// Returns `true` if the thread is marked.
+    #[inline(always)]
     pub(crate) fn is_entered() -> bool {
         ENTERED.get()
     }

@@ -71,6 +71,8 @@ pub(crate) struct Producer<T> {
     head: usize,
     /// A copy of `tail`, which only the producer writes.
     tail: usize,
+    /// Half of the capacity.
+    half: usize,
 }
 
 /// The end that values are popped from.
@@ -102,6 +104,7 @@ pub(crate) fn ring<T>(capacity: usize) -> Option<(Producer<T>, Consumer<T>)> {
         shared,
         head: 0,
         tail: 0,
+        half: capacity / 2,
     };
     Some((producer, consumer))
 }
@@ -122,28 +125,60 @@ impl<T> Producer<T> {
                 return Err(value);
             }
         }
-        // SAFETY: fewer than `capacity` slots hold values, so the one at `tail` belongs to the producer, which is
-        // borrowed mutably.
-        shared
-            .slot(self.tail)
-            .with_mut(|slot| unsafe { (*slot).write(value) });
+        // SAFETY: fewer than `capacity` slots hold values.
+        unsafe { self.write(|| value) };
+        Ok(())
+    }
+
+    /// Pushes what `make` returns if less than half of the queue is waiting to be popped. Else returns `false`.
+    ///
+    /// One comparison finds that there is room, and that the consumer need not be woken.
+    #[inline(always)]
+    pub(crate) fn push_early(&mut self, make: impl FnOnce() -> T) -> bool {
+        if self.tail.wrapping_sub(self.head) >= self.half && !self.has_half_free() {
+            return false;
+        }
+        // SAFETY: fewer than half of `capacity` slots hold values.
+        unsafe { self.write(make) };
+        true
+    }
+
+    /// Loads how far the consumer is. Returns `true` if less than half of the queue is waiting.
+    #[cold]
+    #[inline(never)]
+    fn has_half_free(&mut self) -> bool {
+        // Acquire pairs with the release in `pop`: the consumer has moved the values out of the slots.
+        self.head = self.shared.head.0.load(Acquire);
+        self.tail.wrapping_sub(self.head) < self.half
+    }
+
+    /// Writes what `make` returns to the next slot, and passes the slot on.
+    ///
+    /// # Safety
+    ///
+    /// Fewer than `capacity` slots hold values.
+    #[inline(always)]
+    unsafe fn write(&mut self, make: impl FnOnce() -> T) {
+        let shared = &*self.shared;
+        let slot = shared.slot(self.tail);
+        // SAFETY: the slot at `tail` is free, as the caller promises, so it belongs to the producer, which is borrowed
+        // mutably.
+        slot.with_mut(|slot| unsafe { (*slot).write(make()) });
         self.tail = self.tail.wrapping_add(1);
         // Release pairs with the acquire in `Consumer::len`, which then sees the value.
         shared.tail.0.store(self.tail, Release);
-        Ok(())
     }
 
     /// Returns `true` if more than half of the queue is waiting to be popped.
     #[inline]
     pub(crate) fn is_half_full(&mut self) -> bool {
-        let half = self.shared.capacity / 2;
         let free = |this: &Self| this.shared.capacity - this.tail.wrapping_sub(this.head);
         // The last known `head` decides most calls, without a load of the cache line that the consumer writes.
-        if free(self) >= half {
+        if free(self) >= self.half {
             return false;
         }
         self.head = self.shared.head.0.load(Acquire);
-        free(self) < half
+        free(self) < self.half
     }
 }
 
@@ -316,6 +351,23 @@ mod loom_tests {
                 producer.push(Box::new(3)).unwrap();
             }
             assert_eq!(popping.join().unwrap(), Some(1));
+        });
+    }
+
+    /// As above, for `push_early`.
+    #[test]
+    fn a_slot_of_a_half_free_queue_has_been_read() {
+        loom::model(|| {
+            let (mut producer, mut consumer) = ring(2).unwrap();
+            assert!(producer.push_early(|| Box::new(1)));
+            producer.push(Box::new(2)).unwrap();
+            let popping = thread::spawn(move || {
+                [consumer.pop(), consumer.pop()].map(|value| value.map(|value| *value))
+            });
+            let is_pushed = producer.push_early(|| Box::new(3));
+            let popped = popping.join().unwrap();
+            assert_eq!(popped, [Some(1), Some(2)]);
+            assert!(is_pushed || producer.push_early(|| Box::new(3)));
         });
     }
 

@@ -15,7 +15,7 @@ use super::whole::WholeTimes;
 use crate::diagnostics::{self, SpanLoss, catch_own_panic, count_lost_spans, count_unmeasured};
 use crate::local;
 use crate::name;
-use crate::scope::{OpenScope, ScopeArgs, end, end_part};
+use crate::scope::{OpenScope, end, end_part};
 use crate::stats::StatCell;
 use crate::switch::{self, SiteDecision};
 
@@ -266,7 +266,7 @@ fn open(decision: SiteDecision) -> Option<OpenScope> {
 fn open_slow(decision: SiteDecision) -> Option<OpenScope> {
     let mut open = None;
     catch_own_panic("a span was entered", || {
-        open = OpenScope::slow(decision, 1, None, &mut ScopeArgs::default());
+        open = OpenScope::without_args(decision);
     });
     open
 }

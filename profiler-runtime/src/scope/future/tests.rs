@@ -211,7 +211,7 @@ fn a_guard_that_a_poll_leaves_open_does_not_stay_innermost() {
         let mut kept = None;
         let leaves = poll_fn(|_| {
             let decision = SiteDecision::new(name.id);
-            let open = OpenScope::slow(decision, 1, None, &mut ScopeArgs::default());
+            let open = OpenScope::slow(decision, None, &mut ScopeArgs::default());
             kept = Some(Scope::from(open));
             Poll::Ready(())
         });

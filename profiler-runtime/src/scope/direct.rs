@@ -1,0 +1,223 @@
+//! The direct path, between the fast and the slow one: calls that are logged, recorded by a session or have a GPU time, and
+//! have nothing else that is out of the ordinary.
+//!
+//! It opens and closes a scope as the fast path does, and then has one thing to do: to push a record, or to record an event.
+//! All else takes the slow path: the first call of a name on a thread, a panic, a guard that is dropped out of order,
+//! details that a session asks for, thread times, callers, ranges, steps, handles.
+
+use std::mem::ManuallyDrop;
+use std::thread::panicking;
+
+use super::builder::ScopeArgs;
+use super::close::{Closed, end_logged_slowly, end_recursive, end_slowly, record_slowly};
+use super::open::{CUDA, LOGGED, NO_CONTEXT, NO_STREAM, OpenScope, RECORDED};
+use crate::clock::{read_counter, subtract};
+use crate::collect;
+use crate::cuda::{self, Begun, CpuSpan};
+use crate::diagnostics::catch_own_panic;
+use crate::local::callers::CountedCall;
+use crate::local::{self, Place, slot_index};
+use crate::log::LogRequest;
+use crate::session;
+use crate::switch::SiteDecision;
+
+/// The flags of scopes that the direct path closes.
+const DIRECT: u64 = LOGGED | RECORDED | CUDA | NO_CONTEXT | NO_STREAM;
+
+impl OpenScope {
+    /// Opens a scope without arguments, off the fast path.
+    pub(crate) fn without_args(decision: SiteDecision) -> Option<Self> {
+        let direct = if panicking() {
+            None
+        } else {
+            Self::direct(decision)
+        };
+        direct.or_else(|| Self::with_more(decision, None, &mut ScopeArgs::default()))
+    }
+
+    /// Opens a scope for which [`direct`](Self::direct) does not do. `step` is the step that the call gives.
+    #[inline(never)]
+    pub(super) fn with_more(
+        decision: SiteDecision,
+        step: Option<u64>,
+        args: &mut ScopeArgs,
+    ) -> Option<Self> {
+        let has_gpu = args.gpu.is_some() || decision.is_cuda();
+        let pushed = if has_gpu && args.shapes.is_none() && !panicking() {
+            Self::push_direct(decision)
+        } else {
+            None
+        };
+        let Some(mut open) = pushed else {
+            return Self::slow(decision, step, args);
+        };
+        open.serial |= match cuda::begin(open.serial(), decision.id(), args.gpu.as_mut()) {
+            Begun::Opened => CUDA,
+            Begun::NoContext => NO_CONTEXT,
+            Begun::NoStream => NO_STREAM,
+            Begun::NoDriver => 0,
+        };
+        open.start = read_counter();
+        Some(open)
+    }
+
+    /// Opens a scope without a GPU time on the direct path, on a thread that is not panicking. Returns `None` if it cannot
+    /// be. Reads the clock last.
+    #[inline(always)]
+    pub(crate) fn direct(decision: SiteDecision) -> Option<Self> {
+        if decision.is_cuda() {
+            return None;
+        }
+        let mut open = Self::push_direct(decision)?;
+        open.start = read_counter();
+        Some(open)
+    }
+
+    /// Pushes a scope with flags for what the decision asks for. Returns `None`, and does nothing, if the slow path must do
+    /// it.
+    #[inline(always)]
+    fn push_direct(decision: SiteDecision) -> Option<Self> {
+        let has_details = || decision.is_recorded() && session::wants_details();
+        if !decision.is_direct() || has_details() {
+            return None;
+        }
+        local::with_state(|state| {
+            let cell = state.cell_at(slot_index(decision.id()) as usize)?;
+            if state.must_sweep() {
+                return None;
+            }
+            let mut open = Self::push(state, cell);
+            if decision.is_recorded() {
+                open.serial |= RECORDED;
+            }
+            if decision.is_logged() {
+                open.serial |= LOGGED;
+            }
+            Some(open)
+        })
+        .flatten()
+    }
+
+    /// Closes and counts the scope if it is the innermost one and has no other flags than [`DIRECT`]. Else returns `None`,
+    /// and does nothing.
+    #[inline(always)]
+    fn close_direct(&self) -> Option<ClosedDirect> {
+        if panicking() {
+            return None;
+        }
+        local::with_state(|state| {
+            let serial = self.serial & !DIRECT;
+            // Other flags make the serials differ too.
+            if state.innermost.get() != serial {
+                return None;
+            }
+            let cell = self.cell;
+            let newest = cell.prepare();
+            let end = read_counter();
+            let elapsed = subtract(self.start, end, state.clock_cost.get());
+            let own = self.own_ticks(state, elapsed);
+            self.restore_outer(state, elapsed);
+            let outermost = cell.leave(serial);
+            if !outermost {
+                end_recursive(cell, elapsed, own);
+            } else if !cell.count_outermost(newest, elapsed, own) {
+                record_slowly(cell, elapsed);
+            }
+            Some(ClosedDirect {
+                end,
+                elapsed,
+                outermost,
+            })
+        })
+        .flatten()
+    }
+
+    /// Passes on a scope that was closed by [`close_direct`](Self::close_direct), if one push does not do.
+    #[inline(never)]
+    fn dispatch_direct(&self, end: u64, elapsed: i64, outermost: bool, log: Option<LogRequest>) {
+        let span = CpuSpan {
+            end,
+            elapsed,
+            outermost,
+            call: CountedCall::NONE,
+        };
+        catch_own_panic("a scope was closed", || {
+            if self.serial & (DIRECT & !LOGGED) == CUDA {
+                return cuda::end(self.serial & !DIRECT, span, Some(self.cell), log);
+            }
+            let closed = Closed {
+                own: 0,
+                span,
+                panicked: false,
+                shared: 0,
+                // The direct path opens no scope directly inside an entry with a link.
+                place: Place {
+                    enclosing: self.outer_serial,
+                    parent: 0,
+                },
+            };
+            self.dispatch(&closed, log);
+        });
+    }
+}
+
+/// A scope that was closed on the direct path. Times are in ticks.
+struct ClosedDirect {
+    end: u64,
+    elapsed: i64,
+    outermost: bool,
+}
+
+/// Closes a scope off the fast path that is not logged by its own logger.
+// Generic for the reason that `end_in_caller` is. In a library, an access to thread-local storage also counts as a call, for
+// which registers are saved.
+#[cold]
+#[inline(never)]
+pub(super) fn end_direct<const IS_GENERIC: bool>(open: &OpenScope) {
+    let Some(closed) = open.close_direct() else {
+        return end_slowly(open);
+    };
+    let flags = open.serial & DIRECT;
+    let is_passed_on = if flags == RECORDED {
+        let times = (open.start, closed.elapsed);
+        session::close_early(
+            open.name_id(),
+            open.serial & !DIRECT,
+            open.outer_serial,
+            times,
+        )
+    } else if flags == LOGGED {
+        let times = (closed.end, closed.elapsed);
+        collect::log_early(open.cell, open.name_id(), times, || LogRequest::new(1))
+    } else {
+        flags == 0
+    };
+    if !is_passed_on {
+        let log = (flags & LOGGED != 0).then(|| LogRequest::new(1));
+        open.dispatch_direct(closed.end, closed.elapsed, closed.outermost, log);
+    }
+}
+
+/// Closes a scope that its own logger logs, and takes the request.
+///
+/// # Safety
+///
+/// The caller does not use or drop the request.
+// Generic for the reason that `end_direct` is.
+#[inline(never)]
+pub(super) unsafe fn end_logged<const IS_GENERIC: bool>(
+    open: &OpenScope,
+    log: &mut ManuallyDrop<LogRequest>,
+) {
+    // SAFETY: it is taken once on each of the paths below, and not used by the caller, as it promises.
+    let mut take = || unsafe { ManuallyDrop::take(log) };
+    let Some(closed) = open.close_direct() else {
+        return end_logged_slowly(open, take());
+    };
+    let times = (closed.end, closed.elapsed);
+    let is_passed_on = open.serial & DIRECT == 0
+        && collect::log_early(open.cell, open.name_id(), times, &mut take);
+    if !is_passed_on {
+        open.dispatch_direct(closed.end, closed.elapsed, closed.outermost, Some(take()));
+    }
+}
