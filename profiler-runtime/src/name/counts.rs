@@ -180,10 +180,8 @@ impl Name {
         cell.drain_into(&mut counts.folded);
         self.next_step
             .fetch_add(std::mem::take(&mut counts.folded.unreported_skips), Relaxed);
-        if is_open {
-            if counts.kept.try_reserve(1).is_ok() {
-                counts.kept.push(CellRef(cell));
-            }
+        if is_open && counts.kept.try_reserve(1).is_ok() {
+            counts.kept.push(CellRef(cell));
         }
         !is_open
     }
