@@ -46,10 +46,23 @@ pub(crate) fn begin(serial: u64, name: u32, options: Option<&mut GpuOptions>) ->
         if thread.is_sampled() {
             return begin_sampled(thread, driver, serial, name, options);
         }
-        let opened = open_scope(thread, driver, serial, name, options, false, false);
-        opened.err().unwrap_or(Begun::Opened)
+        begin_unsampled(thread, driver, serial, name, options)
     });
     begun.unwrap_or(Begun::NoContext)
+}
+
+// In debug builds, a frame holds all that is inlined, and stacks may be small: not also while a sampled scope opens.
+#[cfg_attr(debug_assertions, inline(never))]
+#[cfg_attr(not(debug_assertions), inline(always))]
+fn begin_unsampled(
+    thread: &mut GpuThread,
+    driver: &Driver,
+    serial: u64,
+    name: u32,
+    options: Option<&mut GpuOptions>,
+) -> Begun {
+    let opened = open_scope(thread, driver, serial, name, options, false, false);
+    opened.err().unwrap_or(Begun::Opened)
 }
 
 /// Opens a scope in which the profiler's own cost is measured. A copy of [`open_scope`] out of line, so that the usual one
