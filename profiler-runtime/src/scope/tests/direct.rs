@@ -18,10 +18,6 @@ fn open_direct(decision: SiteDecision) -> Scope {
 }
 
 #[test]
-#[cfg_attr(
-    miri,
-    ignore = "it logs, and miri does not know a function that reading the settings needs"
-)]
 fn a_call_on_the_direct_path_is_counted_as_any_other() {
     let texts = ["direct: outer", "direct: inner"];
     let [outer, inner] = timed(texts, |names, clock| {
@@ -44,10 +40,6 @@ fn a_call_on_the_direct_path_is_counted_as_any_other() {
 }
 
 #[test]
-#[cfg_attr(
-    miri,
-    ignore = "it records, and miri does not know a function that reading the settings needs"
-)]
 fn a_recursive_call_on_the_direct_path_counts_once_in_the_total() {
     let [name] = timed(["direct: recursive"], |[name], clock| {
         drop(open(name));
@@ -62,10 +54,6 @@ fn a_recursive_call_on_the_direct_path_counts_once_in_the_total() {
 }
 
 #[test]
-#[cfg_attr(
-    miri,
-    ignore = "it records, and miri does not know a function that reading the settings needs"
-)]
 fn a_guard_of_the_direct_path_that_goes_first_is_noticed() {
     let texts = ["direct: first", "direct: second"];
     let [first, second] = counted(texts, |names| {
@@ -82,10 +70,6 @@ fn a_guard_of_the_direct_path_that_goes_first_is_noticed() {
 }
 
 #[test]
-#[cfg_attr(
-    miri,
-    ignore = "it logs, and miri does not know a function that reading the settings needs"
-)]
 fn a_panic_through_a_call_of_the_direct_path_is_counted() {
     let [name] = counted(["direct: unwound"], |[name]| {
         drop(open(name));
