@@ -1,7 +1,6 @@
 //! A process that is forked while other threads are inside the profiler continues: nothing in it waits for a thread
 //! that does not exist there, and its calls are counted.
 
-use std::process::exit;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
@@ -119,6 +118,15 @@ fn fork_and(work: impl FnOnce() -> bool, exit: impl FnOnce(i32) -> i32) {
     assert_eq!(status, 0);
 }
 
+/// Ends a child with all exit handlers, that of the profiler too.
+///
+/// Not with `std::process::exit`, which first removes the handler of stack overflows under the standard library's lock
+/// for threads that are starting or ending: a thread of the parent may have held it during the fork.
+fn with_exit_handlers(status: i32) -> i32 {
+    // SAFETY: no other thread of this process runs that could exit as well.
+    unsafe { libc::exit(status) }
+}
+
 /// Runs `work` on two threads at once. Returns `false` if the system refuses one.
 ///
 /// These are no threads of the standard library: it has a lock for its threads that are starting or ending, which a
@@ -202,9 +210,8 @@ fn check_children(callers: &str, is_right: impl Fn() -> bool) {
     let forks = Forks::default();
     thread::scope(|threads| {
         disturb_all(threads, &forks);
-        // With all exit handlers, that of the profiler too.
         let child = || measure_in_child(|| ()) && is_right();
-        forks.each(|| fork_and(child, |status| exit(status)));
+        forks.each(|| fork_and(child, with_exit_handlers));
     });
     let calls = summary()
         .row("fork: in the child")
