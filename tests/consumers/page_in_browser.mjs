@@ -400,7 +400,7 @@ try {
   }
 } finally {
   await browser.close();
-  fs.rmSync(profile, { recursive: true, force: true });
+  fs.rmSync(profile, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
 }
 console.log(failed ? `${failed} of ${checks} checks fail` : `${checks} checks hold`);
 process.exit(failed ? 1 : 0);

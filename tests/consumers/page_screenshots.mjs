@@ -75,5 +75,5 @@ try {
   await shoot(tree, 'page-call-tree.png', '#tree');
 } finally {
   await browser.close();
-  fs.rmSync(profile, { recursive: true, force: true });
+  fs.rmSync(profile, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
 }

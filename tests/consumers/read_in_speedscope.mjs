@@ -157,6 +157,6 @@ try {
   for (const stem of process.argv.slice(2)) failed += await check(browser, stem, folder);
 } finally {
   await browser.close();
-  fs.rmSync(folder, { recursive: true, force: true });
+  fs.rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
 }
 process.exit(failed || process.argv.length < 3 ? 1 : 0);
