@@ -110,7 +110,7 @@ fn with_names<const NAMES: usize>(calls: &Counted) -> Outcome {
     /// Enough for the times of a name to have reached most of their range.
     const EACH: u64 = 300;
     KNOWN.store(NAMES, Relaxed);
-    let warmed: u64 = (0..EACH * NAMES as u64 / crate::WARMING)
+    let warmed: u64 = (0..EACH * NAMES as u64 / crate::BATCH)
         .map(|_| calls.warm_up())
         .sum();
     Ok(warmed + plain(calls)?)
