@@ -20,7 +20,7 @@ export PROFILER_RING=1048576
 # Incremental builds inline less.
 export CARGO_INCREMENTAL=0
 
-batches=${BATCHES:-100}
+batches=${BATCHES:-200}
 for tool in valgrind objdump nm cargo; do
     command -v "$tool" >/dev/null || {
         echo "instructions.sh needs $tool; install it (Debian: apt-get install valgrind binutils)" >&2

@@ -28,6 +28,28 @@ pub(crate) fn measured(x: u64) -> u64 {
     body(x)
 }
 
+/// A function about which its callers know nothing; it may panic.
+static CALLEE: fn(u64) -> u64 = bare;
+
+/// The body of a function that calls others, as most that are worth measuring do.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "it is the body of two subjects")]
+fn calling_body(x: u64) -> u64 {
+    let callee = black_box(CALLEE);
+    callee(x) + callee(x + 1)
+}
+
+#[inline(never)]
+pub(crate) fn bare_calling(x: u64) -> u64 {
+    calling_body(x)
+}
+
+#[inline(never)]
+#[measure_execution_time]
+pub(crate) fn measured_calling(x: u64) -> u64 {
+    calling_body(x)
+}
+
 #[inline(never)]
 pub(crate) fn bare_nested(x: u64) -> u64 {
     bare(x) + 1

@@ -57,13 +57,18 @@ impl Variant {
 
 pub(crate) const VARIANTS: &[Variant] = &[
     base("bare", subjects::bare),
+    base("bare-calling", subjects::bare_calling),
     base("bare-nested", subjects::bare_nested),
     base("bare-future", subjects::bare_future),
     base("bare-named-10", subjects::bare_named).by(with_names::<10>),
     base("bare-named-1000", subjects::bare_named).by(with_names::<1000>),
     variant("off", subjects::measured).by(off),
+    variant("off-calling", subjects::measured_calling)
+        .beyond("bare-calling")
+        .by(off),
     variant("filtered-out", subjects::filtered_out).by(filtered_out),
     variant("on", subjects::measured),
+    variant("on-calling", subjects::measured_calling).beyond("bare-calling"),
     Variant {
         measured: 2,
         ..variant("on-nested", subjects::measured_nested).beyond("bare-nested")
