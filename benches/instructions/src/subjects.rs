@@ -157,3 +157,10 @@ impl ScalarLogger for Counting {
 pub(crate) fn logged(x: u64) -> u64 {
     body(x)
 }
+
+/// No more than one call in a batch is logged.
+#[inline(never)]
+#[measure_execution_time(log = &COUNTING, log_every = 1000)]
+pub(crate) fn rarely_logged(x: u64) -> u64 {
+    body(x)
+}

@@ -89,6 +89,7 @@ pub(crate) const VARIANTS: &[Variant] = &[
         .by(with_names::<1000>),
     variant("future-ready", subjects::ready_future).beyond("bare-future"),
     variant("logged", subjects::logged).by(logged),
+    variant("rarely-logged", subjects::rarely_logged),
     variant("recorded", subjects::measured).by(recorded),
 ];
 

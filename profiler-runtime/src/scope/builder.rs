@@ -289,13 +289,18 @@ pub(crate) fn should_log(decision: SiteDecision, every: u32) -> bool {
     // One more than the calls to skip, so that the initial zero means that the thread has not asked yet.
     let skips = match cell.until_logged.get().checked_sub(1) {
         Some(skips) => skips,
-        None => name::by_id(decision.id()).map_or(0, |name| name.sampling.initial_skips(every)),
+        None => initial_skips(decision, every),
     };
     cell.every.set(every.into());
     let next_skips = skips.checked_sub(1).unwrap_or(u64::from(every) - 1);
     cell.until_logged.set(next_skips + 1);
     local::give_back(cell);
     skips == 0
+}
+
+#[cold]
+fn initial_skips(decision: SiteDecision, every: u32) -> u64 {
+    name::by_id(decision.id()).map_or(0, |name| name.sampling.initial_skips(every))
 }
 
 /// Warns of a `to_shape` that panicked, and returns a shape to use instead.

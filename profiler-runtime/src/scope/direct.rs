@@ -43,7 +43,7 @@ impl OpenScope {
         args: &mut ScopeArgs,
     ) -> Option<Self> {
         let has_gpu = args.gpu.is_some() || decision.is_cuda();
-        let pushed = if has_gpu && args.shapes.is_none() && !panicking() {
+        let pushed = if args.shapes.is_none() && !panicking() {
             Self::push_direct(decision)
         } else {
             None
@@ -51,12 +51,14 @@ impl OpenScope {
         let Some(mut open) = pushed else {
             return Self::slow(decision, step, args);
         };
-        open.serial |= match cuda::begin(open.serial(), decision.id(), args.gpu.as_mut()) {
-            Begun::Opened => CUDA,
-            Begun::NoContext => NO_CONTEXT,
-            Begun::NoStream => NO_STREAM,
-            Begun::NoDriver => 0,
-        };
+        if has_gpu {
+            open.serial |= match cuda::begin(open.serial(), decision.id(), args.gpu.as_mut()) {
+                Begun::Opened => CUDA,
+                Begun::NoContext => NO_CONTEXT,
+                Begun::NoStream => NO_STREAM,
+                Begun::NoDriver => 0,
+            };
+        }
         open.start = read_counter();
         Some(open)
     }

@@ -88,6 +88,12 @@ pub(super) struct Counted {
     pub(super) outermost: bool,
 }
 
+#[cfg(test)]
+thread_local! {
+    /// How many scopes this thread has opened on the slow path.
+    pub(super) static SLOWLY_OPENED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+}
+
 /// The cell of detached scopes. It never counts anything.
 pub(super) static NO_CELL: StatCell = StatCell::new();
 
@@ -121,6 +127,8 @@ impl OpenScope {
         step: Option<u64>,
         args: &mut ScopeArgs,
     ) -> Option<Self> {
+        #[cfg(test)]
+        SLOWLY_OPENED.set(SLOWLY_OPENED.get() + 1);
         local::sweep();
         let mut open = match local::cell(decision.id()) {
             Ok(cell) => local::with_state(|state| Self::push(state, cell))?,

@@ -1,6 +1,7 @@
 //! The direct path counts as the others do, and leaves to the slow path what it cannot do.
 
 use super::*;
+use crate::scope::open;
 
 /// The decisions that the direct path handles without a driver.
 fn decisions(name: &Name) -> [SiteDecision; 3] {
@@ -102,6 +103,18 @@ fn other_flags_and_a_first_call_take_the_slow_path() {
     ] {
         assert!(OpenScope::direct(plain.with(flag, true)).is_none());
     }
+}
+
+#[test]
+fn a_call_that_is_not_logged_this_time_takes_the_direct_path() {
+    let name = name("direct: one in ten");
+    drop(open(name));
+    let decision = SiteDecision::new(name.id).with(SiteDecision::LOGGED, true);
+    let before = open::SLOWLY_OPENED.get();
+    for _ in 0..20 {
+        drop(ScopeBuilder::new(Some(decision), 10).start());
+    }
+    assert_eq!(open::SLOWLY_OPENED.get() - before, 0);
 }
 
 #[test]
