@@ -3,6 +3,13 @@
 
 mod support;
 
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
 use support::{Folder, Run, command, profiler};
 
 /// Writes a summary, and appends a word to a log.
@@ -150,7 +157,7 @@ fn an_interrupt_ends_the_experiment_after_the_run() {
     assert_eq!(summaries.count(), 1);
 }
 
-/// A service manager sends the signal to `profiler` alone.
+/// The signal is sent to `profiler` alone, as `kill` does.
 #[test]
 fn a_program_that_runs_is_asked_to_end_too() {
     let folder = Folder::new();
@@ -163,4 +170,67 @@ fn a_program_that_runs_is_asked_to_end_too() {
     assert_eq!(run.code, 128 + 15, "{run:?}");
     assert!(run.stderr.starts_with("profiler: stopped; "), "{run:?}");
     assert!(std::fs::exists(ended).expect("the folder is there"));
+}
+
+/// A program inherits which signals are blocked and which are ignored.
+#[test]
+fn the_end_of_a_program_is_noticed_without_its_signal() {
+    let python = |text: &str| {
+        std::process::Command::new("python3")
+            .args(["-c", text])
+            .output()
+    };
+    if !python("").is_ok_and(|output| output.status.success()) {
+        return;
+    }
+    for inherited in [
+        "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})",
+        "signal.signal(signal.SIGCHLD, signal.SIG_IGN)",
+    ] {
+        let folder = Folder::new();
+        let arguments = format!(
+            "['profiler', 'run', '-n', '1', '-o', '{}', '--', 'sh', '-c', 'sleep 0.3; exit 7']",
+            folder.path("runs")
+        );
+        // The alarm ends a program that waits for a signal that does not come.
+        let run = python(&format!(
+            "import os, signal; {inherited}; signal.alarm(60); os.execv('{}', {arguments})",
+            env!("CARGO_BIN_EXE_profiler")
+        ));
+        let run = run.expect("it starts");
+        assert_eq!(run.status.code(), Some(7), "{inherited}: {run:?}");
+    }
+}
+
+#[test]
+fn a_signal_after_the_last_run_is_not_lost() {
+    let folder = Folder::new();
+    let script = script(&folder, "new");
+    let output = folder.path("runs");
+    // The output cannot be written until the signal has been sent.
+    let (mut stdout, mut reader) = UnixStream::pair().expect("a pair of sockets");
+    stdout.set_nonblocking(true).expect("an option");
+    while stdout.write(&[b'.'; 1024]).is_ok() {}
+    while stdout.write(b".").is_ok() {}
+    stdout.set_nonblocking(false).expect("an option");
+    let mut child = command(&["run", "-n", "1", "-o", &output, "--", "sh", &script])
+        .stdout(Stdio::from(OwnedFd::from(stdout)))
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    while !std::fs::exists(format!("{output}/1.json")).expect("a folder") {
+        thread::sleep(Duration::from_millis(10));
+    }
+    // By now it waits for the output. If it does not yet, the signal is noticed earlier.
+    thread::sleep(Duration::from_millis(300));
+    let kill = format!("kill -TERM {}", child.id());
+    let sent = std::process::Command::new("sh")
+        .args(["-c", &kill])
+        .status();
+    assert!(sent.expect("it starts").success());
+    let reading = thread::spawn(move || std::io::copy(&mut reader, &mut std::io::sink()));
+    let status = child.wait().expect("it ends");
+    let read = reading.join().expect("it does not panic");
+    assert!(read.is_ok_and(|bytes| bytes > 0));
+    assert_eq!(status.code(), Some(128 + 15));
 }

@@ -64,12 +64,12 @@ impl Run {
         for side in &sides {
             prepare(&side.folder)?;
         }
-        let mut signals = Signals::watch();
+        let signals = Signals::watch();
         let mut progress = Progress::new(usize::from(self.runs) * sides.len());
         if self.warmup {
             for side in &sides {
                 progress.say(&format!("warm-up{}", side.name));
-                self.one(side, None, &mut signals)?;
+                self.one(side, None, &signals)?;
             }
         }
         for number in 1..=self.runs {
@@ -81,7 +81,7 @@ impl Run {
             }
             for side in pair {
                 progress.next(side, number);
-                self.one(side, Some(number), &mut signals)?;
+                self.one(side, Some(number), &signals)?;
             }
         }
         drop(progress);
@@ -99,7 +99,11 @@ impl Run {
             ))?,
         }
         output.finish()?;
-        Ok(Exit::Done)
+        // Nothing has looked since the last run ended, and the output may have been waited for.
+        match (signals.exit_code(), sides.last()) {
+            (Some(code), Some(side)) => Err(stopped(side, code)),
+            _ => Ok(Exit::Done),
+        }
     }
 
     fn sides(&self) -> Result<Vec<Side>, Error> {
@@ -131,7 +135,7 @@ impl Run {
     }
 
     /// Runs a program to its end. Without a number, it writes no summary.
-    fn one(&self, side: &Side, number: Option<u16>, signals: &mut Signals) -> Result<(), Error> {
+    fn one(&self, side: &Side, number: Option<u16>, signals: &Signals) -> Result<(), Error> {
         let Some((program, arguments)) = side.command.split_first() else {
             return Err(Error::Usage("there is no program to run".to_owned()));
         };
@@ -156,10 +160,9 @@ impl Run {
         if let Some(code) = signals.exit_code() {
             return Err(stopped(side, code));
         }
-        let status = signals.run(&mut command).map_err(|error| Error::Program {
-            code: Exit::Unclear.code(),
-            message: format!("{program} cannot be started: {error}"),
-        })?;
+        let status = signals
+            .run(&mut command)
+            .map_err(|error| error.of(program))?;
         if !status.success() {
             // It is no whole run, and `diff` would take it for one.
             let _ = fs::remove_file(&summary);
@@ -189,6 +192,27 @@ impl Run {
             });
         }
         Ok(())
+    }
+}
+
+/// Why there is no exit status of a program.
+enum RunError {
+    Start(io::Error),
+    Wait(io::Error),
+}
+
+impl RunError {
+    fn of(self, program: &str) -> Error {
+        let message = match self {
+            Self::Start(error) => format!("{program} cannot be started: {error}"),
+            Self::Wait(error) => {
+                format!("{program} was started, but cannot be waited for: {error}")
+            }
+        };
+        Error::Program {
+            code: Exit::Unclear.code(),
+            message,
+        }
     }
 }
 
