@@ -1,6 +1,8 @@
 //! The cells that no thread holds: those of threads that have ended, and new ones.
 
-use std::alloc::{Layout, alloc_zeroed};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
 use std::sync::atomic::{
     AtomicPtr, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
@@ -31,13 +33,6 @@ impl Pool {
         let (cell, rest) = self.new.split_first()?;
         self.new = rest;
         Some(cell)
-    }
-
-    /// Keeps the rest of a batch. If another thread has allocated one at the same time, the shorter rest is lost.
-    fn keep(&mut self, rest: &'static [StatCell]) {
-        if rest.len() > self.new.len() {
-            self.new = rest;
-        }
     }
 }
 
@@ -84,7 +79,7 @@ static NEWEST: AtomicPtr<StatCell> = AtomicPtr::new(ptr::null_mut());
 
 /// Returns a new cell, and adds it to the list of all.
 fn make() -> Option<&'static StatCell> {
-    let cell = next_new()?;
+    let cell = next_new(&POOL, Batch::allocate)?;
     cell.initialize_zeroed();
     MADE.fetch_add(1, Relaxed);
     memory::add(size_of::<StatCell>());
@@ -99,26 +94,61 @@ fn make() -> Option<&'static StatCell> {
     }
 }
 
-/// Returns a zeroed cell of the last batch, or of another one.
-fn next_new() -> Option<&'static StatCell> {
-    if let Some(cell) = POOL.lock().next_new() {
+/// Returns a zeroed cell of the last batch, or of one that `allocate` returns.
+fn next_new(
+    pool: &Lock<Pool>,
+    allocate: impl FnOnce() -> Option<Batch>,
+) -> Option<&'static StatCell> {
+    if let Some(cell) = pool.lock().next_new() {
         return Some(cell);
     }
     // Without the lock, which a measured allocator could need.
-    let (cell, rest) = allocate()?.split_first()?;
-    POOL.lock().keep(rest);
+    let batch = allocate()?;
+    let mut pool = pool.lock();
+    if let Some(cell) = pool.next_new() {
+        // Another thread was faster. Two batches would not fit into the pool.
+        drop(pool);
+        drop(batch);
+        return Some(cell);
+    }
+    let (cell, rest) = batch.keep().split_first()?;
+    pool.new = rest;
     Some(cell)
 }
 
-/// Allocates a batch of cells. `Box` would abort the program if there is no memory, and would construct the cells on the
-/// stack, which may be small.
-fn allocate() -> Option<&'static [StatCell]> {
-    let layout = Layout::array::<StatCell>(BATCH).ok()?;
-    // SAFETY: the size is not zero.
-    let memory = ptr::NonNull::new(unsafe { alloc_zeroed(layout) })?;
-    // SAFETY: the memory has the layout of the cells, is used by nothing else, and is never freed. Zeros are valid for their
-    // fields, and are what `StatCell::new` returns but for the newest time.
-    Some(unsafe { std::slice::from_raw_parts(memory.cast::<StatCell>().as_ptr(), BATCH) })
+/// Zeroed cells that nothing else knows yet. Dropping it frees them.
+struct Batch(NonNull<StatCell>);
+
+impl Batch {
+    /// `None` if the size is not valid, which it is.
+    fn layout() -> Option<Layout> {
+        Layout::array::<StatCell>(BATCH).ok()
+    }
+
+    /// Allocates a batch. `Box` would abort the program if there is no memory, and would construct the cells on the stack,
+    /// which may be small.
+    fn allocate() -> Option<Self> {
+        // SAFETY: the size is not zero.
+        let memory = NonNull::new(unsafe { alloc_zeroed(Self::layout()?) })?;
+        Some(Self(memory.cast()))
+    }
+
+    /// Returns the cells, which are never freed from then on.
+    fn keep(self) -> &'static [StatCell] {
+        let cells = ManuallyDrop::new(self).0;
+        // SAFETY: the memory has the layout of the cells, is used by nothing else, and is never freed. Zeros are valid for
+        // their fields, and are what `StatCell::new` returns but for the newest time.
+        unsafe { std::slice::from_raw_parts(cells.as_ptr(), BATCH) }
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        if let Some(layout) = Self::layout() {
+            // SAFETY: the memory was allocated with this layout, and nothing else knows it.
+            unsafe { dealloc(self.0.as_ptr().cast(), layout) };
+        }
+    }
 }
 
 /// Returns all cells that were ever handed out. The `id` of a free one is that of no name.
@@ -158,6 +188,8 @@ pub fn cells_made() -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     #[test]
@@ -183,9 +215,44 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_allocate_at_once_lose_no_cell() {
+    fn a_batch_is_freed_if_another_one_came_first() {
+        static POOL: Lock<Pool> = Lock::with(Pool::new(), Pool::new);
+        let mut first = None;
+        let second = next_new(&POOL, || {
+            first = next_new(&POOL, Batch::allocate);
+            Batch::allocate()
+        });
+        let (first, second) = (first.expect("a cell"), second.expect("a cell"));
+        assert!(ptr::eq(ptr::from_ref(first).wrapping_add(1), second));
+        assert_eq!(POOL.lock().new.len(), BATCH - 2);
+    }
+
+    #[test]
+    fn threads_that_allocate_at_once_get_cells_of_their_own_and_lose_none() {
+        static POOL: Lock<Pool> = Lock::with(Pool::new(), Pool::new);
         let each = if cfg!(miri) { 2 } else { 50 };
         let allocated: Vec<usize> = std::thread::scope(|scope| {
+            let threads = [(); 4].map(|()| {
+                let cell = || next_new(&POOL, Batch::allocate).expect("there is memory");
+                let next = move || ptr::from_ref(cell()).addr();
+                scope.spawn(move || (0..each).map(|_| next()).collect::<Vec<_>>())
+            });
+            threads
+                .into_iter()
+                .flat_map(|thread| thread.join().expect("it does not panic"))
+                .collect()
+        });
+        let distinct: HashSet<usize> = allocated.iter().copied().collect();
+        assert_eq!(distinct.len(), allocated.len());
+        // No batch was left before all of its cells had been handed out.
+        let left = POOL.lock().new.len();
+        assert_eq!((allocated.len() + left) % BATCH, 0);
+    }
+
+    #[test]
+    fn cells_that_threads_make_at_once_are_all_found() {
+        let each = if cfg!(miri) { 2 } else { 50 };
+        let made: Vec<usize> = std::thread::scope(|scope| {
             let threads = [(); 4].map(|()| {
                 let make = || ptr::from_ref(make().expect("there is memory")).addr();
                 scope.spawn(move || (0..each).map(|_| make()).collect::<Vec<_>>())
@@ -195,8 +262,7 @@ mod tests {
                 .flat_map(|thread| thread.join().expect("it does not panic"))
                 .collect()
         });
-        let known: std::collections::HashSet<usize> =
-            all_cells().map(|cell| ptr::from_ref(cell).addr()).collect();
-        assert!(allocated.iter().all(|cell| known.contains(cell)));
+        let known: HashSet<usize> = all_cells().map(|cell| ptr::from_ref(cell).addr()).collect();
+        assert!(made.iter().all(|cell| known.contains(cell)));
     }
 }
