@@ -21,7 +21,6 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 
 use super::bucket::Bucket;
 use super::chunk::{Chunk, Chunks};
-use super::memory;
 use super::octaves::{MAX_WINDOW, OCTAVES, OctaveCounts, Octaves, SUBBUCKETS};
 use super::rare::RareBuckets;
 use super::single_writer::SingleWriterU64;
@@ -140,26 +139,24 @@ impl CellBuckets {
     }
 
     /// Moves the window to where the calls are, and widens it if they are spread and it `may_widen`. Called by the owner, with
-    /// the lock of the name held and no bucket to be spilled. Without memory, the window stays where it is.
+    /// the lock of the name held and no bucket to be spilled. Without memory, the window keeps its size.
     #[cold]
     pub(super) fn place_again(&self, may_widen: bool) {
         let counts = self.octave_counts();
         let mut wanted = Octaves::for_calls(&counts, INLINE_OCTAVES);
         let old = self.octaves();
-        let is_wider = wanted.len > old.len;
-        if is_wider && !(may_widen && memory::has_room(window::size(wanted.len))) {
-            wanted = Octaves::with_most_short_calls(&counts, old.len);
+        let mut heap = None;
+        if wanted.len != old.len && wanted.len > INLINE_OCTAVES {
+            heap = (may_widen || wanted.len < old.len)
+                .then(|| window::take(wanted.len))
+                .flatten();
+            if heap.is_none() {
+                wanted = Octaves::with_most_short_calls(&counts, old.len);
+            }
         }
         if wanted == old {
             return;
         }
-        let heap = match wanted.len {
-            ..=INLINE_OCTAVES => None,
-            len => match window::take(len) {
-                Some(window) => Some(window),
-                None => return,
-            },
-        };
         let mut leaving = (old.first..old.first + old.len).filter(|it| !wanted.contains(*it));
         if leaving.all(|octave| self.make_room(octave)) {
             self.move_window(old, wanted, heap);
@@ -186,7 +183,8 @@ impl CellBuckets {
         }
     }
 
-    /// Makes `heap`, or the inline window, the window of the octaves `wanted`.
+    /// Makes `heap`, or the inline window, the window of the octaves `wanted`. A window of as many octaves as before stays in
+    /// its memory.
     // Nothing is allocated here until the window has moved, so no other call is counted meanwhile.
     fn move_window(&self, old: Octaves, wanted: Octaves, heap: Option<&'static [Bucket]>) {
         let mut counts = [0; SUBBUCKETS * MAX_WINDOW];
@@ -196,7 +194,11 @@ impl CellBuckets {
         }
         // Without a window in between, so that a child that is forked here does not find the old octaves in the new memory.
         self.set_octaves(Octaves { first: 0, len: 0 });
-        let old_heap = self.swap_heap(old.len, heap);
+        let old_heap = if wanted.len == old.len {
+            None
+        } else {
+            self.swap_heap(old.len, heap)
+        };
         self.set_octaves(wanted);
         for (index, count) in (old.first * SUBBUCKETS..).zip(counts) {
             self.add(index, count);
@@ -292,5 +294,81 @@ impl CellBuckets {
     /// Returns the number of chunks.
     pub(super) fn chunks(&self) -> usize {
         self.chunks.iter().count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A call count that makes an octave a common one.
+    const MANY: u32 = 1_000;
+
+    /// Returns buckets with a window of the octaves 1 to `last` on the heap.
+    fn with_window_up_to(last: usize) -> CellBuckets {
+        let buckets = CellBuckets::new();
+        buckets.place(SUBBUCKETS);
+        for octave in [1, last] {
+            buckets.add(octave * SUBBUCKETS, MANY);
+        }
+        buckets.place_again(true);
+        let expected = Octaves {
+            first: 1,
+            len: last,
+        };
+        assert_eq!(buckets.octaves(), expected);
+        buckets
+    }
+
+    /// Moves the calls of an octave to another one, which must be in the window.
+    fn move_calls(buckets: &CellBuckets, from: usize, to: usize) {
+        for (octave, count) in [(from, 0), (to, MANY)] {
+            let bucket = buckets.find(octave * SUBBUCKETS).expect("it has memory");
+            bucket.set(count);
+        }
+    }
+
+    fn counts(buckets: &CellBuckets) -> Vec<(usize, u64)> {
+        let mut counts = Vec::new();
+        buckets.read(|index, count| counts.extend((count > 0).then_some((index, count))));
+        counts
+    }
+
+    #[test]
+    fn a_window_that_keeps_its_size_keeps_its_memory() {
+        let buckets = with_window_up_to(8);
+        let memory = buckets.window().1.as_ptr();
+        move_calls(&buckets, 1, 3);
+        buckets.add(10 * SUBBUCKETS, MANY);
+        buckets.place_again(true);
+        assert_eq!(buckets.octaves(), Octaves { first: 3, len: 8 });
+        assert_eq!(buckets.window().1.as_ptr(), memory);
+        let expected = [3, 8, 10].map(|octave| (octave * SUBBUCKETS, u64::from(MANY)));
+        assert_eq!(counts(&buckets), expected);
+        buckets.reset();
+    }
+
+    #[cfg(all(unix, not(miri)))]
+    #[test]
+    fn beyond_the_limit_no_window_is_allocated_not_even_a_narrower_one() {
+        use crate::process::fork;
+        use crate::stats::{memory, set_cell_memory};
+
+        let (wide, inline) = (with_window_up_to(10), CellBuckets::new());
+        fork::set_home();
+        // The limit is that of the process.
+        fork::tests::fork_and(|| {
+            set_cell_memory(1);
+            window::forget_unused();
+            let before = memory::used();
+            move_calls(&wide, 10, 6);
+            wide.place_again(true);
+            inline.place(SUBBUCKETS);
+            inline.add(SUBBUCKETS, MANY);
+            inline.add(6 * SUBBUCKETS, MANY);
+            inline.place_again(true);
+            memory::used() == before && wide.octaves().len == 10 && inline.octaves().len == 4
+        });
+        wide.reset();
     }
 }

@@ -25,3 +25,9 @@ pub(super) fn add(bytes: usize) {
 pub(super) fn has_room(bytes: usize) -> bool {
     USED.load(Relaxed).saturating_add(bytes) <= LIMIT.load(Relaxed)
 }
+
+/// Returns how many bytes are counted.
+#[cfg(all(test, unix, not(miri)))]
+pub(super) fn used() -> usize {
+    USED.load(Relaxed)
+}

@@ -23,12 +23,7 @@ impl Pool {
 /// A child that was forked while another thread held the lock begins with an empty pool.
 static FREE: Lock<Pool> = Lock::with(Pool::new(), Pool::new);
 
-/// Returns the bytes of a window of `octaves`.
-pub(super) fn size(octaves: usize) -> usize {
-    octaves * SUBBUCKETS * size_of::<Bucket>()
-}
-
-/// Returns a window of `octaves`, whose buckets are zero. Returns `None` if there is no memory.
+/// Returns a window of `octaves`, whose buckets are zero. Returns `None` if there is no memory, or cells may take no more.
 pub(super) fn take(octaves: usize) -> Option<&'static [Bucket]> {
     let free = FREE.lock().0.get_mut(octaves)?.pop();
     free.or_else(|| allocate(octaves * SUBBUCKETS))
@@ -50,13 +45,19 @@ pub(super) fn give_back(window: &'static [Bucket]) {
 fn allocate(len: usize) -> Option<&'static [Bucket]> {
     let layout = Layout::array::<Bucket>(len)
         .ok()
-        .filter(|layout| layout.size() > 0)?;
+        .filter(|layout| layout.size() > 0 && memory::has_room(layout.size()))?;
     // SAFETY: the size is not zero.
     let window = NonNull::new(unsafe { alloc_zeroed(layout) })?;
     memory::add(layout.size());
     // SAFETY: the memory has the layout of the buckets, is used by nothing else, and is never freed. Zeros are valid for
     // buckets.
     Some(unsafe { std::slice::from_raw_parts(window.cast::<Bucket>().as_ptr(), len) })
+}
+
+/// Leaks the windows that no cell uses.
+#[cfg(all(test, unix, not(miri)))]
+pub(super) fn forget_unused() {
+    FREE.lock().0.iter_mut().for_each(Vec::clear);
 }
 
 #[cfg(test)]
