@@ -222,6 +222,21 @@ mod tests {
 
     #[cfg(all(unix, not(miri)))]
     #[test]
+    fn nothing_is_pushed_early_inside_the_profiler_or_in_a_forked_child() {
+        static CELL: StatCell = StatCell::new();
+        let early = || log_early(&CELL, u32::MAX, (0, 0), || LogRequest::new(1));
+        fork::set_home();
+        // Makes the thread's ring.
+        log(None, u32::MAX, (0, 0), LogRequest::new(1));
+        assert!(early());
+        let guard = ReentrancyGuard::try_enter();
+        assert!(!early());
+        drop(guard);
+        fork::tests::fork_and(|| !early());
+    }
+
+    #[cfg(all(unix, not(miri)))]
+    #[test]
     fn a_call_in_a_forked_child_has_no_collector() {
         fork::set_home();
         fork::tests::fork_and(|| {

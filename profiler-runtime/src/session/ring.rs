@@ -218,6 +218,22 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_pushed_early_inside_the_profiler() {
+        const EARLY: u32 = u32::MAX - 5;
+
+        let _draining = DRAINING.lock();
+        push(record(EARLY));
+        assert!(push_early(|| record(EARLY)));
+        let guard = ReentrancyGuard::try_enter();
+        assert!(!push_early(|| record(EARLY)));
+        drop(guard);
+        let mut seen = Vec::new();
+        drain(|_, taken| seen.push(taken.name));
+        seen.retain(|name| *name == EARLY);
+        assert_eq!(seen.len(), 2);
+    }
+
+    #[test]
     fn a_thread_records_its_first_scope_while_the_rings_are_emptied() {
         const HERE: u32 = u32::MAX - 1;
         const THERE: u32 = u32::MAX - 2;

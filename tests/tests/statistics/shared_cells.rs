@@ -9,7 +9,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use profiler_runtime::{Handle, flush, is_enabled, measure_execution_time, scope, summary};
 use profiler_tests::{child, row};
@@ -156,10 +156,18 @@ fn a_reader_of_shared_cells_sees_calls_that_never_fall() {
     if !is_child_with("4K") {
         return;
     }
-    let has_ended = AtomicBool::new(false);
+    let (has_read, has_ended) = (AtomicBool::new(false), AtomicBool::new(false));
+    // The last calls of each thread come after a reading that has seen some.
+    let start = Instant::now();
+    let has_waited = || has_read.load(Relaxed) || start.elapsed() > Duration::from_secs(60);
     thread::scope(|threads| {
         threads.spawn(|| {
-            on_all_threads(outer);
+            on_all_threads(|| {
+                outer();
+                while !has_waited() {
+                    thread::yield_now();
+                }
+            });
             has_ended.store(true, Relaxed);
         });
         let mut known = 0;
@@ -167,8 +175,10 @@ fn a_reader_of_shared_cells_sees_calls_that_never_fall() {
             let calls = summary().row("shared: leaf").map_or(0, |row| row.calls);
             assert!(calls >= known, "{calls} after {known}");
             known = calls;
+            has_read.fetch_or(calls > 0, Relaxed);
         }
     });
+    assert!(has_read.into_inner(), "nothing was read meanwhile");
     assert_sums_are_exact();
 }
 
