@@ -21,6 +21,7 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::thread::panicking;
 
+use crate::diagnostics::user_code;
 use crate::log::LogRequest;
 #[cfg(test)]
 pub(crate) use builder::ScopeArgs;
@@ -149,7 +150,13 @@ impl<'s> ScopeWithArgs<'s> {
             ManuallyDrop::drop(&mut builder.args);
             ManuallyDrop::take(&mut builder.request)
         };
-        Self::new(open, is_logged.then_some(request), parent)
+        let log = if is_logged {
+            Some(request)
+        } else {
+            drop_request(request);
+            None
+        };
+        Self::new(open, log, parent)
     }
 
     #[inline(always)]
@@ -188,7 +195,9 @@ fn drop_request(request: LogRequest) {
 
 #[cold]
 #[inline(never)]
-fn drop_logger(_: LogRequest) {}
+fn drop_logger(request: LogRequest) {
+    user_code::drop_value(request);
+}
 
 impl std::fmt::Debug for Scope {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -139,3 +139,41 @@ fn an_unused_logger_is_dropped() {
     drop(builder().start());
     assert_eq!(Arc::strong_count(&kept), 1);
 }
+
+#[test]
+fn a_panic_of_the_destructor_of_an_unused_logger_stays_in_the_profiler() {
+    use crate::log::IntoLogger;
+    use crate::sync::ReentrancyGuard;
+
+    struct PanicsInDrop;
+
+    impl Drop for PanicsInDrop {
+        fn drop(&mut self) {
+            std::panic::resume_unwind(Box::new("expected"));
+        }
+    }
+
+    fn builder(name: &Name, flag: u32) -> ScopeBuilder<'static> {
+        let decision = SiteDecision::new(name.id).with(flag, true);
+        let mut builder = ScopeBuilder::new(Some(decision), 1);
+        let captured = PanicsInDrop;
+        let logger = move |_: &str, _: f64, _: u64| {
+            let _ = &captured;
+        };
+        builder.request.logger = Some(logger.into_logger());
+        builder
+    }
+
+    let [name] = counted(["direct: panics in drop"], |[name]| {
+        let guard = ReentrancyGuard::try_enter();
+        // Inside the profiler, a thread without a cell opens no scope.
+        let mut logged = builder(name, SiteDecision::LOGGED);
+        assert!(logged.wants_log());
+        drop(logged.start());
+        drop(guard);
+        // On the slow path, and on the direct one.
+        drop(builder(name, SiteDecision::RECORDED).start());
+        drop(builder(name, SiteDecision::RECORDED).start());
+    });
+    assert_eq!(name.calls(), 2);
+}
