@@ -10,7 +10,7 @@ use syn::{
 
 use crate::function;
 use crate::item::{self, Head};
-use crate::site::SiteCode;
+use crate::site::{BuilderUse, SiteCode};
 use crate::tail::{self, AsyncBlock, Tail};
 
 /// The form in which a function returns its future.
@@ -155,7 +155,7 @@ impl ReturnedFuture<'_> {
         let block = tail.and_then(|tail| Some((tail, tail.block?)));
         let (builder, task) = match block {
             Some(_) => site.builder_and_task(),
-            None => (site.builder(), site.task()),
+            None => (site.builder(BuilderUse::Task), site.task()),
         };
         let first = quote_spanned!(span=> #builder let #future #kind = #value;);
         if let Some((tail, block)) = block {
@@ -212,7 +212,7 @@ fn in_place(site: &SiteCode, tail: &Tail, statements: &[TokenTree]) -> TokenStre
     let mut tokens = TokenStream::new();
     let (builder, task) = match tail.block {
         Some(_) => site.builder_and_task(),
-        None => (site.builder(), site.task()),
+        None => (site.builder(BuilderUse::Task), site.task()),
     };
     tokens.extend(builder);
     tokens.extend(function::before_items(before));

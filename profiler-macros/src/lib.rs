@@ -58,14 +58,16 @@
 //! only if the call is logged.
 //!
 //! ```text
-//! let mut __profiler_builder = { /* Here and SITE */ SITE.begin::<Here>(1) };
-//! if __profiler_builder.wants_stream() { __profiler_builder.stream(&self.stream); }
-//! __profiler_builder.synchronous(); // `sync`; `cuda_graph` says `__profiler_builder.cuda_graph();` instead
-//! if __profiler_builder.wants_shapes() { __profiler_builder.shape(&(x.shape())); __profiler_builder.shape(&(w.shape())); }
-//! if __profiler_builder.wants_parent() { __profiler_builder.parent(&(handle)); }
-//! if __profiler_builder.wants_log() { __profiler_builder.log_in_place(&self.board); }
-//! if __profiler_builder.wants_step() { __profiler_builder.step(self.epoch); }
-//! let __profiler_scope = __profiler_builder.start();
+//! let __profiler_scope = {
+//!     let mut __profiler_builder = { /* Here and SITE */ SITE.begin::<Here>(1) };
+//!     if __profiler_builder.wants_stream() { __profiler_builder.stream(&self.stream); }
+//!     __profiler_builder.synchronous(); // `sync`; `cuda_graph` says `__profiler_builder.cuda_graph();` instead
+//!     if __profiler_builder.wants_shapes() { __profiler_builder.shape(&(x.shape())); __profiler_builder.shape(&(w.shape())); }
+//!     if __profiler_builder.wants_parent() { __profiler_builder.parent(&(handle)); }
+//!     if __profiler_builder.wants_log() { __profiler_builder.log_in_place(&self.board); }
+//!     if __profiler_builder.wants_step() { __profiler_builder.step(self.epoch); }
+//!     __profiler_builder.start()
+//! };
 //! ```
 //!
 //! The logger above is in a field: an expression that names a place is borrowed, and cloned for a call that is logged. A

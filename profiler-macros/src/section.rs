@@ -11,7 +11,7 @@ use crate::args::{Args, Name};
 use crate::errors::Errors;
 use crate::item;
 use crate::keys::SECTION;
-use crate::site::{Runtime, SiteCode};
+use crate::site::{BuilderUse, Runtime, SiteCode};
 use crate::values;
 
 /// The name of a section.
@@ -171,7 +171,7 @@ impl Section {
                 if let Some(guard) = site.plain_guard() {
                     guard.into_token_stream()
                 } else {
-                    let builder = site.builder();
+                    let builder = site.builder(BuilderUse::Start);
                     quote_spanned!(span=> { #builder __profiler_builder.start() })
                 }
             }
@@ -225,7 +225,7 @@ impl Section {
             runtime,
             location: None,
         }
-        .with_arguments(begin)
+        .with_arguments(begin, BuilderUse::Start)
     }
 }
 

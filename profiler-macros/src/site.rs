@@ -87,6 +87,15 @@ fn at(span: Span, mut tree: TokenTree) -> TokenTree {
     tree
 }
 
+/// How the builder is used when it has its arguments.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BuilderUse {
+    /// `start` borrows it: moved, it would be copied first.
+    Start,
+    /// `task` consumes it.
+    Task,
+}
+
 /// Generates the code of one call site.
 pub(crate) struct SiteCode<'a> {
     pub(crate) args: &'a Args,
@@ -201,12 +210,12 @@ impl SiteCode<'_> {
             let guard = [guard.into(), mark(';', Spacing::Alone)];
             return binding.into_iter().chain(guard).collect();
         }
-        let builder = self.builder();
-        quote_spanned!(span=> #builder let __profiler_scope = __profiler_builder.start();)
+        let builder = self.builder(BuilderUse::Start);
+        quote_spanned!(span=> let __profiler_scope = { #builder __profiler_builder.start() };)
     }
 
     /// Returns statements that bind `__profiler_builder` to a scope builder.
-    pub(crate) fn builder(&self) -> TokenStream {
+    pub(crate) fn builder(&self, then: BuilderUse) -> TokenStream {
         let span = Span::mixed_site();
         let runtime = self.runtime;
         let begin = self.begin_call();
@@ -214,12 +223,13 @@ impl SiteCode<'_> {
             // The user's expression stays outside of the block that declares the items.
             Some(Name::Const(name)) => {
                 let begin = self.declare(begin);
-                self.with_arguments(&quote_spanned! {span=> {
+                let begin = quote_spanned! {span=> {
                     let __profiler_name: #runtime::Str = const { #name };
                     #begin
-                }})
+                }};
+                self.with_arguments(&begin, then)
             }
-            _ => self.with_arguments(&self.declare(begin).into_token_stream()),
+            _ => self.with_arguments(&self.declare(begin).into_token_stream(), then),
         }
     }
 
@@ -229,7 +239,7 @@ impl SiteCode<'_> {
     /// space in the future.
     pub(crate) fn builder_and_task(&self) -> (TokenStream, TokenStream) {
         if !self.args.is_name_only() {
-            return (self.builder(), self.task());
+            return (self.builder(BuilderUse::Task), self.task());
         }
         let task = self.declare(self.method_call("task", None));
         (TokenStream::new(), task.into_token_stream())
@@ -244,14 +254,15 @@ impl SiteCode<'_> {
     }
 
     /// Returns statements that bind `__profiler_builder` to `begin` and pass the arguments to it.
-    pub(crate) fn with_arguments(&self, begin: &TokenStream) -> TokenStream {
+    pub(crate) fn with_arguments(&self, begin: &TokenStream, then: BuilderUse) -> TokenStream {
         let span = Span::mixed_site();
         let begin = self.unless_bypassed(begin);
         let mut setters = self.gpu_setters();
         setters.extend(self.parent_setter());
         setters.extend(self.shape_setters());
         setters.extend(self.log_setters());
-        let mutable = (!setters.is_empty()).then(|| quote_spanned!(span=> mut));
+        let is_mutable = then == BuilderUse::Start || !setters.is_empty();
+        let mutable = is_mutable.then(|| quote_spanned!(span=> mut));
         quote_spanned!(span=> let #mutable __profiler_builder = #begin; #setters)
     }
 

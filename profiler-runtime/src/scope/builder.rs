@@ -182,13 +182,14 @@ impl<'s> ScopeBuilder<'s> {
         self.request.step = Some(step.into_step());
     }
 
-    /// Opens the scope. Reads the clock last.
+    /// Opens the scope, and takes the arguments. Reads the clock last.
+    // Not `self`: the compiler would copy the builder, whose address was known to other functions, to a new place.
     #[inline]
-    pub fn start(mut self) -> ScopeWithArgs<'s> {
+    pub fn start(&mut self) -> ScopeWithArgs<'s> {
         if self.decision.is_none() {
             return ScopeWithArgs::off();
         }
-        ScopeWithArgs::open::<true>(&mut self)
+        ScopeWithArgs::open::<true>(self)
     }
 
     /// Returns the decision if the call has no arguments but a logger and a step, and it is known whether it is logged.
