@@ -21,7 +21,7 @@ const MAX_LATE: usize = 1024;
 
 /// [`log`] for the usual call, whose thread has a ring with room. Returns `false`, and does nothing, if `log` must do it.
 ///
-/// `make` makes the request. Nothing of this allocates, calls user code or takes a lock, so the thread does not enter the
+/// `make` makes the request. It is called once if this returns `true`, and not at all otherwise. Nothing of this allocates, calls user code or takes a lock, so the thread does not enter the
 /// profiler for it.
 #[inline(always)]
 pub(crate) fn log_early(

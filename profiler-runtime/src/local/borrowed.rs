@@ -115,7 +115,7 @@ impl Borrowed {
             && let Some(loan) = loans.current.get_mut(place)
         {
             loan.users = loan.users.saturating_sub(1);
-            loans.end_unused(place);
+            loans.end_if_unused(place);
             self.is_in_use.set(!loans.current.is_empty());
         }
     }
@@ -126,7 +126,7 @@ impl Borrowed {
             return;
         };
         if let Some(place) = loans.current.iter().position(|loan| loan.id == id) {
-            loans.end_unused(place);
+            loans.end_if_unused(place);
             self.is_in_use.set(!loans.current.is_empty());
         }
     }
@@ -143,9 +143,7 @@ impl Borrowed {
         }
         spare.into_iter().for_each(stats::put_back);
     }
-}
 
-impl Borrowed {
     fn take(&self) -> Option<Loans> {
         let mut loans = self.loans.try_borrow_mut().ok()?;
         self.is_in_use.set(false);
@@ -160,7 +158,8 @@ impl Loans {
             .rposition(|loan| std::ptr::eq(loan.cell, cell))
     }
 
-    fn end_unused(&mut self, place: usize) {
+    /// Ends a loan if nothing uses its cell.
+    fn end_if_unused(&mut self, place: usize) {
         let is_unused = |loan: &Loan| loan.users == 0 && !loan.cell.is_open();
         let Some(loan) = self.current.get(place).copied().filter(is_unused) else {
             return;

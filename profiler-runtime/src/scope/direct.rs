@@ -211,7 +211,8 @@ pub(super) unsafe fn end_logged<const IS_GENERIC: bool>(
     open: &OpenScope,
     log: &mut ManuallyDrop<LogRequest>,
 ) {
-    // SAFETY: it is taken once on each of the paths below, and not used by the caller, as it promises.
+    // SAFETY: it is taken once on each of the paths below, since `log_early` takes it only if it returns `true`, and not used
+    // by the caller, as it promises.
     let mut take = || unsafe { ManuallyDrop::take(log) };
     let Some(closed) = open.close_direct() else {
         return end_logged_slowly(open, take());

@@ -1,8 +1,8 @@
 //! Scopes: what opens and closes around measured code.
 //!
 //! A call site makes a [`ScopeBuilder`](builder::ScopeBuilder), or a guard directly if the call has no arguments. The
-//! guards of synchronous code are here; `open` and `close` hold the two paths that they take, `future` the scopes of
-//! futures.
+//! guards of synchronous code are here; `open` holds the fast path, `direct` the direct one, `open` and `close` the slow
+//! one, and `future` the scopes of futures.
 
 pub(crate) mod boxed;
 pub(crate) mod builder;

@@ -1,8 +1,9 @@
 //! An open scope, and the fast path that opens and closes one.
 //!
-//! The fast path handles ordinary calls and calls no function. Anything else takes the slow path: the first call of a
-//! name on a thread, a call that is logged, recorded or has a GPU time, a panic, a guard that is dropped out of order.
-//! The fast path ends in a tail call of the slow one, so that it has no registers to save.
+//! The fast path handles ordinary calls and calls no function. A call that is logged, recorded or has a GPU time, and is
+//! ordinary otherwise, takes the direct path (`direct.rs`). Anything else takes the slow path: the first call of a name on a
+//! thread, a panic, a guard that is dropped out of order. The fast path ends in a tail call of the others, so that it has no
+//! registers to save.
 //!
 //! Which path a call takes costs one comparison each. On opening, a decision with a flag is larger than any id, so that
 //! no cell is found for it. On closing, a serial with a flag never equals the innermost one.

@@ -166,7 +166,7 @@ impl CellBuckets {
     }
 
     /// Makes room for the counts of an octave that leaves the window: rare buckets if there are enough, else a chunk. Returns
-    /// `false` if there is no memory.
+    /// `false` if there is no memory. Room that was made until then remains, which is harmless: it has a number and no counts.
     fn make_room(&self, octave: usize) -> bool {
         if self.chunks.find(octave).is_some() {
             return true;

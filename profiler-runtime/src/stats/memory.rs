@@ -1,7 +1,8 @@
 //! How much memory all cells take, and how much they may.
 //!
-//! Counted are the cells that were ever handed out, their windows on the heap and the chunks. Beyond the limit there are no
-//! new cells and no new windows: see `local::borrowed`. A cell that exists may still get the chunks that its times need.
+//! Counted are the cells that were ever handed out, their windows on the heap and the chunks. Beyond the limit, no thread
+//! gets another cell of its own, and no window is allocated. Cells that threads borrow instead (see `local::borrowed`) and the
+//! chunks that the times of a cell need are allocated all the same, and count.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 

@@ -13,7 +13,8 @@ use super::{StatCell, chunk, memory};
 use crate::sync::Lock;
 
 /// The cells that were allocated and that no thread holds. Cells are never freed: there are as many as were in use at
-/// once, plus those that stay with their names (see `Name::retire`).
+/// once, the rest of a batch, those that threads keep for the next name that they borrow a cell for (`local::borrowed`), and
+/// those that stay with their names (see `Name::retire`).
 struct Pool {
     /// They were in use before.
     free: Vec<&'static StatCell>,
@@ -181,7 +182,7 @@ pub(crate) fn mark_free(cell: &StatCell) {
     cell.id.set(NO_NAME);
 }
 
-/// Returns how many cells were ever handed out: the most that were in use at once.
+/// Returns how many cells were ever handed out. One that was taken back is handed out again before a new one.
 pub fn cells_made() -> usize {
     MADE.load(Relaxed)
 }

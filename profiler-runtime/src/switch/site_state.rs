@@ -64,7 +64,8 @@ impl SiteState {
     /// The decision holds, and says more than the fast path can do. No name has this index.
     pub(crate) const FLAGGED: u32 = u32::MAX - 1;
 
-    /// Returns the word: [`OFF`](Self::OFF), or the index of a slot, which is empty if the fast path will not do.
+    /// Returns the word: [`OFF`](Self::OFF), or the index of a slot, which is empty if the fast path will not do. That of
+    /// [`UNDECIDED`](Self::UNDECIDED) and [`FLAGGED`](Self::FLAGGED) is empty on all threads.
     #[inline(always)]
     pub(crate) fn word(&self) -> u32 {
         self.word.load(Relaxed)
