@@ -210,14 +210,23 @@ impl<'s> ScopeBuilder<'s> {
         Some((decision.without_logging(), self.is_logged()))
     }
 
+    /// Drops the arguments.
+    ///
+    /// # Safety
+    ///
+    /// Nothing uses or drops them again.
     #[cold]
     #[inline(never)]
-    fn drop_args(&mut self) {
-        // SAFETY: called by the destructor, which is the last to use them.
-        unsafe {
-            ManuallyDrop::drop(&mut self.request);
-            ManuallyDrop::drop(&mut self.args);
-        }
+    unsafe fn drop_args(&mut self) {
+        // SAFETY: as the caller promises.
+        let (request, args) = unsafe {
+            (
+                ManuallyDrop::take(&mut self.request),
+                ManuallyDrop::take(&mut self.args),
+            )
+        };
+        user_code::drop_value(request);
+        user_code::drop_value(args);
     }
 
     /// Returns `true` if the call is logged, as far as it has been asked.
@@ -261,7 +270,9 @@ impl Drop for ScopeBuilder<'_> {
     #[inline]
     fn drop(&mut self) {
         if self.decision.is_some() {
-            self.drop_args();
+            // SAFETY: the builder is not used again, and fields of this type are not dropped by themselves. With a decision,
+            // nothing has taken them out.
+            unsafe { self.drop_args() };
         }
     }
 }

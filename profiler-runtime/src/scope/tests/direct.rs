@@ -171,9 +171,10 @@ fn a_panic_of_the_destructor_of_an_unused_logger_stays_in_the_profiler() {
         assert!(logged.wants_log());
         drop(logged.start());
         drop(guard);
-        // On the slow path, and on the direct one.
+        // On the slow path, on the direct one, and without a scope.
         drop(builder(name, SiteDecision::RECORDED).start());
         drop(builder(name, SiteDecision::RECORDED).start());
+        drop(builder(name, SiteDecision::RECORDED));
     });
     assert_eq!(name.calls(), 2);
 }
