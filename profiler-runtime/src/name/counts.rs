@@ -220,7 +220,7 @@ impl Name {
         for (index, live) in counts.live.iter().enumerate() {
             // The cells of a name are far from each other, and waiting for each would take most of the time.
             if let Some(later) = counts.live.get(index + PREFETCHED) {
-                prefetch(later.0);
+                prefetch::for_reading(later.0);
             }
             live.0.read_into(&mut totals);
         }

@@ -3,7 +3,7 @@
 mod lock;
 mod once;
 mod padded;
-mod prefetch;
+pub(crate) mod prefetch;
 pub(crate) mod primitive;
 mod queue;
 mod reentrancy;
@@ -14,7 +14,6 @@ mod wait;
 
 pub(crate) use lock::{Lock, abandoned};
 pub(crate) use once::RaceCell;
-pub(crate) use prefetch::prefetch;
 pub(crate) use queue::Queue;
 pub(crate) use reentrancy::ReentrancyGuard;
 pub(crate) use request::Requests;

@@ -5,7 +5,6 @@ use std::mem::offset_of;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use super::prefetch;
 use crate::cuda::context::Context;
 use crate::cuda::ffi::driver::Event;
 use crate::cuda::ffi::library;
@@ -14,7 +13,7 @@ use crate::diagnostics::user_code;
 use crate::local::callers::CountedCall;
 use crate::log::LogRequest;
 use crate::stream_key::StreamKey;
-use crate::sync::{Queue, RaceCell};
+use crate::sync::{Queue, RaceCell, prefetch};
 
 /// How other scopes refer to a scope.
 #[derive(Clone, Copy, Debug)]

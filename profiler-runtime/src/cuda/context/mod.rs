@@ -4,7 +4,6 @@ mod epoch;
 pub(crate) mod measurement;
 pub(crate) mod pairs;
 pub(crate) mod pool;
-mod prefetch;
 mod registry;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
