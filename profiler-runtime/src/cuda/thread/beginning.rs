@@ -46,23 +46,10 @@ pub(crate) fn begin(serial: u64, name: u32, options: Option<&mut GpuOptions>) ->
         if thread.is_sampled() {
             return begin_sampled(thread, driver, serial, name, options);
         }
-        begin_unsampled(thread, driver, serial, name, options)
+        let opened = open_scope(thread, driver, serial, name, options, false, false);
+        opened.err().unwrap_or(Begun::Opened)
     });
     begun.unwrap_or(Begun::NoContext)
-}
-
-// In debug builds, a frame holds all that is inlined, and stacks may be small: not also while a sampled scope opens.
-#[cfg_attr(debug_assertions, inline(never))]
-#[cfg_attr(not(debug_assertions), inline(always))]
-fn begin_unsampled(
-    thread: &mut GpuThread,
-    driver: &Driver,
-    serial: u64,
-    name: u32,
-    options: Option<&mut GpuOptions>,
-) -> Begun {
-    let opened = open_scope(thread, driver, serial, name, options, false, false);
-    opened.err().unwrap_or(Begun::Opened)
 }
 
 /// Opens a scope in which the profiler's own cost is measured. A copy of [`open_scope`] out of line, so that the usual one
@@ -128,7 +115,11 @@ pub(super) fn open<'t>(
 /// [`open`], in place.
 // It is written in place, on the thread's stack: it is large, and copying what was just written would have to wait for
 // the stores to complete.
-#[inline(always)]
+//
+// Not inlined in debug builds, where a frame holds all that is inlined, so that a sampled scope would have two copies of this
+// on a stack that may be small.
+#[cfg_attr(debug_assertions, inline(never))]
+#[cfg_attr(not(debug_assertions), inline(always))]
 fn open_scope<'t>(
     thread: &'t mut GpuThread,
     driver: &impl EventApi,

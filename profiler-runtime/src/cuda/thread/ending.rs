@@ -113,24 +113,11 @@ fn end_scope(serial: u64, span: &CpuSpan, log: &mut Option<LogRequest>) -> Sent 
         if let Some(cost) = thread.stack.innermost(serial)?.cost {
             return end_sampled(thread, serial, driver, span, &mut drops, cost);
         }
-        end_unsampled(thread, serial, driver, span, &mut drops)
+        end_innermost(thread, serial, driver, span, &mut drops, false)
     });
     // Without a scope it was abandoned, and counted then; or the thread is ending.
     let closed: Closed = closed.flatten().unwrap_or(Ok(Sent::Nothing));
     closed.unwrap_or_else(|measurement| wait_and_send(driver, measurement, &mut drops))
-}
-
-// See `begin_unsampled` for why it is a function of its own in debug builds.
-#[cfg_attr(debug_assertions, inline(never))]
-#[cfg_attr(not(debug_assertions), inline(always))]
-fn end_unsampled(
-    thread: &mut GpuThread,
-    serial: u64,
-    driver: &Driver,
-    span: &CpuSpan,
-    drops: &mut DeferredDrops<'_>,
-) -> Option<Closed> {
-    end_innermost(thread, serial, driver, span, drops, false)
 }
 
 /// Ends a scope whose opening took `cost`, and counts what measuring it has cost. A copy of [`end_innermost`] out of line,
@@ -155,7 +142,9 @@ fn end_sampled(
 }
 
 /// Ends a scope of this thread. Returns `None` if it is not open.
-#[inline(always)]
+// For why it is not inlined in debug builds, see `open_scope`.
+#[cfg_attr(debug_assertions, inline(never))]
+#[cfg_attr(not(debug_assertions), inline(always))]
 fn end_innermost(
     thread: &mut GpuThread,
     serial: u64,
