@@ -246,8 +246,12 @@ fn calls_in_shared_cells_are_logged_as_often_as_in_others() {
     assert_eq!(row("shared: sampled").calls, THREADS * ROUNDS);
     let expected = THREADS * ROUNDS / 5;
     let logged = LOGGED.load(Relaxed);
-    // The first call is one of them.
-    assert!((expected..=expected + 1).contains(&logged), "{logged}");
+    // The first call is one of them. At the end, each thread may have left up to four calls that no later one counted on.
+    let missing = THREADS * 4 / 5;
+    assert!(
+        (expected - missing..=expected + 1).contains(&logged),
+        "{logged}"
+    );
 }
 
 #[test]
