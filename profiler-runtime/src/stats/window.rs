@@ -11,12 +11,38 @@ use super::memory;
 use super::octaves::{MAX_WINDOW, SUBBUCKETS};
 use crate::sync::Lock;
 
-/// The windows that no cell uses, by the number of their octaves. Their buckets are zero.
-struct Pool([Vec<&'static [Bucket]>; MAX_WINDOW + 1]);
+/// The windows that no cell uses, by the number of their octaves.
+struct Pool([Windows; MAX_WINDOW + 1]);
 
 impl Pool {
     const fn new() -> Self {
-        Self([const { Vec::new() }; MAX_WINDOW + 1])
+        Self([const { Windows::new() }; MAX_WINDOW + 1])
+    }
+}
+
+/// The windows with some number of octaves.
+struct Windows {
+    /// Those that no cell uses. Their buckets are zero.
+    free: Vec<&'static [Bucket]>,
+    /// How many there are. All of them have room in `free`, so that giving one back allocates nothing: a cell gives its
+    /// window back when its calls have moved, long after the first ones.
+    count: usize,
+}
+
+impl Windows {
+    const fn new() -> Self {
+        Self {
+            free: Vec::new(),
+            count: 0,
+        }
+    }
+
+    /// Makes room in the pool for one more. Returns `false` if there is no memory.
+    fn add(&mut self) -> bool {
+        let missing = (self.count + 1).saturating_sub(self.free.len());
+        let has_room = self.free.try_reserve(missing).is_ok();
+        self.count += usize::from(has_room);
+        has_room
     }
 }
 
@@ -25,20 +51,27 @@ static FREE: Lock<Pool> = Lock::with(Pool::new(), Pool::new);
 
 /// Returns a window of `octaves`, whose buckets are zero. Returns `None` if there is no memory, or cells may take no more.
 pub(super) fn take(octaves: usize) -> Option<&'static [Bucket]> {
-    let free = FREE.lock().0.get_mut(octaves)?.pop();
-    free.or_else(|| allocate(octaves * SUBBUCKETS))
+    let mut pool = FREE.lock();
+    let windows = pool.0.get_mut(octaves)?;
+    if let Some(window) = windows.free.pop() {
+        return Some(window);
+    }
+    // Room that is not used after a failure is harmless.
+    let has_room = windows.add();
+    drop(pool);
+    has_room.then(|| allocate(octaves * SUBBUCKETS)).flatten()
 }
 
-/// Gives a window back, which no cell uses any more. Without memory for the pool, the window is leaked.
+/// Gives a window back, which no cell uses any more. A child that was forked meanwhile has no room for it, and leaks it.
 pub(super) fn give_back(window: &'static [Bucket]) {
     for bucket in window {
         bucket.set(0);
     }
     let mut pool = FREE.lock();
     if let Some(windows) = pool.0.get_mut(window.len() / SUBBUCKETS)
-        && windows.try_reserve(1).is_ok()
+        && windows.free.len() < windows.free.capacity()
     {
-        windows.push(window);
+        windows.free.push(window);
     }
 }
 
@@ -57,7 +90,8 @@ fn allocate(len: usize) -> Option<&'static [Bucket]> {
 /// Leaks the windows that no cell uses.
 #[cfg(all(test, unix, not(miri)))]
 pub(super) fn forget_unused() {
-    FREE.lock().0.iter_mut().for_each(Vec::clear);
+    let mut pool = FREE.lock();
+    pool.0.iter_mut().for_each(|windows| windows.free.clear());
 }
 
 #[cfg(test)]

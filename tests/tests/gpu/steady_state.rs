@@ -80,7 +80,8 @@ fn a_million_scopes_take_no_more_than_a_few() {
                 bytes = BYTES.load(Relaxed);
             }
         }
-        assert_eq!(allocated, 0, "nothing is allocated by a measured call");
+        // Each time its calls have doubled, a cell moves its window of times to where they are, and may widen it.
+        assert!(allocated <= 6, "measured calls allocate {allocated} times");
         let more = BYTES.load(Relaxed) - bytes;
         assert!(
             more < 1 << 18,
