@@ -104,9 +104,10 @@ pub use stream::current::{
 };
 pub use stream::default::{clear_default_stream, default_stream, set_default_stream};
 pub use stream::{IntoStream, Stream, StreamRef};
-pub(crate) use thread::beginning::{Begun, begin, begin_task};
+pub(crate) use thread::beginning::{Begun, begin, begin_plain, begin_task};
 pub(crate) use thread::ending::{
-    context_became_current, count_without_stream, end, end_task, end_without_context, has_no_stream,
+    context_became_current, count_without_stream, end, end_task, end_unlogged, end_without_context,
+    has_no_stream,
 };
 pub use thread::record_times::RecordTimes;
 pub(crate) use thread::scope::{ExplicitStream, GpuOptions, Mode, TaskGpuScope, abandon};

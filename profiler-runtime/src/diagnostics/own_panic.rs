@@ -6,6 +6,7 @@ use super::{user_code, warn_once};
 ///
 /// Destructors of guards run their work in here: a panic that left one during unwinding would abort the program. `when`
 /// names that work for the warning: "the profiler panicked when …".
+#[inline]
 pub(crate) fn catch_own_panic<T>(when: &str, f: impl FnOnce() -> T) -> Option<T> {
     let value = user_code::call(f);
     if value.is_none() {

@@ -7,6 +7,7 @@ use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Calls user code. Returns `None` if it panics.
+#[inline]
 pub(crate) fn call<T>(f: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(value) => Some(value),

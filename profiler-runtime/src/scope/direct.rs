@@ -32,10 +32,10 @@ impl OpenScope {
         } else {
             Self::direct(decision)
         };
-        direct.or_else(|| Self::with_more(decision, None, &mut ScopeArgs::default()))
+        direct.or_else(|| Self::slow(decision, None, &mut ScopeArgs::default()))
     }
 
-    /// Opens a scope for which [`direct`](Self::direct) does not do. `step` is the step that the call gives.
+    /// Opens a scope with arguments. `step` is the step that the call gives.
     #[inline(never)]
     pub(super) fn with_more(
         decision: SiteDecision,
@@ -52,24 +52,37 @@ impl OpenScope {
             return Self::slow(decision, step, args);
         };
         if has_gpu {
-            open.serial |= match cuda::begin(open.serial(), decision.id(), args.gpu.as_mut()) {
-                Begun::Opened => CUDA,
-                Begun::NoContext => NO_CONTEXT,
-                Begun::NoStream => NO_STREAM,
-                Begun::NoDriver => 0,
-            };
+            let begun = cuda::begin(open.serial(), decision.id(), args.gpu.as_mut());
+            open.serial |= flag_of(begun);
         }
         open.start = read_counter();
         Some(open)
     }
 
-    /// Opens a scope without a GPU time on the direct path, on a thread that is not panicking. Returns `None` if it cannot
-    /// be. Reads the clock last.
+    /// Opens a scope without arguments on the direct path, on a thread that is not panicking. Returns `None` if it cannot be.
+    /// Reads the clock last.
     #[inline(always)]
     pub(crate) fn direct(decision: SiteDecision) -> Option<Self> {
         if decision.is_cuda() {
-            return None;
+            Self::direct_on_gpu(decision)
+        } else {
+            Self::direct_on_cpu(decision)
         }
+    }
+
+    /// [`direct`](Self::direct) for a scope with a GPU time.
+    #[inline(always)]
+    pub(crate) fn direct_on_gpu(decision: SiteDecision) -> Option<Self> {
+        let mut open = Self::push_direct(decision)?;
+        let (flag, start) = begin_on_gpu(open.serial(), decision.id());
+        open.serial |= flag;
+        open.start = start;
+        Some(open)
+    }
+
+    /// [`direct`](Self::direct) for a scope without a GPU time.
+    #[inline(always)]
+    pub(crate) fn direct_on_cpu(decision: SiteDecision) -> Option<Self> {
         let mut open = Self::push_direct(decision)?;
         open.start = read_counter();
         Some(open)
@@ -89,12 +102,7 @@ impl OpenScope {
                 return None;
             }
             let mut open = Self::push(state, cell);
-            if decision.is_recorded() {
-                open.serial |= RECORDED;
-            }
-            if decision.is_logged() {
-                open.serial |= LOGGED;
-            }
+            open.serial |= flags_of(decision);
             Some(open)
         })
         .flatten()
@@ -163,6 +171,36 @@ impl OpenScope {
     }
 }
 
+/// Returns the flags of a scope for a decision to record or to log it.
+#[inline(always)]
+fn flags_of(decision: SiteDecision) -> u64 {
+    // Both are as far from their flag, so that the compiler moves them at once.
+    const _: () = {
+        let (logged, recorded) = (SiteDecision::LOGGED as u64, SiteDecision::RECORDED as u64);
+        assert!(LOGGED / logged == RECORDED / recorded);
+    };
+    let flag = |is_set, flag| if is_set { flag } else { 0 };
+    flag(decision.is_recorded(), RECORDED) | flag(decision.is_logged(), LOGGED)
+}
+
+/// Opens the GPU part of a scope without arguments. Returns its flag, and the time at the end.
+// The results are in registers.
+#[inline(never)]
+fn begin_on_gpu(serial: u64, name: u32) -> (u64, u64) {
+    let flag = flag_of(cuda::begin_plain(serial, name));
+    (flag, read_counter())
+}
+
+#[inline(always)]
+fn flag_of(begun: Begun) -> u64 {
+    match begun {
+        Begun::Opened => CUDA,
+        Begun::NoContext => NO_CONTEXT,
+        Begun::NoStream => NO_STREAM,
+        Begun::NoDriver => 0,
+    }
+}
+
 /// A scope that was closed on the direct path. Times are in ticks.
 struct ClosedDirect {
     end: u64,
@@ -191,6 +229,9 @@ pub(super) fn end_direct<const IS_GENERIC: bool>(open: &OpenScope) {
     } else if flags == LOGGED {
         let times = (closed.end, closed.elapsed);
         collect::log_early(open.cell, open.name_id(), times, || LogRequest::new(1))
+    } else if flags == CUDA {
+        let times = (closed.end, closed.elapsed);
+        return cuda::end_unlogged(open.serial & !DIRECT, times, closed.outermost, open.cell);
     } else {
         flags == 0
     };

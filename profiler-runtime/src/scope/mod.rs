@@ -122,7 +122,9 @@ impl<'s> ScopeWithArgs<'s> {
         if panicking() {
             return Self::open_with_more(builder);
         }
-        let Some(open) = builder.decision_alone().and_then(OpenScope::direct) else {
+        let alone = builder.decision_alone();
+        let on_cpu = alone.filter(|decision| !decision.is_cuda());
+        let Some(open) = on_cpu.and_then(OpenScope::direct_on_cpu) else {
             return Self::open_with_more(builder);
         };
         let is_logged = builder.is_logged();

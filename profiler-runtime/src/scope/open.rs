@@ -34,12 +34,12 @@ pub(crate) struct OpenScope {
 }
 
 /// A default logger logs this call.
-pub(super) const LOGGED: u64 = 1 << 63;
+pub(super) const LOGGED: u64 = 1 << 61;
 /// The thread was panicking when the scope opened.
 pub(super) const UNWINDING: u64 = 1 << 62;
 /// The thread had no cell when the scope opened: it had ended, or there was no memory. Instead of a serial the scope has
 /// the id of its name.
-pub(super) const DETACHED: u64 = 1 << 61;
+pub(super) const DETACHED: u64 = 1 << 63;
 /// The scope must close on the slow path: its start was not read from the counter, or its cell is borrowed.
 pub(super) const SLOW_END: u64 = 1 << 60;
 /// The scope has a GPU time.

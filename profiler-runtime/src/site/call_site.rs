@@ -140,7 +140,28 @@ impl CallSite {
         } else {
             None
         };
-        match decided.and_then(OpenScope::direct) {
+        if let Some(decision) = decided {
+            if decision.is_cuda() {
+                return self.open_on_gpu::<IS_LITERAL>(decision, text, location);
+            }
+            if let Some(open) = OpenScope::direct_on_cpu(decision) {
+                return Scope::from(Some(open));
+            }
+        }
+        self.open_slow(text, IS_LITERAL, location)
+    }
+
+    /// Opens a scope with a GPU time on the direct path if that will do.
+    // By itself, because it saves registers.
+    #[cold]
+    #[inline(never)]
+    fn open_on_gpu<const IS_LITERAL: bool>(
+        &'static self,
+        decision: SiteDecision,
+        text: &'static str,
+        location: &'static Location<'static>,
+    ) -> Scope {
+        match OpenScope::direct_on_gpu(decision) {
             Some(open) => Scope::from(Some(open)),
             None => self.open_slow(text, IS_LITERAL, location),
         }

@@ -45,8 +45,8 @@ unsafe impl<T: Send> Send for Shared<T> {}
 
 impl<T> Shared<T> {
     fn slot(&self, position: usize) -> &Slot<T> {
-        // The number of slots is a power of two and at least one, so the index is in bounds.
-        &self.slots[position & (self.slots.len() - 1)]
+        // SAFETY: the number of slots is a power of two and at least one, so the index is in bounds.
+        unsafe { self.slots.get_unchecked(position & (self.slots.len() - 1)) }
     }
 }
 
@@ -135,12 +135,26 @@ impl<T> Producer<T> {
     /// One comparison finds that there is room, and that the consumer need not be woken.
     #[inline(always)]
     pub(crate) fn push_early(&mut self, make: impl FnOnce() -> T) -> bool {
+        self.push_early_from((), |()| make()).is_ok()
+    }
+
+    /// [`push_early`](Self::push_early), for what is made from a value.
+    ///
+    /// # Errors
+    ///
+    /// Returns the value if half of the queue is waiting.
+    #[inline(always)]
+    pub(crate) fn push_early_from<F>(
+        &mut self,
+        from: F,
+        make: impl FnOnce(F) -> T,
+    ) -> Result<(), F> {
         if self.tail.wrapping_sub(self.head) >= self.half && !self.has_half_free() {
-            return false;
+            return Err(from);
         }
         // SAFETY: fewer than half of `capacity` slots hold values.
-        unsafe { self.write(make) };
-        true
+        unsafe { self.write(|| make(from)) };
+        Ok(())
     }
 
     /// Loads how far the consumer is. Returns `true` if less than half of the queue is waiting.

@@ -234,26 +234,32 @@ impl GpuMeasurement {
         prefetch::for_writing(&self.scope);
     }
 
-    /// Stores a scope that has ended. Writes to a second cache line only what has changed.
-    #[inline]
-    pub(crate) fn fill(
-        &mut self,
-        scope: &ScopeRef,
-        enclosing: &Enclosing,
-        is_fallback: bool,
-        span: &CpuSpan,
-    ) {
-        self.scope = *scope;
+    /// Stores a scope that begins, and has none around it. Writes to a second cache line only what has changed.
+    ///
+    /// Unless it [`has_enclosing`](Self::has_enclosing), which [`set_enclosing`](Self::set_enclosing) overwrites.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self, scope: ScopeRef, is_fallback: bool) {
+        self.scope = scope;
+        self.parent = None;
+        if self.is_fallback != is_fallback {
+            self.is_fallback = is_fallback;
+        }
+    }
+
+    /// Returns `true` if something is left of the scopes around another scope.
+    #[inline(always)]
+    pub(crate) fn has_enclosing(&self) -> bool {
+        self.parent_start.is_some() || self.parent_on_other_stream.is_some()
+    }
+
+    /// Stores the scopes around a scope. Writes only what has changed to other cache lines than that of the scope.
+    pub(crate) fn set_enclosing(&mut self, enclosing: &Enclosing) {
         self.parent = enclosing.parent;
-        self.span = *span;
         if self.parent_start.is_some() || enclosing.parent_start.is_some() {
             self.parent_start = enclosing.parent_start;
         }
         if self.parent_on_other_stream != enclosing.parent_on_other_stream {
             self.parent_on_other_stream = enclosing.parent_on_other_stream;
-        }
-        if self.is_fallback != is_fallback {
-            self.is_fallback = is_fallback;
         }
     }
 
@@ -292,7 +298,9 @@ mod tests {
     fn a_start_event_is_valid_until_its_scope_gives_the_pair_back() {
         let (context, driver) = (Context::with_capacity(64), FakeDriver::new());
         let mut magazine = Vec::new();
-        context.refill(&driver, &mut magazine).unwrap();
+        context
+            .refill(&driver, &mut magazine, context.in_pool())
+            .unwrap();
         let measurement = magazine.pop().unwrap();
         let pair = measurement.pair.unwrap();
         let start = StartEvent::of(&pair);
@@ -303,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn fill_overwrites_what_another_scope_has_left() {
+    fn begin_overwrites_what_another_scope_has_left() {
         let pair = Pair::for_test(
             Context::for_test(),
             Event::for_test(0x10),
@@ -326,7 +334,10 @@ mod tests {
             parent_on_other_stream: Some(2),
         };
         for (enclosing, is_fallback) in [(inside, true), (Enclosing::NONE, false)] {
-            measurement.fill(&scope, &enclosing, is_fallback, &span);
+            measurement.begin(scope, is_fallback);
+            measurement.set_enclosing(&enclosing);
+            measurement.span = span;
+            assert_eq!(measurement.has_enclosing(), is_fallback);
             assert_eq!(measurement.parent, enclosing.parent);
             assert_eq!(
                 measurement.parent_on_other_stream,

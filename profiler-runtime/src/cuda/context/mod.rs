@@ -6,13 +6,13 @@ pub(crate) mod pairs;
 pub(crate) mod pool;
 mod registry;
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 use self::epoch::Epoch;
 use self::measurement::GpuMeasurement;
 use self::pool::{MAGAZINE_SIZE, Pool};
 use crate::cuda::ffi::EventApi;
-use crate::cuda::ffi::code::{Code, Fault};
+use crate::cuda::ffi::code::{Code, Failed, Fault};
 use crate::cuda::ffi::driver::RawContext;
 use crate::cuda::health;
 use crate::diagnostics;
@@ -26,6 +26,11 @@ const MAX_WARNED_REFUSALS: u32 = 16;
 /// How often the profiler tries to retain a context, if the driver does not tell whether it is a primary one.
 const RETAIN_ATTEMPTS: u32 = 4;
 
+/// The context has failed. Nothing is measured in it until the next epoch.
+const FAILED: u8 = 1;
+/// The context may be destroyed. Nothing is recorded in it until the resolver has found out.
+const SUSPECT: u8 = 2;
+
 /// A context handle. It exists until the process ends.
 ///
 /// The contexts that the handle stands for, one after another, are its epochs: [`Epoch`] tells how measured threads and
@@ -36,10 +41,8 @@ pub(crate) struct Context {
     /// The number of the context in the profiler: its position in the list of all contexts.
     pub(crate) index: u32,
     epoch: Epoch,
-    /// `true` once the context has failed. Nothing is measured in it until the next epoch.
-    failed: AtomicBool,
-    /// `true` while the context may be destroyed. Nothing is recorded in it until the resolver has found out.
-    suspect: AtomicBool,
+    /// [`FAILED`] and [`SUSPECT`], in one word, which a measured thread looks at twice for each scope.
+    faults: AtomicU8,
     /// How often the profiler has tried to retain it; [`RETAIN_ATTEMPTS`] once the answer is known.
     retain_attempts: AtomicU32,
     /// `true` if it is a primary context, which the profiler has retained.
@@ -63,8 +66,7 @@ impl Context {
             raw,
             index,
             epoch: Epoch::new(),
-            failed: AtomicBool::new(false),
-            suspect: AtomicBool::new(false),
+            faults: AtomicU8::new(0),
             retain_attempts: AtomicU32::new(0),
             retained: AtomicBool::new(false),
             device: AtomicU32::new(0),
@@ -81,16 +83,26 @@ impl Context {
     }
 
     pub(crate) fn has_failed(&self) -> bool {
-        self.failed.load(Relaxed)
+        self.faults.load(Relaxed) & FAILED != 0
     }
 
     /// Returns `true` while the context may be destroyed.
     pub(crate) fn is_suspect(&self) -> bool {
-        self.suspect.load(Relaxed)
+        self.faults.load(Relaxed) & SUSPECT != 0
+    }
+
+    /// Returns `true` if the context has neither failed nor may be destroyed.
+    #[inline(always)]
+    pub(crate) fn is_sound(&self) -> bool {
+        self.faults.load(Relaxed) == 0
     }
 
     pub(crate) fn set_suspect(&self, suspect: bool) {
-        self.suspect.store(suspect, Relaxed);
+        if suspect {
+            self.faults.fetch_or(SUSPECT, Relaxed);
+        } else {
+            self.faults.fetch_and(!SUSPECT, Relaxed);
+        }
     }
 
     /// Returns `true` if the profiler has retained the context. Its handle is then valid whatever the program does,
@@ -137,7 +149,7 @@ impl Context {
     pub(crate) fn advance_epoch(&self) {
         self.epoch.advance(|| {
             self.pairs.store(0, Relaxed);
-            self.failed.store(false, Relaxed);
+            self.faults.fetch_and(!FAILED, Relaxed);
             self.retain_attempts.store(0, Relaxed);
             self.retained.store(false, Relaxed);
             self.captured.store(0, Relaxed);
@@ -150,7 +162,7 @@ impl Context {
 
     /// Marks the context as failed, and prints that once. Nothing is measured in it any more.
     pub(crate) fn fail(&self, driver: &impl EventApi, code: Code, call: &str) {
-        if self.failed.swap(true, Relaxed) {
+        if self.faults.fetch_or(FAILED, Relaxed) & FAILED != 0 {
             return;
         }
         let name = {
@@ -171,16 +183,25 @@ impl Context {
     /// may crash if it is given an event that was destroyed with its context.
     #[inline(always)]
     pub(crate) fn is_replaced(&self, driver: &impl EventApi) -> bool {
-        match self.has_other_id(driver) {
-            None | Some(Ok(false)) => false,
-            Some(Ok(true)) => true,
-            Some(Err(code)) => code.fault() == Fault::ContextGone,
+        match driver.read_context_id(self.raw) {
+            None => false,
+            Some(Ok(id)) => self.epoch.is_other(id),
+            Some(Err(failed)) => self.is_replaced_after(driver, failed),
+        }
+    }
+
+    /// [`is_replaced`](Self::is_replaced), after the first attempt to read the id has failed.
+    #[cold]
+    #[inline(never)]
+    fn is_replaced_after(&self, driver: &impl EventApi, failed: Failed) -> bool {
+        match driver.context_id_after(failed, self.raw) {
+            Ok(id) => self.epoch.is_other(id),
+            Err(code) => code.fault() == Fault::ContextGone,
         }
     }
 
     /// Returns whether the driver's id of the handle differs from the known one, and adopts it if none is known.
     /// Returns `None` if the driver does not number contexts.
-    #[inline(always)]
     pub(crate) fn has_other_id(&self, driver: &impl EventApi) -> Option<Result<bool, Code>> {
         let id = driver.context_id(self.raw)?;
         Some(id.map(|id| self.epoch.is_other(id)))

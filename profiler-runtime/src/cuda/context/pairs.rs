@@ -33,8 +33,13 @@ impl Context {
             .is_some_and(|pair| pair.epoch == self.epoch())
     }
 
+    /// Returns the number of pairs in the pool.
+    pub(crate) fn in_pool(&self) -> usize {
+        self.pool.len()
+    }
+
     /// Puts some measurements into a thread's empty magazine, possibly some of an earlier epoch. Puts none there if the
-    /// pool is empty and at its capacity.
+    /// pool is empty and at its capacity. `in_pool` is the number of [those in the pool](Self::in_pool).
     ///
     /// # Errors
     ///
@@ -44,10 +49,11 @@ impl Context {
         &'static self,
         driver: &impl EventApi,
         magazine: &mut Magazine,
+        in_pool: usize,
     ) -> Result<(), Failed> {
         // Do not attribute the memory to the program's scopes.
         let _reentrancy = ReentrancyGuard::try_enter();
-        let size = self.refill_size();
+        let size = self.refill_size(in_pool);
         if size == MAGAZINE_SIZE && self.pool.exchange(magazine) {
             return Ok(());
         }
@@ -70,8 +76,8 @@ impl Context {
 
     /// Returns how many measurements a thread takes at once: a magazine, and fewer as the pool nears its capacity, down
     /// to one. Items in the magazines of idle threads are unavailable to the others.
-    fn refill_size(&self) -> usize {
-        let in_use = self.pairs().saturating_sub(self.pool.len());
+    fn refill_size(&self, in_pool: usize) -> usize {
+        let in_use = self.pairs().saturating_sub(in_pool);
         let available = self.pool.capacity().saturating_sub(in_use);
         (available / (2 * MAGAZINE_SIZE)).clamp(1, MAGAZINE_SIZE)
     }
@@ -156,8 +162,8 @@ impl Context {
 
     /// Returns `true` if nearly all pairs are in use, so that the resolver must be woken. Until then its own pace is
     /// fast enough, and waking it would cost the measured thread a system call.
-    pub(crate) fn is_low(&self) -> bool {
-        self.pool.len() <= self.pairs() / 8
+    pub(crate) fn is_low(&self, in_pool: usize) -> bool {
+        in_pool <= self.pairs() / 8
     }
 
     /// Keeps the generation counter of a destroyed pair for a new one.
@@ -192,7 +198,7 @@ impl Context {
     /// Fills magazines from the measurements that came back; near the capacity, empties them so that threads can take
     /// single measurements. Called by the resolver.
     pub(crate) fn balance_magazines(&self) {
-        if self.refill_size() == MAGAZINE_SIZE {
+        if self.refill_size(self.in_pool()) == MAGAZINE_SIZE {
             self.pool.fill_magazines();
         } else {
             self.pool.empty_magazines();
@@ -253,7 +259,9 @@ mod tests {
 
     fn refilled(context: &'static Context, driver: &FakeDriver) -> Magazine {
         let mut magazine = Vec::new();
-        context.refill(driver, &mut magazine).unwrap();
+        context
+            .refill(driver, &mut magazine, context.in_pool())
+            .unwrap();
         magazine
     }
 
@@ -286,7 +294,9 @@ mod tests {
         let (context, driver) = (Context::with_capacity(4096), FakeDriver::new());
         driver.break_call("cuEventCreate", 2);
         let mut magazine = Vec::new();
-        let failed = context.refill(&driver, &mut magazine).unwrap_err();
+        let failed = context
+            .refill(&driver, &mut magazine, context.in_pool())
+            .unwrap_err();
         assert_eq!((failed.call, failed.code.0), ("cuEventCreate", 2));
         assert_eq!((context.pairs(), driver.events()), (0, 0));
         driver.repair("cuEventCreate");

@@ -102,7 +102,8 @@ impl<T> Pool<T> {
 
     /// Returns the segments that exist, oldest first.
     fn all(&self) -> impl Iterator<Item = &Segment<T>> {
-        self.segments.iter().filter_map(RaceCell::get)
+        let count = self.newest.load(Acquire) + 1;
+        self.segments.iter().take(count).filter_map(RaceCell::get)
     }
 
     /// Returns the number of values in the pool, without those in a thread's hands.

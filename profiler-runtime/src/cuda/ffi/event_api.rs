@@ -150,60 +150,71 @@ pub(crate) trait EventApi {
     /// current.
     ///
     /// CUDA does not document which calls on a stream or an event need a current context, and drivers differ. So every
-    /// such call that the profiler makes without having set the context goes through here.
+    /// such call that the profiler makes without having set the context goes through here, or through
+    /// [`retried_after`](Self::retried_after).
     #[inline(always)]
     fn retried_in<T>(
         &self,
         context: RawContext,
         call: impl Fn() -> Result<T, Failed>,
     ) -> Result<T, Failed> {
-        match call() {
-            Err(failed) if failed.code == Code::INVALID_CONTEXT => self.retry_in(context, call),
-            answer => answer,
-        }
+        call().or_else(|failed| self.retried_after(failed, context, call))
     }
 
-    /// The second attempt of [`retried_in`](Self::retried_in), out of line.
+    /// [`retried_in`](Self::retried_in), after the first attempt has failed.
+    // A measured call that makes the first attempt itself has nothing in memory unless that fails.
     #[cold]
     #[inline(never)]
-    fn retry_in<T>(
+    fn retried_after<T>(
         &self,
+        failed: Failed,
         context: RawContext,
         call: impl Fn() -> Result<T, Failed>,
     ) -> Result<T, Failed> {
-        self.with_context(context, call)
+        if failed.code == Code::INVALID_CONTEXT {
+            self.with_context(context, call)
+        } else {
+            Err(failed)
+        }
     }
 
     /// Returns the number of a context, which no other context of the process ever has; `None` if the driver is too old
     /// to number them.
     #[inline(always)]
     fn context_id(&self, context: RawContext) -> Option<Result<u64, Code>> {
-        match self.read_context_id(context)? {
-            Err(failed) if failed.code == Code::INVALID_CONTEXT => {
-                Some(self.retry_context_id(context))
-            }
-            answer => Some(answer.map_err(|failed| failed.code)),
-        }
+        let id = self.read_context_id(context)?;
+        Some(id.or_else(|failed| self.context_id_after(failed, context)))
     }
 
-    /// The second attempt of [`context_id`](Self::context_id), out of line.
+    /// [`context_id`](Self::context_id), after the first attempt has failed.
     #[cold]
     #[inline(never)]
-    fn retry_context_id(&self, context: RawContext) -> Result<u64, Code> {
+    fn context_id_after(&self, failed: Failed, context: RawContext) -> Result<u64, Code> {
         let read = || {
             self.read_context_id(context).unwrap_or(Err(Failed {
                 call: "cuCtxGetId",
                 code: Code::NOT_SUPPORTED,
             }))
         };
-        self.with_context(context, read)
+        self.retried_after(failed, context, read)
             .map_err(|failed| failed.code)
     }
 
     /// Returns whether an event can be recorded in a stream without becoming part of a capture or invalidating one.
     #[inline(always)]
     fn capturing(&self, context: RawContext, stream: RawStream) -> Capturing {
-        match self.retried_in(context, || self.capture_status(stream)) {
+        match self.capture_status(stream) {
+            Ok(CaptureStatus::NONE) => Capturing::No,
+            Ok(_) => Capturing::Yes,
+            Err(failed) => self.capturing_after(failed, context, stream),
+        }
+    }
+
+    /// [`capturing`](Self::capturing), after the first attempt has failed.
+    #[cold]
+    #[inline(never)]
+    fn capturing_after(&self, failed: Failed, context: RawContext, stream: RawStream) -> Capturing {
+        match self.retried_after(failed, context, || self.capture_status(stream)) {
             Ok(CaptureStatus::NONE) => Capturing::No,
             Ok(_) => Capturing::Yes,
             Err(failed) if failed.code.fault() == Fault::Capture => Capturing::Yes,

@@ -4,12 +4,12 @@ use std::num::NonZero;
 
 use super::context_cache::ContextCache;
 use super::record_times;
-use super::recording::{enter_own_context, is_graph, loss_of, record};
+use super::recording::{enter_own_context, is_graph, loss_of, loss_of_faults, record};
 use super::scope::{GpuOptions, Mode, OpenGpuScope, StreamOwnership, TaskGpuScope};
 use super::state::{self, GpuThread};
 use crate::clock::now;
 use crate::cuda::context::Context;
-use crate::cuda::context::measurement::{GpuMeasurement, ScopeRef};
+use crate::cuda::context::measurement::{Enclosing, GpuMeasurement, ScopeRef};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::code::{Code, Fault};
 use crate::cuda::ffi::driver::Driver;
@@ -38,18 +38,31 @@ pub(crate) enum Begun {
 /// Opens the GPU part of a scope on this thread.
 #[inline(never)]
 pub(crate) fn begin(serial: u64, name: u32, options: Option<&mut GpuOptions>) -> Begun {
+    begin_with(serial, name, options)
+}
+
+/// Opens the GPU part of a scope without options on this thread.
+// Inlined, so that it is compiled for a call without options.
+#[inline(always)]
+pub(crate) fn begin_plain(serial: u64, name: u32) -> Begun {
+    begin_with(serial, name, None)
+}
+
+#[inline(always)]
+fn begin_with(serial: u64, name: u32, options: Option<&mut GpuOptions>) -> Begun {
     // Inside the profiler, a lock of the profiler's may be held. A measured allocator has only a CPU time there.
     let Some(driver) = library::driver().filter(|_| !ReentrancyGuard::is_entered()) else {
         return Begun::NoContext;
     };
-    let begun = state::with(|thread| {
-        if thread.is_sampled() {
-            return begin_sampled(thread, driver, serial, name, options);
-        }
-        let opened = open_scope(thread, driver, serial, name, options, false, false);
-        opened.err().unwrap_or(Begun::Opened)
-    });
-    begun.unwrap_or(Begun::NoContext)
+    // SAFETY: it is dropped when this function returns.
+    let Some(mut thread) = (unsafe { state::borrow() }) else {
+        return Begun::NoContext;
+    };
+    if thread.is_sampled() {
+        return begin_sampled(&mut thread, driver, serial, name, options);
+    }
+    let opened = open_scope(&mut thread, driver, serial, name, options, false, false);
+    opened.err().unwrap_or(Begun::Opened)
 }
 
 /// Opens a scope in which the profiler's own cost is measured. A copy of [`open_scope`] out of line, so that the usual one
@@ -64,13 +77,11 @@ fn begin_sampled(
     options: Option<&mut GpuOptions>,
 ) -> Begun {
     let begun = now();
-    match open_scope(thread, driver, serial, name, options, false, true) {
-        Ok(opened) => {
-            opened.cost = NonZero::new(now().saturating_sub(begun));
-            Begun::Opened
-        }
-        Err(without) => without,
+    let opened = open_scope(thread, driver, serial, name, options, false, true);
+    if let (Ok(()), Some(opened)) = (opened, thread.stack.innermost()) {
+        opened.cost = NonZero::new(now().saturating_sub(begun));
     }
+    opened.err().unwrap_or(Begun::Opened)
 }
 
 /// Opens the GPU part of a future, which keeps it.
@@ -87,7 +98,7 @@ pub(crate) fn begin_task(
         open(thread, driver, 0, name, options, true)?;
         let mut opened = thread.stack.pop_innermost().ok_or(Begun::NoContext)?;
         // The future may end on another thread, which does not keep this thread's current stream.
-        if opened.ownership.is_thread_current()
+        if opened.is_on_current_stream()
             && let Some(stream) = thread.current()
         {
             opened.ownership = StreamOwnership::owned(stream.clone());
@@ -100,86 +111,94 @@ pub(crate) fn begin_task(
 }
 
 /// Opens a scope as the innermost one of the thread.
-pub(super) fn open<'t>(
-    thread: &'t mut GpuThread,
+pub(super) fn open(
+    thread: &mut GpuThread,
     driver: &impl EventApi,
     serial: u64,
     name: u32,
     options: Option<&mut GpuOptions>,
     is_future: bool,
-) -> Result<&'t mut OpenGpuScope, Begun> {
+) -> Result<(), Begun> {
     let is_sampled = thread.is_sampled();
     open_scope(thread, driver, serial, name, options, is_future, is_sampled)
 }
 
-/// [`open`], in place.
-// It is written in place, on the thread's stack: it is large, and copying what was just written would have to wait for
-// the stores to complete.
-//
+/// [`open`], inlined.
 // Not inlined in debug builds, where a frame holds all that is inlined, so that a sampled scope would have two copies of this
 // on a stack that may be small.
 #[cfg_attr(debug_assertions, inline(never))]
 #[cfg_attr(not(debug_assertions), inline(always))]
-fn open_scope<'t>(
-    thread: &'t mut GpuThread,
+fn open_scope(
+    thread: &mut GpuThread,
     driver: &impl EventApi,
     serial: u64,
     name: u32,
     options: Option<&mut GpuOptions>,
     is_future: bool,
     is_sampled: bool,
-) -> Result<&'t mut OpenGpuScope, Begun> {
+) -> Result<(), Begun> {
     let (explicit, mode) = match options {
         Some(options) => (options.stream.as_mut(), options.mode),
         None => (None, Mode::Later),
     };
     let handles = explicit.as_deref().map(|explicit| explicit.handles);
     let target = target(thread, handles).ok_or(Begun::NoStream)?;
-    let without = |thread, loss| open_without(thread, serial, name, loss).ok_or(Begun::NoContext);
     if thread.backoff.skips_scope() {
-        return without(thread, CudaLoss::HostFunction);
+        open_without(thread, serial, name, CudaLoss::HostFunction);
+        return Ok(());
     }
     let target = match target.in_context(driver) {
         Ok(target) => target.ok_or(Begun::NoContext)?,
         Err(code) => {
             let loss = without_context(thread, driver, code);
-            return without(thread, loss);
+            open_without(thread, serial, name, loss);
+            return Ok(());
         }
     };
     let number = thread.number();
+    // Before the event is recorded, as it may allocate.
+    thread.stack.reserve();
     let Some(cache) = thread.context_cache(driver, target.handles.context) else {
-        return without(thread, CudaLoss::TooManyContexts);
+        open_without(thread, serial, name, CudaLoss::TooManyContexts);
+        return Ok(());
     };
     let context = cache.context;
-    let mut outcome = record_begin(cache, driver, target, mode, is_sampled);
-    let stream_key = state::stream_key(context, target.handles.stream, number);
-    let enclosing = thread.stack.enclosing(stream_key, is_future);
-    let key = thread.next_key();
-    if let Ok(measurement) = &mut outcome {
-        // The end of the scope writes this again. Touch the line early: the resolver's core last wrote it, and the
-        // transfer overlaps the call.
-        measurement.scope.key = key;
-    } else if let Err(CudaLoss::HostFunction) = outcome {
+    let outcome = record_begin(cache, driver, target, mode, is_sampled);
+    let (mut measurement, has_begun) = match outcome {
+        Ok(measurement) => (measurement, true),
+        Err(loss) => (without_events(thread, loss), false),
+    };
+    let scope = ScopeRef {
+        key: thread.next_key(number),
+        stream_key: state::stream_key(context, target.handles.stream, number),
+        name,
+        has_begun,
+    };
+    // The line that this writes is needed at the end of the scope too. The resolver's core last wrote it, and the transfer
+    // overlaps the call.
+    measurement.begin(scope, target.named_by.is_fallback());
+    if !thread.stack.is_empty() || measurement.has_enclosing() {
+        thread.stack.enclose(&mut measurement, is_future);
+    }
+    let mut opened = OpenGpuScope::new(measurement, target.named_by);
+    opened.mode = mode;
+    if let Some(owned) = explicit.and_then(|explicit| explicit.owned.take()) {
+        opened.ownership = StreamOwnership::owned(owned);
+    }
+    thread.stack.push(serial, opened);
+    Ok(())
+}
+
+/// Returns a measurement for a scope whose first event was not recorded.
+#[cold]
+#[inline(never)]
+fn without_events(thread: &mut GpuThread, loss: CudaLoss) -> Box<GpuMeasurement> {
+    if loss == CudaLoss::HostFunction {
         thread.backoff.extend();
     }
-    let opened = thread.stack.push(serial).ok_or(Begun::NoContext)?;
-    opened.scope = ScopeRef {
-        key,
-        stream_key,
-        name,
-        has_begun: outcome.is_ok(),
-    };
-    opened.outcome = outcome;
-    opened.enclosing = enclosing;
-    opened.mode = mode;
-    opened.named_by = target.named_by;
-    if target.named_by == NamedBy::Thread {
-        opened.ownership = StreamOwnership::ThreadCurrent;
-    } else if let Some(explicit) = explicit {
-        let owned = explicit.owned.take();
-        opened.ownership = owned.map_or(StreamOwnership::Borrowed, StreamOwnership::owned);
-    }
-    Ok(opened)
+    // Do not attribute the memory to the program's scopes.
+    let _reentrancy = ReentrancyGuard::try_enter();
+    GpuMeasurement::without(loss)
 }
 
 /// Returns why a scope has no GPU time if the driver does not tell which context is current.
@@ -198,17 +217,15 @@ fn without_context(thread: &mut GpuThread, driver: &impl EventApi, code: Code) -
 /// Opens a scope that has no GPU time, and whose stream is not known.
 #[cold]
 #[inline(never)]
-fn open_without(
-    thread: &mut GpuThread,
-    serial: u64,
-    name: u32,
-    loss: CudaLoss,
-) -> Option<&mut OpenGpuScope> {
-    let scope = thread.unplaced_scope(name);
-    let opened = thread.stack.push(serial)?;
-    opened.outcome = Err(loss);
-    opened.scope = scope;
-    Some(opened)
+fn open_without(thread: &mut GpuThread, serial: u64, name: u32, loss: CudaLoss) {
+    // Do not attribute the memory to the program's scopes.
+    let _reentrancy = ReentrancyGuard::try_enter();
+    let mut measurement = GpuMeasurement::without(loss);
+    measurement.begin(thread.unplaced_scope(name), false);
+    measurement.set_enclosing(&Enclosing::NONE);
+    thread.stack.reserve();
+    let opened = OpenGpuScope::new(measurement, NamedBy::Call);
+    thread.stack.push(serial, opened);
 }
 
 /// Takes a pair, and records its first event.
@@ -226,14 +243,27 @@ fn record_begin(
         resolver::suspect(context);
         return Err(CudaLoss::ContextGone);
     }
-    if context.has_failed() {
-        return Err(CudaLoss::ContextFailed);
-    }
-    if context.is_suspect() {
-        return Err(CudaLoss::ContextGone);
+    if !context.is_sound() {
+        return Err(loss_of_faults(context));
     }
     let stream = target.handles.stream;
-    let before = enter_own_context(driver, context, stream, target.named_by.is_implicit())?;
+    if stream.is_default() {
+        let is_implicit = target.named_by.is_implicit();
+        return record_on_default_stream(cache, driver, (stream, is_implicit), mode, is_sampled);
+    }
+    record_in_context(cache, driver, stream, mode, is_sampled)
+}
+
+/// [`record_in_context`] on a default stream, which is that of the context that is current.
+#[inline(never)]
+fn record_on_default_stream(
+    cache: &mut ContextCache,
+    driver: &impl EventApi,
+    (stream, is_implicit): (RawStream, bool),
+    mode: Mode,
+    is_sampled: bool,
+) -> Result<Box<GpuMeasurement>, CudaLoss> {
+    let before = enter_own_context(driver, cache.context, is_implicit)?;
     let recorded = record_in_context(cache, driver, stream, mode, is_sampled);
     driver.leave_context(before);
     recorded
@@ -254,14 +284,14 @@ fn record_in_context(
         cache.take(driver)?
     };
     let pair = measurement.pair.as_ref().ok_or(CudaLoss::PoolEmpty)?;
-    let recorded = record_times::timed(is_sampled, || {
-        record(driver, context, pair.begin, stream, pair.is_graph)
-    });
+    let begun = record_times::begin(is_sampled);
+    let recorded = record(driver, context, pair.begin, stream, pair.is_graph);
+    record_times::end(begun);
     match recorded {
         Ok(()) => Ok(measurement),
-        Err(failed) => {
+        Err(loss) => {
             cache.put_back(measurement);
-            Err(loss_of(driver, context, failed.code, failed.call))
+            Err(loss)
         }
     }
 }

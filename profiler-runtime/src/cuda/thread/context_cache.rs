@@ -50,9 +50,10 @@ impl ContextCache {
     #[inline(never)]
     fn refill(&mut self, driver: &impl EventApi) -> Result<(), CudaLoss> {
         let context = self.context;
-        let refilled = context.refill(driver, &mut self.magazine);
+        let in_pool = context.in_pool();
+        let refilled = context.refill(driver, &mut self.magazine, in_pool);
         // The resolver makes more pairs, or returns those that the device has passed.
-        if context.is_low() {
+        if context.is_low(in_pool.saturating_sub(self.magazine.len())) {
             resolver::wake();
         }
         refilled.map_err(|failed| loss_of(driver, context, failed.code, failed.call))?;

@@ -1,9 +1,10 @@
 //! The end of a scope that is to have a GPU time.
 
+use std::mem::{self, ManuallyDrop};
 use std::num::NonZero;
 
 use super::record_times;
-use super::recording::{enter_own_context, is_graph, loss_of, record};
+use super::recording::{enter_own_context, is_graph, loss_of_faults, record};
 use super::ring;
 use super::scope::{Mode, OpenGpuScope, StreamOwnership};
 use super::state::{self, GpuThread};
@@ -18,11 +19,12 @@ use crate::cuda::loss::{self, CudaLoss};
 use crate::cuda::resolver;
 use crate::cuda::stream::target::target;
 use crate::diagnostics::user_code;
-use crate::diagnostics::{DropReason, count_dropped, note_full_ring};
+use crate::diagnostics::{DropReason, catch_own_panic, count_dropped, note_full_ring};
+use crate::local::callers::CountedCall;
 use crate::log::LogRequest;
 use crate::own_cost;
 use crate::stats::StatCell;
-use crate::stream_key::RawStream;
+use crate::stream_key::{RawStream, StreamKey};
 use crate::sync::ReentrancyGuard;
 
 /// The destination of a measurement at the end of its scope.
@@ -41,28 +43,18 @@ enum Sent {
 /// A measurement that is complete, or that must wait for the device first.
 type Closed = Result<Sent, Box<GpuMeasurement>>;
 
-/// Values that are dropped after the thread's state is released: the destructor of a logger is user code, and that of a
-/// stream may call the driver.
-pub(super) struct DeferredDrops<'a> {
-    log: &'a mut Option<LogRequest>,
-    pub(super) ownership: StreamOwnership,
-}
+/// The request of a call that may be logged: `None` if it is not, in which case the compiler leaves out what is done with it.
+type MaybeLog<'a> = Option<&'a mut Option<LogRequest>>;
 
-impl<'a> DeferredDrops<'a> {
-    #[inline]
-    pub(super) fn new(log: &'a mut Option<LogRequest>) -> Self {
-        Self {
-            log,
-            ownership: StreamOwnership::Borrowed,
-        }
-    }
-}
+/// A request that is dropped after the thread's state is released, if nothing has taken it: the destructor of a logger is user
+/// code.
+struct DeferredLog(Option<LogRequest>);
 
-impl Drop for DeferredDrops<'_> {
+impl Drop for DeferredLog {
     #[inline(always)]
     fn drop(&mut self) {
-        if self.log.is_some() {
-            drop_log(self.log);
+        if self.0.is_some() {
+            drop_log(&mut self.0);
         }
     }
 }
@@ -80,7 +72,30 @@ pub(crate) fn end(
     cell: Option<&'static StatCell>,
     log: Option<LogRequest>,
 ) {
-    account(cell, log, |log| end_scope(serial, &span, log));
+    account(cell, log, |log| end_scope(serial, span, Some(log)));
+}
+
+/// Ends the GPU part of a scope of this thread that is not logged. `end` and `elapsed` are its times.
+// All in one function, with arguments in registers.
+#[inline(never)]
+pub(crate) fn end_unlogged(
+    serial: u64,
+    (end, elapsed): (u64, i64),
+    outermost: bool,
+    cell: &'static StatCell,
+) {
+    catch_own_panic("a scope was closed", || {
+        let span = CpuSpan {
+            end,
+            elapsed,
+            outermost,
+            call: CountedCall::NONE,
+        };
+        let sent = end_scope(serial, span, None);
+        if sent != Sent::ToResolver {
+            account_for(Some(cell), None, sent);
+        }
+    });
 }
 
 /// Ends the GPU part of a future.
@@ -90,7 +105,7 @@ pub(crate) fn end_task(
     cell: Option<&'static StatCell>,
     log: Option<LogRequest>,
 ) {
-    account(cell, log, |log| end_opened(opened, &span, log));
+    account(cell, log, |log| end_opened(opened, span, log));
 }
 
 /// Reports a scope that began where no context was current, and ended where one was.
@@ -100,107 +115,111 @@ pub(crate) fn end_without_context(
     cell: Option<&'static StatCell>,
     log: Option<LogRequest>,
 ) {
-    account(cell, log, |log| send_without_context(name, &span, log));
+    account(cell, log, |log| send_without_context(name, span, log));
 }
 
-#[inline(never)]
-fn end_scope(serial: u64, span: &CpuSpan, log: &mut Option<LogRequest>) -> Sent {
-    let mut drops = DeferredDrops::new(log);
+#[cfg_attr(debug_assertions, inline(never))]
+#[cfg_attr(not(debug_assertions), inline(always))]
+fn end_scope(serial: u64, span: CpuSpan, mut log: MaybeLog<'_>) -> Sent {
+    // Dropped after the thread's state is released: the destructor of a stream may call the driver.
+    let mut owner = StreamOwnership::Borrowed;
     let Some(driver) = library::driver() else {
         return Sent::Nothing;
     };
-    let closed = state::with(|thread| {
-        if let Some(cost) = thread.stack.innermost(serial)?.cost {
-            return end_sampled(thread, serial, driver, span, &mut drops, cost);
+    let measurement = {
+        // SAFETY: it is dropped at the end of this block.
+        let Some(mut thread) = (unsafe { state::borrow() }) else {
+            return Sent::Nothing;
+        };
+        // It may have been abandoned, and counted then.
+        let Some(mut opened) = thread.stack.take(serial) else {
+            return Sent::Nothing;
+        };
+        opened.set_span(span);
+        let (cost, owner, log) = (opened.cost, &mut owner, log.as_deref_mut());
+        let closed = match cost {
+            Some(_) => end_sampled(&mut thread, opened, driver, owner, log),
+            None => end_taken(&mut thread, opened, driver, owner, log, false),
+        };
+        match closed {
+            Ok(sent) => return sent,
+            Err(measurement) => measurement,
         }
-        end_innermost(thread, serial, driver, span, &mut drops, false)
-    });
-    // Without a scope it was abandoned, and counted then; or the thread is ending.
-    let closed: Closed = closed.flatten().unwrap_or(Ok(Sent::Nothing));
-    closed.unwrap_or_else(|measurement| wait_and_send(driver, measurement, &mut drops))
+    };
+    wait_and_send(driver, measurement, log)
 }
 
-/// Ends a scope whose opening took `cost`, and counts what measuring it has cost. A copy of [`end_innermost`] out of line,
-/// so that the usual one does not keep the results of the clock.
+/// Ends a scope whose opening was sampled, and counts what measuring it has cost. A copy of [`end_taken`] out of line, so
+/// that the usual one does not keep the results of the clock.
 #[cold]
 #[inline(never)]
 fn end_sampled(
     thread: &mut GpuThread,
-    serial: u64,
+    opened: OpenGpuScope,
     driver: &Driver,
-    span: &CpuSpan,
-    drops: &mut DeferredDrops<'_>,
-    cost: NonZero<u64>,
-) -> Option<Closed> {
-    let begun = now().saturating_sub(cost.get());
-    let closed = end_innermost(thread, serial, driver, span, drops, true)?;
+    owner: &mut StreamOwnership,
+    log: MaybeLog<'_>,
+) -> Closed {
+    let cost = opened.cost.map_or(0, NonZero::get);
+    let begun = now().saturating_sub(cost);
+    let closed = end_taken(thread, opened, driver, owner, log, true);
     // The call that waits for the device has asked for that, so it is no cost of measuring.
     if closed.is_ok() {
         own_cost::note_sample(now().saturating_sub(begun));
     }
-    Some(closed)
+    closed
 }
 
-/// Ends a scope of this thread. Returns `None` if it is not open.
+/// Ends a scope that was taken out of this thread's stack. Returns its measurement if it must wait for the device. Moves what
+/// kept its stream alive to `owner`.
 // For why it is not inlined in debug builds, see `open_scope`.
 #[cfg_attr(debug_assertions, inline(never))]
 #[cfg_attr(not(debug_assertions), inline(always))]
-fn end_innermost(
+fn end_taken(
     thread: &mut GpuThread,
-    serial: u64,
+    opened: OpenGpuScope,
     driver: &Driver,
-    span: &CpuSpan,
-    drops: &mut DeferredDrops<'_>,
+    owner: &mut StreamOwnership,
+    log: MaybeLog<'_>,
     is_sampled: bool,
-) -> Option<Closed> {
-    let number = thread.number();
-    // Read in place: a copy of it would take longer than everything else here.
-    let opened = thread.stack.innermost(serial)?;
-    let measurement = close(opened, number, driver, span, drops, is_sampled);
-    let must_wait = must_wait(opened, &measurement);
-    thread.stack.remove_innermost();
-    if must_wait {
-        return Some(Err(measurement));
+) -> Closed {
+    let mode = opened.mode;
+    let measurement = close(opened, thread.number, driver, owner, is_sampled);
+    if must_wait(mode, &measurement) {
+        return Err(measurement);
     }
-    Some(Ok(send(thread, measurement, drops)))
+    Ok(send(thread, measurement, log))
 }
 
-fn end_opened(mut opened: OpenGpuScope, span: &CpuSpan, log: &mut Option<LogRequest>) -> Sent {
-    let mut drops = DeferredDrops::new(log);
+fn end_opened(mut opened: OpenGpuScope, span: CpuSpan, log: &mut Option<LogRequest>) -> Sent {
+    let mut owner = StreamOwnership::Borrowed;
     let Some(driver) = library::driver() else {
         return Sent::Nothing;
     };
+    opened.set_span(span);
+    let mut opened = Some(opened);
     let closed = state::with(|thread| {
-        let measurement = close(
-            &mut opened,
-            thread.number(),
-            driver,
-            span,
-            &mut drops,
-            false,
-        );
-        if must_wait(&opened, &measurement) {
-            return Err(measurement);
-        }
-        Ok(send(thread, measurement, &mut drops))
+        let (opened, log) = (opened.take()?, Some(&mut *log));
+        Some(end_taken(thread, opened, driver, &mut owner, log, false))
     });
-    if let Some(closed) = closed {
-        return closed.unwrap_or_else(|measurement| wait_and_send(driver, measurement, &mut drops));
+    if let Some(closed) = closed.flatten() {
+        return closed.unwrap_or_else(|measurement| wait_and_send(driver, measurement, Some(log)));
     }
     // The thread is ending, and its ring is gone.
-    if let Ok(measurement) = opened.outcome {
-        measurement.give_back();
+    if let Some(opened) = opened {
+        opened.measurement.give_back();
     }
     Sent::Rejected
 }
 
-fn send_without_context(name: u32, span: &CpuSpan, log: &mut Option<LogRequest>) -> Sent {
-    let mut drops = DeferredDrops::new(log);
+fn send_without_context(name: u32, span: CpuSpan, log: &mut Option<LogRequest>) -> Sent {
     let sent = state::with(|thread| {
         let mut measurement = GpuMeasurement::without(CudaLoss::NoContext);
         let scope = thread.unplaced_scope(name);
-        measurement.fill(&scope, &Enclosing::NONE, false, span);
-        send(thread, measurement, &mut drops)
+        measurement.begin(scope, false);
+        measurement.set_enclosing(&Enclosing::NONE);
+        measurement.span = span;
+        send(thread, measurement, Some(log))
     });
     sent.unwrap_or(Sent::Rejected)
 }
@@ -208,33 +227,34 @@ fn send_without_context(name: u32, span: &CpuSpan, log: &mut Option<LogRequest>)
 /// Records the second event, and completes the measurement.
 #[inline(always)]
 pub(super) fn close(
-    opened: &mut OpenGpuScope,
+    opened: OpenGpuScope,
     number: u32,
     driver: &impl EventApi,
-    span: &CpuSpan,
-    drops: &mut DeferredDrops<'_>,
+    owner: &mut StreamOwnership,
     is_sampled: bool,
 ) -> Box<GpuMeasurement> {
-    drops.ownership = opened.ownership.take();
-    let outcome = std::mem::replace(&mut opened.outcome, Err(CudaLoss::Abandoned));
-    let mut measurement = outcome.unwrap_or_else(GpuMeasurement::without);
+    let OpenGpuScope {
+        mut measurement,
+        mode,
+        named_by,
+        ownership,
+        ..
+    } = opened;
+    // It owned nothing, so there is nothing to drop. To find that out would take some instructions.
+    let _nothing = ManuallyDrop::new(mem::replace(owner, ownership));
     if let Some(pair) = &measurement.pair {
-        let ended = record_end(number, driver, pair, opened, is_sampled);
+        let stream_key = &measurement.scope.stream_key;
+        let named = (stream_key, named_by.is_implicit());
+        let ended = record_end(number, driver, pair, named, mode, is_sampled);
         measurement.set_loss(ended.err());
     }
-    measurement.fill(
-        &opened.scope,
-        &opened.enclosing,
-        opened.named_by.is_fallback(),
-        span,
-    );
     measurement
 }
 
 /// Returns `true` if the call asked to wait for the device.
 #[inline]
-pub(super) fn must_wait(opened: &OpenGpuScope, measurement: &GpuMeasurement) -> bool {
-    opened.mode == Mode::Synchronous && measurement.loss.is_none()
+pub(super) fn must_wait(mode: Mode, measurement: &GpuMeasurement) -> bool {
+    mode == Mode::Synchronous && measurement.loss.is_none()
 }
 
 /// Sends a measurement to the resolver, or gives it back.
@@ -242,39 +262,43 @@ pub(super) fn must_wait(opened: &OpenGpuScope, measurement: &GpuMeasurement) -> 
 fn send(
     thread: &mut GpuThread,
     mut measurement: Box<GpuMeasurement>,
-    drops: &mut DeferredDrops<'_>,
+    mut log: MaybeLog<'_>,
 ) -> Sent {
-    if drops.log.is_some() {
-        measurement.log = drops.log.take();
+    if let Some(log) = &mut log
+        && log.is_some()
+    {
+        measurement.log = log.take();
     }
     match ring::push(thread, measurement) {
         Ok(()) => Sent::ToResolver,
-        Err(measurement) => take_back(measurement, drops),
+        Err(measurement) => take_back(measurement, log),
     }
 }
 
 #[cold]
-fn take_back(mut measurement: Box<GpuMeasurement>, drops: &mut DeferredDrops<'_>) -> Sent {
-    *drops.log = measurement.log.take();
+#[inline(never)]
+fn take_back(mut measurement: Box<GpuMeasurement>, log: MaybeLog<'_>) -> Sent {
+    if let Some(log) = log {
+        *log = measurement.log.take();
+    }
     measurement.give_back();
     Sent::Rejected
 }
 
 /// Waits for the device and calls the logger, with the thread's state released. Then sends the measurement.
 #[cold]
-fn wait_and_send(
-    driver: &Driver,
-    mut measurement: Box<GpuMeasurement>,
-    drops: &mut DeferredDrops<'_>,
-) -> Sent {
-    let wants_log = drops.log.is_some();
+#[inline(never)]
+fn wait_and_send(driver: &Driver, mut measurement: Box<GpuMeasurement>, log: MaybeLog<'_>) -> Sent {
+    let mut none = None;
+    let log = log.unwrap_or(&mut none);
+    let wants_log = log.is_some();
     if let Some(pair) = measurement.pair {
-        let waited = synchronous::log_now(driver, &measurement, pair, drops.log);
+        let waited = synchronous::log_now(driver, &measurement, pair, log);
         measurement.set_loss(waited.err());
     }
-    let is_logged = wants_log && drops.log.is_none();
+    let is_logged = wants_log && log.is_none();
     let mut measurement = Some(measurement);
-    let sent = state::with(|thread| Some(send(thread, measurement.take()?, drops))).flatten();
+    let sent = state::with(|thread| Some(send(thread, measurement.take()?, Some(log)))).flatten();
     let sent = sent.unwrap_or_else(|| {
         measurement.into_iter().for_each(GpuMeasurement::give_back);
         Sent::Rejected
@@ -285,22 +309,47 @@ fn wait_and_send(
     }
 }
 
+/// Records the second event of a pair.
 #[inline(always)]
 fn record_end(
     number: u32,
     driver: &impl EventApi,
     pair: &Pair,
-    opened: &OpenGpuScope,
+    (stream_key, is_implicit): (&StreamKey, bool),
+    mode: Mode,
     is_sampled: bool,
 ) -> Result<(), CudaLoss> {
-    let (context, stream_key) = (pair.context, &opened.scope.stream_key);
-    let (stream, is_implicit) = (stream_key.stream, opened.named_by.is_implicit());
-    if context.has_failed() {
-        return Err(CudaLoss::ContextFailed);
+    let (context, stream) = (pair.context, stream_key.stream);
+    if !context.is_sound() || pair.epoch != context.epoch() {
+        return Err(loss_of_faults(context));
     }
-    if pair.epoch != context.epoch() || context.is_suspect() {
-        return Err(CudaLoss::ContextGone);
+    if stream.is_default() || pair.is_graph {
+        let named = (stream_key, is_implicit);
+        return record_specially(number, driver, pair, named, mode, is_sampled);
     }
+    check_epoch(driver, pair)?;
+    let begun = record_times::begin(is_sampled);
+    let recorded = record(driver, context, pair.end, stream, false);
+    record_times::end(begun);
+    recorded?;
+    // Another thread may begin a capture between any two calls. If the check came first, the capture could begin
+    // after it and include the event, and the resolver's query of the event would invalidate the capture. Recording
+    // adds no node to a graph. After the record, the answer that the stream does not capture means that the scope's
+    // events are not part of a capture, or of one that has ended: querying them does no harm.
+    check_capture(driver, pair, stream, mode)
+}
+
+/// [`record_end`] on a default stream, or in a graph.
+#[inline(never)]
+fn record_specially(
+    number: u32,
+    driver: &impl EventApi,
+    pair: &Pair,
+    (stream_key, is_implicit): (&StreamKey, bool),
+    mode: Mode,
+    is_sampled: bool,
+) -> Result<(), CudaLoss> {
+    let (context, stream) = (pair.context, stream_key.stream);
     if stream.is_per_thread() && number != stream_key.thread {
         return Err(CudaLoss::OtherThread);
     }
@@ -308,6 +357,21 @@ fn record_end(
     if is_implicit && driver.current_context() != Ok(context.raw) {
         return Err(CudaLoss::OtherContext);
     }
+    check_epoch(driver, pair)?;
+    let before = if stream.is_default() {
+        enter_own_context(driver, context, is_implicit)?
+    } else {
+        None
+    };
+    let recorded = record_in_own_context(driver, pair, stream, mode, is_sampled);
+    driver.leave_context(before);
+    recorded
+}
+
+/// Checks that the context is the one in which the pair's events were made.
+#[inline(always)]
+fn check_epoch(driver: &impl EventApi, pair: &Pair) -> Result<(), CudaLoss> {
+    let context = pair.context;
     // The device may have been reset inside the scope.
     if context.is_replaced(driver) {
         resolver::suspect(context);
@@ -318,35 +382,27 @@ fn record_end(
     if pair.epoch != context.epoch() {
         return Err(CudaLoss::ContextGone);
     }
-    let before = enter_own_context(driver, context, stream, is_implicit)?;
-    let recorded = record_in_context(driver, pair, stream, opened.mode, is_sampled);
-    driver.leave_context(before);
-    recorded
+    Ok(())
 }
 
-#[inline(always)]
-fn record_in_context(
+fn record_in_own_context(
     driver: &impl EventApi,
     pair: &Pair,
     stream: RawStream,
     mode: Mode,
     is_sampled: bool,
 ) -> Result<(), CudaLoss> {
-    let context = pair.context;
     // Recording in the legacy default stream would invalidate captures of blocking streams, and the event of a graph
     // can be recorded in a capture only.
     let checks_first = pair.is_graph || stream == RawStream::LEGACY;
     if checks_first {
-        check_capture_first(driver, pair, stream, mode)?;
+        check_capture(driver, pair, stream, mode)?;
     }
-    let recorded = record_times::timed(is_sampled, || {
-        record(driver, context, pair.end, stream, pair.is_graph)
-    });
-    recorded.map_err(|failed| loss_of(driver, context, failed.code, failed.call))?;
-    // Another thread may begin a capture between any two calls. If the check came first, the capture could begin
-    // after it and include the event, and the resolver's query of the event would invalidate the capture. Recording
-    // adds no node to a graph. After the record, the answer that the stream does not capture means that the scope's
-    // events are not part of a capture, or of one that has ended: querying them does no harm.
+    let begun = record_times::begin(is_sampled);
+    let recorded = record(driver, pair.context, pair.end, stream, pair.is_graph);
+    record_times::end(begun);
+    recorded?;
+    // See `record_end` for why it is checked last otherwise.
     if checks_first {
         Ok(())
     } else {
@@ -366,17 +422,6 @@ fn check_capture(
         is_graph if is_graph == pair.is_graph => Ok(()),
         _ => Err(CudaLoss::Captured),
     }
-}
-
-/// [`check_capture`] out of line, so that the usual order of calls is compiled without a second copy.
-#[inline(never)]
-fn check_capture_first(
-    driver: &impl EventApi,
-    pair: &Pair,
-    stream: RawStream,
-    mode: Mode,
-) -> Result<(), CudaLoss> {
-    check_capture(driver, pair, stream, mode)
 }
 
 /// Counts a call of a name for which no stream is named, if a context is current on its thread.
@@ -436,22 +481,23 @@ fn rejection() -> CudaLoss {
 #[inline(always)]
 fn account(
     cell: Option<&'static StatCell>,
-    mut log: Option<LogRequest>,
+    log: Option<LogRequest>,
     end: impl FnOnce(&mut Option<LogRequest>) -> Sent,
 ) {
     let every = log.as_ref().map(|log| log.every);
-    if let Some(log) = &mut log {
+    let mut log = DeferredLog(log);
+    if let Some(log) = &mut log.0 {
         log.skipped = cell.map_or(0, |cell| cell.skipped.get());
     }
-    let sent = end(&mut log);
-    // `end` has taken the request or dropped it.
-    std::mem::forget(log);
+    let sent = end(&mut log.0);
+    drop(log);
     if every.is_some() || sent != Sent::ToResolver {
         account_for(cell, every, sent);
     }
 }
 
 /// Counts what became of a measurement, and of a log entry.
+#[cold]
 #[inline(never)]
 fn account_for(cell: Option<&'static StatCell>, every: Option<u32>, sent: Sent) {
     let is_rejected = matches!(sent, Sent::Rejected | Sent::RejectedAfterLog);

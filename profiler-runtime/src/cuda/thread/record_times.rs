@@ -31,15 +31,19 @@ pub struct RecordTimes {
     pub longest_ns: f64,
 }
 
-/// Calls `record`, and measures its duration if the scope is sampled.
+/// Returns the time before a record, for [`end`], if the scope is sampled.
+// Two functions, and none with a closure for the record, which the compiler does not always inline.
 #[inline(always)]
-pub(crate) fn timed<T>(is_sampled: bool, record: impl FnOnce() -> T) -> T {
-    let begun = is_sampled.then(now);
-    let recorded = record();
+pub(crate) fn begin(is_sampled: bool) -> Option<u64> {
+    is_sampled.then(now)
+}
+
+/// Measures the duration of a record that began at a time from [`begin`].
+#[inline(always)]
+pub(crate) fn end(begun: Option<u64>) {
     if let Some(begun) = begun {
         add(now().saturating_sub(begun));
     }
-    recorded
 }
 
 #[cold]

@@ -9,26 +9,17 @@ use crate::cuda::loss::CudaLoss;
 use crate::cuda::resolver;
 use crate::stream_key::RawStream;
 
-/// Makes the stream's own context current if the stream is a default one that was named: its handle means the default
-/// stream of whichever context is current. An implicit default stream is that of the current context already. Returns
-/// what [`EventApi::leave_context`] takes.
-// Not with a closure for what happens in between, which the compiler does not always inline.
-#[inline(always)]
+/// Makes the context of a default stream current if the stream was named: its handle means the default stream of whichever
+/// context is current. An implicit default stream is that of the current context already. Returns what
+/// [`EventApi::leave_context`] takes.
 pub(super) fn enter_own_context(
     driver: &impl EventApi,
     context: &Context,
-    stream: RawStream,
     is_implicit: bool,
 ) -> Result<Option<RawContext>, CudaLoss> {
-    if is_implicit || !stream.is_default() {
+    if is_implicit {
         return Ok(None);
     }
-    enter(driver, context)
-}
-
-#[cold]
-#[inline(never)]
-fn enter(driver: &impl EventApi, context: &Context) -> Result<Option<RawContext>, CudaLoss> {
     driver
         .enter_context(context.raw)
         .map_err(|failed| loss_of(driver, context, failed.code, failed.call))
@@ -55,6 +46,10 @@ pub(super) fn is_graph(
 }
 
 /// Records an event in a stream, or makes it part of the graph that the stream captures.
+///
+/// # Errors
+///
+/// Returns why the scope has no GPU time if the driver refuses.
 #[inline(always)]
 pub(super) fn record(
     driver: &impl EventApi,
@@ -62,14 +57,53 @@ pub(super) fn record(
     event: Event,
     stream: RawStream,
     is_graph: bool,
+) -> Result<(), CudaLoss> {
+    match record_once(driver, event, stream, is_graph) {
+        Ok(()) => Ok(()),
+        Err(failed) => record_again(driver, context, event, stream, is_graph, failed),
+    }
+}
+
+#[inline(always)]
+fn record_once(
+    driver: &impl EventApi,
+    event: Event,
+    stream: RawStream,
+    is_graph: bool,
 ) -> Result<(), Failed> {
-    driver.retried_in(context.raw, || {
-        if is_graph {
-            driver.record_external(event, stream)
-        } else {
-            driver.record(event, stream)
-        }
-    })
+    if is_graph {
+        driver.record_external(event, stream)
+    } else {
+        driver.record(event, stream)
+    }
+}
+
+/// The second attempt of [`record`], if there is one.
+#[cold]
+#[inline(never)]
+fn record_again(
+    driver: &impl EventApi,
+    context: &Context,
+    event: Event,
+    stream: RawStream,
+    is_graph: bool,
+    failed: Failed,
+) -> Result<(), CudaLoss> {
+    let record = || record_once(driver, event, stream, is_graph);
+    driver
+        .retried_after(failed, context.raw, record)
+        .map_err(|failed| loss_of(driver, context, failed.code, failed.call))
+}
+
+/// Returns why a scope has no GPU time in a context that has failed or may be destroyed.
+#[cold]
+#[inline(never)]
+pub(super) fn loss_of_faults(context: &Context) -> CudaLoss {
+    if context.has_failed() {
+        CudaLoss::ContextFailed
+    } else {
+        CudaLoss::ContextGone
+    }
 }
 
 /// Returns why a scope has no GPU time after a call in its context has failed.

@@ -27,18 +27,22 @@ pub(crate) fn push(
             None => return Err(measurement),
         },
     };
-    match ring.push(measurement) {
-        Ok(()) => {
-            if ring.is_half_full() {
-                resolver::wake();
-            }
-            Ok(())
-        }
-        Err(rejected) => {
-            resolver::wake();
-            Err(rejected)
-        }
+    ring.push_early_from(measurement, |measurement| measurement)
+        .or_else(|measurement| push_late(ring, measurement))
+}
+
+/// [`push`] if half of the ring is waiting.
+#[cold]
+#[inline(never)]
+fn push_late(
+    ring: &mut Producer<Box<GpuMeasurement>>,
+    measurement: Box<GpuMeasurement>,
+) -> Result<(), Box<GpuMeasurement>> {
+    let pushed = ring.push(measurement);
+    if pushed.is_err() || ring.is_half_full() {
+        resolver::wake();
     }
+    pushed
 }
 
 /// Creates the thread's ring. After a failure, the next scope tries again.

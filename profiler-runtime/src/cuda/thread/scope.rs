@@ -1,9 +1,10 @@
 //! An open scope that is to have a GPU time.
 
+use std::mem::ManuallyDrop;
 use std::num::NonZero;
 
 use super::state;
-use crate::cuda::context::measurement::{Enclosing, GpuMeasurement, ScopeRef, StartEvent};
+use crate::cuda::context::measurement::{CpuSpan, GpuMeasurement, ScopeRef, StartEvent};
 use crate::cuda::loss::CudaLoss;
 use crate::cuda::resolver::totals;
 use crate::cuda::stream::target::NamedBy;
@@ -48,10 +49,9 @@ pub(crate) enum Mode {
 /// An open scope that is to have a GPU time.
 #[derive(Debug)]
 pub(crate) struct OpenGpuScope {
-    /// The measurement whose first event is recorded, or the reason why there is none.
-    pub(super) outcome: Result<Box<GpuMeasurement>, CudaLoss>,
-    pub(super) scope: ScopeRef,
-    pub(super) enclosing: Enclosing,
+    /// Its measurement, which knows the scope and those around it. The first event of its pair is recorded; without a pair,
+    /// it has the reason.
+    pub(super) measurement: Box<GpuMeasurement>,
     pub(super) mode: Mode,
     pub(super) named_by: NamedBy,
     /// `true` if a future was polled inside, so that scopes inside may overlap.
@@ -62,45 +62,67 @@ pub(crate) struct OpenGpuScope {
 }
 
 impl OpenGpuScope {
-    /// A scope that nothing is known of yet.
-    pub(super) const EMPTY: Self = Self {
-        outcome: Err(CudaLoss::Abandoned),
-        scope: ScopeRef::NONE,
-        enclosing: Enclosing::NONE,
-        mode: Mode::Later,
-        named_by: NamedBy::Call,
-        has_futures: false,
-        ownership: StreamOwnership::Borrowed,
-        cost: None,
-    };
+    /// A scope whose end does not wait for the device, and which does not own its stream.
+    #[inline(always)]
+    pub(super) fn new(measurement: Box<GpuMeasurement>, named_by: NamedBy) -> Self {
+        Self {
+            measurement,
+            mode: Mode::Later,
+            named_by,
+            has_futures: false,
+            ownership: StreamOwnership::Borrowed,
+            cost: None,
+        }
+    }
+
+    /// Stores the scope's time on the CPU, when it has ended.
+    #[inline(always)]
+    pub(super) fn set_span(&mut self, span: CpuSpan) {
+        // One by one, so that they need not be in memory before.
+        let stored = &mut self.measurement.span;
+        stored.end = span.end;
+        stored.elapsed = span.elapsed;
+        stored.outermost = span.outermost;
+        stored.call = span.call;
+    }
+
+    /// Returns `true` if nothing but the thread, whose current stream it is on, keeps its stream alive.
+    pub(super) fn is_on_current_stream(&self) -> bool {
+        self.named_by == NamedBy::Thread && matches!(self.ownership, StreamOwnership::Borrowed)
+    }
 
     /// Returns the start event; `None` if the scope has no GPU time.
     pub(super) fn start(&self) -> Option<StartEvent> {
-        self.outcome
-            .as_ref()
-            .ok()?
-            .pair
-            .as_ref()
-            .map(StartEvent::of)
+        self.measurement.pair.as_ref().map(StartEvent::of)
     }
 }
 
 /// Gives up a scope that will not end, and counts it.
-#[cold]
 pub(crate) fn abandon(opened: OpenGpuScope) {
-    totals::count_without(opened.scope.name, CudaLoss::Abandoned);
-    if let Ok(measurement) = opened.outcome {
-        measurement.give_back();
-    }
+    abandon_measurement(opened.measurement);
+}
+
+/// [`abandon`] for a case that cannot occur. It leaks what keeps the stream alive.
+// So the compiler need not have the scope in memory, where it could be dropped.
+#[inline(always)]
+pub(super) fn abandon_without_owner(opened: OpenGpuScope) {
+    let _leaked = ManuallyDrop::new(opened.ownership);
+    abandon_measurement(opened.measurement);
+}
+
+#[cold]
+#[inline(never)]
+fn abandon_measurement(measurement: Box<GpuMeasurement>) {
+    totals::count_without(measurement.scope.name, CudaLoss::Abandoned);
+    measurement.give_back();
 }
 
 /// The owner that keeps a scope's stream alive until the scope ends.
 #[derive(Debug)]
 pub(super) enum StreamOwnership {
-    /// Something outside: the caller's borrow, or the process, whose default stream is never freed.
+    /// Something outside: the caller's borrow, the process, whose default stream is never freed, or the thread, whose
+    /// current stream it is. Replacing the current stream makes the scope an owner.
     Borrowed,
-    /// The thread, whose current stream it is. Replacing the current stream makes the scope an owner.
-    ThreadCurrent,
     /// The scope itself.
     Owned { _keep_alive: KeepAlive },
 }
@@ -109,19 +131,6 @@ impl StreamOwnership {
     pub(super) fn owned(stream: Stream) -> Self {
         Self::Owned {
             _keep_alive: stream.into_keep_alive(),
-        }
-    }
-
-    pub(super) fn is_thread_current(&self) -> bool {
-        matches!(self, Self::ThreadCurrent)
-    }
-
-    /// Takes out what the scope owns.
-    #[inline]
-    pub(super) fn take(&mut self) -> Self {
-        match self {
-            Self::Owned { .. } => std::mem::replace(self, Self::Borrowed),
-            Self::Borrowed | Self::ThreadCurrent => Self::Borrowed,
         }
     }
 }
@@ -136,7 +145,10 @@ impl TaskGpuScope {
     }
 
     pub(super) fn scope(&self) -> Option<ScopeRef> {
-        self.0.as_ref().as_ref().map(|opened| opened.scope)
+        self.0
+            .as_ref()
+            .as_ref()
+            .map(|opened| opened.measurement.scope)
     }
 
     pub(super) fn start(&self) -> Option<StartEvent> {

@@ -2,8 +2,8 @@
 
 use std::num::NonZero;
 
-use super::scope::{OpenGpuScope, StreamOwnership, TaskGpuScope, abandon};
-use crate::cuda::context::measurement::{Enclosing, ScopeRef, StartEvent};
+use super::scope::{OpenGpuScope, StreamOwnership, TaskGpuScope, abandon, abandon_without_owner};
+use crate::cuda::context::measurement::{Enclosing, GpuMeasurement, ScopeRef, StartEvent};
 use crate::cuda::stream::Stream;
 use crate::stream_key::{RawStream, StreamKey};
 use crate::sync::ReentrancyGuard;
@@ -45,7 +45,7 @@ impl Frame {
     #[inline]
     fn scope(&self) -> &ScopeRef {
         match self {
-            Self::Scope { opened, .. } => &opened.scope,
+            Self::Scope { opened, .. } => &opened.measurement.scope,
             Self::Poll { scope, .. } => scope,
         }
     }
@@ -78,22 +78,24 @@ impl ScopeStack {
         }
     }
 
-    /// Returns the scopes around a new scope on a stream.
+    /// Returns `true` if no scope is open, and no future is polled.
     #[inline(always)]
-    pub(super) fn enclosing(&self, stream_key: StreamKey, is_future: bool) -> Enclosing {
-        match self.frames.last() {
-            None => Enclosing::NONE,
-            Some(innermost) => self.enclosing_within(innermost, stream_key, is_future),
-        }
+    pub(super) fn is_empty(&self) -> bool {
+        self.frames.is_empty()
     }
 
+    /// Stores the scopes around a new scope in its measurement.
     #[inline(never)]
-    fn enclosing_within(
-        &self,
-        innermost: &Frame,
-        stream_key: StreamKey,
-        is_future: bool,
-    ) -> Enclosing {
+    pub(super) fn enclose(&self, measurement: &mut GpuMeasurement, is_future: bool) {
+        let enclosing = self.enclosing(measurement.scope.stream_key, is_future);
+        measurement.set_enclosing(&enclosing);
+    }
+
+    /// Returns the scopes around a new scope on a stream.
+    fn enclosing(&self, stream_key: StreamKey, is_future: bool) -> Enclosing {
+        let Some(innermost) = self.frames.last() else {
+            return Enclosing::NONE;
+        };
         let is_parent = |scope: &ScopeRef| scope.stream_key == stream_key && scope.has_begun;
         let mut frames = self.frames.iter().rev();
         let parent = frames.find(|frame| is_parent(frame.scope()));
@@ -105,38 +107,54 @@ impl ScopeStack {
         }
     }
 
-    /// Pushes an empty scope, and returns it to be filled in place.
+    /// Makes room for one more frame.
     #[inline(always)]
-    pub(super) fn push(&mut self, serial: u64) -> Option<&mut OpenGpuScope> {
-        if self.frames.len() >= MAX_OPEN {
-            self.abandon_older_half();
-        }
+    pub(super) fn reserve(&mut self) {
         if self.frames.len() == self.frames.capacity() {
             self.grow();
         }
-        self.frames.push(Frame::Scope {
-            serial,
-            opened: OpenGpuScope::EMPTY,
-        });
-        self.last_opened()
+    }
+
+    /// Pushes a scope, for which [`reserve`](Self::reserve) has made room.
+    #[inline(always)]
+    pub(super) fn push(&mut self, serial: u64, opened: OpenGpuScope) {
+        // Not `Vec::push`, which may allocate and unwind: the compiler would write the scope to the call's stack first, so that
+        // it can be dropped from there, and copy it.
+        let Some(free) = self.frames.spare_capacity_mut().first_mut() else {
+            return abandon_without_owner(opened);
+        };
+        free.write(Frame::Scope { serial, opened });
+        // SAFETY: there is a free place behind the last frame, which has just been written.
+        unsafe { self.frames.set_len(self.frames.len() + 1) };
     }
 
     #[cold]
+    #[inline(never)]
     fn grow(&mut self) {
         // Do not attribute the memory to the program's scopes.
         let _reentrancy = ReentrancyGuard::try_enter();
-        self.frames.reserve(8);
+        if self.frames.len() >= MAX_OPEN {
+            self.abandon_older_half();
+        }
+        // No more than needed, so that the bound is looked at before the vector grows beyond it.
+        let wanted = self.frames.len().clamp(8, MAX_OPEN);
+        let free = self.frames.capacity() - self.frames.len();
+        if free == 0 {
+            let missing = MAX_OPEN.saturating_sub(self.frames.len());
+            self.frames.reserve_exact(wanted.min(missing).max(1));
+        }
     }
 
-    #[inline]
-    fn last_opened(&mut self) -> Option<&mut OpenGpuScope> {
+    /// Returns the innermost scope.
+    pub(super) fn innermost(&mut self) -> Option<&mut OpenGpuScope> {
         match self.frames.last_mut() {
             Some(Frame::Scope { opened, .. }) => Some(opened),
             _ => None,
         }
     }
 
-    /// Takes the innermost scope out, for a future that keeps it from now on.
+    /// Takes the innermost scope out.
+    #[inline(always)]
     pub(super) fn pop_innermost(&mut self) -> Option<OpenGpuScope> {
         self.frames.pop()?.into_opened()
     }
@@ -149,18 +167,20 @@ impl ScopeStack {
         old.filter_map(Frame::into_opened).for_each(abandon);
     }
 
-    /// Returns the scope with a serial number, after making it the innermost one. Scopes inside it are displaced: they
+    /// Takes the scope with a serial number out, after making it the innermost one. Scopes inside it are displaced: they
     /// may still end, but no later scope is inside them.
     #[inline(always)]
-    pub(super) fn innermost(&mut self, serial: u64) -> Option<&mut OpenGpuScope> {
-        let is_last = |frame: &Frame| frame.is_scope(serial);
-        if !self.frames.last().is_some_and(is_last) {
-            self.make_innermost(serial)?;
+    pub(super) fn take(&mut self, serial: u64) -> Option<OpenGpuScope> {
+        if let Some(Frame::Scope { opened, .. }) = self.frames.pop_if(|last| last.is_scope(serial))
+        {
+            return Some(opened);
         }
-        self.last_opened()
+        self.make_innermost(serial)?;
+        self.pop_innermost()
     }
 
     #[cold]
+    #[inline(never)]
     fn make_innermost(&mut self, serial: u64) -> Option<()> {
         let is_it = |frame: &Frame| frame.is_scope(serial);
         if let Some(index) = self.frames.iter().rposition(is_it) {
@@ -170,16 +190,6 @@ impl ScopeStack {
             self.frames.push(self.displaced.remove(index));
         }
         Some(())
-    }
-
-    /// Removes the scope that [`innermost`](Self::innermost) has returned. The caller has taken what it owned: its
-    /// measurement and its stream.
-    #[inline(always)]
-    pub(super) fn remove_innermost(&mut self) {
-        // To look for something to drop would take a dozen instructions.
-        if let Some(frame) = self.frames.pop() {
-            std::mem::forget(frame);
-        }
     }
 
     /// Returns the key of an open scope.
@@ -206,9 +216,7 @@ impl ScopeStack {
         if let Some(Frame::Scope { opened, .. }) = parent {
             opened.has_futures = true;
         }
-        if self.frames.len() == self.frames.capacity() {
-            self.grow();
-        }
+        self.reserve();
         self.frames.push(Frame::Poll { scope, start });
         Some(scope.key)
     }
@@ -237,7 +245,7 @@ impl ScopeStack {
     pub(super) fn own_stream(&mut self, stream: &Stream) {
         for frame in self.frames.iter_mut().chain(&mut self.displaced) {
             if let Frame::Scope { opened, .. } = frame
-                && opened.ownership.is_thread_current()
+                && opened.is_on_current_stream()
             {
                 opened.ownership = StreamOwnership::owned(stream.clone());
             }
@@ -258,6 +266,7 @@ impl ScopeStack {
 mod tests {
     use super::*;
     use crate::cuda::loss::{self, CudaLoss};
+    use crate::cuda::stream::target::NamedBy;
     use crate::stream_key::RawStream;
 
     fn on_stream(thread: u32) -> StreamKey {
@@ -271,8 +280,8 @@ mod tests {
     /// Opens a scope whose key is its serial number.
     fn open(stack: &mut ScopeStack, serial: u64, stream: u32) -> Enclosing {
         let enclosing = stack.enclosing(on_stream(stream), false);
-        let opened = stack.push(serial).unwrap();
-        opened.scope = scope(serial, stream);
+        stack.reserve();
+        stack.push(serial, opened(serial, stream));
         enclosing
     }
 
@@ -285,6 +294,12 @@ mod tests {
         }
     }
 
+    fn opened(key: u64, stream: u32) -> OpenGpuScope {
+        let mut measurement = GpuMeasurement::new(None);
+        measurement.scope = scope(key, stream);
+        OpenGpuScope::new(measurement, NamedBy::Call)
+    }
+
     /// The number of no name, so that the counts of other tests' names stay theirs.
     fn name_of(key: u64) -> u32 {
         u32::MAX - u32::try_from(key).unwrap()
@@ -292,10 +307,7 @@ mod tests {
 
     fn task(key: u64, stream: u32) -> TaskGpuScope {
         let mut task = TaskGpuScope::default();
-        task.set(OpenGpuScope {
-            scope: scope(key, stream),
-            ..OpenGpuScope::EMPTY
-        });
+        task.set(opened(key, stream));
         task
     }
 
@@ -305,11 +317,10 @@ mod tests {
 
     /// Ends a scope as `ending` does. Returns `false` if it is not open any more.
     fn end(stack: &mut ScopeStack, serial: u64) -> bool {
-        let Some(opened) = stack.innermost(serial) else {
+        let Some(opened) = stack.take(serial) else {
             return false;
         };
-        assert_eq!(opened.scope.key, serial);
-        stack.remove_innermost();
+        assert_eq!(opened.measurement.scope.key, serial);
         true
     }
 
@@ -347,7 +358,7 @@ mod tests {
         let mut stack = ScopeStack::new();
         open(&mut stack, 1, 7);
         open(&mut stack, 2, 7);
-        stack.innermost(2).unwrap().scope.has_begun = false;
+        stack.innermost().unwrap().measurement.scope.has_begun = false;
         assert_eq!(parent(&open(&mut stack, 3, 7)), 1);
     }
 
@@ -378,8 +389,8 @@ mod tests {
         assert!(end(&mut stack, 1));
         assert_eq!(stack.displaced.len(), MAX_DISPLACED);
         assert!(abandoned() >= before + 5);
-        assert!(stack.innermost(6).is_none(), "abandoned");
-        assert!(stack.innermost(7).is_some());
+        assert!(stack.take(6).is_none(), "abandoned");
+        assert!(stack.take(7).is_some());
         for serial in 0..2 * MAX_OPEN as u64 {
             open(&mut stack, 1_000 + serial, 7);
             assert!(stack.frames.len() <= MAX_OPEN);
@@ -410,9 +421,8 @@ mod tests {
         open(&mut stack, 2, 8);
         let key = stack.push_poll(&task(9, 7)).unwrap();
         stack.pop_poll(key);
-        assert!(!stack.innermost(2).unwrap().has_futures);
-        stack.remove_innermost();
-        assert!(stack.innermost(1).unwrap().has_futures);
+        assert!(!stack.take(2).unwrap().has_futures);
+        assert!(stack.take(1).unwrap().has_futures);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Per-thread state of GPU measurements.
 
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
+use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::backoff::HostFunctionBackoff;
@@ -27,7 +28,7 @@ const MAX_TASK_BOXES: usize = 64;
 /// The per-thread state of GPU measurements.
 pub(crate) struct GpuThread {
     /// Unique among the threads of the process; zero until it is needed.
-    number: u32,
+    pub(super) number: u32,
     /// How many GPU scopes the thread has opened.
     opened: u64,
     pub(super) stack: ScopeStack,
@@ -52,14 +53,23 @@ thread_local! {
 /// logger may be measured itself.
 #[inline]
 pub(crate) fn with<T>(f: impl FnOnce(&mut GpuThread) -> T) -> Option<T> {
-    THREAD
-        .try_with(|thread| {
-            thread
-                .try_borrow_mut()
-                .ok()
-                .map(|mut thread| f(&mut thread))
-        })
-        .ok()?
+    // SAFETY: it is dropped when this function returns.
+    let mut thread = unsafe { borrow() }?;
+    Some(f(&mut thread))
+}
+
+/// Returns the thread's state, as [`with`] passes it on.
+///
+/// # Safety
+///
+/// The caller drops it before it returns.
+// For the ends of scopes: what is as large is not inlined as a closure of `with`.
+#[inline(always)]
+pub(super) unsafe fn borrow() -> Option<RefMut<'static, GpuThread>> {
+    let thread = THREAD.try_with(ptr::from_ref).ok()?;
+    // SAFETY: the state exists: `try_with` has just succeeded. Only this thread destroys it, when it ends, and not before the
+    // caller returns.
+    unsafe { &*thread }.try_borrow_mut().ok()
 }
 
 impl GpuThread {
@@ -95,19 +105,20 @@ impl GpuThread {
         NUMBER.set(self.number);
     }
 
-    /// Returns a key that no other GPU scope of the process has: the thread's number in the upper 24 bits, and the
+    /// Returns a key that no other GPU scope of the process has: `number`, the thread's, in the upper 24 bits, and the
     /// number of the thread's scope in the lower 40.
     #[inline(always)]
-    pub(super) fn next_key(&mut self) -> u64 {
+    pub(super) fn next_key(&mut self, number: u32) -> u64 {
         self.opened += 1;
-        u64::from(self.number()) << 40 | self.opened & ((1 << 40) - 1)
+        u64::from(number) << 40 | self.opened & ((1 << 40) - 1)
     }
 
     /// Returns a reference to a new scope whose stream is not known.
     #[cold]
     pub(super) fn unplaced_scope(&mut self, name: u32) -> ScopeRef {
+        let number = self.number();
         ScopeRef {
-            key: self.next_key(),
+            key: self.next_key(number),
             name,
             ..ScopeRef::NONE
         }
@@ -290,16 +301,16 @@ pub(super) fn stream_key(context: &Context, stream: RawStream, thread: u32) -> S
 
 #[cfg(test)]
 mod tests {
-    use std::ptr;
-
+    use super::super::scope::OpenGpuScope;
     use super::*;
     use crate::cuda::ffi::fake::FakeDriver;
     use crate::cuda::stream::StreamHandles;
+    use crate::cuda::stream::target::NamedBy;
 
     #[test]
     fn keys_are_unique_among_threads() {
         let (mut one, mut other) = (GpuThread::new(), GpuThread::new());
-        let keys = [one.next_key(), other.next_key(), one.next_key()];
+        let keys = [one.next_key(1), other.next_key(2), one.next_key(1)];
         assert!(keys[0] != keys[1] && keys[0] != keys[2] && keys[1] != keys[2]);
         assert!(keys.iter().all(|key| *key != 0));
     }
@@ -309,7 +320,7 @@ mod tests {
         let mut thread = GpuThread::new();
         let sampled = (0..128).filter(|_| {
             let is_sampled = thread.is_sampled();
-            thread.next_key();
+            thread.next_key(1);
             is_sampled
         });
         assert_eq!(sampled.collect::<Vec<_>>(), [1, 65]);
@@ -348,16 +359,19 @@ mod tests {
         });
         assert!(thread.replace_current(Some(stream.clone())).is_none());
         for serial in 1..=2 {
-            thread.stack.push(serial).unwrap().ownership = match serial {
-                1 => super::super::scope::StreamOwnership::ThreadCurrent,
-                _ => super::super::scope::StreamOwnership::Borrowed,
+            let named_by = match serial {
+                1 => NamedBy::Thread,
+                _ => NamedBy::Call,
             };
+            thread.stack.reserve();
+            let opened = OpenGpuScope::new(GpuMeasurement::new(None), named_by);
+            thread.stack.push(serial, opened);
         }
         let before = thread.replace_current(None).unwrap();
         assert!(before.can_replace(&stream) && thread.current().is_none());
-        let borrowed = &thread.stack.innermost(2).unwrap().ownership;
+        let borrowed = &thread.stack.take(2).unwrap().ownership;
         assert_eq!(format!("{borrowed:?}"), "Borrowed");
-        let owned = &thread.stack.innermost(1).unwrap().ownership;
+        let owned = &thread.stack.take(1).unwrap().ownership;
         assert!(format!("{owned:?}").starts_with("Owned"));
     }
 }

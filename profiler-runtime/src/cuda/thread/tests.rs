@@ -4,7 +4,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::beginning::{Begun, open};
-use super::ending::{DeferredDrops, close, must_wait};
+use super::ending::{close, must_wait};
 use super::scope::{ExplicitStream, GpuOptions, Mode, StreamOwnership};
 use super::state::GpuThread;
 use super::synchronous::log_now;
@@ -87,15 +87,15 @@ impl Bench {
             outermost: true,
             call: CountedCall::NONE,
         };
-        let mut log = None;
-        let mut drops = DeferredDrops::new(&mut log);
-        let opened = self.thread.stack.innermost(serial).unwrap();
-        let measurement = close(opened, number, &self.driver, &span, &mut drops, false);
+        let mut opened = self.thread.stack.take(serial).unwrap();
+        opened.set_span(span);
+        let mode = opened.mode;
+        let mut owner = StreamOwnership::Borrowed;
+        let measurement = close(opened, number, &self.driver, &mut owner, false);
         assert_eq!(
-            must_wait(opened, &measurement),
-            opened.mode == Mode::Synchronous && measurement.loss.is_none()
+            must_wait(mode, &measurement),
+            mode == Mode::Synchronous && measurement.loss.is_none()
         );
-        self.thread.stack.remove_innermost();
         measurement
     }
 
@@ -127,7 +127,7 @@ fn a_scope_records_one_event_at_each_end() {
 fn a_scope_owns_the_stream_that_its_call_names() {
     let mut bench = Bench::new();
     let scope = bench.begin();
-    let opened = bench.thread.stack.innermost(scope).unwrap();
+    let opened = bench.thread.stack.take(scope).unwrap();
     assert!(matches!(opened.ownership, StreamOwnership::Owned { .. }));
 }
 
@@ -338,7 +338,7 @@ fn a_scope_on_the_current_stream_does_not_own_it_while_it_is_current() {
     bench.thread.replace_current(Some(stream));
     open(&mut bench.thread, &bench.driver, 1, NAME, None, false).unwrap();
     let ownership = |bench: &mut Bench| {
-        let opened = bench.thread.stack.innermost(1).unwrap();
+        let opened = bench.thread.stack.innermost().unwrap();
         matches!(opened.ownership, StreamOwnership::Owned { .. })
     };
     assert!(!ownership(&mut bench));
