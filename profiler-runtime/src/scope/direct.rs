@@ -4,6 +4,8 @@
 //! It opens and closes a scope as the fast path does, and then has one thing to do: to push a record, or to record an event.
 //! All else takes the slow path: the first call of a name on a thread, a panic, a guard that is dropped out of order,
 //! details that a session asks for, thread times, callers, ranges, steps, handles.
+//!
+//! In debug builds nothing is inlined into one large frame, which would lie on the stack below the GPU part.
 
 use std::mem::ManuallyDrop;
 use std::thread::panicking;
@@ -71,7 +73,8 @@ impl OpenScope {
     }
 
     /// [`direct`](Self::direct) for a scope with a GPU time.
-    #[inline(always)]
+    #[cfg_attr(debug_assertions, inline(never))]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn direct_on_gpu(decision: SiteDecision) -> Option<Self> {
         let mut open = Self::push_direct(decision)?;
         let (flag, start) = begin_on_gpu(open.serial(), decision.id());
@@ -81,7 +84,8 @@ impl OpenScope {
     }
 
     /// [`direct`](Self::direct) for a scope without a GPU time.
-    #[inline(always)]
+    #[cfg_attr(debug_assertions, inline(never))]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn direct_on_cpu(decision: SiteDecision) -> Option<Self> {
         let mut open = Self::push_direct(decision)?;
         open.start = read_counter();
@@ -90,7 +94,8 @@ impl OpenScope {
 
     /// Pushes a scope with flags for what the decision asks for. Returns `None`, and does nothing, if the slow path must do
     /// it.
-    #[inline(always)]
+    #[cfg_attr(debug_assertions, inline(never))]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn push_direct(decision: SiteDecision) -> Option<Self> {
         let has_details = || decision.is_recorded() && session::wants_details();
         if !decision.is_direct() || has_details() {
@@ -110,7 +115,8 @@ impl OpenScope {
 
     /// Closes and counts the scope if it is the innermost one and has no other flags than [`DIRECT`]. Else returns `None`,
     /// and does nothing.
-    #[inline(always)]
+    #[cfg_attr(debug_assertions, inline(never))]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn close_direct(&self) -> Option<ClosedDirect> {
         if panicking() {
             return None;
