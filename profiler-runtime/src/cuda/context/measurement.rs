@@ -171,7 +171,7 @@ pub(crate) struct GpuMeasurement {
     pub(crate) sequence: u64,
 }
 
-/// Everything that each scope writes is in one cache line. (CUDA has drivers for 64-bit systems only.)
+/// Everything that each scope writes is in one cache line, and all that it compares in another one. (CUDA has drivers for 64-bit systems only.)
 #[cfg(target_pointer_width = "64")]
 const _: () = {
     const LINE: usize = 64;
@@ -182,6 +182,14 @@ const _: () = {
     assert!(
         from % LINE == 0 && offset_of!(GpuMeasurement, parent) < to && to <= from + LINE,
         "the written fields share a cache line"
+    );
+    let compared = (
+        offset_of!(GpuMeasurement, parent_on_other_stream),
+        offset_of!(GpuMeasurement, is_fallback),
+    );
+    assert!(
+        compared.0 / LINE == compared.1 / LINE,
+        "the compared fields share a cache line"
     );
 };
 
@@ -228,10 +236,13 @@ impl GpuMeasurement {
         measurement
     }
 
-    /// Prefetches the cache line that each scope writes.
+    /// Prefetches the cache lines that each scope uses: the one that it writes, that of the pair, and that of the fields
+    /// which it compares.
     #[inline(always)]
     pub(crate) fn prefetch(&self) {
         prefetch::for_writing(&self.scope);
+        prefetch::for_reading(&self.pair);
+        prefetch::for_reading(&self.parent_on_other_stream);
     }
 
     /// Stores a scope that begins, and has none around it. Writes to a second cache line only what has changed.

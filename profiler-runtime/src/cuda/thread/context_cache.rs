@@ -32,7 +32,7 @@ impl ContextCache {
         loop {
             match self.magazine.pop() {
                 Some(measurement) if self.context.is_current_epoch(&measurement) => {
-                    // Fetch the line that the next scope writes: the resolver's core wrote it last, and the transfer
+                    // Fetch the lines that the next scope uses: the resolver's core had them last, and the transfer
                     // overlaps this scope.
                     if let Some(next) = self.magazine.last() {
                         next.prefetch();
