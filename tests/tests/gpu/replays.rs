@@ -9,7 +9,7 @@ use cudarc::driver::sys::CUstreamCaptureMode::{
 };
 use cudarc::driver::{CudaGraph, CudaStream};
 use profiler_runtime::cuda::CudaLoss;
-use profiler_runtime::{init, scope, summary};
+use profiler_runtime::{init, measure_execution_time, scope, summary};
 use profiler_tests::gpu;
 use profiler_tests::gpu::{
     Gpu, cuda, exact, is_here, lost, on_the_driver_with, row, settle, simulator,
@@ -66,6 +66,45 @@ fn each_replay_of_what_was_captured_on_purpose_is_measured() {
         }
     }
     assert_eq!(summary().cuda.lost, []);
+    assert_eq!(spoiled(), 0);
+}
+
+#[test]
+fn a_replay_of_a_recursive_call_is_in_the_total_once() {
+    #[measure_execution_time(name = "recursive", stream = stream, cuda_graph)]
+    fn recursive(gpu: &Gpu, stream: &Arc<CudaStream>, depth: u64) {
+        gpu.spin(stream, 10_000);
+        if depth > 1 {
+            recursive(gpu, stream, depth - 1);
+        }
+    }
+    if !is_here_with_graphs(3 + 1) {
+        return;
+    }
+    let _profiler = init().expect("set up");
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    let capture = |depth| {
+        let mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+        stream.begin_capture(mode).expect("it may capture");
+        recursive(&gpu, &stream, depth);
+        end(&stream)
+    };
+    let graph = capture(3);
+    // Inside a call of its name that is not part of the graph.
+    let inside = {
+        let _outer = scope!("recursive");
+        capture(1)
+    };
+    for (graph, scopes, total) in [(&graph, 3, 30_000.0), (&inside, 4, 40_000.0)] {
+        graph.launch().expect("nothing failed");
+        stream.synchronize().expect("nothing failed");
+        settle();
+        let times = cuda("recursive");
+        assert_eq!(times.calls, scopes);
+        exact(times.total_ns, total);
+        exact(times.self_ns, total);
+    }
     assert_eq!(spoiled(), 0);
 }
 

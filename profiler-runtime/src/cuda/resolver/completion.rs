@@ -3,6 +3,7 @@
 use std::num::NonZero;
 
 use super::anchor::Anchor;
+use super::captured::Replay;
 use super::child_times::ChildTimes;
 use super::gpu_record::{self, GpuRecord};
 use super::log_sender::{self, LogSender, cuda_span};
@@ -111,7 +112,13 @@ impl<D: EventApi> Completion<D> {
     }
 
     /// Counts and logs a replay of a graph that contains the scope. A replay has no CPU time of its own.
-    pub(super) fn replay(&mut self, measurement: &GpuMeasurement, ns: f64, own: f64) {
+    pub(super) fn replay(&mut self, replay: &Replay<'_>) {
+        let &Replay {
+            measurement,
+            ns,
+            own,
+            outermost,
+        } = replay;
         let Some(name) = self.name(measurement.scope.name) else {
             return;
         };
@@ -122,7 +129,7 @@ impl<D: EventApi> Completion<D> {
                 ns,
                 own,
                 launch_ns: 0.0,
-                outermost: true,
+                outermost,
                 stream_key,
                 is_fallback: false,
             },

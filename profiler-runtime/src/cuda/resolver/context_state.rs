@@ -1,7 +1,7 @@
 //! The part of a round that concerns one CUDA context.
 
 use super::anchor::Anchor;
-use super::captured::CapturedScopes;
+use super::captured::{CapturedScopes, Replay};
 use super::completion::{self, Completion};
 use super::gpu_record::{self, GpuRecord};
 use super::queues::StreamQueues;
@@ -211,9 +211,7 @@ impl ContextState {
             && completion.log.is_empty()
         {
             let driver = completion.driver;
-            let complete = |measurement: &GpuMeasurement, ns, own| {
-                completion.replay(measurement, ns, own);
-            };
+            let complete = |replay: Replay<'_>| completion.replay(&replay);
             self.captured.poll(driver, anchor, read_all, complete);
         }
         self.captured.were_replayed_lately()

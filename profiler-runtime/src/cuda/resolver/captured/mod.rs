@@ -49,6 +49,17 @@ pub(crate) fn are_watched() -> bool {
 /// because each replay overwrites the one before.
 const LATELY_NS: f64 = 5e8;
 
+/// One replay of a captured scope.
+pub(super) struct Replay<'a> {
+    pub(super) measurement: &'a GpuMeasurement,
+    /// Its time, in nanoseconds.
+    pub(super) ns: f64,
+    /// Its time without that of the scopes directly inside, in nanoseconds.
+    pub(super) own: f64,
+    /// `true` if no scope of the same name and capture is around it.
+    pub(super) outermost: bool,
+}
+
 /// The captured scopes of one context, at most as many as the context allows to be captured.
 #[derive(Default)]
 pub(super) struct CapturedScopes {
@@ -122,14 +133,14 @@ impl CapturedScopes {
         self.groups.iter().any(CaptureGroup::is_expected)
     }
 
-    /// Reads the replays since the last call. Calls `complete` for each scope that was replayed, with its time and its
-    /// own time in nanoseconds. With `read_all`, polls groups whose next check is not due yet, too.
+    /// Reads the replays since the last call. Calls `complete` for each scope that was replayed. With `read_all`, polls
+    /// groups whose next check is not due yet, too.
     pub(super) fn poll(
         &mut self,
         driver: &impl EventApi,
         anchor: Event,
         read_all: bool,
-        mut complete: impl FnMut(&GpuMeasurement, f64, f64),
+        mut complete: impl FnMut(Replay<'_>),
     ) {
         // A group that splits off in this loop is first polled in the next call.
         for group in 0..self.groups.len() {
@@ -178,7 +189,7 @@ impl CapturedScopes {
         group: usize,
         driver: &impl EventApi,
         anchor: Event,
-        complete: &mut impl FnMut(&GpuMeasurement, f64, f64),
+        complete: &mut impl FnMut(Replay<'_>),
     ) {
         let mut have_later_passed = None;
         for position in 0..self.groups[group].members.len() {
@@ -200,8 +211,20 @@ impl CapturedScopes {
             let scope = &self.scopes[member];
             let children = scope.children.iter();
             let inside: f64 = children.map(|child| self.scopes[*child].last_ns).sum();
-            complete(&scope.measurement, ns, (ns - inside).max(0.0));
+            complete(Replay {
+                measurement: &scope.measurement,
+                ns,
+                own: (ns - inside).max(0.0),
+                outermost: self.is_outermost(scope),
+            });
         }
+    }
+
+    /// Returns `true` if a replay of the scope is not part of one of the same name. A scope of that name that was around it
+    /// when it was captured, and is not part of the graph, takes no part in a replay.
+    fn is_outermost(&self, scope: &CapturedScope) -> bool {
+        scope.measurement.span.outermost
+            || !self.scopes.iter().any(|other| scope.is_recursion_of(other))
     }
 
     /// Returns `true` if the device has passed a due member of the group: the last one, or another one in turn.

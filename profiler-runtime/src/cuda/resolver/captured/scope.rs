@@ -43,6 +43,23 @@ impl CapturedScope {
             .is_some_and(|parent| parent.get() == key)
     }
 
+    /// Returns `true` if `outer` has the same name and capture, and was open from before this one began until it had ended.
+    ///
+    /// It need not be on the same stream, so [`is_inside`](Self::is_inside) does not tell.
+    pub(super) fn is_recursion_of(&self, outer: &Self) -> bool {
+        let (inner, outer) = (&*self.measurement, &*outer.measurement);
+        let began = |scope: &GpuMeasurement| {
+            let elapsed = u64::try_from(scope.span.elapsed).unwrap_or(0);
+            scope.span.end.saturating_sub(elapsed)
+        };
+        let is_same = (inner.scope.name, inner.capture) == (outer.scope.name, outer.capture);
+        is_same
+            && inner.capture != 0
+            && outer.scope.key < inner.scope.key
+            && began(outer) <= began(inner)
+            && outer.span.end >= inner.span.end
+    }
+
     /// Returns `true` if the device has passed the end since the last replay that was read.
     pub(super) fn has_moved(&self, driver: &impl EventApi, anchor: Event) -> bool {
         let end = driver.distance(anchor, self.pair.end);

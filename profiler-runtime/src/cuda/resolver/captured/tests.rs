@@ -68,8 +68,9 @@ impl Fixture {
             reason = "they are small"
         )]
         let microseconds = |ns: f64| (ns / 1e3).round() as u32;
-        let add = |measurement: &GpuMeasurement, ns, own| {
-            replays.push((measurement.scope.key, microseconds(ns), microseconds(own)));
+        let add = |replay: Replay<'_>| {
+            let key = replay.measurement.scope.key;
+            replays.push((key, microseconds(replay.ns), microseconds(replay.own)));
         };
         self.scopes.poll(&self.driver, anchor(), true, add);
         replays
@@ -191,6 +192,54 @@ fn a_replay_while_another_one_is_read_is_counted_once() {
     assert_eq!(fixture.poll(), []);
 }
 
+/// Returns which of these scopes are outermost in a replay: each with its name, its capture, its begin and its end.
+fn outermost(spans: [(u32, u64, u64, u64); 3]) -> [bool; 3] {
+    let mut fixture = Fixture::new();
+    for (key, (name, capture, begin, end)) in (1..).zip(spans) {
+        let [begin_event, end_event] = events(key);
+        let mut measurement = GpuMeasurement::new(None);
+        measurement.scope.key = key;
+        measurement.scope.name = name;
+        measurement.capture = capture;
+        measurement.span.end = end;
+        measurement.span.elapsed = i64::try_from(end - begin).expect("it is small");
+        let pair = Pair::for_test(fixture.context, begin_event, end_event);
+        fixture.scopes.add(measurement, pair);
+        fixture.replay(key, [1.0, 2.0]);
+    }
+    let mut outermost = [false; 3];
+    let add = |replay: Replay<'_>| {
+        let at = usize::try_from(replay.measurement.scope.key - 1).expect("it is small");
+        outermost[at] = replay.outermost;
+    };
+    fixture.scopes.poll(&fixture.driver, anchor(), true, add);
+    outermost
+}
+
+#[test]
+fn a_scope_inside_one_of_its_name_and_capture_is_not_outermost() {
+    let around = (5, 7, 10, 40);
+    let others = |name, capture| [around, (5, 7, 20, 30), (name, capture, 21, 29)];
+    assert_eq!(outermost(others(5, 7)), [true, false, false]);
+    assert_eq!(outermost(others(6, 7)), [true, false, true], "another name");
+    assert_eq!(
+        outermost(others(5, 8)),
+        [true, false, true],
+        "another capture"
+    );
+    assert_eq!(
+        outermost(others(5, 0)),
+        [true, false, true],
+        "no number of a capture"
+    );
+    let after = [around, (5, 7, 41, 50), (5, 7, 30, 60)];
+    assert_eq!(
+        outermost(after),
+        [true; 3],
+        "one after another, or overlapping"
+    );
+}
+
 #[test]
 fn a_renewed_anchor_is_no_replay() {
     let mut fixture = Fixture::new();
@@ -206,7 +255,7 @@ fn a_renewed_anchor_is_no_replay() {
         .rebase(&fixture.driver, anchor(), Some(renewed));
     let mut replays = Vec::new();
     for _ in 0..2 {
-        let add = |measurement: &GpuMeasurement, ns, _| replays.push((measurement.scope.key, ns));
+        let add = |replay: Replay<'_>| replays.push((replay.measurement.scope.key, replay.ns));
         fixture.scopes.poll(&fixture.driver, renewed, true, add);
     }
     assert_eq!(replays, [(2, 2e6)]);
