@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use profiler_runtime::report::{Counter, TableOptions, export_gpu_samples};
-use profiler_runtime::{Profile, Summary, Trace, init, scope, summary};
+use profiler_runtime::{Profile, Summary, Trace, init, scope, set_enabled, summary};
 use profiler_tests::event_files;
 use profiler_tests::gpu::{Gpu, is_child, on_the_driver_with, settle, simulator};
 use profiler_tests::measuring;
@@ -67,6 +67,40 @@ fn a_sampled_run_is_in_tables_files_windows_and_logs() {
     assert_notes(&summary);
     assert_programs_read_the_same(&summary);
     assert_nvidia_smi();
+}
+
+#[test]
+fn samples_of_a_run_without_cuda_are_logged_when_it_ends() {
+    if !measuring() {
+        return;
+    }
+    if is_child() {
+        let profiler = init().expect("set up");
+        while samples() == 0 {
+            thread::sleep(Duration::from_millis(2));
+        }
+        // There is no last sample then.
+        set_enabled(false);
+        drop(profiler);
+        return;
+    }
+    let board = tempfile::tempdir().expect("a folder");
+    on_the_driver_with("", |command| {
+        command
+            .env("PROFILER_NVML_LIBRARY", "libcuda.so.1")
+            .env("PROFILER_GPU_SAMPLES", "1h")
+            .env("PROFILER_TENSORBOARD", board.path());
+    });
+    let scalars = event_files::only_file(board.path()).scalars;
+    let mut powers = scalars
+        .iter()
+        .filter(|scalar| scalar.tag == "nvml0/power_w");
+    assert_eq!(
+        powers.next().map(|power| power.step),
+        Some(0),
+        "{scalars:?}"
+    );
+    assert_eq!(powers.next(), None);
 }
 
 /// The line of the device, the line of the energy, and a mark with its explanation.

@@ -328,6 +328,9 @@ fn run() {
                 }
             }
             own_cost::note_background();
+        } else if is_last && let Some(open) = &mut sampler {
+            // There is no last sample while nothing is measured, but the run ends all the same.
+            open.decide_names();
         }
         if let Some(too_early) = too_early.filter(|_| !is_due) {
             thread::park_timeout(left.map_or(too_early, |left| left.min(too_early)));
@@ -409,6 +412,11 @@ impl Sampler {
                 device.decide_name();
             }
         }
+    }
+
+    /// Decides how the log names the devices.
+    fn decide_names(&mut self) {
+        self.devices.iter_mut().for_each(SampledDevice::decide_name);
     }
 
     /// Forgets what the next sample would be compared with.
