@@ -27,6 +27,7 @@ type Slot<T> = UnsafeCell<MaybeUninit<T>>;
 
 /// The state that both ends share.
 struct Shared<T> {
+    /// Their number is a power of two.
     slots: Box<[Slot<T>]>,
     capacity: usize,
     /// The position of the next value to be popped. Written by the consumer.
@@ -45,7 +46,8 @@ unsafe impl<T: Send> Send for Shared<T> {}
 
 impl<T> Shared<T> {
     fn slot(&self, position: usize) -> &Slot<T> {
-        // SAFETY: the number of slots is a power of two and at least one, so the index is in bounds.
+        debug_assert!(self.slots.len().is_power_of_two());
+        // SAFETY: the number of slots is a power of two, as `ring` makes it, so it is at least one, and the index is below it.
         unsafe { self.slots.get_unchecked(position & (self.slots.len() - 1)) }
     }
 }
@@ -138,11 +140,11 @@ impl<T> Producer<T> {
         self.push_early_from((), |()| make()).is_ok()
     }
 
-    /// [`push_early`](Self::push_early), for what is made from a value.
+    /// Pushes `make(from)` if less than half of the queue is waiting to be popped.
     ///
     /// # Errors
     ///
-    /// Returns the value if half of the queue is waiting.
+    /// Returns `from` if half of the queue is waiting.
     #[inline(always)]
     pub(crate) fn push_early_from<F>(
         &mut self,

@@ -171,7 +171,8 @@ pub(crate) struct GpuMeasurement {
     pub(crate) sequence: u64,
 }
 
-/// Everything that each scope writes is in one cache line, and all that it compares in another one. (CUDA has drivers for 64-bit systems only.)
+/// Everything that each scope writes is in one cache line. What it compares is in that of the pair and in one more. (CUDA
+/// has drivers for 64-bit systems only.)
 #[cfg(target_pointer_width = "64")]
 const _: () = {
     const LINE: usize = 64;
@@ -183,13 +184,15 @@ const _: () = {
         from % LINE == 0 && offset_of!(GpuMeasurement, parent) < to && to <= from + LINE,
         "the written fields share a cache line"
     );
-    let compared = (
-        offset_of!(GpuMeasurement, parent_on_other_stream),
-        offset_of!(GpuMeasurement, is_fallback),
-    );
     assert!(
-        compared.0 / LINE == compared.1 / LINE,
-        "the compared fields share a cache line"
+        offset_of!(GpuMeasurement, parent_start) + size_of::<Option<StartEvent>>() <= LINE,
+        "the fields up to `parent_start` share a cache line"
+    );
+    let compared = offset_of!(GpuMeasurement, parent_on_other_stream) / LINE;
+    assert!(
+        compared == offset_of!(GpuMeasurement, loss) / LINE
+            && compared == offset_of!(GpuMeasurement, is_fallback) / LINE,
+        "the other compared fields share a cache line"
     );
 };
 
@@ -245,9 +248,10 @@ impl GpuMeasurement {
         prefetch::for_reading(&self.parent_on_other_stream);
     }
 
-    /// Stores a scope that begins, and has none around it. Writes to a second cache line only what has changed.
+    /// Stores a scope that begins. Writes to a second cache line only what has changed.
     ///
-    /// Unless it [`has_enclosing`](Self::has_enclosing), which [`set_enclosing`](Self::set_enclosing) overwrites.
+    /// Resets only `parent` of what the last scope has left of those around it: if it
+    /// [`has_enclosing`](Self::has_enclosing), the caller must call [`set_enclosing`](Self::set_enclosing).
     #[inline(always)]
     pub(crate) fn begin(&mut self, scope: ScopeRef, is_fallback: bool) {
         self.scope = scope;

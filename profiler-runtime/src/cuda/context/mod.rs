@@ -267,6 +267,17 @@ mod tests {
     }
 
     #[test]
+    fn a_context_that_exists_after_all_has_still_failed() {
+        let (context, driver) = (Context::for_test(), FakeDriver::new());
+        context.handle_error(&driver, Code(719), "cuEventQuery");
+        context.set_suspect(true);
+        assert!(context.has_failed() && context.is_suspect());
+        context.set_suspect(false);
+        assert!(context.has_failed() && !context.is_suspect());
+        assert!(!context.is_sound());
+    }
+
+    #[test]
     fn a_new_epoch_forgets_what_was_true_of_the_last() {
         let (context, driver) = (Context::with_capacity(64), FakeDriver::new());
         context.retain(&driver);

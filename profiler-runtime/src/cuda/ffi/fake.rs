@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fmt;
 use std::ptr;
 
 use super::EventApi;
@@ -19,6 +20,7 @@ pub(crate) struct FakeDriver(RefCell<State>);
 struct State {
     current: RawContext,
     context_id: Option<u64>,
+    before_id: BeforeId,
     capture: (CaptureStatus, u64),
     mode: CaptureMode,
     /// The time on the device, in milliseconds.
@@ -30,6 +32,16 @@ struct State {
     scheduled: Vec<(usize, Event, f32)>,
     errors: HashMap<&'static str, Code>,
     calls: HashMap<&'static str, usize>,
+}
+
+/// What happens before the next answer to the number of a context.
+#[derive(Default)]
+struct BeforeId(Option<Box<dyn FnOnce()>>);
+
+impl fmt::Debug for BeforeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("BeforeId").field(&self.0.is_some()).finish()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,6 +59,7 @@ impl FakeDriver {
         Self(RefCell::new(State {
             current: RawContext::NONE,
             context_id: Some(1),
+            before_id: BeforeId::default(),
             capture: (CaptureStatus::NONE, 0),
             mode: CaptureMode(0),
             now: 0.0,
@@ -119,6 +132,11 @@ impl FakeDriver {
     /// Sets the number that every context has; `None` for a driver that does not number them.
     pub(crate) fn set_context_id(&self, id: Option<u64>) {
         self.0.borrow_mut().context_id = id;
+    }
+
+    /// Calls `f` before the driver next tells the number of a context, as another thread may act at that moment.
+    pub(crate) fn before_context_id(&self, f: impl FnOnce() + 'static) {
+        self.0.borrow_mut().before_id.0 = Some(Box::new(f));
     }
 
     /// Has every stream capture from now on, or none for capture zero.
@@ -204,6 +222,8 @@ impl EventApi for FakeDriver {
 
     fn read_context_id(&self, _context: RawContext) -> Option<Result<u64, Failed>> {
         let id = self.0.borrow().context_id?;
+        let before = self.0.borrow_mut().before_id.0.take();
+        before.into_iter().for_each(|f| f());
         Some(self.call("cuCtxGetId").map(|()| id))
     }
 

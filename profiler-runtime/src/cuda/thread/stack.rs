@@ -136,7 +136,7 @@ impl ScopeStack {
         if self.frames.len() >= MAX_OPEN {
             self.abandon_older_half();
         }
-        // No more than needed, so that the bound is looked at before the vector grows beyond it.
+        // Exactly, since the bound is checked only when the vector is full.
         let wanted = self.frames.len().clamp(8, MAX_OPEN);
         let free = self.frames.capacity() - self.frames.len();
         if free == 0 {
@@ -187,7 +187,9 @@ impl ScopeStack {
             self.displace(index + 1);
         } else {
             let index = self.displaced.iter().rposition(is_it)?;
-            self.frames.push(self.displaced.remove(index));
+            let frame = self.displaced.remove(index);
+            self.reserve();
+            self.frames.push(frame);
         }
         Some(())
     }
@@ -393,6 +395,22 @@ mod tests {
         assert!(stack.take(7).is_some());
         for serial in 0..2 * MAX_OPEN as u64 {
             open(&mut stack, 1_000 + serial, 7);
+            assert!(stack.frames.len() <= MAX_OPEN);
+        }
+    }
+
+    #[test]
+    fn a_displaced_scope_that_ends_does_not_raise_the_bound() {
+        let mut stack = ScopeStack::new();
+        open(&mut stack, 1, 7);
+        open(&mut stack, 2, 7);
+        assert!(end(&mut stack, 1), "which displaces the other one");
+        for serial in 0..MAX_OPEN as u64 {
+            open(&mut stack, 1_000 + serial, 7);
+        }
+        assert!(end(&mut stack, 2));
+        for serial in 0..2 * MAX_OPEN as u64 {
+            open(&mut stack, 100_000 + serial, 7);
             assert!(stack.frames.len() <= MAX_OPEN);
         }
     }

@@ -62,8 +62,8 @@ pub(crate) fn with<T>(f: impl FnOnce(&mut GpuThread) -> T) -> Option<T> {
 ///
 /// # Safety
 ///
-/// The caller drops it before it returns.
-// For the ends of scopes: what is as large is not inlined as a closure of `with`.
+/// The caller drops it before it returns to its own caller: the state is freed when the thread ends.
+// Not a closure as that of `with`: the compiler does not inline one as large as the code that opens or ends a scope.
 #[inline(always)]
 pub(super) unsafe fn borrow() -> Option<RefMut<'static, GpuThread>> {
     let thread = THREAD.try_with(ptr::from_ref).ok()?;

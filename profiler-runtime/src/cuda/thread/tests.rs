@@ -239,6 +239,36 @@ fn no_event_of_an_earlier_epoch_is_recorded_after_the_resolver_has_seen_the_rese
 }
 
 #[test]
+fn no_event_is_recorded_if_the_epoch_advances_while_the_driver_answers() {
+    let mut bench = Bench::new();
+    let first = bench.begin();
+    let context = bench.end(first).pair.unwrap().context;
+    let scope = bench.begin();
+    let records = bench.records();
+    // Another thread has adopted the number of the next context then, which is that of the answer.
+    bench.driver.before_context_id(|| context.advance_epoch());
+    assert_eq!(bench.end(scope).loss, Some(CudaLoss::ContextGone));
+    assert_eq!(bench.records(), records);
+}
+
+#[test]
+fn no_event_is_recorded_in_a_suspect_context() {
+    let mut bench = Bench::new();
+    let first = bench.begin();
+    let context = bench.end(first).pair.unwrap().context;
+    let open = bench.begin();
+    let records = bench.records();
+    context.set_suspect(true);
+    assert_eq!(bench.end(open).loss, Some(CudaLoss::ContextGone));
+    let scope = bench.begin();
+    assert_eq!(bench.end(scope).loss, Some(CudaLoss::ContextGone));
+    assert_eq!(bench.records(), records);
+    context.set_suspect(false);
+    let scope = bench.begin();
+    assert_eq!(bench.end(scope).loss, None);
+}
+
+#[test]
 fn a_failed_context_is_left_alone() {
     let mut bench = Bench::new();
     let scope = bench.begin();
