@@ -160,6 +160,9 @@ impl ScopeStack {
     }
 
     /// Polls stay: the code that polls removes them.
+    ///
+    /// The streams that the scopes own are dropped while the thread's state is borrowed. If the destructor of one is measured,
+    /// its scope has no GPU time.
     #[cold]
     fn abandon_older_half(&mut self) {
         let is_scope = |frame: &mut Frame| matches!(frame, Frame::Scope { .. });
