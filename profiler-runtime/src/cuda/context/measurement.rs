@@ -171,8 +171,8 @@ pub(crate) struct GpuMeasurement {
     pub(crate) sequence: u64,
 }
 
-/// Everything that each scope writes is in one cache line. What it compares is in that of the pair and in one more. (CUDA
-/// has drivers for 64-bit systems only.)
+/// Everything that each scope writes is in one cache line, and all fields that it compares are in that of the pair or in
+/// one more. (CUDA has drivers for 64-bit systems only.)
 #[cfg(target_pointer_width = "64")]
 const _: () = {
     const LINE: usize = 64;

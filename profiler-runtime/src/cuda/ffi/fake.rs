@@ -34,7 +34,7 @@ struct State {
     calls: HashMap<&'static str, usize>,
 }
 
-/// What happens before the next answer to the number of a context.
+/// Called before the driver next tells the number of a context.
 #[derive(Default)]
 struct BeforeId(Option<Box<dyn FnOnce()>>);
 
@@ -223,7 +223,9 @@ impl EventApi for FakeDriver {
     fn read_context_id(&self, _context: RawContext) -> Option<Result<u64, Failed>> {
         let id = self.0.borrow().context_id?;
         let before = self.0.borrow_mut().before_id.0.take();
-        before.into_iter().for_each(|f| f());
+        if let Some(before) = before {
+            before();
+        }
         Some(self.call("cuCtxGetId").map(|()| id))
     }
 
