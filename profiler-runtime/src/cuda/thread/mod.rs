@@ -6,10 +6,12 @@
 //! the resolver. In the steady state that is three driver calls at each end: the context's id, the stream's capture
 //! state, and the record. None of them waits for the device.
 
+mod accounting;
 mod backoff;
 pub(crate) mod beginning;
 mod context_cache;
 mod context_seen;
+mod end_event;
 pub(crate) mod ending;
 pub(crate) mod record_times;
 mod recording;
@@ -20,3 +22,4 @@ pub(crate) mod state;
 mod synchronous;
 #[cfg(test)]
 mod tests;
+pub(crate) mod unmeasured;
