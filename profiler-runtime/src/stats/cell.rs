@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicPtr, Ordering::Acquire, fence};
 
 use super::Totals;
 use super::cell_fields::stat_cell;
-use super::cell_times::{CellTimes, Prepared};
+use super::cell_times::CellTimes;
+use super::fast_range::Prepared;
 use super::single_writer::SingleWriterU64;
 
 /// How a scope ended.

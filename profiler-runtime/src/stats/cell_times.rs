@@ -4,61 +4,24 @@
 //! extremes so far, and in the window of buckets. One comparison finds that, and then a bucket and the sum of squares are
 //! all that changes. Any other time takes the slow path, which ends by adapting the fast range.
 
-use std::ptr;
-use std::sync::atomic::{Ordering::SeqCst, compiler_fence};
-
 use super::Totals;
 use super::bucket::{Bucket, SPILL_AT};
 use super::cell_buckets::CellBuckets;
-use super::histogram::{BUCKETS, bucket_of, bucket_of_short};
+use super::fast_range::{Counted, FastRange, Prepared};
+use super::histogram::{BUCKETS, bucket_of};
 use super::newest::{Newest, Pending};
 use super::octaves::SUBBUCKETS;
 use super::owner_cell::OwnerCell;
 use super::single_writer::SingleWriterU64;
 use crate::sync::ReentrancyGuard;
 
-/// The times in the fast range are below this number of ticks, some 90 µs. So their squares have 36 bits: the sum of a cell
-/// that is nearly full has room for 2²⁷ more, and a bucket for as many.
-const FAST_END: i64 = 1 << 18;
-
-/// The sum of squares of a cell that is nearly full.
-const MANY_SQUARES: u64 = 1 << 63;
-
-/// The newest time and its bucket, if the time is in the fast range.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Prepared {
-    time: i64,
-    bucket: usize,
-}
-
-/// A bucket, and the sum of squares, after a time was counted.
-#[derive(Clone, Copy, Debug)]
-struct Counted {
-    count: u32,
-    squares: u64,
-}
-
-impl Counted {
-    fn is_nearly_full(self) -> bool {
-        self.count >= SPILL_AT || self.squares >= MANY_SQUARES
-    }
-}
-
 /// The times that one cell counts, in ticks. One writer, the owner of the cell; read with the lock of the name held.
 ///
-/// The owner must not move it once it has recorded two times: `window` may point into it.
+/// The owner must not move it once it has recorded two times: the fast range may point into it.
 #[repr(C)]
 pub(super) struct CellTimes {
     newest: Newest,
-    /// The first time of the fast range. May be negative.
-    fast_from: OwnerCell<i64>,
-    /// The number of times in the fast range.
-    fast_len: OwnerCell<u64>,
-    /// Valid while `fast_len` is not zero.
-    window: OwnerCell<Window>,
-    /// The sum of the squares of times in the fast range since it was last spilled. Spilled when it has its highest bit,
-    /// so that a sum never overflows.
-    squares: SingleWriterU64,
+    fast: FastRange,
     /// The sum of the squares of the other times, as the bits of an `f64`.
     other_squares: SingleWriterU64,
     /// The shortest time with its bits inverted, so that 0 means that there was none.
@@ -70,13 +33,6 @@ pub(super) struct CellTimes {
     outside_limit: OwnerCell<u64>,
     buckets: CellBuckets,
 }
-
-/// A pointer to the window of buckets, minus the offset of its first one.
-#[derive(Clone, Copy, Debug)]
-struct Window(*const Bucket);
-
-// SAFETY: the pointer is only read through by the owner of the cell, which may be another thread later.
-unsafe impl Send for Window {}
 
 /// The first number of times outside the window that places it again. It doubles each time, so that calls that no window
 /// suits are not moved again and again.
@@ -90,10 +46,7 @@ impl CellTimes {
     pub(super) const fn new() -> Self {
         Self {
             newest: Newest::new(),
-            fast_from: OwnerCell::new(0),
-            fast_len: OwnerCell::new(0),
-            window: OwnerCell::new(Window(ptr::null())),
-            squares: SingleWriterU64::new(),
+            fast: FastRange::new(),
             other_squares: SingleWriterU64::new(),
             inverted_min: SingleWriterU64::new(),
             max: SingleWriterU64::new(),
@@ -111,13 +64,7 @@ impl CellTimes {
     /// Prepares the newest time for being counted.
     #[inline(always)]
     pub(super) fn prepare(&self) -> Prepared {
-        let time = self.newest.get();
-        #[allow(
-            clippy::cast_possible_truncation,
-            reason = "not used unless it is below FAST_END"
-        )]
-        let bucket = bucket_of_short((time as i32).max(0).cast_unsigned());
-        Prepared { time, bucket }
+        Prepared::new(self.newest.get())
     }
 
     /// Records the time of a call on the fast path: counts the one before, which was prepared. Returns `false`, and does
@@ -139,29 +86,20 @@ impl CellTimes {
     }
 
     #[inline(always)]
-    fn count_fast(&self, Prepared { time, bucket }: Prepared, elapsed: i64) -> Option<Counted> {
-        let offset = time.wrapping_sub(self.fast_from.get());
-        if offset.cast_unsigned() >= self.fast_len.get() {
+    fn count_fast(&self, newest: Prepared, elapsed: i64) -> Option<Counted> {
+        if !self.fast.contains(newest) {
             return None;
         }
         self.newest.begin_counting();
-        // SAFETY: the fast range is not empty, so `window` minus its offset is that of the current window, and the times
-        // of the range are in its buckets: `set_fast_range` makes both so. `bucket` is that of such a time, which has less
-        // than 32 bits. Windows are never freed.
-        let bucket = unsafe { &*self.window.get().0.wrapping_add(bucket) };
-        let count = bucket.increment();
-        let squares = self
-            .squares
-            .get()
-            .wrapping_add((time * time).cast_unsigned());
-        self.squares.set(squares);
+        // SAFETY: the range contains the time, and is placed again with each new window. Windows are never freed.
+        let counted = unsafe { self.fast.count(newest) };
         self.newest.set(elapsed);
-        Some(Counted { count, squares })
+        Some(counted)
     }
 
     /// Returns `true` if [`maintain`](Self::maintain) is to be called before the owner has made many more calls.
     pub(super) fn is_nearly_full(&self) -> bool {
-        let mut is_full = self.squares.get() >= MANY_SQUARES / 2;
+        let mut is_full = self.fast.is_nearly_full();
         self.buckets
             .read(|_, count| is_full |= count >= u64::from(SPILL_AT));
         is_full
@@ -245,26 +183,11 @@ impl CellTimes {
 
     /// Makes the fast range the times that are in the window and no new extremes.
     fn set_fast_range(&self) {
-        self.fast_len.set(0);
-        // A signal handler that makes a measured call here finds the range empty.
-        compiler_fence(SeqCst);
+        // Before the window is read: a signal handler that makes a measured call meanwhile may not use the old one.
+        self.fast.clear();
         let (octaves, window) = self.buckets.window();
-        let (first, end) = octaves.ticks();
         let (min, max) = (!self.inverted_min.get(), self.max.get());
-        let from = if first == 0 && min == 0 {
-            // A negative time counts as zero.
-            1 - FAST_END
-        } else {
-            first.max(min).min(FAST_END.cast_unsigned()).cast_signed()
-        };
-        let end = end.min(max.saturating_add(1)).min(FAST_END.cast_unsigned());
-        let offset = octaves.first * SUBBUCKETS;
-        self.window
-            .set(Window(window.as_ptr().wrapping_sub(offset)));
-        self.fast_from.set(from);
-        compiler_fence(SeqCst);
-        let len = end.cast_signed().saturating_sub(from).max(0);
-        self.fast_len.set(len.cast_unsigned());
+        self.fast.place(octaves, window, min, max);
     }
 
     /// Moves counts and sums that are about to overflow to `totals`, and the window to where the calls are. Called by the
@@ -275,8 +198,7 @@ impl CellTimes {
             self.buckets
                 .spill(|index, count| totals.buckets.add(index, count));
         }
-        totals.add_squares(self.squares.get().into());
-        self.squares.set(0);
+        totals.add_squares(self.fast.take_squares().into());
         if !can_spill || self.outside.get() < self.outside_limit.get().max(FIRST_OUTSIDE) {
             return;
         }
@@ -284,9 +206,7 @@ impl CellTimes {
         self.outside_limit
             .set(2 * self.outside_limit.get().max(FIRST_OUTSIDE));
         let may_widen = self.outside_limit.get() > WIDEN_AT;
-        // A signal handler that makes a measured call meanwhile finds the range empty.
-        self.fast_len.set(0);
-        compiler_fence(SeqCst);
+        self.fast.clear();
         self.buckets.place_again(may_widen);
         self.set_fast_range();
     }
@@ -303,7 +223,7 @@ impl CellTimes {
             });
             seen = newest.map_or(0, |index| buckets.at(index)) - before;
         });
-        totals.add_squares(self.squares.get().into());
+        totals.add_squares(self.fast.squares().into());
         #[allow(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -331,17 +251,13 @@ impl CellTimes {
     /// Removes everything. Called with the lock of the totals held, by the owner or when there is none.
     pub(super) fn reset(&self) {
         self.newest.clear();
-        self.fast_len.set(0);
+        self.fast.clear();
         self.outside.set(0);
         self.outside_limit.set(0);
-        for field in [
-            &self.squares,
-            &self.other_squares,
-            &self.inverted_min,
-            &self.max,
-        ] {
+        for field in [&self.other_squares, &self.inverted_min, &self.max] {
             field.set(0);
         }
+        self.fast.take_squares();
         self.buckets.reset();
     }
 }
@@ -533,19 +449,6 @@ mod tests {
         assert_equal(&totals_of(&times, &Totals::new()), &Totals::new());
         record(&times, &mut totals, 5);
         assert_equal(&totals_of(&times, &Totals::new()), &expected(&[5]));
-    }
-
-    #[test]
-    fn the_fast_path_reports_sums_that_are_about_to_overflow() {
-        let (times, mut totals) = new();
-        for time in [FAST_END - 2, FAST_END - 1, FAST_END - 2, FAST_END - 1] {
-            record(&times, &mut totals, time);
-        }
-        times.squares.set(MANY_SQUARES / 2 - 1);
-        assert!(!times.is_nearly_full());
-        assert!(times.record_fast(times.prepare(), FAST_END - 2) && times.is_nearly_full());
-        times.maintain(&mut totals, true);
-        assert_eq!((times.squares.get(), times.is_nearly_full()), (0, false));
     }
 
     proptest::proptest! {

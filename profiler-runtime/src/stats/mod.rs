@@ -8,6 +8,7 @@ mod cell_fields;
 mod cell_times;
 mod chunk;
 mod coverage;
+mod fast_range;
 mod gpu;
 mod histogram;
 mod memory;
