@@ -98,13 +98,17 @@ impl Args {
     /// Returns `true` if nothing is to be evaluated at a call, because the arguments only give the
     /// call site its name.
     pub(crate) fn is_name_only(&self) -> bool {
+        self.stream.is_none() && self.is_name_and_stream()
+    }
+
+    /// Returns `true` if nothing but the stream is to be evaluated at a call, if there is one.
+    pub(crate) fn is_name_and_stream(&self) -> bool {
         !matches!(self.name, Some(Name::Const(_)))
             && self.per_instance != Some(true)
             && self.log.is_none()
             && self.global_step.is_none()
             && self.bypass.is_none()
             && self.log_every.is_none()
-            && self.stream.is_none()
             && self.shapes.is_none()
             && self.parent.is_none()
             && self.sync != Some(true)

@@ -149,7 +149,7 @@ impl SiteCode<'_> {
         self.args.name.is_none() && self.args.per_instance == Some(true)
     }
 
-    /// Returns the call of a method of the call site: `enter`, `begin` or `task`, with what determines the name, and
+    /// Returns the call of a method of the call site: `enter`, `begin`, `begin_on_stream` or `task`, with what determines the name, and
     /// another argument. The method is `#[track_caller]`.
     fn method_call(&self, method: &str, last: Option<Literal>) -> Vec<TokenTree> {
         let span = Span::mixed_site();
@@ -187,7 +187,11 @@ impl SiteCode<'_> {
         call
     }
 
-    fn begin_call(&self) -> Vec<TokenTree> {
+    fn begin_call(&self, then: BuilderUse) -> Vec<TokenTree> {
+        // A builder of its own, with a `start` alone.
+        if then == BuilderUse::Start && self.args.is_name_and_stream() {
+            return self.method_call("begin_on_stream", None);
+        }
         let every = Literal::u32_unsuffixed(self.args.log_every.unwrap_or(1));
         self.method_call("begin", Some(every))
     }
@@ -218,7 +222,7 @@ impl SiteCode<'_> {
     pub(crate) fn builder(&self, then: BuilderUse) -> TokenStream {
         let span = Span::mixed_site();
         let runtime = self.runtime;
-        let begin = self.begin_call();
+        let begin = self.begin_call(then);
         match &self.args.name {
             // The user's expression stays outside of the block that declares the items.
             Some(Name::Const(name)) => {

@@ -258,6 +258,42 @@ fn the_stream_is_set_before_the_logger_and_the_step() {
 
 #[cfg(not(feature = "strip"))]
 #[test]
+fn only_a_stream_alone_has_the_builder_of_streams() {
+    let begins_on_stream = |arguments, function| {
+        let expanded = expand(arguments, function);
+        let begins = expanded.contains(&text(&quote!(SITE.begin_on_stream::<Here>())));
+        assert!(begins || expanded.contains("SITE.begin"), "{expanded}");
+        begins
+    };
+    let function = || {
+        quote!(
+            fn train(&self) {}
+        )
+    };
+    assert!(begins_on_stream(quote!(stream = &self.stream), function()));
+    assert!(!begins_on_stream(
+        quote!(stream = &self.stream, log_every = 2),
+        function()
+    ));
+    assert!(!begins_on_stream(
+        quote!(stream = &self.stream, sync),
+        function()
+    ));
+    assert!(!begins_on_stream(
+        quote!(stream = &self.stream, bypass = off()),
+        function()
+    ));
+    assert!(!begins_on_stream(quote!(log = self.board), function()));
+    assert!(!begins_on_stream(
+        quote!(stream = STREAM),
+        quote!(
+            async fn fetch() {}
+        )
+    ));
+}
+
+#[cfg(not(feature = "strip"))]
+#[test]
 fn the_stream_of_a_future_is_set_before_its_task_is_created() {
     let expected = quote!(if __profiler_builder.wants_stream() {
         __profiler_builder.stream(stream);

@@ -350,6 +350,7 @@ pub mod __private {
         FutureScope, FutureScopeWithArgs, InPlace, measure, measure_in_place,
     };
     pub use crate::scope::handle::AsHandle;
+    pub use crate::scope::on_stream::StreamBuilder;
     pub use crate::scope::{Scope, ScopeWithArgs};
     pub use crate::site::{
         CallSite, MultiNameSite, NEW_MULTI_NAME_SITE, NEW_SITE, begin_dynamic, enter_dynamic,

@@ -104,10 +104,10 @@ pub use stream::current::{
 };
 pub use stream::default::{clear_default_stream, default_stream, set_default_stream};
 pub use stream::{IntoStream, Stream, StreamRef};
-pub(crate) use thread::beginning::{Begun, begin, begin_plain, begin_task};
+pub(crate) use thread::beginning::{Begun, begin_plain, begin_task, begin_with};
 pub(crate) use thread::ending::{end, end_task, end_unlogged, end_without_context};
 pub use thread::record_times::RecordTimes;
-pub(crate) use thread::scope::{ExplicitStream, GpuOptions, Mode, TaskGpuScope, abandon};
+pub(crate) use thread::scope::{GpuOptions, Mode, TaskGpuScope, abandon};
 pub use thread::state::current_stream;
 pub(crate) use thread::state::{
     key_of, name_stream, name_stream_of_task, pop_poll, push_poll, return_magazines,

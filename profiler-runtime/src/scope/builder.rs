@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use super::ScopeWithArgs;
 use super::future::FutureScopeWithArgs;
 use super::handle::{AsHandle, Handle};
-use crate::cuda::{self, DiscoveryReason, ExplicitStream, GpuOptions, IntoStream, Mode};
+use crate::cuda::{self, DiscoveryReason, GpuOptions, IntoStream, Mode};
 use crate::diagnostics;
 use crate::diagnostics::user_code;
 use crate::local::{self, NoCell};
@@ -118,7 +118,7 @@ impl<'s> ScopeBuilder<'s> {
     /// Sets the stream on which the GPU time is measured.
     #[inline]
     pub fn stream(&mut self, stream: impl IntoStream<'s>) {
-        let stream = ExplicitStream::from(stream.into_stream());
+        let stream = stream.into_stream().stream;
         self.args.gpu.get_or_insert_default().stream = Some(stream);
     }
 

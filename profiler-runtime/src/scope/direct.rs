@@ -15,7 +15,7 @@ use super::close::{Closed, end_logged_slowly, end_recursive, end_slowly, record_
 use super::open::{CUDA, LOGGED, NO_CONTEXT, NO_STREAM, OpenScope, RECORDED};
 use crate::clock::{read_counter, subtract};
 use crate::collect;
-use crate::cuda::{self, Begun, CpuSpan};
+use crate::cuda::{self, Begun, CpuSpan, GpuOptions};
 use crate::diagnostics::catch_own_panic;
 use crate::local::callers::CountedCall;
 use crate::local::{self, Place, slot_index};
@@ -54,10 +54,24 @@ impl OpenScope {
             return Self::slow(decision, step, args);
         };
         if has_gpu {
-            let begun = cuda::begin(open.serial(), decision.id(), args.gpu.as_mut());
-            open.serial |= flag_of(begun);
+            let (flag, start) = begin_gpu(open.serial(), decision.id(), args.gpu.as_mut());
+            open.serial |= flag;
+            open.start = start;
+        } else {
+            open.start = read_counter();
         }
-        open.start = read_counter();
+        Some(open)
+    }
+
+    /// Opens a scope with a GPU time and GPU options on the direct path, on a thread that is not panicking. Returns `None`,
+    /// and leaves the options, if it cannot be. Reads the clock last.
+    #[cfg_attr(debug_assertions, inline(never))]
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn direct_with(decision: SiteDecision, options: &mut GpuOptions) -> Option<Self> {
+        let mut open = Self::push_direct(decision)?;
+        let (flag, start) = begin_with_options(open.serial(), decision.id(), options);
+        open.serial |= flag;
+        open.start = start;
         Some(open)
     }
 
@@ -195,6 +209,22 @@ fn flags_of(decision: SiteDecision) -> u64 {
 fn begin_on_gpu(serial: u64, name: u32) -> (u64, u64) {
     let flag = flag_of(cuda::begin_plain(serial, name));
     (flag, read_counter())
+}
+
+/// [`begin_on_gpu`] for a scope with GPU options.
+#[inline(never)]
+fn begin_with_options(serial: u64, name: u32, options: &mut GpuOptions) -> (u64, u64) {
+    let flag = flag_of(cuda::begin_with(serial, name, options));
+    (flag, read_counter())
+}
+
+/// Opens the GPU part of a scope. Returns its flag, and the time at the end.
+#[inline(always)]
+pub(super) fn begin_gpu(serial: u64, name: u32, options: Option<&mut GpuOptions>) -> (u64, u64) {
+    match options {
+        Some(options) => begin_with_options(serial, name, options),
+        None => begin_on_gpu(serial, name),
+    }
 }
 
 #[inline(always)]

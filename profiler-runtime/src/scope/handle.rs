@@ -161,6 +161,12 @@ impl Entered {
             not_send: PhantomData,
         }
     }
+
+    /// Returns `true` if there is nothing to leave.
+    #[inline(always)]
+    pub(super) fn is_none(&self) -> bool {
+        self.serial == 0
+    }
 }
 
 impl Drop for Entered {

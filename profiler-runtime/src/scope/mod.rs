@@ -12,6 +12,7 @@ pub(crate) mod future;
 #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 mod give_up;
 pub(crate) mod handle;
+pub(crate) mod on_stream;
 mod open;
 #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 mod part;
@@ -21,8 +22,12 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::thread::panicking;
 
+use crate::cuda::{GpuOptions, Stream};
 use crate::diagnostics::user_code;
 use crate::log::LogRequest;
+use crate::switch::SiteDecision;
+#[cfg(not(test))]
+use builder::ScopeArgs;
 #[cfg(test)]
 pub(crate) use builder::ScopeArgs;
 use builder::ScopeBuilder;
@@ -93,8 +98,8 @@ pub struct ScopeWithArgs<'s> {
     open: Option<OpenScope>,
     /// `None` if the call is not logged. The end of the scope takes it.
     log: Option<ManuallyDrop<LogRequest>>,
-    /// The argument `parent`. Fields are dropped after `drop` has closed the scope.
-    _parent: Entered,
+    /// The argument `parent`, dropped after the scope has closed.
+    parent: ManuallyDrop<Entered>,
     not_send: PhantomData<*const ()>,
     /// The stream is borrowed while the scope is open.
     borrowed_stream: PhantomData<&'s ()>,
@@ -107,7 +112,7 @@ impl<'s> ScopeWithArgs<'s> {
         Self {
             open: None,
             log: None,
-            _parent: Entered::none(),
+            parent: ManuallyDrop::new(Entered::none()),
             not_send: PhantomData,
             borrowed_stream: PhantomData,
         }
@@ -161,12 +166,50 @@ impl<'s> ScopeWithArgs<'s> {
         Self::new(open, log, parent)
     }
 
+    /// Opens the scope of a call that has a stream and no other argument.
+    // Generic for the reason that `end_direct` is.
+    #[inline(never)]
+    fn on_stream<const IS_GENERIC: bool>(decision: SiteDecision, mut options: GpuOptions) -> Self {
+        let direct = if panicking() {
+            None
+        } else {
+            OpenScope::direct_with(decision, &mut options)
+        };
+        let Some(open) = direct else {
+            return Self::on_stream_slowly(decision, options);
+        };
+        if let Some(unused) = options.stream.take() {
+            drop_stream(unused);
+        }
+        Self::new(Some(open), None, Entered::none())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn on_stream_slowly(decision: SiteDecision, options: GpuOptions) -> Self {
+        let mut args = ScopeArgs {
+            gpu: Some(options),
+            ..ScopeArgs::default()
+        };
+        Self::new(
+            OpenScope::slow(decision, None, &mut args),
+            None,
+            Entered::none(),
+        )
+    }
+
+    /// Opens the scope of a call without arguments.
+    #[inline(never)]
+    fn without_args(decision: SiteDecision) -> Self {
+        Self::new(OpenScope::without_args(decision), None, Entered::none())
+    }
+
     #[inline(always)]
     fn new(open: Option<OpenScope>, log: Option<LogRequest>, parent: Entered) -> Self {
         Self {
             open,
             log: log.map(ManuallyDrop::new),
-            _parent: parent,
+            parent: ManuallyDrop::new(parent),
             not_send: PhantomData,
             borrowed_stream: PhantomData,
         }
@@ -176,10 +219,31 @@ impl<'s> ScopeWithArgs<'s> {
 impl Drop for ScopeWithArgs<'_> {
     #[inline]
     fn drop(&mut self) {
+        // Both are tail calls, so that this saves no register.
+        if self.log.is_some() || !self.parent.is_none() {
+            // SAFETY: the guard is not used again.
+            unsafe { self.end_with_more::<true>() };
+        } else if let Some(open) = &self.open {
+            end_in_caller::<true>(open);
+        }
+    }
+}
+
+impl ScopeWithArgs<'_> {
+    /// Ends a scope that is logged or has a parent.
+    ///
+    /// # Safety
+    ///
+    /// The guard is not used again.
+    // Generic for the reason that `end_direct` is.
+    #[inline(never)]
+    unsafe fn end_with_more<const IS_GENERIC: bool>(&mut self) {
+        // SAFETY: it is not dropped with the guard, and not used again, as the caller promises.
+        let _parent = unsafe { ManuallyDrop::take(&mut self.parent) };
         match (&self.open, &mut self.log) {
-            // SAFETY: the request is not dropped with the guard, and not used again.
-            (Some(open), Some(log)) => unsafe { end_logged::<true>(open, log) },
-            (Some(open), None) => end_in_caller::<true>(open),
+            // SAFETY: as above, for the request.
+            (Some(open), Some(log)) => unsafe { end_logged::<IS_GENERIC>(open, log) },
+            (Some(open), None) => end_in_caller::<IS_GENERIC>(open),
             // SAFETY: as above.
             (None, Some(log)) => drop_request(unsafe { ManuallyDrop::take(log) }),
             (None, None) => {}
@@ -193,6 +257,13 @@ fn drop_request(request: LogRequest) {
     if request.logger.is_some() {
         drop_logger(request);
     }
+}
+
+/// Drops the stream of a scope that has no GPU time.
+#[cold]
+#[inline(never)]
+fn drop_stream(stream: Stream) {
+    drop(stream);
 }
 
 #[cold]

@@ -12,9 +12,9 @@ use std::thread::panicking;
 
 use super::builder::ScopeArgs;
 use super::close::{end_recursive, record_slowly};
-use super::direct::end_direct;
+use super::direct::{begin_gpu, end_direct};
 use crate::clock::{has_counter, now, read_counter, subtract};
-use crate::cuda::{self, Begun, nvtx};
+use crate::cuda::{self, nvtx};
 use crate::local::{self, LINKED, NoCell, ThreadState, slot_index};
 use crate::session;
 use crate::stats::StatCell;
@@ -151,8 +151,12 @@ impl OpenScope {
         let has_range =
             is_attached && decision.has_ranges() && nvtx::push(decision, open.serial, step);
         let wants_cuda = is_attached && (decision.is_cuda() || args.gpu.is_some());
-        let begun = wants_cuda.then(|| cuda::begin(open.serial, decision.id(), args.gpu.as_mut()));
-        if has_range && begun == Some(Begun::Opened) {
+        let begun = if wants_cuda {
+            begin_gpu(open.serial, decision.id(), args.gpu.as_mut()).0
+        } else {
+            0
+        };
+        if has_range && begun == CUDA {
             cuda::name_stream(open.serial, decision.id());
         }
         if counts_memory {
@@ -160,9 +164,6 @@ impl OpenScope {
         }
         let wants_thread_time = is_attached && decision.has_thread_time();
         let flags = [
-            (begun == Some(Begun::Opened), CUDA),
-            (begun == Some(Begun::NoContext), NO_CONTEXT),
-            (begun == Some(Begun::NoStream), NO_STREAM),
             (decision.is_logged(), LOGGED),
             (panicking(), UNWINDING),
             (
@@ -179,7 +180,7 @@ impl OpenScope {
         open.serial |= flags
             .iter()
             .filter(|(is_set, _)| *is_set)
-            .fold(0, |all, (_, flag)| all | flag);
+            .fold(begun, |all, (_, flag)| all | flag);
         // Last but for the clock: from here on, the scope covers its parent on another thread.
         if in_linked {
             local::child_opened(open.outer_serial);

@@ -10,6 +10,7 @@ use super::{NameSource, decide, valid};
 use crate::name;
 use crate::scope::builder::ScopeBuilder;
 use crate::scope::future::FutureScope;
+use crate::scope::on_stream::StreamBuilder;
 use crate::scope::{OpenScope, Scope};
 use crate::switch::{self, NEVER_MEASURES, SiteDecision, SiteState, StampedDecision};
 use crate::sync::ReentrancyGuard;
@@ -219,6 +220,20 @@ impl CallSite {
         self.begin_from(NameSource::literal(name), every)
     }
 
+    /// Begins a call that has a stream and no other argument. `Here` is an item inside the function.
+    #[inline]
+    #[track_caller]
+    pub fn begin_on_stream<'s, Here>(&'static self) -> StreamBuilder<'s> {
+        StreamBuilder::new(self.begun(NameSource::inside(type_name::<Here>())))
+    }
+
+    /// Begins a call that has a stream and no other argument. The name is a literal in the source.
+    #[inline]
+    #[track_caller]
+    pub fn begin_on_stream_named<'s>(&'static self, name: &'static str) -> StreamBuilder<'s> {
+        StreamBuilder::new(self.begun(NameSource::literal(name)))
+    }
+
     /// Returns the scope of a future without arguments. `Here` is an item inside the function.
     #[inline]
     #[track_caller]
@@ -248,13 +263,18 @@ impl CallSite {
 
     #[inline]
     fn begin_from<'s>(&'static self, source: NameSource, every: u32) -> ScopeBuilder<'s> {
+        ScopeBuilder::new(self.begun(source), every)
+    }
+
+    /// Returns what a call with arguments does now, or `None` if it is not measured.
+    #[inline]
+    fn begun(&'static self, source: NameSource) -> Option<SiteDecision> {
         let word = self.state().word();
-        let decision = if NEVER_MEASURES || word == SiteState::OFF {
+        if NEVER_MEASURES || word == SiteState::OFF {
             None
         } else {
             SiteState::plain_decision(word).or_else(|| self.decision(source))
-        };
-        ScopeBuilder::new(decision, every)
+        }
     }
 
     /// Returns what a call does now, or `None` if it is not measured.

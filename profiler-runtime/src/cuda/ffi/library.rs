@@ -124,7 +124,17 @@ pub(super) fn may_be_found() -> bool {
 
 /// Returns the driver, and looks for it if it has not been found yet. Returns `None` if there is none, or if the
 /// settings forbid GPU times.
+#[inline]
 pub(crate) fn find(reason: DiscoveryReason) -> Option<&'static Driver> {
+    match driver() {
+        Some(driver) => (!FORBIDDEN.load(Relaxed)).then_some(driver),
+        None => find_first(reason),
+    }
+}
+
+/// [`find`] before a driver has been found, or after the process began to exit.
+#[inline(never)]
+fn find_first(reason: DiscoveryReason) -> Option<&'static Driver> {
     if may_be_found() {
         return discover(reason);
     }

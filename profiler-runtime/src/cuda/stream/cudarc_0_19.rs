@@ -25,8 +25,7 @@ fn default_stream_of(context: &CudaContext) -> StreamHandles {
 
 fn borrowed<'s>(handles: StreamHandles) -> StreamRef<'s> {
     StreamRef {
-        handles,
-        owned: None,
+        stream: Stream::unowned(handles),
         borrow: PhantomData,
     }
 }

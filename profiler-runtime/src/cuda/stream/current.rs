@@ -74,14 +74,13 @@ pub(crate) fn owned(stream: impl IntoStream<'static>) -> Option<Stream> {
     if switch::NEVER_MEASURES {
         return None;
     }
-    let stream = stream.into_stream();
-    let handles = stream.handles;
+    let stream = stream.into_stream().stream;
     // A stream is a reason to load the driver, but not while measuring is off. The stream is kept even then, since
     // measuring may be turned on.
     if !switch::is_off(switch::load()) {
         find(DiscoveryReason::ExplicitRequest);
     }
-    Some(stream.owned.unwrap_or_else(|| Stream::unowned(handles)))
+    Some(stream)
 }
 
 /// Restores the thread's current stream when it is dropped.

@@ -42,7 +42,7 @@ pub(crate) struct StreamHandles {
 /// The owner that keeps a stream alive.
 #[derive(Clone)]
 pub(crate) enum KeepAlive {
-    /// Nothing: the caller of [`Stream::from_raw`] promised that the stream exists.
+    /// Nothing: the stream is borrowed, or the caller of [`Stream::from_raw`] promised that it exists.
     Promise,
     #[cfg(all(feature = "cudarc-0_19", not(target_family = "wasm")))]
     #[allow(dead_code, reason = "dropped, not read")]
@@ -153,17 +153,15 @@ impl fmt::Debug for Stream {
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct StreamRef<'s> {
-    pub(crate) handles: StreamHandles,
-    /// `None` if the stream is borrowed.
-    pub(crate) owned: Option<Stream>,
+    pub(crate) stream: Stream,
     borrow: PhantomData<&'s ()>,
 }
 
 impl StreamRef<'_> {
+    #[inline]
     fn owned(stream: Stream) -> Self {
         Self {
-            handles: stream.handles,
-            owned: Some(stream),
+            stream,
             borrow: PhantomData,
         }
     }

@@ -35,21 +35,21 @@ pub(crate) enum Begun {
     NoDriver,
 }
 
-/// Opens the GPU part of a scope on this thread.
-#[inline(never)]
-pub(crate) fn begin(serial: u64, name: u32, options: Option<&mut GpuOptions>) -> Begun {
-    begin_with(serial, name, options)
+/// Opens the GPU part of a scope with options on this thread, and takes the stream, unless it returns without one.
+// Inlined, as the next one, so that each is compiled by itself.
+#[inline(always)]
+pub(crate) fn begin_with(serial: u64, name: u32, options: &mut GpuOptions) -> Begun {
+    begin(serial, name, Some(options))
 }
 
 /// Opens the GPU part of a scope without options on this thread.
-// Inlined, so that it is compiled for a call without options.
 #[inline(always)]
 pub(crate) fn begin_plain(serial: u64, name: u32) -> Begun {
-    begin_with(serial, name, None)
+    begin(serial, name, None)
 }
 
 #[inline(always)]
-fn begin_with(serial: u64, name: u32, options: Option<&mut GpuOptions>) -> Begun {
+fn begin(serial: u64, name: u32, options: Option<&mut GpuOptions>) -> Begun {
     // Inside the profiler, a lock of the profiler's may be held. A measured allocator has only a CPU time there.
     let Some(driver) = library::driver().filter(|_| !ReentrancyGuard::is_entered()) else {
         return Begun::NoContext;
@@ -138,10 +138,13 @@ fn open_scope(
     is_sampled: bool,
 ) -> Result<(), Begun> {
     let (explicit, mode) = match options {
-        Some(options) => (options.stream.as_mut(), options.mode),
+        Some(options) => (Some(&mut options.stream), options.mode),
         None => (None, Mode::Later),
     };
-    let handles = explicit.as_deref().map(|explicit| explicit.handles);
+    let handles = match &explicit {
+        Some(Some(stream)) => Some(stream.handles),
+        _ => None,
+    };
     let target = target(thread, handles).ok_or(Begun::NoStream)?;
     if thread.backoff.skips_scope() {
         open_without(thread, serial, name, CudaLoss::HostFunction);
@@ -182,8 +185,8 @@ fn open_scope(
     }
     let mut opened = OpenGpuScope::new(measurement, target.named_by);
     opened.mode = mode;
-    if let Some(owned) = explicit.and_then(|explicit| explicit.owned.take()) {
-        opened.ownership = StreamOwnership::owned(owned);
+    if let Some(stream) = explicit.and_then(Option::take) {
+        opened.ownership = StreamOwnership::owned(stream);
     }
     thread.stack.push(serial, opened);
     Ok(())

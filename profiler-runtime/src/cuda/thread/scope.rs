@@ -8,28 +8,24 @@ use crate::cuda::context::measurement::{CpuSpan, GpuMeasurement, ScopeRef, Start
 use crate::cuda::loss::CudaLoss;
 use crate::cuda::resolver::totals;
 use crate::cuda::stream::target::NamedBy;
-use crate::cuda::stream::{KeepAlive, Stream, StreamHandles, StreamRef};
+use crate::cuda::stream::{KeepAlive, Stream, StreamRef};
 
 /// The GPU options of a call.
 #[derive(Debug, Default)]
 pub(crate) struct GpuOptions {
-    pub(crate) stream: Option<ExplicitStream>,
+    /// The stream that the call names. If it is borrowed, the caller must keep the borrow until the scope ends. The
+    /// beginning of the scope takes it.
+    pub(crate) stream: Option<Stream>,
     pub(crate) mode: Mode,
 }
 
-/// The stream that a call names, without the lifetime of its borrow.
-#[derive(Debug)]
-pub(crate) struct ExplicitStream {
-    pub(super) handles: StreamHandles,
-    pub(super) owned: Option<Stream>,
-}
-
-impl From<StreamRef<'_>> for ExplicitStream {
-    /// The caller must keep the borrow until the scope ends.
-    fn from(stream: StreamRef<'_>) -> Self {
+impl GpuOptions {
+    /// The options of a call that names its stream, and no more.
+    #[inline]
+    pub(crate) fn on(stream: StreamRef<'_>) -> Self {
         Self {
-            handles: stream.handles,
-            owned: stream.owned,
+            stream: Some(stream.stream),
+            mode: Mode::Later,
         }
     }
 }
@@ -123,7 +119,7 @@ pub(super) enum StreamOwnership {
     /// Something outside: the caller's borrow, the process, whose default stream is never freed, or the thread, whose
     /// current stream it is. Replacing the current stream makes the scope an owner.
     Borrowed,
-    /// The scope itself.
+    /// The scope itself, if anything keeps the stream alive: the call named it.
     Owned { _keep_alive: KeepAlive },
 }
 

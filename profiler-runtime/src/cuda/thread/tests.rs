@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::beginning::{Begun, open};
 use super::ending::{close, must_wait};
-use super::scope::{ExplicitStream, GpuOptions, Mode, StreamOwnership};
+use super::scope::{GpuOptions, Mode, StreamOwnership};
 use super::state::GpuThread;
 use super::synchronous::log_now;
 use crate::cuda::context::measurement::{CpuSpan, GpuMeasurement};
@@ -51,10 +51,7 @@ impl Bench {
             context: self.context,
         };
         let mut options = GpuOptions {
-            stream: Some(ExplicitStream {
-                handles,
-                owned: Some(Stream::unowned(handles)),
-            }),
+            stream: Some(Stream::unowned(handles)),
             mode,
         };
         self.serial += 1;
