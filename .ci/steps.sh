@@ -1,5 +1,5 @@
-# The steps of .ci/run, which sources this file: each is a function with the step's name. What several steps use follows at
-# the end.
+# The steps of .ci/run, which sources this file: each is a function with the step's name. Functions that several steps use
+# are at the end.
 
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 tools=$target/ci-tools
@@ -614,7 +614,7 @@ annotated-crates() {
     (cd tests/crates && cargo test --locked && cargo run --locked)
 }
 
-# What users build with optimization: all examples, and all ways of measuring, from threads that come and go, for a minute:
+# With optimization, as users build: all examples, and all ways of measuring, from threads that come and go, for a minute:
 # the account balances to the last call. For an hour: cargo run --release -p soak -- --seconds 3600
 soak() {
     # With the runtime itself, whose default features these programs then have.
@@ -799,7 +799,7 @@ memcheck() {
         "${check[@]}" "$programs/examples/quickstart" --out "$scratch/memcheck"
 }
 
-# ---- what several steps use
+# ---- used by several steps
 
 host() {
     rustc --version --verbose | sed -n 's/^host: //p'
