@@ -1,15 +1,14 @@
 //! The counts that a test expects in the summary, in each of the three modes: on, off, stripped.
 
 use profiler_runtime::report::Row;
-use profiler_runtime::{is_enabled, summary};
+use profiler_runtime::summary;
+
+use crate::if_measuring;
 
 /// Returns how many of `calls` calls are counted.
+#[track_caller]
 pub fn expected(calls: u64) -> u64 {
-    if is_enabled() && !cfg!(feature = "strip") {
-        calls
-    } else {
-        0
-    }
+    if_measuring(calls)
 }
 
 /// Returns one column of a name's row, or zero if there is no row.

@@ -26,14 +26,29 @@ pub mod traces;
 use profiler_runtime::report::{Row, Times};
 use profiler_runtime::summary;
 
-/// Returns whether calls are measured in this build and process: not where profiling is stripped or off.
+/// Returns whether calls must be measured in this mode: not if profiling is compiled out, or `PROFILER_ENABLED` is 0.
+///
+/// A test that switches measuring itself calls this while the switch is as at the start.
+///
+/// # Panics
+///
+/// Panics if the profiler does not agree: a test that returns where nothing is measured would otherwise pass.
 #[must_use]
+#[track_caller]
 pub fn measuring() -> bool {
-    profiler_runtime::is_enabled()
+    let is_off = std::env::var_os("PROFILER_ENABLED").is_some_and(|value| value == "0");
+    let must_measure = !is_off && !cfg!(feature = "strip");
+    assert_eq!(
+        profiler_runtime::is_enabled(),
+        must_measure,
+        "the profiler is not as this mode requires"
+    );
+    must_measure
 }
 
 /// Returns `count` where calls are measured, else zero.
 #[must_use]
+#[track_caller]
 pub fn if_measuring(count: u64) -> u64 {
     if measuring() { count } else { 0 }
 }

@@ -6,9 +6,10 @@ use std::thread;
 
 use crate::raw::{self, Driver, made};
 use profiler_runtime::session::{Event, MemoryUse};
-use profiler_runtime::{Profile, Trace, init, is_enabled, scope};
+use profiler_runtime::{Profile, Trace, init, scope};
 use profiler_tests::gpu;
 use profiler_tests::gpu::{is_here, simulator};
+use profiler_tests::measuring;
 
 const MIB: usize = 1 << 20;
 
@@ -195,7 +196,7 @@ fn a_driver_that_does_not_tell_leaves_it_out() {
 
 #[test]
 fn without_a_driver_there_is_no_device_memory() {
-    if !is_enabled() || gpu::is_child() || std::env::var_os("PROFILER_CUDA_LIBRARY").is_some() {
+    if !measuring() || gpu::is_child() || std::env::var_os("PROFILER_CUDA_LIBRARY").is_some() {
         return;
     }
     let trace = traced(|| drop(scope!("no driver")));

@@ -5,8 +5,9 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 use profiler_runtime::session::ProfileBuilder;
-use profiler_runtime::{Profile, Schedule, Trace, init, is_enabled, scope};
+use profiler_runtime::{Profile, Schedule, Trace, init, scope};
 use profiler_tests::gpu::{Gpu, exact, is_here, simulator};
+use profiler_tests::measuring;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -62,7 +63,7 @@ fn check(windows: &Receiver<Window>, steps: u64, ns: f64) -> u64 {
 
 #[test]
 fn handlers_may_block_for_as_long_as_they_like() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let (release, released) = mpsc::channel::<()>();

@@ -9,14 +9,15 @@ use std::time::{Duration, SystemTime};
 
 use profiler_runtime::log::LogError;
 use profiler_runtime::{
-    Activity, Profile, ScalarLogger, Schedule, TensorBoardLogger, Trace, flush, init, is_enabled,
-    scope, summary,
+    Activity, Profile, ScalarLogger, Schedule, TensorBoardLogger, Trace, flush, init, scope,
+    summary,
 };
 use profiler_tests::child;
 use profiler_tests::event_files;
 use profiler_tests::event_files::ReadHistogram;
 use profiler_tests::full_disk;
 use profiler_tests::gpu::{Gpu, is_here};
+use profiler_tests::measuring;
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -62,7 +63,7 @@ fn assert_holds(read: &ReadHistogram, milliseconds: &[f64]) {
 
 #[test]
 fn each_window_has_a_histogram_of_each_name_and_a_table() -> Outcome {
-    if !is_enabled() {
+    if !measuring() {
         return Ok(());
     }
     let dir = tempfile::tempdir()?;
@@ -192,7 +193,7 @@ fn gpu_times_have_histograms_of_their_own() -> Outcome {
 
 #[test]
 fn a_window_that_is_cut_short_takes_no_other_windows_place() -> Outcome {
-    if !is_enabled() {
+    if !measuring() {
         return Ok(());
     }
     let dir = tempfile::tempdir()?;
@@ -224,7 +225,7 @@ fn a_window_that_is_cut_short_takes_no_other_windows_place() -> Outcome {
 
 #[test]
 fn a_window_waits_for_room_on_a_full_disk() -> Outcome {
-    if !is_enabled() {
+    if !measuring() {
         return Ok(());
     }
     let Some(dir) = child::dir() else {

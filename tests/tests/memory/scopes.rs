@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use crate::ALLOCATOR;
 use profiler_runtime::session::{MemoryUse, ProfileBuilder};
-use profiler_runtime::{MeasureFuture, Profile, Schedule, Trace, is_enabled, scope};
+use profiler_runtime::{MeasureFuture, Profile, Schedule, Trace, scope};
+use profiler_tests::measuring;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -51,7 +52,7 @@ fn traced<T>(builder: impl Fn() -> ProfileBuilder, f: impl Fn() -> T) -> Arc<Tra
 
 #[test]
 fn each_scope_has_its_own_and_what_it_called() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let trace = traced(builder, || {
@@ -75,7 +76,7 @@ fn each_scope_has_its_own_and_what_it_called() {
 
 #[test]
 fn peaks_are_those_of_each_scope_however_they_nest() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let trace = traced(builder, || {
@@ -97,7 +98,7 @@ fn peaks_are_those_of_each_scope_however_they_nest() {
 
 #[test]
 fn what_was_there_before_may_be_freed() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let before = bytes(4000);
@@ -114,7 +115,7 @@ fn what_was_there_before_may_be_freed() {
 
 #[test]
 fn blocks_that_grow_and_shrink_are_counted_by_their_sizes() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let layout = |size| Layout::from_size_align(size, 16).expect("a layout");
@@ -138,7 +139,7 @@ fn blocks_that_grow_and_shrink_are_counted_by_their_sizes() {
 
 #[test]
 fn threads_are_counted_each_for_itself() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let trace = traced(builder, || {
@@ -173,7 +174,7 @@ fn threads_are_counted_each_for_itself() {
 
 #[test]
 fn what_the_profiler_takes_for_itself_is_nobodys() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     // All there is to ask for, in scopes of names that are new, on a thread that is new.
@@ -208,7 +209,7 @@ fn what_the_profiler_takes_for_itself_is_nobodys() {
 fn what_the_profiler_gives_back_is_nobodys() {
     const SCOPES: usize = 10_000;
 
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let trace = traced(builder, || {
@@ -230,7 +231,7 @@ fn what_the_profiler_gives_back_is_nobodys() {
 
 #[test]
 fn futures_cost_nobody_anything() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let trace = traced(
@@ -250,7 +251,7 @@ fn futures_cost_nobody_anything() {
 
 #[test]
 fn the_total_of_the_process_is_over_the_least() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let before = bytes(50_000_000);
@@ -268,7 +269,7 @@ fn the_total_of_the_process_is_over_the_least() {
 
 #[test]
 fn nothing_is_counted_that_nobody_asked_for() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let work = || {
@@ -295,7 +296,7 @@ fn nothing_is_counted_that_nobody_asked_for() {
 fn the_total_of_the_process_does_not_drift_with_what_is_freed_between_windows() {
     const LARGE: usize = 50_000_000;
 
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let (sender, seen) = std::sync::mpsc::channel();

@@ -8,11 +8,12 @@ use profiler_runtime::__private::cells_made;
 use profiler_runtime::cuda::CudaLoss;
 use profiler_runtime::report::DropReason;
 use profiler_runtime::session::Truncation;
-use profiler_runtime::{Profile, flush, init, is_enabled, measure_execution_time, scope, summary};
+use profiler_runtime::{Profile, flush, init, measure_execution_time, scope, summary};
 use profiler_tests::allocator::{refusals, refusing};
 use profiler_tests::child;
 use profiler_tests::gpu;
 use profiler_tests::gpu::Gpu;
+use profiler_tests::measuring;
 use profiler_tests::row;
 
 /// Runs a test in a process of its own, so that no other test is refused memory. Returns `true` in that process.
@@ -51,7 +52,7 @@ fn use_up_cells(names: &str) {
 
 #[test]
 fn calls_without_memory_for_their_statistics_are_counted() {
-    if !is_child() || !is_enabled() {
+    if !is_child() || !measuring() {
         return;
     }
     // The profiler's one-time allocations.
@@ -92,7 +93,7 @@ fn calls_without_memory_for_their_statistics_are_counted() {
 
 #[test]
 fn a_thread_that_ends_without_memory_loses_nothing() {
-    if !is_child() || !is_enabled() {
+    if !is_child() || !measuring() {
         return;
     }
     let (end, is_to_end) = std::sync::mpsc::channel::<()>();
@@ -117,7 +118,7 @@ fn logged() {}
 
 #[test]
 fn log_entries_without_memory_for_their_ring_are_dropped_under_a_reason() {
-    if !is_child() || !is_enabled() {
+    if !is_child() || !measuring() {
         return;
     }
     let refused = refusing(RINGS, || (0..7).for_each(|_| logged()));
@@ -178,7 +179,7 @@ fn account(trace: &profiler_runtime::Trace) -> (usize, Truncation) {
 fn windows_without_memory_say_what_is_missing() {
     const SCOPES: usize = 5_000;
 
-    if !is_child() || !is_enabled() {
+    if !is_child() || !measuring() {
         return;
     }
     // No ring for the thread.

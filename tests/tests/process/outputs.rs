@@ -4,6 +4,7 @@
 #![cfg(all(target_os = "linux", not(feature = "strip")))]
 
 use profiler_tests::event_files;
+use profiler_tests::measuring;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -14,7 +15,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use profiler_runtime::report::ExportError;
-use profiler_runtime::{Profile, ScalarLogger, TensorBoardLogger, is_enabled, scope};
+use profiler_runtime::{Profile, ScalarLogger, TensorBoardLogger, scope};
 
 /// No end of a program takes so long by itself.
 const HANGS: Duration = Duration::from_secs(60);
@@ -66,7 +67,7 @@ fn a_fifo_that_nobody_opens_is_told_and_the_program_ends() {
         let output = end(command.spawn().expect("it runs"));
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{stderr}");
-        if is_enabled() {
+        if measuring() {
             assert!(stderr.contains("no reader has opened it"), "{stderr}");
         }
     }
@@ -94,7 +95,7 @@ fn a_pipe_that_takes_no_more_is_told_with_what_is_missing() {
 }
 
 fn trace(scopes: usize) -> Option<std::sync::Arc<profiler_runtime::Trace>> {
-    if !is_enabled() {
+    if !measuring() {
         return None;
     }
     let ((), trace) = Profile::builder().run(|_| (0..scopes).for_each(|_| drop(scope!("held up"))));
@@ -125,7 +126,7 @@ fn set_non_blocking(descriptor: RawFd) {
 fn a_table_is_whole_where_standard_error_does_not_block() {
     // The profiler's patience has an end, which a machine that is busy with something else may reach once.
     let is_whole = (0..5).any(|_| rows_of_a_long_table() == 200);
-    assert!(is_whole || !is_enabled());
+    assert!(is_whole || !measuring());
 }
 
 /// How many rows of a table of 200 come through a pipe that does not block and has room for less.

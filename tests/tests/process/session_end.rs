@@ -4,6 +4,7 @@
 #![cfg(all(unix, not(feature = "strip")))]
 
 use profiler_tests::child;
+use profiler_tests::measuring;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use profiler_runtime::session::ProfileError;
-use profiler_runtime::{Profile, Schedule, Trace, is_enabled, scope, step};
+use profiler_runtime::{Profile, Schedule, Trace, scope, step};
 
 const SCOPE: &str = "end: scope";
 
@@ -64,7 +65,7 @@ fn a_window_that_is_open_at_the_end_is_handed_over() {
         std::mem::forget(profile);
         std::process::exit(0);
     }
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -174,7 +175,7 @@ fn no_process_writes_over_what_another_one_wrote() {
         }
         return;
     }
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -199,7 +200,7 @@ fn each_rank_of_a_job_has_a_file_of_its_own() {
     if child::dir().is_some() {
         return drop(scope!("end: scope"));
     }
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");

@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use profiler_runtime::is_enabled;
+use profiler_tests::measuring;
 
 fn run(mode: &str, variables: &[(&str, &OsStr)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_measured-program"));
@@ -95,7 +95,7 @@ fn each_thread_of_the_profiler_blocks_all_that_the_program_may_wait_for() {
         found.map(|(_, mask)| u64::from_str_radix(mask, 16).expect("a mask"))
     };
     assert_eq!(line("before"), line("after"), "the program's own: {stdout}");
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     for name in [

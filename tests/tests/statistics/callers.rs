@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::thread;
 
 use profiler_runtime::report::{CallEdges, CallFunction, CallTree, CallTreeOptions};
-use profiler_runtime::{Handle, Profile, builder, is_enabled, measure, measured, summary};
-use profiler_tests::{poll, work};
+use profiler_runtime::{Handle, Profile, builder, measure, measured, summary};
+use profiler_tests::{measuring, poll, work};
 
 /// The error of conversions of ticks to nanoseconds.
 const TOLERANCE: f64 = 0.01;
@@ -75,7 +75,7 @@ fn threads(depth: u32) {
 #[test]
 fn the_summary_has_the_edges_of_the_trace() {
     let _profiler = builder().callers(true).init();
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let ((), trace) = Profile::builder().run(|_| {
@@ -122,7 +122,7 @@ fn the_summary_has_the_edges_of_the_trace() {
 #[test]
 fn the_edges_of_a_name_add_up_to_its_row() {
     let _profiler = builder().callers(true).init();
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     recursive(3);
@@ -162,7 +162,7 @@ fn callers_are_not_counted_unless_they_are_asked_for() {
 #[test]
 fn paths_beyond_the_bound_have_one_caller() {
     let _profiler = builder().callers(true).init();
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     // 140 names call each other: 19,740 paths, of which 16,384 are counted.
@@ -209,7 +209,7 @@ fn paths_beyond_the_bound_have_one_caller() {
 #[test]
 fn the_tree_of_the_summary_has_the_functions_of_the_trace() {
     let _profiler = builder().callers(true).init();
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let ((), trace) = Profile::builder().run(|_| {
@@ -263,7 +263,7 @@ fn the_sums_of_the_tree_are_those_of_the_rows() {
     }
 
     let _profiler = builder().callers(true).init();
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     recursive(6);

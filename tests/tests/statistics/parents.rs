@@ -15,10 +15,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use profiler_runtime::session::Event;
-use profiler_runtime::{
-    Handle, MeasureFuture, Profile, Trace, init, is_enabled, measure, measured,
-};
-use profiler_tests::{poll, row, work};
+use profiler_runtime::{Handle, MeasureFuture, Profile, Trace, init, measure, measured};
+use profiler_tests::{measuring, poll, row, work};
 
 /// The error of conversions of ticks to nanoseconds.
 const TOLERANCE: f64 = 0.01;
@@ -69,7 +67,7 @@ async fn task(handle: Handle) {
 
 #[test]
 fn each_way_to_name_a_parent_makes_it_the_caller() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let trace = run(|| {
@@ -119,7 +117,7 @@ fn waiting_for_other_threads_is_no_self_time() {
     let _guard = init();
     let (mut waited, mut longest) = (Duration::ZERO, Duration::ZERO);
     let all = Barrier::new(4);
-    let trace = is_enabled().then(|| {
+    let trace = measuring().then(|| {
         run(|| {
             measure!("parents: waits", {
                 let handle = Handle::current();
@@ -175,7 +173,7 @@ fn recursion_across_threads_counts_once() {
         });
     }
 
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let trace = run(|| recursive(3));
@@ -213,7 +211,7 @@ fn a_name_that_calls_itself_through_another_thread_is_recursive() {
     }
 
     visit(3);
-    if is_enabled() {
+    if measuring() {
         let (visits, children) = (row("parents: visit"), row("parents: child"));
         assert_eq!((visits.calls, visits.primitive_calls), (4, 1));
         assert_eq!((children.calls, children.primitive_calls), (3, 1));
@@ -224,7 +222,7 @@ fn a_name_that_calls_itself_through_another_thread_is_recursive() {
 #[test]
 fn a_handle_may_be_used_by_any_thread_at_any_time() {
     let handle = measure!("parents: ended", { Handle::current() });
-    assert_eq!(handle.is_none(), !is_enabled());
+    assert_eq!(handle.is_none(), !measuring());
     let threads = [(); 8].map(|()| {
         let handle = handle.clone();
         thread::spawn(move || {
@@ -237,7 +235,7 @@ fn a_handle_may_be_used_by_any_thread_at_any_time() {
     for thread in threads {
         thread.join().expect("it does not panic");
     }
-    if is_enabled() {
+    if measuring() {
         assert_eq!(row("parents: plain").calls, 800);
         let (total, own) = total_and_self("parents: ended");
         assert!(own <= total);
@@ -260,7 +258,7 @@ fn rayon_calls_are_those_of_the_function_that_made_them() {
         });
     }
 
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build();
@@ -311,6 +309,6 @@ fn a_parent_is_evaluated_once_and_only_borrowed() {
         },
         {}
     );
-    assert_eq!(evaluated, i32::from(is_enabled()));
+    assert_eq!(evaluated, i32::from(measuring()));
     drop(shared);
 }

@@ -11,8 +11,8 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use profiler_runtime::{Handle, flush, is_enabled, measure_execution_time, scope, summary};
-use profiler_tests::{child, row};
+use profiler_runtime::{Handle, flush, measure_execution_time, scope, summary};
+use profiler_tests::{child, measuring, row};
 
 const THREADS: u64 = 6;
 const ROUNDS: u64 = 200;
@@ -20,7 +20,7 @@ const ROUNDS: u64 = 200;
 /// Runs a test in a process of its own, whose cells have this much memory. Returns `true` in that process.
 fn is_child_with(memory: &str) -> bool {
     if child::dir().is_some() {
-        return is_enabled();
+        return measuring();
     }
     let dir = tempfile::tempdir().expect("a folder");
     let output = child::again(dir.path())

@@ -6,9 +6,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use profiler_runtime::report::{Row, SortKey};
-use profiler_runtime::{
-    MeasureFuture, builder, is_enabled, measure, measured, set_enabled, summary,
-};
+use profiler_runtime::{MeasureFuture, builder, measure, measured, set_enabled, summary};
+use profiler_tests::measuring;
 
 fn row(name: &str) -> Row {
     summary().row(name).cloned().expect(name)
@@ -56,7 +55,7 @@ fn inner() {
 #[test]
 fn waits_are_in_elapsed_times_only() {
     let _profiler = builder().thread_time(true).init().expect("set up");
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let start = (Instant::now(), thread_time());
@@ -98,7 +97,7 @@ fn recursive(depth: u32) {
 #[test]
 fn a_recursive_call_counts_its_thread_time_once() {
     let _profiler = builder().thread_time(true).init().expect("set up");
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     recursive(4);
@@ -112,7 +111,7 @@ fn a_recursive_call_counts_its_thread_time_once() {
 #[test]
 fn a_future_has_the_thread_time_of_its_polls() {
     let _profiler = builder().thread_time(true).init().expect("set up");
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let future = async {
@@ -146,7 +145,7 @@ fn there_are_none_unless_they_are_asked_for() {
         println!("has a thread time: {}", time.is_some());
         return;
     }
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let ask = |value: Option<&str>| {

@@ -7,8 +7,9 @@ use std::thread;
 use std::time::Duration;
 
 use profiler_runtime::session::{Event, Truncation};
-use profiler_runtime::{Activity, MeasureFuture, Profile, Schedule, Trace, is_enabled, scope};
+use profiler_runtime::{Activity, MeasureFuture, Profile, Schedule, Trace, scope};
 use profiler_tests::gpu;
+use profiler_tests::measuring;
 use profiler_tests::poll;
 use proptest::prelude::*;
 
@@ -58,7 +59,7 @@ fn stepped(capacity: usize) -> (Profile, mpsc::Receiver<Account>) {
 
 #[test]
 fn what_comes_beyond_the_capacity_is_counted_and_the_next_window_begins_anew() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let (profile, accounts) = stepped(10);
@@ -88,7 +89,7 @@ fn what_comes_beyond_the_capacity_is_counted_and_the_next_window_begins_anew() {
 
 #[test]
 fn a_capacity_of_nothing_is_one() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let ((), trace) = Profile::builder().capacity(0).run(|_| scopes(3));
@@ -99,7 +100,7 @@ fn a_capacity_of_nothing_is_one() {
 
 #[test]
 fn sessions_are_bounded_each_for_itself() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let large = Profile::builder().start().expect("started");
@@ -117,7 +118,7 @@ fn sessions_are_bounded_each_for_itself() {
 
 #[test]
 fn futures_are_bounded_too() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let ((), trace) = Profile::builder().capacity(4).run(|_| {
@@ -182,7 +183,7 @@ fn gpu_times_of_scopes_beyond_the_capacity_take_no_room() {
 fn windows_that_nobody_takes_are_put_together_and_none_of_their_scopes_is_forgotten() {
     const STEPS: u64 = 3000;
 
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let (release, released) = mpsc::channel::<()>();
@@ -218,7 +219,7 @@ fn windows_that_nobody_takes_are_put_together_and_none_of_their_scopes_is_forgot
 fn a_window_follows_another_without_a_gap() {
     const STEPS: u64 = 300;
 
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let (profile, accounts) = stepped(1_000_000);
@@ -253,7 +254,7 @@ fn a_window_follows_another_without_a_gap() {
 fn what_is_toggled_all_the_time_is_recorded_in_the_end() {
     const TIMES: u64 = 5000;
 
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let both = [Activity::Cpu, Activity::Cuda];
@@ -357,7 +358,7 @@ proptest! {
         capacity in prop_oneof![1_usize..50, 1_usize..5_000, Just(1_000_000)],
         steps in prop::collection::vec(prop::collection::vec(load(), 0..8), 1..5),
     ) {
-        if !is_enabled() {
+        if !measuring() {
             return Ok(());
         }
         let (profile, accounts) = stepped(capacity);
@@ -428,7 +429,7 @@ impl Drop for Starved {
 fn what_a_thread_records_faster_than_it_is_taken_is_counted() {
     const BURST: u64 = 200_000;
 
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     // On a thread of its own, whose affinity dies with it.

@@ -6,7 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use profiler_runtime::session::Event;
-use profiler_runtime::{Activity, Profile, Schedule, Trace, is_enabled, scope};
+use profiler_runtime::{Activity, Profile, Schedule, Trace, scope};
+use profiler_tests::measuring;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -23,7 +24,7 @@ fn parents(event: Event<'_>) -> Vec<&str> {
 
 #[test]
 fn each_scope_stands_in_it_once_and_in_its_place() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let ((), trace) = Profile::builder().run(|_| {
@@ -55,7 +56,7 @@ fn each_scope_stands_in_it_once_and_in_its_place() {
 
 #[test]
 fn self_times_of_a_tree_add_up_to_its_root() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let ((), trace) = Profile::builder().run(|_| {
@@ -81,7 +82,7 @@ fn self_times_of_a_tree_add_up_to_its_root() {
 
 #[test]
 fn scopes_of_other_threads_stand_under_their_threads() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let ((), trace) = Profile::builder().run(|_| {
@@ -110,7 +111,7 @@ fn scopes_of_other_threads_stand_under_their_threads() {
 
 #[test]
 fn what_began_before_or_ends_after_it_is_not_in_it() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let before = scope!("windows: began before");
@@ -130,7 +131,7 @@ fn what_began_before_or_ends_after_it_is_not_in_it() {
 
 #[test]
 fn each_window_of_a_schedule_holds_its_own_steps() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let (sender, traces) = mpsc::channel();
@@ -159,7 +160,7 @@ fn each_window_of_a_schedule_holds_its_own_steps() {
 
 #[test]
 fn sessions_do_not_disturb_one_another() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let count = |trace: &Arc<Trace>| {

@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use profiler_runtime::session::Event;
 use profiler_runtime::{
-    MeasureFuture, Profile, Schedule, Trace, init, is_enabled, measure_execution_time, scope,
+    MeasureFuture, Profile, Schedule, Trace, init, measure_execution_time, scope,
 };
 use profiler_tests::gpu::{Gpu, exact, is_here};
+use profiler_tests::measuring;
 use profiler_tests::poll;
 use profiler_tests::work;
 
@@ -43,7 +44,7 @@ async fn measured(label: &str, times: usize) {
 
 #[test]
 fn its_parts_are_its_own_on_whatever_threads_they_run() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let trace = run(|| {
@@ -92,7 +93,7 @@ fn its_parts_are_its_own_on_whatever_threads_they_run() {
 
 #[test]
 fn each_ends_as_it_ends() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let trace = run(|| {
@@ -129,7 +130,7 @@ fn each_ends_as_it_ends() {
 
 #[test]
 fn one_that_a_window_cuts_is_in_none_and_its_whole_parts_are() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let (sender, seen) = mpsc::channel();
@@ -176,7 +177,7 @@ fn one_that_a_window_cuts_is_in_none_and_its_whole_parts_are() {
 
 #[test]
 fn sessions_that_come_and_go_between_polls_harm_nothing() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let mut outside = Box::pin(measured("between: part", 1000));
@@ -212,7 +213,7 @@ fn sessions_that_come_and_go_between_polls_harm_nothing() {
 fn many_tasks_on_many_threads_are_all_there() {
     const TASKS: usize = 200;
 
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let executor = tokio::runtime::Builder::new_multi_thread()

@@ -8,8 +8,9 @@ use std::thread;
 use std::time::Duration;
 
 use profiler_runtime::session::{Action, ProfileBuilder, ProfileError};
-use profiler_runtime::{Profile, Schedule, Trace, is_enabled, scope, summary};
+use profiler_runtime::{Profile, Schedule, Trace, scope, summary};
 use profiler_tests::child;
+use profiler_tests::measuring;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
@@ -80,7 +81,7 @@ fn a_run_returns_its_value_whatever_becomes_of_the_window() {
 
 #[test]
 fn whoever_listens_to_what_is_said_may_ask_the_session() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let (sender, seen) = mpsc::channel();
@@ -101,7 +102,7 @@ fn whoever_listens_to_what_is_said_may_ask_the_session() {
 fn each_window_comes_once_and_in_order_on_another_thread() {
     const STEPS: u64 = 300;
 
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let (sender, seen) = mpsc::channel();
@@ -153,7 +154,7 @@ fn each_window_comes_once_and_in_order_on_another_thread() {
 fn windows_wait_for_a_slow_handler_up_to_a_bound_and_are_counted_beyond() {
     const STEPS: u64 = 40;
 
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let (release, released) = mpsc::channel::<()>();
@@ -202,7 +203,7 @@ fn windows_wait_for_a_slow_handler_up_to_a_bound_and_are_counted_beyond() {
 
 #[test]
 fn one_that_panics_is_not_called_again_and_the_others_go_on() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let (sender, seen) = mpsc::channel();
@@ -229,7 +230,7 @@ fn one_that_panics_is_not_called_again_and_the_others_go_on() {
 
 #[test]
 fn one_that_fails_is_told_of_with_its_step_and_called_again() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let (sender, seen) = mpsc::channel();
@@ -265,7 +266,7 @@ fn own(builder: impl FnOnce(Own) -> ProfileBuilder) -> Arc<Profile> {
 
 #[test]
 fn one_may_step_and_stop_its_own_session() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let (sender, seen) = mpsc::channel();
@@ -293,7 +294,7 @@ fn one_may_step_and_stop_its_own_session() {
 
 #[test]
 fn one_may_be_measured_and_have_a_session_of_its_own() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let (sender, seen) = mpsc::channel();
@@ -318,7 +319,7 @@ fn one_may_be_measured_and_have_a_session_of_its_own() {
 
 #[test]
 fn sessions_may_be_dropped_in_handlers_their_own_too() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let slot: Arc<Mutex<Vec<Profile>>> = Arc::default();
@@ -358,7 +359,7 @@ fn sessions_may_be_dropped_in_handlers_their_own_too() {
 
 #[test]
 fn a_schedule_that_panics_records_nothing_in_that_step() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let (sender, seen) = mpsc::channel();
@@ -389,7 +390,7 @@ fn a_schedule_that_panics_records_nothing_in_that_step() {
 
 #[test]
 fn windows_that_the_end_of_the_program_cuts_off_are_told_of() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     if child::dir().is_some() {

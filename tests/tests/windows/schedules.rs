@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use profiler_runtime::session::{Action, Event, IntoSchedule, ProfileBuilder, ProfileError};
-use profiler_runtime::{Activity, Profile, Schedule, Trace, is_enabled, scope, summary};
+use profiler_runtime::{Activity, Profile, Schedule, Trace, scope, summary};
+use profiler_tests::measuring;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -86,7 +87,7 @@ fn has_said(words: &[&str]) -> bool {
 
 #[test]
 fn a_session_that_ends_while_recording_delivers_what_it_has() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let (profile, seen) = scheduled(Schedule::new().wait(1).warmup(1).active(5));
@@ -98,7 +99,7 @@ fn a_session_that_ends_while_recording_delivers_what_it_has() {
 
 #[test]
 fn one_that_ends_in_the_last_step_of_a_window_is_not_cut_short() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let (profile, seen) = scheduled(Schedule::new().active(3));
@@ -111,7 +112,7 @@ fn one_that_ends_in_the_last_step_of_a_window_is_not_cut_short() {
 
 #[test]
 fn one_that_ends_in_a_warm_up_or_while_it_waits_delivers_nothing() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     for (count, action) in [(1, Action::None), (3, Action::Warmup)] {
@@ -132,7 +133,7 @@ fn one_that_ends_in_a_warm_up_or_while_it_waits_delivers_nothing() {
 
 #[test]
 fn a_warm_up_is_not_in_the_window() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let (profile, seen) = scheduled(Schedule::new().warmup(2).active(1).repeat(2));
@@ -146,7 +147,7 @@ fn a_warm_up_is_not_in_the_window() {
 
 #[test]
 fn a_schedule_without_steps_is_told_of() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let (profile, seen) = scheduled(Schedule::new().active(2));
@@ -164,7 +165,7 @@ fn a_schedule_without_steps_is_told_of() {
 fn one_that_leaves_without_saving_is_told_of_and_delivers_nothing() {
     use Action::{None as Nothing, Record, RecordAndSave, Warmup};
 
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let play = |actions: &'static [Action]| {
@@ -200,7 +201,7 @@ fn every_kind_of_transition_delivers_the_steps_that_belong_to_it() {
     use Action::{None as Nothing, Record, RecordAndSave, Warmup};
     const ALL: [Action; 4] = [Nothing, Warmup, Record, RecordAndSave];
 
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     // Every sequence of three actions, then the end.
@@ -239,7 +240,7 @@ fn every_kind_of_transition_delivers_the_steps_that_belong_to_it() {
 
 #[test]
 fn stages_have_schedules_of_their_own_and_each_repeat_is_honoured() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let schedule = Schedule::new().wait(1).warmup(1).active(1);
@@ -262,7 +263,7 @@ fn stages_have_schedules_of_their_own_and_each_repeat_is_honoured() {
 
 #[test]
 fn what_is_toggled_off_is_not_in_the_window() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let both = [Activity::Cpu, Activity::Cuda];
@@ -289,7 +290,7 @@ fn what_is_toggled_off_is_not_in_the_window() {
 
 #[test]
 fn what_is_toggled_holds_for_windows_to_come() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let (sender, seen) = mpsc::channel();
@@ -338,7 +339,7 @@ fn what_is_toggled_holds_for_windows_to_come() {
 
 #[test]
 fn an_activity_that_was_not_asked_for_cannot_be_toggled_on() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let ((), trace) = Profile::builder()
@@ -368,7 +369,7 @@ fn nothing_to_record_is_refused() {
 
 #[test]
 fn metadata_is_in_the_windows_that_close_later() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let (sender, seen) = mpsc::channel();
@@ -407,7 +408,7 @@ fn several_threads_may_step_one_session() {
     const THREADS: u64 = 4;
     const STEPS: u64 = 50;
 
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let (profile, seen) = scheduled(Schedule::new().active(10));

@@ -1,16 +1,14 @@
 //! With `with_stack` each scope has the chain of all scopes around it with where they stand, also of those that the
 //! window does not hold; with `native_stack` the frames of the program; without, nothing of either.
 
-use profiler_tests::poll;
+use profiler_tests::{measuring, poll};
 use std::pin::pin;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use profiler_runtime::session::{Event, ProfileBuilder};
-use profiler_runtime::{
-    MeasureFuture, Profile, Schedule, Trace, is_enabled, measure_execution_time, scope,
-};
+use profiler_runtime::{MeasureFuture, Profile, Schedule, Trace, measure_execution_time, scope};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -37,7 +35,7 @@ fn stacks<'t>(trace: &'t Trace, name: &str) -> Vec<Vec<&'t str>> {
 
 #[test]
 fn scopes_that_began_before_the_window_are_in_it_where_they_are_asked_for() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let _first = scope!("stacks: first");
@@ -64,7 +62,7 @@ fn scopes_that_began_before_the_window_are_in_it_where_they_are_asked_for() {
 
 #[test]
 fn scopes_that_outlive_the_window_are_in_it_too() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let (sender, seen) = mpsc::channel();
@@ -94,7 +92,7 @@ fn scopes_that_outlive_the_window_are_in_it_too() {
 
 #[test]
 fn frames_say_where_their_names_stand() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let line = line!() + 1;
@@ -121,7 +119,7 @@ fn recursive(depth: u32) {
 
 #[test]
 fn each_call_of_a_recursion_is_there() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let ((), trace) = with_stack().run(|_| {
@@ -153,7 +151,7 @@ fn of_a_recursion_before_the_window_the_outermost_call_is_there() {
         stacks.into_iter().map(str::to_owned).collect()
     }
 
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let mut stack = nest(6);
@@ -164,7 +162,7 @@ fn of_a_recursion_before_the_window_the_outermost_call_is_there() {
 
 #[test]
 fn stacks_are_those_of_each_thread() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let _here = scope!("threads: here");
@@ -182,7 +180,7 @@ fn stacks_are_those_of_each_thread() {
 
 #[test]
 fn what_runs_in_a_future_has_the_future_and_who_polls_it() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let ((), trace) = with_stack().run(|_| {
@@ -213,7 +211,7 @@ fn what_runs_in_a_future_has_the_future_and_who_polls_it() {
 
 #[test]
 fn guards_that_are_dropped_in_another_order_leave_a_chain_that_ends() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let ((), trace) = with_stack().run(|_| {
@@ -253,7 +251,7 @@ fn a_function_of_the_program() {
 
 #[test]
 fn native_frames_are_those_of_the_program() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let ((), trace) = Profile::builder()
@@ -275,7 +273,7 @@ fn native_frames_are_those_of_the_program() {
 
 #[test]
 fn there_is_nothing_of_it_where_it_was_not_asked_for() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     // Another session asks.
@@ -304,7 +302,7 @@ fn a_deep_recursion_is_no_trap() {
         }
     }
 
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let deep = thread::Builder::new().stack_size(64 << 20).spawn(|| {

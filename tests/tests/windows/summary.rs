@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use profiler_runtime::report::Row;
 use profiler_runtime::session::ProfileBuilder;
-use profiler_runtime::{
-    MeasureFuture, Profile, Schedule, Trace, flush, is_enabled, scope, summary,
-};
+use profiler_runtime::{MeasureFuture, Profile, Schedule, Trace, flush, scope, summary};
 use profiler_tests::kept::Kept;
+use profiler_tests::measuring;
 use profiler_tests::poll;
 use profiler_tests::work;
 
@@ -92,7 +91,7 @@ fn everything() -> ProfileBuilder {
 
 #[test]
 fn counts_and_logs_are_the_same_beside_any_sessions() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let mut seen = Vec::new();
@@ -140,7 +139,7 @@ fn counts_and_logs_are_the_same_beside_any_sessions() {
 
 #[test]
 fn a_session_beside_others_has_what_it_would_have_alone() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let made = |label: &str, beside: usize| {
@@ -176,7 +175,7 @@ fn a_session_beside_others_has_what_it_would_have_alone() {
 
 #[test]
 fn sessions_that_come_and_go_on_many_threads_have_their_own_scopes() {
-    if !is_enabled() {
+    if !measuring() {
         return;
     }
     let threads: Vec<_> = (0..6)

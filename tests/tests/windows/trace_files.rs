@@ -5,16 +5,17 @@
 #[cfg(unix)]
 use profiler_tests::child;
 use profiler_tests::full_disk;
+use profiler_tests::measuring;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use profiler_runtime::report::{ExportError, TensorBoardTraces};
-use profiler_runtime::{Profile, Trace, is_enabled, scope, tensorboard_trace_handler};
+use profiler_runtime::{Profile, Trace, scope, tensorboard_trace_handler};
 use profiler_trace_validator::validate;
 
 fn trace(scopes: usize) -> Option<Arc<Trace>> {
-    if !is_enabled() {
+    if !measuring() {
         return None;
     }
     let ((), trace) =

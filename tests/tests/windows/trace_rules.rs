@@ -9,8 +9,9 @@ use std::thread;
 use profiler_runtime::report::SliceKind;
 use profiler_runtime::session::{Event, ProfileBuilder};
 use profiler_runtime::{
-    Handle, MeasureFuture, Profile, Schedule, Trace, is_enabled, measure_execution_time, scope,
+    Handle, MeasureFuture, Profile, Schedule, Trace, measure_execution_time, scope,
 };
+use profiler_tests::measuring;
 use profiler_tests::poll;
 use profiler_tests::traces::{events, kept_events, of_category, total_ns};
 use profiler_tests::work;
@@ -18,7 +19,7 @@ use proptest::prelude::*;
 
 /// A trace of what `f` does, and of nothing that other tests do.
 fn traced(builder: ProfileBuilder, f: impl FnOnce(&Profile)) -> Option<Arc<Trace>> {
-    is_enabled().then(|| builder.run(|profile| f(profile)).1.expect("a window"))
+    measuring().then(|| builder.run(|profile| f(profile)).1.expect("a window"))
 }
 
 #[measure_execution_time(name = "rules: fibonacci")]
