@@ -46,13 +46,16 @@ fn the_documents_say_which_variables_raised_privileges_forbid() {
 #[test]
 fn every_folder_of_tests_is_a_test_program() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let mut folders = 0;
     for entry in fs::read_dir(tests).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
+            folders += 1;
             let name = path.file_name().unwrap().to_str().unwrap();
             let main = fs::read_to_string(path.join("main.rs")).unwrap();
             let finds_all = format!("automod::dir!(\"tests/{name}\");");
             assert!(main.contains(&finds_all), "{name}");
         }
     }
+    assert!(folders > 5, "{folders} folders");
 }

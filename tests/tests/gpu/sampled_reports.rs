@@ -204,6 +204,7 @@ fn assert_window(trace: &Trace) {
     ] {
         let counter = counter(name);
         assert_eq!(counter.unit, unit);
+        assert!(!counter.samples.is_empty(), "{name}");
         let is_inside = |at: i64| (0..=timeline.duration_ns).contains(&at);
         assert!(
             counter.samples.iter().all(|(at, _)| is_inside(*at)),

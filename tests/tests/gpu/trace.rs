@@ -142,6 +142,7 @@ fn a_stream_that_threads_share_counts_no_time_twice() {
         .iter()
         .filter_map(|event| Some((event["ts"].as_f64()?, event["dur"].as_f64()?)))
         .collect();
+    assert!(extents.len() >= 4 * 5, "{extents:?}");
     extents.sort_by(|one, other| one.0.total_cmp(&other.0));
     for pair in extents.windows(2) {
         assert!(pair[0].0 + pair[0].1 <= pair[1].0 + 0.002, "{pair:?}");

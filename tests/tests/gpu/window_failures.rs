@@ -135,6 +135,10 @@ fn check(profile: &Profile, windows: &Receiver<Window>, steps: u64, wrong: &mut 
             ));
         }
     }
+    assert!(
+        seen.values().any(|[timed, ..]| *timed > 0),
+        "some scopes have a GPU time"
+    );
     // The windows hold everything that the summary has counted.
     for row in &summary().rows {
         let [timed, lost, neither] = seen.get(&*row.name).copied().unwrap_or_default();

@@ -276,14 +276,16 @@ fn nothing_is_counted_that_nobody_asked_for() {
         let _scope = scope!("unasked");
         drop(bytes(10));
     };
+    let memory_is_known = |trace: &Trace| -> Vec<bool> {
+        let events = trace.events();
+        events.map(|event| event.memory().is_some()).collect()
+    };
     let ((), trace) = Profile::builder().run(|_| work());
-    let trace = trace.expect("a window");
-    assert!(trace.events().all(|event| event.memory().is_none()));
+    assert_eq!(memory_is_known(&trace.expect("a window")), [false]);
     // Not in a session beside one that asks, either.
     let asks = builder().start().expect("started");
     let ((), trace) = Profile::builder().run(|_| work());
-    let trace = trace.expect("a window");
-    assert!(trace.events().all(|event| event.memory().is_none()));
+    assert_eq!(memory_is_known(&trace.expect("a window")), [false]);
     asks.stop();
     assert!(asks.wait(PATIENCE));
     assert_eq!(
