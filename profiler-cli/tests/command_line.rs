@@ -95,11 +95,12 @@ fn completions_know_all_commands_and_are_valid() {
         // Syntax can be checked where the shell is installed.
         let folder = Folder::new();
         let file = folder.file("completions", run.stdout.as_bytes());
-        if let Ok(status) = std::process::Command::new(shell)
+        match std::process::Command::new(shell)
             .args(["-n", &file])
             .status()
         {
-            assert!(status.success(), "{shell}");
+            Ok(status) => assert!(status.success(), "{shell}"),
+            Err(error) => eprintln!("left out: the syntax of {shell} is not checked: {error}"),
         }
     }
     assert_eq!(profiler(&["completions", "tcsh"]).code, 3);
