@@ -104,6 +104,7 @@ class Checks {
   }
 
   done(slices) {
+    this.equal('the number of traces without a slice', slices > 0 ? 0 : 1, 0);
     const state = this.failed ? `${this.failed} of ${this.count} differ` : `${this.count} right`;
     console.log(`${path.basename(this.trace)}: ${state}, ${slices} slices`);
     return this.failed;
@@ -259,4 +260,4 @@ try {
   await browser.close();
   fs.rmSync(profile, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
 }
-process.exit(failed ? 1 : 0);
+process.exit(failed || traces.length === 0 ? 1 : 0);

@@ -67,6 +67,7 @@ def check_overview(checks, trace, ask):
     rows = [dict(zip(columns, row)) for row in rows]
     names = [str(row[columns[0]]) for row in rows]
     numbers = [step["name"].partition("#")[2] for step in trace.steps()] or ["0"]
+    checks.equal("the overview has steps", bool(names), True)
     checks.equal("the steps of the overview", names, numbers[: len(names)])
     if not trace.kernels():
         return

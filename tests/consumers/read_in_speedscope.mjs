@@ -131,6 +131,7 @@ async function check(browser, stem, folder) {
   };
   const cpu = (row) => row.cpu?.self_ns ?? 0;
   const cuda = (row) => row.cuda?.self_ns ?? 0;
+  equal('the number of files without a row with times', rows.some((row) => cpu(row) > 0 || cuda(row) > 0) ? 0 : 1, 0);
   compare('the CPU time', named('all, by CPU time'), cpu);
   compare('the CUDA time', named('all, by CUDA time'), cuda);
   compare('the memory', named('all, by host bytes'), (row) => row.memory?.self_cpu_allocated ?? 0);

@@ -10,6 +10,8 @@ class Expected:
     def __init__(self, stem):
         rows = json.loads(pathlib.Path(f"{stem}.rows.json").read_text())["rows"]
         self.rows = {row["name"]: row for row in rows if row["calls"]}
+        if not self.rows:
+            raise ValueError(f"{stem}.rows.json has no row with calls: there is nothing to compare")
         callers = pathlib.Path(f"{stem}.callers.json")
         self.edges = json.loads(callers.read_text()) if callers.exists() else None
 
