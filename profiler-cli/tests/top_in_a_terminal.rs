@@ -107,7 +107,7 @@ fn write(folder: &Folder) {
 }
 
 #[test]
-fn it_ends_when_its_terminal_goes_away() {
+fn top_ends_when_its_terminal_is_closed() {
     let folder = Folder::new();
     write(&folder);
     let mut terminal = Terminal::open(&folder);

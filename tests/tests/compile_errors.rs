@@ -5,14 +5,14 @@
 use profiler_tests::compiler::Compiler;
 
 #[test]
-fn every_mistake_is_told_with_what_to_do() {
+fn every_mistake_has_a_compile_error_with_its_remedy() {
     Compiler::of_this_build().all_fail("ui/fail");
 }
 
 /// Here the compiler itself finds the mistake, in code that a stripped build does not have.
 #[test]
 #[cfg_attr(feature = "strip", ignore = "a stripped build has no code to be wrong")]
-fn mistakes_in_the_values_of_arguments_are_told_by_the_compiler() {
+fn mistakes_in_the_values_of_arguments_are_type_errors() {
     Compiler::of_this_build().all_fail("ui/fail_unless_stripped");
 }
 

@@ -52,7 +52,7 @@ unsafe impl GlobalAlloc for Measured {
 static ALLOCATOR: Measured = Measured;
 
 #[test]
-fn nothing_waits_for_itself() {
+fn an_allocator_that_is_measured_does_not_deadlock() {
     for _ in 0..8 {
         let threads: Vec<_> = (0..8)
             .map(|number| {

@@ -82,7 +82,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_found_as_an_expression_finds_it(
+        fn the_rank_is_found_as_a_regular_expression_finds_it(
             parts in prop::collection::vec(
                 prop::sample::select(vec!["\"rank\":", "\"rank", "\"", "rank", ":", " ", "\n", "7", "12", "{", "-"]),
                 0..12,

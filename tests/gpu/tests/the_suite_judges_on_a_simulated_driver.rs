@@ -74,7 +74,7 @@ impl Run {
 }
 
 #[test]
-fn it_runs_to_its_end_and_all_that_can_be_judged_without_a_gpu_is_well() {
+fn the_suite_passes_on_a_simulated_driver() {
     let run = run("", &[]);
     assert_eq!(run.failed(), Vec::<String>::new());
     assert_eq!(run.code, Some(0));
@@ -109,7 +109,7 @@ fn cupti_and_nvml_are_asked_where_a_variable_names_them() {
 }
 
 #[test]
-fn the_oldest_driver_that_it_takes_will_do() {
+fn the_suite_passes_on_the_oldest_supported_driver() {
     let run = run_on(11_040, "", &[]);
     assert_eq!((run.failed(), run.code), (Vec::new(), Some(0)));
     assert_eq!(run.json["device"]["cuda_version_of_the_driver"], 11_040);
@@ -125,7 +125,7 @@ fn two_devices_are_tested_where_there_are_two() {
 }
 
 #[test]
-fn events_whose_clock_is_two_per_cent_off_are_found_out() {
+fn a_clock_of_events_that_is_off_by_two_per_cent_fails_a_check() {
     let run = run(
         "clock-drift-ppm 20000",
         &["--only", "a kernel of known length, queued"],
@@ -141,7 +141,7 @@ fn events_whose_clock_is_two_per_cent_off_are_found_out() {
 }
 
 #[test]
-fn a_driver_that_refuses_to_record_events_is_found_out() {
+fn a_driver_that_refuses_to_record_events_fails_all_checks() {
     let run = run(
         "fault cuEventRecord from 40 return 400",
         &["--only", "threads"],
@@ -151,7 +151,7 @@ fn a_driver_that_refuses_to_record_events_is_found_out() {
 }
 
 #[test]
-fn what_is_left_at_an_end_is_whole_where_the_driver_ends_before_what_was_registered_first() {
+fn outputs_are_complete_if_the_driver_shuts_down_before_the_first_exit_handler() {
     let run = run("shutdown at-exit", &["--only", "ends"]);
     assert_eq!((run.failed(), run.code), (Vec::new(), Some(0)));
 }
@@ -168,7 +168,7 @@ fn a_child_that_crashes_fails_its_check_with_the_signal() {
 }
 
 #[test]
-fn what_goes_wrong_without_the_profiler_too_is_not_held_against_it() {
+fn a_failure_that_occurs_without_the_profiler_too_skips_the_check() {
     let run = run(
         "fault cuDevicePrimaryCtxReset_v2 from 1 return 999",
         &["--only", "flushed and reset"],

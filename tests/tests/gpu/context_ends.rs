@@ -68,7 +68,7 @@ fn before_events_are_queried(end: impl FnOnce()) {
 }
 
 #[test]
-fn a_context_that_is_destroyed_takes_what_was_not_read_with_it() {
+fn unread_gpu_times_of_a_destroyed_context_are_lost() {
     if !measuring() {
         return;
     }
@@ -194,7 +194,7 @@ fn more_contexts_than_can_be_measured_are_a_reason_of_their_own() {
 }
 
 #[test]
-fn a_context_that_was_ended_leaves_little_behind() {
+fn a_destroyed_context_leaves_a_bounded_number_of_bytes() {
     const CONTEXTS: i64 = 100;
 
     if !measuring() {
@@ -366,7 +366,7 @@ fn no_event_of_before_a_reset_is_used_after_it() {
 }
 
 #[test]
-fn the_guard_leaves_alone_what_may_have_gone_with_a_reset() {
+fn the_guard_does_not_touch_events_of_a_reset_context() {
     if !measuring() {
         return;
     }
@@ -400,7 +400,7 @@ fn the_guard_leaves_alone_what_may_have_gone_with_a_reset() {
 }
 
 #[test]
-fn a_context_that_is_destroyed_when_all_was_read_is_not_touched_any_more() {
+fn a_context_destroyed_after_all_times_were_read_is_not_touched() {
     if !measuring() {
         return;
     }

@@ -37,7 +37,7 @@ fn net(trace: &Trace, name: &str) -> Option<i64> {
 }
 
 #[test]
-fn scopes_have_what_they_took_and_gave_back() {
+fn scopes_have_the_device_memory_that_they_allocated_and_freed() {
     if !is_here("") {
         return;
     }
@@ -89,7 +89,7 @@ fn scopes_have_what_they_took_and_gave_back() {
 }
 
 #[test]
-fn asking_is_no_part_of_a_gpu_time() {
+fn queries_of_device_memory_are_not_part_of_a_gpu_time() {
     if !is_here("clock virtual") {
         return;
     }
@@ -110,7 +110,7 @@ fn asking_is_no_part_of_a_gpu_time() {
 }
 
 #[test]
-fn each_device_is_asked_for_its_own() {
+fn each_scope_has_the_memory_of_its_own_device() {
     if !is_here("devices 2") {
         return;
     }
@@ -147,7 +147,7 @@ fn each_device_is_asked_for_its_own() {
 }
 
 #[test]
-fn a_capture_is_not_spoiled_by_asking() {
+fn queries_of_device_memory_do_not_invalidate_a_capture() {
     const GLOBAL: u32 = 0;
 
     if !is_here("") {
@@ -177,7 +177,7 @@ fn a_capture_is_not_spoiled_by_asking() {
 }
 
 #[test]
-fn a_driver_that_does_not_tell_leaves_it_out() {
+fn device_memory_that_the_driver_refuses_to_report_is_left_out() {
     if !is_here("hide cuMemGetInfo; hide cuMemGetInfo_v2") {
         return;
     }

@@ -140,7 +140,7 @@ fn a_call_that_is_refused_once_costs_one_time() {
 }
 
 #[test]
-fn an_object_that_is_said_to_be_gone_is_not_leaked() {
+fn events_are_not_leaked_if_calls_report_invalid_handles_or_destroyed_contexts() {
     if !measuring() {
         return;
     }
@@ -155,7 +155,7 @@ fn an_object_that_is_said_to_be_gone_is_not_leaked() {
 }
 
 #[test]
-fn an_invalid_handle_costs_no_neighbour_its_time() {
+fn a_scope_on_a_destroyed_stream_does_not_affect_scopes_of_its_context() {
     const SCOPES: u64 = 200;
 
     if !measuring() {
@@ -259,7 +259,7 @@ fn a_time_that_cannot_be_is_rejected_and_counted() {
 }
 
 #[test]
-fn a_context_that_fails_is_the_programs_to_find_out() {
+fn a_failed_context_causes_a_bounded_number_of_warnings() {
     if !measuring() {
         return;
     }
@@ -554,7 +554,7 @@ fn a_thread_that_is_refused_once_measures_again() {
 }
 
 #[test]
-fn the_context_of_a_thread_stays_the_programs() {
+fn the_current_context_is_restored_if_setting_it_fails() {
     if !measuring() {
         return;
     }

@@ -325,7 +325,7 @@ fn scopes_inside_of_what_is_replayed_are_not_their_parents_own_time() {
 }
 
 #[test]
-fn what_may_be_captured_and_is_not_is_measured_as_ever() {
+fn a_cuda_graph_scope_outside_of_a_capture_is_measured_normally() {
     if !is_here("") {
         return;
     }

@@ -126,7 +126,7 @@ fn the_current_stream_nests_and_is_put_back() {
 }
 
 #[test]
-fn a_stream_that_is_let_go_while_it_is_measured_on_is_kept() {
+fn an_open_scope_keeps_its_stream_alive() {
     if !is_here("") {
         return;
     }
@@ -192,7 +192,7 @@ fn the_per_thread_default_stream_is_another_one_on_each_thread() {
 }
 
 #[test]
-fn whatever_stands_for_a_stream_is_taken() {
+fn every_type_that_names_a_stream_is_accepted() {
     if !is_here("") {
         return;
     }

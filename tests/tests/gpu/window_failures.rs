@@ -228,7 +228,7 @@ fn calls_may_be_refused_or_be_late() {
 }
 
 #[test]
-fn contexts_may_fail_for_ever() {
+fn contexts_may_fail_permanently() {
     if !measuring() {
         return;
     }
@@ -346,7 +346,7 @@ fn contexts_may_be_destroyed_or_reset_in_a_window() {
 }
 
 #[test]
-fn what_there_is_no_room_for_is_counted() {
+fn scopes_without_an_event_or_a_place_in_the_ring_are_counted() {
     if !measuring() {
         return;
     }
@@ -383,7 +383,7 @@ fn what_there_is_no_room_for_is_counted() {
 }
 
 #[test]
-fn what_the_device_has_passed_is_never_called_unread() {
+fn scopes_that_the_device_completed_are_never_counted_as_unread() {
     const STEPS: u32 = 100;
 
     if !is_here("") {

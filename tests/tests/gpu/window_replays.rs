@@ -55,7 +55,7 @@ fn replays(trace: &Trace) -> usize {
 }
 
 #[test]
-fn each_stands_in_the_window_that_was_open() {
+fn each_replay_is_in_the_window_that_was_open() {
     if !is_here_with_a_graph() {
         return;
     }
@@ -96,7 +96,7 @@ fn each_stands_in_the_window_that_was_open() {
 }
 
 #[test]
-fn those_beyond_the_capacity_are_counted() {
+fn replays_beyond_the_capacity_are_counted() {
     if !is_here_with_a_graph() {
         return;
     }

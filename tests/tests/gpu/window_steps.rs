@@ -94,7 +94,7 @@ fn handlers_may_block_for_as_long_as_they_like() {
 }
 
 #[test]
-fn a_device_that_has_come_to_nothing_is_not_waited_for() {
+fn steps_do_not_wait_for_a_device_that_makes_no_progress() {
     const STEPS: u64 = 100;
 
     if !is_here("") {
@@ -127,7 +127,7 @@ fn a_device_that_has_come_to_nothing_is_not_waited_for() {
 }
 
 #[test]
-fn a_call_of_the_driver_that_hangs_is_not_waited_for() {
+fn steps_do_not_wait_for_a_driver_call_that_hangs() {
     const STEPS: u64 = 50;
 
     if !is_here("") {

@@ -22,7 +22,7 @@ fn of<'t>(trace: &'t Trace, name: &str) -> Vec<Event<'t>> {
 }
 
 #[test]
-fn each_scope_has_its_own() {
+fn each_scope_of_a_window_has_its_own_gpu_time() {
     if !is_here("") {
         return;
     }
@@ -115,7 +115,7 @@ fn a_window_is_handed_over_when_the_device_has_passed_it_and_not_before() {
 }
 
 #[test]
-fn a_future_has_its_own() {
+fn a_future_of_a_window_has_its_own_gpu_time() {
     if !is_here("") {
         return;
     }
@@ -143,7 +143,7 @@ fn a_future_has_its_own() {
 }
 
 #[test]
-fn a_lost_one_says_why() {
+fn a_lost_gpu_time_has_its_reason_in_the_window() {
     if !is_here("") {
         return;
     }

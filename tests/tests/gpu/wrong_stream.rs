@@ -104,7 +104,7 @@ fn calls_that_work_on_the_processor_meanwhile() {
 }
 
 #[test]
-fn calls_whose_time_is_right_are_left_in_peace() {
+fn calls_on_their_right_stream_cause_no_warning() {
     if !is_here_with_legacy_stream("") {
         return;
     }

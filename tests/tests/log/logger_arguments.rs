@@ -115,7 +115,7 @@ fn a_wrapped_closure_needs_no_types() -> Outcome {
 }
 
 #[test]
-fn what_a_closure_returns_as_an_error_is_an_error() {
+fn an_error_that_a_closure_returns_is_an_error_of_the_logger() {
     let failed = log(|_: &str, _: f64, _: u64| Err::<(), _>("no room"), 0);
     assert_eq!(
         failed.map_err(|error| error.to_string()),

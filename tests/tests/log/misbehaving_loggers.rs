@@ -59,7 +59,7 @@ static PANICKING: Panicking = Panicking;
 fn panics() {}
 
 #[test]
-fn one_that_panics_is_not_called_again() {
+fn a_logger_that_panics_is_not_called_again() {
     if !measuring() {
         return;
     }
@@ -99,7 +99,7 @@ static FAILING: Failing = Failing;
 fn fails() {}
 
 #[test]
-fn one_that_fails_is_counted_and_goes_on() {
+fn a_logger_that_fails_is_counted_and_called_again() {
     if !measuring() {
         return;
     }
@@ -148,7 +148,7 @@ fn wait_until(what: &str, condition: impl Fn() -> bool) {
 }
 
 #[test]
-fn one_that_blocks_holds_up_neither_the_program_nor_the_others() {
+fn a_blocked_logger_delays_neither_the_program_nor_other_loggers() {
     if !measuring() {
         return;
     }
@@ -209,7 +209,7 @@ static PANICS_WHEN_ASKED: Unsafe = Unsafe {
 fn unsaved_panics() {}
 
 #[test]
-fn one_that_panics_while_it_is_flushed_stops_no_other() {
+fn a_panic_in_the_flush_of_one_logger_does_not_stop_the_others() {
     if !measuring() {
         return;
     }
@@ -246,7 +246,7 @@ fn explode() {
 }
 
 #[test]
-fn one_whose_panic_has_a_payload_that_panics_is_contained() {
+fn a_logger_whose_panic_payload_panics_is_contained() {
     if !measuring() {
         return;
     }
@@ -289,7 +289,7 @@ fn drop_panics() {}
 fn both_panic() {}
 
 #[test]
-fn one_that_panics_when_it_is_dropped_has_taken_its_entries() {
+fn entries_of_a_logger_that_panics_when_dropped_are_delivered() {
     if !measuring() {
         return;
     }
@@ -306,7 +306,7 @@ fn one_that_panics_when_it_is_dropped_has_taken_its_entries() {
 }
 
 #[test]
-fn one_that_panics_and_panics_again_when_it_is_dropped_ends_nothing() {
+fn a_logger_that_panics_in_a_call_and_when_dropped_is_contained() {
     if !measuring() {
         return;
     }
@@ -343,7 +343,7 @@ impl ScalarLogger for FailsUnspeakably {
 fn unspeakable() {}
 
 #[test]
-fn one_whose_error_panics_in_its_text_is_taken_for_one_that_panics() {
+fn a_logger_whose_error_panics_when_formatted_counts_as_panicked() {
     if !measuring() {
         return;
     }
@@ -393,7 +393,7 @@ impl tracing::Subscriber for PanickingSubscriber {
 static SUBSCRIBER_ASKED: AtomicU64 = AtomicU64::new(0);
 
 #[test]
-fn a_subscriber_that_panics_reaches_nobody() {
+fn a_panicking_tracing_subscriber_does_not_affect_the_program() {
     if !measuring() {
         return;
     }
@@ -433,7 +433,7 @@ static BLOCKS_IN_FLUSH: Unsafe = Unsafe {
 fn flush_blocks() {}
 
 #[test]
-fn a_flush_that_blocks_is_not_taken_for_done() {
+fn entries_of_a_logger_whose_flush_blocks_count_as_left() {
     if !measuring() {
         return;
     }
@@ -473,7 +473,7 @@ impl ScalarLogger for Shared {
 static SHARED: Shared = Shared;
 
 #[test]
-fn one_that_blocks_for_many_names_costs_one_thread() {
+fn a_shared_logger_that_blocks_for_many_names_occupies_one_thread() {
     if !measuring() {
         return;
     }
@@ -580,7 +580,7 @@ static HELD_IN_FLUSH: Unsafe = Unsafe {
 fn held_in_flush() {}
 
 #[test]
-fn what_a_blocked_logger_took_is_left_and_not_delivered() {
+fn entries_taken_by_a_blocked_logger_count_as_left_and_not_as_delivered() {
     if !measuring() {
         return;
     }

@@ -22,7 +22,7 @@ static THREADS: Steps = Mutex::new(Vec::new());
 fn on_threads() {}
 
 #[test]
-fn they_have_neither_gaps_nor_doubles_over_threads() {
+fn steps_are_unique_and_without_gaps_across_threads() {
     thread::scope(|scope| {
         for _ in 0..6 {
             scope.spawn(|| {
@@ -46,7 +46,7 @@ static EVERY: Steps = Mutex::new(Vec::new());
 fn now_and_then() {}
 
 #[test]
-fn one_call_in_so_many_is_logged_under_its_number() {
+fn log_every_logs_one_call_in_n_with_its_number() {
     for _ in 0..30 {
         now_and_then();
     }
@@ -69,7 +69,7 @@ static THREAD_EACH: Steps = Mutex::new(Vec::new());
 fn on_a_thread_of_its_own() {}
 
 #[test]
-fn one_call_in_so_many_is_logged_however_many_threads_make_them() {
+fn log_every_counts_the_calls_of_all_threads() {
     for _ in 0..50 {
         thread::spawn(on_a_thread_of_its_own).join().unwrap();
     }

@@ -78,7 +78,7 @@ fn a_text_is_the_one_that_was_given() -> Outcome {
 }
 
 #[test]
-fn what_shares_a_step_stands_there_whatever_it_is() -> Outcome {
+fn scalars_histograms_and_texts_can_share_a_step() -> Outcome {
     let dir = tempfile::tempdir()?;
     let logger = TensorBoardLogger::new(dir.path())?;
     for step in 0..100 {
@@ -102,7 +102,7 @@ fn what_shares_a_step_stands_there_whatever_it_is() -> Outcome {
 }
 
 #[test]
-fn what_makes_no_histogram_or_text_is_refused_and_counted() -> Outcome {
+fn invalid_histograms_and_texts_are_refused_and_counted() -> Outcome {
     let dir = tempfile::tempdir()?;
     let logger = TensorBoardLogger::new(dir.path())?;
     let long = "x".repeat(1 << 20);

@@ -111,7 +111,7 @@ fn values_that_are_no_numbers_are_kept() -> Outcome {
 }
 
 #[test]
-fn what_no_event_file_can_hold_is_refused_and_counted() -> Outcome {
+fn scalars_that_no_event_file_can_hold_are_refused_and_counted() -> Outcome {
     let dir = tempfile::tempdir()?;
     let logger = TensorBoardLogger::new(dir.path())?;
     logger.add_scalar("step", 1.0, i64::MAX.cast_unsigned())?;

@@ -131,7 +131,7 @@ fn without_a_step_the_calls_are_counted_from_zero() {
 }
 
 #[test]
-fn every_logs_one_call_in_so_many_and_counts_all() {
+fn log_every_logs_one_call_in_n_and_counts_all() {
     #[measure_execution_time(name = "seldom", log = told.clone(), log_every = 10)]
     fn seldom(told: &Arc<Told>) {}
 

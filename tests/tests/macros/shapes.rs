@@ -78,7 +78,7 @@ fn expected_shapes<const N: usize>(all: [Option<&[&[usize]]>; N]) -> Vec<Option<
 }
 
 #[test]
-fn nobody_asks_for_a_shape_unless_a_session_records_shapes() -> Outcome {
+fn shapes_are_evaluated_only_while_a_session_records_shapes() -> Outcome {
     let (x, w) = (Tensor::new([2, 3]), Tensor::new([3, 5]));
     assert_eq!(linear(&x, &w, false), 10);
     let trace = window(Profile::builder(), || {
@@ -123,7 +123,7 @@ fn a_shape_that_panics_does_not_reach_the_call() -> Outcome {
 }
 
 #[test]
-fn only_active_steps_ask_and_only_for_calls_that_are_measured() -> Outcome {
+fn shapes_are_evaluated_only_in_active_steps_and_for_measured_calls() -> Outcome {
     let (x, w) = (Tensor::new([2, 3]), Tensor::new([3, 5]));
     let schedule = Schedule::new().wait(1).warmup(1).active(2).repeat(1);
     let profile = Profile::builder()

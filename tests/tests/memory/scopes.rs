@@ -51,7 +51,7 @@ fn traced<T>(builder: impl Fn() -> ProfileBuilder, f: impl Fn() -> T) -> Arc<Tra
 }
 
 #[test]
-fn each_scope_has_its_own_and_what_it_called() {
+fn each_scope_has_its_own_memory_and_that_of_its_children() {
     if !measuring() {
         return;
     }
@@ -97,7 +97,7 @@ fn peaks_are_those_of_each_scope_however_they_nest() {
 }
 
 #[test]
-fn what_was_there_before_may_be_freed() {
+fn a_scope_that_frees_older_memory_has_a_negative_net() {
     if !measuring() {
         return;
     }
@@ -173,7 +173,7 @@ fn threads_are_counted_each_for_itself() {
 }
 
 #[test]
-fn what_the_profiler_takes_for_itself_is_nobodys() {
+fn memory_that_the_profiler_allocates_belongs_to_no_scope() {
     if !measuring() {
         return;
     }
@@ -206,7 +206,7 @@ fn what_the_profiler_takes_for_itself_is_nobodys() {
 }
 
 #[test]
-fn what_the_profiler_gives_back_is_nobodys() {
+fn memory_that_the_profiler_frees_belongs_to_no_scope() {
     const SCOPES: usize = 10_000;
 
     if !measuring() {
@@ -230,7 +230,7 @@ fn what_the_profiler_gives_back_is_nobodys() {
 }
 
 #[test]
-fn futures_cost_nobody_anything() {
+fn a_measured_future_adds_no_memory_to_the_scope_around_it() {
     if !measuring() {
         return;
     }
@@ -268,7 +268,7 @@ fn the_total_of_the_process_is_over_the_least() {
 }
 
 #[test]
-fn nothing_is_counted_that_nobody_asked_for() {
+fn memory_is_counted_only_in_sessions_that_ask_for_it() {
     if !measuring() {
         return;
     }

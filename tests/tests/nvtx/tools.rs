@@ -134,7 +134,7 @@ fn a_missing_tool_is_reported_only_if_one_is_asked_for() {
 }
 
 #[test]
-fn a_program_without_a_tool_hears_nothing_of_one() {
+fn a_program_without_a_tool_gets_no_warning() {
     let unset = |command: &mut Command| _ = command.env_remove(INJECTION);
     if let Some(recorded) = record_with(unset, scope_and_future) {
         assert_eq!(recorded.lines, []);

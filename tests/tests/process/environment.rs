@@ -80,7 +80,7 @@ fn a_table_comes_at_the_end_whatever_the_end() {
 }
 
 #[test]
-fn files_are_where_they_were_meant_wherever_the_program_goes() {
+fn relative_paths_of_outputs_are_relative_to_the_first_working_directory() {
     let (here, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let output = Command::new(env!("CARGO_BIN_EXE_measured-program"))
         .env_remove("PROFILER_ENABLED")
@@ -137,7 +137,7 @@ fn the_summary_goes_to_standard_output_or_a_file_in_its_format() {
 }
 
 #[test]
-fn off_means_off_and_says_how_to_turn_it_on() {
+fn the_summary_of_a_program_with_measuring_off_says_how_to_turn_it_on() {
     for off in ["0", "false", "OFF", "no"] {
         let output = run(
             &["steps"],
@@ -152,7 +152,7 @@ fn off_means_off_and_says_how_to_turn_it_on() {
 }
 
 #[test]
-fn off_is_said_also_where_the_program_asks_before_its_first_call() {
+fn a_summary_before_the_first_call_leaves_the_notice_that_measuring_is_off() {
     if child::dir().is_some() {
         // Reads the settings, and does not start the profiler.
         assert!(profiler_runtime::summary().rows.is_empty());
@@ -170,7 +170,7 @@ fn off_is_said_also_where_the_program_asks_before_its_first_call() {
 }
 
 #[test]
-fn nothing_annotated_is_told_from_everything_filtered_out() {
+fn an_empty_summary_distinguishes_no_annotation_from_a_filter_that_excludes_all() {
     let text = stderr(&run(
         &["nothing"],
         &[("PROFILER_SUMMARY", "stderr"), ("PROFILER_RING", "x")],
@@ -195,7 +195,7 @@ fn nothing_annotated_is_told_from_everything_filtered_out() {
 }
 
 #[test]
-fn a_filter_leaves_what_it_names() {
+fn a_filter_measures_only_the_names_that_it_includes() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("summary.json");
     for (filter, step, load) in [
@@ -222,7 +222,7 @@ fn a_filter_leaves_what_it_names() {
 }
 
 #[test]
-fn what_is_not_understood_is_said_once_and_the_default_holds() {
+fn an_invalid_value_is_reported_once_and_the_default_is_used() {
     let text = stderr(&run(
         &["steps"],
         &[
@@ -251,7 +251,7 @@ fn what_is_not_understood_is_said_once_and_the_default_holds() {
 }
 
 #[test]
-fn it_is_said_on_standard_error_where_nobody_listens_and_no_summary_is_written() {
+fn without_a_subscriber_and_a_summary_warnings_go_to_standard_error() {
     let text = stderr(&run(&["steps"], &[("PROFILER_ENABLED", "flase")]));
     assert_eq!(
         text.matches("PROFILER_ENABLED=flase is not understood")
@@ -267,7 +267,7 @@ fn it_is_said_on_standard_error_where_nobody_listens_and_no_summary_is_written()
 }
 
 #[test]
-fn the_end_of_a_program_waits_for_nobody_who_holds_standard_output() {
+fn a_program_ends_while_a_thread_holds_the_lock_of_standard_output() {
     let child = Command::new(env!("CARGO_BIN_EXE_measured-program"))
         .args(["stdout-held", "10"])
         .envs([("PROFILER_SUMMARY", "stdout"), ("PROFILER_ENABLED", "1")])
@@ -281,7 +281,7 @@ fn the_end_of_a_program_waits_for_nobody_who_holds_standard_output() {
 
 #[cfg(unix)]
 #[test]
-fn a_forked_process_ends_without_a_word() {
+fn a_forked_process_prints_no_summary() {
     let output = run(&["fork", "10"], &[("PROFILER_SUMMARY", "stderr")]);
     assert!(output.status.success());
     assert_eq!(
@@ -293,7 +293,7 @@ fn a_forked_process_ends_without_a_word() {
 }
 
 #[test]
-fn a_guard_that_went_too_early_does_not_take_the_table_with_it() {
+fn a_guard_that_is_dropped_early_does_not_suppress_the_summary() {
     let text = stderr(&run(
         &["guard-lost", "10"],
         &[("PROFILER_SUMMARY", "stderr")],
@@ -357,7 +357,7 @@ fn default_loggers_do_not_depend_on_each_other() {
 }
 
 #[test]
-fn a_log_is_written_without_a_line_of_ours() {
+fn a_variable_alone_writes_a_tensorboard_log() {
     let dir = tempfile::tempdir().unwrap();
     let output = run(
         &["steps", "200"],

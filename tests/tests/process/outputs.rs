@@ -55,7 +55,7 @@ fn new_fifo(folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_fifo_that_nobody_opens_is_told_and_the_program_ends() {
+fn a_fifo_without_a_reader_is_reported_and_the_program_ends() {
     let folder = tempfile::tempdir().expect("a folder");
     let fifo = new_fifo(folder.path());
     let summary = program("steps", "10", "PROFILER_SUMMARY", &fifo);
@@ -76,7 +76,7 @@ fn a_fifo_that_nobody_opens_is_told_and_the_program_ends() {
 }
 
 #[test]
-fn a_pipe_that_takes_no_more_is_told_with_what_is_missing() {
+fn an_export_to_a_full_pipe_times_out() {
     let Some(trace) = trace(5000) else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let fifo = new_fifo(folder.path());

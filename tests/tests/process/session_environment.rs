@@ -322,7 +322,7 @@ fn a_folder_gets_a_trace_of_each_window_for_tensorboard() {
 }
 
 #[test]
-fn a_name_is_that_of_a_file_by_its_ending_and_need_not_be_text() {
+fn a_path_with_a_known_ending_is_a_file_and_need_not_be_utf_8() {
     use std::os::unix::ffi::OsStrExt;
 
     if child::dir().is_some() {
@@ -390,7 +390,7 @@ fn no_window_overwrites_another() {
 }
 
 #[test]
-fn what_cannot_be_understood_is_said_once_and_the_program_goes_on() {
+fn an_invalid_schedule_is_reported_once_and_the_program_continues() {
     if child::dir().is_some() {
         return iterations();
     }
@@ -451,7 +451,7 @@ fn what_cannot_be_understood_is_said_once_and_the_program_goes_on() {
 }
 
 #[test]
-fn a_schedule_that_no_step_turns_is_told_of() {
+fn a_schedule_without_a_step_is_reported() {
     if child::dir().is_some() {
         return iterations();
     }
@@ -471,7 +471,7 @@ fn a_schedule_that_no_step_turns_is_told_of() {
 }
 
 #[test]
-fn a_schedule_that_comes_to_no_window_is_told_of() {
+fn a_schedule_that_reaches_no_window_is_reported() {
     if child::dir().is_some() {
         return iterations();
     }
@@ -487,7 +487,7 @@ fn a_schedule_that_comes_to_no_window_is_told_of() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_to_is_told_of() {
+fn a_path_that_cannot_be_written_is_reported() {
     if child::dir().is_some() {
         return scopes(3);
     }
@@ -523,7 +523,7 @@ fn turn_until(files_wanted: usize, turn: impl Fn(bool)) {
 }
 
 #[test]
-fn a_control_file_starts_and_stops_it_again_and_again() {
+fn a_control_file_starts_and_stops_recording_repeatedly() {
     if let Some(folder) = child::dir() {
         scopes(1000);
         return turn_until(2, |on| {
@@ -542,7 +542,7 @@ fn a_control_file_starts_and_stops_it_again_and_again() {
 }
 
 #[test]
-fn a_signal_starts_and_stops_it_again_and_again() {
+fn a_signal_starts_and_stops_recording_repeatedly() {
     if child::dir().is_some() {
         scopes(1000);
         return turn_until(2, |_| {
@@ -574,7 +574,7 @@ fn check_turns(ran: &Ran) {
 }
 
 #[test]
-fn a_word_that_controls_nothing_is_told_of() {
+fn an_unknown_word_in_the_control_file_is_reported() {
     if let Some(folder) = child::dir() {
         fs::write(folder.join("control"), "root:secret").expect("it can be written");
         return until_something_is_said();
@@ -602,7 +602,7 @@ fn until_something_is_said() {
 
 /// A device may never end, a pipe may never begin.
 #[test]
-fn what_is_no_file_controls_nothing_and_is_told_of() {
+fn a_control_path_that_is_no_regular_file_is_reported() {
     if let Some(folder) = child::dir() {
         // Where it is read to its end after all, that does not take the machine's memory.
         let bound = 8 << 30;

@@ -51,7 +51,7 @@ fn a_signal_waits_for_the_thread_that_waits_for_it() {
 }
 
 #[test]
-fn a_signal_wakes_the_thread_that_it_is_to_wake() {
+fn a_signal_interrupts_the_ppoll_of_the_program() {
     let folder = tempfile::tempdir().expect("a folder");
     let board = [("PROFILER_TENSORBOARD", folder.path().as_os_str())];
     said(&run("ppoll", &board), "woken");

@@ -89,7 +89,7 @@ fn a_session_without_a_measured_call_ends_with_the_program() {
 }
 
 #[test]
-fn a_program_that_is_off_is_started_from_outside_all_the_same() {
+fn a_control_file_starts_recording_while_measuring_is_off() {
     if let Some(folder) = child::dir() {
         set_enabled(false);
         let trace = folder.join("trace.json");

@@ -18,7 +18,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn whatever_it_is(name in "\\PC{1,40}|[\\x00-\\x7f]{1,20}|'{0,2}[=+\\-@\\t\\r\\n＝][0-9a-z(]{0,5}|[a\u{61c}\u{200e}\u{202e}\u{2066}]{1,9}", width in 0_usize..200) {
+    fn names_of_any_characters_are_exported_and_read_back(name in "\\PC{1,40}|[\\x00-\\x7f]{1,20}|'{0,2}[=+\\-@\\t\\r\\n＝][0-9a-z(]{0,5}|[a\u{61c}\u{200e}\u{202e}\u{2066}]{1,9}", width in 0_usize..200) {
         for _ in 0..3 {
             let _scope = scope!(&name);
         }

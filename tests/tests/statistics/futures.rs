@@ -43,7 +43,7 @@ async fn other() {
 }
 
 #[test]
-fn two_that_take_turns_are_not_each_others_parents() {
+fn futures_that_are_polled_in_turn_are_not_each_others_parents() {
     let (mut one, mut other) = (pin!(one()), pin!(other()));
     assert!(!poll(one.as_mut()) && !poll(other.as_mut()));
     assert!(poll(one.as_mut()) && poll(other.as_mut()));
@@ -68,7 +68,7 @@ fn two_that_take_turns_are_not_each_others_parents() {
 }
 
 #[test]
-fn what_runs_inside_a_poll_is_its_child() {
+fn a_scope_inside_a_poll_is_a_child_of_the_future() {
     let child = async {
         {
             let _scope = scope!("futures: child");
@@ -100,7 +100,7 @@ fn a_scope_around_a_poll_is_its_parent() {
 }
 
 #[test]
-fn one_that_is_dropped_midway_is_counted_and_flagged() {
+fn a_future_that_is_dropped_midway_is_counted_and_flagged() {
     {
         let mut future = pin!(turn().measure_execution_time("futures: dropped"));
         assert!(!poll(future.as_mut()));
@@ -115,7 +115,7 @@ fn one_that_is_dropped_midway_is_counted_and_flagged() {
 }
 
 #[test]
-fn one_that_panics_is_counted_and_flagged() {
+fn a_future_that_panics_is_counted_and_flagged() {
     let result = std::panic::catch_unwind(|| {
         poll(pin!(
             async { panic!("as asked") }.measure_execution_time("futures: panics")
@@ -195,7 +195,7 @@ fn guards_that_interleaved_futures_hold_are_not_each_others_recursion() {
 }
 
 #[test]
-fn a_panic_that_the_executor_catches_is_a_panic_whenever_the_future_goes() {
+fn a_future_ends_with_its_panic_even_if_it_is_dropped_later() {
     let mut future =
         Box::pin(async { panic!("as asked") }.measure_execution_time("futures: caught"));
     let start = std::time::Instant::now();
@@ -215,7 +215,7 @@ fn a_panic_that_the_executor_catches_is_a_panic_whenever_the_future_goes() {
 }
 
 #[test]
-fn one_that_waits_is_open() {
+fn a_pending_future_is_open() {
     let mut future = pin!(turn().measure_execution_time("futures: waits"));
     assert!(!poll(future.as_mut()));
     assert_eq!(row("futures: waits").open, if_measuring(1));

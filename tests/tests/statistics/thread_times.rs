@@ -134,7 +134,7 @@ fn a_future_has_the_thread_time_of_its_polls() {
 }
 
 #[test]
-fn there_are_none_unless_they_are_asked_for() {
+fn thread_times_are_measured_only_on_request() {
     const CHILD: &str = "THREAD_TIMES_CHILD";
     if std::env::var_os(CHILD).is_some() {
         set_enabled(true);

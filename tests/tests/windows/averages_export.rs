@@ -10,7 +10,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn whatever_it_is(name in "\\PC{1,40}|[\\x00-\\x7f]{1,20}|'{0,2}[=+\\-@\\t\\r\\n＝][0-9a-z(]{0,5}", width in 0_usize..200) {
+    fn averages_of_names_of_any_characters_are_exported_and_read_back(name in "\\PC{1,40}|[\\x00-\\x7f]{1,20}|'{0,2}[=+\\-@\\t\\r\\n＝][0-9a-z(]{0,5}", width in 0_usize..200) {
         let ((), trace) = Profile::builder().run(|_| {
             for _ in 0..3 {
                 let _scope = scope!(&name);

@@ -58,7 +58,7 @@ fn stepped(capacity: usize) -> (Profile, mpsc::Receiver<Account>) {
 }
 
 #[test]
-fn what_comes_beyond_the_capacity_is_counted_and_the_next_window_begins_anew() {
+fn scopes_beyond_the_capacity_are_counted_and_the_next_window_starts_empty() {
     if !measuring() {
         return;
     }
@@ -88,7 +88,7 @@ fn what_comes_beyond_the_capacity_is_counted_and_the_next_window_begins_anew() {
 }
 
 #[test]
-fn a_capacity_of_nothing_is_one() {
+fn a_capacity_of_zero_is_one() {
     if !measuring() {
         return;
     }
@@ -180,7 +180,7 @@ fn gpu_times_of_scopes_beyond_the_capacity_take_no_room() {
 }
 
 #[test]
-fn windows_that_nobody_takes_are_put_together_and_none_of_their_scopes_is_forgotten() {
+fn windows_that_wait_for_a_blocked_handler_are_merged_without_losing_scopes() {
     const STEPS: u64 = 3000;
 
     if !measuring() {
@@ -251,7 +251,7 @@ fn a_window_follows_another_without_a_gap() {
 }
 
 #[test]
-fn what_is_toggled_all_the_time_is_recorded_in_the_end() {
+fn toggles_beyond_the_bound_leave_collection_on() {
     const TIMES: u64 = 5000;
 
     if !measuring() {
@@ -426,7 +426,7 @@ impl Drop for Starved {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_a_thread_records_faster_than_it_is_taken_is_counted() {
+fn scopes_that_a_full_ring_drops_are_counted() {
     const BURST: u64 = 200_000;
 
     if !measuring() {

@@ -23,7 +23,7 @@ fn parents(event: Event<'_>) -> Vec<&str> {
 }
 
 #[test]
-fn each_scope_stands_in_it_once_and_in_its_place() {
+fn a_window_has_each_scope_once_below_its_parent() {
     if !measuring() {
         return;
     }
@@ -110,7 +110,7 @@ fn scopes_of_other_threads_stand_under_their_threads() {
 }
 
 #[test]
-fn what_began_before_or_ends_after_it_is_not_in_it() {
+fn a_window_leaves_out_scopes_that_begin_before_or_end_after_it() {
     if !measuring() {
         return;
     }

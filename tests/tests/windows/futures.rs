@@ -43,7 +43,7 @@ async fn measured(label: &str, times: usize) {
 }
 
 #[test]
-fn its_parts_are_its_own_on_whatever_threads_they_run() {
+fn scopes_in_a_future_are_its_children_on_all_threads() {
     if !measuring() {
         return;
     }
@@ -92,7 +92,7 @@ fn its_parts_are_its_own_on_whatever_threads_they_run() {
 }
 
 #[test]
-fn each_ends_as_it_ends() {
+fn a_future_that_panics_or_is_dropped_is_marked_in_the_window() {
     if !measuring() {
         return;
     }
@@ -129,7 +129,7 @@ fn each_ends_as_it_ends() {
 }
 
 #[test]
-fn one_that_a_window_cuts_is_in_none_and_its_whole_parts_are() {
+fn a_future_across_windows_is_in_none_but_its_completed_scopes_are() {
     if !measuring() {
         return;
     }

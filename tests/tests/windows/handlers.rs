@@ -80,7 +80,7 @@ fn a_run_returns_its_value_whatever_becomes_of_the_window() {
 }
 
 #[test]
-fn whoever_listens_to_what_is_said_may_ask_the_session() {
+fn a_tracing_subscriber_may_call_the_session_that_warns() {
     if !measuring() {
         return;
     }
@@ -202,7 +202,7 @@ fn windows_wait_for_a_slow_handler_up_to_a_bound_and_are_counted_beyond() {
 }
 
 #[test]
-fn one_that_panics_is_not_called_again_and_the_others_go_on() {
+fn a_handler_that_panics_is_not_called_again_and_the_others_are() {
     if !measuring() {
         return;
     }
@@ -229,7 +229,7 @@ fn one_that_panics_is_not_called_again_and_the_others_go_on() {
 }
 
 #[test]
-fn one_that_fails_is_told_of_with_its_step_and_called_again() {
+fn a_handler_that_fails_is_reported_with_its_step_and_called_again() {
     if !measuring() {
         return;
     }
@@ -265,7 +265,7 @@ fn own(builder: impl FnOnce(Own) -> ProfileBuilder) -> Arc<Profile> {
 }
 
 #[test]
-fn one_may_step_and_stop_its_own_session() {
+fn a_handler_may_step_and_stop_its_own_session() {
     if !measuring() {
         return;
     }
@@ -293,7 +293,7 @@ fn one_may_step_and_stop_its_own_session() {
 }
 
 #[test]
-fn one_may_be_measured_and_have_a_session_of_its_own() {
+fn a_handler_may_be_measured_and_have_a_session_of_its_own() {
     if !measuring() {
         return;
     }
@@ -389,7 +389,7 @@ fn a_schedule_that_panics_records_nothing_in_that_step() {
 }
 
 #[test]
-fn windows_that_the_end_of_the_program_cuts_off_are_told_of() {
+fn windows_that_the_end_of_the_program_cuts_off_are_reported() {
     if !measuring() {
         return;
     }
@@ -433,7 +433,7 @@ impl Drop for Bomb {
 }
 
 #[test]
-fn what_panics_when_it_is_dropped_with_its_session_harms_nobody() {
+fn handlers_and_schedules_that_panic_when_dropped_are_contained() {
     let (dropped, are_dropped) = mpsc::channel();
     let [first, second, third] = [(); 3].map(|()| Bomb(dropped.clone()));
     let profile = Profile::builder()

@@ -33,7 +33,7 @@ fn size(path: &Path) -> u64 {
 }
 
 #[test]
-fn each_scope_stands_in_it() {
+fn a_large_window_has_each_scope() {
     if !measuring() {
         return;
     }

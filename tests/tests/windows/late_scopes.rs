@@ -45,7 +45,7 @@ fn late(trace: &Trace) -> (u64, usize, u64, bool) {
 }
 
 #[test]
-fn in_the_next_window() {
+fn late_scopes_are_counted_in_the_next_window() {
     if !is_here("") {
         return;
     }
@@ -72,7 +72,7 @@ fn in_the_next_window() {
 }
 
 #[test]
-fn in_a_notice_where_there_is_no_next_window() {
+fn late_scopes_without_a_next_window_are_counted_in_a_notice() {
     if !is_here("") {
         return;
     }

@@ -98,7 +98,7 @@ fn a_session_that_ends_while_recording_delivers_what_it_has() {
 }
 
 #[test]
-fn one_that_ends_in_the_last_step_of_a_window_is_not_cut_short() {
+fn a_session_that_ends_in_the_last_step_of_a_window_delivers_it_whole() {
     if !measuring() {
         return;
     }
@@ -111,7 +111,7 @@ fn one_that_ends_in_the_last_step_of_a_window_is_not_cut_short() {
 }
 
 #[test]
-fn one_that_ends_in_a_warm_up_or_while_it_waits_delivers_nothing() {
+fn a_session_that_ends_while_warming_up_or_waiting_delivers_nothing() {
     if !measuring() {
         return;
     }
@@ -146,7 +146,7 @@ fn a_warm_up_is_not_in_the_window() {
 }
 
 #[test]
-fn a_schedule_without_steps_is_told_of() {
+fn a_schedule_without_steps_is_reported() {
     if !measuring() {
         return;
     }
@@ -162,7 +162,7 @@ fn a_schedule_without_steps_is_told_of() {
 }
 
 #[test]
-fn one_that_leaves_without_saving_is_told_of_and_delivers_nothing() {
+fn a_schedule_that_stops_recording_without_saving_is_reported_and_delivers_nothing() {
     use Action::{None as Nothing, Record, RecordAndSave, Warmup};
 
     if !measuring() {
@@ -262,7 +262,7 @@ fn stages_have_schedules_of_their_own_and_each_repeat_is_honoured() {
 }
 
 #[test]
-fn what_is_toggled_off_is_not_in_the_window() {
+fn scopes_are_left_out_while_their_activity_is_toggled_off() {
     if !measuring() {
         return;
     }
@@ -289,7 +289,7 @@ fn what_is_toggled_off_is_not_in_the_window() {
 }
 
 #[test]
-fn what_is_toggled_holds_for_windows_to_come() {
+fn a_toggled_activity_stays_so_in_later_windows() {
     if !measuring() {
         return;
     }

@@ -179,7 +179,7 @@ fn stacks_are_those_of_each_thread() {
 }
 
 #[test]
-fn what_runs_in_a_future_has_the_future_and_who_polls_it() {
+fn a_scope_in_a_future_has_the_future_and_its_poller_on_the_stack() {
     if !measuring() {
         return;
     }
@@ -272,7 +272,7 @@ fn native_frames_are_those_of_the_program() {
 }
 
 #[test]
-fn there_is_nothing_of_it_where_it_was_not_asked_for() {
+fn a_session_beside_one_with_stacks_has_none() {
     if !measuring() {
         return;
     }
@@ -291,7 +291,7 @@ fn there_is_nothing_of_it_where_it_was_not_asked_for() {
 }
 
 #[test]
-fn a_deep_recursion_is_no_trap() {
+fn a_recursion_deeper_than_the_remembered_stack_is_recorded() {
     // More than are remembered at once.
     const DEPTH: usize = 6000;
 
