@@ -24,7 +24,7 @@ use super::chunk::{Chunk, Chunks};
 use super::octaves::{MAX_WINDOW, OCTAVES, OctaveCounts, Octaves, SUBBUCKETS};
 use super::rare::RareBuckets;
 use super::single_writer::SingleWriterU64;
-use super::window;
+use super::window::{self, Window};
 
 /// The octaves of the window that is part of the cell: a sixteenfold range of times.
 const INLINE_OCTAVES: usize = 4;
@@ -36,8 +36,8 @@ pub(super) struct CellBuckets {
     /// The first octave of the window in the upper half, and the number of its octaves in the lower one: 0 until it is
     /// placed.
     octaves: SingleWriterU64,
-    /// The window on the heap; null while the inline one is used.
-    heap: AtomicPtr<Bucket>,
+    /// The window on the heap; null while the inline one is used. A cell that has one keeps it.
+    heap: AtomicPtr<Window>,
     chunks: Chunks,
     inline: [Bucket; SUBBUCKETS * INLINE_OCTAVES],
     rare: RareBuckets,
@@ -75,14 +75,13 @@ impl CellBuckets {
     pub(super) fn window(&self) -> (Octaves, &[Bucket]) {
         let octaves = self.octaves();
         let len = octaves.len * SUBBUCKETS;
-        let buckets = match ptr::NonNull::new(self.heap.load(Acquire)) {
-            None => self.inline.get(..len).unwrap_or_default(),
-            // SAFETY: `heap` is null or a window of at least `octaves.len` octaves, which is never freed. Both are changed
-            // with the lock of the name held, in an order in which this also holds for a child that is forked
-            // meanwhile. The caller holds the lock too, or is the owner, which alone changes them.
-            Some(heap) => unsafe { std::slice::from_raw_parts(heap.as_ptr(), len) },
-        };
-        (octaves, buckets)
+        // SAFETY: `heap` is null or a window, which is never freed.
+        let heap = unsafe { self.heap.load(Acquire).as_ref() };
+        let buckets: &[Bucket] = heap.map_or(&self.inline, |heap| heap);
+        // All octaves are in the memory: both are changed with the lock of the name held, in an order in which this also
+        // holds for a child that is forked meanwhile. The caller holds the lock too, or is the owner, which alone changes
+        // them.
+        (octaves, buckets.get(..len).unwrap_or_default())
     }
 
     /// Returns the buckets of the window with their numbers.
@@ -138,18 +137,17 @@ impl CellBuckets {
         counts
     }
 
-    /// Moves the window to where the calls are, and widens it if they are spread and it `may_widen`. Called by the owner, with
-    /// the lock of the name held and no bucket to be spilled. Without memory, the window keeps its size.
+    /// Moves the window to where the calls are, and widens it if they are spread. The first time, that takes memory, and is
+    /// done only if it `may_widen`. Called by the owner, with the lock of the name held and no bucket to be spilled. Without
+    /// memory, the window keeps its size.
     #[cold]
     pub(super) fn place_again(&self, may_widen: bool) {
         let counts = self.octave_counts();
         let mut wanted = Octaves::for_calls(&counts, INLINE_OCTAVES);
         let old = self.octaves();
         let mut heap = None;
-        if wanted.len != old.len && wanted.len > INLINE_OCTAVES {
-            heap = (may_widen || wanted.len < old.len)
-                .then(|| window::take(wanted.len))
-                .flatten();
+        if wanted.len > INLINE_OCTAVES && self.heap.load(Acquire).is_null() {
+            heap = may_widen.then(window::take).flatten();
             if heap.is_none() {
                 wanted = Octaves::with_most_short_calls(&counts, old.len);
             }
@@ -183,10 +181,9 @@ impl CellBuckets {
         }
     }
 
-    /// Makes `heap`, or the inline window, the window of the octaves `wanted`. A window of as many octaves as before stays in
-    /// its memory.
+    /// Makes the window that of the octaves `wanted`: in `heap`, or in the memory that it has.
     // Nothing is allocated here until the window has moved, so no other call is counted meanwhile.
-    fn move_window(&self, old: Octaves, wanted: Octaves, heap: Option<&'static [Bucket]>) {
+    fn move_window(&self, old: Octaves, wanted: Octaves, heap: Option<&'static Window>) {
         let mut counts = [0; SUBBUCKETS * MAX_WINDOW];
         for (count, (_, bucket)) in counts.iter_mut().zip(self.numbered_window()) {
             *count = bucket.get();
@@ -194,11 +191,9 @@ impl CellBuckets {
         }
         // Without a window in between, so that a child that is forked here does not find the old octaves in the new memory.
         self.set_octaves(Octaves { first: 0, len: 0 });
-        let old_heap = if wanted.len == old.len {
-            None
-        } else {
-            self.swap_heap(old.len, heap)
-        };
+        if let Some(heap) = heap {
+            self.heap.store(ptr::from_ref(heap).cast_mut(), Release);
+        }
         self.set_octaves(wanted);
         for (index, count) in (old.first * SUBBUCKETS..).zip(counts) {
             self.add(index, count);
@@ -209,17 +204,6 @@ impl CellBuckets {
         let is_inside = |index: usize| wanted.contains(index / SUBBUCKETS);
         self.rare
             .remove(is_inside, |index, count| self.add(index, count));
-        if let Some(window) = old_heap {
-            window::give_back(window);
-        }
-    }
-
-    /// Replaces the window on the heap. Returns the old one, which has `len` octaves.
-    fn swap_heap(&self, len: usize, heap: Option<&'static [Bucket]>) -> Option<&'static [Bucket]> {
-        let heap = heap.map_or(ptr::null_mut(), |window| window.as_ptr().cast_mut());
-        let old = ptr::NonNull::new(self.heap.swap(heap, Release))?;
-        // SAFETY: the window was taken with this length, and is never freed.
-        Some(unsafe { std::slice::from_raw_parts(old.as_ptr(), len * SUBBUCKETS) })
     }
 
     /// Adds calls to a bucket. One without memory was empty when room was made, before a measured allocator counted a call in
@@ -279,9 +263,9 @@ impl CellBuckets {
         for bucket in &self.inline {
             bucket.set(0);
         }
-        let len = self.octaves().len;
         self.set_octaves(Octaves { first: 0, len: 0 });
-        if let Some(window) = self.swap_heap(len, None) {
+        // SAFETY: the pointer is null or that of a window, which is never freed.
+        if let Some(window) = unsafe { self.heap.swap(ptr::null_mut(), Release).as_ref() } {
             window::give_back(window);
         }
         self.rare.remove(|_| true, |_, _| {});
@@ -335,22 +319,35 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_keeps_its_size_keeps_its_memory() {
+    fn a_window_on_the_heap_moves_widens_and_narrows_in_its_memory() {
         let buckets = with_window_up_to(8);
         let memory = buckets.window().1.as_ptr();
+        let is_moved = |first: usize, len: usize, octaves: &[usize]| {
+            buckets.place_again(true);
+            let expected = octaves.iter();
+            let expected = expected.map(|octave| (octave * SUBBUCKETS, u64::from(MANY)));
+            assert_eq!(buckets.octaves(), Octaves { first, len });
+            assert_eq!(buckets.window().1.as_ptr(), memory);
+            assert_eq!(counts(&buckets), expected.collect::<Vec<_>>());
+        };
         move_calls(&buckets, 1, 3);
         buckets.add(10 * SUBBUCKETS, MANY);
-        buckets.place_again(true);
-        assert_eq!(buckets.octaves(), Octaves { first: 3, len: 8 });
-        assert_eq!(buckets.window().1.as_ptr(), memory);
-        let expected = [3, 8, 10].map(|octave| (octave * SUBBUCKETS, u64::from(MANY)));
-        assert_eq!(counts(&buckets), expected);
+        is_moved(3, 8, &[3, 8, 10]);
+        buckets.add(0, MANY);
+        is_moved(0, MAX_WINDOW, &[0, 3, 8, 10]);
+        for octave in [3, 8, 10] {
+            let bucket = buckets.find(octave * SUBBUCKETS).expect("it has memory");
+            bucket.set(0);
+        }
+        is_moved(0, INLINE_OCTAVES, &[0]);
+        buckets.add(7 * SUBBUCKETS, MANY);
+        is_moved(0, 8, &[0, 7]);
         buckets.reset();
     }
 
     #[cfg(all(unix, not(miri)))]
     #[test]
-    fn beyond_the_limit_no_window_is_allocated_not_even_a_narrower_one() {
+    fn beyond_the_limit_no_window_is_allocated_and_those_that_exist_move() {
         use crate::process::fork;
         use crate::stats::{memory, set_cell_memory};
 
@@ -367,7 +364,7 @@ mod tests {
             inline.add(SUBBUCKETS, MANY);
             inline.add(6 * SUBBUCKETS, MANY);
             inline.place_again(true);
-            memory::used() == before && wide.octaves().len == 10 && inline.octaves().len == 4
+            memory::used() == before && wide.octaves().len == 6 && inline.octaves().len == 4
         });
         wide.reset();
     }

@@ -1,6 +1,9 @@
-//! A measured call allocates nothing once its thread has met its name, whatever it is measured with.
+//! A measured call allocates nothing once its thread has called its name with short and with longer times, whatever it is
+//! measured with, and however its times change from then on.
 
+use std::hint::black_box;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use profiler_runtime::log::LogError;
@@ -22,36 +25,63 @@ impl ScalarLogger for Nowhere {
 )]
 static NOWHERE: Nowhere = Nowhere;
 
+/// How much each measured call does.
+static WORK: AtomicU32 = AtomicU32::new(0);
+
+fn work() {
+    for turn in 0..WORK.load(Relaxed) {
+        black_box(turn);
+    }
+}
+
+/// Has the calls of a round take about twice as long as those of the round before, or a thousandth: a busy machine spreads
+/// the times of calls as far, and windows of buckets are widened.
+fn work_as_in_round(round: u32) {
+    WORK.store(1 << (round % 10), Relaxed);
+}
+
 #[measure_execution_time]
-fn plain() {}
+fn plain() {
+    work();
+}
 
 #[measure_execution_time(log = &NOWHERE)]
-fn to_a_static() {}
+fn to_a_static() {
+    work();
+}
 
 #[measure_execution_time(log = logger.clone(), global_step = step)]
 fn to_an_arc(logger: &Arc<Nowhere>, step: u64) {
     // Stripped, nothing else uses them.
     let _ = (logger, step);
+    work();
 }
 
 #[measure_execution_time(log = |_, _, _| {})]
-fn to_a_closure() {}
+fn to_a_closure() {
+    work();
+}
 
 #[measure_execution_time(log = &NOWHERE, log_every = 10)]
-fn now_and_then() {}
+fn now_and_then() {
+    work();
+}
 
 #[measure_execution_time(bypass = true)]
-fn bypassed() {}
+fn bypassed() {
+    work();
+}
 
 #[measure_execution_time]
 fn recursive(depth: u32) {
+    work();
     if depth > 0 {
         recursive(depth - 1);
     }
 }
 
 /// How often each form is called in a batch.
-const BATCH: usize = 200;
+const BATCH: u32 = 200;
 const BATCHES: usize = 100;
 #[test]
 fn no_form_of_measuring_allocates_after_the_first_call() {
@@ -67,16 +97,22 @@ fn no_form_of_measuring_allocates_after_the_first_call() {
         recursive(20);
         let _literal = scope!("steady: literal");
         let _built = scope!(&name);
+        work();
     };
-    // The first rounds make cells, the ring, the collector and what it keeps.
-    for _ in 0..400 {
+    // The first rounds make cells with their windows, the ring, the collector and what it keeps.
+    for round in 0..400 {
+        work_as_in_round(round);
         everything();
     }
     flush(Duration::from_secs(10));
     let (mut here, mut everywhere) = (0, Vec::new());
-    for _ in 0..BATCHES {
+    for batch in 0..BATCHES {
+        WORK.store(0, Relaxed);
         let before = (allocations(), process_allocations());
-        for _ in 0..BATCH {
+        for round in 0..BATCH {
+            if batch % 2 == 1 {
+                work_as_in_round(round);
+            }
             everything();
         }
         here += allocations() - before.0;
@@ -95,6 +131,6 @@ fn no_form_of_measuring_allocates_after_the_first_call() {
             .iter()
             .map(|row| row.calls)
             .sum::<u64>(),
-        if_measuring((400 + BATCHES * BATCH) as u64)
+        if_measuring(400 + BATCHES as u64 * u64::from(BATCH))
     );
 }
