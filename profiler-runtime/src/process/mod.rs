@@ -6,6 +6,7 @@ pub(crate) mod host;
 pub(crate) mod output;
 pub(crate) mod platform;
 pub(crate) mod privileges;
+pub(crate) mod processor_time;
 pub(crate) mod program;
 pub(crate) mod signals;
 pub(crate) mod thread;

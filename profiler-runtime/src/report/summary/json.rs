@@ -18,6 +18,7 @@ pub(super) fn render(summary: &Summary) -> String {
             "measured_threads",
             format!("{:.9}", summary.own_cost.measured_threads),
         ),
+        Field::raw("processor", format!("{:.9}", summary.own_cost.processor)),
         Field::raw("background", format!("{:.9}", summary.own_cost.background)),
         Field::nanoseconds("call_ns", summary.own_cost.call_ns),
         Field::nanoseconds("gpu_time_ns", summary.own_cost.gpu_time_ns),
