@@ -14,7 +14,7 @@ pub(crate) fn processor_time() -> Option<f64> {
     // SAFETY: the pointer is to a `timespec` that lives through the call, which writes nothing else.
     let refused =
         unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) } != 0;
-    (!refused).then(|| time.tv_sec as f64 * 1e9 + time.tv_nsec as f64)
+    (!refused).then_some(time.tv_sec as f64 * 1e9 + time.tv_nsec as f64)
 }
 
 /// Returns `None`: only Unix systems are asked.
