@@ -4,18 +4,7 @@
 /// not say.
 #[cfg(unix)]
 pub(crate) fn thread_time() -> Option<u64> {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the pointer is to a `timespec` that lives through the call, which writes nothing else.
-    let result = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    if result != 0 {
-        return None;
-    }
-    let seconds = u64::try_from(time.tv_sec).ok()?;
-    let nanoseconds = u64::try_from(time.tv_nsec).ok()?;
-    seconds.checked_mul(1_000_000_000)?.checked_add(nanoseconds)
+    crate::process::processor_time::read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// Returns `None`: only Unix systems are asked.

@@ -3,23 +3,33 @@
 /// Returns for how long all threads of the process have run on a processor since it was started, in nanoseconds. Returns
 /// `None` if the system does not say, and in a forked child, whose measurements have begun before it.
 #[cfg(unix)]
-pub(crate) fn processor_time() -> Option<f64> {
+pub(crate) fn processor_time() -> Option<u64> {
     if super::fork::generation() != 0 {
         return None;
     }
+    read(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+/// Returns the time of one of the system's clocks in nanoseconds, or `None` if the system does not have it.
+#[cfg(unix)]
+#[inline]
+pub(crate) fn read(clock: libc::clockid_t) -> Option<u64> {
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
     // SAFETY: the pointer is to a `timespec` that lives through the call, which writes nothing else.
-    let refused =
-        unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) } != 0;
-    (!refused).then_some(time.tv_sec as f64 * 1e9 + time.tv_nsec as f64)
+    if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
+        return None;
+    }
+    let seconds = u64::try_from(time.tv_sec).ok()?;
+    let nanoseconds = u64::try_from(time.tv_nsec).ok()?;
+    seconds.checked_mul(1_000_000_000)?.checked_add(nanoseconds)
 }
 
 /// Returns `None`: only Unix systems are asked.
 #[cfg(not(unix))]
-pub(crate) fn processor_time() -> Option<f64> {
+pub(crate) fn processor_time() -> Option<u64> {
     None
 }
 
@@ -39,6 +49,6 @@ mod tests {
         };
         std::thread::spawn(work).join().expect("it ends");
         let used = processor_time().expect("as before") - before;
-        assert!(used >= 19e6, "{used}");
+        assert!(used >= 19_000_000, "{used}");
     }
 }

@@ -51,18 +51,7 @@ pub(crate) fn system_id() -> Option<u64> {
 /// Returns the processor time of the calling thread in nanoseconds, or 0 if the system does not report it.
 #[cfg(unix)]
 pub(crate) fn processor_time() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: writes one struct, which lives for the call.
-    let refused = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) } != 0;
-    if refused {
-        return 0;
-    }
-    #[allow(clippy::cast_sign_loss, reason = "processor time is never below zero")]
-    let (seconds, nanoseconds) = (time.tv_sec as u64, time.tv_nsec as u64);
-    seconds * 1_000_000_000 + nanoseconds
+    super::processor_time::read(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or_default()
 }
 
 /// Returns the processor time of the calling thread in nanoseconds, or 0 if the system does not report it. The system

@@ -190,7 +190,7 @@ pub(super) fn of(rows: &[Row], wall_ns: f64) -> OwnCost {
         .sum();
     OwnCost {
         measured_threads: share_of_threads(measured, wall_ns, self_ns),
-        processor: processor_time().map_or(0.0, |used| (measured / used.max(1.0)).min(1.0)),
+        processor: processor_time().map_or(0.0, |used| (measured / used.max(1) as f64).min(1.0)),
         background: own_cost::background_ns() as f64 / wall_ns.max(1.0),
         call_ns: cost_of_call(),
         gpu_time_ns,
