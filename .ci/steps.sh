@@ -899,7 +899,7 @@ debian-packages() (
             exit
         fi
     done >"$scratch/packages.txt" 2>&1
-) 9>"$scratch/apt"
+) 9>"$scratch/apt.lock"
 
 # Makes sure that cargo-hack and cargo-deny are there.
 cargo-tools() (
