@@ -53,13 +53,16 @@ pub(crate) fn end_part(open: &OpenScope) -> Option<super::Part> {
     })
 }
 
-/// Counts a call that was made from a call of its own name.
+/// Counts a call that was made from a call of its own name, or was presumed leaked. Returns `true` if it counts as an
+/// outermost call.
 #[cold]
 #[inline(never)]
-pub(super) fn end_recursive(cell: &'static StatCell, elapsed: i64, own: i64) {
-    if cell.count(elapsed, own, false) {
+pub(super) fn end_recursive(cell: &'static StatCell, elapsed: i64, own: i64) -> bool {
+    let outermost = cell.leave_presumed_leaked();
+    if cell.count(elapsed, own, outermost) {
         maintain(cell);
     }
+    outermost
 }
 
 /// Records a time that [`StatCell::count_outermost`] did not record.
@@ -176,7 +179,9 @@ impl OpenScope {
             innermost if innermost == serial => {
                 own = self.own_ticks(state, elapsed);
                 self.restore_outer(state, elapsed);
-                self.count_call(elapsed, own, self.cell.leave(serial))
+                let outermost =
+                    self.cell.leave(serial) || !self.has(PART) && self.cell.leave_presumed_leaked();
+                self.count_call(elapsed, own, outermost)
             }
             innermost => {
                 // Dropped out of order: before a younger guard, or after an older one. The elapsed time is exact. The

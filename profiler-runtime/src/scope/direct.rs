@@ -147,9 +147,9 @@ impl OpenScope {
             let elapsed = subtract(self.start, end, state.clock_cost.get());
             let own = self.own_ticks(state, elapsed);
             self.restore_outer(state, elapsed);
-            let outermost = cell.leave(serial);
+            let mut outermost = cell.leave(serial);
             if !outermost {
-                end_recursive(cell, elapsed, own);
+                outermost = end_recursive(cell, elapsed, own);
             } else if !cell.count_outermost(newest, elapsed, own) {
                 record_slowly(cell, elapsed);
             }

@@ -322,7 +322,8 @@ pub(super) fn end_in_caller<const IS_GENERIC: bool>(open: &OpenScope) {
         let own = open.own_ticks(state, elapsed);
         open.restore_outer(state, elapsed);
         if !cell.leave(open.serial) {
-            return end_recursive(cell, elapsed, own);
+            end_recursive(cell, elapsed, own);
+            return;
         }
         if !cell.count_outermost(newest, elapsed, own) {
             record_slowly(cell, elapsed);

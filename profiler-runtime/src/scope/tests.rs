@@ -132,6 +132,33 @@ fn an_outer_guard_that_goes_first_keeps_both_counted() {
     assert_eq!((outer.open, inner.open), (0, 0));
 }
 
+/// Closes `around` before the scopes inside it, then the inner one of these before a younger one: so `resumed`, which had
+/// been presumed leaked, is the innermost scope again when it closes.
+fn close_out_of_order(names: [&Name; 4], open: impl Fn(&Name) -> Scope) {
+    let [around, resumed, inside, younger] = names;
+    let around = open(around);
+    let resumed = open(resumed);
+    let inside = open(inside);
+    drop(around);
+    let younger = open(younger);
+    drop(inside);
+    drop(resumed);
+    drop(younger);
+}
+
+#[test]
+fn a_scope_presumed_leaked_that_closes_as_the_innermost_one_is_not_left_open() {
+    let texts = [
+        "scope: closed first",
+        "scope: resumed",
+        "scope: inside",
+        "scope: younger",
+    ];
+    for name in counted(texts, |names| close_out_of_order(names, open)) {
+        assert_eq!((name.calls(), name.recursive_calls, name.open), (1, 0, 0));
+    }
+}
+
 #[test]
 fn a_leaked_guard_is_shown_as_open() {
     let [outer, leaked] = counted(["scope: around", "scope: leaked"], |[outer, leaked]| {

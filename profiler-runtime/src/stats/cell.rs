@@ -133,6 +133,18 @@ impl StatCell {
         outermost
     }
 
+    /// Notes that a scope that is not the outermost one of the name has closed in order. Returns `true` if it counts as an
+    /// outermost call after all: it had been presumed leaked, and became the innermost scope again when a younger one closed
+    /// late.
+    pub(crate) fn leave_presumed_leaked(&self) -> bool {
+        let leaked = self.presumed_leaked.get();
+        let was_presumed = self.outermost.get() == 0 && leaked > 0;
+        if was_presumed {
+            self.presumed_leaked.set(leaked - 1);
+        }
+        was_presumed
+    }
+
     /// Returns `true` if a scope of the name is open on this thread.
     pub(crate) fn is_open(&self) -> bool {
         self.outermost.get() != 0 || self.presumed_leaked.get() != 0

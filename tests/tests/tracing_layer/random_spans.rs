@@ -275,7 +275,7 @@ fn agree(whole: bool) {
         ..ProptestConfig::default()
     };
     let before = std::cell::Cell::new(([Expected::default(); 3], 0));
-    let left_open = std::cell::Cell::new(0);
+    let open_before = std::cell::Cell::new(0);
     TestRunner::new(config)
         .run(&prop::collection::vec(step(), 1..80), |steps| {
             let lost_before = (lost(SpanLoss::NeverEntered), lost(SpanLoss::NeverExited));
@@ -293,17 +293,19 @@ fn agree(whole: bool) {
                 }
             });
             before.set((now, scopes + outcome.scopes));
-            left_open.set(left_open.get() + outcome.left_open);
+            let open = NAMES
+                .map(|name| row(&format!("tracing_layer::random_spans::{name}")).open)
+                .iter()
+                .sum::<u64>();
+            let new_open = open - open_before.replace(open);
+            // The threads have ended, so the times of forgotten guards were given up. Whole spans last until they are closed.
+            assert_eq!(new_open, if whole { outcome.left_open } else { 0 });
             check(&outcome, &counted, lost_before);
             assert_eq!(row("random: scope").calls, scopes + outcome.scopes);
             Ok(())
         })
         .expect("the model agrees");
     assert_eq!(summary().unmeasured, 0);
-    // The threads have ended, so the times of forgotten guards were given up. Whole spans last until they are closed.
-    let open = NAMES.map(|name| row(&format!("tracing_layer::random_spans::{name}")).open);
-    let left_open = if whole { left_open.get() } else { 0 };
-    assert_eq!(open.iter().sum::<u64>(), left_open);
 }
 
 /// Whole spans are one time each, and are counted when they are closed.

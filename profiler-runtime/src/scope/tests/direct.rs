@@ -71,6 +71,25 @@ fn a_guard_of_the_direct_path_that_goes_first_is_noticed() {
 }
 
 #[test]
+fn a_direct_scope_presumed_leaked_that_closes_as_the_innermost_one_is_not_left_open() {
+    let texts = [
+        "direct: closed first",
+        "direct: resumed",
+        "direct: inside",
+        "direct: younger",
+    ];
+    let totals = counted(texts, |names| {
+        for name in names {
+            drop(open(name));
+        }
+        close_out_of_order(names, |name| open_direct(decisions(name)[1]));
+    });
+    for name in totals {
+        assert_eq!((name.calls(), name.recursive_calls, name.open), (2, 0, 0));
+    }
+}
+
+#[test]
 fn a_panic_through_a_call_of_the_direct_path_is_counted() {
     let [name] = counted(["direct: unwound"], |[name]| {
         drop(open(name));
