@@ -50,8 +50,8 @@
 //! # Cost
 //!
 //! Off, a measured call costs one relaxed load and a branch. On, it costs two readings of the clock (on x86-64 and
-//! aarch64, of the processor's counter) and a few writes to memory of its own thread. It takes no lock, writes no shared cache
-//! line, does not allocate and does no I/O, and memory does not grow with the number of calls. Calls that are logged
+//! aarch64, of the processor's counter) and a few writes to memory of its own thread. In the steady state, it takes no lock,
+//! writes no shared cache line, does not allocate and does no I/O; memory does not grow with the number of calls. Calls that are logged
 //! individually go through a bounded ring to a background thread of the profiler. If that thread cannot keep up,
 //! entries are dropped and counted; calls and times remain exact.
 //!

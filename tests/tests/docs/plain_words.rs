@@ -227,6 +227,7 @@ fn comments_and_documents_use_plain_words() {
         "docs/guide.md",
         "profiler-runtime/src/lib.rs",
         ".ci/run",
+        ".ci/steps.sh",
     ] {
         assert!(
             paths.contains(&root().join(expected)),

@@ -49,8 +49,8 @@ fn disturb<'s, 'e: 's>(
 }
 
 fn disturb_all<'s, 'e: 's>(threads: &'s thread::Scope<'s, 'e>, forks: &'e Forks) {
-    // Each call takes the registry's lock. One in 256 registers a name, up to the last forks: as each child summarises all
-    // names, more of them would take most of the test's time.
+    // Each call takes the registry's lock, and one in 256 also registers a name while it holds it, up to the last forks. There
+    // are no more new names, as each child summarises all of them, which would take most of the test's time.
     let mut calls = 0;
     disturb(threads, forks, 64, move || {
         calls += 1;

@@ -84,7 +84,7 @@ fn recursive(depth: u32) {
 const BATCH: u32 = 200;
 const BATCHES: usize = 100;
 #[test]
-fn no_form_of_measuring_allocates_after_the_first_call() {
+fn no_form_of_measuring_allocates_in_the_steady_state() {
     let logger = Arc::new(Nowhere);
     let name = String::from("steady: built at run time");
     let everything = || {

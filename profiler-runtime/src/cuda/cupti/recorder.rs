@@ -170,25 +170,23 @@ impl Flushed {
 /// Keeps the recorder out of CUPTI from now on, because the process exits.
 ///
 /// Where nothing more is wanted of it, it first ends its subscription: CUPTI, which is taken down after this, then calls the
-/// profiler no more. Waits for that, and until the recorder has left CUPTI, for 200 ms at most; while it enables CUPTI, for
-/// 5 seconds: the first time takes long, and CUPTI must not be at work when its library is taken down.
+/// profiler no more if that ends in time. Waits for that, and until the recorder has left CUPTI, for 200 ms at most; while it
+/// enables CUPTI, for 5 seconds: the first time takes long, and CUPTI must not be at work when its library is taken down.
 pub(crate) fn shut_down() {
+    const STEP: Duration = Duration::from_micros(50);
+    let start = Instant::now();
+    let wait_while = |is_busy: &dyn Fn() -> bool| {
+        while is_busy() && start.elapsed() < exit_patience(IS_STARTING.load(Relaxed)) {
+            thread::sleep(STEP);
+        }
+    };
     callback::stop();
     THREAD.wake();
     let is_ending = || Demand::now() == Demand::Nothing && IS_SUBSCRIBED.load(Acquire);
-    wait_while(|| is_ending() && THREAD.is_running());
+    wait_while(&|| is_ending() && THREAD.is_running());
     GATE.close();
     THREAD.wake();
-    wait_while(|| GATE.is_occupied());
-}
-
-/// Waits while `is_busy`, as long as the exit of the process waits for the recorder.
-fn wait_while(is_busy: impl Fn() -> bool) {
-    const STEP: Duration = Duration::from_micros(50);
-    let start = Instant::now();
-    while is_busy() && start.elapsed() < exit_patience(IS_STARTING.load(Relaxed)) {
-        thread::sleep(STEP);
-    }
+    wait_while(&|| GATE.is_occupied());
 }
 
 /// Returns how long the exit of the process waits for the recorder.
