@@ -718,18 +718,23 @@ address-sanitizer() {
         --skip whatever_other_threads_held_a_child_ --skip a_program_with_raised_privileges_ignores_paths
 }
 
-# The unit tests, the tests of threads and the soak, with a standard library that the thread sanitizer knows too: else
-# each of its locks would be a race.
-thread-sanitizer() {
-    local build_std=(-Zbuild-std)
-    # Tests of forks start threads in the child, as programs do.
-    export TSAN_OPTIONS=die_after_fork=0
-    sanitized thread test "${build_std[@]}" --workspace --lib
-    reported sanitized thread test --no-fail-fast "${build_std[@]}" --workspace \
-        --test statistics --test windows --test gpu -- \
+thread-sanitizer-units() {
+    thread-sanitizer test --lib
+}
+
+# The tests of threads, and the soak.
+thread-sanitizer-rest() {
+    reported thread-sanitizer test --no-fail-fast --test statistics --test windows --test gpu -- \
         threads:: switch:: late_scopes:: contexts_and_threads::
-    sanitized thread build "${build_std[@]}" --workspace --bin soak
+    thread-sanitizer build --bin soak
     "$(sanitized-folder thread)/soak" --seconds 20
+}
+
+# thread-sanitizer CARGO-COMMAND ARGUMENT…: with a standard library that the sanitizer knows too, or each of its locks would
+# be a race. Tests of forks start threads in the child, as programs do.
+thread-sanitizer() {
+    export TSAN_OPTIONS=die_after_fork=0
+    sanitized thread "$1" -Zbuild-std --workspace "${@:2}"
 }
 
 # reported COMMAND…: runs tests, and fails where a sanitizer reports something, or where no test passes. A test that
