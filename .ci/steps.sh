@@ -620,9 +620,7 @@ annotated-crates() {
 # With optimization, as users build: all examples, also on a simulated driver, and all ways of measuring, from threads that
 # come and go, for a minute: the account balances to the last call. For an hour: cargo run --release -p soak -- --seconds 3600
 soak() {
-    # With the runtime itself, whose default features these programs then have.
-    cargo build --locked --release --package profiler-examples --package soak --package profiler-runtime --examples --bins
-    programs=$target/release
+    release-programs
     "$programs/soak" --seconds 60
     each-example
     simulated-driver
@@ -804,7 +802,8 @@ memcheck() {
     program=$(cargo test --locked --workspace --test statistics --no-run \
         --message-format json | sed -n 's/.*"executable":"\([^"]*statistics-[^"]*\)".*/\1/p')
     "${check[@]}" --trace-children=yes "$program" threads::
-    build-programs
+    # Without optimization, quickstart takes more than ten minutes here.
+    release-programs
     PROFILER_SUMMARY=$scratch/memcheck.json PROFILER_TRACE=$scratch/memcheck-trace.json \
         "${check[@]}" "$programs/examples/quickstart" --out "$scratch/memcheck"
 }
@@ -834,6 +833,13 @@ check-targets() {
 # Builds the examples, as `cargo test` does, so that nothing is built twice.
 build-programs() {
     cargo test --locked --quiet --workspace --no-run
+}
+
+# Builds the examples and the soak with optimization, with the runtime itself, whose default features they then have. From
+# then on, `programs` are these.
+release-programs() {
+    cargo build --locked --release --package profiler-examples --package soak --package profiler-runtime --examples --bins
+    programs=$target/release
 }
 
 # Puts a simulated driver into the folder `driver`. As the tests need it, so that nothing is built with other features.
