@@ -8,6 +8,7 @@ use super::deferred_notices::DeferredNotices;
 use super::delivery::Delivery;
 use super::handler::Handler;
 use super::registry::{WindowRegistry, registry};
+use super::ring::Lost;
 use super::transition::{Effect, effects_of};
 use super::window::{StepRecord, WindowClose, WindowSpec};
 use super::{Activity, Options, at_exit, environment, kernels, recording, ring, window_sorter};
@@ -326,8 +327,9 @@ impl Session {
         let mut registry = registry();
         // Read the clock with the registry locked: a thread that takes a scope which began later finds the window.
         let opened = now();
+        let lost = ring::lost();
         if let Some(closing) = closing {
-            Self::close_at(&mut registry, state, closing, opened);
+            Self::close_at(&mut registry, state, closing, opened, lost);
         }
         let spec = WindowSpec {
             id: 0,
@@ -339,7 +341,8 @@ impl Session {
             closed: None,
             toggles: vec![(opened, state.toggled)],
             first,
-            lost_before: ring::lost(),
+            lost_before: lost,
+            lost_after: lost,
             lost_work_before: WorkLosses::now(),
             closing_sample: None,
         };
@@ -356,7 +359,7 @@ impl Session {
         let closing = self.closing(state, is_cut);
         let mut registry = registry();
         let closed = now();
-        Self::close_at(&mut registry, state, closing, closed);
+        Self::close_at(&mut registry, state, closing, closed, ring::lost());
         drop(registry);
         window_sorter::wake();
     }
@@ -370,7 +373,6 @@ impl Session {
             step_num: state.step,
             steps: std::mem::take(&mut state.steps),
             metadata: state.metadata.clone(),
-            lost_after: ring::lost(),
             last: WallAnchor::narrow(),
             recording: cuda::recording(),
         }
@@ -381,10 +383,12 @@ impl Session {
         state: &mut State,
         closing: WindowClose,
         closed: u64,
+        lost: Lost,
     ) {
         let open = state.open.take();
         if let Some(entry) = open.and_then(|id| registry.get(id)) {
             entry.spec.closed = Some(closed);
+            entry.spec.lost_after = lost;
             entry.spec.closing_sample = cuda::nvml::window_closed(closed);
             entry.closing = Some(closing);
         }
@@ -464,5 +468,51 @@ impl std::fmt::Debug for Session {
             .field("options", &self.options)
             .field("capacity", &self.capacity)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_loss_while_one_window_follows_another_is_counted_in_one_of_them() {
+        let (session, _) = Session::new(SessionConfig {
+            options: Options::DEFAULT,
+            capacity: 10,
+            schedule: Some(Box::new(|_| Action::RecordAndSave)),
+            handlers: Vec::new(),
+            is_environment: false,
+        });
+        let mut windows = Vec::new();
+        let stop = AtomicBool::new(false);
+        thread::scope(|threads| {
+            threads.spawn(|| {
+                while !stop.load(Relaxed) {
+                    ring::lose(1);
+                }
+            });
+            let mut state = session.state();
+            session.open(&mut state, Closes::Nothing);
+            let begun = ring::lost();
+            while windows.len() < 100 || ring::lost() == begun {
+                windows.extend(state.open);
+                session.open(&mut state, Closes::Previous);
+            }
+            stop.store(true, Relaxed);
+        });
+        let mut registry = registry();
+        let removed = windows.iter().filter_map(|id| registry.remove(*id));
+        let lost: Vec<_> = removed
+            .map(|window| (window.spec.lost_before, window.spec.lost_after))
+            .collect();
+        drop(registry);
+        Session::discard(&mut session.state());
+        assert_eq!(lost.len(), windows.len());
+        for window in lost.windows(2) {
+            assert_eq!(window[0].1, window[1].0);
+        }
     }
 }

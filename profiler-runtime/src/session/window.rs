@@ -41,6 +41,9 @@ pub(super) struct WindowSpec {
     pub(super) lost_before: Lost,
     /// Launches and records of the devices that were lost up to that moment.
     pub(super) lost_work_before: WorkLosses,
+    /// Losses up to the moment it closed. The window that follows it without a gap has the same in `lost_before`, so that
+    /// each loss is counted in one of them.
+    pub(super) lost_after: Lost,
     /// The sample that was asked for when it closed.
     pub(super) closing_sample: Option<ClosingSample>,
 }
@@ -52,7 +55,6 @@ pub(super) struct WindowClose {
     pub(super) step_num: u64,
     pub(super) steps: Vec<StepRecord>,
     pub(super) metadata: Vec<(String, String)>,
-    pub(super) lost_after: Lost,
     pub(super) last: WallAnchor,
     /// The period in which CUPTI recorded when the window closed.
     pub(super) recording: Option<Recording>,
@@ -259,7 +261,7 @@ impl WindowBuilder {
             self.work.lost.no_memory += work;
             Vec::new()
         });
-        let lost = closing.lost_after.since(spec.lost_before);
+        let lost = spec.lost_after.since(spec.lost_before);
         let steps = closing.steps.into_iter().map(|step| Step {
             number: step.number,
             thread: step.thread.map_or(NONE, |thread| self.place(&thread)),

@@ -99,9 +99,9 @@ impl Drop for WindowSorter {
         let mut registry = registry();
         ring::lose(lost);
         // A closed window has read the counts already: add to its copy.
-        let closings = registry.entries.iter_mut();
-        for closing in closings.filter_map(|entry| entry.closing.as_mut()) {
-            closing.lost_after.ring_full += lost;
+        let entries = registry.entries.iter_mut();
+        for entry in entries.filter(|entry| entry.closing.is_some()) {
+            entry.spec.lost_after.ring_full += lost;
         }
     }
 }
@@ -453,6 +453,7 @@ mod tests {
             toggles: Vec::new(),
             first: anchor,
             lost_before: ring::lost(),
+            lost_after: ring::lost(),
             lost_work_before: WorkLosses::now(),
             closing_sample: None,
         };
@@ -461,7 +462,6 @@ mod tests {
             step_num: 0,
             steps: Vec::new(),
             metadata: Vec::new(),
-            lost_after: ring::lost(),
             last: anchor,
             recording: None,
         };
@@ -502,8 +502,7 @@ mod tests {
         });
         assert!(panicked.is_none());
         let entry = registry().remove(id).expect("it was not handed over");
-        let closing = entry.closing.expect("it is closed");
-        let lost = closing.lost_after.since(entry.spec.lost_before);
+        let lost = entry.spec.lost_after.since(entry.spec.lost_before);
         // Other tests lose scopes too.
         assert!(lost.ring_full >= 2, "{lost:?}");
     }

@@ -20,6 +20,7 @@ fn window(id: u64) -> WindowSpec {
         toggles: Vec::new(),
         first: WallAnchor::narrow(),
         lost_before: ring::lost(),
+        lost_after: ring::lost(),
         lost_work_before: WorkLosses::now(),
         closing_sample: None,
     }
