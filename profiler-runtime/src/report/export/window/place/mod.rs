@@ -6,9 +6,10 @@
 //!
 //! 1. Lengths are kept.
 //! 2. A time does not start before its scope did on the CPU. If it seems to, it is moved there, together with
-//!    everything inside and around it on the stream, and with what follows as far as needed.
-//! 3. A time that overlaps its predecessor, or seems to end after its parent, by no more than both are uncertain, is
-//!    moved by the overlap. Only if it still does not fit inside its parent, it is shortened.
+//!    everything inside it, what overlaps it on the stream, and what follows as far as needed.
+//! 3. A time that overlaps its predecessor, or seems to end after its parent, by no more than both are uncertain and one
+//!    was moved further than the other, is moved by the overlap. Only if it still does not fit inside its parent, it is
+//!    shortened.
 //! 4. A time that overlaps by more really overlaps: it is drawn on a track beside the stream.
 //!
 //! Each instant in which any scope is open belongs to the scope that was opened last. These self times are emitted in
@@ -129,7 +130,8 @@ fn in_order(items: &[GpuSlice]) -> Vec<Begin> {
     begins
 }
 
-/// Moves the roots that follow a moved one, as far as there is no gap between them.
+/// Moves the roots that follow a moved one, as far as there is no gap between them, and those that overlap it, so that
+/// they overlap it as before.
 fn keep_apart(items: &[GpuSlice], shifts: &mut [i64]) {
     let is_root = |index: &usize| items[*index].parent == NONE;
     let mut roots: Vec<usize> = (0..items.len()).filter(is_root).collect();
@@ -137,6 +139,8 @@ fn keep_apart(items: &[GpuSlice], shifts: &mut [i64]) {
     // The items that have not ended, with their ends as measured and as moved; `until` is the last end of the others.
     let mut open = BinaryHeap::new();
     let mut until = i64::MIN;
+    // The longest way that a root was moved since none was open.
+    let mut furthest = 0;
     for root in roots {
         let GpuSlice { start, length, .. } = items[root];
         while let Some(Reverse((end, moved))) = open.peek().copied() {
@@ -146,8 +150,12 @@ fn keep_apart(items: &[GpuSlice], shifts: &mut [i64]) {
             until = until.max(moved);
             open.pop();
         }
+        if open.is_empty() {
+            furthest = 0;
+        }
         let shift = &mut shifts[root];
-        *shift = until.saturating_sub(start).max(*shift);
+        *shift = until.saturating_sub(start).max(furthest).max(*shift);
+        furthest = *shift;
         open.push(Reverse((start + length, start + length + *shift)));
     }
 }
@@ -203,7 +211,7 @@ impl<D: SliceSink> Sweep<'_, D> {
         let parent = self.items[item].parent;
         let parent = self.open.iter().find(|open| open.placed.item == parent);
         let is_after = |placed: &&PlacedSlice| {
-            placed.end < start && start - placed.end <= self.slack(item, placed)
+            placed.end < start && start - placed.end <= self.slack(item, start, placed)
         };
         let parent = parent.map(|open| &open.placed).filter(is_after);
         parent.map_or(start, |placed| placed.end)
@@ -215,14 +223,15 @@ impl<D: SliceSink> Sweep<'_, D> {
             Some(self.items[*item].parent).filter(|parent| *parent != NONE)
         })
         .any(|around| around == before.item);
-        !is_inside && before.end - start <= self.slack(item, before)
+        !is_inside && before.end - start <= self.slack(item, start, before)
     }
 
-    /// Returns how far two items may seem to overlap although they do not.
-    fn slack(&self, item: usize, other: &PlacedSlice) -> i64 {
+    /// Returns how far an item at `start` and another one may seem to overlap although they do not: as far as both are
+    /// uncertain, and as one has been moved further than the other.
+    fn slack(&self, item: usize, start: i64, other: &PlacedSlice) -> i64 {
         let (item, before) = (&self.items[item], &self.items[other.item]);
-        let moved = (other.start - before.start).max(0);
-        item.uncertainty + before.uncertainty + moved + RESOLUTION_NS
+        let moved = (other.start - before.start) - (start - item.start);
+        item.uncertainty + before.uncertainty + moved.abs() + RESOLUTION_NS
     }
 
     /// Returns start and end of an item inside the open ones, and `true` if it overlaps them (rules 3 and 4).
@@ -236,7 +245,7 @@ impl<D: SliceSink> Sweep<'_, D> {
         let over = end - around.end;
         if over <= 0 {
             (start, end, false)
-        } else if over <= self.slack(item, around) {
+        } else if over <= self.slack(item, start, around) {
             let earliest = around.start.max(self.until).min(around.end);
             ((around.end - length).max(earliest), around.end, false)
         } else {

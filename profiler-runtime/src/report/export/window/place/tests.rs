@@ -127,6 +127,26 @@ fn what_follows_something_that_moves_keeps_its_distance_inside() {
 }
 
 #[test]
+fn what_is_moved_together_overlaps_as_before() {
+    let mut items = [
+        item(10_000, 200_000, NONE),
+        item(210_000, 100_000, NONE),
+        item(260_000, 100_000, NONE),
+    ];
+    items[0].host = (160_000, 165_000);
+    let drawn = drawn(&items);
+    let placed: Vec<_> = drawn
+        .items
+        .iter()
+        .map(|placed| (placed.start, placed.is_beside))
+        .collect();
+    assert_eq!(
+        placed,
+        [(160_000, false), (360_000, false), (410_000, true)]
+    );
+}
+
+#[test]
 fn what_does_overlap_is_beside_and_no_time_is_handed_out_twice() {
     let drawn = drawn(&[item(0, 100_000, NONE), item(50_000, 100_000, NONE)]);
     assert_eq!(
