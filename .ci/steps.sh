@@ -332,6 +332,14 @@ trace-consumers() {
     "$tools/hta/bin/python" "$here/read_in_hta.py" "$runs-on-gpu/trace.json" \
         "$traces"/{kernels_are_what_scopes_took_themselves,streams_are_shown_apart}-canonical.* \
         "$traces"/kernels_{copies_and_fills_are_those_of_the_window,are_on_the_streams_of_the_scopes_that_launched_them}-canonical.*
+    # What the command line converts has the same kernels, steps and launches.
+    local name
+    mkdir -p "$scratch/converted"
+    cargo build --locked --quiet --workspace --bin profiler
+    for name in copies_and_fills_are_those_of_the_window are_on_the_streams_of_the_scopes_that_launched_them; do
+        "$target/debug/profiler" convert "$traces"/kernels_$name-canonical.* --to chrome --output "$scratch/converted/$name.json"
+    done
+    "$tools/hta/bin/python" "$here/read_in_hta.py" "$scratch"/converted/*.json
 
     with-browser "Perfetto" || return 0
     python-packages "$tools/perfetto" --requirement "$here/perfetto.txt"
@@ -731,7 +739,8 @@ thread-sanitizer-rest() {
 # thread-sanitizer CARGO-COMMAND ARGUMENT…: with a standard library that the sanitizer knows too, or each of its locks would
 # be a race. Tests of forks start threads in the child, as programs do.
 thread-sanitizer() {
-    export TSAN_OPTIONS=die_after_fork=0
+    # Panics that tests expect would print backtraces, which takes minutes under the sanitizer.
+    export TSAN_OPTIONS=die_after_fork=0 RUST_BACKTRACE=0
     sanitized thread "$1" -Zbuild-std --workspace "${@:2}"
 }
 

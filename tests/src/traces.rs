@@ -62,6 +62,20 @@ fn assert_read_back(trace: &Trace, path: &Path) {
     };
     assert_eq!(on_cpu(&own), on_cpu(&read), "{own}\n{read}");
     assert_eq!(counters(&trace.timeline()), counters(&line));
+    assert_converted(&line);
+    assert_converted(&trace.timeline());
+}
+
+/// A time line is read with the same table after it was written as the command line converts it.
+#[track_caller]
+fn assert_converted(line: &Timeline) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("converted.json");
+    line.export_chrome_trace(&path).expect("room");
+    let found = validate(&path).expect("a file");
+    assert!(found.is_empty(), "{found:#?}");
+    let tables = [line, &read_back(&path)].map(|line| line.key_averages().to_json());
+    assert_eq!(tables[0], tables[1]);
 }
 
 /// The names, the units and the devices of counters, in order.

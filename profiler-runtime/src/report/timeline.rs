@@ -28,6 +28,8 @@ pub struct Timeline {
     pub slices: Vec<Slice>,
     /// Texts for [`Slice::shapes`], such as `[[32, 64], []]`.
     pub shapes: Vec<String>,
+    /// Texts for [`Slice::category`], such as `user_annotation`.
+    pub categories: Vec<Arc<str>>,
     /// Kernels, copies and other work, for [`Slice::work`].
     pub work: Vec<GpuWork>,
     /// The calls of CUDA that launched work, in the order of their starts; [`Slice::launch`] is an index.
@@ -120,6 +122,8 @@ pub struct Slice {
     pub parent: Option<u32>,
     /// How it ended.
     pub ending: SliceEnding,
+    /// The index of the category that a file gives it; none for a scope, which files call `cpu_op`.
+    pub category: Option<u32>,
     /// The index of the shapes that were recorded for it.
     pub shapes: Option<u32>,
     /// Host bytes that it allocated without its children, if they were recorded.
@@ -155,6 +159,8 @@ pub struct Launch {
     pub parent: Option<u32>,
     /// The number that connects it with its work.
     pub correlation: u32,
+    /// The index of its slice, if it is also a call that tables count, as in files of PyTorch.
+    pub slice: Option<u32>,
 }
 
 /// The kind of a slice.
@@ -213,6 +219,9 @@ pub struct Step {
     pub start_ns: i64,
     /// When it ended.
     pub end_ns: i64,
+    /// The index of its slice, if it is also a call that tables count, as in files of PyTorch. All such slices have the name
+    /// `ProfilerStep*`.
+    pub slice: Option<u32>,
 }
 
 /// A value over time.

@@ -18,7 +18,8 @@ impl Member<'_> {
     }
 }
 
-/// Joins the time lines of ranks. Each rank is a process of its own, and has a track of its steps.
+/// Joins the time lines of ranks. Each rank is a process of its own, and has a track of its steps, unless they are slices
+/// already.
 pub(super) fn join(members: &[Member<'_>]) -> Timeline {
     let start = members.iter().map(Member::start).min().unwrap_or(0);
     let mut joined = Joined::default();
@@ -72,6 +73,7 @@ struct Joined {
 struct Bases {
     track: u32,
     shapes: u32,
+    categories: u32,
     work: u32,
     names: Vec<u32>,
     launches: Vec<u32>,
@@ -83,11 +85,13 @@ impl Joined {
         let to_number = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
         let track = to_number(self.timeline.tracks.len());
         let shapes = to_number(self.timeline.shapes.len());
+        let categories = to_number(self.timeline.categories.len());
         let work = to_number(self.timeline.work.len());
         let names = line.names.iter().map(|name| self.name(name)).collect();
         self.bases.push(Bases {
             track,
             shapes,
+            categories,
             work,
             names,
             launches: Vec::new(),
@@ -101,6 +105,8 @@ impl Joined {
         });
         self.timeline.tracks.extend(tracks);
         self.timeline.shapes.extend(line.shapes.iter().cloned());
+        let categories = line.categories.iter().cloned();
+        self.timeline.categories.extend(categories);
         self.timeline.work.extend(line.work.iter().copied());
         self.timeline.duration_ns = self.timeline.duration_ns.max(shift + line.duration_ns);
         let replays = line.replays.iter().map(|replay| {
@@ -132,7 +138,12 @@ impl Joined {
 
     /// Adds a track for the steps of a rank, whose slices are added with the others.
     fn add_steps(&mut self, member: &Member<'_>, process: Option<u64>) {
-        if member.timeline.steps.is_empty() {
+        if member
+            .timeline
+            .steps
+            .iter()
+            .all(|step| step.slice.is_some())
+        {
             return;
         }
         let first = member.timeline.tracks.first();
@@ -171,6 +182,9 @@ impl Joined {
                 launch.parent = launch
                     .parent
                     .and_then(|parent| moved[number].get(parent as usize).copied());
+                launch.slice = launch
+                    .slice
+                    .and_then(|slice| moved[number].get(slice as usize).copied());
                 launches.push((number, index, launch));
             }
         }
@@ -201,6 +215,7 @@ impl Joined {
             slice.name = bases.names.get(slice.name as usize).copied().unwrap_or(0);
             slice.start_ns += shift;
             slice.shapes = slice.shapes.map(|own| own + bases.shapes);
+            slice.category = slice.category.map(|own| own + bases.categories);
             slice.work = slice.work.map(|own| own + bases.work);
             let launch = |own: u32| bases.launches.get(own as usize).copied();
             slice.launch = slice.launch.and_then(launch);
@@ -210,28 +225,42 @@ impl Joined {
             self.timeline.slices.push(slice);
         }
         if !is_of_gpu {
-            self.add_step_slices(member, number, shift);
+            self.add_step_slices(member, number, shift, moved);
         }
     }
 
-    fn add_step_slices(&mut self, member: &Member<'_>, number: usize, shift: i64) {
+    fn add_step_slices(&mut self, member: &Member<'_>, number: usize, shift: i64, moved: &[u32]) {
         let own = u32::try_from(member.timeline.tracks.len()).unwrap_or(u32::MAX);
         let track = self.bases[number].track + own;
+        let categories = &mut self.timeline.categories;
+        let category = u32::try_from(categories.len()).unwrap_or(u32::MAX);
+        categories.push(Arc::from("user_annotation"));
         let mut end = i64::MIN;
         for step in &member.timeline.steps {
+            let mut joined = *step;
+            joined.start_ns += shift;
+            joined.end_ns += shift;
+            if let Some(slice) = step.slice {
+                joined.slice = moved.get(slice as usize).copied();
+                self.timeline.steps.push(joined);
+                continue;
+            }
             // Steps of one thread follow each other; a track holds no others.
             if step.start_ns < end {
                 continue;
             }
             end = step.end_ns;
             let mut name = SliceName::default();
-            name.text = Arc::from(format!("step {}", step.number));
+            name.text = Arc::from("ProfilerStep*");
             let mut slice = Slice::default();
             slice.track = track;
             slice.name = self.name(&name);
             slice.start_ns = step.start_ns + shift;
             slice.duration_ns = step.end_ns - step.start_ns;
             slice.self_ns = slice.duration_ns;
+            slice.category = Some(category);
+            joined.slice = u32::try_from(self.timeline.slices.len()).ok();
+            self.timeline.steps.push(joined);
             self.timeline.slices.push(slice);
         }
     }
@@ -241,6 +270,7 @@ impl Joined {
 mod tests {
     use super::super::made_up::Rank;
     use super::*;
+    use crate::input::{Input, Limits};
 
     #[test]
     fn slices_keep_their_times_their_parents_and_their_tracks() {
@@ -298,5 +328,50 @@ mod tests {
         assert_eq!(starts(0), starts(1));
         let processes: HashSet<u64> = joined.tracks.iter().map(|track| track.process).collect();
         assert_eq!(processes.len(), 2);
+    }
+
+    #[test]
+    fn a_chrome_trace_of_ranks_is_read_with_their_steps_and_launches_apart() {
+        let lines = [Rank::new(0).steps(3), Rank::new(1).steps(3)];
+        let members = lines.iter().zip(0..).map(|(timeline, rank)| Member {
+            rank,
+            timeline,
+            ahead_ns: 0,
+        });
+        let joined = join(&members.collect::<Vec<_>>());
+        let path = std::env::temp_dir().join(format!("joined-{}.json", std::process::id()));
+        joined.export_chrome_trace(&path).expect("room");
+        let found = profiler_trace_validator::validate(&path).expect("a file");
+        assert!(found.is_empty(), "{found:#?}");
+        let Ok(Input::Timeline(read)) = Input::read(&path, Limits::DEFAULT) else {
+            panic!("it is a trace")
+        };
+        std::fs::remove_file(&path).expect("it is there");
+        let tables = [&joined, &read].map(|line| line.key_averages().to_json());
+        assert_eq!(tables[0], tables[1]);
+        let per_rank = |line: &Timeline| {
+            let rank = |track: u32| line.tracks[track as usize].rank;
+            let mut steps: Vec<_> = line
+                .steps
+                .iter()
+                .map(|step| {
+                    let slice = &line.slices[step.slice.expect("its slice") as usize];
+                    (rank(slice.track), step.number)
+                })
+                .collect();
+            let launches = line.launches.iter().map(|launch| rank(launch.track));
+            let mut launches: Vec<_> = launches.collect();
+            steps.sort_unstable();
+            launches.sort_unstable();
+            (steps, launches)
+        };
+        assert_eq!(per_rank(&joined), per_rank(&read));
+        assert_eq!(per_rank(&read).0.len(), 6);
+        let correlations: HashSet<u32> = read
+            .launches
+            .iter()
+            .map(|launch| launch.correlation)
+            .collect();
+        assert_eq!(correlations.len(), joined.launches.len());
     }
 }

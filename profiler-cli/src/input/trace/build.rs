@@ -17,12 +17,20 @@ pub(super) fn build(mut collector: Collector, title: &str) -> Result<Timeline, I
     pairs::pair(&mut collector);
     if collector.is_own {
         leave_out_stand_ins(&mut collector);
+        for raw in &mut collector.raws {
+            // All annotations are polls, also where the future is not in the file.
+            raw.is_poll |= raw.kind == RawKind::Annotation;
+            raw.is_not_counted |= raw.kind == RawKind::Launch;
+        }
+    }
+    if collector.is_own || collector.is_converted {
+        leave_out_markers(&mut collector);
     }
     let mut timeline = Timeline::default();
     title.clone_into(&mut timeline.title);
-    timeline.steps = take_steps(&mut collector);
+    let steps = take_steps(&mut collector);
     let places = nest_tracks(&mut collector);
-    Builder::new(collector, places).build(&mut timeline)?;
+    Builder::new(collector, places).build(steps, &mut timeline)?;
     Ok(timeline)
 }
 
@@ -30,43 +38,57 @@ pub(super) fn build(mut collector: Collector, title: &str) -> Result<Timeline, I
 const RECURSION: &str = "[recursion]";
 
 /// Leaves out the launches and kernels that `profiler-runtime` wrote for tools that know nothing else: they stand for the
-/// GPU times of scopes, which are in the file too. So are counters of memory beside its changes, and markers of recursion. Launches of kernels that
+/// GPU times of scopes, which are in the file too. So are counters of memory beside its changes. Launches of kernels that
 /// were recorded remain.
 fn leave_out_stand_ins(collector: &mut Collector) {
-    let marker = collector.names.find(RECURSION);
     let is_recorded = |raw: &Raw| raw.kind == RawKind::GpuWork && !raw.is_of_scope;
     let work = collector.raws.iter().filter(|raw| is_recorded(raw));
     let recorded: HashSet<u64> = work.map(|raw| raw.correlation).collect();
     collector.raws.retain(|raw| match raw.kind {
         RawKind::Launch => recorded.contains(&raw.correlation),
         RawKind::GpuWork => !raw.is_of_scope,
-        RawKind::Function => Some(raw.name) != marker || raw.external_id != 0,
         _ => true,
     });
     collector.counters.retain(|key, _| !key.is_of_changes);
 }
 
-/// Returns the steps. Where a step is the outermost call of a thread, as in PyTorch, it remains one.
-fn take_steps(collector: &mut Collector) -> Vec<Step> {
+fn leave_out_markers(collector: &mut Collector) {
+    let Some(marker) = collector.names.find(RECURSION) else {
+        return;
+    };
+    let is_marker = |raw: &Raw| raw.kind == RawKind::Function && raw.name == marker;
+    let raws = &mut collector.raws;
+    raws.retain(|raw| !is_marker(raw) || raw.external_id != 0);
+}
+
+/// Steps by their rank, if the file has several, and their number.
+type Steps = BTreeMap<(Option<u64>, u64), Step>;
+
+/// Returns the steps. Where a step is the outermost call of a thread, as in PyTorch, it remains one. The command line gives
+/// such steps an external id.
+fn take_steps(collector: &mut Collector) -> Steps {
     let is_step = |raw: &Raw| matches!(raw.kind, RawKind::Step(_));
     let mut has_calls: HashMap<u32, bool> = HashMap::new();
-    let mut steps: BTreeMap<u64, Step> = BTreeMap::new();
+    let mut steps = Steps::new();
     for raw in &collector.raws {
         let has_calls = has_calls.entry(raw.track).or_default();
         match raw.kind {
             RawKind::Step(number) => {
                 let mut step = Step::default();
                 (step.number, step.start_ns, step.end_ns) = (number, raw.start, raw.end);
-                steps.entry(number).or_insert(step);
+                let rank = collector.tracks.rank(raw.track);
+                steps.entry((rank, number)).or_insert(step);
             }
             _ => *has_calls = true,
         }
     }
-    collector
-        .raws
-        .retain(|raw| !is_step(raw) || has_calls.get(&raw.track).is_some_and(|has| *has));
-    let mut steps: Vec<Step> = steps.into_values().collect();
-    steps.sort_by_key(|step| (step.start_ns, step.number));
+    let is_converted = collector.is_converted;
+    let is_call = |raw: &Raw| match has_calls.get(&raw.track) {
+        _ if is_converted => raw.external_id != 0,
+        has_calls => has_calls.is_some_and(|has| *has),
+    };
+    let raws = &mut collector.raws;
+    raws.retain(|raw| !is_step(raw) || is_call(raw));
     steps
 }
 
@@ -98,7 +120,7 @@ fn nest_tracks(collector: &mut Collector) -> Vec<Place> {
         {
             nesting::place_beside(raws, &mut places, order);
         } else {
-            nesting::nest(raws, &mut places, order, changes, collector.is_own);
+            nesting::nest(raws, &mut places, order, changes);
         }
         first = range.end;
     }
@@ -129,10 +151,8 @@ struct Builder {
 impl Builder {
     fn new(collector: Collector, mut places: Vec<Place>) -> Self {
         let raws = &collector.raws;
-        if collector.is_own {
-            nesting::apply_parents(raws, &mut places);
-        }
-        let is_poll = futures::connect(raws, &mut places, collector.is_own);
+        nesting::apply_parents(raws, &mut places);
+        let is_poll = futures::connect(raws, &mut places);
         let callers = launches::callers(raws, &places);
         let mut has_work = HashMap::new();
         for raw in raws.iter().filter(|raw| raw.kind == RawKind::GpuWork) {
@@ -150,24 +170,24 @@ impl Builder {
         }
     }
 
-    fn build(mut self, timeline: &mut Timeline) -> Result<(), InputError> {
+    fn build(mut self, steps: Steps, timeline: &mut Timeline) -> Result<(), InputError> {
         for index in self.order() {
             self.add(timeline, index);
         }
         self.add_launches(timeline);
+        self.add_steps(steps, timeline);
         timeline.work = std::mem::take(&mut self.collector.work);
         self.add_counters(timeline);
         timeline.replays = std::mem::take(&mut self.collector.replays);
         set_times(timeline, self.collector.base_ns)?;
-        timeline.missing = self
-            .collector
-            .missing
-            .iter()
-            .map(|(reason, count)| ((*reason).to_owned(), *count))
+        timeline.missing = std::mem::take(&mut self.collector.missing)
+            .into_iter()
             .collect();
         timeline.names = self.collector.names.into_names();
         let shapes = self.collector.shapes.into_names().into_iter();
         timeline.shapes = shapes.map(|shapes| shapes.text.to_string()).collect();
+        let categories = self.collector.categories.into_names().into_iter();
+        timeline.categories = categories.map(|category| category.text).collect();
         Ok(())
     }
 
@@ -209,6 +229,28 @@ impl Builder {
         ordered
     }
 
+    /// Adds the steps, with their slices.
+    fn add_steps(&self, mut steps: Steps, timeline: &mut Timeline) {
+        for (raw, slice) in self.collector.raws.iter().zip(&self.slices) {
+            let RawKind::Step(number) = raw.kind else {
+                continue;
+            };
+            let rank = self.collector.tracks.rank(raw.track);
+            let step = steps.get_mut(&(rank, number));
+            if let Some(step) = step.filter(|step| step.slice.is_none())
+                && step.start_ns == raw.start
+                && *slice != NONE
+            {
+                step.slice = Some(*slice);
+                // It may have been rounded to that of the call around it.
+                step.end_ns = raw.end;
+            }
+        }
+        timeline.steps = steps.into_values().collect();
+        let steps = &mut timeline.steps;
+        steps.sort_by_key(|step| (step.start_ns, step.number));
+    }
+
     /// Adds the launches that have work, and connects the work with them.
     fn add_launches(&mut self, timeline: &mut Timeline) {
         let mut used: Vec<u32> = self.callers.launches.clone();
@@ -226,6 +268,8 @@ impl Builder {
             let parent = self.function_around(place.parent);
             let parent = self.slices.get(parent as usize).copied();
             launch.parent = parent.filter(|parent| *parent != NONE);
+            let slice = self.slices[index as usize];
+            launch.slice = (slice != NONE).then_some(slice);
             let (track, lane) = (raw.track, place.lane);
             if lane == NONE {
                 continue;
@@ -244,7 +288,8 @@ impl Builder {
 
     fn add(&mut self, timeline: &mut Timeline, index: u32) {
         let raw = &self.collector.raws[index as usize];
-        if self.is_only_launch(raw) {
+        // In files of `profiler-runtime`, calls of CUDA are no functions that were measured.
+        if raw.is_not_counted {
             return;
         }
         let place = &self.places[index as usize];
@@ -276,7 +321,9 @@ impl Builder {
         slice.self_ns = match raw.kind {
             // The work inside has a time of its own; what is left are pauses.
             RawKind::GpuAnnotation
-                if !self.collector.is_own && self.has_work.contains_key(&raw.track) =>
+                if !self.collector.is_own
+                    && raw.self_ns.is_none()
+                    && self.has_work.contains_key(&raw.track) =>
             {
                 0
             }
@@ -286,9 +333,14 @@ impl Builder {
         slice.parent = parent.filter(|parent| *parent != NONE);
         slice.ending = raw.ending;
         slice.work = (raw.work != NONE).then_some(raw.work);
+        if let Some(work) = self.collector.work.get_mut(raw.work as usize) {
+            self.collector.tracks.restore(raw.track, work);
+        }
         slice.shapes = (raw.shapes != NONE).then_some(raw.shapes);
-        slice.allocated_bytes = place.allocated;
-        slice.device_bytes = place.device_bytes;
+        let is_poll = slice.kind == SliceKind::FuturePoll;
+        slice.category = (raw.category != NONE && !is_poll).then_some(raw.category);
+        slice.allocated_bytes = raw.own_memory.0.or(place.allocated);
+        slice.device_bytes = raw.own_memory.1.or(place.device_bytes);
         let (track, lane) = (raw.track, place.lane);
         slice.track = self.track(timeline, track, lane, slice.kind);
         self.slices[index as usize] = u32::try_from(timeline.slices.len()).unwrap_or(NONE);
@@ -298,16 +350,11 @@ impl Builder {
     /// Returns a span, or the nearest one around it that becomes a slice.
     fn function_around(&self, mut index: u32) -> u32 {
         while let Some(raw) = self.collector.raws.get(index as usize)
-            && self.is_only_launch(raw)
+            && raw.is_not_counted
         {
             index = self.places[index as usize].parent;
         }
         index
-    }
-
-    /// In files of `profiler-runtime`, calls of CUDA are no functions that were measured.
-    fn is_only_launch(&self, raw: &Raw) -> bool {
-        self.collector.is_own && raw.kind == RawKind::Launch
     }
 
     /// Returns the track of a slice.
@@ -322,8 +369,8 @@ impl Builder {
                 _ => TrackKind::HostThread,
             };
             let mut new = self.collector.tracks.track(track, kind);
-            new.rank = self.collector.rank;
-            let device = new.device;
+            new.rank = new.rank.or(self.collector.rank);
+            let device = self.collector.tracks.device_in_file(track);
             let device = device.and_then(|device| self.collector.devices.get(&device));
             new.device_name = device.cloned().unwrap_or_default();
             if lane > 0 {

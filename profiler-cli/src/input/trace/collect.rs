@@ -13,6 +13,9 @@ use super::tracks::Tracks;
 use super::work::work;
 use crate::input::{InputError, Limits};
 
+/// The most by which a slice is written shorter than it is.
+const MAX_SHORTENED_NS: i64 = 1000;
+
 /// The kind of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RawKind {
@@ -42,6 +45,8 @@ pub(super) struct Raw {
     pub(super) kind: RawKind,
     pub(super) external_id: u64,
     pub(super) correlation: u64,
+    /// What the `parent` of others means: its own id, or else its external id.
+    pub(super) id: u64,
     /// The external id of the parent, if the file says it; 0 for none.
     pub(super) parent: Option<u64>,
     /// Without waits and children, if the file says so.
@@ -49,12 +54,20 @@ pub(super) struct Raw {
     /// How long it took, if that is not the time between start and end.
     pub(super) measured_ns: Option<i64>,
     pub(super) ending: SliceEnding,
+    /// The number of its category; [`NONE`] for operators and work on a device.
+    pub(super) category: u32,
     /// The number of its shapes; [`NONE`] if it has none.
     pub(super) shapes: u32,
     /// The index of what it did on a device, in [`Collector::work`]; [`NONE`] if the file does not say.
     pub(super) work: u32,
     /// It stands for the time of a scope of `profiler-runtime`, which the file has too.
     pub(super) is_of_scope: bool,
+    /// It is a poll of a future.
+    pub(super) is_poll: bool,
+    /// It is a launch that tables do not count.
+    pub(super) is_not_counted: bool,
+    /// Bytes allocated on the host without its children, and device memory in use afterwards, if the file says so.
+    pub(super) own_memory: (Option<u64>, Option<i64>),
 }
 
 /// The beginning or the end of a span.
@@ -85,9 +98,13 @@ pub(super) struct Collector {
     pub(super) rank: Option<u64>,
     /// `true` if `profiler-runtime` wrote the file.
     pub(super) is_own: bool,
+    /// `true` if the command line wrote it.
+    pub(super) is_converted: bool,
     pub(super) names: Names,
     /// The different shapes, which are few.
     pub(super) shapes: Names,
+    /// The different categories, which are few.
+    pub(super) categories: Names,
     pub(super) replays: Vec<Replay>,
     /// The names of devices by their ordinals.
     pub(super) devices: BTreeMap<u32, String>,
@@ -97,7 +114,7 @@ pub(super) struct Collector {
     pub(super) halves: Vec<HalfSpan>,
     pub(super) memory: Vec<MemoryChange>,
     pub(super) counters: BTreeMap<CounterKey, Vec<(i64, f64)>>,
-    pub(super) missing: BTreeMap<&'static str, u64>,
+    pub(super) missing: BTreeMap<String, u64>,
 }
 
 impl Collector {
@@ -109,8 +126,10 @@ impl Collector {
             base_ns: None,
             rank: None,
             is_own: false,
+            is_converted: false,
             names: Names::default(),
             shapes: Names::default(),
+            categories: Names::default(),
             replays: Vec::new(),
             devices: BTreeMap::new(),
             tracks: Tracks::default(),
@@ -147,18 +166,21 @@ impl Collector {
 
     /// Counts something that the time line lacks.
     pub(super) fn miss(&mut self, reason: &'static str) {
-        *self.missing.entry(reason).or_default() += 1;
+        match self.missing.get_mut(reason) {
+            Some(count) => *count += 1,
+            None => _ = self.missing.insert(reason.to_owned(), 1),
+        }
     }
 
     fn add_complete(&mut self, event: &Event, number: u64) -> Result<(), InputError> {
-        if event.category == Category::Other {
+        if event.category == Category::Other || event.args.converted.is_stand_in {
             return Ok(());
         }
         let Some(start) = time(event, number, event.at, "time")? else {
             self.miss("events have no time");
             return Ok(());
         };
-        let Some(duration) = time(event, number, event.duration, "duration")? else {
+        let Some(mut duration) = time(event, number, event.duration, "duration")? else {
             self.miss("events have no duration");
             return Ok(());
         };
@@ -168,6 +190,12 @@ impl Collector {
                 number,
                 "its duration is negative".to_owned(),
             ));
+        }
+        if event.category != Category::GpuAnnotation
+            && let Some(ns) = event.args.ns.filter(|_| !event.args.is_of_scope)
+        {
+            // It is drawn a little shorter.
+            duration = ns.clamp(duration, duration.saturating_add(MAX_SHORTENED_NS));
         }
         // Both are at most a fifth of what 64 bits hold… and one beginning at the end of time ends there.
         let raw = self.raw(event, start, start.saturating_add(duration))?;
@@ -200,8 +228,10 @@ impl Collector {
             self_ns: Some(cuda.self_ns.unwrap_or(ns)),
             measured_ns: (ns != 0).then_some(ns),
             ending: SliceEnding::Returned,
+            category: NONE,
             shapes: NONE,
             work: NONE,
+            own_memory: (None, None),
             ..of.clone()
         });
         Ok(())
@@ -229,7 +259,10 @@ impl Collector {
         {
             track.is_stream = true;
         }
-        let text = args.full_name.as_deref().unwrap_or(&event.name);
+        let named = args.full_name.as_deref();
+        let is_launch = event.category == Category::Runtime;
+        let called = args.call.as_deref().filter(|_| is_launch);
+        let text = named.or(called).unwrap_or(&event.name);
         let kind = kind(event);
         let text = if matches!(kind, RawKind::Step(_)) {
             "ProfilerStep*"
@@ -239,11 +272,21 @@ impl Collector {
         let name = self.names.number(text, || {
             let is_short = args.full_name.is_some();
             let short = if is_short { event.name.as_str() } else { "" };
-            let location = location_in(args.call_stack.as_deref().unwrap_or(text));
+            let location = || location_in(args.call_stack.as_deref().unwrap_or(text));
+            let location = args.converted.location.clone().or_else(location);
             (short.to_owned(), location)
         })?;
         let shapes = match args.shapes.as_deref() {
             Some(shapes) => self.shapes.number(shapes, || (String::new(), None))?,
+            None => NONE,
+        };
+        let category = match event.category {
+            Category::Memcpy => Some("gpu_memcpy"),
+            Category::Memset => Some("gpu_memset"),
+            _ => event.category_text.as_deref(),
+        };
+        let category = match category {
+            Some(text) => self.categories.number(text, || (String::new(), None))?,
             None => NONE,
         };
         let work = match work(event) {
@@ -261,13 +304,18 @@ impl Collector {
             kind,
             external_id: args.external_id.unwrap_or_default(),
             correlation: args.correlation.unwrap_or_default(),
+            id: args.converted.id.or(args.external_id).unwrap_or_default(),
             parent: args.parent,
             self_ns: args.self_ns,
             measured_ns: args.ns.filter(|_| kind == RawKind::GpuAnnotation),
             ending: args.ending,
+            category,
             shapes,
             work,
             is_of_scope: args.is_of_scope,
+            is_poll: args.converted.is_poll,
+            is_not_counted: args.converted.is_not_counted,
+            own_memory: args.converted.own_memory,
         })
     }
 
@@ -301,7 +349,8 @@ impl Collector {
                 self.track(&process, &thread)?;
                 self.names.count(name.len())?;
                 let stream = args.work.stream.map(u64::from);
-                self.tracks.name_thread(&process, &thread, name, stream);
+                self.tracks
+                    .name_thread(&process, &thread, name, stream, args.converted.track);
             }
             _ => {}
         }

@@ -78,6 +78,7 @@ impl<'de> Visitor<'de> for Document<'_> {
                 "profiler" => {
                     let writer: Writer = map.next_value()?;
                     collector.is_own = writer.is_own;
+                    collector.is_converted = writer.is_converted;
                     collector.missing.extend(writer.missing);
                 }
                 _ => {
@@ -152,7 +153,9 @@ of_value! {
 /// The writer of the file, and what `profiler-runtime` says is missing from a window that it wrote.
 struct Writer {
     is_own: bool,
-    missing: BTreeMap<&'static str, u64>,
+    /// The command line wrote the file.
+    is_converted: bool,
+    missing: BTreeMap<String, u64>,
 }
 
 impl<'de> Deserialize<'de> for Writer {
@@ -160,38 +163,52 @@ impl<'de> Deserialize<'de> for Writer {
         let about = serde_json::Value::deserialize(deserializer)?;
         let name = about.get("name").and_then(serde_json::Value::as_str);
         let is_own = name == Some("profiler-runtime");
+        let is_converted = name == Some("profiler");
         let truncation = Truncation::deserialize(&about).ok().filter(|_| is_own);
         let mut missing = BTreeMap::new();
         if let Some(truncation) = truncation {
             let counted = truncation.counted().into_iter();
             let counted = counted.filter(|(count, _)| *count > 0);
-            missing.extend(counted.map(|(count, reason)| (reason, count)));
+            missing.extend(counted.map(|(count, reason)| (reason.to_owned(), count)));
             if truncation.cut_short {
                 // A number is not known.
-                missing.insert("the session ended before the window was complete", 0);
+                missing.insert(
+                    "the session ended before the window was complete".to_owned(),
+                    0,
+                );
             }
         }
         let lost = about.get("lost_work").filter(|_| is_own);
         if let Some(lost) = lost.and_then(|lost| LostWork::deserialize(lost).ok()) {
             let counted = lost.counted().into_iter();
             let counted = counted.filter(|(count, _)| *count > 0);
-            missing.extend(counted.map(|(count, reason)| (reason, count)));
+            missing.extend(counted.map(|(count, reason)| (reason.to_owned(), count)));
         }
         let unplaced = about.get("unplaced").filter(|_| is_own);
         if let Some(count) = unplaced.and_then(serde_json::Value::as_u64)
             && count > 0
         {
             let reason = "GPU times are not shown, since it is not known when they began";
-            missing.insert(reason, count);
+            missing.insert(reason.to_owned(), count);
         }
         let no_kernels = about.get("no_kernels_reason").filter(|_| is_own);
         if no_kernels.is_some_and(serde_json::Value::is_string) {
             missing.insert(
-                "kernels were not recorded: `no_kernels_reason` in the file says why",
+                "kernels were not recorded: `no_kernels_reason` in the file says why".to_owned(),
                 0,
             );
         }
-        Ok(Self { is_own, missing })
+        let listed = about.get("missing").filter(|_| is_converted);
+        let listed = listed.and_then(serde_json::Value::as_array);
+        let pair = |pair: &serde_json::Value| {
+            Some((pair.get(0)?.as_str()?.to_owned(), pair.get(1)?.as_u64()?))
+        };
+        missing.extend(listed.into_iter().flatten().filter_map(pair));
+        Ok(Self {
+            is_own,
+            is_converted,
+            missing,
+        })
     }
 }
 

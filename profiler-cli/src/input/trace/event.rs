@@ -20,6 +20,8 @@ pub(super) struct Event {
     /// The phase: `X`, `B`, `E`, `M`, `C`, `i`…; 0 if there is none.
     pub(super) phase: u8,
     pub(super) category: Category,
+    /// The text of the category of a call on the CPU, unless it is that of operators.
+    pub(super) category_text: Option<String>,
     pub(super) name: String,
     pub(super) process: Id,
     pub(super) thread: Id,
@@ -70,6 +72,10 @@ impl Category {
         self.is_gpu_work() || matches!(self, Self::GpuAnnotation)
     }
 
+    const fn is_of_host(self) -> bool {
+        matches!(self, Self::Function | Self::Annotation | Self::Runtime)
+    }
+
     pub(super) const fn is_gpu_work(self) -> bool {
         matches!(self, Self::Kernel | Self::Memcpy | Self::Memset)
     }
@@ -106,13 +112,17 @@ pub(super) struct Args {
     pub(super) call_stack: Option<String>,
     /// Written by `profiler-runtime`: the event is a future.
     pub(super) is_future: bool,
+    /// The real name of a call of CUDA.
+    pub(super) call: Option<String>,
+    /// Written by the command line.
+    pub(super) converted: ConvertedArgs,
     /// Written by `profiler-runtime`: the time without waits and children.
     pub(super) self_ns: Option<i64>,
     /// Written by `profiler-runtime`: the external id of the parent if the times do not show it; 0 for none.
     pub(super) parent: Option<u64>,
     /// Written by `profiler-runtime`: the event stands for the time of a scope.
     pub(super) is_of_scope: bool,
-    /// Written by `profiler-runtime`: the length of a replay, or of a GPU time that is drawn with another one.
+    /// Written by `profiler-runtime`: the length of a replay, or of a time that is drawn with another one.
     pub(super) ns: Option<i64>,
     /// Written by `profiler-runtime`: the GPU time of a scope if it is not drawn.
     pub(super) cuda: CudaArgs,
@@ -127,6 +137,37 @@ pub(super) struct Args {
     pub(super) reserved: Option<f64>,
     /// The numbers under other keys, in counter events.
     pub(super) values: Vec<(String, f64)>,
+}
+
+/// What the command line writes of a slice that the format has no place for.
+#[derive(Debug, Default)]
+pub(super) struct ConvertedArgs {
+    /// What the `parent` of others means, if that is not the external id.
+    pub(super) id: Option<u64>,
+    /// The slice is a poll of a future.
+    pub(super) is_poll: bool,
+    /// The launch is no call that tables count.
+    pub(super) is_not_counted: bool,
+    /// The slice stands for a launch that is not known.
+    pub(super) is_stand_in: bool,
+    /// The source location of the name.
+    pub(super) location: Option<String>,
+    /// Host memory allocated without children, and the change of the device memory in use.
+    pub(super) own_memory: (Option<u64>, Option<i64>),
+    /// Of the track that a `thread_name` names.
+    pub(super) track: TrackArgs,
+}
+
+/// What the command line writes of a track beside its name.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct TrackArgs {
+    /// The system's ids of the process and the thread.
+    pub(super) process: Option<u64>,
+    pub(super) thread: Option<u64>,
+    pub(super) rank: Option<u64>,
+    /// The ordinal of the device of a stream, and the process that the device belongs to.
+    pub(super) ordinal: Option<u32>,
+    pub(super) host: Option<i64>,
 }
 
 /// The GPU time of a scope that is not drawn on its stream.
@@ -160,6 +201,9 @@ impl<'de> Deserialize<'de> for Event {
                         "cat" => {
                             let category: Text = map.next_value()?;
                             event.category = Category::of(&category.0);
+                            let keeps_text = event.category.is_of_host();
+                            event.category_text =
+                                Some(category.0).filter(|text| keeps_text && text != "cpu_op");
                         }
                         "name" => event.name = map.next_value::<Text>()?.0,
                         "pid" => event.process = map.next_value()?,
@@ -363,11 +407,24 @@ struct ArgsOf {
 const ARG_KEYS: &[&str] = &[
     "External id",
     "external id",
+    "id",
     "correlation",
     "name",
     "full name",
     "Call stack",
     "future",
+    "poll",
+    "counted",
+    "stand-in",
+    "location",
+    "call",
+    "process",
+    "thread",
+    "rank of process",
+    "ordinal",
+    "host",
+    "allocated bytes",
+    "CUDA bytes",
     "self_ns",
     "parent",
     "scope",
@@ -499,11 +556,24 @@ impl Args {
     fn set(&mut self, key: &str, value: Value) {
         match key {
             "External id" | "external id" => self.external_id = value.id(),
+            "id" => self.converted.id = value.id(),
             "correlation" => self.correlation = value.id(),
             "name" => self.name = value.text(),
             "full name" => self.full_name = value.text(),
             "Call stack" => self.call_stack = value.text(),
             "future" => self.is_future = value.is_set(),
+            "poll" => self.converted.is_poll = value.is_set(),
+            "counted" => self.converted.is_not_counted = matches!(value, Value::Flag(false)),
+            "stand-in" => self.converted.is_stand_in = value.is_set(),
+            "location" => self.converted.location = value.text(),
+            "call" => self.call = value.text(),
+            "process" => self.converted.track.process = value.id(),
+            "thread" => self.converted.track.thread = value.id(),
+            "rank of process" => self.converted.track.rank = value.id(),
+            "ordinal" => self.converted.track.ordinal = value.count(),
+            "host" => self.converted.track.host = value.whole(),
+            "allocated bytes" => self.converted.own_memory.0 = value.id(),
+            "CUDA bytes" => self.converted.own_memory.1 = value.whole(),
             "self_ns" => self.self_ns = value.whole(),
             "parent" => self.parent = value.id(),
             "scope" => self.is_of_scope = value.is_set(),

@@ -9,16 +9,15 @@ use super::nesting::Place;
 /// are polls.
 ///
 /// Older files do not say to which of several futures with one name a poll belongs. It is given to the one that began last,
-/// so that each has its first poll. In files of `profiler-runtime`, `is_own`, all annotations are polls, also where the
-/// future is not in the file.
-pub(super) fn connect(raws: &[Raw], places: &mut [Place], is_own: bool) -> Vec<bool> {
+/// so that each has its first poll.
+pub(super) fn connect(raws: &[Raw], places: &mut [Place]) -> Vec<bool> {
     let mut is_poll = vec![false; raws.len()];
     let mut futures: HashMap<u32, Vec<u32>> = HashMap::new();
     for (index, raw) in (0..).zip(raws) {
         if raw.kind == RawKind::Future {
             futures.entry(raw.name).or_default().push(index);
         }
-        is_poll[index as usize] = is_own && raw.kind == RawKind::Annotation;
+        is_poll[index as usize] = raw.is_poll;
     }
     let says_future = |raw: &Raw| raw.kind == RawKind::Annotation && raw.parent.is_some();
     if futures.is_empty() || raws.iter().any(says_future) {

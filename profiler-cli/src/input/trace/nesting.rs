@@ -31,16 +31,9 @@ pub(super) struct Place {
 }
 
 /// Nests spans. All of them are of one track, and so are the changes of memory; `order` is sorted by [`before`], `memory`
-/// by time. A span that overlaps another and is not inside it gets a track beside. In files of `profiler-runtime`,
-/// `is_own`, calls of CUDA are no functions that were measured: the time in them is that of the function around.
-pub(super) fn nest(
-    raws: &mut [Raw],
-    places: &mut [Place],
-    order: &[u32],
-    memory: &[MemoryChange],
-    is_own: bool,
-) {
-    let is_function = |raw: &Raw| !(is_own && raw.kind == RawKind::Launch);
+/// by time. A span that overlaps another and is not inside it gets a track beside. The time in a launch that is not counted is
+/// that of the function around.
+pub(super) fn nest(raws: &mut [Raw], places: &mut [Place], order: &[u32], memory: &[MemoryChange]) {
     // The ends of these never rise, as each is inside the one before it.
     let mut open: Vec<u32> = Vec::new();
     let mut lanes = Lanes::default();
@@ -68,9 +61,9 @@ pub(super) fn nest(
             let is_enclosed = raws[index as usize].kind == RawKind::GpuWork
                 && raws[parent as usize].kind == RawKind::GpuAnnotation;
             let mut around = open.iter().rev().map(|around| *around as usize);
-            let around = around.find(|around| is_function(&raws[*around]));
+            let around = around.find(|around| !raws[*around].is_not_counted);
             if let Some(around) = around.filter(|_| !is_enclosed)
-                && is_function(&raws[index as usize])
+                && !raws[index as usize].is_not_counted
             {
                 let inside = &mut places[around].inside;
                 *inside = inside.saturating_add(end.saturating_sub(start));
@@ -95,12 +88,15 @@ pub(super) fn apply_parents(raws: &[Raw], places: &mut [Place]) {
     if raws.iter().all(|raw| raw.parent.is_none()) {
         return;
     }
-    let is_call = |raw: &Raw| {
-        let is_function = matches!(raw.kind, RawKind::Function | RawKind::Future);
-        is_function && raw.external_id != 0
-    };
-    let calls = (0..).zip(raws).filter(|(_, raw)| is_call(raw));
-    let by_id: HashMap<u64, u32> = calls.map(|(index, raw)| (raw.external_id, index)).collect();
+    let is_call = |raw: &Raw| !raw.kind.is_on_gpu() && raw.id != 0;
+    // A launch may have the external id of the operator around it.
+    let has_operators_id = |raw: &Raw| raw.kind == RawKind::Launch && raw.id == raw.external_id;
+    let mut calls: Vec<(u32, &Raw)> = (0..).zip(raws).filter(|(_, raw)| is_call(raw)).collect();
+    calls.sort_by_key(|(_, raw)| !has_operators_id(raw));
+    let by_id: HashMap<u64, u32> = calls
+        .into_iter()
+        .map(|(index, raw)| (raw.id, index))
+        .collect();
     for (raw, place) in raws.iter().zip(places) {
         if let Some(parent) = raw.parent.filter(|_| !raw.kind.is_on_gpu()) {
             place.parent = by_id.get(&parent).copied().unwrap_or(NONE);

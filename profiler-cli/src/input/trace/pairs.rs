@@ -30,7 +30,7 @@ pub(super) fn pair(collector: &mut Collector) {
         ("begins (of the phase B) have no end", without_end),
     ] {
         if count > 0 {
-            collector.missing.insert(reason, count);
+            collector.missing.insert(reason.to_owned(), count);
         }
     }
 }

@@ -4,6 +4,7 @@ mod hostile;
 mod memory;
 mod nesting;
 mod order;
+mod round_trip;
 mod torch;
 
 use profiler_runtime::report::{Slice, Timeline};

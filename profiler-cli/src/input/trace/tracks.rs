@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use profiler_runtime::report::{Track, TrackKind};
+use profiler_runtime::report::{GpuWork, Track, TrackKind};
 
-use super::event::Id;
+use super::event::{Id, TrackArgs};
 
 /// Texts in place of a thread's number get numbers from here on, which no system gives to threads.
 const TEXT_IDS: u64 = 1 << 40;
@@ -26,6 +26,8 @@ pub(super) struct RawTrack {
     pub(super) is_stream: bool,
     /// The stream whose slices are on it, if the file says that it is beside that.
     stream: Option<u64>,
+    /// What the command line wrote of it.
+    about: TrackArgs,
 }
 
 impl Tracks {
@@ -41,6 +43,7 @@ impl Tracks {
                 name: None,
                 is_stream: false,
                 stream: None,
+                about: TrackArgs::default(),
             });
         }
         number
@@ -71,11 +74,13 @@ impl Tracks {
         thread: &Id,
         name: String,
         stream: Option<u64>,
+        about: TrackArgs,
     ) {
         let number = self.number(process, thread);
         if let Some(track) = self.get_mut(number) {
             track.name = Some(name);
             track.stream = stream;
+            track.about = about;
         }
     }
 
@@ -96,16 +101,25 @@ impl Tracks {
                 Id::Number(device) => u32::try_from(*device).ok(),
                 _ => None,
             };
-            track.device = Some(device.unwrap_or_default());
+            track.device = raw.about.ordinal.or(device).or(Some(0));
             track.id = raw.stream.unwrap_or(track.id);
-            self.host().unwrap_or(&raw.process)
+            let host = raw.about.host.map(Id::Number);
+            host.or_else(|| self.host().cloned())
+                .unwrap_or_else(|| raw.process.clone())
         } else {
-            &raw.process
+            raw.process.clone()
         };
         if let Id::Number(process) = process {
-            track.process = u64::try_from(*process).unwrap_or_default();
+            track.process = u64::try_from(process).unwrap_or_default();
         }
-        track.process_name = self.process_names.get(process).cloned().unwrap_or_default();
+        track.process_name = self
+            .process_names
+            .get(&process)
+            .cloned()
+            .unwrap_or_default();
+        track.process = raw.about.process.unwrap_or(track.process);
+        track.id = raw.about.thread.unwrap_or(track.id);
+        track.rank = raw.about.rank;
         let what = if raw.is_stream { "stream" } else { "thread" };
         track.name = match (&raw.name, &raw.thread) {
             (Some(name), _) if !name.trim().is_empty() => name.trim().to_owned(),
@@ -113,6 +127,32 @@ impl Tracks {
             _ => format!("{what} {}", track.id),
         };
         track
+    }
+
+    /// Returns the rank of a track, if the file has several.
+    pub(super) fn rank(&self, number: u32) -> Option<u64> {
+        self.all.get(number as usize)?.about.rank
+    }
+
+    /// Returns the number that the file gives to the device of a stream.
+    pub(super) fn device_in_file(&self, number: u32) -> Option<u32> {
+        match self.all.get(number as usize)?.process {
+            Id::Number(device) => u32::try_from(device).ok(),
+            _ => None,
+        }
+    }
+
+    /// Gives work the device and the stream that it had before the command line numbered them anew.
+    pub(super) fn restore(&self, number: u32, work: &mut GpuWork) {
+        let Some(track) = self.all.get(number as usize) else {
+            return;
+        };
+        work.device = track.about.ordinal.unwrap_or(work.device);
+        let stream = track
+            .about
+            .thread
+            .and_then(|stream| u32::try_from(stream).ok());
+        work.stream = stream.unwrap_or(work.stream);
     }
 
     /// Returns the first process that has threads.

@@ -163,6 +163,7 @@ fn labels_divide_a_node() {
             number,
             start_ns,
             end_ns,
+            slice: None,
         })
         .to_vec();
     let tree = timeline.call_tree(CallTreeOptions::new().step(true).stream(true).thread(true));

@@ -1,7 +1,7 @@
 //! Summaries and traces as files for other tools.
 
-#[cfg(feature = "export")]
-mod chrome_timeline;
+#[cfg(any(feature = "export", feature = "trace"))]
+mod chrome;
 #[cfg(feature = "export")]
 mod date;
 mod error;

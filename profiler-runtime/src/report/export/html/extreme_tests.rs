@@ -58,6 +58,7 @@ fn timeline() -> Timeline {
         start_ns,
         end_ns,
         number: u64::MAX,
+        slice: None,
     });
     Timeline {
         start_unix_ns: i64::MAX,

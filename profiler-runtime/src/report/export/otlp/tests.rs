@@ -60,6 +60,7 @@ fn timeline() -> Timeline {
                 number,
                 start_ns,
                 end_ns,
+                slice: None,
             })
             .to_vec(),
         missing: vec![("scopes came late".to_owned(), 3)],

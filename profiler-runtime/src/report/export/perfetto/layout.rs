@@ -64,7 +64,11 @@ impl Layout {
     pub(super) fn new(timeline: &Timeline) -> Self {
         let count = timeline.slices.len() + timeline.launches.len();
         let mut order: Vec<u32> = (0..u32::try_from(count).unwrap_or(u32::MAX)).collect();
-        order.retain(|index| track_of(timeline, *index).is_some());
+        order.retain(|index| match Row::of(timeline, *index) {
+            // It has a slice, which is written.
+            Some(Row::Launch(Launch { slice: Some(_), .. })) => false,
+            _ => track_of(timeline, *index).is_some(),
+        });
         order.sort_by_key(|index| Row::of(timeline, *index).map(|row| row.extent().0));
         let mut layout = Self {
             order: Vec::new(),
@@ -122,9 +126,10 @@ fn track_of(timeline: &Timeline, row: u32) -> Option<&Track> {
 /// Returns the launch of a slice, by its number among the rows, if it began before.
 fn launch_of(timeline: &Timeline, slice: &Slice) -> Option<u32> {
     let launch = slice.launch?;
-    let began = timeline.launches.get(launch as usize)?.start_ns;
+    let known = timeline.launches.get(launch as usize)?;
     let number = timeline.slices.len().checked_add(launch as usize)?;
-    (began < slice.start_ns).then(|| u32::try_from(number).ok())?
+    let number = known.slice.or_else(|| u32::try_from(number).ok());
+    number.filter(|_| known.start_ns < slice.start_ns)
 }
 
 /// Returns the launch of a slice, or else its parent if an arrow leads from it: if it is not seen around the slice, and does

@@ -1,7 +1,7 @@
 //! The events of a time line.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::io::{self, Write};
 
 use super::event::{EventBuilder, EventKind, Key};
@@ -55,6 +55,9 @@ impl<W: Write> EventWriter<'_, W> {
 
     fn write_slices(&mut self) -> io::Result<()> {
         let (timeline, offset) = (self.timeline, self.offset);
+        let steps = timeline.steps.iter();
+        let steps = steps.filter_map(|step| Some((step.slice?, step.number)));
+        let steps: HashMap<u32, u64> = steps.collect();
         let mut sequence = self.sequence()?;
         let mut open = OpenEnds::default();
         for order in 0..self.layout.order.len() {
@@ -75,7 +78,10 @@ impl<W: Write> EventWriter<'_, W> {
             match row {
                 Row::Slice(slice) => {
                     event.category(category(slice.kind));
-                    event.name(timeline, slice.name);
+                    match steps.get(&index) {
+                        Some(number) => event.single_name(&format!("ProfilerStep#{number}")),
+                        None => event.name(timeline, slice.name),
+                    };
                     add_arguments(event, timeline, slice);
                 }
                 Row::Launch(launch) => {
@@ -102,6 +108,7 @@ impl<W: Write> EventWriter<'_, W> {
     /// Steps are on no thread: they may end anywhere between the scopes of one.
     fn write_steps(&mut self) -> io::Result<()> {
         let mut steps = self.timeline.steps.clone();
+        steps.retain(|step| step.slice.is_none());
         if steps.is_empty() {
             return Ok(());
         }

@@ -213,11 +213,13 @@ fn steps_counters_replays_and_what_is_missing_are_written() {
             number: 1,
             start_ns: 500,
             end_ns: 900,
+            slice: None,
         },
         Step {
             number: 0,
             start_ns: 0,
             end_ns: 500,
+            slice: None,
         },
     ];
     timeline.counters = vec![Counter {
@@ -330,6 +332,7 @@ fn work_has_its_arguments_and_an_arrow_from_its_launch() {
         duration_ns: 5,
         parent: Some(0),
         correlation: 17,
+        slice: None,
     }];
     let on_stream = |work, start_ns, launch| Slice {
         kind: SliceKind::GpuWork,

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use super::event_writer::{EventWriter, Track};
 use super::names::Names;
+use crate::report::export::chrome::event_writer::{EventWriter, Track};
 use crate::report::export::window::place::GpuSlice;
 
 /// The GPU time of a scope, as it is drawn.

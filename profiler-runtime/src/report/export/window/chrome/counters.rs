@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::TraceWriter;
-use super::event_writer::Quoted;
+use crate::report::export::chrome::event_writer::Quoted;
 use crate::report::export::window::counters::memory_samples;
 use crate::report::export::window::gpu_counters::gpu_counters;
 use crate::report::text::json::string;

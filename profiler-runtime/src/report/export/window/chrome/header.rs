@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use super::event_writer::write_list;
 use crate::cuda::DeviceProperties;
+use crate::report::export::chrome::event_writer::write_list;
 use crate::report::rank::Rank;
 use crate::report::text::json::string;
 use crate::session::Trace;

@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use super::event_writer::{EventLine, Quoted, Track, write_list};
 use super::memory::{self, MemoryDelta};
-use super::times::{ReadEnd, length, write_whole};
 use super::{TraceWriter, is_drawn};
+use crate::report::export::chrome::event_writer::{EventLine, Quoted, Track, write_list};
+use crate::report::export::chrome::times::{ReadEnd, length, write_whole};
 use crate::report::export::overlap::OverlapTracks;
 use crate::report::export::window::whole;
 use crate::report::export::window::work_streams::WorkStream;

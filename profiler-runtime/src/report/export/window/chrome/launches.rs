@@ -4,18 +4,15 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::TraceWriter;
-use super::event_writer::{ArrowEnd, Quoted, Track};
 use super::host::id_of;
-use super::launch_names::known_name;
+use crate::report::export::chrome::CORRELATIONS;
+use crate::report::export::chrome::event_writer::{ArrowEnd, Quoted, Track};
+use crate::report::export::chrome::launch_names::known_name;
 use crate::report::export::overlap::OverlapTracks;
 use crate::report::export::window::among::place_among;
 use crate::report::export::window::times::Times;
 use crate::report::text::json::string;
 use crate::session::{NONE, Trace, WorkRecord};
-
-/// The correlation before the first one. HTA (0.5) stores event indices in a column as wide as the correlations need,
-/// and fails if 16 bits suffice for these but not for the indices.
-pub(super) const CORRELATIONS: u64 = 100_000;
 
 /// The launches of a window, with the first work of each.
 pub(super) struct Launches {

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use super::event_writer::{EventWriter, Quoted, Track};
 use crate::memory::MemoryUse;
+use crate::report::export::chrome::event_writer::{EventWriter, Quoted, Track};
 
 /// Bytes allocated, and bytes allocated less bytes freed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,13 +2,11 @@
 
 use std::io::Write;
 
-use super::event_writer::{EventLine, Quoted};
+use crate::report::export::chrome::STEP_NAMES;
+use crate::report::export::chrome::event_writer::{EventLine, Quoted};
 use crate::report::export::window::short_names::short_names;
 use crate::report::text::json::string;
 use crate::session::Trace;
-
-/// The tools treat every name that contains the first word as a step; in other names it is written as the second one.
-pub(super) const STEP_NAMES: (&str, &str) = ("ProfilerStep", "Profiler Step");
 
 /// The names of a trace, which are short where a slice has little space.
 pub(super) struct Names(Vec<SliceName>);

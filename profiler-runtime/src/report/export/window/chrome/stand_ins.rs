@@ -11,14 +11,14 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use super::annotation::Annotation;
-use super::event_writer::{ArrowEnd, EventWriter, Quoted, Track};
 use super::host::id_of;
-use super::launches::CORRELATIONS;
 use super::names::Names;
-use super::times::{ReadEnd, length};
 use super::tracks::Tracks;
 use super::{TraceWriter, is_drawn};
 use crate::cuda::GpuRecord;
+use crate::report::export::chrome::CORRELATIONS;
+use crate::report::export::chrome::event_writer::{ArrowEnd, EventWriter, Quoted, Track};
+use crate::report::export::chrome::times::{ReadEnd, length};
 use crate::report::export::overlap::{NestedTrack, OverlapTracks};
 use crate::report::export::window::counters::InFlight;
 use crate::report::export::window::place::{self, GpuSlice, PlacedSlice, SelfTimePiece, SliceSink};

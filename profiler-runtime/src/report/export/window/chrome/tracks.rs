@@ -4,20 +4,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use super::event_writer::{EventWriter, Track};
 use crate::cuda::GpuRecord;
 use crate::process::platform::process_id;
 use crate::process::program;
+use crate::report::export::chrome::event_writer::{EventWriter, Track};
+use crate::report::export::chrome::{FREE, MAX_DEVICE};
 use crate::report::export::window::track_names::{stream_name, stream_numbers, thread_name};
 use crate::report::export::window::work_streams::{WorkStream, work_stream_numbers};
 use crate::session::Trace;
 
-/// Few systems use thread ids from here on; Perfetto reads 32 bits.
-const FREE: u64 = 1 << 30;
 /// Devices are shown below the host.
 const DEVICE_SORT_INDEX: u64 = 5_000_000;
-/// TensorBoard's trace plugin reads at most this many devices.
-const MAX_DEVICE: u64 = 63;
 
 /// All tracks of a trace.
 pub(super) struct Tracks {

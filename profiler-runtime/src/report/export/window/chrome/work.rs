@@ -6,12 +6,12 @@ use std::convert::Infallible;
 use std::io::{self, Write};
 
 use super::annotation::Annotation;
-use super::event_writer::{ArrowEnd, Track};
 use super::host::id_of;
 use super::launches::correlation_of;
 use super::work_fields::with_fields;
 use super::{TraceWriter, is_drawn};
 use crate::gpu_work::GpuWorkKind;
+use crate::report::export::chrome::event_writer::{ArrowEnd, Track};
 use crate::report::export::overlap::{NestedTrack, OverlapTracks};
 use crate::report::export::window::around_work::{WorkSpan, extent_around, moved_around};
 use crate::report::export::window::place::{self, GpuSlice, PlacedSlice, SelfTimePiece, SliceSink};
@@ -218,7 +218,7 @@ impl<W: Write> TraceWriter<'_, W> {
             .whole("context", work.details.context.into())
             .whole("stream", stream.tid)
             .whole("correlation", correlation);
-        with_fields(event, work, end - start, self.properties).end()?;
+        with_fields(event, &work.details, end - start, self.properties).end()?;
         if is_known && self.launches.take_arrow(work.launch, start) {
             self.events
                 .arrow(ArrowEnd::Finish, correlation, place, start)?;

@@ -336,6 +336,7 @@ impl<'t> Builder<'t> {
             number: step.number,
             start_ns: self.times.of_ticks(step.start),
             end_ns: self.times.of_ticks(step.end),
+            slice: None,
         });
         self.timeline.steps = steps.collect();
         let closed = self.times.of_ticks(self.trace.meta.closed);

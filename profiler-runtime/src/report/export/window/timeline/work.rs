@@ -60,6 +60,7 @@ impl Builder<'_> {
                 duration_ns: end - start,
                 parent: self.slice_of_scope(launch.scope),
                 correlation: launch.correlation,
+                slice: None,
             };
             self.timeline.launches.push(launch);
         }

@@ -7,7 +7,7 @@ const LEAST_VERSION_DIGITS: usize = 4;
 ///
 /// HTA's statistics of launches know only the calls of CUDA's runtime, so a call of the driver gets the name of the one that
 /// does its work.
-pub(super) fn known_name(call: &str) -> &str {
+pub(in crate::report::export) fn known_name(call: &str) -> &str {
     let call = without_version(call);
     let call = call
         .strip_suffix("_ptsz")

@@ -7,31 +7,31 @@ use crate::report::text::json::string;
 
 /// A JSON string, including its quotes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Quoted<'q>(&'q str);
+pub(in crate::report::export) struct Quoted<'q>(&'q str);
 
 impl<'q> Quoted<'q> {
     /// Wraps the result of [`string`].
-    pub(super) const fn new(quoted: &'q str) -> Self {
+    pub(in crate::report::export) const fn new(quoted: &'q str) -> Self {
         Self(quoted)
     }
 }
 
 /// The process and thread that an event is shown on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Track {
-    pub(super) pid: u64,
-    pub(super) tid: u64,
+pub(in crate::report::export) struct Track {
+    pub(in crate::report::export) pid: u64,
+    pub(in crate::report::export) tid: u64,
 }
 
 /// Writes events to a file.
-pub(super) struct EventWriter<W> {
+pub(in crate::report::export) struct EventWriter<W> {
     out: W,
     line: Vec<u8>,
     is_first: bool,
 }
 
 impl<W: Write> EventWriter<W> {
-    pub(super) fn new(out: W) -> Self {
+    pub(in crate::report::export) fn new(out: W) -> Self {
         Self {
             out,
             line: Vec::with_capacity(1024),
@@ -39,12 +39,12 @@ impl<W: Write> EventWriter<W> {
         }
     }
 
-    pub(super) fn into_inner(self) -> W {
+    pub(in crate::report::export) fn into_inner(self) -> W {
         self.out
     }
 
     /// Writes a slice that starts at `ts` and lasts `dur` nanoseconds.
-    pub(super) fn slice(
+    pub(in crate::report::export) fn slice(
         &mut self,
         category: &str,
         name: Quoted<'_>,
@@ -59,7 +59,7 @@ impl<W: Write> EventWriter<W> {
     }
 
     /// Writes an event at one point in time.
-    pub(super) fn instant(
+    pub(in crate::report::export) fn instant(
         &mut self,
         category: &str,
         name: Quoted<'_>,
@@ -71,12 +71,17 @@ impl<W: Write> EventWriter<W> {
         event
     }
 
-    pub(super) fn counter(&mut self, name: Quoted<'_>, pid: u64, ts: i64) -> EventLine<'_, W> {
+    pub(in crate::report::export) fn counter(
+        &mut self,
+        name: Quoted<'_>,
+        pid: u64,
+        ts: i64,
+    ) -> EventLine<'_, W> {
         self.event("C", None, name, Track { pid, tid: 0 }, ts)
     }
 
     /// Writes the start or the end of an arrow.
-    pub(super) fn arrow(
+    pub(in crate::report::export) fn arrow(
         &mut self,
         end: ArrowEnd,
         id: u64,
@@ -97,7 +102,11 @@ impl<W: Write> EventWriter<W> {
     }
 
     /// Writes the name, the label or the sort index of a track.
-    pub(super) fn about(&mut self, what: &str, track: Track) -> EventLine<'_, W> {
+    pub(in crate::report::export) fn about(
+        &mut self,
+        what: &str,
+        track: Track,
+    ) -> EventLine<'_, W> {
         self.event("M", None, Quoted(&string(what)), track, 0)
     }
 
@@ -135,14 +144,14 @@ impl<W: Write> EventWriter<W> {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum ArrowEnd {
+pub(in crate::report::export) enum ArrowEnd {
     Start,
     Finish,
 }
 
 /// An event that is written by its [`end`](Self::end).
 #[must_use = "an event is written by `end`"]
-pub(super) struct EventLine<'e, W> {
+pub(in crate::report::export) struct EventLine<'e, W> {
     events: &'e mut EventWriter<W>,
     has_args: bool,
 }
@@ -163,12 +172,12 @@ impl<W: Write> EventLine<'_, W> {
         line
     }
 
-    pub(super) fn whole(mut self, key: &str, number: u64) -> Self {
+    pub(in crate::report::export) fn whole(mut self, key: &str, number: u64) -> Self {
         write_whole(self.arg(key), number);
         self
     }
 
-    pub(super) fn signed(mut self, key: &str, number: i64) -> Self {
+    pub(in crate::report::export) fn signed(mut self, key: &str, number: i64) -> Self {
         let line = self.arg(key);
         if number < 0 {
             line.push(b'-');
@@ -178,7 +187,7 @@ impl<W: Write> EventLine<'_, W> {
     }
 
     /// Adds a number; infinities and NaN, which JSON does not have, as `null`.
-    pub(super) fn number(mut self, key: &str, number: f64) -> Self {
+    pub(in crate::report::export) fn number(mut self, key: &str, number: f64) -> Self {
         let out = self.arg(key);
         if number.is_finite() {
             // Writing to memory does not fail.
@@ -189,28 +198,32 @@ impl<W: Write> EventLine<'_, W> {
         self
     }
 
-    pub(super) fn set(mut self, key: &str) -> Self {
+    pub(in crate::report::export) fn set(mut self, key: &str) -> Self {
         self.arg(key).extend(b"true");
         self
     }
 
-    pub(super) fn quoted(mut self, key: &str, text: Quoted<'_>) -> Self {
+    pub(in crate::report::export) fn quoted(mut self, key: &str, text: Quoted<'_>) -> Self {
         self.arg(key).extend(text.0.as_bytes());
         self
     }
 
-    pub(super) fn text(mut self, key: &str, text: &str) -> Self {
+    pub(in crate::report::export) fn text(mut self, key: &str, text: &str) -> Self {
         self.arg(key).extend(string(text).as_bytes());
         self
     }
 
     /// Adds a value written by `write`, as JSON.
-    pub(super) fn json(mut self, key: &str, write: impl FnOnce(&mut Vec<u8>)) -> Self {
+    pub(in crate::report::export) fn json(
+        mut self,
+        key: &str,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Self {
         write(self.arg(key));
         self
     }
 
-    pub(super) fn end(mut self) -> io::Result<()> {
+    pub(in crate::report::export) fn end(mut self) -> io::Result<()> {
         let braces: &[u8] = if self.has_args { b"}}" } else { b"}" };
         self.line().extend(braces);
         self.events.is_first = false;
@@ -219,7 +232,7 @@ impl<W: Write> EventLine<'_, W> {
 }
 
 /// Writes a JSON array.
-pub(super) fn write_list<T>(
+pub(in crate::report::export) fn write_list<T>(
     out: &mut Vec<u8>,
     items: impl IntoIterator<Item = T>,
     mut write: impl FnMut(&mut Vec<u8>, T),

@@ -6,7 +6,7 @@
 const PERIOD_NS: i64 = 7_889_238 / 2 * 1_000_000_000;
 
 /// Returns the base of a window that opened at this time, in nanoseconds since the Unix epoch.
-pub(super) fn shared_base(opened: i64) -> i64 {
+pub(in crate::report::export) fn shared_base(opened: i64) -> i64 {
     let opened = opened.max(0);
     opened - opened % PERIOD_NS
 }
@@ -15,22 +15,36 @@ pub(super) fn shared_base(opened: i64) -> i64 {
 /// together may differ in the last digit, and TensorBoard's trace plugin drops a slice that seems to end after its
 /// parent.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub(super) struct ReadEnd(f64);
+pub(in crate::report::export) struct ReadEnd(f64);
 
 impl ReadEnd {
-    pub(super) const NEVER: Self = Self(f64::INFINITY);
+    pub(in crate::report::export) const NEVER: Self = Self(f64::INFINITY);
 
     fn sum(start: i64, length: i64) -> Self {
         Self(microseconds(start) + microseconds(length))
     }
 
     /// Returns the last time from `start` to `end` that readers see before this end, or `start` if there is none.
-    pub(super) fn last_before(self, start: i64, end: i64) -> i64 {
+    pub(in crate::report::export) fn last_before(self, start: i64, end: i64) -> i64 {
+        let mut steps = Steps::default();
         let mut last = end;
         while last > start && microseconds(last) >= self.0 {
-            last -= 1;
+            last = last.saturating_sub(steps.next()).max(start);
         }
         last
+    }
+}
+
+/// By how many nanoseconds a time is shortened next: one, as long as floating point tells times so near apart, and then
+/// ever more.
+#[derive(Default)]
+struct Steps(u32);
+
+impl Steps {
+    fn next(&mut self) -> i64 {
+        const NEAR: u32 = 4;
+        self.0 += 1;
+        1 << self.0.saturating_sub(NEAR).min(62)
     }
 }
 
@@ -40,17 +54,18 @@ fn microseconds(ns: i64) -> f64 {
 
 /// Returns the length to write for a slice from `start` to `end`, so that readers see it end neither after its parent
 /// nor after a slice that begins at `end`: its exact length, or one or two nanoseconds less.
-pub(super) fn length(start: i64, end: i64, around: ReadEnd) -> (i64, ReadEnd) {
+pub(in crate::report::export) fn length(start: i64, end: i64, around: ReadEnd) -> (i64, ReadEnd) {
     let latest = ReadEnd(microseconds(end).min(around.0));
-    let mut length = (end - start).max(0);
+    let mut length = end.saturating_sub(start).max(0);
+    let mut steps = Steps::default();
     while length > 0 && ReadEnd::sum(start, length) > latest {
-        length -= 1;
+        length = length.saturating_sub(steps.next()).max(0);
     }
     (length, ReadEnd::sum(start, length))
 }
 
 /// Writes a time as `ts` and `dur` need it.
-pub(super) fn write_us(out: &mut Vec<u8>, ns: i64) {
+pub(in crate::report::export) fn write_us(out: &mut Vec<u8>, ns: i64) {
     let ns = ns.max(0).unsigned_abs();
     write_whole(out, ns / 1000);
     let digit = |place: u64| b'0' + (ns / place % 10) as u8;
@@ -58,7 +73,7 @@ pub(super) fn write_us(out: &mut Vec<u8>, ns: i64) {
 }
 
 /// Writes a number. `fmt` takes several times as long, and a large trace has ten million numbers.
-pub(super) fn write_whole(out: &mut Vec<u8>, mut number: u64) {
+pub(in crate::report::export) fn write_whole(out: &mut Vec<u8>, mut number: u64) {
     let mut digits = [0; 20];
     let mut first = digits.len();
     loop {

@@ -1,0 +1,376 @@
+//! A trace that is read, written and read again is the same: its table, its steps, its launches and its categories. What is
+//! written follows the rules of the tools.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use profiler_runtime::report::{SliceKind, Timeline, TrackKind};
+use profiler_trace_validator::validate;
+use proptest::prelude::*;
+
+use super::{complete, name, of_text, on_track, read};
+
+/// Writes a time line and reads it again. Returns it with the text of the file.
+fn written(timeline: &Timeline) -> (Timeline, String) {
+    let folder = std::env::temp_dir();
+    let thread = std::thread::current();
+    let path = folder.join(format!(
+        "round-trip-{}-{:?}.json",
+        std::process::id(),
+        thread.id()
+    ));
+    timeline.export_chrome_trace(&path).expect("room");
+    let found = validate(&path).expect("a file");
+    let text = std::fs::read_to_string(&path).expect("text");
+    std::fs::remove_file(&path).expect("it is there");
+    assert!(found.is_empty(), "{found:#?}\n{text}");
+    (of_text(&text), text)
+}
+
+/// The category of a slice, its name, and the name of its parent.
+type Shown = (String, String, String);
+
+/// The process, the rank, the device, the id and the name of a track.
+type NamedTrack = (u64, Option<u64>, Option<u32>, u64, String);
+
+/// What a time line shows beside its table.
+#[derive(Debug, PartialEq)]
+struct Facts {
+    /// How often each of them occurs.
+    slices: BTreeMap<Shown, u64>,
+    steps: Vec<(u64, i64, i64, bool)>,
+    launches: BTreeSet<(i64, i64, bool)>,
+    tracks: BTreeSet<NamedTrack>,
+    counters: Vec<(String, String, Option<u32>, usize)>,
+    missing: Vec<(String, u64)>,
+    /// The device and the stream of each slice that says what it did.
+    work: Vec<(u32, u32)>,
+}
+
+fn facts(timeline: &Timeline) -> Facts {
+    let first = |times: &mut dyn Iterator<Item = i64>| times.min().unwrap_or(0);
+    let starts = &mut timeline.slices.iter().map(|slice| slice.start_ns);
+    let begin = first(starts);
+    let shown = timeline.slices.iter().map(|slice| {
+        let category = slice.category.map(|at| &timeline.categories[at as usize]);
+        let category = category.map_or_else(|| format!("{:?}", slice.kind), ToString::to_string);
+        let parent = slice.parent.map(|at| &timeline.slices[at as usize]);
+        let parent = parent.map_or("", |parent| name(timeline, parent));
+        (
+            category,
+            name(timeline, slice).to_owned(),
+            parent.to_owned(),
+        )
+    });
+    let mut slices = BTreeMap::new();
+    for shown in shown {
+        *slices.entry(shown).or_default() += 1;
+    }
+    let steps = timeline.steps.iter().map(|step| {
+        let (start, end) = (step.start_ns - begin, step.end_ns - begin);
+        (step.number, start, end, step.slice.is_some())
+    });
+    let launches = timeline.launches.iter().map(|launch| {
+        let start = launch.start_ns - begin;
+        (start, launch.duration_ns, launch.slice.is_some())
+    });
+    // A track that has no slices is not in a file.
+    let used: BTreeSet<u32> = timeline.slices.iter().map(|slice| slice.track).collect();
+    let tracks = (0..).zip(&timeline.tracks);
+    let tracks = tracks.filter(|(index, _)| used.contains(index));
+    let counters = timeline.counters.iter().map(|counter| {
+        let (name, unit) = (counter.name.clone(), counter.unit.clone());
+        (name, unit, counter.device, counter.samples.len())
+    });
+    let work = timeline.slices.iter().filter_map(|slice| {
+        let work = &timeline.work[slice.work? as usize];
+        Some((work.device, work.stream))
+    });
+    Facts {
+        slices,
+        steps: steps.collect(),
+        launches: launches.collect(),
+        tracks: tracks
+            .map(|(_, track)| {
+                let name = track.name.clone();
+                (track.process, track.rank, track.device, track.id, name)
+            })
+            .collect(),
+        counters: counters.collect(),
+        missing: timeline.missing.clone(),
+        work: work.collect(),
+    }
+}
+
+#[track_caller]
+fn assert_kept(timeline: &Timeline) -> String {
+    let (again, text) = written(timeline);
+    let tables = [timeline, &again].map(|line| line.key_averages().to_json());
+    assert_eq!(tables[0], tables[1], "{text}");
+    assert_eq!(facts(timeline), facts(&again), "{text}");
+    text
+}
+
+/// A step with an annotation, an operator inside one of its name, launches, and work on streams.
+fn torch() -> String {
+    let events = [
+        complete(
+            "user_annotation",
+            "ProfilerStep#4",
+            (0.0, 1000.0),
+            r#""External id": 1"#,
+        ),
+        complete(
+            "user_annotation",
+            "## forward ##",
+            (10.0, 500.0),
+            r#""External id": 2"#,
+        ),
+        complete(
+            "cpu_op",
+            "aten::to",
+            (20.0, 100.0),
+            r#""External id": 3, "Input Dims": [[32, 64], []]"#,
+        ),
+        complete("cpu_op", "aten::to", (20.0, 100.0), r#""External id": 4"#),
+        complete("python_function", "a.py(3): f", (40.0, 70.0), ""),
+        complete(
+            "cuda_runtime",
+            "cudaLaunchKernel",
+            (50.0, 10.0),
+            r#""External id": 4, "correlation": 7"#,
+        ),
+        complete(
+            "cuda_runtime",
+            "cudaDeviceSynchronize",
+            (130.0, 20.0),
+            r#""correlation": 8"#,
+        ),
+        on_track(
+            "kernel",
+            "gemm",
+            (0, 0),
+            (200.0, 50.5),
+            r#""External id": 4, "correlation": 7, "device": 0, "stream": 0, "context": 1, "grid": [4, 1, 1],
+               "block": [32, 1, 1], "registers per thread": 12, "shared memory": 128"#,
+        ),
+        on_track(
+            "kernel",
+            "launched before",
+            (0, 20),
+            (5.0, 3.0),
+            r#""correlation": 99, "stream": 20"#,
+        ),
+        on_track(
+            "gpu_memcpy",
+            "Memcpy HtoD (Pageable -> Device)",
+            (0, 20),
+            (300.0, 1.5),
+            r#""External id": 3, "correlation": 98, "stream": 20, "bytes": 4096"#,
+        ),
+        on_track(
+            "gpu_user_annotation",
+            "## forward ##",
+            (0, 0),
+            (190.0, 80.0),
+            r#""External id": 2"#,
+        ),
+        on_track(
+            "gpu_user_annotation",
+            "ProfilerStep#4",
+            (0, 0),
+            (180.0, 100.0),
+            "",
+        ),
+        r#"{"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "python3"}}"#
+            .to_owned(),
+        r#"{"ph": "C", "name": "GPU 0 power (W)", "pid": 1, "ts": 3, "args": {"W": 71.5}}"#
+            .to_owned(),
+    ];
+    events.join(",")
+}
+
+#[test]
+fn a_trace_of_pytorch_is_kept() {
+    let text = assert_kept(&read(&torch()));
+    assert_eq!(text.matches(r#""name":"ProfilerStep#4""#).count(), 1);
+    assert_eq!(
+        text.matches("cudaLaunchKernel").count(),
+        1,
+        "each launch once"
+    );
+    for category in [
+        "cpu_op",
+        "user_annotation",
+        "python_function",
+        "cuda_runtime",
+        "gpu_memcpy",
+    ] {
+        assert!(
+            text.contains(&format!(r#""cat":"{category}""#)),
+            "{category}"
+        );
+    }
+}
+
+#[test]
+fn the_rank_of_a_trace_is_kept() {
+    let whole = format!(
+        r#"{{"distributedInfo": {{"rank": 3}}, "deviceProperties": [{{"id": 0, "name": "H100"}}],
+            "baseTimeNanoseconds": 1700000000000000000, "traceEvents": [{}]}}"#,
+        torch()
+    );
+    let timeline = of_text(&whole);
+    let text = assert_kept(&timeline);
+    assert!(text.contains(r#""rank": 3"#));
+    let (again, _) = written(&timeline);
+    assert_eq!(again.start_unix_ns, timeline.start_unix_ns);
+    let device = again
+        .tracks
+        .iter()
+        .find(|track| track.kind == TrackKind::GpuStream);
+    assert_eq!(device.expect("a stream").device_name, "H100");
+}
+
+#[test]
+fn futures_polls_and_scopes_with_parents_elsewhere_are_kept() {
+    let events = [
+        complete("cpu_op", "spawn", (0.0, 100.0), r#""External id": 1"#),
+        on_track(
+            "cpu_op",
+            "work",
+            (1, 50),
+            (5.0, 400.0),
+            r#""External id": 2, "parent": 1, "future": true, "self_ns": 30000, "dropped": true"#,
+        ),
+        complete("user_annotation", "work", (10.0, 20.0), r#""parent": 2"#),
+        on_track(
+            "cpu_op",
+            "inside",
+            (1, 2),
+            (50.0, 10.0),
+            r#""External id": 3, "parent": 1, "panicked": true"#,
+        ),
+        complete(
+            "cpu_op",
+            "late",
+            (120.0, 10.0),
+            r#""External id": 4, "parent": 0, "self_ns": 4000"#,
+        ),
+        complete(
+            "cuda_runtime",
+            "cudaLaunchKernel",
+            (125.0, 1.0),
+            r#""External id": 4, "correlation": 100001"#,
+        ),
+        on_track(
+            "gpu_user_annotation",
+            "late",
+            (0, 8),
+            (140.0, 10.0),
+            r#""External id": 4, "ns": 10100, "self_ns": 9000"#,
+        ),
+        on_track(
+            "kernel",
+            "add",
+            (0, 9),
+            (141.0, 2.0),
+            r#""External id": 4, "correlation": 100001, "device": 0, "stream": 8, "grid": [1, 1, 1], "block": [1, 1, 1]"#,
+        ),
+        r#"{"ph": "M", "name": "thread_name", "pid": 0, "tid": 9, "args": {"name": "stream 8, overlapping 1", "stream": 8}}"#
+            .to_owned(),
+    ];
+    let about = r#""profiler": {"name": "profiler-runtime", "unplaced": 3}"#;
+    let timeline = of_text(&format!(
+        r#"{{{about}, "traceEvents": [{}]}}"#,
+        events.join(",")
+    ));
+    let kinds: BTreeSet<String> = timeline
+        .slices
+        .iter()
+        .map(|slice| format!("{:?}", slice.kind))
+        .collect();
+    assert_eq!(kinds.len(), 5, "{kinds:?}");
+    assert_eq!(timeline.launches.len(), 1);
+    assert_eq!(timeline.missing.len(), 1);
+    assert_kept(&timeline);
+}
+
+/// Spans of any categories on a few tracks, which nest, follow or cross each other.
+fn events() -> impl Strategy<Value = String> {
+    let host = prop::sample::select(vec![
+        "cpu_op",
+        "user_annotation",
+        "python_function",
+        "cuda_runtime",
+        "cuda_driver",
+        "odd \\\" category",
+    ]);
+    let device = prop::sample::select(vec![
+        "kernel",
+        "gpu_memcpy",
+        "gpu_memset",
+        "gpu_user_annotation",
+    ]);
+    let names = prop::sample::select(vec![
+        "a",
+        "b",
+        "ProfilerStep#2",
+        "ProfilerStep",
+        "cudaLaunchKernel",
+    ]);
+    let times = (0..60_u32, 0..40_u32, prop::bool::ANY);
+    let event = (
+        host,
+        device,
+        names,
+        times,
+        0..4_u32,
+        (0..6_u32, 0..5_u32, prop::bool::ANY),
+    );
+    let event = event.prop_map(
+        |(host, device, name, (start, length, is_fine), track, (id, correlation, is_on_gpu))| {
+            let fine = if is_fine { 0.123 } else { 0.0 };
+            let times = (f64::from(start) + fine, f64::from(length) + fine);
+            let args = format!(r#""External id": {id}, "correlation": {correlation}"#);
+            if is_on_gpu {
+                let name = match device {
+                    "gpu_memcpy" => "Memcpy HtoD (Pageable -> Device)",
+                    "gpu_memset" => "Memset (Device)",
+                    _ => name,
+                };
+                let args = format!(r#"{args}, "device": 0, "stream": {track}, "bytes": 8"#);
+                on_track(device, name, (0, track), times, &args)
+            } else {
+                on_track(host, name, (1 + track % 2, track), times, &args)
+            }
+        },
+    );
+    prop::collection::vec(event, 0..14).prop_map(|events| events.join(","))
+}
+
+proptest! {
+    #[test]
+    fn any_trace_is_kept(events in events()) {
+        let timeline = read(&events);
+        // Spans that cross others are put beside them by what the reader knows first; what it has made nests.
+        let (once, _) = written(&timeline);
+        let tables = [&timeline, &once].map(|line| line.key_averages().to_json());
+        prop_assert_eq!(&tables[0], &tables[1], "{}", events);
+        prop_assert_eq!(facts(&timeline), facts(&once), "{}", events);
+    }
+}
+
+#[test]
+fn every_kind_of_slice_occurs() {
+    let kinds = |timeline: &Timeline| -> BTreeSet<String> {
+        timeline
+            .slices
+            .iter()
+            .map(|slice| format!("{:?}", slice.kind))
+            .collect()
+    };
+    let torch = kinds(&read(&torch()));
+    let [call, scope, work] =
+        [SliceKind::Call, SliceKind::GpuScope, SliceKind::GpuWork].map(|kind| format!("{kind:?}"));
+    assert!(torch.contains(&call) && torch.contains(&scope) && torch.contains(&work));
+}
