@@ -14,7 +14,7 @@ pub(crate) fn did_you_mean<'k>(written: &str, known: impl Iterator<Item = &'k st
     let length = written.len();
     let near: BTreeSet<(usize, &str)> = known
         .filter(|name| name.len().abs_diff(length) <= 3 * most && name.len() <= MAX_LENGTH)
-        .map(|name| (distance(written, name), name))
+        .map(|name| (strsim::osa_distance(written, name), name))
         .filter(|(distance, _)| *distance <= most)
         .collect();
     let Some((least, _)) = near.first() else {
@@ -28,26 +28,6 @@ pub(crate) fn did_you_mean<'k>(written: &str, known: impl Iterator<Item = &'k st
     format!("; did you mean {}?", names.join(" or "))
 }
 
-/// Returns how many letters must be inserted, removed, replaced or swapped with their neighbour.
-fn distance(left: &str, right: &str) -> usize {
-    let left: Vec<char> = left.chars().collect();
-    let right: Vec<char> = right.chars().collect();
-    let mut rows = vec![(0..=right.len()).collect::<Vec<usize>>()];
-    for i in 1..=left.len() {
-        let mut row = vec![i];
-        for j in 1..=right.len() {
-            let replaced = rows[i - 1][j - 1] + usize::from(left[i - 1] != right[j - 1]);
-            let mut best = replaced.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(best);
-        }
-        rows.push(row);
-    }
-    rows[left.len()][right.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,6 +39,7 @@ mod tests {
         assert_eq!(hint("cuda_p59"), "; did you mean `cuda_p50` or `cuda_p95`?");
         assert_eq!(hint("call"), "; did you mean `calls`?");
         assert_eq!(hint("memory"), "");
-        assert_eq!(distance("", "abc"), 3);
+        let swapped = did_you_mean("no", ["on"].into_iter());
+        assert_eq!(swapped, "; did you mean `on`?");
     }
 }
