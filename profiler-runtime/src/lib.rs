@@ -86,7 +86,7 @@
 //!   and do nothing. The feature applies to the whole build, whichever crate enables it. The compiler may warn about
 //!   items that only attribute arguments use (`log = board.clone()`).
 //!
-//! Without the default features, statistics, summaries and loggers remain, and 14 other crates are built instead of 32.
+//! Without the default features, statistics, summaries and loggers remain, and 13 other crates are built instead of 24.
 //!
 //! # Platforms
 //!
