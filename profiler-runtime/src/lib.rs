@@ -145,6 +145,12 @@ mod memory;
 mod name;
 mod own_cost;
 mod process;
+#[cfg(any(feature = "export", feature = "tensorboard"))]
+#[cfg_attr(
+    not(all(feature = "export", feature = "tensorboard")),
+    allow(dead_code, reason = "no format has fields of all kinds")
+)]
+mod protobuf;
 pub mod report;
 mod scope;
 #[cfg(feature = "session")]

@@ -10,6 +10,7 @@ use super::{event, seconds_since_epoch};
 use crate::diagnostics;
 use crate::log::LogError;
 use crate::process::fork;
+use crate::protobuf::Message;
 
 /// How many bytes wait at most while the disk takes none.
 const MAX_WAITING: usize = 16 * BATCH;
@@ -37,7 +38,7 @@ pub(super) struct EventFile {
     /// How many values were refused.
     lost: u64,
     /// A buffer for encoding events, kept for its memory.
-    scratch: Vec<u8>,
+    scratch: Message,
 }
 
 /// The event that values are added to.
@@ -45,7 +46,7 @@ pub(super) struct EventFile {
 struct OpenEvent {
     wall_time: f64,
     step: i64,
-    summary: Vec<u8>,
+    summary: Message,
     values: u64,
 }
 
@@ -58,7 +59,7 @@ impl EventFile {
             writer: RecordWriter::create(dir)?,
             open: OpenEvent::default(),
             lost: 0,
-            scratch: Vec::new(),
+            scratch: Message::default(),
         })
     }
 
@@ -139,7 +140,7 @@ impl EventFile {
         tag: &str,
         step: u64,
         wall_time: SystemTime,
-        encode: impl FnOnce(&mut Vec<u8>),
+        encode: impl FnOnce(&mut Message),
     ) -> Result<(), LogError> {
         let prepared = self.prepare(tag, step, seconds_since_epoch(wall_time));
         match prepared {
@@ -170,7 +171,7 @@ impl EventFile {
 
     /// Writes if enough waits. Returns an error only if there is no space for another value.
     fn make_space(&mut self) -> Result<(), LogError> {
-        let waiting = self.writer.bytes_waiting() + self.open.summary.len();
+        let waiting = self.writer.bytes_waiting() + self.open.summary.bytes().len();
         if waiting < BATCH {
             return Ok(());
         }
@@ -211,7 +212,7 @@ impl EventFile {
         }
         self.scratch.clear();
         event::append_event(&mut self.scratch, *wall_time, *step, summary);
-        self.writer.push(&self.scratch, *values);
+        self.writer.push(self.scratch.bytes(), *values);
         *values = 0;
         summary.clear();
     }
@@ -223,7 +224,7 @@ impl OpenEvent {
         self.values > 0
             && self.step == step
             && (self.wall_time - wall_time).abs() <= MAX_SECONDS_APART
-            && self.summary.len() < MAX_EVENT
+            && self.summary.bytes().len() < MAX_EVENT
     }
 }
 

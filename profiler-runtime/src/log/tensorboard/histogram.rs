@@ -1,6 +1,6 @@
 //! Histograms in the buckets that `TensorFlow` uses.
 
-use super::event;
+use crate::protobuf::Message;
 use crate::sync::RaceCell;
 
 /// Returns the upper bounds of all buckets, ascending. They are `TensorFlow`'s: each positive one is a tenth above the
@@ -73,31 +73,21 @@ impl Histogram {
     }
 
     /// Appends the fields of the message `HistogramProto`.
-    pub(super) fn append_to(&self, out: &mut Vec<u8>) {
-        const MIN: u8 = event::key(1, event::FIXED_64);
-        const MAX: u8 = event::key(2, event::FIXED_64);
-        const NUM: u8 = event::key(3, event::FIXED_64);
-        const SUM: u8 = event::key(4, event::FIXED_64);
-        const SUM_SQUARES: u8 = event::key(5, event::FIXED_64);
-        const BUCKET_LIMIT: u8 = event::key(6, event::BYTES);
-        const BUCKET: u8 = event::key(7, event::BYTES);
-        for (key, number) in [
-            (MIN, self.smallest),
-            (MAX, self.largest),
-            (NUM, self.count),
-            (SUM, self.sum),
-            (SUM_SQUARES, self.sum_of_squares),
-        ] {
-            out.push(key);
-            out.extend_from_slice(&number.to_le_bytes());
-        }
-        let (limits, counts): (Vec<_>, Vec<_>) = self
-            .buckets
-            .iter()
-            .map(|(limit, count)| (limit.to_le_bytes(), count.to_le_bytes()))
-            .unzip();
-        event::append_bytes(out, BUCKET_LIMIT, limits.as_flattened());
-        event::append_bytes(out, BUCKET, counts.as_flattened());
+    pub(super) fn append_to(&self, out: &mut Message) {
+        const MIN: u32 = 1;
+        const MAX: u32 = 2;
+        const NUM: u32 = 3;
+        const SUM: u32 = 4;
+        const SUM_SQUARES: u32 = 5;
+        const BUCKET_LIMIT: u32 = 6;
+        const BUCKET: u32 = 7;
+        out.double(MIN, self.smallest);
+        out.double(MAX, self.largest);
+        out.double(NUM, self.count);
+        out.double(SUM, self.sum);
+        out.double(SUM_SQUARES, self.sum_of_squares);
+        out.packed_doubles(BUCKET_LIMIT, self.buckets.iter().map(|bucket| bucket.0));
+        out.packed_doubles(BUCKET, self.buckets.iter().map(|bucket| bucket.1));
     }
 }
 
@@ -134,7 +124,7 @@ mod tests {
             sum_of_squares: 18.0,
             buckets: vec![(1.5, 2.0), (3.5, 0.0), (4.5, 1.0)],
         };
-        let mut message = Vec::new();
+        let mut message = Message::default();
         histogram.append_to(&mut message);
         // `HistogramProto.SerializeToString()` of TensorBoard's Python package.
         let expected = [
@@ -143,7 +133,7 @@ mod tests {
             b"\x32\x18\0\0\0\0\0\0\xf8\x3f\0\0\0\0\0\0\x0c\x40\0\0\0\0\0\0\x12\x40",
             b"\x3a\x18\0\0\0\0\0\0\0\x40\0\0\0\0\0\0\0\0\0\0\0\0\0\0\xf0\x3f",
         ];
-        assert_eq!(message, expected.concat());
+        assert_eq!(message.bytes(), expected.concat());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::{event, file_name, seconds_since_epoch, tf_record};
 use crate::log::LogError;
 use crate::process::output::Output;
 use crate::process::signals;
+use crate::protobuf::Message;
 
 /// Bytes that are written together.
 pub(super) const BATCH: usize = 64 * 1024;
@@ -211,10 +212,10 @@ impl RecordWriter {
 
 /// Returns the record that every file begins with.
 fn first_batch() -> Batch {
-    let mut data = Vec::new();
+    let mut data = Message::default();
     event::append_file_version(&mut data, seconds_since_epoch(SystemTime::now()));
     let mut first = Batch::default();
-    tf_record::append(&mut first.records, &data);
+    tf_record::append(&mut first.records, data.bytes());
     first
 }
 

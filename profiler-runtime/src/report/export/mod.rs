@@ -16,8 +16,6 @@ mod overlap;
 #[cfg(feature = "export")]
 mod perfetto;
 #[cfg(feature = "export")]
-mod protobuf;
-#[cfg(feature = "export")]
 mod viewers;
 #[cfg(any(feature = "trace", all(feature = "export", feature = "session")))]
 mod window;

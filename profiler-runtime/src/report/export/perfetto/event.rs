@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use super::fields::{annotation, event, interned, interned_text, source_location};
+use crate::protobuf::Message;
 use crate::report::Timeline;
-use crate::report::export::protobuf::Message;
 
 /// `TrackEvent.Type`.
 #[derive(Clone, Copy)]

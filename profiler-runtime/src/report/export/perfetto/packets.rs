@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::event::EventBuilder;
 use super::fields::{clock, clock_snapshot, defaults, packet, trace};
-use crate::report::export::protobuf::Message;
+use crate::protobuf::Message;
 
 /// The clock of a sequence; 64 is the first number that sequences may use as they like.
 const INCREMENTAL: u64 = 64;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use super::fields::{counter, process, thread, track_descriptor};
 use super::packets::Packets;
-use crate::report::export::protobuf::Message;
+use crate::protobuf::Message;
 use crate::report::{Counter, Timeline, Track, TrackKind};
 
 /// Few systems use ids of processes and threads from here on; Perfetto reads 32 bits, and 0 is the idle process.

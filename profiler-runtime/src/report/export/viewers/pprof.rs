@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::frames::{Frame, Frames};
-use crate::report::export::protobuf::Message;
+use crate::protobuf::Message;
 use crate::report::export::{ExportError, file};
 use crate::report::{CallLabels, CallNode, CallTree};
 
@@ -97,7 +97,7 @@ impl CallTree {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn export_pprof(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
-        file::write(path.as_ref(), &profile(self).into_bytes())
+        file::write(path.as_ref(), profile(self).bytes())
     }
 }
 

@@ -6,7 +6,7 @@ use super::{any_tree, path_names, tree};
 use crate::report::CallTree;
 
 fn read(tree: &CallTree) -> Profile {
-    pprof_reader::read(&profile(tree).into_bytes())
+    pprof_reader::read(profile(tree).bytes())
 }
 
 #[test]
