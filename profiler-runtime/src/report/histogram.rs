@@ -3,7 +3,6 @@
 use std::fmt;
 
 use super::text::json::array;
-use super::unsaved::Unsaved;
 use crate::stats::{BUCKETS, BucketRange, Buckets, bucket_of};
 
 /// The most buckets of a row.
@@ -81,6 +80,18 @@ pub struct Histogram {
     #[cfg_attr(feature = "serde", serde(skip))]
     by_limit: Unsaved<Option<CallsByLimit>>,
 }
+
+/// A value that is neither compared nor written to files: only reports of the running process have it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Unsaved<T>(T);
+
+impl<T> PartialEq for Unsaved<T> {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl<T> Eq for Unsaved<T> {}
 
 /// The calls whose times lie within the limits of one bucket of a [`Histogram`].
 ///

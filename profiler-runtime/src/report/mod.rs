@@ -37,7 +37,6 @@ mod tensorboard;
 pub(crate) mod text;
 mod timeline;
 mod times;
-mod unsaved;
 mod verdict;
 mod walk;
 

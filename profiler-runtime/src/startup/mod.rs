@@ -14,7 +14,6 @@ mod external_control;
 mod flush;
 mod init;
 mod mistakes;
-mod step;
 mod summary_file;
 mod summary_writer;
 #[cfg(feature = "trace")]
@@ -29,14 +28,13 @@ use crate::cuda::nvtx;
 use crate::process;
 use crate::switch::{self, NEVER_MEASURES, with_control};
 use crate::sync::{Lock, ReentrancyGuard};
-use crate::{clock, collect, cuda, diagnostics, scope};
+use crate::{clock, collect, cuda, diagnostics, scope, session};
 
 pub use enabled::{is_enabled, pause, set_enabled};
 pub use error::InitError;
 pub use flush::{FlushReport, flush};
 pub(crate) use init::warn_of_unused_guard;
 pub use init::{Builder, ProfilerGuard, builder, init};
-pub use step::step;
 
 /// Starts the profiler on the first call in the process: the environment's default logger, the exit hooks, and the
 /// environment's session.
@@ -101,4 +99,23 @@ pub(crate) fn ensure_started() {
     if switch::is_enabled() {
         clock::warn_if_fallback();
     }
+}
+
+/// Ends a step of the session that the environment asked for (`PROFILER_TRACE`, `PROFILER_SCHEDULE`) and begins the next
+/// one.
+///
+/// Does nothing if the environment asked for no session. [`step!`](crate::step!) does the same. Sessions that the program
+/// starts have their own steps: [`Profile::step`](crate::Profile::step).
+///
+/// # Examples
+///
+/// ```
+/// for _epoch in 0..3 {
+///     // the training
+///     profiler_runtime::step();
+/// }
+/// ```
+pub fn step() {
+    ensure_started();
+    session::environment::step();
 }
