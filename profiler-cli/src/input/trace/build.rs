@@ -151,7 +151,9 @@ struct Builder {
 impl Builder {
     fn new(collector: Collector, mut places: Vec<Place>) -> Self {
         let raws = &collector.raws;
-        nesting::apply_parents(raws, &mut places);
+        if collector.is_own || collector.is_converted {
+            nesting::apply_parents(raws, &mut places);
+        }
         let is_poll = futures::connect(raws, &mut places);
         let callers = launches::callers(raws, &places);
         let mut has_work = HashMap::new();
@@ -322,7 +324,7 @@ impl Builder {
             // The work inside has a time of its own; what is left are pauses.
             RawKind::GpuAnnotation
                 if !self.collector.is_own
-                    && raw.self_ns.is_none()
+                    && !(self.collector.is_converted && raw.self_ns.is_some())
                     && self.has_work.contains_key(&raw.track) =>
             {
                 0

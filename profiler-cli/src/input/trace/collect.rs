@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use profiler_runtime::report::{GpuWork, Replay, SliceEnding};
 
 use super::counters::{CounterKey, counter_key};
-use super::event::{Category, Event, Id};
+use super::event::{Category, ConvertedArgs, Event, Id};
 use super::names::{Names, location_in};
 use super::nesting::NONE;
 use super::time::Time;
@@ -149,6 +149,10 @@ impl Collector {
         if event.phase != b'C' {
             event.args.interpret_values();
         }
+        if !self.is_converted {
+            // Other programs may use these names for what they like.
+            event.args.converted = ConvertedArgs::default();
+        }
         match event.phase {
             b'X' => self.add_complete(&event, number),
             b'B' | b'E' => self.add_half(&event, number),
@@ -191,8 +195,9 @@ impl Collector {
                 "its duration is negative".to_owned(),
             ));
         }
-        if event.category != Category::GpuAnnotation
-            && let Some(ns) = event.args.ns.filter(|_| !event.args.is_of_scope)
+        if self.is_converted
+            && event.category != Category::GpuAnnotation
+            && let Some(ns) = event.args.ns
         {
             // It is drawn a little shorter.
             duration = ns.clamp(duration, duration.saturating_add(MAX_SHORTENED_NS));
@@ -261,7 +266,8 @@ impl Collector {
         }
         let named = args.full_name.as_deref();
         let is_launch = event.category == Category::Runtime;
-        let called = args.call.as_deref().filter(|_| is_launch);
+        let called = args.call.as_deref();
+        let called = called.filter(|_| is_launch && (self.is_own || self.is_converted));
         let text = named.or(called).unwrap_or(&event.name);
         let kind = kind(event);
         let text = if matches!(kind, RawKind::Step(_)) {
