@@ -123,13 +123,9 @@ fn kernels_are_on_the_streams_of_the_scopes_that_launched_them() {
             .iter()
             .find(|annotation| annotation["args"]["External id"] == kernel["args"]["External id"]);
         let of_scope = of_scope.expect("its scope");
-        // A scope whose GPU time crosses other work, by the uncertainty of its place, is beside its stream.
-        let beside = format!("stream {}, overlapping", kernel["tid"]);
-        let track = track_name(&events, of_scope);
-        assert!(
-            of_scope["tid"] == kernel["tid"] || track.starts_with(&beside),
-            "{track:?} {beside:?}"
-        );
+        let below = format!("stream {}: scopes", kernel["tid"]);
+        assert_eq!(track_name(&events, of_scope), below);
+        assert_eq!(kernel["tid"], kernel["args"]["stream"]);
     }
     let launches = of_category(&events, "cuda_runtime");
     let of_kernels = launches

@@ -2,8 +2,6 @@
 
 mod among;
 #[cfg(feature = "trace")]
-mod around_work;
-#[cfg(feature = "trace")]
 mod chrome;
 mod counters;
 mod gpu_counters;

@@ -54,8 +54,8 @@ impl Trace {
     /// |---|---|
     /// | a slice of a thread | a scope, or a poll of a future |
     /// | a slice of `futures N` | a future, from its first poll to its end |
-    /// | a slice of a stream, `gpu_user_annotation` | the GPU time of a scope |
-    /// | inside it, `kernel`, `gpu_memcpy`, `gpu_memset` | what ran on the device, with the fields that PyTorch writes |
+    /// | a slice of a stream, or of its scopes, `gpu_user_annotation` | the GPU time of a scope |
+    /// | `kernel`, `gpu_memcpy`, `gpu_memset` | what ran on the device, with the fields that PyTorch writes |
     /// | a slice of a thread, `cuda_runtime` | the call of CUDA that launched it |
     /// | an arrow | leads from the call to the first work that it launched |
     /// | a slice of `waits N`, `cuda_sync` | a wait for a stream, an event or the device |
@@ -77,10 +77,11 @@ impl Trace {
     /// Their totals are those of the scopes.
     ///
     /// The lengths of GPU times are exact. Their starts are known to some microseconds (`uncertainty_ns`): they are
-    /// moved by up to that much, so that the times on each stream nest or follow each other, none starts before its
-    /// scope, and each encloses the kernels that its scope launched. Kernels, copies and fills are never moved. If a start is moved further, `moved_ns` says by how much. A time that does not fit inside its parent
+    /// moved by up to that much, so that the times on each stream nest or follow each other, and none starts before its
+    /// scope. Kernels, copies and fills are never moved: they have the track of their stream, and the times of scopes have
+    /// one below it. If a start is moved further, `moved_ns` says by how much. A time that does not fit inside its parent
     /// within its uncertainty is shortened; its full length is in `ns`. A time that overlaps others by more is drawn
-    /// beside the stream. A GPU time of zero, or with an unknown start, is not drawn; its scope has `cuda_ns`. The time
+    /// beside them. A GPU time of zero, or with an unknown start, is not drawn; its scope has `cuda_ns`. The time
     /// of a scope without those inside on its stream is in `self_ns`, as tables count it.
     ///
     /// Where the nesting of slices does not show the parent of a scope or its self time, because a parent is on another

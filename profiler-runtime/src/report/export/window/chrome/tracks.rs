@@ -212,6 +212,23 @@ impl Tracks {
         track
     }
 
+    /// Returns a track for the GPU times of scopes on a stream; beyond the first, for those that overlap others.
+    pub(super) fn scopes_of_stream(&mut self, stream: Track, number: usize) -> Track {
+        let tid = self.free_in_device(stream.pid);
+        let track = Track { tid, ..stream };
+        let name = match number {
+            0 => format!("stream {}: scopes", stream.tid),
+            _ => format!("stream {}: scopes, overlapping {number}", stream.tid),
+        };
+        self.named.push(Named {
+            track,
+            name,
+            sort_index: stream.tid * 2 + 1,
+            stream: Some(stream.tid),
+        });
+        track
+    }
+
     fn further(&mut self, name: String, sort_index: u64) -> Track {
         let track = Track {
             pid: self.host,
