@@ -1,5 +1,7 @@
 //! The time line, as plain data.
 
+#[cfg(feature = "export")]
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::gpu_work::GpuWork;
@@ -43,6 +45,25 @@ pub struct Timeline {
     /// Scopes, GPU times and kernels that are missing: the reason, and how many. The number is zero if it is not known. The
     /// text follows the number, as in “3 scopes came after the window was full”.
     pub missing: Vec<(String, u64)>,
+}
+
+#[cfg(feature = "export")]
+impl Timeline {
+    /// Returns the slice that a launch or a step is, if it is on a thread.
+    pub(in crate::report) fn slice_of(&self, index: Option<u32>) -> Option<u32> {
+        let slice = self.slices.get(index? as usize)?;
+        let is_on_gpu = matches!(slice.kind, SliceKind::GpuScope | SliceKind::GpuWork);
+        let has_track = (slice.track as usize) < self.tracks.len();
+        index.filter(|_| has_track && !is_on_gpu)
+    }
+
+    /// Returns the numbers of the steps that are slices.
+    pub(in crate::report) fn numbers_of_steps(&self) -> HashMap<u32, u64> {
+        let steps = self.steps.iter();
+        steps
+            .filter_map(|step| Some((self.slice_of(step.slice)?, step.number)))
+            .collect()
+    }
 }
 
 /// The name of slices.

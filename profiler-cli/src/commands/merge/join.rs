@@ -55,6 +55,8 @@ pub(super) fn join(members: &[Member<'_>]) -> Timeline {
             );
         }
     }
+    let steps = &mut joined.timeline.steps;
+    steps.sort_by_key(|step| (step.start_ns, step.number));
     joined.timeline
 }
 
@@ -229,12 +231,21 @@ impl Joined {
         }
     }
 
+    /// Returns the category of steps.
+    fn annotation(&mut self) -> u32 {
+        const ANNOTATION: &str = "user_annotation";
+        let categories = &mut self.timeline.categories;
+        let known = categories.iter().position(|known| **known == *ANNOTATION);
+        let index = known.unwrap_or_else(|| {
+            categories.push(Arc::from(ANNOTATION));
+            categories.len() - 1
+        });
+        u32::try_from(index).unwrap_or(u32::MAX)
+    }
+
     fn add_step_slices(&mut self, member: &Member<'_>, number: usize, shift: i64, moved: &[u32]) {
         let own = u32::try_from(member.timeline.tracks.len()).unwrap_or(u32::MAX);
         let track = self.bases[number].track + own;
-        let categories = &mut self.timeline.categories;
-        let category = u32::try_from(categories.len()).unwrap_or(u32::MAX);
-        categories.push(Arc::from("user_annotation"));
         let mut end = i64::MIN;
         for step in &member.timeline.steps {
             let mut joined = *step;
@@ -258,7 +269,7 @@ impl Joined {
             slice.start_ns = step.start_ns + shift;
             slice.duration_ns = step.end_ns - step.start_ns;
             slice.self_ns = slice.duration_ns;
-            slice.category = Some(category);
+            slice.category = Some(self.annotation());
             joined.slice = u32::try_from(self.timeline.slices.len()).ok();
             self.timeline.steps.push(joined);
             self.timeline.slices.push(slice);
@@ -367,11 +378,14 @@ mod tests {
         };
         assert_eq!(per_rank(&joined), per_rank(&read));
         assert_eq!(per_rank(&read).0.len(), 6);
-        let correlations: HashSet<u32> = read
-            .launches
-            .iter()
-            .map(|launch| launch.correlation)
-            .collect();
-        assert_eq!(correlations.len(), joined.launches.len());
+        let correlations = |line: &Timeline| -> Vec<u32> {
+            let launches = line.launches.iter();
+            launches.map(|launch| launch.correlation).collect()
+        };
+        assert_eq!(
+            correlations(&joined),
+            correlations(&read),
+            "as CUPTI gave them"
+        );
     }
 }

@@ -137,6 +137,8 @@ struct Builder {
     collector: Collector,
     places: Vec<Place>,
     callers: Callers,
+    /// For each span, itself or the innermost one around it that tables count.
+    counted: Vec<u32>,
     /// The index of each launch that has work in [`Timeline::launches`].
     launches: HashMap<u32, u32>,
     is_poll: Vec<bool>,
@@ -156,6 +158,8 @@ impl Builder {
         }
         let is_poll = futures::connect(raws, &mut places);
         let callers = launches::callers(raws, &places);
+        let is_counted = |index: u32| !raws[index as usize].is_not_counted;
+        let counted = nesting::innermost(&places, is_counted);
         let mut has_work = HashMap::new();
         for raw in raws.iter().filter(|raw| raw.kind == RawKind::GpuWork) {
             has_work.insert(raw.track, true);
@@ -166,6 +170,7 @@ impl Builder {
             collector,
             places,
             callers,
+            counted,
             launches: HashMap::new(),
             is_poll,
             has_work,
@@ -266,7 +271,8 @@ impl Builder {
             launch.name = raw.name;
             launch.start_ns = raw.start;
             launch.duration_ns = raw.end.saturating_sub(raw.start);
-            launch.correlation = u32::try_from(raw.correlation).unwrap_or_default();
+            let correlation = raw.cupti_correlation.unwrap_or(raw.correlation);
+            launch.correlation = u32::try_from(correlation).unwrap_or_default();
             let parent = self.function_around(place.parent);
             let parent = self.slices.get(parent as usize).copied();
             launch.parent = parent.filter(|parent| *parent != NONE);
@@ -290,7 +296,6 @@ impl Builder {
 
     fn add(&mut self, timeline: &mut Timeline, index: u32) {
         let raw = &self.collector.raws[index as usize];
-        // In files of `profiler-runtime`, calls of CUDA are no functions that were measured.
         if raw.is_not_counted {
             return;
         }
@@ -320,13 +325,11 @@ impl Builder {
         };
         slice.measured_ns = raw.measured_ns.map(|ns| ns.max(0));
         let own = raw.self_ns.unwrap_or(duration - place.inside);
+        let collector = &self.collector;
+        let says_self_time = collector.is_own || collector.is_converted && raw.self_ns.is_some();
         slice.self_ns = match raw.kind {
             // The work inside has a time of its own; what is left are pauses.
-            RawKind::GpuAnnotation
-                if !self.collector.is_own
-                    && !(self.collector.is_converted && raw.self_ns.is_some())
-                    && self.has_work.contains_key(&raw.track) =>
-            {
+            RawKind::GpuAnnotation if !says_self_time && self.has_work.contains_key(&raw.track) => {
                 0
             }
             _ => own.clamp(0, slice.measured_ns.unwrap_or(duration)),
@@ -350,13 +353,8 @@ impl Builder {
     }
 
     /// Returns a span, or the nearest one around it that becomes a slice.
-    fn function_around(&self, mut index: u32) -> u32 {
-        while let Some(raw) = self.collector.raws.get(index as usize)
-            && raw.is_not_counted
-        {
-            index = self.places[index as usize].parent;
-        }
-        index
+    fn function_around(&self, index: u32) -> u32 {
+        self.counted.get(index as usize).copied().unwrap_or(NONE)
     }
 
     /// Returns the track of a slice.
@@ -372,7 +370,7 @@ impl Builder {
             };
             let mut new = self.collector.tracks.track(track, kind);
             new.rank = new.rank.or(self.collector.rank);
-            let device = self.collector.tracks.device_in_file(track);
+            let device = self.collector.tracks.device_in_file(track).or(new.device);
             let device = device.and_then(|device| self.collector.devices.get(&device));
             new.device_name = device.cloned().unwrap_or_default();
             if lane > 0 {

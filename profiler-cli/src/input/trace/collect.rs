@@ -45,9 +45,11 @@ pub(super) struct Raw {
     pub(super) kind: RawKind,
     pub(super) external_id: u64,
     pub(super) correlation: u64,
+    /// The correlation that CUPTI gave, if the file has another one.
+    pub(super) cupti_correlation: Option<u64>,
     /// What the `parent` of others means: its own id, or else its external id.
     pub(super) id: u64,
-    /// The external id of the parent, if the file says it; 0 for none.
+    /// The `id` of the parent, if the file says it; 0 for none.
     pub(super) parent: Option<u64>,
     /// Without waits and children, if the file says so.
     pub(super) self_ns: Option<i64>,
@@ -171,7 +173,7 @@ impl Collector {
     /// Counts something that the time line lacks.
     pub(super) fn miss(&mut self, reason: &'static str) {
         match self.missing.get_mut(reason) {
-            Some(count) => *count += 1,
+            Some(count) => *count = count.saturating_add(1),
             None => _ = self.missing.insert(reason.to_owned(), 1),
         }
     }
@@ -282,7 +284,8 @@ impl Collector {
             let location = args.converted.location.clone().or_else(location);
             (short.to_owned(), location)
         })?;
-        let shapes = match args.shapes.as_deref() {
+        let shapes = args.shapes.as_deref();
+        let shapes = match shapes.or(args.converted.shapes.as_deref()) {
             Some(shapes) => self.shapes.number(shapes, || (String::new(), None))?,
             None => NONE,
         };
@@ -310,6 +313,7 @@ impl Collector {
             kind,
             external_id: args.external_id.unwrap_or_default(),
             correlation: args.correlation.unwrap_or_default(),
+            cupti_correlation: args.converted.correlation,
             id: args.converted.id.or(args.external_id).unwrap_or_default(),
             parent: args.parent,
             self_ns: args.self_ns,

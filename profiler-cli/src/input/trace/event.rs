@@ -107,22 +107,22 @@ pub(super) struct Args {
     pub(super) correlation: Option<u64>,
     /// The name that metadata sets.
     pub(super) name: Option<String>,
-    /// Written by `profiler-runtime` if the name of the event is shortened.
+    /// Written by `profiler-runtime` and by the command line, as are the next ones, if the name of the event is shortened.
     pub(super) full_name: Option<String>,
     pub(super) call_stack: Option<String>,
-    /// Written by `profiler-runtime`: the event is a future.
+    /// The event is a future.
     pub(super) is_future: bool,
     /// The real name of a call of CUDA.
     pub(super) call: Option<String>,
     /// Written by the command line.
     pub(super) converted: ConvertedArgs,
-    /// Written by `profiler-runtime`: the time without waits and children.
+    /// The time without waits and children.
     pub(super) self_ns: Option<i64>,
-    /// Written by `profiler-runtime`: the external id of the parent if the times do not show it; 0 for none.
+    /// The id of the parent if the times do not show it; 0 for none.
     pub(super) parent: Option<u64>,
     /// Written by `profiler-runtime`: the event stands for the time of a scope.
     pub(super) is_of_scope: bool,
-    /// Written by `profiler-runtime`: the length of a replay, or of a time that is drawn with another one.
+    /// The length of a replay, or of a time that is drawn with another one.
     pub(super) ns: Option<i64>,
     /// Written by `profiler-runtime`: the GPU time of a scope if it is not drawn.
     pub(super) cuda: CudaArgs,
@@ -144,6 +144,10 @@ pub(super) struct Args {
 pub(super) struct ConvertedArgs {
     /// What the `parent` of others means, if that is not the external id.
     pub(super) id: Option<u64>,
+    /// The correlation that CUPTI gave.
+    pub(super) correlation: Option<u64>,
+    /// Shapes that are no list.
+    pub(super) shapes: Option<String>,
     /// The slice is a poll of a future.
     pub(super) is_poll: bool,
     /// The launch is no call that tables count.
@@ -408,6 +412,8 @@ const ARG_KEYS: &[&str] = &[
     "External id",
     "external id",
     "id",
+    "correlation of CUPTI",
+    "shapes",
     "correlation",
     "name",
     "full name",
@@ -557,6 +563,8 @@ impl Args {
         match key {
             "External id" | "external id" => self.external_id = value.id(),
             "id" => self.converted.id = value.id(),
+            "correlation of CUPTI" => self.converted.correlation = value.id(),
+            "shapes" => self.converted.shapes = value.text(),
             "correlation" => self.correlation = value.id(),
             "name" => self.name = value.text(),
             "full name" => self.full_name = value.text(),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::collect::{Raw, RawKind};
-use super::nesting::{NONE, Place};
+use super::nesting::{NONE, Place, innermost};
 
 /// The calls on the CPU of spans on the GPU.
 pub(super) struct Callers {
@@ -36,15 +36,22 @@ pub(super) fn callers(raws: &[Raw], places: &[Place]) -> Callers {
             functions.entry(raw.external_id).or_insert(index);
         }
     }
+    // The function around a launch, or the outermost launch if no function is around it. A call of the runtime may be inside
+    // one of the driver.
+    let around = innermost(places, |index| {
+        raws[index as usize].kind != RawKind::Launch || places[index as usize].parent == NONE
+    });
     for (index, raw) in raws.iter().enumerate() {
         let by_id = || functions.get(&raw.external_id).copied();
         callers.functions[index] = match raw.kind {
             RawKind::GpuWork => {
                 let launch = launches.get(&raw.correlation).copied();
                 callers.launches[index] = launch.unwrap_or(NONE);
-                launch
-                    .map(|launch| around(raws, places, launch))
-                    .or_else(by_id)
+                let function = launch.map(|launch| match around[launch as usize] {
+                    NONE => launch,
+                    function => function,
+                });
+                function.or_else(by_id)
             }
             RawKind::GpuAnnotation => by_id(),
             _ => None,
@@ -52,20 +59,4 @@ pub(super) fn callers(raws: &[Raw], places: &[Place]) -> Callers {
         .unwrap_or(NONE);
     }
     callers
-}
-
-/// Returns the function around a launch, or the launch itself if no function is around it. A call of the runtime may be
-/// inside one of the driver.
-fn around(raws: &[Raw], places: &[Place], launch: u32) -> u32 {
-    let mut outermost = launch;
-    loop {
-        let parent = places[outermost as usize].parent;
-        let Some(raw) = raws.get(parent as usize) else {
-            return outermost;
-        };
-        if raw.kind != RawKind::Launch {
-            return parent;
-        }
-        outermost = parent;
-    }
 }

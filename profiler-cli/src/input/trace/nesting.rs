@@ -88,20 +88,50 @@ pub(super) fn apply_parents(raws: &[Raw], places: &mut [Place]) {
     if raws.iter().all(|raw| raw.parent.is_none()) {
         return;
     }
-    let is_call = |raw: &Raw| !raw.kind.is_on_gpu() && raw.id != 0;
-    // A launch may have the external id of the operator around it.
-    let has_operators_id = |raw: &Raw| raw.kind == RawKind::Launch && raw.id == raw.external_id;
-    let mut calls: Vec<(u32, &Raw)> = (0..).zip(raws).filter(|(_, raw)| is_call(raw)).collect();
-    calls.sort_by_key(|(_, raw)| !has_operators_id(raw));
-    let by_id: HashMap<u64, u32> = calls
-        .into_iter()
-        .map(|(index, raw)| (raw.id, index))
-        .collect();
+    // A launch that is not counted has the external id of the operator around it.
+    let is_call = |raw: &Raw| !raw.kind.is_on_gpu() && !raw.is_not_counted && raw.id != 0;
+    let calls = (0..).zip(raws).filter(|(_, raw)| is_call(raw));
+    let by_id: HashMap<u64, u32> = calls.map(|(index, raw)| (raw.id, index)).collect();
     for (raw, place) in raws.iter().zip(places) {
         if let Some(parent) = raw.parent.filter(|_| !raw.kind.is_on_gpu()) {
             place.parent = by_id.get(&parent).copied().unwrap_or(NONE);
         }
     }
+}
+
+/// For each span, returns the innermost one for which `is_wanted` holds, among itself and those around it; [`NONE`] if there
+/// is none. A file may say that spans are around each other in a circle: then there is none for those in it.
+pub(super) fn innermost(places: &[Place], is_wanted: impl Fn(u32) -> bool) -> Vec<u32> {
+    let mut innermost: Vec<Option<u32>> = vec![None; places.len()];
+    let mut path = Vec::new();
+    let count = u32::try_from(places.len()).unwrap_or(NONE);
+    for first in 0..count {
+        let mut at = first;
+        let found = loop {
+            let Some(known) = innermost.get_mut(at as usize) else {
+                break NONE;
+            };
+            match *known {
+                Some(found) => break found,
+                None if is_wanted(at) => {
+                    *known = Some(at);
+                    break at;
+                }
+                None => {
+                    *known = Some(NONE);
+                    path.push(at);
+                    at = places[at as usize].parent;
+                }
+            }
+        };
+        for passed in path.drain(..) {
+            innermost[passed as usize] = Some(found);
+        }
+    }
+    innermost
+        .into_iter()
+        .map(|found| found.unwrap_or(NONE))
+        .collect()
 }
 
 /// Places spans that do not nest, such as futures: those that overlap get tracks beside.

@@ -34,7 +34,8 @@ pub(super) fn work(event: &Event) -> Option<GpuWork> {
     work.device = args.device.unwrap_or_default();
     work.context = args.context.unwrap_or_default();
     work.stream = args.stream.unwrap_or_default();
-    let correlation = event.args.correlation;
+    let correlation = event.args.converted.correlation;
+    let correlation = correlation.or(event.args.correlation);
     let correlation = correlation.and_then(|id| u32::try_from(id).ok());
     work.correlation = correlation.unwrap_or_default();
     // Kernels outside of graphs have the node 0 in files of PyTorch.

@@ -361,6 +361,70 @@ proptest! {
 }
 
 #[test]
+fn parents_in_a_circle_are_none() {
+    let mut events = vec![
+        complete(
+            "cuda_runtime",
+            "l",
+            (1.0, 1.0),
+            r#""External id": 5, "id": 5, "parent": 5, "correlation": 7"#,
+        ),
+        complete(
+            "cpu_op",
+            "a",
+            (2.0, 9.0),
+            r#""External id": 6, "parent": 8, "counted": false"#,
+        ),
+        complete(
+            "cpu_op",
+            "b",
+            (3.0, 1.0),
+            r#""External id": 8, "parent": 6, "counted": false"#,
+        ),
+        complete(
+            "cpu_op",
+            "inside",
+            (4.0, 1.0),
+            r#""External id": 9, "parent": 8"#,
+        ),
+    ];
+    events.push(on_track(
+        "kernel",
+        "k",
+        (0, 7),
+        (3.0, 1.0),
+        r#""correlation": 7"#,
+    ));
+    for writer in ["profiler", "profiler-runtime", "another"] {
+        let text = format!(
+            r#"{{"profiler": {{"name": "{writer}"}}, "traceEvents": [{}]}}"#,
+            events.join(",")
+        );
+        let timeline = of_text(&text);
+        assert!(
+            timeline
+                .slices
+                .iter()
+                .any(|slice| name(&timeline, slice) == "k")
+        );
+    }
+}
+
+#[test]
+fn names_of_arguments_mean_nothing_in_files_of_other_programs() {
+    let args = r#""External id": 2, "parent": 0, "poll": true, "counted": false, "stand-in": true, "ns": 1900, "location": "here""#;
+    let events = [
+        complete("x", "outer", (0.0, 10.0), r#""External id": 1"#),
+        complete("x", "inner", (1.0, 1.0), args),
+    ];
+    let timeline = read(&events.join(","));
+    let inner = &timeline.slices[1];
+    assert_eq!((inner.duration_ns, inner.parent), (1000, Some(0)));
+    assert_eq!(inner.kind, SliceKind::Call);
+    assert_eq!(&*timeline.names[inner.name as usize].location, "");
+}
+
+#[test]
 fn every_kind_of_slice_occurs() {
     let kinds = |timeline: &Timeline| -> BTreeSet<String> {
         timeline

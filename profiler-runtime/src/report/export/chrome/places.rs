@@ -15,8 +15,8 @@ type HostKey = (Option<u64>, u64);
 /// A device: the rank that it belongs to, and its ordinal there.
 type DeviceKey = (Option<u64>, u32);
 
-/// The places of all tracks. Ranks may have equal ids of processes, threads, devices and streams: each gets its own id if no
-/// other track has it.
+/// The places of all tracks. Ranks may have equal ids of processes, threads, devices and streams: each keeps its id unless
+/// another track has it already.
 pub(super) struct Places {
     hosts: BTreeMap<HostKey, u64>,
     devices: BTreeMap<DeviceKey, u64>,
@@ -25,16 +25,17 @@ pub(super) struct Places {
     /// The number of the stream of each track, and 0 for threads.
     streams: Vec<u64>,
     next_thread: u64,
-    /// Tracks that the time line does not have: their names.
+    /// Further tracks, with their names.
     further: Vec<(Place, String)>,
 }
 
 impl Places {
     pub(super) fn new(timeline: &Timeline) -> Self {
         let tracks = &timeline.tracks;
+        let devices = devices(tracks);
         let mut places = Self {
-            hosts: hosts(tracks),
-            devices: devices(tracks),
+            hosts: hosts(tracks, devices.len() as u64),
+            devices,
             of_tracks: Vec::with_capacity(tracks.len()),
             streams: vec![0; tracks.len()],
             next_thread: FREE,
@@ -121,7 +122,7 @@ impl Places {
         place
     }
 
-    /// Returns the process whose counters are those of no other.
+    /// Returns the process that counters are shown at.
     pub(super) fn first_host(&self) -> u64 {
         self.hosts.values().next().copied().unwrap_or(FREE)
     }
@@ -152,6 +153,13 @@ impl Places {
         for (track, place) in timeline.tracks.iter().zip(&self.of_tracks) {
             if named.insert(place.pid) {
                 write_process(events, track, *place)?;
+            }
+            // A process may have streams alone.
+            let host = self.host(track);
+            if named.insert(host) {
+                let place = Place { pid: host, tid: 0 };
+                let line = events.about("process_name", place);
+                line.text("name", &track.process_name).end()?;
             }
         }
         for (number, (track, place)) in timeline.tracks.iter().zip(&self.of_tracks).enumerate() {
@@ -217,7 +225,8 @@ fn device_of(track: &Track) -> Option<DeviceKey> {
     is_stream.then(|| (track.rank, track.device.unwrap_or(0)))
 }
 
-fn hosts(tracks: &[Track]) -> BTreeMap<HostKey, u64> {
+/// Numbers processes by their ids, unless these may be mistaken for one of the `devices`.
+fn hosts(tracks: &[Track], devices: u64) -> BTreeMap<HostKey, u64> {
     let keys = tracks
         .iter()
         .map(|track| ((track.rank, track.process), FREE));
@@ -226,7 +235,7 @@ fn hosts(tracks: &[Track]) -> BTreeMap<HostKey, u64> {
     let mut next = FREE;
     for ((_, process), pid) in &mut hosts {
         // Process 1, in a container, must not be shown as the second device.
-        *pid = if (MAX_DEVICE + 1..FREE).contains(process) && used.insert(*process) {
+        *pid = if (devices.max(MAX_DEVICE + 1)..FREE).contains(process) && used.insert(*process) {
             *process
         } else {
             next += 1;

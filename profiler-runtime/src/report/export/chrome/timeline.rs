@@ -17,7 +17,7 @@ use crate::report::export::ExportError;
 use crate::report::export::file::ExportFile;
 use crate::report::export::overlap::OverlapTracks;
 use crate::report::text::json::string;
-use crate::report::{Slice, SliceEnding, SliceKind, Timeline};
+use crate::report::{Launch, Slice, SliceEnding, SliceKind, Timeline};
 
 impl Timeline {
     /// Writes the time line in Chrome's trace format, for Perfetto, `chrome://tracing` and HTA; compressed if the name ends
@@ -28,8 +28,8 @@ impl Timeline {
     /// Arrows lead from launches to their first work, and from scopes to their GPU times. If the time line is of one rank,
     /// the head of the file says so.
     ///
-    /// What a slice of the format has no place for is in arguments that the command line reads: its table of the file is
-    /// that of the time line.
+    /// Arguments hold what the format has no field for. The command line reads them, so that the file has the table of the
+    /// time line. Correlations are numbered anew, from 100,001 on; the argument `correlation of CUPTI` is the former one.
     ///
     /// # Errors
     ///
@@ -68,14 +68,18 @@ fn write<W: Write>(timeline: &Timeline, mut out: W) -> io::Result<W> {
     let mut places = Places::new(timeline);
     let slices = timeline.slices.iter().map(|slice| slice.start_ns);
     let launches = timeline.launches.iter().map(|launch| launch.start_ns);
-    let first = slices.chain(launches).min().unwrap_or(0).min(0);
+    let steps = timeline.steps.iter().map(|step| step.start_ns);
+    let replays = timeline.replays.iter().map(|replay| replay.noticed_ns);
+    let counters = timeline.counters.iter();
+    let samples = counters.flat_map(|counter| counter.samples.iter().map(|(at, _)| *at));
+    let starts = slices.chain(launches).chain(steps).chain(replays);
+    let first = starts.chain(samples).min().unwrap_or(0).min(0);
     let base = match timeline.start_unix_ns.saturating_add(first) {
         start if start > 0 => shared_base(start),
         start => start,
     };
     out.write_all(&head(timeline, &places, base))?;
-    let steps = timeline.steps.iter();
-    let steps = steps.filter_map(|step| Some((step.slice?, step.number)));
+    let launch_of = launches_of_slices(timeline);
     let mut writer = TimelineWriter {
         timeline,
         offset: timeline.start_unix_ns.saturating_sub(base),
@@ -85,8 +89,9 @@ fn write<W: Write>(timeline: &Timeline, mut out: W) -> io::Result<W> {
             .iter()
             .map(|text| escaped(text))
             .collect(),
-        steps: steps.collect(),
-        launch_of: launches_of_slices(timeline),
+        steps: timeline.numbers_of_steps(),
+        ids: ids(timeline, &launch_of),
+        launch_of,
         first_work: first_work(timeline),
         markers: lone_recursions(timeline),
         events: EventWriter::new(out),
@@ -170,16 +175,35 @@ const fn is_operator(slice: &Slice) -> bool {
 
 /// For each slice that is a launch, the index of the launch.
 fn launches_of_slices(timeline: &Timeline) -> HashMap<u32, u32> {
-    let launches = (0..).zip(&timeline.launches);
-    launches
-        .filter_map(|(index, launch)| Some((launch.slice?, index)))
-        .collect()
+    let mut launch_of = HashMap::new();
+    for (index, launch) in (0..).zip(&timeline.launches) {
+        if let Some(slice) = timeline.slice_of(launch.slice) {
+            launch_of.entry(slice).or_insert(index);
+        }
+    }
+    launch_of
+}
+
+/// Returns the `External id` that each slice gives to what is inside it: a launch gives that of the slice around it.
+fn ids(timeline: &Timeline, launch_of: &HashMap<u32, u32>) -> Vec<u64> {
+    let mut ids: Vec<u64> = Vec::with_capacity(timeline.slices.len());
+    for (index, slice) in (0..).zip(&timeline.slices) {
+        // A parent comes before its child.
+        let around = slice.parent.and_then(|parent| ids.get(parent as usize));
+        ids.push(if launch_of.contains_key(&index) {
+            around.copied().unwrap_or(0)
+        } else {
+            u64::from(index) + 1
+        });
+    }
+    ids
 }
 
 /// For each launch, the start of its first work, if that is not before the launch.
 fn first_work(timeline: &Timeline) -> Vec<Option<i64>> {
     let mut first: Vec<Option<i64>> = vec![None; timeline.launches.len()];
-    for slice in timeline.slices.iter().filter(|slice| is_on_gpu(slice)) {
+    let work = |slice: &&Slice| slice.kind == SliceKind::GpuWork;
+    for slice in timeline.slices.iter().filter(work) {
         let launch = slice.launch.map(|launch| launch as usize);
         if let Some((first, launch)) = launch.and_then(|launch| {
             let known = timeline.launches.get(launch)?;
@@ -267,6 +291,8 @@ struct TimelineWriter<'t, W> {
     /// The number of the step that a slice is.
     steps: HashMap<u32, u64>,
     launch_of: HashMap<u32, u32>,
+    /// For each slice, the `External id` of what is inside it.
+    ids: Vec<u64>,
     first_work: Vec<Option<i64>>,
     /// Operators that need a marker beside them, and the operators around.
     markers: HashMap<u32, u32>,
@@ -309,11 +335,13 @@ impl<W: Write> TimelineWriter<'_, W> {
                             let correlation = CORRELATIONS + further;
                             let host = timeline.tracks.get(slice.track as usize);
                             let rank = host.and_then(|track| track.rank).unwrap_or(u64::MAX);
+                            let own = place;
                             let place = *unknown.entry(rank).or_insert_with(|| {
                                 let name = "launches that were not recorded".to_owned();
                                 places.further(timeline, slice.track, name)
                             });
                             self.write_stand_in(slice, place, correlation)?;
+                            self.write_arrow_to(slice, own, correlation, places)?;
                             correlation
                         }
                     };
@@ -329,21 +357,15 @@ impl<W: Write> TimelineWriter<'_, W> {
         Ok(())
     }
 
-    /// Returns the `External id` of the slice that an index means; 0 if it is none of a thread, or a launch, which has
-    /// that of the slice around it.
-    fn id_of(&self, mut slice: Option<u32>) -> u64 {
-        while let Some(index) = slice
-            && self.launch_of.contains_key(&index)
-        {
-            slice = self.parent_of(index);
-        }
-        slice.map_or(0, |index| u64::from(index) + 1)
+    /// Returns the `External id` of what is inside a slice; 0 outside of all.
+    fn id_inside(&self, slice: Option<u32>) -> u64 {
+        let id = slice.and_then(|slice| self.ids.get(slice as usize));
+        id.copied().unwrap_or(0)
     }
 
-    /// A parent comes before its child.
-    fn parent_of(&self, index: u32) -> Option<u32> {
-        let parent = self.timeline.slices.get(index as usize)?.parent?;
-        (parent < index).then_some(parent)
+    /// Returns the `External id` of a launch, which its work must have too.
+    fn id_of_launch(&self, launch: &Launch) -> u64 {
+        self.id_inside(self.timeline.slice_of(launch.slice).or(launch.parent))
     }
 
     fn write_call(
@@ -390,12 +412,10 @@ impl<W: Write> TimelineWriter<'_, W> {
         let timeline = self.timeline;
         let slice = &timeline.slices[index as usize];
         let launch = self.launch_of.get(&index).copied();
-        let id = match launch {
-            Some(_) => self.id_of(self.parent_of(index)),
-            None => u64::from(index) + 1,
-        };
+        let id = self.id_inside(Some(index));
         let category = match slice.kind {
             SliceKind::FuturePoll => "user_annotation",
+            _ if self.steps.contains_key(&index) => "user_annotation",
             _ => category_in(&self.categories, slice).unwrap_or("cpu_op"),
         };
         let step = self.steps.get(&index).map(|number| step_name(*number));
@@ -407,9 +427,13 @@ impl<W: Write> TimelineWriter<'_, W> {
             .slice(category, Quoted::new(short), place, start, length);
         line = line.whole("External id", id);
         if let Some(launch) = launch {
-            line = line
-                .whole("correlation", CORRELATIONS + 1 + u64::from(launch))
-                .whole("id", u64::from(index) + 1);
+            let known = timeline.launches.get(launch as usize);
+            let line_of = line.whole("id", u64::from(index) + 1);
+            line = with_correlation(
+                line_of,
+                CORRELATIONS + 1 + u64::from(launch),
+                known.map(|launch| launch.correlation),
+            );
         }
         line = with_full_name(line, name.filter(|_| step.is_none()));
         let location = timeline.names.get(slice.name as usize);
@@ -435,14 +459,16 @@ impl<W: Write> TimelineWriter<'_, W> {
     /// Writes the launches that tables do not count.
     fn write_launches(&mut self, places: &Places) -> io::Result<()> {
         for (index, launch) in (0..).zip(&self.timeline.launches) {
-            let Some(place) = places.of(launch.track).filter(|_| launch.slice.is_none()) else {
+            let slice = self.timeline.slice_of(launch.slice);
+            let is_slice = slice.is_some_and(|slice| self.launch_of.get(&slice) == Some(&index));
+            let Some(place) = places.of(launch.track).filter(|_| !is_slice) else {
                 continue;
             };
             let name = self.timeline.names.get(launch.name as usize);
             let call = name.map_or("(unknown)", |name| &name.text);
             let known = known_name(call);
             let start = launch.start_ns.saturating_add(self.offset);
-            let id = self.id_of(launch.parent);
+            let id = self.id_of_launch(launch);
             let name = string(known);
             let mut line = self.events.slice(
                 "cuda_runtime",
@@ -451,9 +477,9 @@ impl<W: Write> TimelineWriter<'_, W> {
                 start,
                 launch.duration_ns,
             );
-            line = line
-                .whole("External id", id)
-                .whole("correlation", CORRELATIONS + 1 + u64::from(index))
+            line = line.whole("External id", id);
+            let correlation = CORRELATIONS + 1 + u64::from(index);
+            line = with_correlation(line, correlation, Some(launch.correlation))
                 .json("counted", |out| out.extend(b"false"));
             if known != call {
                 line = line.text("call", call);
@@ -477,7 +503,7 @@ impl<W: Write> TimelineWriter<'_, W> {
     fn write_stand_in(&mut self, slice: &Slice, place: Place, correlation: u64) -> io::Result<()> {
         let name = Quoted::new(r#""launch that was not recorded""#);
         let start = slice.start_ns.saturating_add(self.offset);
-        let id = self.id_of(slice.parent);
+        let id = self.id_inside(slice.parent);
         let line = self.events.slice("cuda_runtime", name, place, start, 0);
         line.whole("External id", id)
             .whole("correlation", correlation)
@@ -488,12 +514,9 @@ impl<W: Write> TimelineWriter<'_, W> {
     /// Writes the GPU time of a scope, and an arrow to it.
     fn write_gpu_scope(&mut self, index: u32, place: Place, places: &Places) -> io::Result<()> {
         let slice = &self.timeline.slices[index as usize];
-        let id = self.id_of(slice.parent);
+        let id = self.id_inside(slice.parent);
         let start = slice.start_ns.saturating_add(self.offset);
         let length = slice.duration_ns.max(0);
-        let parent = slice
-            .parent
-            .and_then(|parent| self.timeline.slices.get(parent as usize));
         let line = named(
             &mut self.events,
             ("gpu_user_annotation", self.names.get(slice.name as usize)),
@@ -507,13 +530,29 @@ impl<W: Write> TimelineWriter<'_, W> {
             line = line.signed("ns", ns);
         }
         line.end()?;
-        let from = parent.filter(|parent| length > 0 && parent.start_ns <= slice.start_ns);
-        let Some((from, at)) = from.and_then(|from| Some((places.of(from.track)?, from.start_ns)))
-        else {
+        // Perfetto attaches arrows to slices of length zero, if there are any.
+        if length == 0 {
+            return Ok(());
+        }
+        self.write_arrow_to(slice, place, ARROWS_OF_SCOPES + u64::from(index), places)
+    }
+
+    /// Writes an arrow to a slice on the GPU, from its parent.
+    fn write_arrow_to(
+        &mut self,
+        slice: &Slice,
+        place: Place,
+        arrow: u64,
+        places: &Places,
+    ) -> io::Result<()> {
+        let parent = slice.parent.map(|parent| parent as usize);
+        let parent = parent.and_then(|parent| self.timeline.slices.get(parent));
+        let parent = parent.filter(|parent| parent.start_ns <= slice.start_ns);
+        let from = parent.and_then(|parent| Some((places.of(parent.track)?, parent.start_ns)));
+        let Some((from, at)) = from else {
             return Ok(());
         };
-        let arrow = ARROWS_OF_SCOPES + u64::from(index);
-        let at = at.saturating_add(self.offset);
+        let [at, start] = [at, slice.start_ns].map(|ns| ns.saturating_add(self.offset));
         self.events.arrow(ArrowEnd::Start, arrow, from, at)?;
         self.events.arrow(ArrowEnd::Finish, arrow, place, start)
     }
@@ -531,11 +570,8 @@ impl<W: Write> TimelineWriter<'_, W> {
             .and_then(|launch| timeline.launches.get(launch as usize));
         // That of its launch, as the tools need it.
         let id = match launch {
-            Some(launch) => match launch.slice {
-                Some(index) => self.id_of(self.parent_of(index)),
-                None => self.id_of(launch.parent),
-            },
-            None => self.id_of(slice.parent),
+            Some(launch) => self.id_of_launch(launch),
+            None => self.id_inside(slice.parent),
         };
         let work = slice.work.and_then(|work| timeline.work.get(work as usize));
         let category = category_in(&self.categories, slice);
@@ -551,8 +587,8 @@ impl<W: Write> TimelineWriter<'_, W> {
         line = line
             .whole("External id", id)
             .whole("device", place.pid)
-            .whole("stream", stream)
-            .whole("correlation", correlation);
+            .whole("stream", stream);
+        line = with_correlation(line, correlation, work.map(|work| work.correlation));
         line = with_times(line, slice, length, nested.inside);
         if let Some(work) = work {
             line = with_work(line.whole("context", work.context.into()), work, length);
@@ -572,7 +608,8 @@ impl<W: Write> TimelineWriter<'_, W> {
     /// Writes the steps that are no slices on tracks of their own: they may end anywhere between the scopes of a thread.
     fn write_steps(&mut self, places: &mut Places) -> io::Result<()> {
         let timeline = self.timeline;
-        let steps = timeline.steps.iter().filter(|step| step.slice.is_none());
+        let steps = timeline.steps.iter();
+        let steps = steps.filter(|step| timeline.slice_of(step.slice).is_none());
         let mut steps: Vec<_> = steps.collect();
         steps.sort_by_key(|step| step.start_ns);
         let mut lanes = OverlapTracks::default();
@@ -625,9 +662,9 @@ impl<W: Write> TimelineWriter<'_, W> {
         for counter in &self.timeline.counters {
             let name = string(&counter.title());
             let unit = if counter.unit.is_empty() {
-                "value"
+                "value".to_owned()
             } else {
-                &counter.unit
+                escaped(&counter.unit)
             };
             let samples = counter.samples.iter();
             for (at, value) in samples.filter(|(_, value)| value.is_finite()) {
@@ -635,7 +672,7 @@ impl<W: Write> TimelineWriter<'_, W> {
                 let line = self
                     .events
                     .counter(Quoted::new(&name), places.first_host(), at);
-                line.number(unit, *value).end()?;
+                line.number(&unit, *value).end()?;
             }
         }
         Ok(())
@@ -730,18 +767,67 @@ fn with_kind<'w, W: Write>(mut line: EventLine<'w, W>, slice: &Slice) -> EventLi
     line
 }
 
-/// Adds shapes as the list that they are the text of.
+/// Adds a correlation, and the one that CUPTI gave if that is another one.
+fn with_correlation<W: Write>(
+    line: EventLine<'_, W>,
+    correlation: u64,
+    of_cupti: Option<u32>,
+) -> EventLine<'_, W> {
+    let line = line.whole("correlation", correlation);
+    match of_cupti.map(u64::from) {
+        Some(of_cupti) if of_cupti != correlation => line.whole("correlation of CUPTI", of_cupti),
+        _ => line,
+    }
+}
+
+/// Adds shapes as the list that they are the text of, or else as text.
 fn with_shapes<'w, W: Write>(line: EventLine<'w, W>, shapes: &str) -> EventLine<'w, W> {
-    let is_list = shapes.starts_with('[')
-        && shapes.ends_with(']')
-        && shapes
-            .bytes()
-            .all(|byte| matches!(byte, b'[' | b']' | b',' | b' ' | b'0'..=b'9'));
-    if is_list {
+    if shapes.bytes().any(|byte| byte.is_ascii_digit()) && is_list(shapes) {
         line.json("Input Dims", |out| out.extend(shapes.bytes()))
     } else {
         line.text("shapes", shapes)
     }
+}
+
+/// Returns `true` if a text is a list of whole numbers and of such lists, as JSON writes it.
+fn is_list(text: &str) -> bool {
+    let mut rest = text.as_bytes();
+    let (mut depth, mut wants_value, mut is_empty) = (0_usize, true, false);
+    while let [first, after @ ..] = rest {
+        rest = after;
+        match first {
+            b' ' => continue,
+            b'[' if wants_value && (depth > 0 || !is_empty) => {
+                depth += 1;
+                is_empty = true;
+                continue;
+            }
+            b']' if depth > 0 && (is_empty || !wants_value) => {
+                depth -= 1;
+                wants_value = false;
+                if depth == 0 {
+                    return rest.is_empty();
+                }
+            }
+            b',' if !wants_value => wants_value = true,
+            b'-' | b'0'..=b'9' if wants_value && depth > 0 => {
+                let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+                let is_number = match first {
+                    b'-' => digits > 0 && (rest[0] != b'0' || digits == 1),
+                    b'0' => digits == 0,
+                    _ => true,
+                };
+                if !is_number {
+                    return false;
+                }
+                rest = &rest[digits..];
+                wants_value = false;
+            }
+            _ => return false,
+        }
+        is_empty = false;
+    }
+    false
 }
 
 fn category_in<'c>(categories: &'c [String], slice: &Slice) -> Option<&'c str> {

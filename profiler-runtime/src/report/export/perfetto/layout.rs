@@ -66,7 +66,7 @@ impl Layout {
         let mut order: Vec<u32> = (0..u32::try_from(count).unwrap_or(u32::MAX)).collect();
         order.retain(|index| match Row::of(timeline, *index) {
             // It has a slice, which is written.
-            Some(Row::Launch(Launch { slice: Some(_), .. })) => false,
+            Some(Row::Launch(launch)) if timeline.slice_of(launch.slice).is_some() => false,
             _ => track_of(timeline, *index).is_some(),
         });
         order.sort_by_key(|index| Row::of(timeline, *index).map(|row| row.extent().0));
@@ -128,7 +128,8 @@ fn launch_of(timeline: &Timeline, slice: &Slice) -> Option<u32> {
     let launch = slice.launch?;
     let known = timeline.launches.get(launch as usize)?;
     let number = timeline.slices.len().checked_add(launch as usize)?;
-    let number = known.slice.or_else(|| u32::try_from(number).ok());
+    let own = timeline.slice_of(known.slice);
+    let number = own.or_else(|| u32::try_from(number).ok());
     number.filter(|_| known.start_ns < slice.start_ns)
 }
 

@@ -1,7 +1,7 @@
 //! The events of a time line.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 use std::io::{self, Write};
 
 use super::event::{EventBuilder, EventKind, Key};
@@ -55,9 +55,7 @@ impl<W: Write> EventWriter<'_, W> {
 
     fn write_slices(&mut self) -> io::Result<()> {
         let (timeline, offset) = (self.timeline, self.offset);
-        let steps = timeline.steps.iter();
-        let steps = steps.filter_map(|step| Some((step.slice?, step.number)));
-        let steps: HashMap<u32, u64> = steps.collect();
+        let steps = timeline.numbers_of_steps();
         let mut sequence = self.sequence()?;
         let mut open = OpenEnds::default();
         for order in 0..self.layout.order.len() {
@@ -108,7 +106,7 @@ impl<W: Write> EventWriter<'_, W> {
     /// Steps are on no thread: they may end anywhere between the scopes of one.
     fn write_steps(&mut self) -> io::Result<()> {
         let mut steps = self.timeline.steps.clone();
-        steps.retain(|step| step.slice.is_none());
+        steps.retain(|step| self.timeline.slice_of(step.slice).is_none());
         if steps.is_empty() {
             return Ok(());
         }

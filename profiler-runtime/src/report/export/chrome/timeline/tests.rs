@@ -186,3 +186,46 @@ fn the_most_extreme_times_are_written() {
         }
     }
 }
+
+#[test]
+fn texts_of_any_kind_leave_the_file_valid() {
+    for shapes in [
+        "[[8, -1], []]",
+        "[1,,2]",
+        "[[8]",
+        "[007]",
+        "]",
+        "[1] ",
+        "a\"b",
+        "",
+    ] {
+        let mut timeline = line();
+        timeline.shapes = vec![shapes.to_owned()];
+        timeline.slices[0].shapes = Some(0);
+        timeline.counters[0].unit = "\"".to_owned();
+        timeline.categories = vec!["\"}".into()];
+        timeline.slices[0].category = Some(0);
+        let text = write(&timeline, Vec::new()).expect("it is written");
+        let whole: Value = serde_json::from_slice(&text).expect("JSON");
+        let events = whole["traceEvents"].as_array().expect("a list");
+        let mut args = events.iter().map(|event| &event["args"]);
+        let is_list = shapes.starts_with("[[8, -1]");
+        let key = if is_list { "Input Dims" } else { "shapes" };
+        assert!(args.any(|args| args.get(key).is_some()), "{shapes}");
+    }
+}
+
+#[test]
+fn a_launch_or_a_step_whose_slice_is_on_no_thread_is_written_itself() {
+    for slice in [u32::MAX, 2] {
+        let mut timeline = line();
+        timeline.launches[0].slice = Some(slice);
+        timeline.steps[0].slice = Some(slice);
+        let text = write(&timeline, Vec::new()).expect("it is written");
+        let whole: Value = serde_json::from_slice(&text).expect("JSON");
+        let events = whole["traceEvents"].as_array().expect("a list");
+        for name in ["cudaLaunchKernel", "ProfilerStep#4"] {
+            assert!(events.iter().any(|event| event["name"] == name), "{name}");
+        }
+    }
+}

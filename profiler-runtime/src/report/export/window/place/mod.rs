@@ -7,8 +7,8 @@
 //! 1. Lengths are kept.
 //! 2. A time does not start before its scope did on the CPU. If it seems to, it is moved there, together with
 //!    everything inside it, what overlaps it on the stream, and what follows as far as needed.
-//! 3. A time that overlaps its predecessor, or seems to end after its parent, by no more than both are uncertain and one
-//!    was moved further than the other, is moved by the overlap. Only if it still does not fit inside its parent, it is
+//! 3. A time that overlaps its predecessor, or seems to end after its parent, by no more than the sum of both uncertainties
+//!    and of the difference of their moves, is moved by the overlap. Only if it still does not fit inside its parent, it is
 //!    shortened.
 //! 4. A time that overlaps by more really overlaps: it is drawn on a track beside the stream.
 //!
@@ -139,8 +139,6 @@ fn keep_apart(items: &[GpuSlice], shifts: &mut [i64]) {
     // The items that have not ended, with their ends as measured and as moved; `until` is the last end of the others.
     let mut open = BinaryHeap::new();
     let mut until = i64::MIN;
-    // The longest way that a root was moved since none was open.
-    let mut furthest = 0;
     for root in roots {
         let GpuSlice { start, length, .. } = items[root];
         while let Some(Reverse((end, moved))) = open.peek().copied() {
@@ -150,12 +148,10 @@ fn keep_apart(items: &[GpuSlice], shifts: &mut [i64]) {
             until = until.max(moved);
             open.pop();
         }
-        if open.is_empty() {
-            furthest = 0;
-        }
+        let moved = open.iter().map(|Reverse((end, moved))| moved - end);
+        let furthest = moved.max().unwrap_or(0);
         let shift = &mut shifts[root];
         *shift = until.saturating_sub(start).max(furthest).max(*shift);
-        furthest = *shift;
         open.push(Reverse((start + length, start + length + *shift)));
     }
 }

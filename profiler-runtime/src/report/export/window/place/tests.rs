@@ -147,6 +147,22 @@ fn what_is_moved_together_overlaps_as_before() {
 }
 
 #[test]
+fn what_begins_after_a_moved_time_has_ended_is_not_moved() {
+    let mut items = [
+        item(0, 1_000_000, NONE),
+        item(10_000, 10_000, NONE),
+        item(500_000, 10_000, NONE),
+    ];
+    items[1].host = (60_000, 65_000);
+    let starts: Vec<i64> = drawn(&items)
+        .items
+        .iter()
+        .map(|placed| placed.start)
+        .collect();
+    assert_eq!(starts, [0, 60_000, 500_000]);
+}
+
+#[test]
 fn what_does_overlap_is_beside_and_no_time_is_handed_out_twice() {
     let drawn = drawn(&[item(0, 100_000, NONE), item(50_000, 100_000, NONE)]);
     assert_eq!(
