@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::gpu_work::GpuWork;
+#[cfg(feature = "export")]
+use crate::report::call_tree::is_on_gpu;
 
 /// The scopes on the threads of a program, and their work on the streams of its devices, with their times.
 ///
@@ -52,9 +54,8 @@ impl Timeline {
     /// Returns the slice that a launch or a step is, if it is on a thread.
     pub(in crate::report) fn slice_of(&self, index: Option<u32>) -> Option<u32> {
         let slice = self.slices.get(index? as usize)?;
-        let is_on_gpu = matches!(slice.kind, SliceKind::GpuScope | SliceKind::GpuWork);
         let has_track = (slice.track as usize) < self.tracks.len();
-        index.filter(|_| has_track && !is_on_gpu)
+        index.filter(|_| has_track && !is_on_gpu(slice))
     }
 
     /// Returns the numbers of the steps that are slices.

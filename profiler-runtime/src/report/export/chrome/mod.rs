@@ -1,7 +1,11 @@
 //! The format of `chrome://tracing` as PyTorch writes it.
 
+#[cfg(feature = "export")]
+mod args;
 pub(in crate::report::export) mod event_writer;
 pub(in crate::report::export) mod launch_names;
+#[cfg(feature = "export")]
+mod nesting;
 #[cfg(feature = "export")]
 mod places;
 #[cfg(feature = "export")]

@@ -7,8 +7,10 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::Path;
 
+use super::args::{with_correlation, with_kind, with_shapes, with_times};
 use super::event_writer::{ArrowEnd, EventLine, EventWriter, Quoted, Track as Place, write_list};
 use super::launch_names::known_name;
+use super::nesting::{Nested, OpenSlices, lone_recursions, nest};
 use super::places::Places;
 use super::times::{ReadEnd, length, shared_base};
 use super::work_args::{category_of, with_work};
@@ -17,7 +19,7 @@ use crate::report::export::ExportError;
 use crate::report::export::file::ExportFile;
 use crate::report::export::overlap::OverlapTracks;
 use crate::report::text::json::string;
-use crate::report::{Launch, Slice, SliceEnding, SliceKind, Timeline};
+use crate::report::{Launch, Slice, SliceKind, Timeline};
 
 impl Timeline {
     /// Writes the time line in Chrome's trace format, for Perfetto, `chrome://tracing` and HTA; compressed if the name ends
@@ -164,15 +166,6 @@ fn names(timeline: &Timeline) -> Vec<WrittenName> {
     names.collect()
 }
 
-const fn is_on_gpu(slice: &Slice) -> bool {
-    matches!(slice.kind, SliceKind::GpuScope | SliceKind::GpuWork)
-}
-
-/// Returns `true` for what TensorBoard's trace plugin counts as an operator.
-const fn is_operator(slice: &Slice) -> bool {
-    matches!(slice.kind, SliceKind::Call | SliceKind::AsyncCall) && slice.category.is_none()
-}
-
 /// For each slice that is a launch, the index of the launch.
 fn launches_of_slices(timeline: &Timeline) -> HashMap<u32, u32> {
     let mut launch_of = HashMap::new();
@@ -215,69 +208,6 @@ fn first_work(timeline: &Timeline) -> Vec<Option<i64>> {
         }
     }
     first
-}
-
-/// Slices that are open on one track, innermost last.
-#[derive(Default)]
-struct OpenSlices(Vec<u32>);
-
-impl OpenSlices {
-    /// Closes what has ended when a slice begins, as readers do: a slice at the end of another one is not inside it, unless
-    /// both have no length.
-    fn close(&mut self, slices: &[Slice], next: &Slice) {
-        let end = |slice: &Slice| slice.start_ns.saturating_add(slice.duration_ns.max(0));
-        let start = next.start_ns;
-        while let Some(top) = self.0.last().and_then(|top| slices.get(*top as usize)) {
-            let is_over = end(top) < start
-                || end(top) == start && (end(next) > start || top.start_ns < start);
-            if !is_over {
-                break;
-            }
-            self.0.pop();
-        }
-    }
-}
-
-/// Returns the operators that are the only ones inside an operator of their name. TensorBoard's trace plugin would merge the
-/// two.
-fn lone_recursions(timeline: &Timeline) -> HashMap<u32, u32> {
-    /// The operators inside of one.
-    #[derive(Clone, Copy)]
-    enum Inside {
-        One(u32),
-        Several,
-    }
-    let slices = &timeline.slices;
-    let mut open: HashMap<u32, OpenSlices> = HashMap::new();
-    let mut inside: HashMap<u32, Inside> = HashMap::new();
-    for (index, slice) in (0..).zip(slices).filter(|(_, slice)| is_operator(slice)) {
-        let open = open.entry(slice.track).or_default();
-        open.close(slices, slice);
-        if let Some(around) = open.0.last().copied() {
-            let start = slices[around as usize].start_ns;
-            let known = inside.entry(around).or_insert(Inside::One(index));
-            let is_first = matches!(known, Inside::One(first) if *first == index);
-            // Readers put an operator of length zero into one that begins at that time.
-            let is_nothing = |first: u32| {
-                let first = &slices[first as usize];
-                first.start_ns == start && first.duration_ns <= 0
-            };
-            *known = match *known {
-                Inside::One(_) if is_first => Inside::One(index),
-                Inside::One(first) if is_nothing(first) => Inside::One(index),
-                _ => Inside::Several,
-            };
-        }
-        open.0.push(index);
-    }
-    let lone = inside.into_iter().filter_map(|(around, inside)| {
-        let Inside::One(only) = inside else {
-            return None;
-        };
-        let name = |index: u32| slices.get(index as usize).map(|slice| slice.name);
-        (name(only) == name(around)).then_some((only, around))
-    });
-    lone.collect()
 }
 
 /// A time line being written.
@@ -699,135 +629,6 @@ fn with_full_name<'w, W: Write>(
         Some(full) => line.quoted("full name", Quoted::new(full)),
         None => line,
     }
-}
-
-/// What the nesting of slices on their track says of one.
-#[derive(Clone, Copy)]
-struct Nested {
-    parent: Option<u32>,
-    /// The time of the slices directly inside it.
-    inside: i64,
-}
-
-/// Returns the slice around each slice of a thread, and the time inside each slice, as the command line computes both.
-fn nest(timeline: &Timeline) -> (Vec<Option<u32>>, Vec<i64>) {
-    let slices = &timeline.slices;
-    let (mut parents, mut inside) = (vec![None; slices.len()], vec![0_i64; slices.len()]);
-    let mut open: HashMap<u32, OpenSlices> = HashMap::new();
-    for (index, slice) in slices.iter().enumerate() {
-        if is_on_gpu(slice) || slice.kind == SliceKind::AsyncCall {
-            continue;
-        }
-        let open = open.entry(slice.track).or_default();
-        open.close(slices, slice);
-        parents[index] = open.0.last().copied();
-        if let Some(around) = open.0.last() {
-            let inside = &mut inside[*around as usize];
-            *inside = inside.saturating_add(slice.duration_ns.max(0));
-        }
-        open.0.extend(u32::try_from(index));
-    }
-    (parents, inside)
-}
-
-/// Adds the length that was measured if another one is written, and the time without children if the slices do not show it.
-fn with_times<'w, W: Write>(
-    mut line: EventLine<'w, W>,
-    slice: &Slice,
-    written: i64,
-    inside: i64,
-) -> EventLine<'w, W> {
-    if written != slice.duration_ns {
-        line = line.signed("ns", slice.duration_ns);
-    }
-    let own = slice.duration_ns.saturating_sub(inside);
-    if own.max(0) != slice.self_ns {
-        line = line.signed("self_ns", slice.self_ns);
-    }
-    line
-}
-
-fn with_kind<'w, W: Write>(mut line: EventLine<'w, W>, slice: &Slice) -> EventLine<'w, W> {
-    line = match slice.kind {
-        SliceKind::AsyncCall => line.set("future"),
-        SliceKind::FuturePoll => line.set("poll"),
-        _ => line,
-    };
-    line = match slice.ending {
-        SliceEnding::Returned => line,
-        SliceEnding::Panicked => line.set("panicked"),
-        SliceEnding::Dropped => line.set("dropped"),
-    };
-    if let Some(bytes) = slice.allocated_bytes {
-        line = line.whole("allocated bytes", bytes);
-    }
-    if let Some(bytes) = slice.device_bytes {
-        line = line.signed("CUDA bytes", bytes);
-    }
-    line
-}
-
-/// Adds a correlation, and the one that CUPTI gave if that is another one.
-fn with_correlation<W: Write>(
-    line: EventLine<'_, W>,
-    correlation: u64,
-    of_cupti: Option<u32>,
-) -> EventLine<'_, W> {
-    let line = line.whole("correlation", correlation);
-    match of_cupti.map(u64::from) {
-        Some(of_cupti) if of_cupti != correlation => line.whole("correlation of CUPTI", of_cupti),
-        _ => line,
-    }
-}
-
-/// Adds shapes as the list that they are the text of, or else as text.
-fn with_shapes<'w, W: Write>(line: EventLine<'w, W>, shapes: &str) -> EventLine<'w, W> {
-    if shapes.bytes().any(|byte| byte.is_ascii_digit()) && is_list(shapes) {
-        line.json("Input Dims", |out| out.extend(shapes.bytes()))
-    } else {
-        line.text("shapes", shapes)
-    }
-}
-
-/// Returns `true` if a text is a list of whole numbers and of such lists, as JSON writes it.
-fn is_list(text: &str) -> bool {
-    let mut rest = text.as_bytes();
-    let (mut depth, mut wants_value, mut is_empty) = (0_usize, true, false);
-    while let [first, after @ ..] = rest {
-        rest = after;
-        match first {
-            b' ' => continue,
-            b'[' if wants_value && (depth > 0 || !is_empty) => {
-                depth += 1;
-                is_empty = true;
-                continue;
-            }
-            b']' if depth > 0 && (is_empty || !wants_value) => {
-                depth -= 1;
-                wants_value = false;
-                if depth == 0 {
-                    return rest.is_empty();
-                }
-            }
-            b',' if !wants_value => wants_value = true,
-            b'-' | b'0'..=b'9' if wants_value && depth > 0 => {
-                let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-                let is_number = match first {
-                    b'-' => digits > 0 && (rest[0] != b'0' || digits == 1),
-                    b'0' => digits == 0,
-                    _ => true,
-                };
-                if !is_number {
-                    return false;
-                }
-                rest = &rest[digits..];
-                wants_value = false;
-            }
-            _ => return false,
-        }
-        is_empty = false;
-    }
-    false
 }
 
 fn category_in<'c>(categories: &'c [String], slice: &Slice) -> Option<&'c str> {
